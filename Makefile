@@ -1,0 +1,40 @@
+PYTHON ?= python3
+BIN := .venv/bin
+PARTS := symbolic codegen runtime models examples
+
+.PHONY: setup demo test tree bench clean
+
+setup: .venv/.kinesym
+
+.venv/.kinesym: pyproject.toml setup.py tools/build_cyipopt.py runtime/_native.pyx $(wildcard runtime/include/*.h)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo \
+	  "kinesym needs Python 3.10 or newer; name one, for example: make setup PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot create \
+	environments; install its venv package (Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python tools/build_cyipopt.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+demo: setup
+	$(BIN)/kinesym run standing --out results
+	$(BIN)/kinesym run quiet_standing --out results
+
+test: setup tree
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	PYTHONPATH=build/tree $(BIN)/lint-imports --no-logo
+	$(BIN)/pytest -q
+
+# What 'import kinesym' sees, as relative links, for the tools that only read files.
+tree:
+	@rm -rf build/tree && mkdir -p build/tree/kinesym
+	@cd build/tree/kinesym && ln -s $(addprefix ../../../,$(PARTS)) . && ln -s ../../../api/* .
+
+bench: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	set -e; for file in benchmarks/*.py; do $(BIN)/python $$file; done
+
+clean:
+	rm -rf .venv build dist results *.egg-info runtime/_native*.so
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,307 @@
+"""Prints programs as C: one translation unit per piece, one with the tables.
+
+The text says what it computes: banners with shapes and operation counts, the names of the model,
+a comment at every output. It does not depend on the machine: the number of lanes is a macro.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from kinesym.codegen.graph import Graph
+from kinesym.codegen.kernel import ABI, Kernel, Program, Source
+from kinesym.codegen.schedule import PIECE, Piece, Schedule, schedule
+
+_LONGEST = 90  # characters of an expression that is written inside its only user
+_SUM, _PRODUCT, _ATOM = 1, 2, 3  # precedence
+
+
+def emit(program: Program) -> Source:
+    """The C source and the manifest of `program`."""
+    files: dict[str, str] = {}
+    together: list[Kernel] = []
+    for kernel in program.kernels:
+        if kernel.operations > PIECE:
+            files.update(_kernel_files(kernel))
+        else:
+            together.append(kernel)
+    for number, group in enumerate(_groups(together)):
+        texts = [text for kernel in group for text in _kernel_files(kernel).values()]
+        files[f"kernels_{number}.c"] = "\n".join(texts)
+    files["library.c"] = _library_file(program)
+    return Source(files, json.dumps(_manifest(program)))
+
+
+def _manifest(program: Program) -> dict[str, object]:
+    kernels = [
+        {
+            "name": k.name,
+            "arguments": [a.name for a in k.arguments],
+            "outputs": list(k.labels),
+            "operations": k.operations,
+        }
+        for k in program.kernels
+    ]
+    return {"abi": ABI, "name": program.name, "kernels": kernels, **program.description}
+
+
+# -- files ----------------------------------------------------------------------------------
+
+
+def _groups(kernels: list[Kernel]) -> list[list[Kernel]]:
+    """Small kernels share a file, as long as it stays short."""
+    groups: list[list[Kernel]] = []
+    size = PIECE
+    for kernel in kernels:
+        if size + kernel.operations > PIECE:
+            groups.append([])
+            size = 0
+        groups[-1].append(kernel)
+        size += kernel.operations
+    return groups
+
+
+def _kernel_files(kernel: Kernel) -> dict[str, str]:
+    """Translation units of one kernel: one if it is a single piece."""
+    plan = schedule(kernel)
+    files, inline = {}, []
+    for number, piece in enumerate(plan.varying):
+        name = f"{kernel.name}_{number}"
+        text = _piece_function(kernel, plan, piece, name, hoisted=False)
+        if len(plan.varying) == 1:
+            inline.append("static inline " + text)
+        else:
+            head = f"/* {kernel.name}, piece {number + 1} of {len(plan.varying)} */\n{_INCLUDE}"
+            files[f"{name}.c"] = f"{head}\n{_signature(name, hoisted=False)};\n\n{text}"
+    files[f"{kernel.name}.c"] = "\n".join([_banner(kernel), *inline, _kernel_body(kernel, plan)])
+    return files
+
+
+_INCLUDE = '#include "kinesym_simd.h"\n'
+
+
+def _banner(kernel: Kernel) -> str:
+    arguments = "".join(
+        f" *   {a.name:<14} {len(a.symbols):>4} {'per point' if a.varying else 'uniform'}\n"
+        for a in kernel.arguments
+    )
+    return (
+        f"/* {kernel.name}: {kernel.purpose}\n *\n * arguments\n{arguments}"
+        f" * outputs\n *   {len(kernel.outputs):>19} per point\n"
+        f" * {kernel.operations} operations\n */\n{_INCLUDE}"
+    )
+
+
+def _signature(name: str, hoisted: bool) -> str:
+    if hoisted:
+        return f"void {name}(const ks_arg *restrict a, double *restrict u, V *restrict w)"
+    return (
+        f"void {name}(const ks_arg *restrict a, ptrdiff_t i, const double *restrict u,\n"
+        "        double *restrict out, ptrdiff_t ld, V *restrict w)"
+    )
+
+
+def _kernel_body(kernel: Kernel, plan: Schedule) -> str:
+    """The functions of the kernel table: hoisted part, loop over blocks, and the entry itself."""
+    parts = []
+    for number, piece in enumerate(plan.uniform):
+        name = f"{kernel.name}_uniform_{number}"
+        parts.append("static " + _piece_function(kernel, plan, piece, name, hoisted=True))
+    calls = "".join(f"    {kernel.name}_uniform_{n}(a, u, w);\n" for n in range(len(plan.uniform)))
+    parts.append(
+        f"static void {kernel.name}_uniform(const ks_arg *a, double *u, void *scratch) {{\n"
+        f"    V *w = scratch;\n{calls}    (void)a, (void)u, (void)w;\n}}\n"
+    )
+    if len(plan.varying) > 1:
+        parts.extend(
+            _signature(f"{kernel.name}_{n}", hoisted=False) + ";\n"
+            for n in range(len(plan.varying))
+        )
+    calls = "".join(
+        f"        {kernel.name}_{n}(a, i, u, out, ld, w);\n" for n in range(len(plan.varying))
+    )
+    parts.append(
+        f"static void {kernel.name}_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,\n"
+        f"        double *out, ptrdiff_t ld, void *scratch) {{\n"
+        f"    V *w = scratch;\n"
+        f"    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {{\n{calls}    }}\n}}\n"
+    )
+    parts.append(_entry(kernel, plan))
+    return "\n".join(parts)
+
+
+def _entry(kernel: Kernel, plan: Schedule) -> str:
+    counts = ", ".join(str(len(a.symbols)) for a in kernel.arguments) or "0"
+    flags = ", ".join(str(int(a.varying)) for a in kernel.arguments) or "0"
+    return (
+        f"static const int {kernel.name}_count[] = {{{counts}}};\n"
+        f"static const unsigned char {kernel.name}_varying[] = {{{flags}}};\n"
+        f"extern const ks_kernel {kernel.name}_kernel;\n"
+        f"const ks_kernel {kernel.name}_kernel = {{\n"
+        f'    .name = "{kernel.name}",\n'
+        f"    .n_args = {len(kernel.arguments)},\n"
+        f"    .count = {kernel.name}_count,\n"
+        f"    .varying = {kernel.name}_varying,\n"
+        f"    .n_out = {len(kernel.outputs)},\n"
+        f"    .n_uniform = {len(plan.slots)},\n"
+        f"    .n_scratch = {plan.n_scratch},\n"
+        f"    .uniform = {kernel.name}_uniform,\n"
+        f"    .block = {kernel.name}_block,\n"
+        f"}};\n"
+    )
+
+
+def _library_file(program: Program) -> str:
+    names = [kernel.name for kernel in program.kernels]
+    declarations = "".join(f"extern const ks_kernel {name}_kernel;\n" for name in names)
+    table = "".join(f"    &{name}_kernel,\n" for name in names)
+    return (
+        f"/* {program.name}: the table of kernels */\n"
+        '#include "kinesym_map.h"\n#include "kinesym_rk4.h"\n\n'
+        f"{declarations}\nstatic const ks_kernel *const kernels[] = {{\n{table}}};\n\n"
+        "#ifdef _OPENMP\n#define KS_OPENMP 1\n#else\n#define KS_OPENMP 0\n#endif\n\n"
+        "static const ks_library library = {KINESYM_ABI, KS_LANES, KS_OPENMP, "
+        f"{len(names)}, kernels, ks_map, ks_rk4}};\n\n"
+        '__attribute__((visibility("default"))) const ks_library *kinesym_library(void);\n'
+        "const ks_library *kinesym_library(void) { return &library; }\n"
+    )
+
+
+# -- one piece ------------------------------------------------------------------------------
+
+
+def _piece_function(
+    kernel: Kernel, plan: Schedule, piece: Piece, name: str, *, hoisted: bool
+) -> str:
+    body = "\n".join(f"    {line}" for line in _Printer(kernel, plan, piece, hoisted).lines())
+    unused = "(void)a, (void)u, (void)w;"
+    if not hoisted:
+        unused += " (void)i, (void)out, (void)ld;"
+    return f"{_signature(name, hoisted)} {{\n    {unused}\n{body}\n}}\n"
+
+
+class _Printer:
+    """Prints the statements of one piece."""
+
+    def __init__(self, kernel: Kernel, plan: Schedule, piece: Piece, hoisted: bool) -> None:
+        self.kernel, self.graph, self.piece, self.hoisted = kernel, kernel.graph, piece, hoisted
+        self.slots: dict[int, int] = {} if hoisted else plan.slots
+        self.inputs = _inputs(kernel)
+        self.uses = _uses(self.graph, piece)
+        self.text: dict[int, tuple[str, int]] = {}  # expression and precedence, per node
+        self.statements: list[str] = []
+
+    def lines(self) -> list[str]:
+        """All statements, in order; an output is stored as soon as it is known."""
+        stores: dict[int, list[int]] = {}
+        for k, node in self.piece.stores:
+            stores.setdefault(node, []).append(k)
+        for node, slot in self.piece.reads.items():
+            self._declare(node, f"v{node}", f"w[{slot}]")
+        own = set(self.piece.nodes)
+        for node in (node for node in stores if node not in own):
+            self._store(node, stores[node])
+        for node in self.piece.nodes:
+            self._compute(node)
+            self._store(node, stores.get(node, []))
+        return self.statements
+
+    def _declare(self, node: int, name: str, text: str) -> str:
+        self.text[node] = (name, _ATOM)
+        self.statements.append(f"const V {name} = {text};")
+        return name
+
+    def _compute(self, node: int) -> None:
+        text, precedence = self._expression(node)
+        slot = self.piece.writes.get(node)
+        if self.uses.get(node, 0) == 1 and slot is None and len(text) <= _LONGEST:
+            self.text[node] = (text, precedence)  # written inside its only user
+            return
+        name = self._declare(node, f"v{node}", text)
+        if slot is not None:
+            self.statements.append(f"w[{slot}] = {name};")
+
+    def _store(self, node: int, numbers: list[int]) -> None:
+        for k in numbers:
+            value = self._vector(node)
+            if self.hoisted:
+                self.statements.append(f"u[{k}] = ks_first({value});")
+            else:
+                label = self.kernel.labels[k].replace("*/", "* /")
+                self.statements.append(f"ks_store(out + {k} * ld + i, {value}); /* {label} */")
+
+    def _operand(self, node: int, precedence: int) -> str:
+        """Text of `node` for use inside an operator of the given precedence."""
+        if node in self.slots:
+            return f"u[{self.slots[node]}]"
+        if node in self.graph.value:
+            return _number(self.graph.value[node])
+        if node not in self.text:
+            self._declare(node, *self._load(self.graph.name[node]))
+        text, own = self.text[node]
+        return text if own >= precedence else f"({text})"
+
+    def _load(self, symbol: str) -> tuple[str, str]:
+        argument, k, varying, name = self.inputs[symbol]
+        if varying:
+            return name, f"ks_load(a[{argument}].data + {k} * a[{argument}].ld + i)"
+        return name, f"ks_splat(a[{argument}].data[{k}])"
+
+    def _vector(self, node: int) -> str:
+        text = self._operand(node, 0)
+        return f"ks_splat({text})" if node in self.graph.value or node in self.slots else text
+
+    def _expression(self, node: int) -> tuple[str, int]:
+        op, args = self.graph.op[node], self.graph.args[node]
+        if op == "add":
+            return f"{self._operand(args[0], _SUM)} + {self._operand(args[1], _SUM)}", _SUM
+        if op == "sub":
+            return f"{self._operand(args[0], _SUM)} - {self._operand(args[1], _PRODUCT)}", _SUM
+        if op == "mul":
+            return f"{self._operand(args[0], _PRODUCT)}*{self._operand(args[1], _ATOM)}", _PRODUCT
+        if op == "neg":
+            return f"-{self._operand(args[0], _ATOM)}", _PRODUCT
+        if op == "inv":
+            return f"1.0/{self._operand(args[0], _ATOM)}", _PRODUCT
+        return f"ks_{op}({', '.join(self._vector(a) for a in args)})", _ATOM
+
+
+def _uses(graph: Graph, piece: Piece) -> dict[int, int]:
+    uses: dict[int, int] = {}
+    users: Iterable[int] = (a for node in piece.nodes for a in graph.args[node])
+    for node in users:
+        uses[node] = uses.get(node, 0) + 1
+    for _, node in piece.stores:
+        uses[node] = uses.get(node, 0) + 1
+    return uses
+
+
+def _inputs(kernel: Kernel) -> dict[str, tuple[int, int, bool, str]]:
+    """Argument number, position, kind and C name of every symbol; C names are distinct."""
+    found: dict[str, tuple[int, int, bool, str]] = {}
+    taken: set[str] = set()
+    for number, argument in enumerate(kernel.arguments):
+        for k, symbol in enumerate(argument.symbols):
+            name = identifier(f"{argument.name}_{symbol.removeprefix(argument.name + '.')}")
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            found[symbol] = (number, k, argument.varying, name)
+    return found
+
+
+def _number(value: float) -> str:
+    if value != value:
+        return "(double)NAN"
+    if value in (float("inf"), float("-inf")):
+        return "(double)INFINITY" if value > 0 else "(-(double)INFINITY)"
+    text = repr(value)
+    return f"({text})" if value < 0 else text
+
+
+def identifier(text: str) -> str:
+    """`text` as a C identifier."""
+    name = re.sub(r"\W", "_", text)
+    return name if name and not name[0].isdigit() else f"_{name}"

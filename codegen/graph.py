@@ -1,0 +1,281 @@
+"""A hash-consed expression graph over scalars.
+
+A node is an integer; equal expressions are the same integer by construction, so that common
+subexpressions need no search. Construction applies light algebra only: constants are folded, signs
+and constant factors move outwards, operands of commutative operations are ordered. Nothing is
+expanded, so building is linear in the number of operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+#: Functions of one argument, by the name that C and numpy share.
+UNARY = frozenset(
+    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log sqrt abs sign floor "
+    "erf".split()
+)
+#: Operations of two arguments.
+BINARY = frozenset("add sub mul pow atan2 min max lt le eq".split())
+
+_ODD = frozenset("sin tan asin atan sinh tanh asinh atanh sign erf".split())
+_EVEN = frozenset(("cos", "cosh", "abs"))
+
+
+class Graph:
+    """Arena of expression nodes; `args[i]` lists the operands of node `i`, `op[i]` its operation.
+
+    Operations: `const` (see `value`), `sym` (see `name`), `neg`, `inv` (1/x), `select`
+    (`c != 0 ? a : b`), and the members of `UNARY` and `BINARY`. Comparisons yield 1.0 or 0.0.
+    Division is `x * inv(y)`, so that quotients with equal denominators share one division.
+    """
+
+    def __init__(self) -> None:
+        self.op: list[str] = []
+        self.args: list[tuple[int, ...]] = []
+        self.value: dict[int, float] = {}
+        self.name: dict[int, str] = {}
+        self._known: dict[tuple[object, ...], int] = {}
+        self.zero = self.const(0.0)
+        self.one = self.const(1.0)
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def _node(self, op: str, *args: int) -> int:
+        key = (op, *args)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self.op)
+            self.op.append(op)
+            self.args.append(args)
+        return found
+
+    def const(self, value: float) -> int:
+        """The constant `value`."""
+        value = float(value) + 0.0  # -0.0 becomes 0.0: one zero only
+        key = ("const", repr(value))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self.op)
+            self.op.append("const")
+            self.args.append(())
+            self.value[found] = value
+        return found
+
+    def symbol(self, name: str) -> int:
+        """The symbol called `name`."""
+        key = ("sym", name)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self.op)
+            self.op.append("sym")
+            self.args.append(())
+            self.name[found] = name
+        return found
+
+    def symbols(self, names: Iterable[str]) -> list[int]:
+        """One symbol for each of `names`."""
+        return [self.symbol(name) for name in names]
+
+    # -- arithmetic -------------------------------------------------------------------------
+
+    def neg(self, a: int) -> int:
+        """-a"""
+        if a in self.value:
+            return self.const(-self.value[a])
+        op = self.op[a]
+        if op == "neg":
+            return self.args[a][0]
+        if op == "mul" and self.args[a][0] in self.value:
+            c, x = self.args[a]
+            return self.mul(self.const(-self.value[c]), x)
+        return self._node("neg", a)
+
+    def add(self, a: int, b: int) -> int:
+        """a + b"""
+        value = self.value
+        if a in value and b in value:
+            return self.const(value[a] + value[b])
+        if a == self.zero:
+            return b
+        if b == self.zero:
+            return a
+        if a == b:
+            return self.mul(self.const(2.0), a)
+        if self.op[b] == "neg":
+            return self.sub(a, self.args[b][0])
+        if self.op[a] == "neg":
+            return self.sub(b, self.args[a][0])
+        return self._node("add", a, b) if a < b else self._node("add", b, a)
+
+    def sub(self, a: int, b: int) -> int:
+        """a - b; written with the older node first, so that a - b and b - a are one node."""
+        value = self.value
+        if a == b:
+            return self.zero
+        if a in value and b in value:
+            return self.const(value[a] - value[b])
+        if b == self.zero:
+            return a
+        if a == self.zero:
+            return self.neg(b)
+        if self.op[b] == "neg":
+            return self.add(a, self.args[b][0])
+        if self.op[a] == "neg":
+            return self.neg(self.add(self.args[a][0], b))
+        return self._node("sub", a, b) if a < b else self._node("neg", self._node("sub", b, a))
+
+    def mul(self, a: int, b: int) -> int:
+        """a * b; a constant factor comes first."""
+        value, op, args = self.value, self.op, self.args
+        if b in value:
+            a, b = b, a
+        if a in value:
+            c = value[a]
+            if b in value:
+                return self.const(c * value[b])
+            if c == 0.0:
+                return self.zero
+            if c == 1.0:
+                return b
+            if c == -1.0:
+                return self.neg(b)
+            if op[b] == "neg":
+                return self.mul(self.const(-c), args[b][0])
+            if op[b] == "mul" and args[b][0] in value:
+                return self.mul(self.const(c * value[args[b][0]]), args[b][1])
+            return self._node("mul", a, b)
+        if op[a] == "neg":
+            return self.neg(self.mul(args[a][0], b))
+        if op[b] == "neg":
+            return self.neg(self.mul(a, args[b][0]))
+        if op[a] == "mul" and args[a][0] in value:
+            return self.mul(args[a][0], self.mul(args[a][1], b))
+        if op[b] == "mul" and args[b][0] in value:
+            return self.mul(args[b][0], self.mul(a, args[b][1]))
+        return self._node("mul", a, b) if a < b else self._node("mul", b, a)
+
+    def inv(self, a: int) -> int:
+        """1 / a"""
+        if a in self.value and self.value[a] != 0.0:
+            return self.const(1.0 / self.value[a])
+        if self.op[a] == "inv":
+            return self.args[a][0]
+        if self.op[a] == "neg":
+            return self.neg(self.inv(self.args[a][0]))
+        return self._node("inv", a)
+
+    def div(self, a: int, b: int) -> int:
+        """a / b"""
+        return self.mul(a, self.inv(b))
+
+    def power(self, a: int, exponent: float) -> int:
+        """`a` to a constant power: products for integers, square roots for halves, else `pow`."""
+        if exponent < 0:
+            return self.inv(self.power(a, -exponent))
+        if a in self.value:
+            return self.const(_evaluate("pow", self.value[a], exponent))
+        if exponent == int(exponent) and exponent <= 64:
+            return self._integer_power(a, int(exponent))
+        if 2 * exponent == int(2 * exponent) and exponent <= 64:
+            root = self.function("sqrt", a)
+            return self.mul(self._integer_power(a, int(exponent)), root)
+        return self._node("pow", a, self.const(exponent))
+
+    def _integer_power(self, a: int, n: int) -> int:
+        if n == 0:
+            return self.one
+        half = self._integer_power(a, n // 2)
+        square = self.mul(half, half) if n > 1 else self.one
+        return self.mul(square, a) if n % 2 else square
+
+    # -- functions --------------------------------------------------------------------------
+
+    def function(self, name: str, a: int) -> int:
+        """One of the functions `UNARY`, with the parity of odd and even ones used."""
+        if a in self.value:
+            return self.const(_evaluate(name, self.value[a]))
+        if self.op[a] == "neg":
+            if name in _ODD:
+                return self.neg(self.function(name, self.args[a][0]))
+            if name in _EVEN:
+                return self.function(name, self.args[a][0])
+        return self._node(name, a)
+
+    def binary(self, name: str, a: int, b: int) -> int:
+        """`pow`, `atan2`, `min`, `max`, `lt`, `le` or `eq` of two nodes."""
+        if name == "pow" and b in self.value:
+            return self.power(a, self.value[b])
+        if a in self.value and b in self.value:
+            return self.const(_evaluate(name, self.value[a], self.value[b]))
+        if name in ("min", "max") and a == b:
+            return a
+        if name in ("min", "max", "eq") and a > b:
+            a, b = b, a
+        return self._node(name, a, b)
+
+    def select(self, condition: int, a: int, b: int) -> int:
+        """`a` where `condition` is non-zero, else `b`."""
+        if a == b:
+            return a
+        if condition in self.value:
+            return a if self.value[condition] != 0.0 else b
+        return self._node("select", condition, a, b)
+
+    def apply(self, op: str, args: Sequence[int]) -> int:
+        """The operation `op` on `args`, by the constructor that belongs to it."""
+        if op in ("add", "sub", "mul", "neg", "inv", "select"):
+            return int(getattr(self, op)(*args))
+        return self.function(op, *args) if op in UNARY else self.binary(op, *args)
+
+    def sum(self, terms: Sequence[int]) -> int:
+        """Sum of `terms`, as a balanced tree in the order given."""
+        if not terms:
+            return self.zero
+        if len(terms) == 1:
+            return terms[0]
+        middle = len(terms) // 2
+        return self.add(self.sum(terms[:middle]), self.sum(terms[middle:]))
+
+    # -- queries ----------------------------------------------------------------------------
+
+    def ancestors(self, outputs: Iterable[int]) -> list[int]:
+        """Every node that `outputs` depend on (with themselves), operands before users."""
+        seen: set[int] = set()
+        stack = list(outputs)
+        while stack:
+            node = stack.pop()
+            if node not in seen:
+                seen.add(node)
+                stack.extend(self.args[node])
+        return sorted(seen)  # a node is always younger than its operands
+
+    def substitute(self, outputs: Sequence[int], replacement: dict[int, int]) -> list[int]:
+        """`outputs` with the nodes of `replacement` exchanged."""
+        new = dict(replacement)
+        for node in self.ancestors(outputs):
+            if node in new:
+                continue
+            args = self.args[node]
+            mapped = tuple(new[a] for a in args)
+            new[node] = node if mapped == args else self.apply(self.op[node], mapped)
+        return [new[node] for node in outputs]
+
+
+def _evaluate(op: str, *x: float) -> float:
+    """Value of a function or comparison of constants; NaN outside its domain."""
+    special = {
+        "abs": abs,
+        "sign": lambda a: math.copysign(1.0, a) if a else 0.0,
+        "min": min,
+        "max": max,
+        "lt": lambda a, b: float(a < b),
+        "le": lambda a, b: float(a <= b),
+        "eq": lambda a, b: float(a == b),
+    }
+    try:
+        return float(special[op](*x) if op in special else getattr(math, op)(*x))
+    except (ValueError, OverflowError):
+        return math.nan

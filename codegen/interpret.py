@@ -1,0 +1,111 @@
+"""A slow evaluator of kernels: the twin of the generated C that needs no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erf
+
+from kinesym.codegen.graph import Graph
+from kinesym.codegen.kernel import Kernel
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "neg": lambda a: -a,
+    "inv": lambda a: 1.0 / a,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "pow": lambda a, b: a**b,
+    "select": lambda c, a, b: np.where(c != 0.0, a, b),
+    "lt": lambda a, b: np.where(np.real(a) < np.real(b), 1.0, 0.0),
+    "le": lambda a, b: np.where(np.real(a) <= np.real(b), 1.0, 0.0),
+    "eq": lambda a, b: np.where(np.real(a) == np.real(b), 1.0, 0.0),
+    "min": lambda a, b: np.where(np.real(b) < np.real(a), b, a),
+    "max": lambda a, b: np.where(np.real(a) < np.real(b), b, a),
+    "abs": lambda a: np.where(np.real(a) < 0.0, -a, a),  # analytic, for the complex step
+    "sign": lambda a: np.sign(np.real(a)),
+    "floor": lambda a: np.floor(np.real(a)),
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "atan2": np.arctan2,
+    "erf": erf,
+}
+
+
+def evaluate_nodes(
+    graph: Graph, nodes: list[int], symbols: Mapping[str, Any]
+) -> dict[int, NDArray[Any]]:
+    """Values of `nodes` (operands first) given the values of the symbols, real or complex."""
+    values: dict[int, Any] = {}
+    with np.errstate(all="ignore"):
+        for node in nodes:
+            op = graph.op[node]
+            if op == "const":
+                values[node] = np.float64(graph.value[node])
+            elif op == "sym":
+                values[node] = symbols[graph.name[node]]
+            else:
+                function = _OPERATIONS.get(op) or getattr(np, op)
+                values[node] = function(*(values[a] for a in graph.args[node]))
+    return values
+
+
+def bind(kernel: Kernel, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by symbol from `arrays` by argument name: (count, n) varying, (count,) uniform."""
+    return {
+        symbol: np.asarray(arrays[argument.name])[k]
+        for argument in kernel.arguments
+        for k, symbol in enumerate(argument.symbols)
+    }
+
+
+def interpret(kernel: Kernel, arrays: Mapping[str, Any], n: int) -> NDArray[Any]:
+    """All outputs of `kernel` at `n` points, shape (n_outputs, n)."""
+    values = evaluate_nodes(kernel.graph, kernel.nodes, bind(kernel, arrays))
+    if not kernel.outputs:
+        return np.zeros((0, n))
+    return np.stack([np.broadcast_to(values[node], (n,)) for node in kernel.outputs])
+
+
+def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str | None:
+    """The first subexpression of output number `output` that is not finite, in words.
+
+    `arrays` hold one point. None if everything is finite.
+    """
+    graph = kernel.graph
+    nodes = graph.ancestors([kernel.outputs[output]])
+    values = evaluate_nodes(graph, nodes, bind(kernel, arrays))
+    for node in nodes:
+        if graph.op[node] != "const" and not np.all(np.isfinite(values[node])):
+            operands = ", ".join(
+                f"{describe(graph, a)} = {float(np.real(np.ravel(values[a])[0])):.6g}"
+                for a in graph.args[node]
+            )
+            where = f" where {operands}" if operands else ""
+            return f"{describe(graph, node)} is {float(np.ravel(values[node])[0])}{where}"
+    return None
+
+
+_INFIX = {"add": " + ", "sub": " - ", "mul": "*", "lt": " < ", "le": " <= ", "eq": " == "}
+
+
+def describe(graph: Graph, node: int, depth: int = 3) -> str:
+    """`node` as readable text, cut off below `depth` levels."""
+    op, args = graph.op[node], graph.args[node]
+    if op == "const":
+        return f"{graph.value[node]:.6g}"
+    if op == "sym":
+        return graph.name[node]
+    if depth == 0:
+        return "..."
+    parts = [describe(graph, a, depth - 1) for a in args]
+    if op in _INFIX:
+        return f"({_INFIX[op].join(parts)})"
+    return {"neg": f"-{parts[0]}", "inv": f"1/{parts[0]}"}.get(op, f"{op}({', '.join(parts)})")

@@ -1,0 +1,79 @@
+"""The types that leave the code generator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kinesym.codegen.graph import Graph
+
+#: Version of the binary interface in `runtime/include/kinesym.h`.
+ABI = 1
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One group of scalars that a kernel reads.
+
+    `symbols` are the graph symbols in order. A `varying` argument has one value per point, at
+    `data[k * ld + i]`; a uniform one has one value for all points.
+    """
+
+    name: str
+    symbols: tuple[str, ...]
+    varying: bool = True
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function mapped over points: `outputs[k]` at point i from the arguments at point i.
+
+    A point is a collocation interval, a node, a sample or an ensemble member. `labels` say in
+    words what each output is; they appear in the generated C and in diagnostics.
+    """
+
+    name: str
+    graph: Graph
+    arguments: tuple[Argument, ...]
+    outputs: tuple[int, ...]
+    labels: tuple[str, ...]
+    purpose: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.outputs) != len(self.labels):
+            raise ValueError(f"kernel {self.name}: one label per output is needed")
+
+    @cached_property
+    def nodes(self) -> list[int]:
+        """The nodes that the outputs need, operands first."""
+        return self.graph.ancestors(self.outputs)
+
+    @cached_property
+    def operations(self) -> int:
+        """Number of arithmetic operations and function calls per point."""
+        return sum(self.graph.op[node] not in ("const", "sym") for node in self.nodes)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Kernels that are built into one library, with what the runtime must know about them."""
+
+    name: str
+    kernels: tuple[Kernel, ...]
+    description: Mapping[str, object] = field(default_factory=dict)
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel called `name`."""
+        return next(k for k in self.kernels if k.name == name)
+
+
+@dataclass(frozen=True)
+class Source:
+    """C translation units by file name, and the manifest (JSON) that describes the library.
+
+    Equal programs give equal bytes.
+    """
+
+    files: Mapping[str, str]
+    manifest: str

@@ -1,0 +1,152 @@
+"""SymPy expressions become graph nodes; nothing after this stage touches SymPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import sympy as sp
+
+from kinesym.codegen.graph import Graph
+
+_FUNCTIONS: dict[type, str] = {
+    sp.sin: "sin", sp.cos: "cos", sp.tan: "tan", sp.asin: "asin", sp.acos: "acos",
+    sp.atan: "atan", sp.sinh: "sinh", sp.cosh: "cosh", sp.tanh: "tanh", sp.asinh: "asinh",
+    sp.acosh: "acosh", sp.atanh: "atanh", sp.exp: "exp", sp.log: "log", sp.Abs: "abs",
+    sp.sign: "sign", sp.floor: "floor", sp.erf: "erf",
+}  # fmt: skip
+
+_RELATIONS: dict[type, tuple[str, bool]] = {  # operation, operands exchanged
+    sp.StrictLessThan: ("lt", False),
+    sp.LessThan: ("le", False),
+    sp.StrictGreaterThan: ("lt", True),
+    sp.GreaterThan: ("le", True),
+    sp.Equality: ("eq", False),
+}
+
+
+class UnsupportedExpression(ValueError):
+    """A SymPy object has no counterpart in the expression graph."""
+
+
+class Lowering:
+    """Translates SymPy expressions into `graph`, given the nodes of the symbols.
+
+    `symbols` maps SymPy symbols, functions of time and their derivatives to nodes; intermediates
+    are added with `define`. Every distinct subexpression is visited once.
+    """
+
+    def __init__(self, graph: Graph, symbols: Mapping[sp.Basic, int]) -> None:
+        self.graph = graph
+        self._known: dict[sp.Basic, int] = dict(symbols)
+
+    def define(self, intermediates: Iterable[tuple[sp.Basic, sp.Expr]]) -> None:
+        """Make `symbol = expression` pairs known, in order."""
+        for symbol, expression in intermediates:
+            self._known[symbol] = self(expression)
+
+    def __call__(self, expression: sp.Basic) -> int:
+        """The node of `expression`.
+
+        Raises `UnsupportedExpression`, naming the part that has no counterpart.
+        """
+        stack = [sp.sympify(expression)]
+        while stack:  # an explicit stack: deep expressions must not hit Python's recursion limit
+            top = stack[-1]
+            if top in self._known:
+                stack.pop()
+                continue
+            missing = [a for a in _operands(top) if a not in self._known]
+            if missing:
+                stack.extend(missing)
+            else:
+                self._known[top] = self._convert(stack.pop())
+        return self._known[sp.sympify(expression)]
+
+    def _convert(self, e: sp.Basic) -> int:
+        g, known = self.graph, self._known
+        if isinstance(e, (sp.Number, sp.NumberSymbol)):
+            return g.const(float(e))
+        if e in (sp.true, sp.false):
+            return g.one if e is sp.true else g.zero
+        convert = _CONVERTERS.get(type(e))
+        if convert is not None:
+            return convert(g, e, known)
+        if type(e) in _FUNCTIONS:
+            return g.function(_FUNCTIONS[type(e)], known[e.args[0]])
+        if type(e) in _RELATIONS:
+            name, swap = _RELATIONS[type(e)]
+            a, b = (known[a] for a in e.args)
+            return g.binary(name, b, a) if swap else g.binary(name, a, b)
+        kind = "symbol" if isinstance(e, (sp.Symbol, sp.core.function.AppliedUndef)) else "term"
+        raise UnsupportedExpression(
+            f"{kind} {e} ({type(e).__name__}) cannot be turned into C; "
+            "declare it, or write it with elementary functions"
+        )
+
+
+def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
+    if isinstance(e, (sp.Derivative, sp.core.function.AppliedUndef)) or not e.args:
+        return ()
+    if isinstance(e, sp.Piecewise):
+        return tuple(part for pair in e.args for part in (pair.expr, pair.cond))
+    if isinstance(e, sp.Pow) and isinstance(e.exp, sp.Number):
+        return (e.base,)
+    return tuple(e.args)
+
+
+def _add(g: Graph, e: sp.Add, known: Mapping[sp.Basic, int]) -> int:
+    return g.sum([known[a] for a in e.args])
+
+
+def _mul(g: Graph, e: sp.Mul, known: Mapping[sp.Basic, int]) -> int:
+    nodes = sorted((known[a] for a in e.args), key=lambda n: (n not in g.value, n))
+    product = nodes[0]
+    for node in nodes[1:]:
+        product = g.mul(product, node)
+    return product
+
+
+def _pow(g: Graph, e: sp.Pow, known: Mapping[sp.Basic, int]) -> int:
+    if isinstance(e.exp, sp.Number):
+        return g.power(known[e.base], float(e.exp))
+    return g.binary("pow", known[e.base], known[e.exp])
+
+
+def _piecewise(g: Graph, e: sp.Piecewise, known: Mapping[sp.Basic, int]) -> int:
+    result = g.const(float("nan"))  # SymPy: undefined where no condition holds
+    for pair in reversed(e.args):
+        result = g.select(known[pair.cond], known[pair.expr], result)
+    return result
+
+
+def _heaviside(g: Graph, e: sp.Heaviside, known: Mapping[sp.Basic, int]) -> int:
+    x = known[e.args[0]]
+    at_zero = known[e.args[1]]
+    return g.select(g.binary("lt", g.zero, x), g.one,
+                    g.select(g.binary("lt", x, g.zero), g.zero, at_zero))  # fmt: skip
+
+
+def _fold(name: str) -> Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]:
+    def convert(g: Graph, e: sp.Basic, known: Mapping[sp.Basic, int]) -> int:
+        nodes = [known[a] for a in e.args]
+        result = nodes[0]
+        for node in nodes[1:]:
+            result = g.mul(result, node) if name == "and" else g.binary(name, result, node)
+        return result
+
+    return convert
+
+
+_CONVERTERS: dict[type, Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]] = {
+    sp.Add: _add,
+    sp.Mul: _mul,
+    sp.Pow: _pow,
+    sp.Piecewise: _piecewise,
+    sp.Heaviside: _heaviside,
+    sp.Min: _fold("min"),
+    sp.Max: _fold("max"),
+    sp.And: _fold("and"),
+    sp.Or: _fold("max"),
+    sp.Not: lambda g, e, known: g.sub(g.one, known[e.args[0]]),
+    sp.atan2: lambda g, e, known: g.binary("atan2", known[e.args[0]], known[e.args[1]]),
+}

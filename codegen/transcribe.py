@@ -1,0 +1,395 @@
+"""A symbolic problem becomes the kernels of its nonlinear program.
+
+Three families of points carry everything: *intervals* (defects, and what contains x'), *nodes*
+(costs and path conditions of one node) and *ends* (terminal cost and boundary conditions). Each
+family is one scalar cost and some constraints, functions of local variables z; it yields up to five
+kernels: cost, gradient, constraints, jacobian, hessian.
+
+Equations are differentiated in terms of the model's own variables v (x', x, u, p, t, h); the
+discretisation v(z) enters by the chain rule. Derivatives with respect to both nodes of an interval
+then share all their work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import sympy as sp
+
+from kinesym.codegen.derive import (
+    Sparse,
+    compose_hessian,
+    compose_jacobian,
+    hessian,
+    jacobian,
+    pullback,
+)
+from kinesym.codegen.graph import Graph
+from kinesym.codegen.kernel import Argument, Kernel, Program
+from kinesym.codegen.lower import Lowering
+from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.objective import at_end, at_start
+from kinesym.symbolic.problem import Problem, moving_symbols
+
+
+@dataclass(frozen=True)
+class Family:
+    """Cost and constraints at one kind of point, in terms of `inner` = v(z).
+
+    `variables` are the groups of z, `data` the groups of known numbers. `outer` are the symbols v
+    that `cost` and `constraints` are written in.
+    """
+
+    name: str
+    graph: Graph
+    variables: tuple[Argument, ...]
+    data: tuple[Argument, ...]
+    outer: Sequence[int]
+    inner: Sequence[int]
+    cost: int
+    constraints: Sequence[int]
+    labels: Sequence[str]
+
+    @property
+    def z(self) -> list[int]:
+        """The local variables."""
+        return [self.graph.symbol(s) for group in self.variables for s in group.symbols]
+
+
+def transcribe(problem: Problem) -> Program:
+    """All kernels of the nonlinear program of `problem`, and the description of its structure."""
+    families = [_interval(problem), _node(problem), _ends(problem)]
+    kernels: list[Kernel] = []
+    description: dict[str, object] = {}
+    for family in families:
+        made, structure = _derivatives(family)
+        kernels.extend(made)
+        description[family.name] = structure
+    return Program(
+        name=f"{problem.model.name}_{problem.scheme.name}".replace("-", "_"),
+        kernels=tuple(kernels),
+        description={"collocation": {**_description(problem), "families": description}},
+    )
+
+
+def _description(problem: Problem) -> dict[str, object]:
+    scheme, measured = problem.scheme, problem.measurements
+    return {
+        "model": problem.model.name,
+        "scheme": scheme.name,
+        "state_weights": list(scheme.state),
+        "quadrature": list(scheme.quadrature),
+        "states": list(problem.model.state_names),
+        "unknown_inputs": [name_of(u) for u in problem.unknown_inputs],
+        "unknown_parameters": [name_of(p) for p in problem.unknown_parameters],
+        "known_parameters": [name_of(p) for p in problem.known_parameters],
+        "signals": [name_of(s) for s in problem.signals],
+        "node_measurements": [n for n, e in measured.items() if not _on_interval(problem, e)],
+        "interval_measurements": [n for n, e in measured.items() if _on_interval(problem, e)],
+        "free_duration": problem.free_duration,
+    }
+
+
+# -- derivatives of a family ----------------------------------------------------------------
+
+
+def _derivatives(family: Family) -> tuple[list[Kernel], dict[str, object]]:
+    """The kernels of a family and the sparsity of its derivatives, in local variables."""
+    g = family.graph
+    has_cost, constraints = family.cost != g.zero, list(family.constraints)
+    structure: dict[str, object] = {
+        "variables": [[a.name, len(a.symbols)] for a in family.variables],
+        "constraints": list(family.labels),
+        "cost": has_cost,
+    }
+    if not has_cost and not constraints:
+        return [], structure
+    inner = jacobian(g, family.inner, family.z)
+    factor = Argument("factor", ("factor",), varying=False)
+    multipliers = Argument("multipliers", tuple(f"multipliers.{k}" for k in range(len(constraints))))
+    kernels = []
+    if has_cost:
+        kernels.append(_kernel(family, "cost", [family.cost], ["cost"]))
+        bars = pullback(g, [family.cost], [g.one], family.outer)
+        outer: Sparse = {(0, v): bar for v, bar in enumerate(bars) if bar != g.zero}
+        entries = compose_jacobian(g, outer, inner)
+        structure["gradient"] = [j for _, j in entries]
+        labels = [f"d cost / d {_variable(family, j)}" for _, j in entries]
+        kernels.append(_kernel(family, "gradient", list(entries.values()), labels))
+    if constraints:
+        kernels.append(_kernel(family, "constraints", constraints, list(family.labels)))
+        entries = compose_jacobian(g, jacobian(g, constraints, family.outer), inner)
+        structure["jacobian"] = [[i for i, _ in entries], [j for _, j in entries]]
+        labels = [f"d {family.labels[i]} / d {_variable(family, j)}" for i, j in entries]
+        kernels.append(_kernel(family, "jacobian", list(entries.values()), labels))
+    weights = [g.symbol("factor"), *g.symbols(multipliers.symbols)]
+    gradient, second = hessian(g, [family.cost, *constraints], weights, family.outer)
+    curvature = [hessian(g, [v], [g.one], family.z)[1] for v in family.inner]
+    entries = compose_hessian(g, gradient, second, inner, curvature)
+    structure["hessian"] = [[i for i, _ in entries], [j for _, j in entries]]
+    labels = [f"d2 L / d {_variable(family, i)} d {_variable(family, j)}" for i, j in entries]
+    kernels.append(_kernel(family, "hessian", list(entries.values()), labels, (factor, multipliers)))
+    return kernels, structure
+
+
+def _variable(family: Family, j: int) -> str:
+    return [s for group in family.variables for s in group.symbols][j]
+
+
+_PURPOSES = {
+    "cost": "terms of the objective",
+    "gradient": "derivatives of the objective",
+    "constraints": "constraints, each = 0 or bounded",
+    "jacobian": "derivatives of the constraints that are not identically zero",
+    "hessian": "second derivatives of factor * cost + multipliers . constraints, upper triangle",
+}
+
+
+def _kernel(
+    family: Family,
+    what: str,
+    outputs: list[int],
+    labels: list[str],
+    more: tuple[Argument, ...] = (),
+) -> Kernel:
+    g = family.graph
+    replacement = {v: e for v, e in zip(family.outer, family.inner, strict=True) if v != e}
+    return Kernel(
+        name=f"{family.name}_{what}",
+        graph=g,
+        arguments=(*family.variables, *family.data, *more),
+        outputs=tuple(g.substitute(outputs, replacement)),
+        labels=tuple(labels),
+        purpose=_PURPOSES[what],
+    )
+
+
+# -- the three families ---------------------------------------------------------------------
+
+
+@dataclass
+class _Symbols:
+    """Graph symbols of one point and the argument groups they belong to."""
+
+    problem: Problem
+    graph: Graph = field(default_factory=Graph)
+
+    def group(self, name: str, members: Sequence[object], varying: bool = True) -> Argument:
+        symbols = tuple(f"{name}.{m if isinstance(m, str) else name_of(m)}" for m in members)
+        return Argument(name, symbols, varying)
+
+    def nodes(self, group: Argument) -> list[int]:
+        return self.graph.symbols(group.symbols)
+
+    def parameters(self) -> tuple[Argument, Argument, Argument]:
+        """Unknown parameters, duration (if free) and known parameters."""
+        problem = self.problem
+        duration = ["duration"] if problem.free_duration else []
+        return (
+            self.group("p", problem.unknown_parameters, varying=False),
+            self.group("T", duration, varying=False),
+            self.group("k", problem.known_parameters, varying=False),
+        )
+
+    def lowering(
+        self,
+        states: Sequence[int],
+        inputs: Sequence[int],
+        signals: Sequence[int],
+        time: int,
+        rates: Sequence[int] = (),
+    ) -> Lowering:
+        """A translator of expressions at this point, intermediates included."""
+        problem, model = self.problem, self.problem.model
+        p, _, k = self.parameters()
+        table: dict[sp.Basic, int] = {t: time}
+        table.update(zip(model.states, states, strict=True))
+        table.update(zip(problem.unknown_inputs, inputs, strict=True))
+        table.update(zip(problem.signals, signals, strict=True))
+        table.update(zip(problem.unknown_parameters, self.nodes(p), strict=True))
+        table.update(zip(problem.known_parameters, self.nodes(k), strict=True))
+        if rates:
+            table.update(zip(model.derivatives, rates, strict=True))
+        lower = Lowering(self.graph, table)
+        absent = set() if rates else moving_symbols(model)
+        lower.define((s, e) for s, e in model.intermediates if s not in absent)
+        return lower
+
+
+def _on_interval(problem: Problem, e: sp.Expr) -> bool:
+    """Whether `e` contains x', directly or through intermediates, and so belongs to intervals."""
+    return bool(e.atoms(sp.Symbol, sp.Derivative) & moving_symbols(problem.model))
+
+
+def _squares(
+    g: Graph, lower: Lowering, expressions: Sequence[sp.Expr], y: Sequence[int], w: Sequence[int]
+) -> list[int]:
+    """w * (expression - y)^2"""
+    terms = []
+    for expression, measured, weight in zip(expressions, y, w, strict=True):
+        difference = g.sub(lower(expression), measured)
+        terms.append(g.mul(weight, g.mul(difference, difference)))
+    return terms
+
+
+def _interval(problem: Problem) -> Family:
+    """Defects of the scheme, and cost terms with x', on one interval."""
+    model, scheme = problem.model, problem.scheme
+    s = _Symbols(problem)
+    g = s.graph
+    x0, x1 = s.group("x0", model.states), s.group("x1", model.states)
+    u0, u1 = s.group("u0", problem.unknown_inputs), s.group("u1", problem.unknown_inputs)
+    s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
+    p, duration, k = s.parameters()
+    step, time = s.group("h", ["step"]), s.group("t", ["time"])
+    measured = {n: e for n, e in problem.measurements.items() if _on_interval(problem, e)}
+    y, w = s.group("y", list(measured)), s.group("w", list(measured))
+
+    h, t0 = s.nodes(step)[0], s.nodes(time)[0]
+    if problem.free_duration:
+        T = s.nodes(duration)[0]
+        h, t0 = g.mul(T, h), g.mul(T, t0)
+    outer_x, inner_x = _mixed(s, "x", x0, x1, scheme.state)
+    outer_u, inner_u = _mixed(s, "u", u0, u1, scheme.state, problem.hold)
+    _, signals = _mixed(s, "s", s0, s1, scheme.state, problem.hold)
+    outer_xd = g.symbols(f"xdot.{name}" for name in model.state_names)
+    difference = _mixed(s, "d", x0, x1, scheme.derivative)[1]
+    inner_xd = [g.mul(d, g.inv(h)) for d in difference]
+    outer_t, outer_h = g.symbols(["stage.t", "stage.h"])
+    stage_time = g.add(t0, g.mul(g.const(scheme.time), h))
+
+    lower = s.lowering(outer_x, outer_u, signals, outer_t, outer_xd)
+    integrand = problem.objective.integrand
+    terms = []
+    if _on_interval(problem, integrand):
+        terms.append(g.mul(outer_h, lower(integrand)))
+    if problem.objective.least_squares:
+        squares = _squares(g, lower, list(measured.values()), s.nodes(y), s.nodes(w))
+        terms.append(g.mul(g.const(problem.objective.least_squares), g.sum(squares)))
+    parameters = [*s.nodes(p), *s.nodes(duration)]
+    return Family(
+        name="interval",
+        graph=g,
+        variables=(x0, x1, u0, u1, p, duration),
+        data=(k, s0, s1, step, time, y, w),
+        outer=[*outer_xd, *outer_x, *outer_u, outer_t, outer_h, *parameters],
+        inner=[*inner_xd, *inner_x, *inner_u, stage_time, h, *parameters],
+        cost=g.sum(terms),
+        constraints=[lower(e) for e in model.equations],
+        labels=[_equation_label(problem, number) for number in range(len(model.equations))],
+    )
+
+
+def _mixed(
+    s: _Symbols,
+    name: str,
+    left: Argument,
+    right: Argument,
+    weights: tuple[float, float],
+    hold: frozenset[str] = frozenset(),
+) -> tuple[list[int], list[int]]:
+    """Stage symbols and their expressions w_0 left + w_1 right; the left value where held."""
+    g = s.graph
+    symbols, values = [], []
+    for a, b in zip(left.symbols, right.symbols, strict=True):
+        member = a.split(".", 1)[1]
+        w0, w1 = (1.0, 0.0) if member in hold else weights
+        symbols.append(g.symbol(f"stage.{name}.{member}"))
+        if w0 == w1:
+            values.append(g.mul(g.const(w0), g.add(g.symbol(a), g.symbol(b))))
+        else:
+            values.append(
+                g.add(g.mul(g.const(w0), g.symbol(a)), g.mul(g.const(w1), g.symbol(b)))
+            )
+    return symbols, values
+
+
+def _equation_label(problem: Problem, number: int) -> str:
+    """`equation 3 (omega_a')`: its number and the derivative it is about."""
+    model = problem.model
+    equation = model.equations[number]
+    about = [
+        f"{name}'"
+        for name, rate in zip(model.state_names, model.derivatives, strict=True)
+        if equation.has(rate)
+    ]
+    return f"equation {number} ({', '.join(about[:2])})" if about else f"equation {number}"
+
+
+def _node(problem: Problem) -> Family:
+    """Cost terms and path conditions at one node."""
+    model = problem.model
+    s = _Symbols(problem)
+    g = s.graph
+    x, u = s.group("x", model.states), s.group("u", problem.unknown_inputs)
+    signals, weight, time = (
+        s.group("s", problem.signals), s.group("q", ["weight"]), s.group("t", ["time"])
+    )  # fmt: skip
+    p, duration, k = s.parameters()
+    chosen = {n: e for n, e in problem.measurements.items() if not _on_interval(problem, e)}
+    y, w = s.group("y", list(chosen)), s.group("w", list(chosen))
+    q, now = s.nodes(weight)[0], s.nodes(time)[0]
+    if problem.free_duration:
+        q, now = (g.mul(s.nodes(duration)[0], node) for node in (q, now))
+    outer_q, outer_t = g.symbols(["stage.q", "stage.t"])
+
+    lower = s.lowering(s.nodes(x), s.nodes(u), s.nodes(signals), outer_t)
+    integrand = problem.objective.integrand
+    terms = []
+    if not _on_interval(problem, integrand):
+        terms.append(g.mul(outer_q, lower(integrand)))
+    if problem.objective.least_squares:
+        squares = _squares(g, lower, list(chosen.values()), s.nodes(y), s.nodes(w))
+        terms.append(g.mul(g.const(problem.objective.least_squares), g.sum(squares)))
+    own = [*s.nodes(x), *s.nodes(u), *s.nodes(p), *s.nodes(duration)]
+    return Family(
+        name="node",
+        graph=g,
+        variables=(x, u, p, duration),
+        data=(k, signals, weight, time, y, w),
+        outer=[*own, outer_t, outer_q],
+        inner=[*own, now, q],
+        cost=g.sum(terms),
+        constraints=[lower(e) for e in problem.path],
+        labels=[f"path condition {number}" for number in range(len(problem.path))],
+    )
+
+
+def _ends(problem: Problem) -> Family:
+    """Terminal cost and boundary conditions, functions of the first and the last node."""
+    s = _Symbols(problem)
+    g = s.graph
+    states, inputs = problem.model.states, problem.unknown_inputs
+    groups = [s.group("x0", states), s.group("x1", states)]
+    groups += [s.group("u0", inputs), s.group("u1", inputs)]
+    s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
+    t0, t1 = s.group("t0", ["time"]), s.group("t1", ["time"])
+    p, duration, k = s.parameters()
+    end = s.nodes(duration)[0] if problem.free_duration else s.nodes(t1)[0]
+    x0, x1, u0, u1 = (s.nodes(group) for group in groups)
+    first = s.lowering(x0, u0, s.nodes(s0), s.nodes(t0)[0])
+    last = s.lowering(x1, u1, s.nodes(s1), end)
+    own = [*x0, *x1, *u0, *u1, *s.nodes(p), *s.nodes(duration)]
+    return Family(
+        name="ends",
+        graph=g,
+        variables=(*groups, p, duration),
+        data=(k, s0, s1, t0, t1),
+        outer=own,
+        inner=own,
+        cost=last(problem.objective.terminal),
+        constraints=[_boundary(e, s, first, last) for e in problem.boundary],
+        labels=[f"boundary condition {number}" for number in range(len(problem.boundary))],
+    )
+
+
+def _boundary(e: sp.Expr, s: _Symbols, first: Lowering, last: Lowering) -> int:
+    """A condition in which `at_start` and `at_end` stand for values at the two ends."""
+    table: dict[sp.Basic, int] = {}
+    for end in e.atoms(at_start, at_end):
+        table[end] = (first if isinstance(end, at_start) else last)(end.args[0])
+    p, _, k = s.parameters()
+    table.update(zip(s.problem.unknown_parameters, s.nodes(p), strict=True))
+    table.update(zip(s.problem.known_parameters, s.nodes(k), strict=True))
+    return Lowering(s.graph, table)(e)

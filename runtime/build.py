@@ -1,0 +1,175 @@
+"""From C text to an opened library: the compiler driver and the cache.
+
+Libraries are cached by content: source, interface, compiler, its version, flags and processor.
+Numbers are never part of a source, so new data never rebuild anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import platformdirs
+from filelock import FileLock
+
+from kinesym.runtime._native import Library
+
+INCLUDE = Path(__file__).parent / "include"
+
+#: Environment variable that overrides the folder of the cache.
+CACHE_VARIABLE = "KINESYM_CACHE"
+
+_FLAGS = (
+    "-std=gnu11 -O1 -march=native -fPIC -fvisibility=hidden -ffp-contract=fast "
+    "-fno-math-errno -fno-trapping-math -Wno-psabi"
+).split()
+
+
+class CompilerError(RuntimeError):
+    """There is no C compiler, or it failed; the message carries its own words."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler with what it can do. `identity` distinguishes versions and processors."""
+
+    command: tuple[str, ...]
+    identity: str
+    flags: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+    @property
+    def openmp(self) -> bool:
+        """Whether it supports OpenMP."""
+        return "-fopenmp" in self.flags
+
+
+def cache_folder() -> Path:
+    """Where built libraries are kept."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    return Path(chosen) if chosen else platformdirs.user_cache_path("kinesym")
+
+
+def find_compiler() -> Compiler:
+    """The compiler named by `CC`, else cc, gcc or clang.
+
+    Raises `CompilerError` with the remedy if there is none.
+    """
+    return _find_compiler(os.environ.get("CC", ""), os.environ.get("PATH", ""))
+
+
+@lru_cache(maxsize=8)
+def _find_compiler(chosen: str, path: str) -> Compiler:
+    candidates = [shlex.split(chosen)] if chosen else [["cc"], ["gcc"], ["clang"]]
+    for command in candidates:
+        executable = shutil.which(command[0], path=path)
+        if executable:
+            return _probe((executable, *command[1:]))
+    named = f"the compiler {chosen} named by CC was not found" if chosen else "no C compiler found"
+    raise CompilerError(
+        f"{named}; install one (Debian: apt install gcc; macOS: xcode-select --install) "
+        "or name it in the environment variable CC"
+    )
+
+
+def _probe(command: tuple[str, ...]) -> Compiler:
+    """Version, target processor, and which optional flags and libraries work."""
+    answers = [_run([*command, "--version"])[1], _run([*command, "-dumpmachine"])[1]]
+    answers.append(_run([*command, "-march=native", "-dM", "-E", "-x", "c", os.devnull])[1])
+    flags = [f for f in _FLAGS if f != "-march=native" or _works(command, [f])]
+    libraries = ["-lm"]
+    if sys.platform == "linux" and _works(command, ["-lmvec", "-lm"]):
+        libraries.insert(0, "-lmvec")
+    if _works(command, ["-fopenmp"]):
+        flags.append("-fopenmp")
+    identity = hashlib.sha256("".join(answers).encode()).hexdigest()
+    return Compiler(command, identity, tuple(flags), tuple(libraries))
+
+
+def _run(command: list[str], folder: str | None = None) -> tuple[int, str, str]:
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def _works(command: tuple[str, ...], options: list[str]) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text("int main(void) { return 0; }\n")
+        return _run([*command, "probe.c", "-o", "probe", *options], folder)[0] == 0
+
+
+def build(
+    files: Mapping[str, str], lanes: int | None = None, more_flags: tuple[str, ...] = ()
+) -> tuple[Library, float]:
+    """The opened library of the translation units `files`, and the seconds spent compiling.
+
+    lanes : points per vector; None lets the processor decide. more_flags : for the compiler.
+    Raises `CompilerError` with the words of the compiler.
+    """
+    compiler = find_compiler()
+    flags = [*compiler.flags, *more_flags, *([f"-DKS_LANES={lanes}"] if lanes else [])]
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{_key(files, compiler, flags)}.so"
+    if target.exists():
+        return Library(target), 0.0
+    start = time.perf_counter()
+    with FileLock(target.with_suffix(".lock")):
+        if not target.exists():
+            _compile(files, compiler, flags, target)
+    target.with_suffix(".lock").unlink(missing_ok=True)
+    return Library(target), time.perf_counter() - start
+
+
+def _key(files: Mapping[str, str], compiler: Compiler, flags: list[str]) -> str:
+    digest = hashlib.sha256()
+    headers = {path.name: path.read_text() for path in sorted(INCLUDE.glob("*.h"))}
+    for name, text in sorted({**headers, **files}.items()):
+        digest.update(f"{name}\0{text}\0".encode())
+    for part in (compiler.identity, *compiler.command, *flags, platform.machine()):
+        digest.update(f"{part}\0".encode())
+    return digest.hexdigest()[:32]
+
+
+def _compile(
+    files: Mapping[str, str], compiler: Compiler, flags: list[str], target: Path
+) -> None:
+    """Compile the units in parallel, link, and move the library into place at once."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        for name, text in files.items():
+            (Path(folder) / name).write_text(text)
+        common = [*compiler.command, *flags, f"-I{INCLUDE}"]
+
+        def unit(name: str) -> tuple[str, int, str]:
+            code, _, words = _run([*common, "-c", name], folder)
+            return name, code, words
+
+        longest_first = sorted(files, key=lambda name: (-len(files[name]), name))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for name, code, words in pool.map(unit, longest_first):
+                if code != 0:
+                    raise CompilerError(_failure(compiler, name, words))
+        objects = [f"{Path(name).stem}.o" for name in sorted(files)]
+        command = [*common, "-shared", *objects, "-o", "library.so", *compiler.libraries]
+        code, _, words = _run(command, folder)
+        if code != 0:
+            raise CompilerError(_failure(compiler, "the library", words))
+        os.replace(Path(folder) / "library.so", target)
+
+
+def _failure(compiler: Compiler, name: str, words: str) -> str:
+    return f"{' '.join(compiler.command)} failed on {name}:\n{words.strip()}"

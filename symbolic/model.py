@@ -1,0 +1,231 @@
+"""The symbolic model: an implicit residual with named outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.symbolic.names import by_name, name_of, suggest, t
+
+
+@dataclass(frozen=True, repr=False)
+class Model:
+    """A dynamic system `0 = f(x', x, u, p, t)` with outputs `y = g(x', x, u, p, t)`.
+
+    Parameters
+    ----------
+    name : identifier of the model.
+    states : n functions of time x. A state whose derivative appears nowhere is algebraic.
+    inputs : m functions of time u.
+    parameters : r constants p.
+    equations : n expressions, each = 0; first derivatives of states only.
+    outputs : expressions by name.
+    intermediates : ordered (symbol, expression) pairs that equations, outputs and later
+        intermediates may use. Large models are written this way, never as one expression.
+    values : default values of parameters, by symbol or name [units of the model].
+
+    Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
+    """
+
+    name: str
+    states: Sequence[AppliedUndef]
+    inputs: Sequence[AppliedUndef]
+    parameters: Sequence[sp.Symbol]
+    equations: Sequence[sp.Expr]
+    outputs: Mapping[str, sp.Expr] = field(default_factory=dict)
+    intermediates: Sequence[tuple[sp.Symbol, sp.Expr]] = ()
+    values: Mapping[Any, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        for group in ("states", "inputs", "parameters"):
+            put(self, group, tuple(getattr(self, group)))
+        put(self, "equations", tuple(sp.sympify(e) for e in self.equations))
+        put(self, "intermediates", tuple((s, sp.sympify(e)) for s, e in self.intermediates))
+        put(self, "outputs", {str(k): sp.sympify(e) for k, e in dict(self.outputs).items()})
+        _check_declarations(self)
+        _check_expressions(self)
+        names = [name_of(p) for p in self.parameters]
+        put(self, "values", by_name(dict(self.values), names, f"values of model {self.name}"))
+
+    @classmethod
+    def from_kane(
+        cls,
+        kane: Any,
+        inputs: Sequence[AppliedUndef] = (),
+        parameters: Sequence[sp.Symbol] | None = None,
+        outputs: Mapping[str, sp.Expr] | None = None,
+        name: str = "kane",
+        values: Mapping[Any, float] | None = None,
+    ) -> Model:
+        """The model of a `sympy.physics.mechanics.KanesMethod` after `kanes_equations`.
+
+        States are the generalised coordinates q and speeds u; equations are the kinematic
+        differential equations and Kane's dynamical equations Fr + Fr* = 0, which need no solution
+        for u'. `parameters=None` takes every constant of the equations, sorted by name.
+        """
+        from kinesym.symbolic.kane import kane_equations
+
+        states, equations = kane_equations(kane)
+        used = {*equations, *(outputs or {}).values()}
+        if parameters is None:
+            free = set().union(*(sp.sympify(e).free_symbols for e in used)) - {t}
+            parameters = sorted(free, key=name_of)
+        return cls(name, states, inputs, parameters, equations, outputs or {}, (), values or {})
+
+    @cached_property
+    def derivatives(self) -> tuple[sp.Derivative, ...]:
+        """x', in the order of the states."""
+        return tuple(x.diff(t) for x in self.states)
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the states."""
+        return tuple(map(name_of, self.states))
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return tuple(map(name_of, self.inputs))
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(map(name_of, self.parameters))
+
+    def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
+        """A model with symbols exchanged, e.g. an input by a feedback law.
+
+        `changes` replace fields of the model: `plant.substitute({T: -k*x}, inputs=[], ...)`.
+        """
+        new = {
+            "equations": [e.xreplace(dict(replacement)) for e in self.equations],
+            "outputs": {k: e.xreplace(dict(replacement)) for k, e in self.outputs.items()},
+            "intermediates": [(s, e.xreplace(dict(replacement))) for s, e in self.intermediates],
+        }
+        same = {k: getattr(self, k) for k in ("name", "states", "inputs", "parameters", "values")}
+        return Model(**{**same, **new, **changes})
+
+    def __str__(self) -> str:
+        count = sum(sp.count_ops(e) for e in [*self.equations, *(e for _, e in self.intermediates)])
+        rows = [
+            f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
+            f"{len(self.parameters)} parameters, {count} operations",
+            f"  states      {', '.join(self.state_names)}",
+            f"  inputs      {', '.join(self.input_names) or '-'}",
+            f"  parameters  {', '.join(_with_value(p, self.values) for p in self.parameter_names)}",
+            f"  outputs     {', '.join(self.outputs) or '-'}",
+        ]
+        if self.intermediates:
+            rows.append(f"  {len(self.intermediates)} intermediates")
+        rows.extend(f"  0 = {_shortened(e)}" for e in self.equations)
+        return "\n".join(rows)
+
+    __repr__ = __str__
+
+
+def _with_value(name: str, values: Mapping[Any, float]) -> str:
+    return f"{name} = {values[name]:g}" if name in values else name
+
+
+def _shortened(expression: sp.Expr, limit: int = 160) -> str:
+    operations = sp.count_ops(expression)
+    if operations > limit // 2:
+        return f"... {operations} operations"
+    text = str(expression).replace("(t)", "")
+    return text if len(text) <= limit else f"{text[:limit]} ... {operations} operations"
+
+
+def _check_declarations(model: Model) -> None:
+    """Kinds and uniqueness of the declared symbols, and the number of equations."""
+    where = f"model {model.name}"
+    for group in ("states", "inputs"):
+        for x in getattr(model, group):
+            if not isinstance(x, AppliedUndef) or x.args != (t,):
+                raise ValueError(
+                    f"{where}: {group[:-1]} {x} is not a function of time; "
+                    "make it with kinesym.dynamicsymbols"
+                )
+    for p in model.parameters:
+        if not isinstance(p, sp.Symbol) or p == t:
+            raise ValueError(f"{where}: parameter {p} is not a constant symbol; use sympy.Symbol")
+    names = [name_of(x) for x in (*model.states, *model.inputs, *model.parameters)]
+    names += [name_of(s) for s, _ in model.intermediates] + list(model.outputs)
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{where}: the name {name} is declared more than once")
+    n, count = len(model.states), len(model.equations)
+    if n != count:
+        unused = [x for x in model.states if not any(e.has(x) for e in model.equations)]
+        hint = f"state {unused[0]} has no equation; " if unused else ""
+        raise ValueError(
+            f"{where}: {hint}{count} equations for {n} states ({', '.join(map(str, model.states))})"
+        )
+
+
+def _check_expressions(model: Model) -> None:
+    """Only declared symbols, only first derivatives of states, an equation for every state."""
+    where = f"model {model.name}"
+    known: set[sp.Basic] = {*model.states, *model.inputs, *model.parameters, t}
+    rates = set(model.derivatives)
+    everything: set[sp.Basic] = set()
+    for label, expression, symbol in _labelled(model):
+        atoms = expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
+        check_atoms(atoms, known, rates, f"{where}: {label}")
+        everything |= atoms
+        known |= {symbol} - {None}
+    in_equations = _atoms_of_equations(model)
+    for x, rate in zip(model.states, model.derivatives, strict=True):
+        if x not in in_equations and rate not in in_equations:
+            raise ValueError(f"{where}: state {x} has no equation; it appears in none of them")
+    unused = [p for p in (*model.inputs, *model.parameters) if p not in everything]
+    if unused:
+        raise ValueError(
+            f"{where}: {unused[0]} is declared but appears nowhere; remove it or use it"
+        )
+
+
+def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
+    """Every expression with its label and the symbol that later ones may use for it."""
+    for symbol, expression in model.intermediates:
+        yield f"intermediate {name_of(symbol)}", expression, symbol
+    for number, equation in enumerate(model.equations):
+        yield f"equation {number}", equation, None
+    for name, expression in model.outputs.items():
+        yield f"output {name}", expression, None
+
+
+def _atoms_of_equations(model: Model) -> set[sp.Basic]:
+    """Atoms of the equations, through the intermediates that they use."""
+    atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in model.equations))
+    for symbol, expression in reversed(model.intermediates):
+        if symbol in atoms:
+            atoms |= expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
+    return atoms
+
+
+def check_atoms(
+    atoms: set[sp.Basic], known: set[sp.Basic], rates: set[sp.Derivative], where: str
+) -> None:
+    """Raise `ValueError` for an atom that is neither known nor the derivative of a state."""
+    for atom in sorted(atoms, key=str):
+        if isinstance(atom, sp.Derivative):
+            if atom in rates:
+                continue
+            function, order = atom.expr, atom.derivative_count
+            if order > 1 and function in known:
+                raise ValueError(
+                    f"{where} contains {atom}, a derivative of order {order}; "
+                    f"introduce a state for the derivative of {function}"
+                )
+            raise ValueError(f"{where} contains {atom}, but {function} is not a state")
+        if atom not in known:
+            raise ValueError(
+                f"{where} contains {atom}, which is not declared; add it to states, inputs or "
+                f"parameters ({suggest(name_of(atom), sorted(name_of(k) for k in known))})"
+            )

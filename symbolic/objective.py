@@ -1,0 +1,85 @@
+"""Objective terms and conditions as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import sympy as sp
+
+Number = int | float
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A sum of an integral over time, a terminal cost, and weighted measurement least squares.
+
+    Made with `Integral`, `Terminal` and `LeastSquares`; these add and scale.
+    """
+
+    integrand: sp.Expr = sp.S.Zero
+    terminal: sp.Expr = sp.S.Zero
+    least_squares: float = 0.0
+
+    def __add__(self, other: Objective | Number) -> Objective:
+        if other == 0:  # so that sum() works
+            return self
+        if not isinstance(other, Objective):
+            raise TypeError(f"cannot add {other!r} to an objective; wrap it in Integral or Terminal")
+        return Objective(
+            self.integrand + other.integrand,
+            self.terminal + other.terminal,
+            self.least_squares + other.least_squares,
+        )
+
+    __radd__ = __add__
+
+    def __mul__(self, factor: Number) -> Objective:
+        return Objective(
+            factor * self.integrand, factor * self.terminal, factor * self.least_squares
+        )
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Objective:
+        return -1 * self
+
+    def __sub__(self, other: Objective) -> Objective:
+        return self + (-other)
+
+
+def Integral(integrand: sp.Expr | Number) -> Objective:  # noqa: N802 - reads like the mathematics
+    """The integral of `integrand(x', x, u, p, t)` over the trial, by the quadrature of the scheme.
+
+    Without x' it is evaluated at the nodes (trapezoidal rule for the midpoint scheme), with x' at
+    the collocation points. Signals that the model does not know, e.g. a measured trajectory, are
+    given as inputs of the experiment.
+    """
+    return Objective(integrand=sp.sympify(integrand))
+
+
+def Terminal(cost: sp.Expr | Number) -> Objective:  # noqa: N802
+    """The cost `cost(x, u, p, t)` at the end of the trial; `Terminal(t)` is the final time."""
+    return Objective(terminal=sp.sympify(cost))
+
+
+def LeastSquares() -> Objective:  # noqa: N802
+    """The sum of ((measured - modelled)/std)^2 over all measurements: the default objective."""
+    return Objective(least_squares=1.0)
+
+
+def total(terms: Objective | list[Objective]) -> Objective:
+    """One objective from one or several."""
+    return terms if isinstance(terms, Objective) else reduce(Objective.__add__, terms)
+
+
+class at_start(sp.Function):  # type: ignore[misc]  # noqa: N801 - a function in formulas
+    """Value of an expression in states, inputs and t at the first node of a trial."""
+
+    nargs = 1
+
+
+class at_end(sp.Function):  # type: ignore[misc]  # noqa: N801
+    """Value of an expression in states, inputs and t at the last node of a trial."""
+
+    nargs = 1

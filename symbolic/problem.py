@@ -1,0 +1,137 @@
+"""A model with an objective, unknowns and conditions: what is to be transcribed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.symbolic.model import Model, check_atoms
+from kinesym.symbolic.names import name_of, suggest, t
+from kinesym.symbolic.objective import Objective, at_end, at_start
+from kinesym.symbolic.schemes import Scheme
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The symbolic side of a collocation problem; all numbers live elsewhere.
+
+    unknown_parameters, unknown_inputs : what is solved for, besides the states.
+    signals : trajectories that are known, by name: the other inputs of the model, and functions of
+        time that appear only in the objective or in path conditions.
+    measurements : measured states, inputs and outputs, by name.
+    path : expressions that are bounded at every node; boundary : expressions of `at_start(...)` and
+        `at_end(...)`.
+    hold : inputs and signals that are constant between nodes (zero-order hold); others are linear.
+    free_duration : whether the duration of a trial is unknown.
+
+    Raises `ValueError` naming what does not fit.
+    """
+
+    model: Model
+    scheme: Scheme
+    objective: Objective
+    unknown_parameters: Sequence[sp.Symbol]
+    unknown_inputs: Sequence[AppliedUndef] = ()
+    signals: Sequence[AppliedUndef] = ()
+    measurements: Mapping[str, sp.Expr] = field(default_factory=dict)
+    path: Sequence[sp.Expr] = ()
+    boundary: Sequence[sp.Expr] = ()
+    hold: frozenset[str] = frozenset()
+    free_duration: bool = False
+
+    def __post_init__(self) -> None:
+        known, moving = self.known_symbols, moving_symbols(self.model)
+        rates = set(self.model.derivatives)
+        terms = {"integrand": self.objective.integrand, "terminal cost": self.objective.terminal}
+        for number, condition in enumerate(self.path):
+            terms[f"path condition {number}"] = condition
+        for what, expression in terms.items():
+            check_atoms(_atoms(expression), known, rates, what)
+        for number, condition in enumerate(self.boundary):
+            _check_boundary(condition, known, rates, f"boundary condition {number}")
+        for what in ("terminal cost", *(w for w in terms if w.startswith("path"))):
+            if terms[what].atoms(sp.Symbol, sp.Derivative) & moving:
+                raise ValueError(
+                    f"{what} contains a derivative of a state; at a node it is not defined, "
+                    "write it with the states"
+                )
+        self._check_objective()
+
+    @property
+    def known_symbols(self) -> set[sp.Basic]:
+        """Everything an objective or condition may contain."""
+        model = self.model
+        names = {s for s, _ in model.intermediates}
+        return {
+            *model.states, *model.inputs, *model.parameters, *self.signals, *names, t
+        }  # fmt: skip
+
+    @property
+    def known_parameters(self) -> tuple[sp.Symbol, ...]:
+        """Parameters of the model that are not unknown."""
+        return tuple(p for p in self.model.parameters if p not in self.unknown_parameters)
+
+    def _check_objective(self) -> None:
+        objective = self.objective
+        if objective.least_squares and not self.measurements:
+            raise ValueError(
+                "the objective is the least squares of the measurements, but the experiment has "
+                "none; give measurements or an objective"
+            )
+        unknown = {*self.model.states, *self.unknown_inputs, *self.unknown_parameters}
+        unknown |= {s for s, _ in self.model.intermediates} | set(self.model.derivatives)
+        if self.free_duration:
+            unknown |= {t}
+        for what in (objective.integrand, objective.terminal):
+            depends = bool(_atoms(what) & unknown) or (self.free_duration and not what.is_zero)
+            if not what.is_zero and not depends and not objective.least_squares:
+                raise ValueError(f"the objective {what} depends on nothing that is unknown")
+
+
+def moving_symbols(model: Model) -> set[sp.Basic]:
+    """x' and the intermediates that depend on x'."""
+    moving: set[sp.Basic] = set(model.derivatives)
+    for symbol, expression in model.intermediates:
+        if expression.atoms(sp.Symbol, sp.Derivative) & moving:
+            moving.add(symbol)
+    return moving
+
+
+def _atoms(expression: sp.Expr) -> set[sp.Basic]:
+    found = expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
+    return {a for a in found if not isinstance(a, (at_start, at_end))}
+
+
+def _check_boundary(
+    condition: sp.Expr, known: set[sp.Basic], rates: set[sp.Derivative], where: str
+) -> None:
+    ends = condition.atoms(at_start, at_end)
+    if not ends:
+        raise ValueError(f"{where}, {condition}, has neither at_start(...) nor at_end(...)")
+    free = condition.xreplace({end: sp.S.Zero for end in ends})
+    for atom in sorted(_atoms(free), key=str):
+        if isinstance(atom, (AppliedUndef, sp.Derivative)) or atom == t:
+            raise ValueError(f"{where} contains {atom} outside at_start(...) and at_end(...)")
+    for end in ends:
+        if end.args[0].atoms(sp.Derivative) & rates:
+            raise ValueError(f"{where} contains a derivative of a state; write it with the states")
+        check_atoms(_atoms(end.args[0]), known, rates, where)
+    check_atoms(_atoms(free), known, rates, where)
+
+
+def measured_expressions(
+    model: Model, names: Sequence[str], signals: Sequence[AppliedUndef] = ()
+) -> dict[str, sp.Expr]:
+    """The expression behind each measured name: a state, an input or an output."""
+    known: dict[str, sp.Expr] = {name_of(x): x for x in (*model.states, *model.inputs)}
+    known.update(model.outputs)
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"measurement {name} is neither a state, an input nor an output of "
+                f"model {model.name}; {suggest(name, known)}"
+            )
+    return {name: known[name] for name in names}

@@ -1,0 +1,14 @@
+"""Implicit midpoint rule: second order, without numerical damping."""
+
+from kinesym.symbolic.schemes.scheme import Scheme
+
+MIDPOINT = Scheme(
+    name="midpoint",
+    derivative=(-1.0, 1.0),
+    state=(0.5, 0.5),
+    time=0.5,
+    quadrature=(0.5, 0.5),
+    order=2,
+    reference="Moore, van den Bogert 2015 (document 002), slide 'Discretization'; "
+    "explicit time at t_i + h/2",
+)
