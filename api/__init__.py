@@ -1,0 +1,59 @@
+"""kinesym: symbolic models of motion, compiled to C, identified from measured data.
+
+Names are loaded when they are first used, so that the parts that need no SymPy start without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kinesym import models as models
+    from kinesym.collocation import Collocation as Collocation
+    from kinesym.evaluate import compile as compile
+    from kinesym.runtime.experiment import Experiment as Experiment
+    from kinesym.runtime.solution import Solution as Solution
+    from kinesym.runtime.trajectory import Trajectory as Trajectory
+    from kinesym.simulate import simulate as simulate
+    from kinesym.symbolic.model import Model as Model
+    from kinesym.symbolic.names import dynamicsymbols as dynamicsymbols
+    from kinesym.symbolic.names import t as t
+    from kinesym.symbolic.objective import Integral as Integral
+    from kinesym.symbolic.objective import LeastSquares as LeastSquares
+    from kinesym.symbolic.objective import Terminal as Terminal
+    from kinesym.symbolic.objective import at_end as at_end
+    from kinesym.symbolic.objective import at_start as at_start
+
+_HOME = {
+    "Collocation": "collocation",
+    "Experiment": "runtime.experiment",
+    "Integral": "symbolic.objective",
+    "LeastSquares": "symbolic.objective",
+    "Model": "symbolic.model",
+    "Solution": "runtime.solution",
+    "Terminal": "symbolic.objective",
+    "Trajectory": "runtime.trajectory",
+    "at_end": "symbolic.objective",
+    "at_start": "symbolic.objective",
+    "compile": "evaluate",
+    "dynamicsymbols": "symbolic.names",
+    "simulate": "simulate",
+    "t": "symbolic.names",
+}
+
+__all__ = sorted([*_HOME, "models"])
+
+
+def __getattr__(name: str) -> Any:
+    if name == "models":
+        return importlib.import_module("kinesym.models")
+    if name not in _HOME:
+        raise AttributeError(f"kinesym has no {name}; it has {', '.join(__all__)}")
+    value = getattr(importlib.import_module(f"kinesym.{_HOME[name]}"), name)
+    globals()[name] = value  # also keeps a module of the same name from hiding it
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

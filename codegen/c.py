@@ -39,6 +39,8 @@ def _manifest(program: Program) -> dict[str, object]:
         {
             "name": k.name,
             "arguments": [a.name for a in k.arguments],
+            "counts": [len(a.symbols) for a in k.arguments],
+            "varying": [a.varying for a in k.arguments],
             "outputs": list(k.labels),
             "operations": k.operations,
         }

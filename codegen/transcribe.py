@@ -12,7 +12,7 @@ then share all their work.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sympy as sp
@@ -50,6 +50,7 @@ class Family:
     cost: int
     constraints: Sequence[int]
     labels: Sequence[str]
+    outputs: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def z(self) -> list[int]:
@@ -101,14 +102,16 @@ def _derivatives(family: Family) -> tuple[list[Kernel], dict[str, object]]:
     structure: dict[str, object] = {
         "variables": [[a.name, len(a.symbols)] for a in family.variables],
         "constraints": list(family.labels),
-        "cost": has_cost,
+        "outputs": list(family.outputs),
     }
+    kernels = []
+    if family.outputs:
+        kernels.append(_kernel(family, "outputs", [*family.outputs.values()], [*family.outputs]))
     if not has_cost and not constraints:
-        return [], structure
+        return kernels, structure
     inner = jacobian(g, family.inner, family.z)
     factor = Argument("factor", ("factor",), varying=False)
     multipliers = Argument("multipliers", tuple(f"multipliers.{k}" for k in range(len(constraints))))
-    kernels = []
     if has_cost:
         kernels.append(_kernel(family, "cost", [family.cost], ["cost"]))
         bars = pullback(g, [family.cost], [g.one], family.outer)
@@ -138,6 +141,7 @@ def _variable(family: Family, j: int) -> str:
 
 
 _PURPOSES = {
+    "outputs": "outputs of the model",
     "cost": "terms of the objective",
     "gradient": "derivatives of the objective",
     "constraints": "constraints, each = 0 or bounded",
@@ -278,6 +282,7 @@ def _interval(problem: Problem) -> Family:
         cost=g.sum(terms),
         constraints=[lower(e) for e in model.equations],
         labels=[_equation_label(problem, number) for number in range(len(model.equations))],
+        outputs={n: lower(e) for n, e in model.outputs.items() if _on_interval(problem, e)},
     )
 
 
@@ -353,6 +358,7 @@ def _node(problem: Problem) -> Family:
         cost=g.sum(terms),
         constraints=[lower(e) for e in problem.path],
         labels=[f"path condition {number}" for number in range(len(problem.path))],
+        outputs={n: lower(e) for n, e in model.outputs.items() if not _on_interval(problem, e)},
     )
 
 

@@ -1,0 +1,235 @@
+"""Numbers of a collocation problem: known data by kernel argument, bounds, and first guesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.layout import FAMILIES, Layout
+from kinesym.runtime.nlp import TrialData
+
+Array = NDArray[np.float64]
+Bound = tuple[float, float] | None
+
+
+def make_layout(description: Mapping[str, Any], trials: Sequence[Experiment]) -> Layout:
+    """The layout of z and of the constraints for these trials."""
+    return Layout(
+        states=tuple(description["states"]),
+        inputs=tuple(description["unknown_inputs"]),
+        parameters=tuple(description["unknown_parameters"]),
+        labels={f: tuple(description["families"][f]["constraints"]) for f in FAMILIES},
+        grids=tuple(trial.grid for trial in trials),
+        free_duration=bool(description["free_duration"]),
+    )
+
+
+def trial_data(
+    description: Mapping[str, Any], trial: Experiment, known: Mapping[str, float]
+) -> TrialData:
+    """Known numbers of a trial. `known` has the values of the known parameters."""
+    N, grid = trial.n_nodes, trial.grid
+    steps = np.diff(grid)
+    signals = [trial.inputs[name] for name in description["signals"]]
+    stacked = np.concatenate([np.zeros(0), *signals])
+    values = np.array([known[name] for name in description["known_parameters"]])
+    y, w = _measured(description["node_measurements"], trial)
+    left, right = description["state_weights"]
+    yi, wi = _measured(description["interval_measurements"], trial)
+    yi, wi = left * yi[:, :-1] + right * yi[:, 1:], np.minimum(wi[:, :-1], wi[:, 1:])
+    q0, q1 = description["quadrature"]
+    quadrature = np.zeros(N)
+    quadrature[:-1] += q0 * steps
+    quadrature[1:] += q1 * steps
+    arrays = {
+        ("interval", "s0"): (stacked, 0, N),
+        ("interval", "s1"): (stacked, 1 if signals else 0, N),
+        ("interval", "h"): (steps, 0, N - 1),
+        ("interval", "t"): (grid, 0, N),
+        ("interval", "y"): (yi.ravel(), 0, N - 1),
+        ("interval", "w"): (wi.ravel(), 0, N - 1),
+        ("node", "s"): (stacked, 0, N),
+        ("node", "q"): (quadrature, 0, N),
+        ("node", "t"): (grid, 0, N),
+        ("node", "y"): (y.ravel(), 0, N),
+        ("node", "w"): (w.ravel(), 0, N),
+        ("ends", "s0"): (stacked, 0, N),
+        ("ends", "s1"): (stacked, N - 1 if signals else 0, N),
+        ("ends", "t0"): (grid, 0, N),
+        ("ends", "t1"): (grid, N - 1, N),
+    }
+    arrays.update({(family, "k"): (values, 0, 1) for family in FAMILIES})
+    return TrialData(arrays)
+
+
+def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
+    """Samples and weights 1/std^2, (n_measurements, N); a missing sample has weight 0."""
+    y = np.zeros((len(names), trial.n_nodes))
+    w = np.zeros_like(y)
+    for k, name in enumerate(names):
+        if name in trial.measurements:
+            present = ~np.isnan(trial.measurements[name])
+            y[k, present] = trial.measurements[name][present]
+            w[k, present] = trial.std[name][present] ** -2.0
+    return y, w
+
+
+# -- bounds ---------------------------------------------------------------------------------
+
+
+def bound_pair(name: str, bound: object) -> tuple[float, float]:
+    """(low, high) of a bound given as such, with None for a free side, or as None.
+
+    Raises `ValueError` if it is not a pair or crossed.
+    """
+    if bound is None:
+        return -np.inf, np.inf
+    try:
+        low, high = bound  # type: ignore[misc]
+        low = -np.inf if low is None else float(low)
+        high = np.inf if high is None else float(high)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"bounds of {name} must be (low, high) or None, got {bound!r}") from error
+    if np.isnan(low) or np.isnan(high) or low > high:
+        raise ValueError(f"bounds of {name} are crossed: {low:g} > {high:g}")
+    return low, high
+
+
+def variable_bounds(
+    layout: Layout, trials: Sequence[Experiment], bounds: Mapping[str, tuple[float, float]]
+) -> tuple[Array, Array]:
+    """Lower and upper bounds of z from bounds by name."""
+    low = np.full(layout.n_variables, -np.inf)
+    high = np.full(layout.n_variables, np.inf)
+    for array, side in ((low, 0), (high, 1)):
+        for trial in range(len(trials)):
+            rows = layout.trajectories(array, trial)
+            for k, name in enumerate((*layout.states, *layout.inputs)):
+                if name in bounds:
+                    rows[k] = bounds[name][side]
+        values = layout.parameter_values(array)
+        for k, name in enumerate(layout.parameters):
+            if name in bounds:
+                values[k] = bounds[name][side]
+        if layout.free_duration:
+            layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
+    return low, high
+
+
+def constraint_bounds(
+    layout: Layout,
+    path: Sequence[tuple[float, float]],
+    boundary: Sequence[tuple[float, float]],
+) -> tuple[Array, Array]:
+    """Lower and upper bounds of the constraints: zero for the equations of motion."""
+    low, high = np.zeros(layout.n_constraints), np.zeros(layout.n_constraints)
+    for (trial, family), begin in layout.constraint_offsets.items():
+        n = layout.points(trial, family)
+        pairs = {"interval": [], "node": path, "ends": boundary}[family]
+        for k, (below, above) in enumerate(pairs):
+            low[begin + k * n : begin + (k + 1) * n] = below
+            high[begin + k * n : begin + (k + 1) * n] = above
+    return low, high
+
+
+# -- guesses --------------------------------------------------------------------------------
+
+
+def filled(samples: Array, time: Array) -> Array:
+    """`samples` with missing ones (NaN) interpolated linearly in time."""
+    present = ~np.isnan(samples)
+    return np.interp(time, time[present], samples[present])
+
+
+def first_guess(
+    layout: Layout,
+    trials: Sequence[Experiment],
+    given: Mapping[str, ArrayLike],
+    defaults: Mapping[str, float],
+    rates: Mapping[str, str],
+    bounds: tuple[Array, Array],
+) -> Array:
+    """A free vector: what is given, else measured, else the slope of what is measured, else zero.
+
+    given : values by name; numbers, (N,), or one such per trial in a list.
+    defaults : values of the unknown parameters. rates : state by the state whose derivative it is.
+    What is given must respect the bounds, what is made up is moved into them. Raises `ValueError`.
+    """
+    z = np.zeros(layout.n_variables)
+    low, high = bounds
+    names = (*layout.states, *layout.inputs)
+    fixed = np.zeros(layout.n_variables, dtype=bool)
+    for number, trial in enumerate(trials):
+        rows, mine = layout.trajectories(z, number), layout.trajectories(fixed, number)
+        for k, name in enumerate(names):
+            if name in given:
+                rows[k] = _given_row(name, given[name], number, trial)
+                mine[k] = True
+            else:
+                rows[k] = _made_up(name, trial, given, rates, number)
+    for k, name in enumerate(layout.parameters):
+        j = layout.parameter_offset + k
+        z[j] = _scalar(name, given[name]) if name in given else defaults.get(name, np.nan)
+        if np.isnan(z[j]):
+            z[j] = _inside(low[j], high[j])
+        fixed[j] = name in given
+    if layout.free_duration:
+        T = layout.durations(z)
+        T[:] = given.get("duration", [np.mean(t.duration) for t in trials if t.duration])
+        layout.durations(fixed)[:] = "duration" in given
+    outside = fixed & ((z < low) | (z > high))
+    if outside.any():
+        j = int(np.flatnonzero(outside)[0])
+        raise ValueError(
+            f"the guess of {layout.variable_name(j)} is {z[j]:g}, outside its bounds "
+            f"({low[j]:g}, {high[j]:g})"
+        )
+    return np.clip(z, low, high)
+
+
+def _inside(low: float, high: float) -> float:
+    if np.isfinite(low) and np.isfinite(high):
+        return 0.5 * (low + high)
+    return float(np.clip(0.0, low, high))
+
+
+def _scalar(name: str, value: ArrayLike) -> float:
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != () or not np.isfinite(array):
+        raise ValueError(f"the guess of {name} must be one finite number, got {value!r}")
+    return float(array)
+
+
+def _given_row(name: str, value: Any, number: int, trial: Experiment) -> Array:
+    if isinstance(value, (list, tuple)) and len(value) and np.ndim(value[0]) == 1:
+        value = value[number]
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape not in ((), (trial.n_nodes,)):
+        raise ValueError(
+            f"the guess of {name} has shape {array.shape}, expected one number or "
+            f"{trial.n_nodes} values"
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"the guess of {name} is not finite")
+    return np.broadcast_to(array, (trial.n_nodes,))
+
+
+def _made_up(
+    name: str,
+    trial: Experiment,
+    given: Mapping[str, Any],
+    rates: Mapping[str, str],
+    number: int,
+) -> Array:
+    if name in trial.measurements:
+        return filled(trial.measurements[name], trial.grid)
+    source = rates.get(name)
+    if source is not None and source in given and np.ndim(given[source]) > 0:
+        return np.gradient(_given_row(source, given[source], number, trial), trial.grid)
+    if source is not None and source in trial.measurements:
+        return np.gradient(filled(trial.measurements[source], trial.grid), trial.grid)
+    return np.zeros(trial.n_nodes)

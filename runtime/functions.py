@@ -1,0 +1,139 @@
+"""The compiled functions of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.runtime._native import SET, Call, Library
+
+Array = NDArray[np.float64]
+
+
+class Functions:
+    """Residual, right-hand side, outputs and Jacobians of a model, mapped over n points.
+
+    Arguments everywhere: xdot and x (n_states, n), u (n_inputs, n), p (n_parameters,), t (n,) or a
+    number. Arguments for a single point may lack the last axis; the result then lacks it too.
+    Raises `ValueError` naming the argument whose shape does not fit.
+    """
+
+    def __init__(self, library: Library, manifest: Mapping[str, Any]) -> None:
+        self._library = library
+        self._about = manifest["functions"]
+        self._kernels = {k["name"]: k for k in manifest["kernels"]}
+        self.states: tuple[str, ...] = tuple(self._about["states"])
+        self.inputs: tuple[str, ...] = tuple(self._about["inputs"])
+        self.parameters: tuple[str, ...] = tuple(self._about["parameters"])
+        self.output_names: tuple[str, ...] = tuple(self._about["outputs"])
+
+    @property
+    def library(self) -> Library:
+        """The opened library."""
+        return self._library
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether x' can be solved for."""
+        return bool(self._about["explicit"])
+
+    def require_explicit(self) -> None:
+        """Raise `ValueError` with the reason if x' cannot be solved for."""
+        if not self.is_explicit:
+            raise ValueError(f"the model has no explicit right-hand side: {self._about['reason']}")
+
+    def residual(
+        self, xdot: ArrayLike, x: ArrayLike, u: ArrayLike, p: ArrayLike, t: ArrayLike = 0.0
+    ) -> Array:
+        """f(x', x, u, p, t), (n_states, n)."""
+        return self._call("residual", len(self.states), xdot=xdot, x=x, u=u, p=p, t=t)
+
+    def rhs(self, x: ArrayLike, u: ArrayLike, p: ArrayLike, t: ArrayLike = 0.0) -> Array:
+        """x' = M^-1 (...), (n_states, n). Raises `ValueError` if the model is not explicit."""
+        self.require_explicit()
+        return self._call("rhs", len(self.states), x=x, u=u, p=p, t=t)
+
+    def outputs(
+        self, xdot: ArrayLike, x: ArrayLike, u: ArrayLike, p: ArrayLike, t: ArrayLike = 0.0
+    ) -> Array:
+        """g(x', x, u, p, t), (n_outputs, n)."""
+        return self._call("outputs", len(self.output_names), xdot=xdot, x=x, u=u, p=p, t=t)
+
+    def jacobian(
+        self,
+        xdot: ArrayLike,
+        x: ArrayLike,
+        u: ArrayLike,
+        p: ArrayLike,
+        t: ArrayLike = 0.0,
+        of: str = "residual",
+        wrt: str = "states",
+    ) -> Array:
+        """Dense derivatives, (n_out, n_wrt, n), for inspection.
+
+        of : "residual" or "outputs". wrt : "states", "derivatives", "inputs" or "parameters".
+        """
+        name = f"{of}_{wrt}"
+        if name not in self._about["jacobians"]:
+            raise ValueError(
+                f"no Jacobian of {of!r} with respect to {wrt!r}; of is residual or outputs, wrt is "
+                "states, derivatives, inputs or parameters"
+            )
+        rows, columns = self._about["jacobians"][name]
+        values = self._call(name, len(rows), xdot=xdot, x=x, u=u, p=p, t=t)
+        n_out = len(self.states if of == "residual" else self.output_names)
+        n_wrt = {"inputs": len(self.inputs), "parameters": len(self.parameters)}.get(
+            wrt, len(self.states)
+        )
+        dense = np.zeros((n_out, n_wrt, *values.shape[1:]))
+        dense[rows, columns] = values
+        return dense
+
+    def _call(self, name: str, n_out: int, **given: ArrayLike) -> Array:
+        arrays, n = self._shaped(given)
+        single = n is None
+        count = 1 if n is None else n
+        out = np.empty((n_out, count))
+        if n_out and name in self._kernels:
+            arguments = []
+            for argument in self._kernels[name]["arguments"]:
+                value = arrays[argument]
+                if value.ndim == 2:
+                    value = np.broadcast_to(value, (value.shape[0], count))
+                value = np.ascontiguousarray(value, dtype=np.float64)
+                arguments.append((value.ravel(), 0, count if argument != "p" else 1))
+            offsets = [k * count for k in range(n_out)]
+            call = Call(self._library, name, count, arguments, (), offsets, [SET] * n_out, out.size)
+            call((), out.reshape(-1))
+        return out[:, 0] if single else out
+
+    def _shaped(self, given: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], int | None]:
+        """Every argument as (count, 1 or n), and n (None for a single point)."""
+        counts = {"xdot": len(self.states), "x": len(self.states), "u": len(self.inputs),
+                  "p": len(self.parameters), "t": 1}  # fmt: skip
+        arrays: dict[str, Array] = {}
+        n: int | None = None
+        for name, value in given.items():
+            array = np.asarray(value, dtype=np.float64)
+            if name == "u" and not self.inputs:
+                array = np.zeros((0, 1))
+            elif name == "t":
+                n = len(array) if array.ndim == 1 else n
+                array = array.reshape(1, -1)
+            elif array.ndim == 2 and name != "p":
+                n = array.shape[1]
+            elif array.ndim == 1:
+                array = array if name == "p" else array[:, None]
+            if array.ndim not in (1, 2) or array.shape[0] != counts[name]:
+                raise ValueError(
+                    f"{name} has shape {np.shape(value)}, expected {counts[name]} values"
+                    + ("" if name == "p" else " per point")
+                )
+            arrays[name] = array
+        for name, array in arrays.items():
+            if array.ndim == 2 and array.shape[1] not in (1, n):
+                raise ValueError(f"{name} has {array.shape[1]} points, others have {n}")
+        return arrays, n

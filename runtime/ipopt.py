@@ -1,0 +1,252 @@
+"""IPOPT through cyipopt."""
+
+from __future__ import annotations
+
+import re
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.nlp import NLP
+
+Array = NDArray[np.float64]
+
+#: Sentences for the statuses of IPOPT (IpReturnCodes.h) that need more than IPOPT's own words.
+SENTENCES = {
+    0: "converged",
+    1: "converged to the acceptable tolerance only; inspect the result or loosen the problem",
+    2: "the problem is infeasible: no trajectory meets the constraints near the last iterate",
+    3: "the search direction became too small; the result may still be useful",
+    4: "the iterates diverge; give bounds or a better guess",
+    5: "interrupted: this is the last iterate, not a solution",
+    -1: "the limit of iterations was reached; solve again from this solution or raise the limit",
+    -2: "the restoration phase failed; try another guess, bounds or scaling",
+    -3: "a step could not be computed; the linear solver failed",
+    -4: "the limit of CPU time was reached",
+    -10: "there are fewer degrees of freedom than equations; free a parameter, an input or a state",
+    -11: "IPOPT found the problem definition invalid",
+    -12: "IPOPT did not accept an option",
+    -13: "a function became NaN or infinite",
+    -102: "memory ran out",
+    -199: "IPOPT had an internal error",
+}
+
+
+class IpoptMissing(ImportError):
+    """cyipopt or the IPOPT library behind it cannot be loaded."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """State of the solver after one iteration."""
+
+    number: int
+    objective: float
+    infeasibility: float
+    optimality: float
+
+
+@dataclass
+class Result:
+    """What IPOPT returned: z, multipliers of the constraints and of both bounds, and its story."""
+
+    z: Array
+    multipliers: Array
+    lower_multipliers: Array
+    upper_multipliers: Array
+    objective: float
+    status: int
+    iterations: tuple[Iteration, ...]
+    timings: dict[str, float]
+    log: str = ""
+
+    @property
+    def success(self) -> bool:
+        """Whether the result meets IPOPT's tolerances (the acceptable ones count)."""
+        return self.status in (0, 1)
+
+    @property
+    def message(self) -> str:
+        """The outcome as a sentence."""
+        words = SENTENCES.get(self.status, f"IPOPT returned status {self.status}")
+        count = len(self.iterations) - 1
+        return f"{words} after {max(count, 0)} iterations"
+
+
+@dataclass
+class WarmStart:
+    """Multipliers to start from."""
+
+    multipliers: Array
+    lower: Array
+    upper: Array
+
+
+def load_cyipopt() -> ModuleType:
+    """The module cyipopt; raises `IpoptMissing` with the remedy."""
+    try:
+        import cyipopt
+    except ImportError as error:
+        raise IpoptMissing(
+            f"cyipopt cannot be imported ({error}); build it with tools/build_cyipopt.py of the "
+            "source distribution, or install it from conda-forge"
+        ) from error
+    return cyipopt
+
+
+@dataclass
+class _Callbacks:
+    """The five callbacks as cyipopt wants them, with clocks."""
+
+    nlp: NLP
+    report: Callable[[Iteration], None]
+    seconds: float = 0.0
+    iterations: list[Iteration] = field(default_factory=list)
+    interrupted: threading.Event = field(default_factory=threading.Event)
+
+    def _timed(self, function: Callable[..., Any], *args: Any) -> Any:
+        start = time.perf_counter()
+        result = function(*args)
+        self.seconds += time.perf_counter() - start
+        return result
+
+    def objective(self, z: Array) -> float:
+        return float(self._timed(self.nlp.cost, z))
+
+    def gradient(self, z: Array) -> Array:
+        return np.asarray(self._timed(self.nlp.gradient, z))
+
+    def constraints(self, z: Array) -> Array:
+        return np.asarray(self._timed(self.nlp.constraints, z))
+
+    def jacobian(self, z: Array) -> Array:
+        return np.asarray(self._timed(self.nlp.jacobian, z))
+
+    def hessian(self, z: Array, multipliers: Array, factor: float) -> Array:
+        return np.asarray(self._timed(self.nlp.hessian, z, multipliers, factor))
+
+    def jacobianstructure(self) -> tuple[Any, Any]:
+        return self.nlp.jacobian_structure
+
+    def hessianstructure(self) -> tuple[Any, Any]:
+        return self.nlp.hessian_structure
+
+    def intermediate(
+        self, mode: int, number: int, objective: float, infeasibility: float, optimality: float,
+        *rest: float,
+    ) -> bool:  # fmt: skip
+        step = Iteration(number, objective, infeasibility, optimality)
+        self.iterations.append(step)
+        self.report(step)
+        return not self.interrupted.is_set()
+
+
+def default_options(nlp: NLP, hessian: str) -> dict[str, Any]:
+    """Options of IPOPT that suit collocation.
+
+    Parameters border every node with dense columns, which makes MUMPS's default ordering quadratic
+    in the number of nodes; ordering 6 (QAMD) treats them apart.
+    """
+    options: dict[str, Any] = {"linear_solver": "mumps", "mumps_pivot_order": 6, "sb": "yes"}
+    if hessian == "limited-memory":
+        options["hessian_approximation"] = "limited-memory"
+    return options
+
+
+def solve(
+    nlp: NLP,
+    z: Array,
+    bounds: tuple[Array, Array],
+    constraint_bounds: tuple[Array, Array],
+    options: Mapping[str, Any],
+    report: Callable[[Iteration], None],
+    hessian: str = "exact",
+    warm: WarmStart | None = None,
+    log: bool = False,
+) -> Result:
+    """Solve from `z`; `report` is called after each iteration.
+
+    Ctrl-C ends the iteration: the result is the last iterate, with status 5. Raises `IpoptMissing`,
+    or `ValueError` if an option is not accepted.
+    """
+    cyipopt = load_cyipopt()
+    callbacks = _Callbacks(nlp, report)
+    n, m = nlp.n_variables, nlp.n_constraints
+    problem = cyipopt.Problem(n, m, callbacks, *bounds, *constraint_bounds)
+    with tempfile.TemporaryDirectory() as folder:
+        story = Path(folder) / "ipopt.txt"
+        settings = {
+            **default_options(nlp, hessian),
+            "print_level": 5 if log else 0,
+            "output_file": str(story),
+            "file_print_level": 5,
+            "print_timing_statistics": "yes",
+        }
+        if warm is not None:
+            settings.update(warm_start_init_point="yes", mu_init=1e-6)
+            settings.update(warm_start_bound_push=1e-9, warm_start_mult_bound_push=1e-9)
+        for name, value in {**settings, **options}.items():
+            _set_option(problem, name, value)
+        start = time.perf_counter()
+        with _interruptible(callbacks.interrupted):
+            z, info = _run(problem, z, warm)
+        total = time.perf_counter() - start
+        text = story.read_text(errors="replace") if story.exists() else ""
+    timings = {"evaluate": callbacks.seconds, "solver": total, **_linear_solver_seconds(text)}
+    return Result(
+        z, info["mult_g"], info["mult_x_L"], info["mult_x_U"],
+        float(info["obj_val"]), int(info["status"]),
+        tuple(callbacks.iterations), timings, text,
+    )  # fmt: skip
+
+
+def _set_option(problem: Any, name: str, value: Any) -> None:
+    try:
+        problem.add_option(name, value)
+    except TypeError as error:
+        if name == "mumps_pivot_order":  # an IPOPT without MUMPS
+            return
+        raise ValueError(f"IPOPT does not accept the option {name} = {value!r}") from error
+
+
+@contextmanager
+def _interruptible(flag: threading.Event) -> Iterator[None]:
+    """Ctrl-C sets `flag` instead of raising; a second one raises. Main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def first(number: int, frame: FrameType | None) -> None:
+        flag.set()
+        signal.signal(signal.SIGINT, previous)
+
+    previous = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _run(problem: Any, z: Array, warm: WarmStart | None) -> tuple[Array, dict[str, Any]]:
+    if warm is None:
+        return problem.solve(z)  # type: ignore[no-any-return]
+    return problem.solve(  # type: ignore[no-any-return]
+        z, lagrange=warm.multipliers, zl=warm.lower, zu=warm.upper
+    )
+
+
+def _linear_solver_seconds(text: str) -> dict[str, float]:
+    """Wall-clock seconds of factorisations and solutions, from IPOPT's own statistics."""
+    pattern = r"^\s*LinearSystem\w+\.*:.*wall:\s*([\d.eE+-]+)"
+    found = re.findall(pattern, text, flags=re.MULTILINE)
+    return {"linear solver": sum(map(float, found))} if found else {}

@@ -1,0 +1,144 @@
+"""Where everything lies in the free vector z and among the constraints.
+
+With n states, m unknown inputs, r unknown parameters and N nodes per trial,
+
+    z = [x_1(t_1..t_N) ... x_n(..), u_1(..) ... u_m(..)]  for each trial in turn,
+        p_1 ... p_r,
+        T of each trial                                   if durations are unknown.
+
+Constraints: for each trial the equations on its N - 1 intervals (equation by equation), then path
+conditions on its N nodes, then boundary conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: Kinds of points, in the order of the constraints.
+FAMILIES = ("interval", "node", "ends")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes, places and names; `grids` are the time grids of the trials (relative if free)."""
+
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    labels: Mapping[str, Sequence[str]]
+    grids: tuple[Array, ...]
+    free_duration: bool
+
+    @cached_property
+    def nodes(self) -> list[int]:
+        """N of each trial."""
+        return [len(grid) for grid in self.grids]
+
+    @property
+    def width(self) -> int:
+        """Trajectories per trial: n + m."""
+        return len(self.states) + len(self.inputs)
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        """Where each trial begins in z, and where the parameters begin."""
+        return [0, *np.cumsum([self.width * N for N in self.nodes]).tolist()]
+
+    @property
+    def parameter_offset(self) -> int:
+        """Where the unknown parameters begin in z."""
+        return self.offsets[-1]
+
+    @property
+    def duration_offset(self) -> int:
+        """Where the unknown durations begin in z."""
+        return self.parameter_offset + len(self.parameters)
+
+    @property
+    def n_variables(self) -> int:
+        """Length of z."""
+        return self.duration_offset + (len(self.nodes) if self.free_duration else 0)
+
+    def points(self, trial: int, family: str) -> int:
+        """Number of points of a family in a trial."""
+        return {"interval": self.nodes[trial] - 1, "node": self.nodes[trial], "ends": 1}[family]
+
+    @cached_property
+    def constraint_offsets(self) -> dict[tuple[int, str], int]:
+        """Where the constraints of each trial and family begin."""
+        offsets, total = {}, 0
+        for trial in range(len(self.nodes)):
+            for family in FAMILIES:
+                offsets[trial, family] = total
+                total += len(self.labels[family]) * self.points(trial, family)
+        return offsets
+
+    @cached_property
+    def n_constraints(self) -> int:
+        """Number of constraints."""
+        last = (len(self.nodes) - 1, FAMILIES[-1])
+        return self.constraint_offsets[last] + len(self.labels[FAMILIES[-1]])
+
+    # -- views of z -------------------------------------------------------------------------
+
+    def trajectories(self, z: Array, trial: int) -> Array:
+        """States and unknown inputs of a trial, a view of shape (n + m, N)."""
+        begin, N = self.offsets[trial], self.nodes[trial]
+        return z[begin : begin + self.width * N].reshape(self.width, N)
+
+    def parameter_values(self, z: Array) -> Array:
+        """The unknown parameters, a view of shape (r,)."""
+        return z[self.parameter_offset : self.duration_offset]
+
+    def durations(self, z: Array) -> Array:
+        """The unknown durations, a view; empty if they are known."""
+        return z[self.duration_offset :]
+
+    def time(self, z: Array, trial: int) -> Array:
+        """The time grid of a trial [s]."""
+        grid = self.grids[trial]
+        return grid * self.durations(z)[trial] if self.free_duration else grid
+
+    # -- names ------------------------------------------------------------------------------
+
+    def variable_name(self, j: int) -> str:
+        """What z[j] is; raises `IndexError` outside."""
+        if not 0 <= j < self.n_variables:
+            raise IndexError(f"variable {j} of {self.n_variables}")
+        if j >= self.duration_offset:
+            return f"duration of trial {j - self.duration_offset}"
+        if j >= self.parameter_offset:
+            return f"parameter {self.parameters[j - self.parameter_offset]}"
+        trial = int(np.searchsorted(self.offsets, j, side="right")) - 1
+        k, node = divmod(j - self.offsets[trial], self.nodes[trial])
+        return f"{(*self.states, *self.inputs)[k]} at {self.where(trial, 'node', node)}"
+
+    def constraint_name(self, i: int) -> str:
+        """What constraint i is; raises `IndexError` outside."""
+        trial, family, label, point = self.locate_constraint(i)
+        return f"{self.labels[family][label]} at {self.where(trial, family, point)}"
+
+    def locate_constraint(self, i: int) -> tuple[int, str, int, int]:
+        """Trial, family, number of the equation and number of the point of constraint i."""
+        if not 0 <= i < self.n_constraints:
+            raise IndexError(f"constraint {i} of {self.n_constraints}")
+        owners = [key for key, begin in self.constraint_offsets.items() if begin <= i]
+        trial, family = owners[-1]
+        label, point = divmod(i - self.constraint_offsets[trial, family],
+                              self.points(trial, family))  # fmt: skip
+        return trial, family, label, point
+
+    def where(self, trial: int, family: str, point: int) -> str:
+        """A place in words: node or interval, time, trial."""
+        if family == "ends":
+            return f"the ends of trial {trial}"
+        unit = " of the duration" if self.free_duration else " s"
+        at = f"t = {self.grids[trial][point]:.6g}{unit}"
+        return f"{family} {point} ({at}) of trial {trial}"

@@ -1,0 +1,315 @@
+"""The nonlinear program of a collocation problem: structure once, then values in place.
+
+    minimise cost(z)  subject to  lower <= z <= upper,  c_lower <= constraints(z) <= c_upper
+
+Kernels write straight into the value arrays; index arrays come from arithmetic on one local
+pattern per family. Entries of the Hessian that two intervals share (those of the node between
+them) are summed by the kernels' driver, so that each entry exists once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime._native import ADD, LATE, SET, SUM, Call, Library
+from kinesym.runtime.layout import FAMILIES, Layout
+from kinesym.runtime.sparsity import Assembly, Run, assemble
+
+Array = NDArray[np.float64]
+
+_PER_THREAD = 500_000  # operations that are worth a thread
+
+
+@dataclass(frozen=True)
+class TrialData:
+    """Known numbers of one trial, by kernel argument; see `codegen.transcribe` for the names.
+
+    `arrays[family, argument]` is (array, offset, ld): scalar k of point i at
+    `array[offset + k * ld + i]`.
+    """
+
+    arrays: Mapping[tuple[str, str], tuple[Array, int, int]]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One kernel call with the number of threads that it is worth."""
+
+    call: Call
+    threads: int
+
+
+class NLP:
+    """Callbacks of the nonlinear program.
+
+    Parameters
+    ----------
+    library : the built kernels.
+    manifest : what the code generator says of them.
+    layout : places and names.
+    data : known numbers of each trial.
+    threads : at most so many threads.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        manifest: Mapping[str, Any],
+        layout: Layout,
+        data: Sequence[TrialData],
+        threads: int,
+    ) -> None:
+        self.layout = layout
+        self._library = library
+        self._families = manifest["collocation"]["families"]
+        self._state_weights = manifest["collocation"]["state_weights"]
+        self._kernels = {k["name"]: k for k in manifest["kernels"]}
+        self._data = data
+        self._threads = threads
+        self._one = np.ones(1)
+        n, m = layout.n_variables, layout.n_constraints
+        self._sizes = (n, m, 1)
+        self._cost = self._plan("cost", self._cost_places(), 1)
+        self._gradient = self._plan("gradient", self._gradient_places(), n)
+        self._constraints = self._plan("constraints", self._constraint_places(), m)
+        jacobian, self._jacobian = self._matrix("jacobian", self._jacobian_runs)
+        self.jacobian_structure = (jacobian.rows, jacobian.columns)
+        hessian, self._hessian = self._matrix("hessian", self._hessian_runs)
+        self.hessian_structure = (hessian.rows, hessian.columns)
+        self._hessian_zero = hessian.zero
+
+    # -- values -----------------------------------------------------------------------------
+
+    @property
+    def n_variables(self) -> int:
+        """Length of z."""
+        return self.layout.n_variables
+
+    @property
+    def n_constraints(self) -> int:
+        """Number of constraints."""
+        return self.layout.n_constraints
+
+    def cost(self, z: Array) -> float:
+        """The objective."""
+        out = np.zeros(1)
+        self._run(self._cost, (z, self._no_multipliers, self._one), out)
+        return float(out[0])
+
+    def gradient(self, z: Array, out: Array | None = None) -> Array:
+        """Gradient of the objective, (n_variables,)."""
+        out = np.zeros(self.n_variables) if out is None else out
+        out[:] = 0.0
+        self._run(self._gradient, (z, self._no_multipliers, self._one), out)
+        return out
+
+    def constraints(self, z: Array, out: Array | None = None) -> Array:
+        """The constraints, (n_constraints,)."""
+        out = np.empty(self.n_constraints) if out is None else out
+        self._run(self._constraints, (z, self._no_multipliers, self._one), out)
+        return out
+
+    def jacobian(self, z: Array, out: Array | None = None) -> Array:
+        """Values of the constraint Jacobian, in the order of `jacobian_structure`."""
+        out = np.empty(len(self.jacobian_structure[0])) if out is None else out
+        self._run(self._jacobian, (z, self._no_multipliers, self._one), out)
+        return out
+
+    def hessian(
+        self, z: Array, multipliers: Array, factor: float, out: Array | None = None
+    ) -> Array:
+        """Values of the Hessian of factor * cost + multipliers . constraints, lower triangle."""
+        out = np.empty(len(self.hessian_structure[0])) if out is None else out
+        out[self._hessian_zero] = 0.0
+        self._run(self._hessian, (z, multipliers, np.array([float(factor)])), out)
+        return out
+
+    def outputs(self, z: Array, trial: int) -> dict[str, Array]:
+        """Outputs of the model at the nodes of a trial, by name, each (N,).
+
+        Outputs that contain x' are known between nodes and interpolated linearly.
+        """
+        result = {}
+        for family in ("node", "interval"):
+            names = self._families[family]["outputs"]
+            n = self.layout.points(trial, family)
+            out = np.empty(len(names) * n)
+            if names:
+                offsets = [k * n for k in range(len(names))]
+                places = {(trial, family): (offsets, [SET] * len(names))}
+                plan = self._plan("outputs", places, len(out))
+                self._run(plan, (z, self._no_multipliers, self._one), out)
+            rows = out.reshape(len(names), n)
+            if family == "interval":
+                rows = self._at_nodes(rows, trial)
+            result.update(zip(names, rows, strict=True))
+        return result
+
+    def _at_nodes(self, rows: Array, trial: int) -> Array:
+        grid = self.layout.grids[trial]
+        right = self._state_weights[1]
+        stages = (1.0 - right) * grid[:-1] + right * grid[1:]
+        inside = np.array([np.interp(grid, stages, row) for row in rows])
+        return inside.reshape(len(rows), len(grid))
+
+    def arguments(
+        self, trial: int, kernel: str, arrays: tuple[Array, Array, Array]
+    ) -> dict[str, Array]:
+        """What a kernel reads, by argument: (count, n) per point, (count,) if uniform.
+
+        `arrays` are z, multipliers, and the factor of the cost.
+        """
+        family = kernel.split("_")[0]
+        n = self.layout.points(trial, family)
+        about = self._kernels[kernel]
+        values = {}
+        for name, count, varying in zip(
+            about["arguments"], about["counts"], about["varying"], strict=True
+        ):
+            source, offset, ld = self._argument(trial, family, name)
+            data = arrays[source] if isinstance(source, int) else source
+            index = offset + ld * np.arange(count)
+            values[name] = data[index[:, None] + np.arange(n)] if varying else data[index]
+        return values
+
+    @cached_property
+    def _no_multipliers(self) -> Array:
+        return np.zeros(self.n_constraints)
+
+    @staticmethod
+    def _run(plan: list[_Step], arrays: tuple[Array, ...], out: Array) -> None:
+        for step in plan:
+            step.call(arrays, out, step.threads)
+
+    # -- plans ------------------------------------------------------------------------------
+
+    def _plan(
+        self, what: str, places: Mapping[tuple[int, str], tuple[list[int], list[int]]], size: int
+    ) -> list[_Step]:
+        """The kernel calls of one callback; `places` has (offsets, modes) per trial and family."""
+        steps = []
+        for (trial, family), (offset, mode) in places.items():
+            name = f"{family}_{what}"
+            n = self.layout.points(trial, family)
+            arguments = [self._argument(trial, family, a) for a in self._kernels[name]["arguments"]]
+            call = Call(self._library, name, n, arguments, self._sizes, offset, mode, size)
+            work = n * (int(self._kernels[name]["operations"]) + len(offset))
+            steps.append(_Step(call, max(1, min(self._threads, work // _PER_THREAD))))
+        return steps
+
+    def _matrix(
+        self, what: str, runs: Callable[[int, str], list[Run]]
+    ) -> tuple[Assembly, list[_Step]]:
+        keys = self._with_kernel(what)
+        assembly = assemble([runs(*key) for key in keys])
+        places = dict(zip(keys, assembly.places, strict=True))
+        return assembly, self._plan(what, places, len(assembly.rows))
+
+    def _argument(self, trial: int, family: str, name: str) -> tuple[Any, int, int]:
+        """(source, offset, ld) of a kernel argument: part of z, multipliers, factor, or data."""
+        if name == "multipliers":
+            begin = self.layout.constraint_offsets[trial, family]
+            return 1, begin, self.layout.points(trial, family)
+        if name == "factor":
+            return 2, 0, 1
+        if (family, name) in self._data[trial].arrays:
+            return self._data[trial].arrays[family, name]
+        return 0, *self._variable(trial, family, name)
+
+    def _variable(self, trial: int, family: str, group: str) -> tuple[int, int]:
+        """Where the first scalar of a group of variables lies in z, and the distance to the next."""
+        layout = self.layout
+        if group == "p":
+            return layout.parameter_offset, 1
+        if group == "T":
+            return layout.duration_offset + trial, 1
+        N = layout.nodes[trial]
+        begin = layout.offsets[trial] + (len(layout.states) * N if group[0] == "u" else 0)
+        return begin + _shift(family, group, N), N
+
+    def _with_kernel(self, what: str) -> list[tuple[int, str]]:
+        return [
+            (trial, family)
+            for trial in range(len(self.layout.nodes))
+            for family in FAMILIES
+            if f"{family}_{what}" in self._kernels
+        ]
+
+    def _locals(self, family: str) -> list[tuple[str, int]]:
+        """(group, number within the group) of every local variable of a family."""
+        return [(g, k) for g, count in self._families[family]["variables"] for k in range(count)]
+
+    def _cost_places(self) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
+        return {key: ([0], [SUM]) for key in self._with_kernel("cost")}
+
+    def _gradient_places(self) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
+        places = {}
+        for trial, family in self._with_kernel("gradient"):
+            members = self._locals(family)
+            offset, mode = [], []
+            for j in self._families[family]["gradient"]:
+                group, k = members[j]
+                begin, ld = self._variable(trial, family, group)
+                offset.append(begin + k * ld)
+                mode.append(_mode(family, group))
+            places[trial, family] = (offset, mode)
+        return places
+
+    def _constraint_places(self) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
+        places = {}
+        for trial, family in self._with_kernel("constraints"):
+            count, n = len(self.layout.labels[family]), self.layout.points(trial, family)
+            begin = self.layout.constraint_offsets[trial, family]
+            places[trial, family] = ([begin + k * n for k in range(count)], [SET] * count)
+        return places
+
+    def _entry(self, trial: int, family: str, member: tuple[str, int]) -> tuple[int, int]:
+        """Index in z of a local variable at point 0, and its step from point to point."""
+        group, k = member
+        begin, ld = self._variable(trial, family, group)
+        return begin + k * ld, 0 if group in ("p", "T") else 1
+
+    def _jacobian_runs(self, trial: int, family: str) -> list[Run]:
+        members, n = self._locals(family), self.layout.points(trial, family)
+        first = self.layout.constraint_offsets[trial, family]
+        runs = []
+        for i, j in zip(*self._families[family]["jacobian"], strict=True):
+            column, step = self._entry(trial, family, members[j])
+            runs.append(Run(first + i * n, column, 1, step, n, ADD))
+        return runs
+
+    def _hessian_runs(self, trial: int, family: str) -> list[Run]:
+        """Second derivatives, in the lower triangle."""
+        members, n = self._locals(family), self.layout.points(trial, family)
+        runs = []
+        for i, j in zip(*self._families[family]["hessian"], strict=True):
+            high, low = sorted(
+                (self._entry(trial, family, members[k]) for k in (i, j)), reverse=True
+            )
+            mode = _mode(family, members[i][0], members[j][0])
+            runs.append(Run(high[0], low[0], high[1], low[1], n, mode))
+        return runs
+
+
+def _shift(family: str, group: str, N: int) -> int:
+    """Distance in nodes from the first node of the point, or of the trial for `ends`."""
+    if not group.endswith("1"):
+        return 0
+    return N - 1 if family == "ends" else 1
+
+
+def _mode(family: str, *groups: str) -> int:
+    """How an output that belongs to these groups of variables is added to what is there.
+
+    Late, if a neighbouring interval writes the same entry: it touches only right nodes.
+    """
+    if all(group in ("p", "T") for group in groups):
+        return SUM
+    right = family == "interval" and any(group.endswith("1") for group in groups)
+    return LATE if right and not any(group.endswith("0") for group in groups) else ADD

@@ -1,0 +1,28 @@
+"""A line per solve on a terminal; silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tqdm import tqdm
+
+from kinesym.runtime.ipopt import Iteration
+
+
+@contextmanager
+def iteration_line(show: bool | None) -> Iterator[Callable[[Iteration], None]]:
+    """A function that shows an iteration; `None` shows it only if stderr is a terminal."""
+    visible = sys.stderr.isatty() if show is None else show
+    with tqdm(
+        disable=not visible, unit="", bar_format="{desc} [{elapsed}]", leave=False
+    ) as line:  # fmt: skip
+
+        def report(step: Iteration) -> None:
+            line.set_description_str(
+                f"iteration {step.number}: objective {step.objective:.6g}, "
+                f"infeasibility {step.infeasibility:.1e}, optimality {step.optimality:.1e}"
+            )
+
+        yield report
