@@ -30,6 +30,7 @@ from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.ipopt import Result, WarmStart, load_cyipopt, solve
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.progress import iteration_line
+from kinesym.runtime.statistics import parameter_covariance
 from kinesym.runtime.solution import Solution, TrialResult
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest
@@ -226,6 +227,14 @@ class Collocation:
                 hessian, self._warm_start(guess), log,
             )  # fmt: skip
         return self._solution(result, time.perf_counter() - start)
+
+    def covariance(self, solution: Solution) -> Array:
+        """Covariance of the identified parameters, (r, r), from the curvature at a solution.
+
+        Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
+        their true `std` is; see `kinesym.runtime.statistics.parameter_covariance`.
+        """
+        return parameter_covariance(self.nlp, solution.free_vector, solution.multipliers)
 
     def _check_finite(self, z: Array) -> None:
         reason = explain(self.program, self.nlp, z)

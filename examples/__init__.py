@@ -1,1 +1,4 @@
-"""A graded gallery: each script is one complete study, from the model to the figure."""
+"""Examples: each module has `main(out, nodes)`, which prints its results and returns its pictures.
+
+Run them with `kinesym run NAME`.
+"""

@@ -104,6 +104,40 @@ def load_cyipopt() -> ModuleType:
     return cyipopt
 
 
+class _Parabola:
+    """min (x - 1)^2, to see whether a linear solver works."""
+
+    def objective(self, x: Array) -> float:
+        return float((x[0] - 1.0) ** 2)
+
+    def gradient(self, x: Array) -> Array:
+        return 2.0 * (x - 1.0)
+
+    def constraints(self, x: Array) -> Array:
+        return np.zeros(0)
+
+    def jacobian(self, x: Array) -> Array:
+        return np.zeros(0)
+
+
+def available_linear_solvers() -> list[str]:
+    """Names of the linear solvers with which IPOPT solves a trivial problem here."""
+    cyipopt = load_cyipopt()
+    found = []
+    for name in ("mumps", "spral", "ma27", "ma57", "ma86", "ma97", "pardiso", "pardisomkl"):
+        problem = cyipopt.Problem(1, 0, _Parabola(), [-10.0], [10.0], [], [])
+        for option, value in (("print_level", 0), ("sb", "yes"), ("linear_solver", name),
+                              ("hessian_approximation", "limited-memory")):  # fmt: skip
+            try:
+                problem.add_option(option, value)
+            except TypeError:  # this IPOPT does not know the solver
+                break
+        else:
+            if problem.solve(np.zeros(1))[1]["status"] == 0:
+                found.append(name)
+    return found
+
+
 @dataclass
 class _Callbacks:
     """The five callbacks as cyipopt wants them, with clocks."""

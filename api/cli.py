@@ -1,0 +1,84 @@
+"""The command line: kinesym list | run | doctor."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from kinesym import examples, models
+from kinesym.doctor import diagnosis
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point of the command `kinesym`; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    return int(options.action(options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kinesym", description="Symbolic models of motion, compiled to C, identified from data."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    listing = commands.add_parser("list", help="models and examples")
+    listing.set_defaults(action=_list)
+    run = commands.add_parser("run", help="run an example")
+    run.add_argument("example", help="one of those that `kinesym list` shows")
+    run.add_argument("--nodes", type=int, help="number of nodes, for a quick look")
+    run.add_argument("--out", type=Path, default=Path("."), help="folder for pictures")
+    run.set_defaults(action=_run)
+    doctor = commands.add_parser("doctor", help="what works here, and what to do about the rest")
+    doctor.set_defaults(action=_doctor)
+    return parser
+
+
+def example_names() -> list[str]:
+    """Names of the examples."""
+    return sorted(module.name for module in pkgutil.iter_modules(examples.__path__))
+
+
+def _list(options: argparse.Namespace) -> int:
+    print("models (kinesym.models)")
+    for name in models.__all__:
+        print(f"  {name:<24} {_first_line(getattr(models, name).__doc__)}")
+    print("examples (kinesym run NAME)")
+    for name in example_names():
+        module = importlib.import_module(f"kinesym.examples.{name}")
+        print(f"  {name:<24} {_first_line(module.__doc__)}")
+    return 0
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().split("\n")[0]
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.example not in example_names():
+        print(f"there is no example {options.example}; there are {', '.join(example_names())}",
+              file=sys.stderr)  # fmt: skip
+        return 2
+    if options.nodes is not None and options.nodes < 2:
+        print(f"--nodes must be at least 2, got {options.nodes}", file=sys.stderr)
+        return 2
+    options.out.mkdir(parents=True, exist_ok=True)
+    module = importlib.import_module(f"kinesym.examples.{options.example}")
+    for path in module.main(options.out, options.nodes):
+        print(f"figure: {path}")
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    healthy = True
+    for finding in _findings():
+        print(finding[1])
+        healthy = healthy and finding[0]
+    return 0 if healthy else 1
+
+
+def _findings() -> Iterator[tuple[bool, str]]:
+    for name, good, text in diagnosis():
+        yield good, f"{'ok     ' if good else 'MISSING'} {name:<15} {text}"

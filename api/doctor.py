@@ -1,0 +1,54 @@
+"""What of the machinery works on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from kinesym.evaluate import compile
+from kinesym.models import pendulum
+from kinesym.runtime.build import CompilerError, cache_folder, find_compiler
+from kinesym.runtime.ipopt import IpoptMissing, available_linear_solvers, load_cyipopt
+
+
+def diagnosis() -> Iterator[tuple[str, bool, str]]:
+    """(what, whether it works, a line about it and its remedy), one by one."""
+    yield from _compiler()
+    yield from _ipopt()
+    threads = os.environ.get("OMP_NUM_THREADS")
+    source = "OMP_NUM_THREADS" if threads else "processors; set OMP_NUM_THREADS to change it"
+    yield "threads", True, f"{threads or os.cpu_count()} ({source})"
+    folder = cache_folder()
+    files = list(folder.glob("*.so")) if folder.exists() else []
+    size = sum(path.stat().st_size for path in files) / 1e6
+    parent = next(p for p in (folder, *folder.parents) if p.exists())
+    writable = os.access(parent, os.W_OK)
+    remedy = "" if writable else "; not writable: set KINESYM_CACHE to another folder"
+    yield "cache", writable, f"{folder}, {len(files)} libraries, {size:.1f} MB{remedy}"
+
+
+def _compiler() -> Iterator[tuple[str, bool, str]]:
+    try:
+        compiler = find_compiler()
+        library = compile(pendulum()).library
+    except CompilerError as error:
+        yield "compiler", False, str(error)
+        return
+    yield "compiler", True, " ".join(compiler.command)
+    yield "lanes", True, f"{library.lanes} points per vector"
+    remedy = "yes" if compiler.openmp else "no, evaluation uses one thread; install libgomp or gcc"
+    yield "OpenMP", compiler.openmp, remedy
+
+
+def _ipopt() -> Iterator[tuple[str, bool, str]]:
+    try:
+        cyipopt = load_cyipopt()
+    except IpoptMissing as error:
+        yield "Ipopt", False, str(error)
+        return
+    version = ".".join(map(str, getattr(cyipopt, "IPOPT_VERSION", ("unknown",))))
+    yield "Ipopt", True, f"{version} through cyipopt {re.sub('[^0-9.]', '', cyipopt.__version__)}"
+    solvers = available_linear_solvers()
+    remedy = "" if solvers else "none works; install an IPOPT with MUMPS"
+    yield "linear solvers", bool(solvers), ", ".join(solvers) or remedy
