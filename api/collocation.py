@@ -210,10 +210,10 @@ class Collocation:
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
         cannot be loaded.
         """
-        start = time.perf_counter()
         if hessian not in HESSIANS:
             raise ValueError(f"unknown hessian {hessian!r}; choose one of {', '.join(HESSIANS)}")
         load_cyipopt()
+        start = time.perf_counter()
         z = self.pack(guess)
         self._check_finite(z)
         settings = dict(options or {})

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from kinesym.evaluate import compile
 from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.functions import Functions
 from kinesym.runtime.simulation import run_rk4
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.model import Model
@@ -19,7 +20,7 @@ METHODS = ("rk4",)
 
 
 def simulate(
-    model: Model,
+    model: Model | Functions,
     time: ArrayLike,
     initial: Mapping[Any, float],
     parameters: Mapping[Any, float] | None = None,
@@ -32,6 +33,7 @@ def simulate(
 
     Parameters
     ----------
+    model : a model, or the functions that `ks.compile` made of it (for many runs).
     initial : value of every state at time[0].
     parameters : values; those of the model where not given.
     inputs : each (N,) or a number. hold : "linear" (default) or "zero-order" between samples.
@@ -44,25 +46,25 @@ def simulate(
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     if substeps < 1:
         raise ValueError(f"substeps must be at least 1, got {substeps}")
-    trial = Experiment(time, inputs=by_name(dict(inputs or {}), model.input_names, "inputs"),
-                       hold=by_name(dict(hold or {}), model.input_names, "hold"))  # fmt: skip
-    start = by_name(dict(initial), model.state_names, "initial")
-    values = parameter_values(model, parameters or {})
-    _complete(start, model.state_names, "initial value of state", "initial")
-    _complete(trial.inputs, model.input_names, "course of input", "inputs")
-    functions = compile(model)
-    functions.require_explicit()
-    return run_rk4(functions, model.name, trial, start, values, substeps)
+    f = compile(model) if isinstance(model, Model) else model
+    trial = Experiment(time, inputs=by_name(dict(inputs or {}), f.inputs, "inputs"),
+                       hold=by_name(dict(hold or {}), f.inputs, "hold"))  # fmt: skip
+    start = by_name(dict(initial), f.states, "initial")
+    _complete(start, f.states, "initial value of state", "initial")
+    _complete(trial.inputs, f.inputs, "course of input", "inputs")
+    values = _parameter_values(f, parameters or {})
+    f.require_explicit()
+    return run_rk4(f, trial, start, values, substeps)
 
 
-def parameter_values(model: Model, given: Mapping[Any, float]) -> dict[str, float]:
+def _parameter_values(f: Functions, given: Mapping[Any, float]) -> dict[str, float]:
     """Values of all parameters by name: the given ones, else the model's.
 
     Raises `ValueError` naming a parameter without a finite value.
     """
-    values = {**model.values, **by_name(dict(given), model.parameter_names, "parameters")}
+    values = {**f.values, **by_name(dict(given), f.parameters, "parameters")}
     result: dict[str, float] = {}
-    for name in model.parameter_names:
+    for name in f.parameters:
         if name not in values:
             raise ValueError(f"parameter {name} has no value; give parameters={{{name!r}: ...}}")
         if np.ndim(values[name]) != 0:

@@ -25,6 +25,8 @@ class Functions:
         self._library = library
         self._about = manifest["functions"]
         self._kernels = {k["name"]: k for k in manifest["kernels"]}
+        self.name: str = manifest["name"]
+        self.values: dict[str, float] = dict(self._about["values"])
         self.states: tuple[str, ...] = tuple(self._about["states"])
         self.inputs: tuple[str, ...] = tuple(self._about["inputs"])
         self.parameters: tuple[str, ...] = tuple(self._about["parameters"])

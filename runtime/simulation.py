@@ -13,7 +13,6 @@ from kinesym.runtime.trajectory import Trajectory
 
 def run_rk4(
     functions: Functions,
-    model: str,
     trial: Experiment,
     initial: Mapping[str, float],
     parameters: Mapping[str, float],
@@ -34,7 +33,7 @@ def run_rk4(
     reached = functions.library.rk4("rhs", time, substeps, u, hold, p, x)
     if reached < len(time):
         raise FloatingPointError(
-            f"the simulation of {model} diverged at t = {time[reached]:g} s; the step of "
+            f"the simulation of {functions.name} diverged at t = {time[reached]:g} s; the step of "
             f"{(time[1] - time[0]) / substeps:g} s may be too long (raise substeps), or the model "
             "is unstable"
         )
@@ -46,5 +45,5 @@ def run_rk4(
         inputs=dict(zip(functions.inputs, u, strict=True)),
         outputs=dict(zip(functions.output_names, y, strict=True)),
         parameters=dict(parameters),
-        model=model,
+        model=functions.name,
     )
