@@ -21,7 +21,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="kinesym", description="Symbolic models of motion, compiled to C, identified from data."
+        prog="kinesym",
+        description="Symbolic models of motion, compiled to C, identified from data.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     listing = commands.add_parser("list", help="models and examples")

@@ -30,8 +30,8 @@ from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.ipopt import Result, WarmStart, load_cyipopt, solve
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.progress import iteration_line
-from kinesym.runtime.statistics import parameter_covariance
 from kinesym.runtime.solution import Solution, TrialResult
+from kinesym.runtime.statistics import parameter_covariance
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest
 from kinesym.symbolic.objective import LeastSquares, Objective, at_end, at_start
@@ -244,7 +244,8 @@ class Collocation:
     def _solution(self, result: Result, seconds: float) -> Solution:
         message = result.message
         if result.status == -13:
-            message = f"{message}: {explain(self.program, self.nlp, result.z) or 'between iterates'}"
+            reason = explain(self.program, self.nlp, result.z) or "between iterates"
+            message = f"{message}: {reason}"
         timings = {**self.timings, **result.timings}
         timings.pop("solver")
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
@@ -307,7 +308,8 @@ class Collocation:
         """z if the problem is the same, else values by name, interpolated in relative time."""
         if self._fits(solution):
             return np.array(solution.free_vector)
-        layout, guess = self.layout, {}
+        layout = self.layout
+        guess: dict[str, Any] = {}
         if len(solution.trials) != len(self.trials):
             raise ValueError(
                 f"the solution has {len(solution.trials)} trials, this problem {len(self.trials)}"
@@ -423,7 +425,7 @@ def _conditions(
         expression, pair = condition, (0.0, 0.0)
         if isinstance(condition, (tuple, list)):
             if len(condition) != 3:
-                raise ValueError(f"{what} {number} must be an expression or (expression, low, high)")
+                raise ValueError(f"{what} {number} must be (expression, low, high)")
             expression, pair = condition[0], bound_pair(f"{what} {number}", condition[1:])
         expressions.append(sp.sympify(expression))
         bounds.append(pair)

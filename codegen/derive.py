@@ -168,9 +168,10 @@ def jacobian(g: Graph, outputs: Sequence[int], wrt: Sequence[int]) -> Sparse:
 def hessian(
     g: Graph, outputs: Sequence[int], weights: Sequence[int], wrt: Sequence[int]
 ) -> tuple[list[int], Sparse]:
-    """Gradient of `sum(weights * outputs)` and its second derivatives, upper triangle (row <= column).
+    """Gradient of `sum(weights * outputs)` and its second derivatives.
 
-    Reverse, then forward; the weights do not depend on `wrt`.
+    These are the upper triangle, row <= column, by a reverse and then a forward sweep; the weights
+    do not depend on `wrt`.
     """
     gradient = pullback(g, outputs, weights, wrt)
     second = jacobian(g, gradient, wrt)

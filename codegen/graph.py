@@ -9,7 +9,7 @@ expanded, so building is linear in the number of operations.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 #: Functions of one argument, by the name that C and numpy share.
 UNARY = frozenset(
@@ -266,7 +266,7 @@ class Graph:
 
 def _evaluate(op: str, *x: float) -> float:
     """Value of a function or comparison of constants; NaN outside its domain."""
-    special = {
+    special: dict[str, Callable[..., float]] = {
         "abs": abs,
         "sign": lambda a: math.copysign(1.0, a) if a else 0.0,
         "min": min,

@@ -31,7 +31,7 @@ def explicit_rates(
     depends = set(rates)
     for (i, _), node in mass.items():
         if depends & set(g.ancestors([node])):
-            raise NotExplicit(f"x' enters equation {i} nonlinearly, so that it cannot be solved for")
+            raise NotExplicit(f"x' enters equation {i} nonlinearly and cannot be solved for")
     bias = g.substitute(residual, dict.fromkeys(rates, g.zero))
     pattern = _pattern(mass, n)
     match = maximum_bipartite_matching(pattern, perm_type="column")  # column of each row

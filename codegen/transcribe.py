@@ -111,7 +111,8 @@ def _derivatives(family: Family) -> tuple[list[Kernel], dict[str, object]]:
         return kernels, structure
     inner = jacobian(g, family.inner, family.z)
     factor = Argument("factor", ("factor",), varying=False)
-    multipliers = Argument("multipliers", tuple(f"multipliers.{k}" for k in range(len(constraints))))
+    symbols = tuple(f"multipliers.{k}" for k in range(len(constraints)))
+    multipliers = Argument("multipliers", symbols)
     if has_cost:
         kernels.append(_kernel(family, "cost", [family.cost], ["cost"]))
         bars = pullback(g, [family.cost], [g.one], family.outer)
@@ -132,7 +133,8 @@ def _derivatives(family: Family) -> tuple[list[Kernel], dict[str, object]]:
     entries = compose_hessian(g, gradient, second, inner, curvature)
     structure["hessian"] = [[i for i, _ in entries], [j for _, j in entries]]
     labels = [f"d2 L / d {_variable(family, i)} d {_variable(family, j)}" for i, j in entries]
-    kernels.append(_kernel(family, "hessian", list(entries.values()), labels, (factor, multipliers)))
+    weighted = (factor, multipliers)
+    kernels.append(_kernel(family, "hessian", list(entries.values()), labels, weighted))
     return kernels, structure
 
 

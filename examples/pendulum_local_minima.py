@@ -71,6 +71,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         axis.plot(x, y, "C3v", ms=7, label="shooting ends" if k == 0 else None)
         axis.annotate(f"from {guess:g}", (x, y), xytext=(4, 6), textcoords="offset points")
     axis.plot(p, step * fit.objective, "C0o", ms=8, label="collocation ends, from all guesses")
+    axis.set_xlim(-2.0, 56.0)
     axis.set_xlabel("p [1/s²]")
     axis.set_ylabel("J [rad² s]")
     axis.legend(loc="center right")

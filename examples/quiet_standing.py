@@ -1,4 +1,4 @@
-"""Quiet standing on a force plate: stiffness, damping and the disturbance torque from a real record.
+"""Quiet standing on a force plate: stiffness, damping and disturbance from a real record.
 
 The controlled inverted pendulum of Barauskas and Krusinskiene 2005 (document 000) explains a
 measured centre of pressure of 60 s. The noise x that drives the disturbance torque is not known, so
@@ -27,7 +27,7 @@ SIGMA = 5e-4  # m: what the model need not explain of the centre of pressure
 
 
 def load(trial="BDS00001"):
-    """Time [s], anterior-posterior centre of pressure with its mean removed [m], and the subject."""
+    """Time [s], anterior-posterior centre of pressure without its mean [m], mass, stature."""
     data = resources.files("kinesym.examples") / "data"
     with (data / "subjects.csv").open() as file:
         subject = next(row for row in csv.DictReader(file) if row["trial"] == trial)
@@ -111,9 +111,10 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         print(f"  {name} = {value:.2f} +- {error:.2f} (standard error from the curvature)")
     print("\nother assumptions on the strength A of the noise and on sigma:")
     print(sensitivity(time, pressure, values, solution))
-    print("\nWith the disturbance free, stiffness and damping are identified through the prior only,"
-          "\nand this joint estimate favours weak damping, which needs less noise; the marginal"
-          "\nlikelihood would add half the log-determinant of the curvature in the trajectories.")
+    print("\nOnly A/sigma matters. With the disturbance free, stiffness and damping are identified"
+          "\nthrough the prior, and this joint estimate favours weak damping, which needs less"
+          "\nnoise; the marginal likelihood would add half the log-determinant of the curvature"
+          "\nin the trajectories.")
     path = out / "quiet_standing.png"
     fig = figure(solution)
     fig.savefig(path, dpi=120)

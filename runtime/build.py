@@ -24,7 +24,7 @@ from pathlib import Path
 import platformdirs
 from filelock import FileLock
 
-from kinesym.runtime._native import Library
+from kinesym.runtime.native import Library
 
 INCLUDE = Path(__file__).parent / "include"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -89,9 +89,9 @@ def bound_pair(name: str, bound: object) -> tuple[float, float]:
     if bound is None:
         return -np.inf, np.inf
     try:
-        low, high = bound  # type: ignore[misc]
-        low = -np.inf if low is None else float(low)
-        high = np.inf if high is None else float(high)
+        below, above = cast(Sequence[Any], bound)
+        low = -np.inf if below is None else float(below)
+        high = np.inf if above is None else float(above)
     except (TypeError, ValueError) as error:
         raise ValueError(f"bounds of {name} must be (low, high) or None, got {bound!r}") from error
     if np.isnan(low) or np.isnan(high) or low > high:
@@ -148,7 +148,7 @@ def filled(samples: Array, time: Array) -> Array:
 def first_guess(
     layout: Layout,
     trials: Sequence[Experiment],
-    given: Mapping[str, ArrayLike],
+    given: Mapping[str, Any],
     defaults: Mapping[str, float],
     rates: Mapping[str, str],
     bounds: tuple[Array, Array],

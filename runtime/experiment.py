@@ -40,9 +40,9 @@ class Experiment:
     """
 
     time: ArrayLike | None = None
-    inputs: Mapping[Any, ArrayLike] = field(default_factory=dict)
-    measurements: Mapping[Any, ArrayLike] = field(default_factory=dict)
-    std: Mapping[Any, ArrayLike] = field(default_factory=dict)
+    inputs: Mapping[Any, Any] = field(default_factory=dict)
+    measurements: Mapping[Any, Any] = field(default_factory=dict)
+    std: Mapping[Any, Any] = field(default_factory=dict)
     hold: Mapping[Any, str] = field(default_factory=dict)
     nodes: int | None = None
     duration: tuple[float, float] | None = None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime._native import SET, Call, Library
+from kinesym.runtime.native import SET, Call, Library
 
 Array = NDArray[np.float64]
 

@@ -294,11 +294,11 @@ def _interruptible(flag: threading.Event) -> Iterator[None]:
 
 
 def _run(problem: Any, z: Array, warm: WarmStart | None) -> tuple[Array, dict[str, Any]]:
-    if warm is None:
-        return problem.solve(z)  # type: ignore[no-any-return]
-    return problem.solve(  # type: ignore[no-any-return]
-        z, lagrange=warm.multipliers, zl=warm.lower, zu=warm.upper
-    )
+    more: dict[str, Array] = {}
+    if warm is not None:
+        more = {"lagrange": warm.multipliers, "zl": warm.lower, "zu": warm.upper}
+    solution, info = problem.solve(z, **more)
+    return solution, info
 
 
 def _linear_solver_seconds(text: str) -> dict[str, float]:

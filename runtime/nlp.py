@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime._native import ADD, LATE, SET, SUM, Call, Library
 from kinesym.runtime.layout import FAMILIES, Layout
+from kinesym.runtime.native import ADD, LATE, SET, SUM, Call, Library
 from kinesym.runtime.sparsity import Assembly, Run, assemble
 
 Array = NDArray[np.float64]
@@ -135,7 +135,7 @@ class NLP:
 
         Outputs that contain x' are known between nodes and interpolated linearly.
         """
-        result = {}
+        result: dict[str, Array] = {}
         for family in ("node", "interval"):
             names = self._families[family]["outputs"]
             n = self.layout.points(trial, family)
@@ -223,7 +223,7 @@ class NLP:
         return 0, *self._variable(trial, family, name)
 
     def _variable(self, trial: int, family: str, group: str) -> tuple[int, int]:
-        """Where the first scalar of a group of variables lies in z, and the distance to the next."""
+        """Where the first scalar of a group lies in z, and the distance to the next."""
         layout = self.layout
         if group == "p":
             return layout.parameter_offset, 1

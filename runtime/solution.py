@@ -162,7 +162,7 @@ class Solution:
             if "kinesym" not in tree.attrs:
                 raise ValueError(f"{path} was not written by Solution.save")
             story = json.loads(tree.attrs["kinesym"])
-            vectors = {name: tree[name].to_numpy() for name in _VECTORS}
+            vectors: dict[str, Any] = {name: tree[name].to_numpy() for name in _VECTORS}
             count = len(tree.children)
             trials = [_read_trial(tree[f"trial_{k}"].to_dataset()) for k in range(count)]
         history = tuple(Iteration(*row) for row in story.pop("history"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime._native import SET, SUM
+from kinesym.runtime.native import SET, SUM
 
 Index = NDArray[np.int64]
 

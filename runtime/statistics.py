@@ -34,5 +34,5 @@ def parameter_covariance(nlp: NLP, z: Array, multipliers: Array) -> Array:
     try:
         inverse = splu(kkt).solve(unit)[begin : begin + r]
     except RuntimeError as error:
-        raise ValueError("the curvature is singular: the parameters are not identifiable") from error
+        raise ValueError("singular curvature: the parameters are not identifiable") from error
     return 2.0 * inverse

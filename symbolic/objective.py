@@ -25,7 +25,7 @@ class Objective:
         if other == 0:  # so that sum() works
             return self
         if not isinstance(other, Objective):
-            raise TypeError(f"cannot add {other!r} to an objective; wrap it in Integral or Terminal")
+            raise TypeError(f"cannot add {other!r} to an objective; use Integral or Terminal")
         return Objective(
             self.integrand + other.integrand,
             self.terminal + other.terminal,
@@ -48,7 +48,7 @@ class Objective:
         return self + (-other)
 
 
-def Integral(integrand: sp.Expr | Number) -> Objective:  # noqa: N802 - reads like the mathematics
+def Integral(integrand: sp.Expr | Number) -> Objective:
     """The integral of `integrand(x', x, u, p, t)` over the trial, by the quadrature of the scheme.
 
     Without x' it is evaluated at the nodes (trapezoidal rule for the midpoint scheme), with x' at
@@ -58,12 +58,12 @@ def Integral(integrand: sp.Expr | Number) -> Objective:  # noqa: N802 - reads li
     return Objective(integrand=sp.sympify(integrand))
 
 
-def Terminal(cost: sp.Expr | Number) -> Objective:  # noqa: N802
+def Terminal(cost: sp.Expr | Number) -> Objective:
     """The cost `cost(x, u, p, t)` at the end of the trial; `Terminal(t)` is the final time."""
     return Objective(terminal=sp.sympify(cost))
 
 
-def LeastSquares() -> Objective:  # noqa: N802
+def LeastSquares() -> Objective:
     """The sum of ((measured - modelled)/std)^2 over all measurements: the default objective."""
     return Objective(least_squares=1.0)
 
@@ -73,13 +73,13 @@ def total(terms: Objective | list[Objective]) -> Objective:
     return terms if isinstance(terms, Objective) else reduce(Objective.__add__, terms)
 
 
-class at_start(sp.Function):  # type: ignore[misc]  # noqa: N801 - a function in formulas
+class at_start(sp.Function):
     """Value of an expression in states, inputs and t at the first node of a trial."""
 
     nargs = 1
 
 
-class at_end(sp.Function):  # type: ignore[misc]  # noqa: N801
+class at_end(sp.Function):
     """Value of an expression in states, inputs and t at the last node of a trial."""
 
     nargs = 1

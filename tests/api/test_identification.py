@@ -1,0 +1,104 @@
+"""Optima against numbers of an independent implementation (tests/data/README.md)."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kinesym as ks
+
+DATA = Path(__file__).parents[1] / "data"
+GAINS = [f"k_{i}{j}" for i in range(2) for j in range(4)]
+
+
+def read(name):
+    with gzip.open(DATA / name, "rt") as file:
+        return np.genfromtxt(file, delimiter=",", names=True)
+
+
+@pytest.fixture(scope="module")
+def standing():
+    data = read("standing_data.csv.gz")
+    names = {"theta_a": "th_a_m", "theta_h": "th_h_m", "omega_a": "w_a_m", "omega_h": "w_h_m"}
+    trial = ks.Experiment(data["t"], inputs={"a": data["a_m"]},
+                          measurements={k: data[v] for k, v in names.items()})  # fmt: skip
+    return ks.Collocation(ks.models.standing(), trial, unknown=dict.fromkeys(GAINS))
+
+
+def test_standing_sizes(standing):
+    assert (standing.n_variables, standing.n_constraints) == (24_008, 23_996)
+    assert standing.constraint_jacobian(standing.pack()).nnz == 191_968
+
+
+@pytest.mark.parametrize("start", ["zero", "true"])
+def test_standing_optimum(standing, start):
+    """K* and J* of one record of set A, from zero and from the true gains."""
+    guess = dict.fromkeys(GAINS, 0.0) if start == "zero" else None
+    solution = standing.solve(guess=guess)
+    expected = [988.2445699, 205.6352024, 212.2712776, 53.77941537,
+                69.67270379, 302.0839517, 66.85893568, 26.65949693]  # fmt: skip
+    assert solution.success and solution.iterations <= 15
+    np.testing.assert_allclose([solution.parameters[k] for k in GAINS], expected, rtol=1e-8)
+    assert 0.01 * solution.objective == pytest.approx(0.6974488842775, rel=1e-9)
+
+
+def pendulum_fit(scheme="midpoint", boundary=(), guess=1.0):
+    data = read("vyas_data.csv.gz")
+    trial = ks.Experiment(data["t"], measurements={"theta": data["y1_m"]})
+    problem = ks.Collocation(ks.models.pendulum(), trial, unknown={"p": None}, scheme=scheme,
+                             boundary=list(boundary))  # fmt: skip
+    start = {"p": guess, "theta": data["y1_m"], "omega": data["y2_m"]}
+    return problem.solve(guess=start), data["t"][1] - data["t"][0]
+
+
+@pytest.mark.parametrize("guess", [1.0, 25.0, 50.0, 80.0, 100.0])
+def test_pendulum_from_many_guesses(guess):
+    solution, step = pendulum_fit(guess=guess)
+    assert solution.parameters["p"] == pytest.approx(10.002767066774, abs=1e-8)
+    assert step * solution.objective == pytest.approx(0.122522173068, rel=1e-8)
+    assert solution["theta"][0] == pytest.approx(0.523850050, abs=1e-7)
+    assert solution["omega"][0] == pytest.approx(0.006240385, abs=1e-7)
+
+
+def test_pendulum_known_start():
+    theta, omega = ks.models.pendulum().states
+    fixed = [ks.at_start(theta) - np.pi / 6, ks.at_start(omega)]
+    solution, step = pendulum_fit(boundary=fixed)
+    assert solution.parameters["p"] == pytest.approx(10.001677677667, abs=1e-8)
+    assert step * solution.objective == pytest.approx(0.122549715819, rel=1e-8)
+
+
+def test_pendulum_backward_euler_damps():
+    solution, step = pendulum_fit(scheme="backward-euler")
+    assert solution.parameters["p"] == pytest.approx(9.852446782990, abs=1e-7)
+    assert step * solution.objective == pytest.approx(2.470847864064, rel=1e-8)
+
+
+def test_bad_start_is_visible_in_the_fit():
+    """From p = 0 collocation too ends in a local minimum; the variance accounted for shows it."""
+    solution, _ = pendulum_fit(guess=0.0)
+    assert solution.parameters["p"] == pytest.approx(3.67622, abs=1e-4)
+    assert solution.vaf()["theta"] < 50.0
+
+
+def test_gas_oil_cracking():
+    """COPS benchmark: sum of squares of 21 samples of two states, published 5.2366e-3."""
+    import sympy as sp
+
+    y1, y2 = ks.dynamicsymbols("y1 y2")
+    p1, p2, p3 = sp.symbols("p1:4")
+    model = ks.Model("gasoil", [y1, y2], [], [p1, p2, p3],
+                     [y1.diff(ks.t) + (p1 + p3) * y1**2,
+                      y2.diff(ks.t) - p1 * y1**2 + p2 * y2])  # fmt: skip
+    samples = np.genfromtxt(DATA / "cops_gasoil.csv", delimiter=",", skip_header=1)
+    time = np.linspace(0.0, 0.95, 1901)
+    measured = np.full((2, len(time)), np.nan)
+    measured[:, np.round(samples[:, 0] / 0.0005).astype(int)] = samples[:, 1:].T
+    trial = ks.Experiment(time, measurements={"y1": measured[0], "y2": measured[1]})
+    problem = ks.Collocation(model, trial, unknown=dict.fromkeys(("p1", "p2", "p3"), (0.0, None)),
+                             boundary=[ks.at_start(y1) - 1, ks.at_start(y2)])  # fmt: skip
+    solution = problem.solve()
+    assert solution.objective == pytest.approx(5.2366e-3, rel=1e-4)
+    expected = [11.84674, 8.344521, 1.001436]
+    np.testing.assert_allclose([*solution.parameters.values()], expected, rtol=1e-3)
