@@ -46,7 +46,7 @@ EXPRESSIONS = st.recursive(
 #: Points with few binary digits: the same for both sides.
 POINTS = st.lists(st.integers(-97, 97).map(lambda k: sp.Rational(2 * k + 1, 64)),
                   min_size=3, max_size=3, unique_by=abs)  # fmt: skip
-careful = settings(max_examples=60, deadline=None, derandomize=True)
+careful = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 def digits(expression, point):

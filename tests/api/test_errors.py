@@ -1,0 +1,258 @@
+"""Bad input gets one sentence that names the offender and the remedy, before any long work."""
+
+import os
+import re
+import signal
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+from kinesym.runtime.build import CompilerError, build
+
+t = ks.t
+x, v, u = ks.dynamicsymbols("x v u")
+k, c = sp.symbols("k c")
+TIME = np.linspace(0.0, 1.0, 11)
+
+
+def oscillator(**changes):
+    fields = {
+        "name": "osc", "states": [x, v], "inputs": [u], "parameters": [k],
+        "equations": [x.diff(t) - v, v.diff(t) + k * x - u],
+    }  # fmt: skip
+    return ks.Model(**{**fields, **changes})
+
+
+def trial(**changes):
+    fields = {"time": TIME, "inputs": {u: 0.0 * TIME}, "measurements": {x: np.cos(TIME)}}
+    return ks.Experiment(**{**fields, **changes})
+
+
+def problem(model=None, experiment=None, **changes):
+    fields = {"unknown": {k: (0.1, 10.0)}}
+    return ks.Collocation(model or oscillator(), experiment or trial(), **{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"equations": [x.diff(t) - v]}, "state v\\(t\\) has no equation; 1 equations for 2 states|"
+         "1 equations for 2 states"),
+        ({"equations": [x.diff(t) - k, x + u]}, "state v\\(t\\) has no equation"),
+        ({"equations": [x.diff(t) - v, v.diff(t) + k * x - u + c]}, "c, which is not declared"),
+        ({"equations": [x.diff(t, 2) - v, v.diff(t) + k * x - u]}, "derivative of order 2"),
+        ({"equations": [x.diff(t) - v, v.diff(t) + k * x - u.diff(t)]}, "u\\(t\\) is not a state"),
+        ({"states": [x, x]}, "name x is declared more than once"),
+        ({"parameters": [k, c]}, "c is declared but appears nowhere"),
+        ({"parameters": [k, x]}, "parameter x\\(t\\) is not a constant symbol"),
+        ({"states": [x, k]}, "state k is not a function of time"),
+        ({"values": {"kk": 1.0}}, "kk is unknown; did you mean k"),
+        ({"outputs": {"y": x + sp.Symbol("z")}}, "output y contains z"),
+        ({"intermediates": [(sp.Symbol("s"), c * x)]}, "intermediate s contains c"),
+    ],
+)  # fmt: skip
+def test_model(changes, words):
+    with pytest.raises(ValueError, match=words):
+        oscillator(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"time": [0.0]}, "at least 2 instants"),
+        ({"time": [0.0, 1.0, 0.5]}, "step 1 goes from 1 to 0.5"),
+        ({"time": [0.0, np.nan]}, "not finite at index 1"),
+        ({"time": None}, "give either time"),
+        ({"time": None, "duration": (1.0, 2.0)}, "needs nodes"),
+        ({"time": None, "nodes": 5, "duration": (2.0, 1.0)}, "0 < low <= high"),
+        ({"inputs": {u: np.zeros(10)}}, "input u has 10 values, expected 11"),
+        ({"inputs": {u: np.full(11, np.nan)}}, "input u contains 11 values .* index 0"),
+        ({"measurements": {x: np.zeros(12)}}, "measurement x has 12 values, expected 11"),
+        ({"measurements": {x: np.full(11, np.nan)}}, "has no sample at all"),
+        ({"std": {v: 1.0}}, "std of v, which is not measured"),
+        ({"std": {x: 0.0}}, "std of x must be positive"),
+        ({"hold": {u: "cubic"}}, "'cubic' is unknown; choose linear or zero-order"),
+    ],
+)
+def test_experiment(changes, words):
+    with pytest.raises(ValueError, match=words):
+        trial(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"unknown": {}}, "parameter k has no value"),
+        ({"known": {"k": 1.0}}, "k is both known and unknown"),
+        ({"unknown": {}, "known": {k: np.nan}}, "value of parameter k must be a number"),
+        ({"unknown": {"kay": None}}, "kay is unknown"),
+        ({"unknown": {k: (2.0, 1.0)}}, "bounds of k are crossed"),
+        ({"unknown": {k: 3.0}}, "bounds of k must be"),
+        ({"scheme": "rk4"}, "unknown scheme 'rk4'; choose one of backward-euler, midpoint"),
+        ({"bounds": {k: (0, 1)}}, "bounds: k is unknown"),
+        ({"bounds": {x: (1, 0)}}, "bounds of x are crossed"),
+        ({"objective": x**2}, "not made of Integral"),
+        ({"objective": ks.Integral(c * x)}, "integrand contains c"),
+        (
+            {"objective": ks.Integral(k), "unknown": {}, "known": {k: 1.0}},
+            "nothing that is unknown",
+        ),
+        ({"objective": ks.Terminal(x.diff(t))}, "terminal cost contains a derivative"),
+        ({"boundary": [x - 1]}, "neither at_start"),
+        ({"boundary": [ks.at_start(x) - v]}, "outside at_start"),
+        ({"path": [(x, 1)]}, "path condition 0 must be"),
+        ({"path": [(x, 1, 0)]}, "bounds of path condition 0 are crossed"),
+        ({"experiment": trial(inputs={})}, "input u has no data in trial 0"),
+        ({"experiment": trial(inputs={u: 0, "w": 0})}, "data for input w, which is not used"),
+        ({"unknown_inputs": {u: None}}, "input u, which is not used because it is unknown"),
+        ({"experiment": trial(measurements={"z": TIME})}, "z is neither a state, an input nor"),
+        ({"experiment": trial(measurements={})}, "the experiment has none"),
+        ({"experiment": []}, "at least one experiment"),
+    ],
+)
+def test_problem(changes, words):
+    changes = dict(changes)
+    experiment = changes.pop("experiment", None)
+    with pytest.raises(ValueError, match=words):
+        ks.Collocation(oscillator(), trial() if experiment is None else experiment,
+                       **{"unknown": {k: (0.1, 10.0)}, **changes})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("guess", "words"),
+    [
+        ({k: 20.0}, "guess of parameter k is 20, outside its bounds \\(0.1, 10\\)"),
+        ({k: np.nan}, "guess of k must be one finite number"),
+        ({x: np.zeros(5)}, "guess of x has shape \\(5,\\), expected one number or 11"),
+        ({"y": 1.0}, "guess: y is unknown"),
+        (np.zeros(3), "free vector has 23 entries"),
+    ],
+)
+def test_guess(guess, words):
+    with pytest.raises(ValueError, match=words):
+        problem().pack(guess)
+
+
+def test_not_finite_names_expression_equation_node_and_time():
+    """sqrt of a negative number at one node."""
+    model = oscillator(equations=[x.diff(t) - v, v.diff(t) + k * sp.sqrt(x) - u])
+    samples = np.ones(11)
+    samples[7:] = -1.0
+    task = problem(model, trial(measurements={x: samples}))
+    with pytest.raises(ValueError) as error:
+        task.solve()
+    text = str(error.value)
+    for part in ("equation 1", "interval 7", "t = 0.7 s", "trial 0", "sqrt(", "= -1"):
+        assert part in text, text
+
+
+def test_interrupt_returns_the_iterate(monkeypatch):
+    """Ctrl-C in the second iteration: the iterate comes back, marked unconverged."""
+    from contextlib import contextmanager
+
+    @contextmanager
+    def pressing(show):
+        def report(step):
+            if step.number == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        yield report
+
+    model = ks.models.standing()
+    time = np.linspace(0.0, 5.0, 501)
+    run = ks.simulate(
+        model, time, dict.fromkeys(model.state_names, 0.0), inputs={"a": np.sin(time)}
+    )
+    experiment = ks.Experiment(time, inputs={"a": np.sin(time)}, measurements=dict(run.states))
+    task = ks.Collocation(model, experiment, unknown={"k_00": None, "k_11": None})
+    monkeypatch.setattr("kinesym.collocation.iteration_line", pressing)
+    solution = task.solve(guess={"k_00": 0.0, "k_11": 0.0})
+    assert not solution.success and "interrupted" in solution.message
+    assert 1 <= solution.iterations <= 4
+    assert np.isfinite(solution.free_vector).all()
+    monkeypatch.undo()
+    assert task.solve(guess=solution).success
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_limit_of_iterations():
+    solution = problem().solve(max_iterations=0)
+    assert not solution.success and "limit of iterations" in solution.message
+
+
+def test_unknown_option_and_solver():
+    with pytest.raises(ValueError, match="does not accept the option nonsense"):
+        problem().solve(options={"nonsense": 1})
+    with pytest.raises(ValueError, match="unknown hessian"):
+        problem().solve(hessian="magic")
+    with pytest.raises(ValueError, match="needs the library"):
+        problem().solve(options={"linear_solver": "ma97", "hsllib": "libnone.so"})
+
+
+def test_too_few_degrees_of_freedom():
+    """Everything prescribed: IPOPT's refusal becomes a sentence."""
+    task = problem(boundary=[ks.at_start(x) - 1, ks.at_start(v), ks.at_end(x), ks.at_end(v)])
+    solution = task.solve()
+    assert not solution.success and "degrees of freedom" in solution.message
+
+
+def test_missing_compiler(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(CompilerError, match="no-such-compiler named by CC was not found; install"):
+        ks.compile(oscillator())
+
+
+def test_compiler_failure_shows_its_words():
+    with pytest.raises(CompilerError, match=re.compile("failed on broken.c.*error:", re.DOTALL)):
+        build({"broken.c": "int f(void) { return oops; }\n"})
+
+
+def test_missing_ipopt(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "cyipopt", None)
+    with pytest.raises(ImportError, match="cyipopt cannot be imported"):
+        problem().solve()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"initial": {x: 1.0}}, "initial value of state v is missing"),
+        ({"inputs": {}}, "course of input u is missing"),
+        ({"parameters": {}}, "parameter k has no value"),
+        ({"parameters": {k: [1.0, 2.0]}}, "parameter k must be one number"),
+        ({"parameters": {k: np.inf}}, "parameter k is inf"),
+        ({"method": "euler"}, "unknown method 'euler'; choose one of rk4"),
+        ({"substeps": 0}, "substeps must be at least 1"),
+        ({"initial": {x: 1, v: 0, "z": 3}}, "initial: z is unknown"),
+    ],
+)
+def test_simulate(changes, words):
+    fields = {"initial": {x: 1.0, v: 0.0}, "inputs": {u: 0.0}, "parameters": {k: 1.0}}
+    with pytest.raises(ValueError, match=words):
+        ks.simulate(oscillator(), TIME, **{**fields, **changes})
+
+
+def test_divergence_names_the_time():
+    model = ks.Model("blow", [x], [], [], [x.diff(t) - x**2])
+    with pytest.raises(FloatingPointError, match=r"blow diverged at t = \d"):
+        ks.simulate(model, np.linspace(0.0, 20.0, 201), {x: 1.0})
+
+
+def test_no_right_hand_side():
+    """A nonlinear x' and an algebraic state cannot be stepped explicitly."""
+    nonlinear = ks.Model("n", [x], [], [], [x.diff(t) ** 3 + x.diff(t) + x])
+    with pytest.raises(ValueError, match="x' enters equation 0 nonlinearly"):
+        ks.simulate(nonlinear, TIME, {x: 1.0})
+    algebraic = ks.Model("a", [x, v], [], [], [x.diff(t) - v, v - x])
+    with pytest.raises(ValueError, match="state v has no derivative"):
+        ks.simulate(algebraic, TIME, {x: 1.0, v: 1.0})
+
+
+def test_unsupported_function():
+    model = ks.Model("g", [x], [], [], [x.diff(t) - sp.gamma(x)])
+    with pytest.raises(ValueError, match="gamma"):
+        ks.compile(model)

@@ -1,0 +1,372 @@
+"""The C of a program: equal bytes, no warnings, the interpreter's values however it is cut."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from kinesym import models
+from kinesym.codegen import c as printer
+from kinesym.codegen.c import emit, identifier
+from kinesym.codegen.evaluate import model_functions
+from kinesym.codegen.graph import UNARY, Graph
+from kinesym.codegen.interpret import interpret
+from kinesym.codegen.kernel import Argument, Kernel, Program
+from kinesym.codegen.schedule import schedule
+from kinesym.runtime._native import SET, Call
+from kinesym.runtime.build import build
+
+LANES = [1, 4, 8]
+STRICT = ("-Wall", "-Wextra", "-Werror")
+
+
+def run(library, kernel, arrays, n, threads=1):
+    """All outputs of a compiled kernel at n points, (n_outputs, n)."""
+    arguments = []
+    for argument in kernel.arguments:
+        values = np.ascontiguousarray(arrays[argument.name], dtype=float)
+        arguments.append((values.ravel(), 0, n if argument.varying else 1))
+    count = len(kernel.outputs)
+    out = np.full((count, n), np.nan)
+    places = [k * n for k in range(count)]
+    call = Call(library, kernel.name, n, arguments, (), places, [SET] * count, out.size)
+    call((), out.reshape(-1), threads)
+    return out
+
+
+def random_arrays(kernel, n, seed=1):
+    """Values in (0.3, 1.4) for every argument."""
+    rng = np.random.default_rng(seed)
+    shapes = {a.name: (len(a.symbols), n) if a.varying else len(a.symbols)
+              for a in kernel.arguments}  # fmt: skip
+    return {name: rng.uniform(0.3, 1.4, shape) for name, shape in shapes.items()}
+
+
+def assert_twins(library, kernel, n=13, rtol=1e-12):
+    """The compiled kernel has the values of the interpreter."""
+    arrays = random_arrays(kernel, n)
+    expected = interpret(kernel, arrays, n)
+    scale = np.abs(expected).max(initial=1.0)
+    np.testing.assert_allclose(run(library, kernel, arrays, n), expected, rtol, rtol * scale)
+
+
+def chain_kernel():
+    """A kernel whose parts share much: many values cross any cut; uniform parts are long too."""
+    g = Graph()
+    x, p = g.symbols(f"x.{k}" for k in range(4)), g.symbols(f"p.{k}" for k in range(3))
+    uniform, nodes = [*p], [*x]
+    for k in range(25):
+        uniform.append(g.function("sin", g.add(g.mul(uniform[-1], uniform[-2]), uniform[k // 3])))
+        nodes.append(g.function("cos", g.add(g.mul(nodes[-1], nodes[k // 2]), uniform[-1])))
+    outputs = [*nodes[5::3], g.sum(nodes), uniform[-1], g.const(2.5), x[1], p[2], nodes[7]]
+    arguments = (Argument("x", tuple(f"x.{k}" for k in range(4))),
+                 Argument("p", tuple(f"p.{k}" for k in range(3)), varying=False))  # fmt: skip
+    return Kernel(
+        "chain", g, arguments, tuple(outputs), tuple(f"y{k}" for k in range(len(outputs)))
+    )
+
+
+# -- determinism ----------------------------------------------------------------------------
+
+_EMIT = """
+import hashlib, sys
+import numpy as np
+from kinesym import models
+from kinesym.codegen.c import emit
+from kinesym.codegen.evaluate import model_functions
+from kinesym.codegen.transcribe import transcribe
+from kinesym.symbolic.objective import LeastSquares
+from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.schemes import MIDPOINT
+
+def sources(model):
+    measured = dict(zip(model.state_names, model.states))
+    yield model_functions(model)
+    yield transcribe(Problem(model, MIDPOINT, LeastSquares(), model.parameters,
+                             signals=model.inputs, measurements=measured))
+
+digest = hashlib.sha256()
+for model in (models.cip(), models.standing(), models.n_link_pendulum_on_cart(3)):
+    for program in sources(model):
+        source = emit(program)
+        for name, text in source.files.items():
+            digest.update(f"{name}:{text}".encode())
+        digest.update(source.manifest.encode())
+print(digest.hexdigest())
+"""
+
+
+def test_equal_bytes_whatever_the_hash_seed():
+    """Two processes with different hash seeds emit the same bytes, manifest included."""
+    children = [
+        subprocess.Popen([sys.executable, "-c", _EMIT], stdout=subprocess.PIPE, text=True,
+                         env={**os.environ, "PYTHONHASHSEED": seed})
+        for seed in ("1", "20260")
+    ]  # fmt: skip
+    answers = [child.communicate()[0].strip() for child in children]
+    assert len(answers[0]) == 64 and answers[0] == answers[1]
+
+
+def test_emit_twice():
+    """Emitting the same program twice gives the same source."""
+    program = model_functions(models.pendulum())
+    assert emit(program) == emit(program) == emit(model_functions(models.pendulum()))
+
+
+# -- compilation ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("piece", [None, 20])
+def test_no_warnings(monkeypatch, lanes, piece):
+    """Generated C passes -Wall -Wextra -Werror, whole and in pieces."""
+    if piece:
+        cut_small(monkeypatch, piece)
+    program = model_functions(models.standing())
+    library, _ = build(emit(program).files, lanes, STRICT)
+    assert library.lanes == lanes
+    assert library.kernel_names() == [kernel.name for kernel in program.kernels]
+
+
+def test_no_warnings_from_odd_kernels():
+    """Kernels without outputs, without arguments, with odd names and odd constants compile too."""
+    g = Graph()
+    x = Argument("x", ("x.a b", "x.a'b", "x.θ", "x.double"))
+    a, b, theta, double = g.symbols(x.symbols)
+    odd = [g.const(value) for value in (np.nan, np.inf, -np.inf, -1e-300, 1e22)]
+    outputs = (*odd, g.mul(g.const(-2.0), g.add(a, g.neg(b))), g.div(theta, double), a)
+    labels = tuple(f"d */ {k} /* \\" for k in range(len(outputs)))
+    kernels = (
+        Kernel("odd", g, (x,), outputs, labels),
+        Kernel("empty", g, (x,), (), ()),
+        Kernel("constant", g, (), (g.const(3.0),), ("three",)),
+    )
+    library, _ = build(emit(Program("odd names", kernels)).files, None, STRICT)
+    assert_twins(library, kernels[0])
+    assert run(library, kernels[2], {}, 5).tolist() == [[3.0] * 5]
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_functions(lanes):
+    """Every operation, in all lanes and tails, has the interpreter's value to a few rounding errors.
+
+    Argument x lies in (0.05, 0.95), y in (1, 3), w in (-3, 3) with zeros.
+    """
+    g = Graph()
+    x, y, w = g.symbols(["x.x", "x.y", "x.w"])
+    positive = {"log", "sqrt", "asin", "acos", "atanh"}
+    nodes = {name: g.function(name, y if name == "acosh" else x if name in positive else w)
+             for name in sorted(UNARY)}  # fmt: skip
+    for name in ("pow", "atan2", "min", "max", "lt", "le", "eq"):
+        nodes[name] = g.binary(name, *((x, y) if name == "pow" else (w, x)))
+    nodes["select"] = g.select(g.binary("lt", w, g.zero), x, y)
+    nodes["eq zero"] = g.binary("eq", w, g.zero)
+    nodes["quotient"] = g.sub(g.div(x, y), g.inv(g.neg(g.add(x, y))))
+    kernel = Kernel("all_functions", g, (Argument("x", ("x.x", "x.y", "x.w")),),
+                    tuple(nodes.values()), tuple(nodes))  # fmt: skip
+    library, _ = build(emit(Program("functions", (kernel,))).files, lanes, STRICT)
+    rng = np.random.default_rng(3)
+    n = 61
+    points = np.array([rng.uniform(0.05, 0.95, n), rng.uniform(1, 3, n), rng.uniform(-3, 3, n)])
+    points[2, ::7] = 0.0
+    found, expected = run(library, kernel, {"x": points}, n), interpret(kernel, {"x": points}, n)
+    for name, mine, theirs in zip(nodes, found, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=4e-15, atol=1e-15, err_msg=name)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_not_a_number_stays_visible(lanes):
+    """NaN in one point stays in that point, in every lane."""
+    g = Graph()
+    x = g.symbol("x.x")
+    outputs = (g.function("log", x), g.mul(x, g.function("sqrt", x)), g.inv(x))
+    kernel = Kernel("domain", g, (Argument("x", ("x.x",)),), outputs, ("log", "power", "inverse"))
+    library, _ = build(emit(Program("domain", (kernel,))).files, lanes)
+    for k in range(9):
+        points = np.full((1, 9), 2.0)
+        points[0, k] = -1.0
+        found = run(library, kernel, {"x": points}, 9)
+        assert np.flatnonzero(np.isnan(found[0])).tolist() == [k]
+        assert np.flatnonzero(np.isnan(found[1])).tolist() == [k]
+        assert found[2, k] == -1.0
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("make", [models.cip, models.standing,
+                                  lambda: models.n_link_pendulum_on_cart(3)])  # fmt: skip
+def test_model_functions(make, lanes):
+    """All kernels of the models have the interpreter's values."""
+    program = model_functions(make())
+    library, _ = build(emit(program).files, lanes)
+    for kernel in program.kernels:
+        assert_twins(library, kernel)
+
+
+def test_order_of_additions_is_kept():
+    """a + (b - c) is computed as written: with b near c a small `a` must not be rounded away."""
+    g = Graph()
+    a, b, c, p = g.symbols(["x.a", "x.b", "x.c", "p.p"])
+    outputs = (g.add(a, g.sub(b, c)), g.add(a, g.add(b, g.mul(c, p))), g.sub(a, g.sub(b, c)))
+    arguments = (Argument("x", ("x.a", "x.b", "x.c")), Argument("p", ("p.p",), varying=False))
+    kernel = Kernel("sums", g, arguments, outputs, ("sum", "sum of sum", "difference"))
+    library, _ = build(emit(Program("sums", (kernel,))).files)
+    arrays = {"x": [[1e-12], [1e6 + 0.5], [1e6 + 0.5]], "p": [-1.0]}
+    found = run(library, kernel, arrays, 1)
+    np.testing.assert_allclose(found, interpret(kernel, arrays, 1), rtol=1e-12)
+
+
+# -- pieces ---------------------------------------------------------------------------------
+
+
+def cut_small(monkeypatch, piece):
+    """Make the printer cut kernels into pieces of `piece` operations."""
+    monkeypatch.setattr(printer, "PIECE", piece)
+    monkeypatch.setattr(printer, "schedule", lambda kernel: schedule(kernel, piece=piece))
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("piece", [1, 7, 20])
+def test_pieces_have_the_same_values(monkeypatch, lanes, piece):
+    """A kernel in pieces of a few operations has the values of the whole one."""
+    kernel = chain_kernel()
+    cut_small(monkeypatch, piece)
+    source = emit(Program("chain", (kernel,)))
+    assert len(schedule(kernel, piece).varying) >= 50 // piece
+    assert "chain_1.c" in source.files and "chain.c" in source.files
+    library, _ = build(source.files, lanes, STRICT)
+    assert_twins(library, kernel)
+
+
+def test_pieces_of_a_model(monkeypatch):
+    """The Jacobians of standing in pieces of 20 operations: still the interpreter's values."""
+    program = model_functions(models.standing())
+    cut_small(monkeypatch, 20)
+    library, _ = build(emit(program).files)
+    for kernel in program.kernels:
+        assert_twins(library, kernel)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 20, 1500])
+def test_schedule_computes_everything_once(piece):
+    """Every varying operation is in a piece, values are read after they are written, every output
+    is stored once, and slots are not overwritten before their last reader."""
+    kernel = chain_kernel()
+    plan = schedule(kernel, piece)
+    stored = [k for part in plan.varying for k, _ in part.stores]
+    assert sorted(stored) == list(range(len(kernel.outputs)))
+    scratch = {}
+    for part in plan.varying:
+        for node, slot in part.reads.items():
+            assert scratch[slot] == node and slot < plan.n_scratch
+        scratch.update({slot: node for node, slot in part.writes.items()})
+        known = {*part.reads, *plan.slots}
+        for node in part.nodes:
+            operands = [a for a in kernel.graph.args[node] if kernel.graph.args[a]]
+            assert known.issuperset(operands)
+            known.add(node)
+    made = {node for part in plan.varying for node in part.nodes}
+    assert {n for n in kernel.nodes if kernel.graph.op[n] == "cos"} <= made
+
+
+@pytest.mark.parametrize("piece", [7, 1500])
+def test_uniform_parts_leave_the_loop(piece):
+    """Functions of uniform arguments are computed once per call: none is left in the loop."""
+    kernel = chain_kernel()
+    plan = schedule(kernel, piece)
+    in_loop = [kernel.graph.op[n] for part in plan.varying for n in part.nodes]
+    before = [kernel.graph.op[n] for part in plan.uniform for n in part.nodes]
+    assert "sin" not in in_loop and before.count("sin") == 25
+    assert "cos" not in before and in_loop.count("cos") == 25
+    assert all(kernel.graph.op[node] != "const" for node in plan.slots)
+
+
+def test_hoisting_in_the_text():
+    """sin(p) x + y: the sine is in the function of the uniform part, the loop reads its slot."""
+    g = Graph()
+    x, y, p = g.symbols(["x.x", "x.y", "p.p"])
+    arguments = (Argument("x", ("x.x", "x.y")), Argument("p", ("p.p",), varying=False))
+    output = g.add(g.mul(g.function("sin", p), x), y)
+    kernel = Kernel("hoisted", g, arguments, (output,), ("value",))
+    text = emit(Program("hoisted", (kernel,))).files["kernels_0.c"]
+    assert text.count("ks_sin") == 1
+    prologue = re.search(r"static void hoisted_uniform_0\(.*?\n}\n", text, re.DOTALL)
+    assert prologue is not None and "ks_sin" in prologue[0]
+    library, _ = build(emit(Program("hoisted", (kernel,))).files, 4, STRICT)
+    assert_twins(library, kernel)
+
+
+def test_large_kernels_have_files_of_their_own():
+    """A kernel of more operations than a piece is cut; pieces are about as long as asked."""
+    g = Graph()
+    x = g.symbols(f"x.{k}" for k in range(40))
+    outputs = tuple(g.function("sin", g.mul(a, g.add(b, g.function("cos", a))))
+                    for a in x for b in x)  # fmt: skip
+    labels = tuple(map(str, range(len(outputs))))
+    kernel = Kernel(
+        "large", g, (Argument("x", tuple(f"x.{k}" for k in range(40))),), outputs, labels
+    )
+    files = emit(Program("large", (kernel,))).files
+    pieces = schedule(kernel).varying
+    assert {f"large_{k}.c" for k in range(len(pieces))} < set(files)
+    assert max(len(part.nodes) for part in pieces) <= 1.2 * 1500
+    library, _ = build(files)
+    assert_twins(library, kernel, n=3)
+
+
+# -- text and manifest ----------------------------------------------------------------------
+
+
+def test_manifest():
+    """The manifest has names, shapes and operation counts of the kernels, in their order."""
+    program = model_functions(models.cip())
+    manifest = json.loads(emit(program).manifest)
+    assert manifest["name"] == "cip" and manifest["abi"] == 1
+    for about, kernel in zip(manifest["kernels"], program.kernels, strict=True):
+        assert about["name"] == kernel.name and about["outputs"] == list(kernel.labels)
+        assert about["counts"] == [len(a.symbols) for a in kernel.arguments]
+        assert about["operations"] == kernel.operations
+
+
+def test_text_reads_like_the_model():
+    """A banner with shapes, the names of the model, a comment at every output."""
+    program = model_functions(models.pendulum())
+    text = "\n".join(emit(program).files.values())
+    assert "/* residual: 0 = f(x', x, u, p, t)" in text
+    assert "ks_sin(x_theta)" in text and "/* equation 1 */" in text
+    assert "d equation 1 / d x.theta" in text
+
+
+@pytest.mark.parametrize("text, name", [
+    ("x.theta", "x_theta"), ("2x", "_2x"), ("", "_"), ("a b'", "a_b_"), ("θ", "θ"),
+])  # fmt: skip
+def test_identifier(text, name):
+    """Any name becomes an identifier of C."""
+    assert identifier(text) == name
+
+
+def test_symbols_with_equal_identifiers_stay_apart():
+    """`a b` and `a_b` are different variables in C too."""
+    g = Graph()
+    names = ("x.a b", "x.a_b", "x.a-b")
+    nodes = g.symbols(names)
+    difference = g.sub(g.mul(g.const(2.0), nodes[0]), g.mul(nodes[1], nodes[2]))
+    kernel = Kernel("names", g, (Argument("x", names),), (difference,), ("value",))
+    library, _ = build(emit(Program("names", (kernel,))).files, None, STRICT)
+    assert_twins(library, kernel)
+
+
+def test_sympy_expression_to_c(lowered, as_kernel):
+    """The whole way: an expression of SymPy, in C, against SymPy's value with 30 digits."""
+    a, b = sp.symbols("a b", positive=True)
+    expression = sp.exp(-a) * sp.atan2(b, a) ** 3 + sp.Max(a, b) / sp.sqrt(1 + a * b) - b**a
+    graph, x, f = lowered([a, b], [expression])
+    kernel = as_kernel(graph, x, f, "whole_way")
+    library, _ = build(emit(Program("whole_way", (kernel,))).files)
+    points = np.array([[0.25, 1.5, 3.0], [0.5, 0.75, 2.0]])
+    expected = [float(expression.evalf(30, subs={a: p, b: q})) for p, q in points.T]
+    np.testing.assert_allclose(run(library, kernel, {"x": points}, 3)[0], expected, rtol=1e-14)
