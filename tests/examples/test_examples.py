@@ -1,0 +1,43 @@
+"""Every example runs at small size, from the command line, and makes its pictures."""
+
+import pytest
+
+import kinesym as ks
+from kinesym.cli import example_names, main
+
+SMALL = {"standing": 600, "quiet_standing": 300, "swing_up": 201, "pendulum_local_minima": 1000,
+         "standing_noise": 600}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", example_names())
+def test_example(name, tmp_path, capsys):
+    assert main(["run", name, "--nodes", str(SMALL[name]), "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    pictures = list(tmp_path.glob("*.png"))
+    assert pictures and all(str(path) in printed for path in pictures)
+    assert all(path.stat().st_size > 10_000 for path in pictures)
+
+
+def test_list(capsys):
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    for name in (*ks.models.__all__, *example_names()):
+        assert name in printed
+
+
+def test_doctor(capsys):
+    assert main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    for what in ("compiler", "lanes", "Ipopt", "linear solvers", "threads", "cache"):
+        assert what in printed
+
+
+def test_doctor_says_what_is_missing(capsys, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert main(["doctor"]) == 1
+    assert "MISSING compiler" in capsys.readouterr().out
+
+
+def test_unknown_example(capsys):
+    assert main(["run", "walking"]) == 2
+    assert "there is no example walking; there are" in capsys.readouterr().err

@@ -1,0 +1,89 @@
+"""The cache: what rebuilds and what does not."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import kinesym as ks
+from kinesym.codegen.c import emit
+from kinesym.codegen.evaluate import model_functions
+from kinesym.runtime.build import build
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("KINESYM_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def libraries(folder):
+    return sorted(path.name for path in folder.glob("*.so"))
+
+
+def fit(nodes, **changes):
+    time = np.linspace(0.0, changes.pop("duration", 1.0), nodes)
+    trial = ks.Experiment(time, measurements={"theta": np.cos(time * changes.pop("rate", 1.0))})
+    problem = ks.Collocation(ks.models.pendulum(), trial, unknown={"p": (0.0, 20.0)}, **changes)
+    return problem
+
+
+def test_numbers_never_rebuild(cache):
+    fit(11)
+    once = libraries(cache)
+    assert len(once) == 1
+    for change in ({"nodes": 50}, {"duration": 3.0}, {"rate": 2.0}, {"bounds": {"theta": (-2, 2)}}):
+        problem = fit(**{"nodes": 11, **change})
+        assert problem.timings["compile"] == 0.0
+    assert libraries(cache) == once
+
+
+def test_other_structure_rebuilds(cache):
+    fit(11)
+    fit(11, scheme="backward-euler")
+    assert len(libraries(cache)) == 2
+
+
+def test_concurrent_builds_share_one_library(cache):
+    files = emit(model_functions(ks.models.cip())).files
+    with ThreadPoolExecutor(4) as pool:
+        built = list(pool.map(lambda _: build(files), range(4)))
+    assert len({library.path for library, _ in built}) == 1
+    assert len(libraries(cache)) == 1
+    assert [p.name for p in cache.iterdir()] == libraries(cache)
+
+
+def test_foreign_file_is_refused(tmp_path):
+    from kinesym.runtime.native import Library
+
+    with pytest.raises(OSError, match="cannot open the model library"):
+        Library(tmp_path / "none.so")
+
+
+def test_places_outside_are_refused(cache):
+    """The native layer checks every place before the first call."""
+    from kinesym.runtime.native import SET, Call
+
+    library = ks.compile(ks.models.pendulum()).library
+    x, short = np.zeros(4), np.zeros(3)
+    good = [(x, 0, 2), (x, 0, 2), (x, 0, 0), (x, 0, 1), (x, 0, 2)]
+    Call(library, "residual", 2, good, (), [0, 2], [SET, SET], 4)
+    with pytest.raises(ValueError, match="argument 0 of residual lies outside"):
+        Call(library, "residual", 2, [(short, 0, 2), *good[1:]], (), [0, 2], [SET, SET], 4)
+    with pytest.raises(ValueError, match="output 1 of residual lies outside"):
+        Call(library, "residual", 2, good, (), [0, 3], [SET, SET], 4)
+    with pytest.raises(KeyError, match="no kernel nothing"):
+        Call(library, "nothing", 2, good, (), [], [], 4)
+
+
+def test_runtime_without_sympy():
+    """Importing the runtime loads neither SymPy nor the symbolic layers."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, kinesym.runtime.nlp, kinesym.runtime.solution, kinesym.runtime.functions;"
+        "bad = [m for m in sys.modules if m.split('.')[0] == 'sympy' or 'kinesym.symbolic' in m"
+        " or 'kinesym.codegen' in m]; sys.exit(str(bad) if bad else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
