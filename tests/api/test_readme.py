@@ -1,0 +1,20 @@
+"""The code of the README runs."""
+
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_readme(tmp_path, monkeypatch, capsys):
+    mpl.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    assert len(blocks) == 1
+    namespace = {}
+    exec(blocks[0], namespace)
+    assert abs(namespace["solution"].parameters["p"] - 10.0) < 0.05
+    assert (tmp_path / "pendulum.png").exists() and (tmp_path / "fit.nc").exists()
+    assert "converged" in capsys.readouterr().out
