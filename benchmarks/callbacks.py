@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -60,7 +60,7 @@ class Side:
     """One package: callbacks without arguments, numbers each returns, seconds to build."""
 
     build: float = NAN
-    calls: dict[str, Callable[[], Any]] = field(default_factory=dict)
+    calls: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     matrix: Callable[[], csr_array] | None = None  # the Jacobian
     place: NDArray[np.intp] | None = None  # its free vector is z[place]
@@ -93,7 +93,7 @@ def make_case(model: ks.Model, nodes: int) -> Case:
     return Case(
         model=model,
         unknown=unknown,
-        time=STEP * np.arange(nodes),
+        time=np.arange(nodes) * np.float64(STEP),
         inputs={name: rng.standard_normal(nodes) for name in model.input_names},
         measured=states + 0.1 * rng.standard_normal(states.shape),
         z=np.concatenate([states.ravel(), values]),
@@ -174,8 +174,7 @@ def _least_squares(
     n = measured.size
 
     def objective(free: Array) -> float:
-        difference = free[:n] - measured
-        return float(difference @ difference)
+        return float(np.sum((free[:n] - measured) ** 2))  # no BLAS: it would bring its own threads
 
     def gradient(free: Array) -> Array:
         result = np.zeros(n_free)
@@ -333,7 +332,8 @@ def write(text: str) -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--links", type=int, nargs="*", default=[1, 2, 5, 10], metavar="n")
+    parser.add_argument("--links", type=int, nargs="*", default=[1, 2, 5, 10], metavar="n",
+                        help="chains to measure; default: 1 2 5 10")  # fmt: skip
     parser.add_argument("--nodes", type=int, nargs="+", metavar="N",
                         help="default: 1000 10000, and 60000 for standing")  # fmt: skip
     parser.add_argument("--threads", type=int, default=2, help="compared with 1 (default: 2)")

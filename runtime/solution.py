@@ -99,7 +99,7 @@ class Solution:
 
     def __str__(self) -> str:
         parameters = ", ".join(f"{k} = {v:.6g}" for k, v in self.parameters.items())
-        fits = [f"{k} {v:.1f} %" for trial in self.trials for k, v in trial.vaf().items()]
+        fits = [f"{k} {v:.2f} %" for trial in self.trials for k, v in trial.vaf().items()]
         rows = [
             f"{self.problem.get('model', 'problem')}: {self.message}, "
             f"objective {self.objective:.8g}",

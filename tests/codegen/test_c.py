@@ -51,7 +51,7 @@ def assert_twins(library, kernel, n=13, rtol=1e-12):
     """The compiled kernel has the values of the interpreter."""
     arrays = random_arrays(kernel, n)
     expected = interpret(kernel, arrays, n)
-    scale = np.abs(expected).max(initial=1.0)
+    scale = np.abs(expected[np.isfinite(expected)]).max(initial=1.0)
     np.testing.assert_allclose(run(library, kernel, arrays, n), expected, rtol, rtol * scale)
 
 
@@ -121,9 +121,8 @@ def test_emit_twice():
 # -- compilation ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("piece", [None, 20])
-def test_no_warnings(monkeypatch, lanes, piece):
+@pytest.mark.parametrize("piece, lanes", [(None, 1), (None, 4), (None, 8), (20, 4)])
+def test_no_warnings(monkeypatch, piece, lanes):
     """Generated C passes -Wall -Wextra -Werror, whole and in pieces."""
     if piece:
         cut_small(monkeypatch, piece)
@@ -229,9 +228,8 @@ def cut_small(monkeypatch, piece):
     monkeypatch.setattr(printer, "schedule", lambda kernel: schedule(kernel, piece=piece))
 
 
-@pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("piece", [1, 7, 20])
-def test_pieces_have_the_same_values(monkeypatch, lanes, piece):
+@pytest.mark.parametrize("piece, lanes", [(20, 1), (7, 4), (1, 4), (20, 8)])
+def test_pieces_have_the_same_values(monkeypatch, piece, lanes):
     """A kernel in pieces of a few operations has the values of the whole one."""
     kernel = chain_kernel()
     cut_small(monkeypatch, piece)

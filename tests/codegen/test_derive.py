@@ -215,29 +215,33 @@ def test_equal_outputs_share_their_weights(lowered):
 # -- kinks and the edges of domains ---------------------------------------------------------
 
 
-def slope(lowered, values_of, expression, at):
+def slopes(lowered, values_of, expression, at):
+    """First derivative, forward and reverse, and second derivative with respect to a."""
     graph, x, f = lowered([a], [expression])
-    first = jacobian(graph, f, x)
-    return values_of(graph, x, list(first.values()), [[at]])[0, 0]
+    gradient, second = hessian(graph, f, [graph.one], x)
+    nodes = [jacobian(graph, f, x)[0, 0], *gradient, second[0, 0]]
+    return values_of(graph, x, nodes, [[at]])[:, 0].tolist()
 
 
-def test_an_untaken_branch_has_no_derivative(lowered, values_of):
-    """The derivative of sqrt in the branch that is not taken is not NaN but absent."""
-    expression = sp.Piecewise((sp.sqrt(a), a > 0), (a**2, True))
-    assert slope(lowered, values_of, expression, -3.0) == -6.0
-    assert slope(lowered, values_of, expression, 4.0) == 0.25
+@pytest.mark.parametrize("branch", [sp.sqrt(a), a ** sp.Rational(3, 2), sp.log(a), a**1.3])
+def test_an_untaken_branch_has_no_derivative(lowered, values_of, branch):
+    """Derivatives of a branch that is not taken, NaN there, do not leak: -6 and 2 of a**2."""
+    expression = sp.Piecewise((branch, a > 0), (a**2, True))
+    assert slopes(lowered, values_of, expression, -3.0) == [-6.0, -6.0, 2.0]
+    expected = [float(branch.diff(a, k).subs(a, 4)) for k in (1, 1, 2)]
+    assert_close(slopes(lowered, values_of, expression, 4.0), expected)
 
 
-@pytest.mark.parametrize("exponent", [sp.Rational(3, 2), sp.Rational(5, 2), sp.Rational(7, 3), 2])
+@pytest.mark.parametrize("exponent", [sp.Rational(3, 2), sp.Rational(5, 2), sp.Rational(7, 3), 3])
 def test_powers_above_one_are_flat_at_zero(lowered, values_of, exponent):
     """d/da a**n at a = 0 is 0 for n > 1 (SymPy: n a**(n - 1))."""
-    assert slope(lowered, values_of, a**exponent, 0.0) == 0.0
+    assert slopes(lowered, values_of, a**exponent, 0.0)[:2] == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("exponent", [sp.Rational(3, 2), sp.Rational(7, 3), 2])
+@pytest.mark.parametrize("exponent", [sp.Rational(3, 2), sp.Rational(7, 3), 2, 3])
 def test_contact_force_without_contact(lowered, values_of, exponent):
-    """Max(0, a)**n, the elastic force of a contact, has derivative 0 where there is no contact."""
-    assert slope(lowered, values_of, sp.Max(0, a) ** exponent, -1.0) == 0.0
+    """Max(0, a)**n, the elastic force of a contact, has zero derivatives without contact."""
+    assert slopes(lowered, values_of, sp.Max(0, a) ** exponent, -1.0) == [0.0, 0.0, 0.0]
 
 
 # -- chain rule -----------------------------------------------------------------------------

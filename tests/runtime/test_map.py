@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+import sympy as sp
 from scipy.sparse import coo_array
 
 import kinesym as ks
@@ -69,26 +70,25 @@ def rich_problem(scheme, hold, free):
     th_a, th_h, w_a, w_h = plant.states
     a, T_a, T_h = plant.inputs
     model = plant.substitute({}, outputs={"lean": th_a + plant.parameters[0] * w_a.diff(ks.t),
-                                          "height": ks_cos(th_a + th_h)})  # fmt: skip
+                                          "height": sp.cos(th_a + th_h)})  # fmt: skip
     arguments = (["a"], ["theta_a", "lean", "height", "T_h"], hold, free)
     problem = ks.Collocation(
         model,
         experiment(3, 0, *arguments),
         unknown=dict.fromkeys(["m_T", "I_L", "l_L"]),
         scheme=scheme,
-        objective=ks.LeastSquares() + 0.5 * ks.Integral(T_a**2 * (1 + ks.t) + w_h.diff(ks.t) ** 2)
+        objective=ks.LeastSquares()
+        + 0.5 * ks.Integral(T_a**2 * (1 + ks.t) + w_h.diff(ks.t) ** 2)
         + ks.Terminal(th_a * w_h + ks.t**2 * T_h),
-        path=[(th_a * T_a + a * w_h, -1.0, 1.0), w_a**2 + model.parameters[2] * ks_cos(th_h)],
-        boundary=[ks.at_end(th_a) * ks.at_start(w_a) - model.parameters[4], ks.at_end(T_h**2)],
+        path=[(th_a * T_a + a * w_h, -1.0, 1.0), w_a**2 + model.parameters[2] * sp.cos(th_h)],
+        boundary=[
+            ks.at_end(th_a) * ks.at_start(w_a) - model.parameters[4],
+            ks.at_end(T_h**2),
+            ks.at_end(w_a**2 * th_h) + ks.at_start(th_h**2 * w_a),
+        ],
         unknown_inputs={"T_a": None, "T_h": (-9.0, 9.0)},
     )
     return problem, lambda N, seed: experiment(N, seed, *arguments)
-
-
-def ks_cos(angle):
-    import sympy
-
-    return sympy.cos(angle)
 
 
 def compiled(problem, trials, lanes, threads=1):
