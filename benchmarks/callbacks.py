@@ -121,8 +121,12 @@ def kinesym_side(case: Case, threads: int) -> Side:
     build = time.perf_counter() - start
     nlp, z = problem.nlp, case.z
     multipliers = np.random.default_rng(1).standard_normal(nlp.n_constraints)
-    calls = {name: partial(getattr(nlp, name), z) for name in CALLBACKS[:-1]}
-    calls["hessian"] = partial(nlp.hessian, z, multipliers, 1.0)
+    calls = {"cost": partial(nlp.cost, z)}  # the others into arrays made once, as IPOPT has them
+    calls["gradient"] = partial(nlp.gradient, z, np.empty(nlp.n_variables))
+    calls["constraints"] = partial(nlp.constraints, z, np.empty(nlp.n_constraints))
+    calls["jacobian"] = partial(nlp.jacobian, z, np.empty(len(nlp.jacobian_structure[0])))
+    values = np.empty(len(nlp.hessian_structure[0]))
+    calls["hessian"] = partial(nlp.hessian, z, multipliers, 1.0, values)
     sizes = _sizes(len(z), nlp.n_constraints, len(nlp.jacobian_structure[0]))
     sizes["hessian"] = len(nlp.hessian_structure[0])
     return Side(build, calls, sizes, partial(problem.constraint_jacobian, z))

@@ -258,7 +258,7 @@ class _Printer:
     def _expression(self, node: int) -> tuple[str, int]:
         op, args = self.graph.op[node], self.graph.args[node]
         if op == "add":
-            return f"{self._operand(args[0], _SUM)} + {self._operand(args[1], _SUM)}", _SUM
+            return f"{self._operand(args[0], _SUM)} + {self._operand(args[1], _PRODUCT)}", _SUM
         if op == "sub":
             return f"{self._operand(args[0], _SUM)} - {self._operand(args[1], _PRODUCT)}", _SUM
         if op == "mul":
@@ -267,6 +267,10 @@ class _Printer:
             return f"-{self._operand(args[0], _ATOM)}", _PRODUCT
         if op == "inv":
             return f"1.0/{self._operand(args[0], _ATOM)}", _PRODUCT
+        if op == "pow" and self.graph.value.get(args[1]) in (1.5, 2.5):
+            x = self._operand(args[0], _ATOM)
+            square = "*".join([x] * int(self.graph.value[args[1]]))
+            return f"{square}*ks_sqrt({x})", _PRODUCT
         return f"ks_{op}({', '.join(self._vector(a) for a in args)})", _ATOM
 
 

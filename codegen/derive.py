@@ -37,8 +37,8 @@ def _atan2(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
 def _minmax(first_if_less: bool) -> _Rule:
     def rule(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
         less = g.binary("lt", a[0], a[1])
-        first = less if first_if_less else g.sub(g.one, less)
-        return (first, g.sub(g.one, first))
+        chosen = (g.one, g.zero) if first_if_less else (g.zero, g.one)
+        return (g.select(less, *chosen), g.select(less, *reversed(chosen)))
 
     return rule
 

@@ -88,6 +88,9 @@ class Graph:
         op = self.op[a]
         if op == "neg":
             return self.args[a][0]
+        if op == "select":
+            c, x, y = self.args[a]
+            return self.select(c, self.neg(x), self.neg(y))
         if op == "mul" and self.args[a][0] in self.value:
             c, x = self.args[a]
             return self.mul(self.const(-self.value[c]), x)
@@ -108,6 +111,9 @@ class Graph:
             return self.sub(a, self.args[b][0])
         if self.op[a] == "neg":
             return self.sub(b, self.args[a][0])
+        if self.op[a] == self.op[b] == "select" and self.args[a][0] == self.args[b][0]:
+            c, x, y = self.args[a]
+            return self.select(c, self.add(x, self.args[b][1]), self.add(y, self.args[b][2]))
         return self._node("add", a, b) if a < b else self._node("add", b, a)
 
     def sub(self, a: int, b: int) -> int:
@@ -121,15 +127,23 @@ class Graph:
             return a
         if a == self.zero:
             return self.neg(b)
-        if self.op[b] == "neg":
-            return self.add(a, self.args[b][0])
+        if self.op[b] in ("neg", "select"):
+            return self.add(a, self.neg(b))
         if self.op[a] == "neg":
             return self.neg(self.add(self.args[a][0], b))
         return self._node("sub", a, b) if a < b else self._node("neg", self._node("sub", b, a))
 
     def mul(self, a: int, b: int) -> int:
-        """a * b; a constant factor comes first."""
+        """a * b; a constant factor comes first.
+
+        A factor `select(c, x, 0)` takes the product inside: what is not chosen counts for nothing,
+        even if the other factor is not finite there.
+        """
         value, op, args = self.value, self.op, self.args
+        for x, y in ((a, b), (b, a)):
+            if op[y] == "select" and x != self.zero and self.zero in args[y][1:]:
+                c, first, second = args[y]
+                return self.select(c, self.mul(x, first), self.mul(x, second))
         if b in value:
             a, b = b, a
         if a in value:
@@ -172,16 +186,15 @@ class Graph:
         return self.mul(a, self.inv(b))
 
     def power(self, a: int, exponent: float) -> int:
-        """`a` to a constant power: products for integers, square roots for halves, else `pow`."""
+        """`a` to a constant power: products for integers, a square root for 1/2, else `pow`."""
         if exponent < 0:
             return self.inv(self.power(a, -exponent))
         if a in self.value:
             return self.const(_evaluate("pow", self.value[a], exponent))
         if exponent == int(exponent) and exponent <= 64:
             return self._integer_power(a, int(exponent))
-        if 2 * exponent == int(2 * exponent) and exponent <= 64:
-            root = self.function("sqrt", a)
-            return self.mul(self._integer_power(a, int(exponent)), root)
+        if exponent == 0.5:
+            return self.function("sqrt", a)
         return self._node("pow", a, self.const(exponent))
 
     def _integer_power(self, a: int, n: int) -> int:
@@ -231,13 +244,29 @@ class Graph:
         return self.function(op, *args) if op in UNARY else self.binary(op, *args)
 
     def sum(self, terms: Sequence[int]) -> int:
-        """Sum of `terms`, as a balanced tree in the order given."""
-        if not terms:
-            return self.zero
-        if len(terms) == 1:
-            return terms[0]
+        """Sum of `terms`, multiples of one expression collected, as a balanced tree."""
+        factors: dict[int, float] = {}
+        for term in terms:
+            base, factor = self._multiple(term)
+            factors[base] = factors.get(base, 0.0) + factor
+        if len(factors) < len(terms):
+            terms = [self.mul(self.const(c), base) for base, c in factors.items()]
+        return self._tree(terms)
+
+    def _multiple(self, node: int) -> tuple[int, float]:
+        """(x, c) for a node that is c * x with a constant c."""
+        if self.op[node] == "neg":
+            base, factor = self._multiple(self.args[node][0])
+            return base, -factor
+        if self.op[node] == "mul" and self.args[node][0] in self.value:
+            return self.args[node][1], self.value[self.args[node][0]]
+        return node, 1.0
+
+    def _tree(self, terms: Sequence[int]) -> int:
+        if len(terms) <= 1:
+            return terms[0] if terms else self.zero
         middle = len(terms) // 2
-        return self.add(self.sum(terms[:middle]), self.sum(terms[middle:]))
+        return self.add(self._tree(terms[:middle]), self._tree(terms[middle:]))
 
     # -- queries ----------------------------------------------------------------------------
 
@@ -277,5 +306,7 @@ def _evaluate(op: str, *x: float) -> float:
     }
     try:
         return float(special[op](*x) if op in special else getattr(math, op)(*x))
-    except (ValueError, OverflowError):
+    except OverflowError:
+        return math.inf
+    except (ValueError, ZeroDivisionError):
         return math.nan

@@ -34,9 +34,18 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "asinh": np.arcsinh,
     "acosh": np.arccosh,
     "atanh": np.arctanh,
-    "atan2": np.arctan2,
+    "atan2": lambda y, x: _atan2(y, x),
     "erf": erf,
 }
+
+
+def _atan2(y: Any, x: Any) -> Any:
+    """arctan2, continued analytically to first order in the imaginary parts."""
+    a, b = np.real(y), np.real(x)
+    value = np.arctan2(a, b)
+    if np.iscomplexobj(y) or np.iscomplexobj(x):
+        return value + 1j * (b * np.imag(y) - a * np.imag(x)) / (a**2 + b**2)
+    return value
 
 
 def evaluate_nodes(

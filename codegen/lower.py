@@ -126,6 +126,11 @@ def _heaviside(g: Graph, e: sp.Heaviside, known: Mapping[sp.Basic, int]) -> int:
                     g.select(g.binary("lt", x, g.zero), g.zero, at_zero))  # fmt: skip
 
 
+def _mod(g: Graph, e: sp.Mod, known: Mapping[sp.Basic, int]) -> int:
+    x, y = (known[a] for a in e.args)
+    return g.sub(x, g.mul(y, g.function("floor", g.div(x, y))))
+
+
 def _fold(name: str) -> Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]:
     def convert(g: Graph, e: sp.Basic, known: Mapping[sp.Basic, int]) -> int:
         nodes = [known[a] for a in e.args]
@@ -148,5 +153,13 @@ _CONVERTERS: dict[type, Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]
     sp.And: _fold("and"),
     sp.Or: _fold("max"),
     sp.Not: lambda g, e, known: g.sub(g.one, known[e.args[0]]),
+    sp.Ne: lambda g, e, known: g.sub(g.one, g.binary("eq", *(known[a] for a in e.args))),
+    sp.logic.boolalg.ITE: lambda g, e, known: g.select(*(known[a] for a in e.args)),
+    sp.sec: lambda g, e, known: g.inv(g.function("cos", known[e.args[0]])),
+    sp.csc: lambda g, e, known: g.inv(g.function("sin", known[e.args[0]])),
+    sp.cot: lambda g, e, known: g.inv(g.function("tan", known[e.args[0]])),
+    sp.erfc: lambda g, e, known: g.sub(g.one, g.function("erf", known[e.args[0]])),
+    sp.ceiling: lambda g, e, known: g.neg(g.function("floor", g.neg(known[e.args[0]]))),
+    sp.Mod: _mod,
     sp.atan2: lambda g, e, known: g.binary("atan2", known[e.args[0]], known[e.args[1]]),
 }

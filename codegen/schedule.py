@@ -98,16 +98,23 @@ def _cut(
         bodies.append(body)
         reads.append(foreign)
     slots = _assign_slots(reads, home)
-    pieces = tuple(
-        Piece(
-            nodes=tuple(body),
-            reads={node: slots[node] for node in sorted(foreign)},
-            writes={node: slots[node] for node in nodes if node in slots},
-            stores=tuple(chunk),
-        )
-        for body, foreign, (nodes, chunk) in zip(bodies, reads, groups, strict=True)
-    )
-    return pieces, 1 + max(slots.values(), default=-1)
+    pieces = []
+    for body, foreign, (nodes, chunk) in zip(bodies, reads, groups, strict=True):
+        writes = {node: slots[node] for node in nodes if node in slots}
+        wanted = {*writes, *(node for _, node in chunk)}
+        read = {node: slots[node] for node in sorted(foreign)}
+        pieces.append(Piece(_live(graph, body, wanted), read, writes, tuple(chunk)))
+    return tuple(pieces), 1 + max(slots.values(), default=-1)
+
+
+def _live(graph: Graph, body: list[int], wanted: set[int]) -> tuple[int, ...]:
+    """The nodes of `body` that `wanted` depend on: others are only made again elsewhere."""
+    needed, live = set(wanted), []
+    for node in reversed(body):
+        if node in needed:
+            live.append(node)
+            needed.update(graph.args[node])
+    return tuple(reversed(live))
 
 
 def _chunks(

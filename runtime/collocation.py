@@ -40,7 +40,8 @@ def trial_data(
     y, w = _measured(description["node_measurements"], trial)
     left, right = description["state_weights"]
     yi, wi = _measured(description["interval_measurements"], trial)
-    yi, wi = left * yi[:, :-1] + right * yi[:, 1:], np.minimum(wi[:, :-1], wi[:, 1:])
+    used = [side for side, weight in ((wi[:, :-1], left), (wi[:, 1:], right)) if weight != 0.0]
+    yi, wi = left * yi[:, :-1] + right * yi[:, 1:], np.minimum.reduce(used)
     q0, q1 = description["quadrature"]
     quadrature = np.zeros(N)
     quadrature[:-1] += q0 * steps

@@ -169,6 +169,13 @@ class _Callbacks:
     iterations: list[Iteration] = field(default_factory=list)
     interrupted: threading.Event = field(default_factory=threading.Event)
 
+    def __post_init__(self) -> None:
+        """Value arrays are made once: cyipopt copies what a callback returns."""
+        self._gradient = np.empty(self.nlp.n_variables)
+        self._constraints = np.empty(self.nlp.n_constraints)
+        self._jacobian = np.empty(len(self.nlp.jacobian_structure[0]))
+        self._hessian = np.empty(len(self.nlp.hessian_structure[0]))
+
     def _timed(self, function: Callable[..., Any], *args: Any) -> Any:
         start = time.perf_counter()
         result = function(*args)
@@ -179,16 +186,17 @@ class _Callbacks:
         return float(self._timed(self.nlp.cost, z))
 
     def gradient(self, z: Array) -> Array:
-        return np.asarray(self._timed(self.nlp.gradient, z))
+        return np.asarray(self._timed(self.nlp.gradient, z, self._gradient))
 
     def constraints(self, z: Array) -> Array:
-        return np.asarray(self._timed(self.nlp.constraints, z))
+        return np.asarray(self._timed(self.nlp.constraints, z, self._constraints))
 
     def jacobian(self, z: Array) -> Array:
-        return np.asarray(self._timed(self.nlp.jacobian, z))
+        return np.asarray(self._timed(self.nlp.jacobian, z, self._jacobian))
 
     def hessian(self, z: Array, multipliers: Array, factor: float) -> Array:
-        return np.asarray(self._timed(self.nlp.hessian, z, multipliers, factor))
+        out = self._hessian
+        return np.asarray(self._timed(self.nlp.hessian, z, multipliers, factor, out))
 
     def jacobianstructure(self) -> tuple[Any, Any]:
         return self.nlp.jacobian_structure

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.layout import FAMILIES, Layout
 from kinesym.runtime.native import ADD, LATE, SET, SUM, Call, Library
-from kinesym.runtime.sparsity import Assembly, Run, assemble
+from kinesym.runtime.sparsity import Assembly, Run, Written, assemble
 
 Array = NDArray[np.float64]
 
@@ -104,8 +104,8 @@ class NLP:
 
     def gradient(self, z: Array, out: Array | None = None) -> Array:
         """Gradient of the objective, (n_variables,)."""
-        out = np.zeros(self.n_variables) if out is None else out
-        out[:] = 0.0
+        out = np.empty(self.n_variables) if out is None else out
+        out[self._gradient_zero] = 0.0
         self._run(self._gradient, (z, self._no_multipliers, self._one), out)
         return out
 
@@ -250,15 +250,17 @@ class NLP:
 
     def _gradient_places(self) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
         places = {}
+        written = Written(self.n_variables)
         for trial, family in self._with_kernel("gradient"):
-            members = self._locals(family)
+            members, n = self._locals(family), self.layout.points(trial, family)
             offset, mode = [], []
             for j in self._families[family]["gradient"]:
-                group, k = members[j]
-                begin, ld = self._variable(trial, family, group)
-                offset.append(begin + k * ld)
-                mode.append(_mode(family, group))
+                begin, step = self._entry(trial, family, members[j])
+                offset.append(begin)
+                run = Run(begin, 0, step, 0, n, _mode(family, members[j][0]))
+                mode.append(written.mode(run, begin))
             places[trial, family] = (offset, mode)
+        self._gradient_zero = written.zero
         return places
 
     def _constraint_places(self) -> dict[tuple[int, str], tuple[list[int], list[int]]]:

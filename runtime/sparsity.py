@@ -86,18 +86,33 @@ def assemble(calls: Sequence[Sequence[Run]]) -> Assembly:
             steps = np.arange(stretch.stop - stretch.start)
             rows.append(stretch.first.row + stretch.first.row_step * steps)
             columns.append(stretch.first.column + stretch.first.column_step * steps)
-    places, written = [], np.zeros(size, dtype=bool)
+    places, written = [], Written(size)
     for runs in calls:
         offsets = [owner[run].value + run.start - owner[run].start for run in runs]
-        modes = []
-        for run, begin in zip(runs, offsets, strict=True):
-            part = slice(begin, begin + run.length)
-            fresh = run.mode != SUM and not written[part].any()
-            modes.append(SET if fresh else run.mode)
-            if fresh:
-                written[part] = True
+        modes = [written.mode(run, begin) for run, begin in zip(runs, offsets, strict=True)]
         places.append((offsets, modes))
-    return Assembly(_joined(rows), _joined(columns), places, np.flatnonzero(~written))
+    return Assembly(_joined(rows), _joined(columns), places, written.zero)
+
+
+class Written:
+    """Which values have a writer already: the first one sets them, later ones add."""
+
+    def __init__(self, size: int) -> None:
+        self._touched = np.zeros(size, dtype=bool)
+        self._set = np.zeros(size, dtype=bool)
+
+    def mode(self, run: Run, begin: int) -> int:
+        """The mode in which `run` writes its values, which lie from `begin` on."""
+        part = slice(begin, begin + run.length)
+        fresh = run.mode != SUM and not self._touched[part].any()
+        self._touched[part] = True
+        self._set[part] |= fresh
+        return SET if fresh else run.mode
+
+    @property
+    def zero(self) -> Index:
+        """Values that nobody sets and that must be zeroed before."""
+        return np.flatnonzero(~self._set)
 
 
 def _joined(parts: list[Index]) -> Index:

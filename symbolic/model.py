@@ -51,7 +51,8 @@ class Model:
         _check_declarations(self)
         _check_expressions(self)
         names = [name_of(p) for p in self.parameters]
-        put(self, "values", by_name(dict(self.values), names, f"values of model {self.name}"))
+        values = by_name(dict(self.values), names, f"values of model {self.name}")
+        put(self, "values", {name: values[name] for name in names if name in values})
 
     @classmethod
     def from_kane(

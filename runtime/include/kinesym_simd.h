@@ -133,6 +133,8 @@ KS_UNARY(sqrt, sqrt)
 
 static inline V ks_min(V a, V b) { return ks_select(ks_lt(b, a), b, a); }
 static inline V ks_max(V a, V b) { return ks_select(ks_lt(a, b), b, a); }
-static inline V ks_sign(V x) { return ks_lt(ks_splat(0.0), x) - ks_lt(x, ks_splat(0.0)); }
+static inline V ks_sign(V x) { /* NaN stays NaN */
+    return ks_select(ks_eq(x, x), ks_lt(ks_splat(0.0), x) - ks_lt(x, ks_splat(0.0)), x);
+}
 
 #endif
