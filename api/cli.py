@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Iterator
@@ -65,6 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.nodes is not None and options.nodes < 2:
         print(f"--nodes must be at least 2, got {options.nodes}", file=sys.stderr)
         return 2
+    os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
     options.out.mkdir(parents=True, exist_ok=True)
     module = importlib.import_module(f"kinesym.examples.{options.example}")
     for path in module.main(options.out, options.nodes):

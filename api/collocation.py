@@ -246,6 +246,8 @@ class Collocation:
         if result.status == -13:
             reason = explain(self.program, self.nlp, result.z) or "between iterates"
             message = f"{message}: {reason}"
+        trials = [self._trial_result(result.z, k) for k in range(len(self.trials))]
+        message += _poor_fit(trials) if result.success else ""
         timings = {**self.timings, **result.timings}
         timings.pop("solver")
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
@@ -256,7 +258,7 @@ class Collocation:
             objective=result.objective,
             parameters=self._parameters(result.z),
             known=dict(self._known),
-            trials=[self._trial_result(result.z, k) for k in range(len(self.trials))],
+            trials=trials,
             free_vector=result.z,
             multipliers=result.multipliers,
             lower_multipliers=result.lower_multipliers,
@@ -478,6 +480,18 @@ def _kinematic_pairs(model: Model) -> dict[str, str]:
             if any(e in (rate - v, v - rate) for e in model.equations):
                 pairs[name_of(v)] = name_of(x)
     return pairs
+
+
+def _poor_fit(trials: Sequence[TrialResult]) -> str:
+    """A warning for the message if the model does not follow a measurement."""
+    for number, trial in enumerate(trials):
+        for name, percent in trial.vaf().items():
+            if percent < 50.0:
+                return (
+                    f", but {name} of trial {number} does not follow its samples "
+                    f"(VAF {percent:.0f} %): probably a local minimum, try another guess"
+                )
+    return ""
 
 
 def _relative(time: Array) -> Array:

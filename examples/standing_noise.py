@@ -44,8 +44,8 @@ def table(errors, free):
     """Bias and spread of every gain and treatment, as text."""
     rows = ["gain " + "".join(f"{text:>26}" for text in TREATMENTS.values())]
     for j, name in enumerate(GAINS):
-        cells = (f"{(errors[k][:, j] - free[k][j]).mean():+7.2f} +- {errors[k][:, j].std(ddof=1):5.2f}"
-                 for k in TREATMENTS)  # fmt: skip
+        rest = [errors[k][:, j] - free[k][j] for k in TREATMENTS]
+        cells = [f"{e.mean():+7.2f} +- {e.std(ddof=1):5.2f}" for e in rest]
         rows.append(f"{name} " + "".join(f"{cell:>26}" for cell in cells))
     return "\n".join(rows)
 

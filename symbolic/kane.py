@@ -24,7 +24,8 @@ def kane_equations(kane: Any) -> tuple[list[sp.Expr], list[sp.Expr]]:
         mass = kane.mass_matrix
     except (ValueError, AttributeError) as error:
         raise ValueError("call kanes_equations(bodies, loads) of the KanesMethod first") from error
-    if len(kane.u) != mass.shape[0] or kane._f_nh.shape[0] > 0 or kane._f_h.shape[0] > 0:
+    constraints = [getattr(kane, name, None) for name in ("_f_h", "_f_nh")]  # no public name
+    if len(kane.u) != mass.shape[0] or any(constraints):
         raise ValueError("a KanesMethod with constraints is not supported; use independent speeds")
     q, u = list(kane.q), list(kane.u)
     rates = kane.kindiffdict()

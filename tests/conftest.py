@@ -3,6 +3,10 @@
 import pytest
 
 
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="rewrite golden files")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiler_cache(tmp_path_factory):
     """Compiled libraries go to a temporary folder, never to the user's cache."""

@@ -92,7 +92,7 @@ def test_bryson_denham():
 
 
 def test_brachistochrone():
-    """Least time from rest along a frictionless curve: 0.82475914 s (independent Radau solution)."""
+    """Least time from rest along a frictionless curve: 0.82475914 s (independent, Radau)."""
     y, w, a = ks.dynamicsymbols("y w a")
     model = ks.Model("b", [x, y, w], [a], [], [x.diff(t) - w * sp.sin(a), y.diff(t) - w * sp.cos(a),
                                                w.diff(t) - 9.8 * sp.cos(a)])  # fmt: skip

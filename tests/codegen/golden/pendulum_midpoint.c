@@ -1,0 +1,410 @@
+/* interval_constraints: constraints, each = 0 or bounded
+ *
+ * arguments
+ *   x0                2 per point
+ *   x1                2 per point
+ *   u0                0 per point
+ *   u1                0 per point
+ *   p                 1 uniform
+ *   T                 0 uniform
+ *   k                 0 uniform
+ *   s0                0 per point
+ *   s1                0 per point
+ *   h                 1 per point
+ *   t                 1 per point
+ *   y                 0 per point
+ *   w                 0 per point
+ * outputs
+ *                     2 per point
+ * 15 operations
+ */
+#include "kinesym_simd.h"
+
+static inline void interval_constraints_0(const ks_arg *restrict a, ptrdiff_t i, const double *restrict u,
+        double *restrict out, ptrdiff_t ld, V *restrict w) {
+    (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
+    const V x0_omega = ks_load(a[0].data + 1 * a[0].ld + i);
+    const V x1_omega = ks_load(a[1].data + 1 * a[1].ld + i);
+    const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
+    const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
+    const V h_step = ks_load(a[9].data + 0 * a[9].ld + i);
+    const V v26 = 1.0/h_step;
+    ks_store(out + 0 * ld + i, -(0.5*(x0_omega + x1_omega) + (x0_theta - x1_theta)*v26)); /* equation 0 (theta') */
+    ks_store(out + 1 * ld + i, -((x0_omega - x1_omega)*v26 - u[0]*ks_sin(0.5*(x0_theta + x1_theta)))); /* equation 1 (omega') */
+}
+
+static void interval_constraints_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
+    (void)a, (void)u, (void)w;
+    const V p_p = ks_splat(a[4].data[0]);
+    u[0] = ks_first(p_p);
+}
+
+static void interval_constraints_uniform(const ks_arg *a, double *u, void *scratch) {
+    V *w = scratch;
+    interval_constraints_uniform_0(a, u, w);
+    (void)a, (void)u, (void)w;
+}
+
+static void interval_constraints_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
+        double *out, ptrdiff_t ld, void *scratch) {
+    V *w = scratch;
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+        interval_constraints_0(a, i, u, out, ld, w);
+    }
+}
+
+static const int interval_constraints_count[] = {2, 2, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0};
+static const unsigned char interval_constraints_varying[] = {1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1};
+extern const ks_kernel interval_constraints_kernel;
+const ks_kernel interval_constraints_kernel = {
+    .name = "interval_constraints",
+    .n_args = 13,
+    .count = interval_constraints_count,
+    .varying = interval_constraints_varying,
+    .n_out = 2,
+    .n_uniform = 1,
+    .n_scratch = 0,
+    .uniform = interval_constraints_uniform,
+    .block = interval_constraints_block,
+};
+
+/* interval_jacobian: derivatives of the constraints that are not identically zero
+ *
+ * arguments
+ *   x0                2 per point
+ *   x1                2 per point
+ *   u0                0 per point
+ *   u1                0 per point
+ *   p                 1 uniform
+ *   T                 0 uniform
+ *   k                 0 uniform
+ *   s0                0 per point
+ *   s1                0 per point
+ *   h                 1 per point
+ *   t                 1 per point
+ *   y                 0 per point
+ *   w                 0 per point
+ * outputs
+ *                     9 per point
+ * 8 operations
+ */
+#include "kinesym_simd.h"
+
+static inline void interval_jacobian_0(const ks_arg *restrict a, ptrdiff_t i, const double *restrict u,
+        double *restrict out, ptrdiff_t ld, V *restrict w) {
+    (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
+    ks_store(out + 1 * ld + i, ks_splat((-0.5))); /* d equation 0 (theta') / d x0.omega */
+    ks_store(out + 3 * ld + i, ks_splat((-0.5))); /* d equation 0 (theta') / d x1.omega */
+    const V h_step = ks_load(a[9].data + 0 * a[9].ld + i);
+    const V v26 = 1.0/h_step;
+    ks_store(out + 2 * ld + i, v26); /* d equation 0 (theta') / d x1.theta */
+    ks_store(out + 7 * ld + i, v26); /* d equation 1 (omega') / d x1.omega */
+    const V v42 = -v26;
+    ks_store(out + 0 * ld + i, v42); /* d equation 0 (theta') / d x0.theta */
+    ks_store(out + 5 * ld + i, v42); /* d equation 1 (omega') / d x0.omega */
+    const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
+    const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
+    const V v9 = 0.5*(x0_theta + x1_theta);
+    const V v55 = 0.5*(u[0]*ks_cos(v9));
+    ks_store(out + 4 * ld + i, v55); /* d equation 1 (omega') / d x0.theta */
+    ks_store(out + 6 * ld + i, v55); /* d equation 1 (omega') / d x1.theta */
+    ks_store(out + 8 * ld + i, ks_sin(v9)); /* d equation 1 (omega') / d p.p */
+}
+
+static void interval_jacobian_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
+    (void)a, (void)u, (void)w;
+    const V p_p = ks_splat(a[4].data[0]);
+    u[0] = ks_first(p_p);
+}
+
+static void interval_jacobian_uniform(const ks_arg *a, double *u, void *scratch) {
+    V *w = scratch;
+    interval_jacobian_uniform_0(a, u, w);
+    (void)a, (void)u, (void)w;
+}
+
+static void interval_jacobian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
+        double *out, ptrdiff_t ld, void *scratch) {
+    V *w = scratch;
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+        interval_jacobian_0(a, i, u, out, ld, w);
+    }
+}
+
+static const int interval_jacobian_count[] = {2, 2, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0};
+static const unsigned char interval_jacobian_varying[] = {1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1};
+extern const ks_kernel interval_jacobian_kernel;
+const ks_kernel interval_jacobian_kernel = {
+    .name = "interval_jacobian",
+    .n_args = 13,
+    .count = interval_jacobian_count,
+    .varying = interval_jacobian_varying,
+    .n_out = 9,
+    .n_uniform = 1,
+    .n_scratch = 0,
+    .uniform = interval_jacobian_uniform,
+    .block = interval_jacobian_block,
+};
+
+/* interval_hessian: second derivatives of factor * cost + multipliers . constraints, upper triangle
+ *
+ * arguments
+ *   x0                2 per point
+ *   x1                2 per point
+ *   u0                0 per point
+ *   u1                0 per point
+ *   p                 1 uniform
+ *   T                 0 uniform
+ *   k                 0 uniform
+ *   s0                0 per point
+ *   s1                0 per point
+ *   h                 1 per point
+ *   t                 1 per point
+ *   y                 0 per point
+ *   w                 0 per point
+ *   factor            1 uniform
+ *   multipliers       2 per point
+ * outputs
+ *                     5 per point
+ * 9 operations
+ */
+#include "kinesym_simd.h"
+
+static inline void interval_hessian_0(const ks_arg *restrict a, ptrdiff_t i, const double *restrict u,
+        double *restrict out, ptrdiff_t ld, V *restrict w) {
+    (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
+    const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
+    const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
+    const V v9 = 0.5*(x0_theta + x1_theta);
+    const V multipliers_1 = ks_load(a[14].data + 1 * a[14].ld + i);
+    const V v74 = (-0.25)*(ks_sin(v9)*(u[0]*multipliers_1));
+    ks_store(out + 0 * ld + i, v74); /* d2 L / d x0.theta d x0.theta */
+    ks_store(out + 1 * ld + i, v74); /* d2 L / d x0.theta d x1.theta */
+    ks_store(out + 3 * ld + i, v74); /* d2 L / d x1.theta d x1.theta */
+    const V v73 = 0.5*(ks_cos(v9)*multipliers_1);
+    ks_store(out + 2 * ld + i, v73); /* d2 L / d x0.theta d p.p */
+    ks_store(out + 4 * ld + i, v73); /* d2 L / d x1.theta d p.p */
+}
+
+static void interval_hessian_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
+    (void)a, (void)u, (void)w;
+    const V p_p = ks_splat(a[4].data[0]);
+    u[0] = ks_first(p_p);
+}
+
+static void interval_hessian_uniform(const ks_arg *a, double *u, void *scratch) {
+    V *w = scratch;
+    interval_hessian_uniform_0(a, u, w);
+    (void)a, (void)u, (void)w;
+}
+
+static void interval_hessian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
+        double *out, ptrdiff_t ld, void *scratch) {
+    V *w = scratch;
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+        interval_hessian_0(a, i, u, out, ld, w);
+    }
+}
+
+static const int interval_hessian_count[] = {2, 2, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 1, 2};
+static const unsigned char interval_hessian_varying[] = {1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1};
+extern const ks_kernel interval_hessian_kernel;
+const ks_kernel interval_hessian_kernel = {
+    .name = "interval_hessian",
+    .n_args = 15,
+    .count = interval_hessian_count,
+    .varying = interval_hessian_varying,
+    .n_out = 5,
+    .n_uniform = 1,
+    .n_scratch = 0,
+    .uniform = interval_hessian_uniform,
+    .block = interval_hessian_block,
+};
+
+/* node_cost: terms of the objective
+ *
+ * arguments
+ *   x                 2 per point
+ *   u                 0 per point
+ *   p                 1 uniform
+ *   T                 0 uniform
+ *   k                 0 uniform
+ *   s                 0 per point
+ *   q                 1 per point
+ *   t                 1 per point
+ *   y                 1 per point
+ *   w                 1 per point
+ * outputs
+ *                     1 per point
+ * 3 operations
+ */
+#include "kinesym_simd.h"
+
+static inline void node_cost_0(const ks_arg *restrict a, ptrdiff_t i, const double *restrict u,
+        double *restrict out, ptrdiff_t ld, V *restrict w) {
+    (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
+    const V x_theta = ks_load(a[0].data + 0 * a[0].ld + i);
+    const V y_theta = ks_load(a[8].data + 0 * a[8].ld + i);
+    const V v11 = x_theta - y_theta;
+    const V w_theta = ks_load(a[9].data + 0 * a[9].ld + i);
+    ks_store(out + 0 * ld + i, w_theta*(v11*v11)); /* cost */
+}
+
+static void node_cost_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
+    (void)a, (void)u, (void)w;
+
+}
+
+static void node_cost_uniform(const ks_arg *a, double *u, void *scratch) {
+    V *w = scratch;
+    node_cost_uniform_0(a, u, w);
+    (void)a, (void)u, (void)w;
+}
+
+static void node_cost_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
+        double *out, ptrdiff_t ld, void *scratch) {
+    V *w = scratch;
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+        node_cost_0(a, i, u, out, ld, w);
+    }
+}
+
+static const int node_cost_count[] = {2, 0, 1, 0, 0, 0, 1, 1, 1, 1};
+static const unsigned char node_cost_varying[] = {1, 1, 0, 0, 0, 1, 1, 1, 1, 1};
+extern const ks_kernel node_cost_kernel;
+const ks_kernel node_cost_kernel = {
+    .name = "node_cost",
+    .n_args = 10,
+    .count = node_cost_count,
+    .varying = node_cost_varying,
+    .n_out = 1,
+    .n_uniform = 0,
+    .n_scratch = 0,
+    .uniform = node_cost_uniform,
+    .block = node_cost_block,
+};
+
+/* node_gradient: derivatives of the objective
+ *
+ * arguments
+ *   x                 2 per point
+ *   u                 0 per point
+ *   p                 1 uniform
+ *   T                 0 uniform
+ *   k                 0 uniform
+ *   s                 0 per point
+ *   q                 1 per point
+ *   t                 1 per point
+ *   y                 1 per point
+ *   w                 1 per point
+ * outputs
+ *                     1 per point
+ * 3 operations
+ */
+#include "kinesym_simd.h"
+
+static inline void node_gradient_0(const ks_arg *restrict a, ptrdiff_t i, const double *restrict u,
+        double *restrict out, ptrdiff_t ld, V *restrict w) {
+    (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
+    const V x_theta = ks_load(a[0].data + 0 * a[0].ld + i);
+    const V y_theta = ks_load(a[8].data + 0 * a[8].ld + i);
+    const V w_theta = ks_load(a[9].data + 0 * a[9].ld + i);
+    ks_store(out + 0 * ld + i, 2.0*(w_theta*(x_theta - y_theta))); /* d cost / d x.theta */
+}
+
+static void node_gradient_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
+    (void)a, (void)u, (void)w;
+
+}
+
+static void node_gradient_uniform(const ks_arg *a, double *u, void *scratch) {
+    V *w = scratch;
+    node_gradient_uniform_0(a, u, w);
+    (void)a, (void)u, (void)w;
+}
+
+static void node_gradient_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
+        double *out, ptrdiff_t ld, void *scratch) {
+    V *w = scratch;
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+        node_gradient_0(a, i, u, out, ld, w);
+    }
+}
+
+static const int node_gradient_count[] = {2, 0, 1, 0, 0, 0, 1, 1, 1, 1};
+static const unsigned char node_gradient_varying[] = {1, 1, 0, 0, 0, 1, 1, 1, 1, 1};
+extern const ks_kernel node_gradient_kernel;
+const ks_kernel node_gradient_kernel = {
+    .name = "node_gradient",
+    .n_args = 10,
+    .count = node_gradient_count,
+    .varying = node_gradient_varying,
+    .n_out = 1,
+    .n_uniform = 0,
+    .n_scratch = 0,
+    .uniform = node_gradient_uniform,
+    .block = node_gradient_block,
+};
+
+/* node_hessian: second derivatives of factor * cost + multipliers . constraints, upper triangle
+ *
+ * arguments
+ *   x                 2 per point
+ *   u                 0 per point
+ *   p                 1 uniform
+ *   T                 0 uniform
+ *   k                 0 uniform
+ *   s                 0 per point
+ *   q                 1 per point
+ *   t                 1 per point
+ *   y                 1 per point
+ *   w                 1 per point
+ *   factor            1 uniform
+ *   multipliers       0 per point
+ * outputs
+ *                     1 per point
+ * 2 operations
+ */
+#include "kinesym_simd.h"
+
+static inline void node_hessian_0(const ks_arg *restrict a, ptrdiff_t i, const double *restrict u,
+        double *restrict out, ptrdiff_t ld, V *restrict w) {
+    (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
+    const V w_theta = ks_load(a[9].data + 0 * a[9].ld + i);
+    ks_store(out + 0 * ld + i, 2.0*(w_theta*u[0])); /* d2 L / d x.theta d x.theta */
+}
+
+static void node_hessian_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
+    (void)a, (void)u, (void)w;
+    const V factor_factor = ks_splat(a[10].data[0]);
+    u[0] = ks_first(factor_factor);
+}
+
+static void node_hessian_uniform(const ks_arg *a, double *u, void *scratch) {
+    V *w = scratch;
+    node_hessian_uniform_0(a, u, w);
+    (void)a, (void)u, (void)w;
+}
+
+static void node_hessian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
+        double *out, ptrdiff_t ld, void *scratch) {
+    V *w = scratch;
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+        node_hessian_0(a, i, u, out, ld, w);
+    }
+}
+
+static const int node_hessian_count[] = {2, 0, 1, 0, 0, 0, 1, 1, 1, 1, 1, 0};
+static const unsigned char node_hessian_varying[] = {1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 0, 1};
+extern const ks_kernel node_hessian_kernel;
+const ks_kernel node_hessian_kernel = {
+    .name = "node_hessian",
+    .n_args = 12,
+    .count = node_hessian_count,
+    .varying = node_hessian_varying,
+    .n_out = 1,
+    .n_uniform = 1,
+    .n_scratch = 0,
+    .uniform = node_hessian_uniform,
+    .block = node_hessian_block,
+};
