@@ -126,9 +126,10 @@ def _kernel_body(kernel: Kernel, plan: Schedule) -> str:
     )
     parts.append(
         f"static void {kernel.name}_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,\n"
-        f"        double *out, ptrdiff_t ld, void *scratch) {{\n"
+        f"        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {{\n"
         f"    V *w = scratch;\n"
-        f"    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {{\n{calls}    }}\n}}\n"
+        f"    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {{\n"
+        f"{calls}    }}\n}}\n"
     )
     parts.append(_entry(kernel, plan))
     return "\n".join(parts)
@@ -232,7 +233,7 @@ class _Printer:
                 self.statements.append(f"u[{k}] = ks_first({value});")
             else:
                 label = self.kernel.labels[k].replace("*/", "* /")
-                self.statements.append(f"ks_store(out + {k} * ld + i, {value}); /* {label} */")
+                self.statements.append(f"ks_store(out + {k} * ld, {value}); /* {label} */")
 
     def _operand(self, node: int, precedence: int) -> str:
         """Text of `node` for use inside an operator of the given precedence."""

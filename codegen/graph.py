@@ -142,8 +142,8 @@ class Graph:
         value, op, args = self.value, self.op, self.args
         for x, y in ((a, b), (b, a)):
             if op[y] == "select" and x != self.zero and self.zero in args[y][1:]:
-                c, first, second = args[y]
-                return self.select(c, self.mul(x, first), self.mul(x, second))
+                condition, first, second = args[y]
+                return self.select(condition, self.mul(x, first), self.mul(x, second))
         if b in value:
             a, b = b, a
         if a in value:

@@ -164,7 +164,7 @@ def _kernel(
     return Kernel(
         name=f"{family.name}_{what}",
         graph=g,
-        arguments=(*family.variables, *family.data, *more),
+        arguments=tuple(a for a in (*family.variables, *family.data, *more) if a.symbols),
         outputs=tuple(g.substitute(outputs, replacement)),
         labels=tuple(labels),
         purpose=_PURPOSES[what],

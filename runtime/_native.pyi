@@ -40,7 +40,7 @@ class Call:
         arguments: list[tuple[Any, int, int]],
         sizes: tuple[int, ...],
         offset: Sequence[int] | NDArray[np.intp],
-        mode: Sequence[int] | NDArray[np.uint8],
+        mode: Sequence[int] | NDArray[np.uint8] | None,
         n_out: int,
     ) -> None: ...
     def __call__(

@@ -141,7 +141,8 @@ cdef class Call:
         (uniform: `source[offset + k*ld]` with ld 1). `source` is a float64 array, or the position of
         an array that is given at each call.
     sizes : lengths of the arrays given at each call.
-    offset, mode : place and treatment of each output, see kinesym.h.
+    offset, mode : place and treatment of each output, see kinesym.h; without mode the outputs are
+        packed from offset[0] on.
     n_out : length of the array that outputs go to.
 
     Raises `ValueError` if a place lies outside its array.
@@ -173,6 +174,11 @@ cdef class Call:
         for j, (source, start, ld) in enumerate(arguments):
             self._bind(kernel, j, source, start, ld)
         self._offset = np.ascontiguousarray(offset, dtype=np.intp)
+        self._mode = None
+        if mode is None:
+            if self._offset[0] < 0 or self._offset[0] + n * self._kernel.n_out > n_out:
+                raise ValueError(f"the outputs of {kernel} lie outside their array")
+            return
         self._mode = np.ascontiguousarray(mode, dtype=np.uint8)
         if self._offset.shape[0] != self._kernel.n_out or self._mode.shape[0] != self._kernel.n_out:
             raise ValueError(f"{kernel} has {self._kernel.n_out} outputs")
@@ -220,7 +226,9 @@ cdef class Call:
             if self._base[j] >= 0:
                 data = arrays[self._base[j]]
                 self._arg[j].data = &data[0] + self._start[j] if data.shape[0] > 0 else NULL
-        offset, mode, target = &self._offset[0], &self._mode[0], &out[0]
+        offset, mode, target = &self._offset[0], NULL, &out[0]
+        if self._mode is not None:
+            mode = &self._mode[0]
         with nogil:
             status = self._library._table.map(
                 self._kernel, self._n, self._arg, target, offset, mode, threads)

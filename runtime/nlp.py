@@ -9,7 +9,7 @@ them) are summed by the kernels' driver, so that each entry exists once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.layout import FAMILIES, Layout
 from kinesym.runtime.native import ADD, LATE, SET, SUM, Call, Library
-from kinesym.runtime.sparsity import Assembly, Run, Written, assemble
+from kinesym.runtime.sparsity import Assembly, Index, Run, Written, assemble, packed
 
 Array = NDArray[np.float64]
 
+_NOTHING: Index = np.zeros(0, dtype=np.int64)
 _PER_THREAD = 500_000  # operations that are worth a thread
 
 
@@ -78,9 +79,8 @@ class NLP:
         self._cost = self._plan("cost", self._cost_places(), 1)
         self._gradient = self._plan("gradient", self._gradient_places(), n)
         self._constraints = self._plan("constraints", self._constraint_places(), m)
-        jacobian, self._jacobian = self._matrix("jacobian", self._jacobian_runs)
-        self.jacobian_structure = (jacobian.rows, jacobian.columns)
-        hessian, self._hessian = self._matrix("hessian", self._hessian_runs)
+        self.jacobian_structure, self._jacobian = self._packed_jacobian()
+        hessian, self._hessian = self._assembled_hessian()
         self.hessian_structure = (hessian.rows, hessian.columns)
         self._hessian_zero = hessian.zero
 
@@ -190,7 +190,7 @@ class NLP:
     # -- plans ------------------------------------------------------------------------------
 
     def _plan(
-        self, what: str, places: Mapping[tuple[int, str], tuple[list[int], list[int]]], size: int
+        self, what: str, places: Mapping[tuple[int, str], tuple[list[int], Any]], size: int
     ) -> list[_Step]:
         """The kernel calls of one callback; `places` has (offsets, modes) per trial and family."""
         steps = []
@@ -199,17 +199,31 @@ class NLP:
             n = self.layout.points(trial, family)
             arguments = [self._argument(trial, family, a) for a in self._kernels[name]["arguments"]]
             call = Call(self._library, name, n, arguments, self._sizes, offset, mode, size)
-            work = n * (int(self._kernels[name]["operations"]) + len(offset))
+            about = self._kernels[name]
+            work = n * (int(about["operations"]) + len(about["outputs"]))
             steps.append(_Step(call, max(1, min(self._threads, work // _PER_THREAD))))
         return steps
 
-    def _matrix(
-        self, what: str, runs: Callable[[int, str], list[Run]]
-    ) -> tuple[Assembly, list[_Step]]:
-        keys = self._with_kernel(what)
-        assembly = assemble([runs(*key) for key in keys])
+    def _packed_jacobian(self) -> tuple[tuple[Index, Index], list[_Step]]:
+        """No two kernels share an entry: values lie as they are made, one call after the other."""
+        rows, columns, places, size = [_NOTHING], [_NOTHING], {}, 0
+        for trial, family in self._with_kernel("jacobian"):
+            runs = self._jacobian_runs(trial, family)
+            if runs:
+                places[trial, family] = ([size], None)
+                row, column = packed(runs, self._library.lanes)
+                rows.append(row)
+                columns.append(column)
+                size += len(row)
+        structure = (np.concatenate(rows), np.concatenate(columns))
+        return structure, self._plan("jacobian", places, size)
+
+    def _assembled_hessian(self) -> tuple[Assembly, list[_Step]]:
+        """Entries of a node from its two intervals and from node terms are merged."""
+        keys = self._with_kernel("hessian")
+        assembly = assemble([self._hessian_runs(*key) for key in keys])
         places = dict(zip(keys, assembly.places, strict=True))
-        return assembly, self._plan(what, places, len(assembly.rows))
+        return assembly, self._plan("hessian", places, len(assembly.rows))
 
     def _argument(self, trial: int, family: str, name: str) -> tuple[Any, int, int]:
         """(source, offset, ld) of a kernel argument: part of z, multipliers, factor, or data."""

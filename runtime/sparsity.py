@@ -49,6 +49,22 @@ class Run:
         return self.count if self.row_step or self.column_step else 1
 
 
+def packed(runs: Sequence[Run], lanes: int) -> tuple[Index, Index]:
+    """Row and column of the packed outputs of one call: blocks of `lanes` points, see kinesym.h."""
+    fields = [(r.row, r.row_step, r.column, r.column_step) for r in runs]
+    row, row_step, column, column_step = np.array(fields, dtype=np.int64).T[:, :, None]
+    n = runs[0].count
+    rows, columns = np.empty(n * len(runs), np.int64), np.empty(n * len(runs), np.int64)
+    whole = n // lanes * lanes
+    for part, points in (
+        (slice(0, whole * len(runs)), np.arange(whole).reshape(-1, 1, lanes)),
+        (slice(whole * len(runs), None), np.arange(whole, n).reshape(1, 1, -1)),
+    ):
+        rows[part] = (row + row_step * points).ravel()
+        columns[part] = (column + column_step * points).ravel()
+    return rows, columns
+
+
 @dataclass(frozen=True)
 class Assembly:
     """Structure of a matrix and, per call, where and how its outputs are written."""

@@ -35,13 +35,18 @@ typedef struct ks_kernel {
     int n_scratch; /* vectors of workspace per call of `block` */
     /* fills u[0..n_uniform) */
     void (*uniform)(const ks_arg *arg, double *u, void *scratch);
-    /* n_blocks blocks of `lanes` points: output k of point i goes to out[k * ld + i] */
+    /* n_blocks blocks of `lanes` points: output k of lane l of block b goes to
+       out[b * step + k * ld + l] */
     void (*block)(ptrdiff_t n_blocks, const ks_arg *arg, const double *u, double *out,
-                  ptrdiff_t ld, void *scratch);
+                  ptrdiff_t ld, ptrdiff_t step, void *scratch);
 } ks_kernel;
 
 /* Maps kernel `k` over n >= 1 points; offset and mode have n_out entries each. threads >= 1. The
- * result does not depend on the number of threads. Returns 0, or 1 if memory ran out. */
+ * result does not depend on the number of threads. Returns 0, or 1 if memory ran out.
+ *
+ * With mode NULL the outputs are packed from out + offset[0] on, in the order in which they are
+ * made: blocks of `lanes` points, each output after output; the last block may be shorter. One
+ * sequential stream is what memory likes best. */
 typedef int ks_map_fn(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *out,
                       const ptrdiff_t *offset, const unsigned char *mode, int threads);
 

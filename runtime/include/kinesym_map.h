@@ -18,8 +18,7 @@
  *
  * Outputs that are summed or added fill a tile first, block after block, which stays in cache; then
  * each output is taken for all points of the tile at once. Outputs that are only set go straight to
- * their rows: measured for 692 outputs and 10,000 points, a tile costs a third more, with or
- * without non-temporal stores, since rows are not aligned. */
+ * their places. */
 typedef struct {
     const ks_kernel *k;
     const ks_arg *arg;
@@ -29,7 +28,8 @@ typedef struct {
     double *u;          /* uniform values, n_uniform */
     ptrdiff_t n, chunk; /* points in all and per chunk */
     ptrdiff_t tile;     /* points per tile, a multiple of KS_LANES */
-    int direct;         /* all outputs are rows of one array: written without a tile */
+    int packed;         /* outputs go to `out` in the order in which they are made */
+    int direct;         /* outputs are rows of one array, ld apart */
     double *partial;    /* n_chunks x n_out: sums, or the last value of late outputs */
 } ks_call;
 
@@ -121,21 +121,31 @@ static void ks_run_chunk(const ks_call *c, ptrdiff_t begin, ptrdiff_t end, doubl
     double *pad = scratch + (ptrdiff_t)k->n_scratch * KS_LANES;
     double *tile = pad + (ptrdiff_t)ks_arg_total(k) * KS_LANES;
     ks_arg a[k->n_args > 0 ? k->n_args : 1];
-    const ptrdiff_t ld = k->n_out > 1 ? c->offset[1] - c->offset[0] : c->n;
-    if (c->direct) {
+    const ptrdiff_t ld = !c->packed && k->n_out > 1 ? c->offset[1] - c->offset[0] : c->n;
+    if (c->direct || c->packed) {
         const ptrdiff_t whole = (end - begin) / KS_LANES * KS_LANES;
         ks_arguments(c, begin, KS_LANES, a, pad);
-        k->block(whole / KS_LANES, a, c->u, c->out + c->offset[0] + begin, ld, scratch);
+        double *to = c->out + c->offset[0] + begin * (c->packed ? k->n_out : 1);
+        if (c->packed)
+            k->block(whole / KS_LANES, a, c->u, to, KS_LANES, block, scratch);
+        else
+            k->block(whole / KS_LANES, a, c->u, to, ld, KS_LANES, scratch);
         begin += whole;
     }
     for (ptrdiff_t i = begin; i < end; i += c->tile) {
-        const ptrdiff_t m = end - i < c->tile ? end - i : c->tile;
-        double *to = tile;
-        for (ptrdiff_t l = 0; l < m; l += KS_LANES, to += block) {
-            ks_arguments(c, i + l, m - l, a, pad);
-            k->block(1, a, c->u, to, KS_LANES, scratch);
+        const ptrdiff_t m = end - i < c->tile ? end - i : c->tile, rest = m % KS_LANES;
+        ks_arguments(c, i, KS_LANES, a, pad);
+        k->block(m / KS_LANES, a, c->u, tile, KS_LANES, block, scratch);
+        if (rest > 0) {
+            ks_arguments(c, i + m - rest, rest, a, pad);
+            k->block(1, a, c->u, tile + m / KS_LANES * block, KS_LANES, block, scratch);
         }
-        ks_scatter(c, i, m, i == begin, tile, partial);
+        if (c->packed)
+            for (int j = 0; j < k->n_out; j++)
+                memcpy(c->out + c->offset[0] + i * k->n_out + j * m, tile + j * KS_LANES,
+                       (size_t)m * sizeof *tile);
+        else
+            ks_scatter(c, i, m, i == begin, tile, partial);
     }
 }
 
@@ -159,7 +169,8 @@ static int ks_map(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *ou
                   const ptrdiff_t *offset, const unsigned char *mode, int threads) {
     ks_call c = {.k = k, .arg = arg, .out = out, .offset = offset, .mode = mode, .n = n};
     if (k->n_out == 0 || n < 1) return 0;
-    c.direct = ks_is_direct(k, n, offset, mode);
+    c.packed = mode == NULL;
+    c.direct = !c.packed && ks_is_direct(k, n, offset, mode);
     ptrdiff_t fit = KS_TILE_VALUES / k->n_out / KS_LANES * KS_LANES;
     c.tile = fit < KS_LANES ? KS_LANES : fit > KS_TILE_POINTS ? KS_TILE_POINTS : fit;
     c.chunk = ks_round_up((n + KS_MAX_CHUNKS - 1) / KS_MAX_CHUNKS, c.tile);
@@ -190,7 +201,7 @@ static int ks_map(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *ou
             ks_run_chunk(&c, begin, end, c.partial + b * k->n_out, workspace + (size_t)t * work);
         }
     }
-    ks_combine(&c, n_chunks);
+    if (!c.packed) ks_combine(&c, n_chunks);
     free(memory);
     return 0;
 }

@@ -49,7 +49,7 @@ static ptrdiff_t ks_rk4(const ks_kernel *rhs, ptrdiff_t n_nodes, const double *t
                 *t = ks_splat(time[i] + c * h);
                 for (ptrdiff_t k = 0; k < n; k++)
                     y[k] = stage == 0 ? x[k] : x[k] + node[stage] * h * slope[k];
-                rhs->block(1, arg, uniform, (double *)slope, KS_LANES, scratch);
+                rhs->block(1, arg, uniform, (double *)slope, KS_LANES, 0, scratch);
                 for (ptrdiff_t k = 0; k < n; k++) sum[k] += weight[stage] * slope[k];
             }
             for (ptrdiff_t k = 0; k < n; k++) x[k] += (h / 6.0) * sum[k];

@@ -3,17 +3,9 @@
  * arguments
  *   x0                2 per point
  *   x1                2 per point
- *   u0                0 per point
- *   u1                0 per point
  *   p                 1 uniform
- *   T                 0 uniform
- *   k                 0 uniform
- *   s0                0 per point
- *   s1                0 per point
  *   h                 1 per point
  *   t                 1 per point
- *   y                 0 per point
- *   w                 0 per point
  * outputs
  *                     2 per point
  * 15 operations
@@ -27,15 +19,15 @@ static inline void interval_constraints_0(const ks_arg *restrict a, ptrdiff_t i,
     const V x1_omega = ks_load(a[1].data + 1 * a[1].ld + i);
     const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
     const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
-    const V h_step = ks_load(a[9].data + 0 * a[9].ld + i);
+    const V h_step = ks_load(a[3].data + 0 * a[3].ld + i);
     const V v26 = 1.0/h_step;
-    ks_store(out + 0 * ld + i, -(0.5*(x0_omega + x1_omega) + (x0_theta - x1_theta)*v26)); /* equation 0 (theta') */
-    ks_store(out + 1 * ld + i, -((x0_omega - x1_omega)*v26 - u[0]*ks_sin(0.5*(x0_theta + x1_theta)))); /* equation 1 (omega') */
+    ks_store(out + 0 * ld, -(0.5*(x0_omega + x1_omega) + (x0_theta - x1_theta)*v26)); /* equation 0 (theta') */
+    ks_store(out + 1 * ld, -((x0_omega - x1_omega)*v26 - u[0]*ks_sin(0.5*(x0_theta + x1_theta)))); /* equation 1 (omega') */
 }
 
 static void interval_constraints_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
     (void)a, (void)u, (void)w;
-    const V p_p = ks_splat(a[4].data[0]);
+    const V p_p = ks_splat(a[2].data[0]);
     u[0] = ks_first(p_p);
 }
 
@@ -46,19 +38,19 @@ static void interval_constraints_uniform(const ks_arg *a, double *u, void *scrat
 }
 
 static void interval_constraints_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, void *scratch) {
+        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         interval_constraints_0(a, i, u, out, ld, w);
     }
 }
 
-static const int interval_constraints_count[] = {2, 2, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0};
-static const unsigned char interval_constraints_varying[] = {1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1};
+static const int interval_constraints_count[] = {2, 2, 1, 1, 1};
+static const unsigned char interval_constraints_varying[] = {1, 1, 0, 1, 1};
 extern const ks_kernel interval_constraints_kernel;
 const ks_kernel interval_constraints_kernel = {
     .name = "interval_constraints",
-    .n_args = 13,
+    .n_args = 5,
     .count = interval_constraints_count,
     .varying = interval_constraints_varying,
     .n_out = 2,
@@ -73,17 +65,9 @@ const ks_kernel interval_constraints_kernel = {
  * arguments
  *   x0                2 per point
  *   x1                2 per point
- *   u0                0 per point
- *   u1                0 per point
  *   p                 1 uniform
- *   T                 0 uniform
- *   k                 0 uniform
- *   s0                0 per point
- *   s1                0 per point
  *   h                 1 per point
  *   t                 1 per point
- *   y                 0 per point
- *   w                 0 per point
  * outputs
  *                     9 per point
  * 8 operations
@@ -93,27 +77,27 @@ const ks_kernel interval_constraints_kernel = {
 static inline void interval_jacobian_0(const ks_arg *restrict a, ptrdiff_t i, const double *restrict u,
         double *restrict out, ptrdiff_t ld, V *restrict w) {
     (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
-    ks_store(out + 1 * ld + i, ks_splat((-0.5))); /* d equation 0 (theta') / d x0.omega */
-    ks_store(out + 3 * ld + i, ks_splat((-0.5))); /* d equation 0 (theta') / d x1.omega */
-    const V h_step = ks_load(a[9].data + 0 * a[9].ld + i);
+    ks_store(out + 1 * ld, ks_splat((-0.5))); /* d equation 0 (theta') / d x0.omega */
+    ks_store(out + 3 * ld, ks_splat((-0.5))); /* d equation 0 (theta') / d x1.omega */
+    const V h_step = ks_load(a[3].data + 0 * a[3].ld + i);
     const V v26 = 1.0/h_step;
-    ks_store(out + 2 * ld + i, v26); /* d equation 0 (theta') / d x1.theta */
-    ks_store(out + 7 * ld + i, v26); /* d equation 1 (omega') / d x1.omega */
+    ks_store(out + 2 * ld, v26); /* d equation 0 (theta') / d x1.theta */
+    ks_store(out + 7 * ld, v26); /* d equation 1 (omega') / d x1.omega */
     const V v42 = -v26;
-    ks_store(out + 0 * ld + i, v42); /* d equation 0 (theta') / d x0.theta */
-    ks_store(out + 5 * ld + i, v42); /* d equation 1 (omega') / d x0.omega */
+    ks_store(out + 0 * ld, v42); /* d equation 0 (theta') / d x0.theta */
+    ks_store(out + 5 * ld, v42); /* d equation 1 (omega') / d x0.omega */
     const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
     const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
     const V v9 = 0.5*(x0_theta + x1_theta);
     const V v55 = 0.5*(u[0]*ks_cos(v9));
-    ks_store(out + 4 * ld + i, v55); /* d equation 1 (omega') / d x0.theta */
-    ks_store(out + 6 * ld + i, v55); /* d equation 1 (omega') / d x1.theta */
-    ks_store(out + 8 * ld + i, ks_sin(v9)); /* d equation 1 (omega') / d p.p */
+    ks_store(out + 4 * ld, v55); /* d equation 1 (omega') / d x0.theta */
+    ks_store(out + 6 * ld, v55); /* d equation 1 (omega') / d x1.theta */
+    ks_store(out + 8 * ld, ks_sin(v9)); /* d equation 1 (omega') / d p.p */
 }
 
 static void interval_jacobian_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
     (void)a, (void)u, (void)w;
-    const V p_p = ks_splat(a[4].data[0]);
+    const V p_p = ks_splat(a[2].data[0]);
     u[0] = ks_first(p_p);
 }
 
@@ -124,19 +108,19 @@ static void interval_jacobian_uniform(const ks_arg *a, double *u, void *scratch)
 }
 
 static void interval_jacobian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, void *scratch) {
+        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         interval_jacobian_0(a, i, u, out, ld, w);
     }
 }
 
-static const int interval_jacobian_count[] = {2, 2, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0};
-static const unsigned char interval_jacobian_varying[] = {1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1};
+static const int interval_jacobian_count[] = {2, 2, 1, 1, 1};
+static const unsigned char interval_jacobian_varying[] = {1, 1, 0, 1, 1};
 extern const ks_kernel interval_jacobian_kernel;
 const ks_kernel interval_jacobian_kernel = {
     .name = "interval_jacobian",
-    .n_args = 13,
+    .n_args = 5,
     .count = interval_jacobian_count,
     .varying = interval_jacobian_varying,
     .n_out = 9,
@@ -151,17 +135,9 @@ const ks_kernel interval_jacobian_kernel = {
  * arguments
  *   x0                2 per point
  *   x1                2 per point
- *   u0                0 per point
- *   u1                0 per point
  *   p                 1 uniform
- *   T                 0 uniform
- *   k                 0 uniform
- *   s0                0 per point
- *   s1                0 per point
  *   h                 1 per point
  *   t                 1 per point
- *   y                 0 per point
- *   w                 0 per point
  *   factor            1 uniform
  *   multipliers       2 per point
  * outputs
@@ -176,19 +152,19 @@ static inline void interval_hessian_0(const ks_arg *restrict a, ptrdiff_t i, con
     const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
     const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
     const V v9 = 0.5*(x0_theta + x1_theta);
-    const V multipliers_1 = ks_load(a[14].data + 1 * a[14].ld + i);
+    const V multipliers_1 = ks_load(a[6].data + 1 * a[6].ld + i);
     const V v74 = (-0.25)*(ks_sin(v9)*(u[0]*multipliers_1));
-    ks_store(out + 0 * ld + i, v74); /* d2 L / d x0.theta d x0.theta */
-    ks_store(out + 1 * ld + i, v74); /* d2 L / d x0.theta d x1.theta */
-    ks_store(out + 3 * ld + i, v74); /* d2 L / d x1.theta d x1.theta */
+    ks_store(out + 0 * ld, v74); /* d2 L / d x0.theta d x0.theta */
+    ks_store(out + 1 * ld, v74); /* d2 L / d x0.theta d x1.theta */
+    ks_store(out + 3 * ld, v74); /* d2 L / d x1.theta d x1.theta */
     const V v73 = 0.5*(ks_cos(v9)*multipliers_1);
-    ks_store(out + 2 * ld + i, v73); /* d2 L / d x0.theta d p.p */
-    ks_store(out + 4 * ld + i, v73); /* d2 L / d x1.theta d p.p */
+    ks_store(out + 2 * ld, v73); /* d2 L / d x0.theta d p.p */
+    ks_store(out + 4 * ld, v73); /* d2 L / d x1.theta d p.p */
 }
 
 static void interval_hessian_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
     (void)a, (void)u, (void)w;
-    const V p_p = ks_splat(a[4].data[0]);
+    const V p_p = ks_splat(a[2].data[0]);
     u[0] = ks_first(p_p);
 }
 
@@ -199,19 +175,19 @@ static void interval_hessian_uniform(const ks_arg *a, double *u, void *scratch) 
 }
 
 static void interval_hessian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, void *scratch) {
+        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         interval_hessian_0(a, i, u, out, ld, w);
     }
 }
 
-static const int interval_hessian_count[] = {2, 2, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 1, 2};
-static const unsigned char interval_hessian_varying[] = {1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1};
+static const int interval_hessian_count[] = {2, 2, 1, 1, 1, 1, 2};
+static const unsigned char interval_hessian_varying[] = {1, 1, 0, 1, 1, 0, 1};
 extern const ks_kernel interval_hessian_kernel;
 const ks_kernel interval_hessian_kernel = {
     .name = "interval_hessian",
-    .n_args = 15,
+    .n_args = 7,
     .count = interval_hessian_count,
     .varying = interval_hessian_varying,
     .n_out = 5,
@@ -225,11 +201,7 @@ const ks_kernel interval_hessian_kernel = {
  *
  * arguments
  *   x                 2 per point
- *   u                 0 per point
  *   p                 1 uniform
- *   T                 0 uniform
- *   k                 0 uniform
- *   s                 0 per point
  *   q                 1 per point
  *   t                 1 per point
  *   y                 1 per point
@@ -244,10 +216,10 @@ static inline void node_cost_0(const ks_arg *restrict a, ptrdiff_t i, const doub
         double *restrict out, ptrdiff_t ld, V *restrict w) {
     (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
     const V x_theta = ks_load(a[0].data + 0 * a[0].ld + i);
-    const V y_theta = ks_load(a[8].data + 0 * a[8].ld + i);
+    const V y_theta = ks_load(a[4].data + 0 * a[4].ld + i);
     const V v11 = x_theta - y_theta;
-    const V w_theta = ks_load(a[9].data + 0 * a[9].ld + i);
-    ks_store(out + 0 * ld + i, w_theta*(v11*v11)); /* cost */
+    const V w_theta = ks_load(a[5].data + 0 * a[5].ld + i);
+    ks_store(out + 0 * ld, w_theta*(v11*v11)); /* cost */
 }
 
 static void node_cost_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
@@ -262,19 +234,19 @@ static void node_cost_uniform(const ks_arg *a, double *u, void *scratch) {
 }
 
 static void node_cost_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, void *scratch) {
+        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         node_cost_0(a, i, u, out, ld, w);
     }
 }
 
-static const int node_cost_count[] = {2, 0, 1, 0, 0, 0, 1, 1, 1, 1};
-static const unsigned char node_cost_varying[] = {1, 1, 0, 0, 0, 1, 1, 1, 1, 1};
+static const int node_cost_count[] = {2, 1, 1, 1, 1, 1};
+static const unsigned char node_cost_varying[] = {1, 0, 1, 1, 1, 1};
 extern const ks_kernel node_cost_kernel;
 const ks_kernel node_cost_kernel = {
     .name = "node_cost",
-    .n_args = 10,
+    .n_args = 6,
     .count = node_cost_count,
     .varying = node_cost_varying,
     .n_out = 1,
@@ -288,11 +260,7 @@ const ks_kernel node_cost_kernel = {
  *
  * arguments
  *   x                 2 per point
- *   u                 0 per point
  *   p                 1 uniform
- *   T                 0 uniform
- *   k                 0 uniform
- *   s                 0 per point
  *   q                 1 per point
  *   t                 1 per point
  *   y                 1 per point
@@ -307,9 +275,9 @@ static inline void node_gradient_0(const ks_arg *restrict a, ptrdiff_t i, const 
         double *restrict out, ptrdiff_t ld, V *restrict w) {
     (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
     const V x_theta = ks_load(a[0].data + 0 * a[0].ld + i);
-    const V y_theta = ks_load(a[8].data + 0 * a[8].ld + i);
-    const V w_theta = ks_load(a[9].data + 0 * a[9].ld + i);
-    ks_store(out + 0 * ld + i, 2.0*(w_theta*(x_theta - y_theta))); /* d cost / d x.theta */
+    const V y_theta = ks_load(a[4].data + 0 * a[4].ld + i);
+    const V w_theta = ks_load(a[5].data + 0 * a[5].ld + i);
+    ks_store(out + 0 * ld, 2.0*(w_theta*(x_theta - y_theta))); /* d cost / d x.theta */
 }
 
 static void node_gradient_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
@@ -324,19 +292,19 @@ static void node_gradient_uniform(const ks_arg *a, double *u, void *scratch) {
 }
 
 static void node_gradient_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, void *scratch) {
+        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         node_gradient_0(a, i, u, out, ld, w);
     }
 }
 
-static const int node_gradient_count[] = {2, 0, 1, 0, 0, 0, 1, 1, 1, 1};
-static const unsigned char node_gradient_varying[] = {1, 1, 0, 0, 0, 1, 1, 1, 1, 1};
+static const int node_gradient_count[] = {2, 1, 1, 1, 1, 1};
+static const unsigned char node_gradient_varying[] = {1, 0, 1, 1, 1, 1};
 extern const ks_kernel node_gradient_kernel;
 const ks_kernel node_gradient_kernel = {
     .name = "node_gradient",
-    .n_args = 10,
+    .n_args = 6,
     .count = node_gradient_count,
     .varying = node_gradient_varying,
     .n_out = 1,
@@ -350,17 +318,12 @@ const ks_kernel node_gradient_kernel = {
  *
  * arguments
  *   x                 2 per point
- *   u                 0 per point
  *   p                 1 uniform
- *   T                 0 uniform
- *   k                 0 uniform
- *   s                 0 per point
  *   q                 1 per point
  *   t                 1 per point
  *   y                 1 per point
  *   w                 1 per point
  *   factor            1 uniform
- *   multipliers       0 per point
  * outputs
  *                     1 per point
  * 2 operations
@@ -370,13 +333,13 @@ const ks_kernel node_gradient_kernel = {
 static inline void node_hessian_0(const ks_arg *restrict a, ptrdiff_t i, const double *restrict u,
         double *restrict out, ptrdiff_t ld, V *restrict w) {
     (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
-    const V w_theta = ks_load(a[9].data + 0 * a[9].ld + i);
-    ks_store(out + 0 * ld + i, 2.0*(w_theta*u[0])); /* d2 L / d x.theta d x.theta */
+    const V w_theta = ks_load(a[5].data + 0 * a[5].ld + i);
+    ks_store(out + 0 * ld, 2.0*(w_theta*u[0])); /* d2 L / d x.theta d x.theta */
 }
 
 static void node_hessian_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
     (void)a, (void)u, (void)w;
-    const V factor_factor = ks_splat(a[10].data[0]);
+    const V factor_factor = ks_splat(a[6].data[0]);
     u[0] = ks_first(factor_factor);
 }
 
@@ -387,19 +350,19 @@ static void node_hessian_uniform(const ks_arg *a, double *u, void *scratch) {
 }
 
 static void node_hessian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, void *scratch) {
+        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES) {
+    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         node_hessian_0(a, i, u, out, ld, w);
     }
 }
 
-static const int node_hessian_count[] = {2, 0, 1, 0, 0, 0, 1, 1, 1, 1, 1, 0};
-static const unsigned char node_hessian_varying[] = {1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 0, 1};
+static const int node_hessian_count[] = {2, 1, 1, 1, 1, 1, 1};
+static const unsigned char node_hessian_varying[] = {1, 0, 1, 1, 1, 1, 0};
 extern const ks_kernel node_hessian_kernel;
 const ks_kernel node_hessian_kernel = {
     .name = "node_hessian",
-    .n_args = 12,
+    .n_args = 7,
     .count = node_hessian_count,
     .varying = node_hessian_varying,
     .n_out = 1,
