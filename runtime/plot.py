@@ -47,7 +47,9 @@ def plot_trial(trial: _Trial, title: str = "") -> Any:
             axis.legend(loc="upper right", fontsize="small")
     for axis in axes.T.flat[len(panels) :]:
         axis.set_axis_off()
-    for axis in axes[-1]:
-        axis.set_xlabel("time [s]")
+    for column in axes.T:
+        lowest = [axis for axis in column if axis.axison][-1]
+        lowest.tick_params(labelbottom=True)
+        lowest.set_xlabel("time [s]")
     figure.suptitle(title)
     return figure

@@ -115,7 +115,8 @@ class Solution:
         """A figure of all trajectories of a trial over time, measurements as dots."""
         from kinesym.runtime.plot import plot_trial
 
-        return plot_trial(self.trials[trial], title=self.message)
+        title = f"{self.problem.get('model', '')}: {self.message}"
+        return plot_trial(self.trials[trial], title=title)
 
     # -- files ------------------------------------------------------------------------------
 

@@ -103,3 +103,22 @@ def test_gas_oil_cracking():
     assert solution.objective == pytest.approx(5.2366e-3, rel=1e-4)
     expected = [11.84674, 8.344521, 1.001436]
     np.testing.assert_allclose([*solution.parameters.values()], expected, rtol=1e-3)
+
+
+def test_two_links_on_a_cart():
+    """All masses, lengths and gravity of a hanging chain, from a poor guess and noisy states."""
+    model = ks.models.n_link_pendulum_on_cart(2)
+    true = {"m_0": 2.0, "m_1": 1.0, "m_2": 0.5, "l_1": 1.2, "l_2": 0.8, "g": 9.81}
+    rng = np.random.default_rng(0)
+    time = np.linspace(0.0, 20.0, 2001)
+    waves = zip(rng.uniform(0.5, 8.0, 8), rng.uniform(0.0, 6.0, 8), strict=True)
+    force = sum(3.0 * np.sin(w * time + phase) for w, phase in waves)
+    start = {"q_0": 0.0, "q_1": np.pi, "q_2": np.pi, "u_0": 0.0, "u_1": 0.0, "u_2": 0.0}
+    run = ks.simulate(model, time, start, true, {"F": force}, substeps=5)
+    measured = {k: v + 0.01 * rng.standard_normal(len(time)) for k, v in run.states.items()}
+    trial = ks.Experiment(time, inputs={"F": force}, measurements=measured)
+    task = ks.Collocation(model, trial, unknown=dict.fromkeys(true, (0.05, 20.0)))
+    solution = task.solve(guess={**dict.fromkeys(true, 1.0), "g": 5.0})
+    assert solution.success and solution.iterations < 30
+    for name, value in true.items():
+        assert solution.parameters[name] == pytest.approx(value, rel=2e-3)
