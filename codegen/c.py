@@ -161,7 +161,7 @@ def _library_file(program: Program) -> str:
     declarations = "".join(f"extern const ks_kernel {name}_kernel;\n" for name in names)
     table = "".join(f"    &{name}_kernel,\n" for name in names)
     return (
-        f"/* {program.name}: the table of kernels */\n"
+        f"/* {identifier(program.name)}: the table of kernels */\n"
         '#include "kinesym_map.h"\n#include "kinesym_rk4.h"\n\n'
         f"{declarations}\nstatic const ks_kernel *const kernels[] = {{\n{table}}};\n\n"
         "#ifdef _OPENMP\n#define KS_OPENMP 1\n#else\n#define KS_OPENMP 0\n#endif\n\n"
@@ -310,5 +310,5 @@ def _number(value: float) -> str:
 
 def identifier(text: str) -> str:
     """`text` as a C identifier."""
-    name = re.sub(r"\W", "_", text)
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)
     return name if name and not name[0].isdigit() else f"_{name}"

@@ -151,7 +151,7 @@ def _compile(
     """Compile the units in parallel, link, and move the library into place at once."""
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         for name, text in files.items():
-            (Path(folder) / name).write_text(text)
+            (Path(folder) / name).write_text(text, encoding="utf-8")
         common = [*compiler.command, *flags, f"-I{INCLUDE}"]
 
         def unit(name: str) -> tuple[str, int, str]:

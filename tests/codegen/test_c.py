@@ -340,7 +340,7 @@ def test_text_reads_like_the_model():
 
 
 @pytest.mark.parametrize("text, name", [
-    ("x.theta", "x_theta"), ("2x", "_2x"), ("", "_"), ("a b'", "a_b_"), ("θ", "θ"),
+    ("x.theta", "x_theta"), ("2x", "_2x"), ("", "_"), ("a b'", "a_b_"), ("θ", "_"),
 ])  # fmt: skip
 def test_identifier(text, name):
     """Any name becomes an identifier of C."""
@@ -368,3 +368,17 @@ def test_sympy_expression_to_c(lowered, as_kernel):
     points = np.array([[0.25, 1.5, 3.0], [0.5, 0.75, 2.0]])
     expected = [float(expression.evalf(30, subs={a: p, b: q})) for p, q in points.T]
     np.testing.assert_allclose(run(library, kernel, {"x": points}, 3)[0], expected, rtol=1e-14)
+
+
+def test_any_name_compiles(compiler_cache):
+    """Greek, LaTeX and C keywords as names; names that differ only in what C cannot spell."""
+    import sympy as sp
+
+    import kinesym as ks
+
+    names = ["θ", r"\theta", "int", "a b", "a_b", "*/", "V"]
+    states = [sp.Function(name)(ks.t) for name in names]
+    p = sp.Symbol("λ'")
+    model = ks.Model("*/ bad name", states, [], [p], [x.diff(ks.t) + p * x for x in states])
+    run = ks.simulate(model, [0.0, 1.0], {name: k for k, name in enumerate(names)}, {p: 0.0})
+    assert [run[name][-1] for name in names] == list(range(len(names)))
