@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.experiment import Experiment as Experiment
     from kinesym.runtime.solution import Solution as Solution
     from kinesym.runtime.trajectory import Trajectory as Trajectory
-    from kinesym.simulate import simulate as simulate
+    from kinesym.simulation import simulate as simulate
     from kinesym.symbolic.model import Model as Model
     from kinesym.symbolic.names import dynamicsymbols as dynamicsymbols
     from kinesym.symbolic.names import t as t
@@ -38,7 +38,7 @@ _HOME = {
     "at_start": "symbolic.objective",
     "compile": "evaluate",
     "dynamicsymbols": "symbolic.names",
-    "simulate": "simulate",
+    "simulate": "simulation",
     "t": "symbolic.names",
 }
 
@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"kinesym has no {name}; it has {', '.join(__all__)}")
     value = getattr(importlib.import_module(f"kinesym.{_HOME[name]}"), name)
-    globals()[name] = value  # also keeps a module of the same name from hiding it
+    globals()[name] = value
     return value
 
 

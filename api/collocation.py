@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
-from sympy.core.function import AppliedUndef
 
 from kinesym.codegen.c import emit
 from kinesym.codegen.transcribe import transcribe
 from kinesym.diagnose import explain
-from kinesym.runtime.build import build
+from kinesym.runtime.build import build, find_compiler
 from kinesym.runtime.collocation import (
-    bound_pair,
     constraint_bounds,
     first_guess,
     make_layout,
@@ -28,15 +24,20 @@ from kinesym.runtime.collocation import (
 )
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.ipopt import Result, WarmStart, load_cyipopt, solve
-from kinesym.runtime.nlp import NLP
+from kinesym.runtime.nlp import NLP, default_threads
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.solution import Solution, TrialResult
 from kinesym.runtime.statistics import parameter_covariance
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, suggest
-from kinesym.symbolic.objective import LeastSquares, Objective, at_end, at_start
-from kinesym.symbolic.problem import Problem, measured_expressions
-from kinesym.symbolic.schemes import scheme_named
+from kinesym.symbolic.names import by_name
+from kinesym.symbolic.objective import Objective
+from kinesym.task import (
+    conditions,
+    kinematic_pairs,
+    known_values,
+    named_bounds,
+    symbolic_problem,
+)
 
 Array = NDArray[np.float64]
 HESSIANS = ("exact", "limited-memory")
@@ -80,14 +81,15 @@ class Collocation:
         self.trials = [trials] if isinstance(trials, Experiment) else list(trials)
         unknown = by_name(dict(unknown or {}), model.parameter_names, "unknown")
         free = by_name(dict(unknown_inputs or {}), model.input_names, "unknown_inputs")
-        paths, path_bounds = _conditions(path, "path condition")
-        ends, end_bounds = _conditions(boundary, "boundary condition")
-        self.symbolic = _symbolic_problem(
+        paths, path_bounds = conditions(path, "path condition")
+        ends, end_bounds = conditions(boundary, "boundary condition")
+        self.symbolic = symbolic_problem(
             model, self.trials, list(unknown), list(free), scheme, objective, paths, ends
         )
-        self._known = _known_values(model, unknown, known or {})
-        self._bounds = _named_bounds(model, unknown, free, bounds or {})
+        self._known = known_values(model, unknown, known or {})
+        self._bounds = named_bounds(model, unknown, free, bounds or {})
 
+        find_compiler()  # before any long work
         start = time.perf_counter()
         self.program = transcribe(self.symbolic)
         source = emit(self.program)
@@ -98,7 +100,7 @@ class Collocation:
         description = manifest["collocation"]
         self.layout = make_layout(description, self.trials)
         data = [trial_data(description, trial, self._known) for trial in self.trials]
-        self.nlp = NLP(library, manifest, self.layout, data, threads or _default_threads())
+        self.nlp = NLP(library, manifest, self.layout, data, threads or default_threads())
         self.variable_bounds = variable_bounds(self.layout, self.trials, self._bounds)
         self.constraint_bounds = constraint_bounds(self.layout, path_bounds, end_bounds)
 
@@ -117,8 +119,9 @@ class Collocation:
     def pack(self, guess: Any = None) -> Array:
         """The free vector of a guess: None (from the data), values by symbol, a `Solution`, or z.
 
-        What is not given comes from the measurements, the model's values, or zero. Raises
-        `ValueError` naming what has a wrong size or lies outside its bounds.
+        What is not given comes from the measurements, the model's values, or zero; this and a
+        `Solution` are moved into the bounds. Raises `ValueError` naming what is given and has a
+        wrong size or lies outside its bounds.
         """
         if isinstance(guess, Solution):
             guess = self._from_solution(guess)
@@ -128,12 +131,16 @@ class Collocation:
                     f"the free vector has {self.n_variables} entries, got {guess.shape}"
                 )
             return np.array(guess, dtype=np.float64)
+        if not isinstance(guess, Mapping | None):
+            raise ValueError(
+                f"a guess is a mapping of names to values, a Solution or an array, not {guess!r}"
+            )
         layout = self.layout
         known = [*layout.states, *layout.inputs, *layout.parameters]
         known += ["duration"] if layout.free_duration else []
         return first_guess(
             layout, self.trials, by_name(dict(guess or {}), known, "guess"),
-            dict(self.model.values), _kinematic_pairs(self.model), self.variable_bounds,
+            dict(self.model.values), kinematic_pairs(self.model), self.variable_bounds,
         )  # fmt: skip
 
     def unpack(self, z: Array) -> dict[str, Any]:
@@ -234,7 +241,10 @@ class Collocation:
         Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
         their true `std` is; see `kinesym.runtime.statistics.parameter_covariance`.
         """
-        return parameter_covariance(self.nlp, solution.free_vector, solution.multipliers)
+        return parameter_covariance(
+            self.nlp, solution.free_vector, solution.multipliers, self.variable_bounds,
+            self.constraint_bounds,
+        )  # fmt: skip
 
     def _check_finite(self, z: Array) -> None:
         reason = explain(self.program, self.nlp, z)
@@ -247,7 +257,6 @@ class Collocation:
             reason = explain(self.program, self.nlp, result.z) or "between iterates"
             message = f"{message}: {reason}"
         trials = [self._trial_result(result.z, k) for k in range(len(self.trials))]
-        message += _poor_fit(trials) if result.success else ""
         timings = {**self.timings, **result.timings}
         timings.pop("solver")
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
@@ -270,6 +279,9 @@ class Collocation:
                 "scheme": self.symbolic.scheme.name,
                 "variables": self.n_variables,
                 "constraints": self.n_constraints,
+                "trajectories": [*self.layout.states, *self.layout.inputs],
+                "nodes": self.layout.nodes,
+                "fitted": bool(self.symbolic.objective.least_squares),
             },
             log=result.log,
         )
@@ -299,9 +311,11 @@ class Collocation:
 
     def _fits(self, solution: Solution) -> bool:
         """Whether `solution` has the free vector and the constraints of this problem."""
-        same = list(solution.parameters) == list(self.layout.parameters)
+        layout, other = self.layout, solution.problem
         return (
-            same
+            list(solution.parameters) == list(layout.parameters)
+            and other.get("trajectories") == [*layout.states, *layout.inputs]
+            and other.get("nodes") == layout.nodes
             and solution.free_vector.shape == (self.n_variables,)
             and solution.multipliers.shape == (self.n_constraints,)
         )
@@ -309,7 +323,7 @@ class Collocation:
     def _from_solution(self, solution: Solution) -> Any:
         """z if the problem is the same, else values by name, interpolated in relative time."""
         if self._fits(solution):
-            return np.array(solution.free_vector)
+            return np.clip(solution.free_vector, *self.variable_bounds)
         layout = self.layout
         guess: dict[str, Any] = {}
         if len(solution.trials) != len(self.trials):
@@ -333,167 +347,6 @@ class Collocation:
         return np.clip(z, low, high)
 
 
-# -- from user input to a symbolic problem --------------------------------------------------
-
-
-def _symbolic_problem(
-    model: Model,
-    trials: Sequence[Experiment],
-    unknown: Sequence[str],
-    unknown_inputs: Sequence[str],
-    scheme: str,
-    objective: Objective | None,
-    path: Sequence[sp.Expr],
-    boundary: Sequence[sp.Expr],
-) -> Problem:
-    """Check the trials against the model and collect what the transcription needs to know."""
-    if not trials:
-        raise ValueError("at least one experiment is needed")
-    chosen = LeastSquares() if objective is None else objective
-    if not isinstance(chosen, Objective):
-        raise ValueError(
-            f"the objective {chosen} is not made of Integral, Terminal or LeastSquares; "
-            "wrap it in one of them"
-        )
-    signals = _signals(model, trials, unknown_inputs, [chosen.integrand, chosen.terminal,
-                                                       *path, *boundary])  # fmt: skip
-    measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
-    if len({trial.free_duration for trial in trials}) > 1:
-        raise ValueError("either all trials have an unknown duration or none")
-    return Problem(
-        model=model,
-        scheme=scheme_named(scheme),
-        objective=chosen,
-        unknown_parameters=[p for p in model.parameters if name_of(p) in unknown],
-        unknown_inputs=[u for u in model.inputs if name_of(u) in unknown_inputs],
-        signals=signals,
-        measurements=measured_expressions(model, measured),
-        path=path,
-        boundary=boundary,
-        hold=_holds(model, trials, signals),
-        free_duration=trials[0].free_duration,
-    )
-
-
-def _signals(
-    model: Model,
-    trials: Sequence[Experiment],
-    unknown_inputs: Sequence[str],
-    conditions: Iterable[sp.Expr],
-) -> list[AppliedUndef]:
-    """Known trajectories: known inputs, and functions of time in objective and conditions only."""
-    known = [u for u in model.inputs if name_of(u) not in unknown_inputs]
-    declared = {*model.states, *model.inputs}
-    found = set().union(*(sp.sympify(c).atoms(AppliedUndef) for c in conditions))
-    extra = sorted((f for f in found if f not in declared
-                    and not isinstance(f, (at_start, at_end))), key=name_of)  # fmt: skip
-    names = [name_of(s) for s in (*known, *extra)]
-    for number, trial in enumerate(trials):
-        for name in names:
-            if name not in trial.inputs:
-                raise ValueError(
-                    f"input {name} has no data in trial {number}; give inputs={{{name}: ...}} in "
-                    "the experiment, or make it unknown with unknown_inputs"
-                )
-        for name in trial.inputs:
-            if name not in names:
-                also = " because it is unknown" if name in unknown_inputs else ""
-                raise ValueError(
-                    f"trial {number} has data for input {name}, which is not used{also}; "
-                    f"{suggest(name, names)}"
-                )
-    return [*known, *extra]
-
-
-def _holds(
-    model: Model, trials: Sequence[Experiment], signals: Sequence[AppliedUndef]
-) -> frozenset[str]:
-    names = {*model.input_names, *map(name_of, signals)}
-    for trial in trials:
-        for name in trial.hold:
-            if name not in names:
-                raise ValueError(f"hold of {name}, which is no input; {suggest(name, names)}")
-        if trial.hold != trials[0].hold:
-            raise ValueError("all trials must hold their inputs in the same way")
-    return frozenset(name for name, how in trials[0].hold.items() if how == "zero-order")
-
-
-def _conditions(
-    conditions: Sequence[Any], what: str
-) -> tuple[list[sp.Expr], list[tuple[float, float]]]:
-    """Expressions and their bounds."""
-    expressions, bounds = [], []
-    for number, condition in enumerate(conditions):
-        expression, pair = condition, (0.0, 0.0)
-        if isinstance(condition, (tuple, list)):
-            if len(condition) != 3:
-                raise ValueError(f"{what} {number} must be (expression, low, high)")
-            expression, pair = condition[0], bound_pair(f"{what} {number}", condition[1:])
-        expressions.append(sp.sympify(expression))
-        bounds.append(pair)
-    return expressions, bounds
-
-
-def _known_values(
-    model: Model, unknown: Mapping[str, Any], known: Mapping[Any, float]
-) -> dict[str, float]:
-    """Values of the known parameters; raises `ValueError` naming one without value."""
-    given = by_name(dict(known), model.parameter_names, "known")
-    for name in given:
-        if name in unknown:
-            raise ValueError(f"parameter {name} is both known and unknown")
-    values = {**model.values, **given}
-    result: dict[str, float] = {}
-    for name in model.parameter_names:
-        if name in unknown:
-            continue
-        if name not in values:
-            raise ValueError(
-                f"parameter {name} has no value; give known={{{name!r}: ...}} or make it unknown"
-            )
-        if np.ndim(values[name]) or not np.isfinite(values[name]):
-            raise ValueError(f"the value of parameter {name} must be a number, got {values[name]}")
-        result[name] = float(values[name])
-    return result
-
-
-def _named_bounds(
-    model: Model,
-    unknown: Mapping[str, Any],
-    unknown_inputs: Mapping[str, Any],
-    bounds: Mapping[Any, Any],
-) -> dict[str, tuple[float, float]]:
-    allowed = [*model.state_names, *unknown_inputs]
-    given = {**by_name(dict(bounds), allowed, "bounds")}
-    for name in given:
-        if unknown_inputs.get(name) is not None:
-            raise ValueError(f"bounds of {name} are given in bounds and in unknown_inputs")
-    every = {**unknown, **{k: v for k, v in unknown_inputs.items() if k not in given}, **given}
-    return {name: bound_pair(name, bound) for name, bound in every.items()}
-
-
-def _kinematic_pairs(model: Model) -> dict[str, str]:
-    """{omega: theta} for every equation theta' - omega = 0."""
-    pairs: dict[str, str] = {}
-    for x, rate in zip(model.states, model.derivatives, strict=True):
-        for v in model.states:
-            if any(e in (rate - v, v - rate) for e in model.equations):
-                pairs[name_of(v)] = name_of(x)
-    return pairs
-
-
-def _poor_fit(trials: Sequence[TrialResult]) -> str:
-    """A warning for the message if the model does not follow a measurement."""
-    for number, trial in enumerate(trials):
-        for name, percent in trial.vaf().items():
-            if percent < 50.0:
-                return (
-                    f", but {name} of trial {number} does not follow its samples "
-                    f"(VAF {percent:.0f} %): probably a local minimum, try another guess"
-                )
-    return ""
-
-
 def _relative(time: Array) -> Array:
     return (time - time[0]) / (time[-1] - time[0])
 
@@ -502,6 +355,3 @@ def _vector(values: ArrayLike) -> Array:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _default_threads() -> int:
-    chosen = os.environ.get("OMP_NUM_THREADS", "")
-    return int(chosen) if chosen.isdigit() and int(chosen) > 0 else os.cpu_count() or 1

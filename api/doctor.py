@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from kinesym.evaluate import compile
 from kinesym.models import pendulum
-from kinesym.runtime.build import CompilerError, cache_folder, find_compiler
+from kinesym.runtime.build import CacheError, CompilerError, cache_folder, find_compiler
 from kinesym.runtime.ipopt import IpoptMissing, available_linear_solvers, load_cyipopt
+from kinesym.runtime.nlp import default_threads
 
 
 def diagnosis() -> Iterator[tuple[str, bool, str]]:
@@ -18,7 +19,7 @@ def diagnosis() -> Iterator[tuple[str, bool, str]]:
     yield from _ipopt()
     threads = os.environ.get("OMP_NUM_THREADS")
     source = "OMP_NUM_THREADS" if threads else "processors; set OMP_NUM_THREADS to change it"
-    yield "threads", True, f"{threads or os.cpu_count()} ({source})"
+    yield "threads", True, f"{default_threads()} ({source})"
     folder = cache_folder()
     files = list(folder.glob("*.so")) if folder.exists() else []
     size = sum(path.stat().st_size for path in files) / 1e6
@@ -32,7 +33,7 @@ def _compiler() -> Iterator[tuple[str, bool, str]]:
     try:
         compiler = find_compiler()
         library = compile(pendulum()).library
-    except CompilerError as error:
+    except (CompilerError, CacheError) as error:
         yield "compiler", False, str(error)
         return
     yield "compiler", True, " ".join(compiler.command)

@@ -173,8 +173,8 @@ class Graph:
 
     def inv(self, a: int) -> int:
         """1 / a"""
-        if a in self.value and self.value[a] != 0.0:
-            return self.const(1.0 / self.value[a])
+        if a in self.value:
+            return self.const(1.0 / self.value[a] if self.value[a] else math.inf)
         if self.op[a] == "inv":
             return self.args[a][0]
         if self.op[a] == "neg":

@@ -44,7 +44,7 @@ def explicit_rates(
     row_of = np.argsort(match)  # the row that is matched with each column
     solution: dict[int, int] = {}
     for block in _blocks(pattern, row_of, n):
-        _solve_block(g, mass, bias, row_of, block, solution)
+        _solve_block(g, mass, bias, row_of, block, solution, names)
     return [solution[j] for j in range(n)]
 
 
@@ -80,6 +80,7 @@ def _solve_block(
     row_of: np.ndarray,
     block: list[int],
     solution: dict[int, int],
+    names: Sequence[str],
 ) -> None:
     """Gaussian elimination of one block, in the order given; fills `solution`."""
     known = sorted(solution)
@@ -91,6 +92,8 @@ def _solve_block(
         carried = [g.mul(mass[i, j], solution[j]) for j in known if (i, j) in mass]
         rhs.append(g.neg(g.sum([bias[i], *carried])))
     for k, pivot in enumerate(block):
+        if a[k].get(pivot, g.zero) == g.zero:
+            raise NotExplicit(f"the equations do not determine {names[pivot]}'; M is singular")
         inverse = g.inv(a[k][pivot])
         for i in range(k + 1, len(block)):
             if pivot not in a[i]:

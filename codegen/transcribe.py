@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.codegen.derive import (
     Sparse,
@@ -228,6 +229,13 @@ def _on_interval(problem: Problem, e: sp.Expr) -> bool:
     return bool(e.atoms(sp.Symbol, sp.Derivative) & moving_symbols(problem.model))
 
 
+def _integrates_on_intervals(problem: Problem) -> bool:
+    """Whether the integrand contains x' or a held signal, which nodes know nothing of."""
+    integrand = problem.objective.integrand
+    held = {name_of(f) for f in integrand.atoms(AppliedUndef)} & problem.hold
+    return bool(held) or _on_interval(problem, integrand)
+
+
 def _squares(
     g: Graph, lower: Lowering, expressions: Sequence[sp.Expr], y: Sequence[int], w: Sequence[int]
 ) -> list[int]:
@@ -268,7 +276,7 @@ def _interval(problem: Problem) -> Family:
     lower = s.lowering(outer_x, outer_u, signals, outer_t, outer_xd)
     integrand = problem.objective.integrand
     terms = []
-    if _on_interval(problem, integrand):
+    if _integrates_on_intervals(problem):
         terms.append(g.mul(outer_h, lower(integrand)))
     if problem.objective.least_squares:
         squares = _squares(g, lower, list(measured.values()), s.nodes(y), s.nodes(w))
@@ -344,7 +352,7 @@ def _node(problem: Problem) -> Family:
     lower = s.lowering(s.nodes(x), s.nodes(u), s.nodes(signals), outer_t)
     integrand = problem.objective.integrand
     terms = []
-    if not _on_interval(problem, integrand):
+    if not _integrates_on_intervals(problem):
         terms.append(g.mul(outer_q, lower(integrand)))
     if problem.objective.least_squares:
         squares = _squares(g, lower, list(chosen.values()), s.nodes(y), s.nodes(w))
@@ -395,7 +403,7 @@ def _ends(problem: Problem) -> Family:
 def _boundary(e: sp.Expr, s: _Symbols, first: Lowering, last: Lowering) -> int:
     """A condition in which `at_start` and `at_end` stand for values at the two ends."""
     table: dict[sp.Basic, int] = {}
-    for end in e.atoms(at_start, at_end):
+    for end in sorted(e.atoms(at_start, at_end), key=str):
         table[end] = (first if isinstance(end, at_start) else last)(end.args[0])
     p, _, k = s.parameters()
     table.update(zip(s.problem.unknown_parameters, s.nodes(p), strict=True))

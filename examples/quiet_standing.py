@@ -1,6 +1,6 @@
 """Quiet standing on a force plate: stiffness, damping and disturbance from a real record.
 
-The controlled inverted pendulum of Barauskas and Krusinskiene 2005 (document 000) explains a
+The controlled inverted pendulum of Barauskas and Krusinskiene 2005 explains a
 measured centre of pressure of 60 s. The noise x that drives the disturbance torque is not known, so
 it is an unknown trajectory with a prior: white, of unit variance per 0.1 s. Together this is a
 maximum a posteriori estimate,

@@ -1,8 +1,8 @@
 """Human standing on a moving platform: eight feedback gains found from noisy records.
 
-Moore, van den Bogert 2015 (document 002). A torso on legs is balanced by the joint torques
+Moore, van den Bogert 2015. A torso on legs is balanced by the joint torques
 T = -K x while the platform shakes. One minute is simulated, noise is added, and K is found again
-from zero gains: first with the noisy platform acceleration taken as exact, as the document does,
+from zero gains: first with the noisy platform acceleration taken as exact, as the paper does,
 then with the acceleration as an unknown trajectory that has a measurement of its own.
 """
 
@@ -16,7 +16,7 @@ import kinesym as ks
 GAINS = [f"k_{i}{j}" for i in range(2) for j in range(4)]
 STATES = ["theta_a", "theta_h", "omega_a", "omega_h"]
 RATE = 100.0  # samples per second
-STD = {  # measurement noise of the document: 0.3 deg, 4 deg/s, 0.42 m/s^2
+STD = {  # measurement noise of the paper: 0.3 deg, 4 deg/s, 0.42 m/s^2
     "theta_a": np.radians(0.3), "theta_h": np.radians(0.3),
     "omega_a": np.radians(4.0), "omega_h": np.radians(4.0), "a": 0.42,
 }  # fmt: skip
@@ -90,7 +90,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     measured = add_noise(clean, seed=1)
     print(ks.models.standing())
     first = identify(time, measured)
-    print(f"\nplatform acceleration taken as exact (as the document does)\n{first}")
+    print(f"\nplatform acceleration taken as exact (as the paper does)\n{first}")
     second = identify(time, measured, acceleration="unknown")
     print(f"\nplatform acceleration as an unknown trajectory, measured with noise\n{second}\n")
     print(table(ks.models.standing().values, first, second))

@@ -16,7 +16,7 @@ def n_link_pendulum_on_cart(n: int) -> Model:
     Kane's method, outwards for the accelerations and inwards for the sums of active and inertia
     forces: the partial velocity of every mass beyond joint j with respect to u_j is the same
     vector, so that the number of operations is linear in n. Benchmark of Moore and van den Bogert
-    2015 (document 002) for n = 10.
+    2015 for n = 10.
 
     Raises `ValueError` if n is not a positive integer.
     """

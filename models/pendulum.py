@@ -10,7 +10,7 @@ def pendulum() -> Model:
     """theta'' = -p sin(theta), theta [rad] from hanging, p [1/s^2], default 10.
 
     Vyasarayani et al. 2011, Multibody System Dynamics 26:411 (as used by Moore and van den Bogert
-    2015, document 002): shooting for p has many local minima.
+    2015): shooting for p has many local minima.
     """
     theta, omega = dynamicsymbols("theta omega")
     p = sp.Symbol("p")

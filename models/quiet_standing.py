@@ -14,7 +14,7 @@ def cip() -> Model:
     disturbance torque Td [N m]. Output u_COP = h u - I u''/(m g) [m], the centre of pressure, with
     u'' from the equation of motion: equal to (Tc - Td)/(m g).
 
-    Barauskas, Krusinskiene 2005 (document 000), equations (2.1) to (2.3); values are its starting
+    Barauskas, Krusinskiene 2005, equations (2.1) to (2.3); values are its starting
     point. Units: KP N m/rad, KI N m/(rad s), KD N m s/rad, A N m, B s, m kg, I kg m^2, h m.
     """
     u, v, z, torque, x = dynamicsymbols("u v z Td x")

@@ -19,7 +19,7 @@ SUBJECT = {
     "d_T": 0.3144918235286859, "m_T": 48.830566595091696, "I_T": 2.4811635063274338, "g": 9.81,
 }  # fmt: skip
 
-#: Feedback gains [N m/rad, N m s/rad] printed in document 002.
+#: Feedback gains [N m/rad, N m s/rad] of Moore, van den Bogert 2015.
 GAINS = ((950.0, 175.0, 185.0, 50.0), (45.0, 290.0, 60.0, 26.0))
 
 
@@ -28,7 +28,7 @@ def standing_plant() -> Model:
 
     theta_a [rad] is the angle of the legs from upright, theta_h that of the torso relative to the
     legs, both positive counter-clockwise; the platform accelerates by a [m/s^2] along +x. Kane's
-    method; the spec of document 002, section 3.3, has the same equations.
+    method.
     """
     theta_a, theta_h, omega_a, omega_h = dynamicsymbols("theta_a theta_h omega_a omega_h")
     a, ankle_torque, hip_torque = dynamicsymbols("a T_a T_h")
@@ -67,7 +67,7 @@ def standing_plant() -> Model:
 def standing() -> Model:
     """The plant with lumped state feedback T = -K x, 8 gains k_00 ... k_13, and torques as outputs.
 
-    Moore, van den Bogert 2015 (document 002): "human control parameter identification". States
+    Moore, van den Bogert 2015: "human control parameter identification". States
     theta_a, theta_h [rad], omega_a, omega_h [rad/s]; input: platform acceleration a [m/s^2].
     """
     plant = standing_plant()

@@ -2,9 +2,9 @@
 """Opens generated model libraries and calls their kernels without the interpreter lock."""
 
 from libc.stddef cimport ptrdiff_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport strcmp
-from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlclose, dlerror, dlopen, dlsym
+from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
 
 import os
 
@@ -48,9 +48,21 @@ ABI = KINESYM_ABI
 #: What becomes of an output; the values of `enum ks_mode` in kinesym.h.
 SET, ADD, LATE, SUM = range(4)
 
+cdef bint _forked = False
+
+
+def _after_fork():
+    """The threads of OpenMP do not survive a fork: the child computes with one."""
+    global _forked
+    _forked = True
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
 
 cdef class Library:
-    """An opened model library.
+    """An opened model library. It stays open until the process ends: the threads of OpenMP, which it
+    may have brought along, outlive its last call.
 
     Raises `OSError` if the file cannot be opened, `RuntimeError` if it was built for another ABI.
     """
@@ -73,10 +85,6 @@ cdef class Library:
                 f"{path} was built for ABI {self._table.abi}, this kinesym has {KINESYM_ABI}; "
                 "remove it from the cache"
             )
-
-    def __dealloc__(self):
-        if self._handle != NULL:
-            dlclose(self._handle)
 
     @property
     def lanes(self):
@@ -212,6 +220,7 @@ cdef class Call:
         """Evaluate into `out`; `arrays` are those given at each call, in order."""
         cdef const double[::1] data
         cdef int status
+        cdef ks_arg *argument
         cdef const ptrdiff_t *offset
         cdef const unsigned char *mode
         cdef double *target
@@ -222,15 +231,24 @@ cdef class Call:
                 raise ValueError(f"expected an array of length {size}, got {len(array)}")
         if self._kernel.n_out == 0 or self._n < 1:
             return
-        for j in range(self._n_args):
-            if self._base[j] >= 0:
-                data = arrays[self._base[j]]
-                self._arg[j].data = &data[0] + self._start[j] if data.shape[0] > 0 else NULL
-        offset, mode, target = &self._offset[0], NULL, &out[0]
-        if self._mode is not None:
-            mode = &self._mode[0]
-        with nogil:
-            status = self._library._table.map(
-                self._kernel, self._n, self._arg, target, offset, mode, threads)
+        argument = <ks_arg *>malloc(max(self._n_args, 1) * sizeof(ks_arg))  # one per call: threads
+        if argument == NULL:
+            raise MemoryError
+        try:
+            for j in range(self._n_args):
+                argument[j] = self._arg[j]
+                if self._base[j] >= 0:
+                    data = arrays[self._base[j]]
+                    argument[j].data = &data[0] + self._start[j] if data.shape[0] > 0 else NULL
+            offset, mode, target = &self._offset[0], NULL, &out[0]
+            if self._mode is not None:
+                mode = &self._mode[0]
+            if _forked:
+                threads = 1
+            with nogil:
+                status = self._library._table.map(
+                    self._kernel, self._n, argument, target, offset, mode, threads)
+        finally:
+            free(argument)
         if status != 0:
             raise MemoryError

@@ -41,6 +41,10 @@ class CompilerError(RuntimeError):
     """There is no C compiler, or it failed; the message carries its own words."""
 
 
+class CacheError(RuntimeError):
+    """The folder for built libraries cannot be used."""
+
+
 @dataclass(frozen=True)
 class Compiler:
     """A C compiler with what it can do. `identity` distinguishes versions and processors."""
@@ -118,12 +122,11 @@ def build(
     """The opened library of the translation units `files`, and the seconds spent compiling.
 
     lanes : points per vector; None lets the processor decide. more_flags : for the compiler.
-    Raises `CompilerError` with the words of the compiler.
+    Raises `CompilerError` with the words of the compiler, `CacheError` if nothing can be stored.
     """
     compiler = find_compiler()
     flags = [*compiler.flags, *more_flags, *([f"-DKS_LANES={lanes}"] if lanes else [])]
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _writable_cache()
     target = folder / f"{_key(files, compiler, flags)}.so"
     if target.exists():
         return Library(target), 0.0
@@ -135,12 +138,28 @@ def build(
     return Library(target), time.perf_counter() - start
 
 
+def _writable_cache() -> Path:
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise CacheError(
+            f"the cache folder {folder} cannot be written; "
+            f"name another one in the environment variable {CACHE_VARIABLE}"
+        )
+    return folder
+
+
 def _key(files: Mapping[str, str], compiler: Compiler, flags: list[str]) -> str:
     digest = hashlib.sha256()
     headers = {path.name: path.read_text() for path in sorted(INCLUDE.glob("*.h"))}
     for name, text in sorted({**headers, **files}.items()):
         digest.update(f"{name}\0{text}\0".encode())
-    for part in (compiler.identity, *compiler.command, *flags, platform.machine()):
+    tools = (compiler.identity, *compiler.command, *flags, *compiler.libraries)
+    for part in (*tools, platform.machine()):
         digest.update(f"{part}\0".encode())
     return digest.hexdigest()[:32]
 

@@ -40,8 +40,7 @@ def trial_data(
     y, w = _measured(description["node_measurements"], trial)
     left, right = description["state_weights"]
     yi, wi = _measured(description["interval_measurements"], trial)
-    used = [side for side, weight in ((wi[:, :-1], left), (wi[:, 1:], right)) if weight != 0.0]
-    yi, wi = left * yi[:, :-1] + right * yi[:, 1:], np.minimum.reduce(used)
+    yi, wi = (left * a[:, :-1] + right * a[:, 1:] for a in (yi, wi))
     q0, q1 = description["quadrature"]
     quadrature = np.zeros(N)
     quadrature[:-1] += q0 * steps
@@ -68,13 +67,17 @@ def trial_data(
 
 
 def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
-    """Samples and weights 1/std^2, (n_measurements, N); a missing sample has weight 0."""
+    """Samples and weights 1/std^2, (n_measurements, N).
+
+    A missing sample has weight 0 and the value interpolated between its neighbours, which matters
+    where two nodes share a term.
+    """
     y = np.zeros((len(names), trial.n_nodes))
     w = np.zeros_like(y)
     for k, name in enumerate(names):
         if name in trial.measurements:
             present = ~np.isnan(trial.measurements[name])
-            y[k, present] = trial.measurements[name][present]
+            y[k] = filled(trial.measurements[name], trial.grid)
             w[k, present] = trial.std[name][present] ** -2.0
     return y, w
 
@@ -103,7 +106,10 @@ def bound_pair(name: str, bound: object) -> tuple[float, float]:
 def variable_bounds(
     layout: Layout, trials: Sequence[Experiment], bounds: Mapping[str, tuple[float, float]]
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds of z from bounds by name."""
+    """Lower and upper bounds of z from bounds by name.
+
+    An input that is held between nodes acts on nothing at the last node: it is fixed there.
+    """
     low = np.full(layout.n_variables, -np.inf)
     high = np.full(layout.n_variables, np.inf)
     for array, side in ((low, 0), (high, 1)):
@@ -118,6 +124,11 @@ def variable_bounds(
                 values[k] = bounds[name][side]
         if layout.free_duration:
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
+    for number, experiment in enumerate(trials):
+        lower, upper = layout.trajectories(low, number), layout.trajectories(high, number)
+        for k, name in enumerate(layout.inputs, start=len(layout.states)):
+            if experiment.hold.get(name) == "zero-order":
+                lower[k, -1] = upper[k, -1] = _inside(lower[k, -1], upper[k, -1])
     return low, high
 
 
@@ -180,7 +191,13 @@ def first_guess(
         fixed[j] = name in given
     if layout.free_duration:
         T = layout.durations(z)
-        T[:] = given.get("duration", [np.mean(t.duration) for t in trials if t.duration])
+        middle = [float(np.mean(t.duration)) for t in trials if t.duration]
+        duration = np.asarray(given.get("duration", middle), dtype=np.float64)
+        if duration.shape not in ((), (1,), T.shape) or not np.isfinite(duration).all():
+            raise ValueError(
+                f"the guess of duration must be one finite number or {len(T)}, got {duration}"
+            )
+        T[:] = duration
         layout.durations(fixed)[:] = "duration" in given
     outside = fixed & ((z < low) | (z > high))
     if outside.any():
@@ -207,6 +224,8 @@ def _scalar(name: str, value: ArrayLike) -> float:
 
 def _given_row(name: str, value: Any, number: int, trial: Experiment) -> Array:
     if isinstance(value, (list, tuple)) and len(value) and np.ndim(value[0]) == 1:
+        if number >= len(value):
+            raise ValueError(f"the guess of {name} lacks values for trial {number}")
         value = value[number]
     array = np.asarray(value, dtype=np.float64)
     if array.shape not in ((), (trial.n_nodes,)):
@@ -229,7 +248,7 @@ def _made_up(
     if name in trial.measurements:
         return filled(trial.measurements[name], trial.grid)
     source = rates.get(name)
-    if source is not None and source in given and np.ndim(given[source]) > 0:
+    if source is not None and source in given:
         return np.gradient(_given_row(source, given[source], number, trial), trial.grid)
     if source is not None and source in trial.measurements:
         return np.gradient(filled(trial.measurements[source], trial.grid), trial.grid)

@@ -77,9 +77,11 @@ class Experiment:
     def _grid(self) -> Array:
         if (self.time is None) == (self.duration is None):
             raise ValueError("give either time=..., or nodes=... with duration=(low, high)")
+        if self.time is not None and self.nodes not in (None, np.size(self.time)):
+            raise ValueError(f"time has {np.size(self.time)} nodes, not {self.nodes}; omit nodes")
         if self.duration is not None:
             return self._relative_grid(self.duration)
-        time = np.ascontiguousarray(self.time, dtype=np.float64)
+        time = np.array(self.time, dtype=np.float64)
         if time.ndim != 1 or len(time) < 2:
             raise ValueError(f"time needs at least 2 instants in one dimension, got {time.shape}")
         if not np.isfinite(time).all():
@@ -95,9 +97,14 @@ class Experiment:
     def _relative_grid(self, duration: tuple[float, float]) -> Array:
         if self.nodes is None or self.nodes < 2:
             raise ValueError(f"an unknown duration needs nodes=... of at least 2, got {self.nodes}")
-        low, high = duration
-        if not 0.0 < low <= high:
-            raise ValueError(f"duration must be (low, high) with 0 < low <= high, got {duration}")
+        try:
+            low, high = (float(bound) for bound in duration)
+        except (TypeError, ValueError):
+            low, high = np.nan, np.nan
+        if not 0.0 < low <= high < np.inf:
+            raise ValueError(
+                f"duration must be (low, high) with 0 < low <= high, both finite, got {duration}"
+            )
         return np.linspace(0.0, 1.0, self.nodes)
 
     def _signals(

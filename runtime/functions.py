@@ -129,7 +129,7 @@ class Functions:
                 n = array.shape[1]
             elif array.ndim == 1:
                 array = array if name == "p" else array[:, None]
-            if array.ndim not in (1, 2) or array.shape[0] != counts[name]:
+            if array.ndim != (1 if name == "p" else 2) or array.shape[0] != counts[name]:
                 raise ValueError(
                     f"{name} has shape {np.shape(value)}, expected {counts[name]} values"
                     + ("" if name == "p" else " per point")

@@ -29,15 +29,19 @@ SENTENCES = {
     2: "the problem is infeasible: no trajectory meets the constraints near the last iterate",
     3: "the search direction became too small; the result may still be useful",
     4: "the iterates diverge; give bounds or a better guess",
+    6: "a feasible point was found",
     5: "interrupted: this is the last iterate, not a solution",
     -1: "the limit of iterations was reached; solve again from this solution or raise the limit",
     -2: "the restoration phase failed; try another guess, bounds or scaling",
     -3: "a step could not be computed; the linear solver failed",
     -4: "the limit of CPU time was reached",
+    -5: "the limit of wall-clock time was reached",
     -10: "there are fewer degrees of freedom than equations; free a parameter, an input or a state",
     -11: "IPOPT found the problem definition invalid",
     -12: "IPOPT did not accept an option",
     -13: "a function became NaN or infinite",
+    -100: "IPOPT failed with an unrecoverable exception",
+    -101: "IPOPT threw an exception that is not its own",
     -102: "memory ran out",
     -199: "IPOPT had an internal error",
 }
@@ -74,14 +78,15 @@ class Result:
     @property
     def success(self) -> bool:
         """Whether the result meets IPOPT's tolerances (the acceptable ones count)."""
-        return self.status in (0, 1)
+        return self.status in (0, 1, 6)
 
     @property
     def message(self) -> str:
         """The outcome as a sentence."""
         words = SENTENCES.get(self.status, f"IPOPT returned status {self.status}")
-        count = len(self.iterations) - 1
-        return f"{words} after {max(count, 0)} iterations"
+        count = max(len(self.iterations) - 1, 0)
+        when = f"after {count} iteration{'' if count == 1 else 's'}"
+        return f"{words} {when}" if self.status == 0 else f"{when}: {words}"
 
 
 @dataclass
@@ -260,7 +265,7 @@ def solve(
             settings.update(warm_start_init_point="yes", mu_init=1e-6)
             settings.update(warm_start_bound_push=1e-9, warm_start_mult_bound_push=1e-9)
         for name, value in {**settings, **options}.items():
-            _set_option(problem, name, value)
+            _set_option(problem, name, value, optional=name not in options)
         start = time.perf_counter()
         with _interruptible(callbacks.interrupted):
             z, info = _run(problem, z, warm)
@@ -274,11 +279,17 @@ def solve(
     )  # fmt: skip
 
 
-def _set_option(problem: Any, name: str, value: Any) -> None:
+#: Whole numbers are meant as real ones for these options.
+_REAL = re.compile(r"(tol|_tol|_factor|_time|_push|_frac|mu_\w+|_wall_time|_inf)$")
+
+
+def _set_option(problem: Any, name: str, value: Any, optional: bool) -> None:
+    if isinstance(value, int) and not isinstance(value, bool) and _REAL.search(name):
+        value = float(value)
     try:
         problem.add_option(name, value)
     except TypeError as error:
-        if name == "mumps_pivot_order":  # an IPOPT without MUMPS
+        if optional:  # a default that this IPOPT does not know
             return
         raise ValueError(f"IPOPT does not accept the option {name} = {value!r}") from error
 

@@ -105,11 +105,22 @@ class Solution:
             f"objective {self.objective:.8g}",
             f"  parameters  {parameters or '-'}",
             f"  fit (VAF)   {', '.join(fits) or '-'}",
+            *self._warnings(),
             "  seconds     " + ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items()),
         ]
         return "\n".join(rows)
 
     __repr__ = __str__
+
+    def _warnings(self) -> list[str]:
+        """Measurements that the fit explains less than half of."""
+        return [
+            f"  note        {name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
+            "much noise, or a local minimum"
+            for k, trial in enumerate(self.trials)
+            for name, percent in trial.vaf().items()
+            if percent < 50.0 and self.problem.get("fitted")
+        ]
 
     def plot(self, trial: int = 0) -> Any:
         """A figure of all trajectories of a trial over time, measurements as dots."""

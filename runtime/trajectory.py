@@ -64,6 +64,8 @@ class Trajectory:
     def load(cls, path: str | Path) -> Trajectory:
         """Read what `save` wrote."""
         with xr.open_dataset(path, engine="h5netcdf") as data:
+            if "model" not in data.attrs:
+                raise ValueError(f"{path} was not written by Trajectory.save")
             groups: dict[str, dict[str, Array]] = {"states": {}, "inputs": {}, "outputs": {}}
             for name, variable in data.data_vars.items():
                 groups[variable.attrs["kind"]][str(name)] = variable.to_numpy()

@@ -12,8 +12,11 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 
+#: Names that results use for themselves.
+_RESERVED = frozenset(("time", "duration"))
 
-@dataclass(frozen=True, repr=False)
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Model:
     """A dynamic system `0 = f(x', x, u, p, t)` with outputs `y = g(x', x, u, p, t)`.
 
@@ -52,6 +55,9 @@ class Model:
         _check_expressions(self)
         names = [name_of(p) for p in self.parameters]
         values = by_name(dict(self.values), names, f"values of model {self.name}")
+        for name, value in values.items():
+            if not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
+                raise ValueError(f"model {self.name}: the value of {name} is no number: {value!r}")
         put(self, "values", {name: values[name] for name in names if name in values})
 
     @classmethod
@@ -158,6 +164,8 @@ def _check_declarations(model: Model) -> None:
     names = [name_of(x) for x in (*model.states, *model.inputs, *model.parameters)]
     names += [name_of(s) for s, _ in model.intermediates] + list(model.outputs)
     for name in names:
+        if name in _RESERVED:
+            raise ValueError(f"{where}: the name {name} is reserved for results; choose another")
         if names.count(name) > 1:
             raise ValueError(f"{where}: the name {name} is declared more than once")
     n, count = len(model.states), len(model.equations)

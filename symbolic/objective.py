@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 import sympy as sp
 
@@ -41,6 +40,9 @@ class Objective:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: Number) -> Objective:
+        return self * (1.0 / divisor)
+
     def __neg__(self) -> Objective:
         return -1 * self
 
@@ -51,9 +53,9 @@ class Objective:
 def Integral(integrand: sp.Expr | Number) -> Objective:
     """The integral of `integrand(x', x, u, p, t)` over the trial, by the quadrature of the scheme.
 
-    Without x' it is evaluated at the nodes (trapezoidal rule for the midpoint scheme), with x' at
-    the collocation points. Signals that the model does not know, e.g. a measured trajectory, are
-    given as inputs of the experiment.
+    It is evaluated at the nodes (trapezoidal rule for the midpoint scheme); with x', or with an
+    input that is held between nodes (zero-order hold), at the collocation points. Signals that the
+    model does not know, e.g. a measured trajectory, are given as inputs of the experiment.
     """
     return Objective(integrand=sp.sympify(integrand))
 
@@ -64,13 +66,12 @@ def Terminal(cost: sp.Expr | Number) -> Objective:
 
 
 def LeastSquares() -> Objective:
-    """The sum of ((measured - modelled)/std)^2 over all measurements: the default objective."""
+    """The sum of ((measured - modelled)/std)^2 over all measurements: the default objective.
+
+    States, inputs and outputs are compared at the nodes. An output with x' exists between nodes
+    only: there sample and weight 1/std^2 are averaged as the scheme averages the states.
+    """
     return Objective(least_squares=1.0)
-
-
-def total(terms: Objective | list[Objective]) -> Objective:
-    """One objective from one or several."""
-    return terms if isinstance(terms, Objective) else reduce(Objective.__add__, terms)
 
 
 class at_start(sp.Function):

@@ -49,9 +49,14 @@ class Problem:
         for number, condition in enumerate(self.path):
             terms[f"path condition {number}"] = condition
         for what, expression in terms.items():
+            if expression.atoms(at_start, at_end):
+                raise ValueError(
+                    f"{what} contains at_start or at_end, which belong into boundary conditions; "
+                    "Terminal(...) is taken at the end anyway"
+                )
             check_atoms(_atoms(expression), known, rates, what)
         for number, condition in enumerate(self.boundary):
-            _check_boundary(condition, known, rates, f"boundary condition {number}")
+            _check_boundary(condition, known, rates, moving, f"boundary condition {number}")
         for what in ("terminal cost", *(w for w in terms if w.startswith("path"))):
             if terms[what].atoms(sp.Symbol, sp.Derivative) & moving:
                 raise ValueError(
@@ -101,12 +106,15 @@ def moving_symbols(model: Model) -> set[sp.Basic]:
 
 
 def _atoms(expression: sp.Expr) -> set[sp.Basic]:
-    found = expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
-    return {a for a in found if not isinstance(a, (at_start, at_end))}
+    return set(expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative))
 
 
 def _check_boundary(
-    condition: sp.Expr, known: set[sp.Basic], rates: set[sp.Derivative], where: str
+    condition: sp.Expr,
+    known: set[sp.Basic],
+    rates: set[sp.Derivative],
+    moving: set[sp.Basic],
+    where: str,
 ) -> None:
     ends = condition.atoms(at_start, at_end)
     if not ends:
@@ -116,15 +124,13 @@ def _check_boundary(
         if isinstance(atom, (AppliedUndef, sp.Derivative)) or atom == t:
             raise ValueError(f"{where} contains {atom} outside at_start(...) and at_end(...)")
     for end in ends:
-        if end.args[0].atoms(sp.Derivative) & rates:
+        if end.args[0].atoms(sp.Symbol, sp.Derivative) & moving:
             raise ValueError(f"{where} contains a derivative of a state; write it with the states")
         check_atoms(_atoms(end.args[0]), known, rates, where)
     check_atoms(_atoms(free), known, rates, where)
 
 
-def measured_expressions(
-    model: Model, names: Sequence[str], signals: Sequence[AppliedUndef] = ()
-) -> dict[str, sp.Expr]:
+def measured_expressions(model: Model, names: Sequence[str]) -> dict[str, sp.Expr]:
     """The expression behind each measured name: a state, an input or an output."""
     known: dict[str, sp.Expr] = {name_of(x): x for x in (*model.states, *model.inputs)}
     known.update(model.outputs)

@@ -9,5 +9,5 @@ BACKWARD_EULER = Scheme(
     time=1.0,
     quadrature=(0.0, 1.0),
     order=1,
-    reference="Moore, van den Bogert 2015 (document 002), slide 'Discretization'",
+    reference="Moore, van den Bogert 2015, slide 'Discretization'",
 )

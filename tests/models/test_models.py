@@ -79,7 +79,7 @@ def cip_rates(x, noise, p):
 
 
 def test_cip_equations():
-    """Rates of the four states, with the values of the document and with random ones."""
+    """Rates of the four states, with the published values and with random ones."""
     model = models.cip()
     functions = ks.compile(model)
     rng = np.random.default_rng(2)
@@ -116,7 +116,7 @@ def test_cip_structure():
 
 
 def test_cip_stability():
-    """Routh: the loop with the values of the document is stable; with KP below m g h it is not."""
+    """Routh: the loop with the published values is stable; with KP below m g h it is not."""
     model = models.cip()
     functions = ks.compile(model)
     for KP, stable in ((1470.0, True), (60.0, False)):
@@ -204,7 +204,7 @@ def test_standing_eigenvalues():
 
 
 def test_standing_sizes():
-    """8 unknown gains, 6000 nodes: sizes of document 002, and 32 nonzeros per interval."""
+    """8 unknown gains, 6000 nodes: the published sizes, and 32 nonzeros per interval."""
     model = models.standing()
     gains = model.parameters[:8]
     assert sizes(least_squares_program(model, gains), 6000) == (24_008, 23_996, 191_968)
@@ -285,7 +285,7 @@ def test_two_links_by_euler_lagrange():
 
 
 def test_ten_links_sizes():
-    """Benchmark of document 002: 22 unknown parameters, 10,000 nodes, 692 nonzeros per interval."""
+    """Published benchmark: 22 unknown parameters, 10,000 nodes, 692 nonzeros per interval."""
     model = models.n_link_pendulum_on_cart(10)
     program = least_squares_program(model, model.parameters)
     assert sizes(program, 10_000) == (220_022, 219_978, 692 * 9_999)

@@ -44,17 +44,20 @@ def simulate(
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    if substeps < 1:
-        raise ValueError(f"substeps must be at least 1, got {substeps}")
+    if substeps < 1 or substeps != int(substeps):
+        raise ValueError(f"substeps must be at least 1 and whole, got {substeps}")
     f = compile(model) if isinstance(model, Model) else model
     trial = Experiment(time, inputs=by_name(dict(inputs or {}), f.inputs, "inputs"),
                        hold=by_name(dict(hold or {}), f.inputs, "hold"))  # fmt: skip
     start = by_name(dict(initial), f.states, "initial")
     _complete(start, f.states, "initial value of state", "initial")
     _complete(trial.inputs, f.inputs, "course of input", "inputs")
+    for name, value in start.items():
+        if np.ndim(value) or not np.isfinite(value):
+            raise ValueError(f"the initial value of {name} must be one finite number, got {value}")
     values = _parameter_values(f, parameters or {})
     f.require_explicit()
-    return run_rk4(f, trial, start, values, substeps)
+    return run_rk4(f, trial, start, values, int(substeps))
 
 
 def _parameter_values(f: Functions, given: Mapping[Any, float]) -> dict[str, float]:

@@ -1,0 +1,168 @@
+"""From what the user gives to a symbolic problem, known values and bounds, all checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.runtime.collocation import bound_pair
+from kinesym.runtime.experiment import Experiment
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import by_name, name_of, suggest
+from kinesym.symbolic.objective import LeastSquares, Objective
+from kinesym.symbolic.problem import Problem, measured_expressions
+from kinesym.symbolic.schemes import scheme_named
+
+
+def symbolic_problem(
+    model: Model,
+    trials: Sequence[Experiment],
+    unknown: Sequence[str],
+    unknown_inputs: Sequence[str],
+    scheme: str,
+    objective: Objective | None,
+    path: Sequence[sp.Expr],
+    boundary: Sequence[sp.Expr],
+) -> Problem:
+    """Check the trials against the model and collect what the transcription needs to know."""
+    if not trials:
+        raise ValueError("at least one experiment is needed")
+    chosen = LeastSquares() if objective is None else objective
+    if not isinstance(chosen, Objective):
+        raise ValueError(
+            f"the objective {chosen} is not made of Integral, Terminal or LeastSquares; "
+            "wrap it in one of them"
+        )
+    signals = _signals(model, trials, unknown_inputs, [chosen.integrand, chosen.terminal,
+                                                       *path, *boundary])  # fmt: skip
+    measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
+    if len({trial.free_duration for trial in trials}) > 1:
+        raise ValueError("either all trials have an unknown duration or none")
+    return Problem(
+        model=model,
+        scheme=scheme_named(scheme),
+        objective=chosen,
+        unknown_parameters=[p for p in model.parameters if name_of(p) in unknown],
+        unknown_inputs=[u for u in model.inputs if name_of(u) in unknown_inputs],
+        signals=signals,
+        measurements=measured_expressions(model, measured),
+        path=path,
+        boundary=boundary,
+        hold=_holds(model, trials, signals),
+        free_duration=trials[0].free_duration,
+    )
+
+
+def _signals(
+    model: Model,
+    trials: Sequence[Experiment],
+    unknown_inputs: Sequence[str],
+    conditions: Iterable[sp.Expr],
+) -> list[AppliedUndef]:
+    """Known trajectories: known inputs, and functions of time in objective and conditions only."""
+    known = [u for u in model.inputs if name_of(u) not in unknown_inputs]
+    declared = {*model.states, *model.inputs}
+    found = set().union(*(sp.sympify(c).atoms(AppliedUndef) for c in conditions))
+    extra = sorted(found - declared, key=name_of)
+    names = [name_of(s) for s in (*known, *extra)]
+    for number, trial in enumerate(trials):
+        for name in names:
+            if name not in trial.inputs:
+                raise ValueError(
+                    f"input {name} has no data in trial {number}; give inputs={{{name}: ...}} in "
+                    "the experiment, or make it unknown with unknown_inputs"
+                )
+        for name in trial.inputs:
+            if name not in names:
+                also = " because it is unknown" if name in unknown_inputs else ""
+                raise ValueError(
+                    f"trial {number} has data for input {name}, which is not used{also}; "
+                    f"{suggest(name, names)}"
+                )
+    return [*known, *extra]
+
+
+def _holds(
+    model: Model, trials: Sequence[Experiment], signals: Sequence[AppliedUndef]
+) -> frozenset[str]:
+    names = {*model.input_names, *map(name_of, signals)}
+    for trial in trials:
+        for name in trial.hold:
+            if name not in names:
+                raise ValueError(f"hold of {name}, which is no input; {suggest(name, names)}")
+    held = [
+        frozenset(name for name, how in trial.hold.items() if how == "zero-order")
+        for trial in trials
+    ]
+    if len(set(held)) > 1:
+        raise ValueError("all trials must hold their inputs in the same way")
+    return held[0]
+
+
+def conditions(
+    conditions: Sequence[Any], what: str
+) -> tuple[list[sp.Expr], list[tuple[float, float]]]:
+    """Expressions and their bounds."""
+    expressions, bounds = [], []
+    for number, condition in enumerate(conditions):
+        expression, pair = condition, (0.0, 0.0)
+        if isinstance(condition, (tuple, list)):
+            if len(condition) != 3:
+                raise ValueError(f"{what} {number} must be (expression, low, high)")
+            expression, pair = condition[0], bound_pair(f"{what} {number}", condition[1:])
+        expressions.append(sp.sympify(expression))
+        bounds.append(pair)
+    return expressions, bounds
+
+
+def known_values(
+    model: Model, unknown: Mapping[str, Any], known: Mapping[Any, float]
+) -> dict[str, float]:
+    """Values of the known parameters; raises `ValueError` naming one without value."""
+    given = by_name(dict(known), model.parameter_names, "known")
+    for name in given:
+        if name in unknown:
+            raise ValueError(f"parameter {name} is both known and unknown")
+    values = {**model.values, **given}
+    result: dict[str, float] = {}
+    for name in model.parameter_names:
+        if name in unknown:
+            continue
+        if name not in values:
+            raise ValueError(
+                f"parameter {name} has no value; give known={{{name!r}: ...}} or make it unknown"
+            )
+        if np.ndim(values[name]) or not np.isfinite(values[name]):
+            raise ValueError(f"the value of parameter {name} must be a number, got {values[name]}")
+        result[name] = float(values[name])
+    return result
+
+
+def named_bounds(
+    model: Model,
+    unknown: Mapping[str, Any],
+    unknown_inputs: Mapping[str, Any],
+    bounds: Mapping[Any, Any],
+) -> dict[str, tuple[float, float]]:
+    """(low, high) of parameters, inputs and states by name; infinite where free."""
+    allowed = [*model.state_names, *unknown_inputs]
+    given = {**by_name(dict(bounds), allowed, "bounds")}
+    for name in given:
+        if unknown_inputs.get(name) is not None:
+            raise ValueError(f"bounds of {name} are given in bounds and in unknown_inputs")
+    every = {**unknown, **{k: v for k, v in unknown_inputs.items() if k not in given}, **given}
+    return {name: bound_pair(name, bound) for name, bound in every.items()}
+
+
+def kinematic_pairs(model: Model) -> dict[str, str]:
+    """{omega: theta} for every equation theta' - omega = 0."""
+    pairs: dict[str, str] = {}
+    for x, rate in zip(model.states, model.derivatives, strict=True):
+        for v in model.states:
+            if any(e in (rate - v, v - rate) for e in model.equations):
+                pairs[name_of(v)] = name_of(x)
+    return pairs
