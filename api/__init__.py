@@ -6,6 +6,7 @@ Names are loaded when they are first used, so that the parts that need no SymPy 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ __all__ = sorted([*_HOME, "models"])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.metadata.version("kinesym")
     if name == "models":
         return importlib.import_module("kinesym.models")
     if name not in _HOME:

@@ -8,6 +8,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 from kinesym import examples, models
@@ -25,6 +26,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="kinesym",
         description="Symbolic models of motion, compiled to C, identified from data.",
     )
+    parser.add_argument("--version", action="version", version=version("kinesym"))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     listing = commands.add_parser("list", help="models and examples")
     listing.set_defaults(action=_list)

@@ -77,17 +77,22 @@ class Collocation:
         unknown_inputs: Mapping[Any, Any] | None = None,
         threads: int | None = None,
     ) -> None:
+        if not isinstance(model, Model):
+            raise ValueError(f"expected a kinesym.Model, got {type(model).__name__}")
         self.model = model
         self.trials = [trials] if isinstance(trials, Experiment) else list(trials)
-        unknown = by_name(dict(unknown or {}), model.parameter_names, "unknown")
-        free = by_name(dict(unknown_inputs or {}), model.input_names, "unknown_inputs")
+        if not all(isinstance(trial, Experiment) for trial in self.trials):
+            raise ValueError("trials must be an Experiment or a list of them")
+        unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
+        free = {} if unknown_inputs is None else unknown_inputs
+        free = by_name(free, model.input_names, "unknown_inputs")
         paths, path_bounds = conditions(path, "path condition")
         ends, end_bounds = conditions(boundary, "boundary condition")
         self.symbolic = symbolic_problem(
             model, self.trials, list(unknown), list(free), scheme, objective, paths, ends
         )
-        self._known = known_values(model, unknown, known or {})
-        self._bounds = named_bounds(model, unknown, free, bounds or {})
+        self._known = known_values(model, unknown, {} if known is None else known)
+        self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
 
         find_compiler()  # before any long work
         start = time.perf_counter()
@@ -139,7 +144,7 @@ class Collocation:
         known = [*layout.states, *layout.inputs, *layout.parameters]
         known += ["duration"] if layout.free_duration else []
         return first_guess(
-            layout, self.trials, by_name(dict(guess or {}), known, "guess"),
+            layout, self.trials, by_name(guess or {}, known, "guess"),
             dict(self.model.values), kinematic_pairs(self.model), self.variable_bounds,
         )  # fmt: skip
 
@@ -239,8 +244,11 @@ class Collocation:
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.
 
         Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
-        their true `std` is; see `kinesym.runtime.statistics.parameter_covariance`.
+        their true `std` is; see `kinesym.runtime.statistics.parameter_covariance`. Raises
+        `ValueError` if the solution has not converged or does not determine the parameters.
         """
+        if not solution.success:
+            raise ValueError(f"no covariance without convergence: {solution.message}")
         return parameter_covariance(
             self.nlp, solution.free_vector, solution.multipliers, self.variable_bounds,
             self.constraint_bounds,

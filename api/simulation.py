@@ -46,10 +46,12 @@ def simulate(
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     if substeps < 1 or substeps != int(substeps):
         raise ValueError(f"substeps must be at least 1 and whole, got {substeps}")
+    if not isinstance(model, (Model, Functions)):
+        raise ValueError(f"expected a kinesym.Model, got {type(model).__name__}")
     f = compile(model) if isinstance(model, Model) else model
-    trial = Experiment(time, inputs=by_name(dict(inputs or {}), f.inputs, "inputs"),
-                       hold=by_name(dict(hold or {}), f.inputs, "hold"))  # fmt: skip
-    start = by_name(dict(initial), f.states, "initial")
+    trial = Experiment(time, inputs=by_name({} if inputs is None else inputs, f.inputs, "inputs"),
+                       hold=by_name({} if hold is None else hold, f.inputs, "hold"))  # fmt: skip
+    start = by_name(initial, f.states, "initial")
     _complete(start, f.states, "initial value of state", "initial")
     _complete(trial.inputs, f.inputs, "course of input", "inputs")
     for name, value in start.items():
@@ -65,7 +67,7 @@ def _parameter_values(f: Functions, given: Mapping[Any, float]) -> dict[str, flo
 
     Raises `ValueError` naming a parameter without a finite value.
     """
-    values = {**f.values, **by_name(dict(given), f.parameters, "parameters")}
+    values = {**f.values, **by_name(given, f.parameters, "parameters")}
     result: dict[str, float] = {}
     for name in f.parameters:
         if name not in values:

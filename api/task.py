@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
+from sympy.core.relational import Relational
 
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
@@ -106,24 +107,48 @@ def _holds(
 def conditions(
     conditions: Sequence[Any], what: str
 ) -> tuple[list[sp.Expr], list[tuple[float, float]]]:
-    """Expressions and their bounds."""
+    """Expressions and their bounds; an equation or inequality of SymPy is taken as such."""
+    if not isinstance(conditions, (list, tuple)):
+        raise ValueError(f"{what}s must be a list, got {conditions!r}")
     expressions, bounds = [], []
     for number, condition in enumerate(conditions):
+        name = f"{what} {number}"
         expression, pair = condition, (0.0, 0.0)
         if isinstance(condition, (tuple, list)):
             if len(condition) != 3:
-                raise ValueError(f"{what} {number} must be (expression, low, high)")
-            expression, pair = condition[0], bound_pair(f"{what} {number}", condition[1:])
-        expressions.append(sp.sympify(expression))
+                raise ValueError(f"{name} must be (expression, low, high)")
+            expression, pair = condition[0], bound_pair(name, condition[1:])
+        elif isinstance(condition, Relational):
+            expression, pair = _relation(name, condition)
+        expression = sp.sympify(expression)
+        if not isinstance(expression, sp.Expr) or not expression.free_symbols:
+            raise ValueError(
+                f"{name}, {expression}, must be an expression that depends on something, or "
+                "(expression, low, high); a single one goes into a list"
+            )
+        expressions.append(expression)
         bounds.append(pair)
     return expressions, bounds
+
+
+def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, float]]:
+    """lhs - rhs with its bounds."""
+    if isinstance(relation, sp.Eq):
+        pair = (0.0, 0.0)
+    elif isinstance(relation, (sp.Le, sp.Lt)):
+        pair = (-np.inf, 0.0)
+    elif isinstance(relation, (sp.Ge, sp.Gt)):
+        pair = (0.0, np.inf)
+    else:
+        raise ValueError(f"{name}, {relation}, is neither an equation nor an inequality")
+    return relation.lhs - relation.rhs, pair
 
 
 def known_values(
     model: Model, unknown: Mapping[str, Any], known: Mapping[Any, float]
 ) -> dict[str, float]:
     """Values of the known parameters; raises `ValueError` naming one without value."""
-    given = by_name(dict(known), model.parameter_names, "known")
+    given = by_name(known, model.parameter_names, "known")
     for name in given:
         if name in unknown:
             raise ValueError(f"parameter {name} is both known and unknown")
@@ -150,7 +175,7 @@ def named_bounds(
 ) -> dict[str, tuple[float, float]]:
     """(low, high) of parameters, inputs and states by name; infinite where free."""
     allowed = [*model.state_names, *unknown_inputs]
-    given = {**by_name(dict(bounds), allowed, "bounds")}
+    given = by_name(bounds, allowed, "bounds")
     for name in given:
         if unknown_inputs.get(name) is not None:
             raise ValueError(f"bounds of {name} are given in bounds and in unknown_inputs")

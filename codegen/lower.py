@@ -126,6 +126,11 @@ def _heaviside(g: Graph, e: sp.Heaviside, known: Mapping[sp.Basic, int]) -> int:
                     g.select(g.binary("lt", x, g.zero), g.zero, at_zero))  # fmt: skip
 
 
+def _sinc(g: Graph, e: sp.sinc, known: Mapping[sp.Basic, int]) -> int:
+    x = known[e.args[0]]
+    return g.select(g.binary("eq", x, g.zero), g.one, g.div(g.function("sin", x), x))
+
+
 def _mod(g: Graph, e: sp.Mod, known: Mapping[sp.Basic, int]) -> int:
     x, y = (known[a] for a in e.args)
     return g.sub(x, g.mul(y, g.function("floor", g.div(x, y))))
@@ -161,5 +166,8 @@ _CONVERTERS: dict[type, Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]
     sp.erfc: lambda g, e, known: g.sub(g.one, g.function("erf", known[e.args[0]])),
     sp.ceiling: lambda g, e, known: g.neg(g.function("floor", g.neg(known[e.args[0]]))),
     sp.Mod: _mod,
+    sp.coth: lambda g, e, known: g.inv(g.function("tanh", known[e.args[0]])),
+    sp.sinc: _sinc,
+    sp.UnevaluatedExpr: lambda g, e, known: known[e.args[0]],
     sp.atan2: lambda g, e, known: g.binary("atan2", known[e.args[0]], known[e.args[1]]),
 }

@@ -53,7 +53,7 @@ class Experiment:
         put(self, "inputs", self._signals("input", self.inputs, missing=False))
         put(self, "measurements", self._signals("measurement", self.measurements, missing=True))
         put(self, "std", self._deviations())
-        holds = {key_name(k): v for k, v in self.hold.items()}
+        holds = {key_name(k): v for k, v in _mapping("hold", self.hold).items()}
         for name, how in holds.items():
             if how not in HOLDS:
                 raise ValueError(f"hold of {name}: {how!r} is unknown; choose {' or '.join(HOLDS)}")
@@ -111,9 +111,14 @@ class Experiment:
         self, what: str, given: Mapping[Any, ArrayLike], missing: bool
     ) -> dict[str, Array]:
         signals: dict[str, Array] = {}
-        for key, values in given.items():
+        for key, values in _mapping(f"{what}s", given).items():
             name = key_name(key)
-            array = np.array(values, dtype=np.float64)
+            if np.ma.isMaskedArray(values):
+                values = np.ma.filled(values.astype(np.float64), np.nan)
+            try:
+                array = np.array(values, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{what} {name} must be numbers, got {values!r}") from error
             if array.ndim == 0 and what == "input":
                 array = np.full(self.n_nodes, float(array))
             if array.shape != (self.n_nodes,):
@@ -136,7 +141,7 @@ class Experiment:
         return signals
 
     def _deviations(self) -> dict[str, Array]:
-        given = {key_name(key): value for key, value in self.std.items()}
+        given = {key_name(k): value for k, value in _mapping("std", self.std).items()}
         for name in given:
             if name not in self.measurements:
                 raise ValueError(f"std of {name}, which is not measured in this experiment")
@@ -151,6 +156,12 @@ class Experiment:
                 raise ValueError(f"std of {name} must be positive, got {np.min(value):g}")
             deviations[name] = np.broadcast_to(value, (self.n_nodes,)).astype(np.float64)
         return deviations
+
+
+def _mapping(what: str, given: Any) -> Mapping[Any, Any]:
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{what} must be a mapping {{name: value}}, got {type(given).__name__}")
+    return given
 
 
 def _first(mask: NDArray[np.bool_]) -> int:

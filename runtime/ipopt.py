@@ -84,7 +84,7 @@ class Result:
     def message(self) -> str:
         """The outcome as a sentence."""
         words = SENTENCES.get(self.status, f"IPOPT returned status {self.status}")
-        count = max(len(self.iterations) - 1, 0)
+        count = self.iterations[-1].number if self.iterations else 0
         when = f"after {count} iteration{'' if count == 1 else 's'}"
         return f"{words} {when}" if self.status == 0 else f"{when}: {words}"
 

@@ -37,19 +37,22 @@ def plot_trial(trial: _Trial, title: str = "") -> Any:
     )  # fmt: skip
     for axis, (name, values) in zip(axes.T.flat, panels.items(), strict=False):
         if name in trial.measurements:
-            axis.plot(trial.time, trial.measurements[name], ".", ms=2, color="0.65",
-                      label="measured")  # fmt: skip
+            samples = trial.measurements[name]
+            size = 2.0 if np.isfinite(samples).sum() > 300 else 5.0
+            axis.plot(trial.time, samples, ".", ms=size, color="0.55", label="measured")
         kind = "C0" if name in trial.states else "C1" if name in trial.inputs else "C2"
         axis.plot(trial.time, values, lw=1.2, color=kind, label="model")
         axis.set_ylabel(name)
         axis.grid(alpha=0.3)
-        if name in trial.measurements:
-            axis.legend(loc="upper right", fontsize="small")
+    handles = {label: line for axis in axes.flat for line, label in
+               zip(*axis.get_legend_handles_labels(), strict=True)}  # fmt: skip
+    if "measured" in handles:
+        figure.legend(handles.values(), handles.keys(), loc="outside upper right", ncols=2)
     for axis in axes.T.flat[len(panels) :]:
         axis.set_axis_off()
     for column in axes.T:
         lowest = [axis for axis in column if axis.axison][-1]
         lowest.tick_params(labelbottom=True)
         lowest.set_xlabel("time [s]")
-    figure.suptitle(title)
+    figure.suptitle(title, x=0.02, ha="left")
     return figure

@@ -18,6 +18,13 @@ from kinesym.runtime.ipopt import Iteration
 Array = NDArray[np.float64]
 
 
+class Named(dict[str, float]):
+    """Values by name, which can be asked for by symbol too."""
+
+    def __getitem__(self, key: object) -> float:
+        return super().__getitem__(key_name(key))
+
+
 @dataclass(frozen=True, eq=False)
 class TrialResult:
     """Trajectories of one trial: time (N,), and by name states, inputs, outputs, measurements."""
@@ -75,10 +82,14 @@ class Solution:
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", Named(self.parameters))
+        object.__setattr__(self, "known", Named(self.known))
+
     @property
     def iterations(self) -> int:
         """Number of iterations of the solver."""
-        return max(len(self.history) - 1, 0)
+        return self.history[-1].number if self.history else 0
 
     @property
     def time(self) -> Array:

@@ -49,6 +49,8 @@ def parameter_covariance(
         inverse[is_free] = splu(kkt).solve(unit)[place[is_free]]
     except RuntimeError as error:
         raise ValueError("singular curvature: the parameters are not identifiable") from error
+    if not (np.diag(inverse)[is_free] > 0.0).all():
+        raise ValueError("the curvature is not positive: the parameters are not identifiable")
     return 2.0 * inverse
 
 

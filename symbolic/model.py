@@ -46,15 +46,21 @@ class Model:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        for group in ("states", "inputs", "parameters", "equations", "intermediates"):
+            value = getattr(self, group)
+            if not isinstance(value, Iterable) or isinstance(value, (str, Mapping)):
+                raise ValueError(f"model {self.name}: {group} must be a list, got {value!r}")
         for group in ("states", "inputs", "parameters"):
             put(self, group, tuple(getattr(self, group)))
-        put(self, "equations", tuple(sp.sympify(e) for e in self.equations))
+        put(self, "equations", tuple(_equation(self.name, e) for e in self.equations))
         put(self, "intermediates", tuple((s, sp.sympify(e)) for s, e in self.intermediates))
+        if not isinstance(self.outputs, Mapping):
+            raise ValueError(f"model {self.name}: outputs must be {{name: expression}}")
         put(self, "outputs", {str(k): sp.sympify(e) for k, e in dict(self.outputs).items()})
         _check_declarations(self)
         _check_expressions(self)
         names = [name_of(p) for p in self.parameters]
-        values = by_name(dict(self.values), names, f"values of model {self.name}")
+        values = by_name(self.values, names, f"values of model {self.name}")
         for name, value in values.items():
             if not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
                 raise ValueError(f"model {self.name}: the value of {name} is no number: {value!r}")
@@ -136,6 +142,16 @@ class Model:
     __repr__ = __str__
 
 
+def _equation(name: str, equation: Any) -> sp.Expr:
+    """`equation` as an expression that is zero; lhs - rhs of a SymPy equation."""
+    expression = sp.sympify(equation) if not isinstance(equation, str) else None
+    if isinstance(expression, sp.Eq):
+        expression = expression.lhs - expression.rhs
+    if not isinstance(expression, sp.Expr):
+        raise ValueError(f"model {name}: equation {equation!r} is not an expression (each = 0)")
+    return expression
+
+
 def _with_value(name: str, values: Mapping[Any, float]) -> str:
     return f"{name} = {values[name]:g}" if name in values else name
 
@@ -164,7 +180,7 @@ def _check_declarations(model: Model) -> None:
     names = [name_of(x) for x in (*model.states, *model.inputs, *model.parameters)]
     names += [name_of(s) for s, _ in model.intermediates] + list(model.outputs)
     for name in names:
-        if name in _RESERVED:
+        if name in _RESERVED or "/" in name or name.startswith(("measured_", "std_")):
             raise ValueError(f"{where}: the name {name} is reserved for results; choose another")
         if names.count(name) > 1:
             raise ValueError(f"{where}: the name {name} is declared more than once")
@@ -184,6 +200,8 @@ def _check_expressions(model: Model) -> None:
     rates = set(model.derivatives)
     everything: set[sp.Basic] = set()
     for label, expression, symbol in _labelled(model):
+        if expression.has(sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I):
+            raise ValueError(f"{where}: {label} contains NaN, infinity or the imaginary unit")
         atoms = expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
         check_atoms(atoms, known, rates, f"{where}: {label}")
         everything |= atoms
@@ -233,6 +251,11 @@ def check_atoms(
                     f"introduce a state for the derivative of {function}"
                 )
             raise ValueError(f"{where} contains {atom}, but {function} is not a state")
+        if name_of(atom) in {name_of(k) for k in known} and atom not in known:
+            raise ValueError(
+                f"{where} contains {atom}, another symbol than the declared one of that name; "
+                "use the same object (assumptions, constant or function of time differ)"
+            )
         if atom not in known:
             raise ValueError(
                 f"{where} contains {atom}, which is not declared; add it to states, inputs or "

@@ -42,6 +42,8 @@ def by_name(given: Mapping[object, Value], known: Iterable[str], what: str) -> d
 
     Raises `ValueError` naming the key that is unknown or given twice.
     """
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{what} must be a mapping {{name: value}}, got {given!r}")
     names = list(known)
     result: dict[str, Value] = {}
     for key, value in given.items():

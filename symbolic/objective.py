@@ -34,6 +34,9 @@ class Objective:
     __radd__ = __add__
 
     def __mul__(self, factor: Number) -> Objective:
+        if not isinstance(factor, (int, float, sp.Number)):
+            raise TypeError(f"an objective can be multiplied by numbers only, not by {factor}")
+        factor = float(factor)
         return Objective(
             factor * self.integrand, factor * self.terminal, factor * self.least_squares
         )

@@ -97,7 +97,7 @@ def use_casadi(folder: Path, env: dict[str, str]) -> None:
     config = include / "IpoptConfig.h"
     if not config.is_file():
         fail("This casadi wheel carries no IPOPT headers; install IPOPT itself "
-             "(Debian and Ubuntu: apt install coinor-libipopt-dev) and run again.")
+             "(version 3.14 or newer, for example from conda-forge) and run again.")
     version = next((line.split('"')[1] for line in config.read_text().splitlines()
                     if line.startswith("#define IPOPT_VERSION ")), IPOPT)
     text = PC_FILE.format(version=version, include=include, lib=lib)

@@ -153,3 +153,72 @@ def test_degenerate_sizes(oscillator):
     experiment = ks.Experiment([0.0, 0.1], inputs={u: [0.0, 0.0]}, measurements={x: [1.0, 0.98]})
     solution = ks.Collocation(oscillator, experiment).solve()
     assert solution.success and solution["x"].shape == (2,)
+
+
+@pytest.mark.parametrize("scheme", ["midpoint", "backward-euler"])
+def test_integral_of_a_held_input(scheme):
+    """Least energy from rest to rest with 20 constant pieces: the exact optimum is 12.0301."""
+    model = ks.Model("z", [x, v], [u], [], [x.diff(t) - v, v.diff(t) - u])
+    ends = [ks.at_start(x), ks.at_start(v), ks.at_end(x) - 1, ks.at_end(v)]
+    grid = np.linspace(0.0, 1.0, 21)
+    h = np.diff(grid)
+    step = np.array([[1.0, h[0]], [0.0, 1.0]])  # x, v over one interval; what u adds is exact
+    push = {"midpoint": [h[0] ** 2 / 2, h[0]], "backward-euler": [h[0] ** 2, h[0]]}[scheme]
+    reach = np.column_stack([np.linalg.matrix_power(step, 19 - k) @ push for k in range(20)])
+    best = np.linalg.pinv(reach) @ [1.0, 0.0]
+    task = ks.Collocation(model, ks.Experiment(grid, hold={u: "zero-order"}), scheme=scheme,
+                          objective=ks.Integral(u**2), unknown_inputs={u: None},
+                          boundary=ends)  # fmt: skip
+    solution = task.solve()
+    assert solution.objective == pytest.approx(h[0] * best @ best, rel=1e-9)
+    np.testing.assert_allclose(solution["u"][:-1], best, rtol=1e-6)
+    if scheme == "midpoint":
+        assert solution.objective == pytest.approx(12.0301, abs=1e-4)
+
+
+def test_relations_are_conditions(oscillator):
+    """sp.Eq and inequalities mean what they say."""
+    record = run(oscillator)
+    task = ks.Collocation(
+        oscillator, trial(record, x=record["x"]), unknown={k: (0, 10)},
+        boundary=[sp.Eq(ks.at_start(x), 0.9), ks.at_start(v) >= 0.05], path=[x <= 0.95],
+    )  # fmt: skip
+    solution = task.solve()
+    assert solution["x"][0] == pytest.approx(0.9, abs=1e-6)
+    assert solution["v"][0] > 0.05 - 1e-6 and solution["x"].max() < 0.95 + 1e-6
+
+
+def test_equations_may_be_written_with_eq():
+    model = ks.Model("e", [x], [], [k], [sp.Eq(x.diff(t), -k * x)])
+    run = ks.simulate(model, [0.0, 0.1], {x: 1.0}, {k: 2.0}, substeps=4)
+    assert run["x"][-1] == pytest.approx(np.exp(-0.2), rel=1e-7)
+
+
+def test_inactive_inequalities_leave_the_covariance(oscillator):
+    record = run(oscillator)
+    wide = {"boundary": [(ks.at_start(x), -10, 10)], "path": [(v, -50, 50)]}
+    results = []
+    for more in ({}, wide):
+        task = ks.Collocation(oscillator, trial(record, x=record["x"] + 0.01 * np.sin(50 * TIME)),
+                              unknown={k: (0, 10), c: (0, 10)}, **more)  # fmt: skip
+        results.append(task.covariance(task.solve()))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-4)
+
+
+def test_covariance_refuses_what_is_not_identifiable():
+    a, b = sp.symbols("a b")
+    model = ks.Model("p", [x], [], [a, b], [x.diff(t) + a * b * x])
+    task = ks.Collocation(model, ks.Experiment(TIME, measurements={x: np.exp(-TIME)}),
+                          unknown={a: (0.1, 5), b: (0.1, 5)})  # fmt: skip
+    with pytest.raises(ValueError, match="not identifiable"):
+        task.covariance(task.solve(guess={a: 0.7, b: 1.1}))
+
+
+def test_sparse_measurements_between_nodes(oscillator):
+    """Every second sample of an acceleration: none is lost."""
+    record = run(oscillator)
+    half = record["acceleration"].copy()
+    half[1::2] = np.nan
+    task = ks.Collocation(oscillator, trial(record, acceleration=half), unknown={k: (0, 10)})
+    solution = task.solve(guess={k: 3.0, x: record["x"], v: record["v"]})
+    assert solution.parameters[k] == pytest.approx(4.0, rel=0.02)

@@ -50,6 +50,13 @@ def problem(model=None, experiment=None, **changes):
         ({"states": [x, k]}, "state k is not a function of time"),
         ({"values": {"kk": 1.0}}, "kk is unknown; did you mean k"),
         ({"outputs": {"y": x + sp.Symbol("z")}}, "output y contains z"),
+        ({"equations": ["x", "v"]}, "is not an expression"),
+        ({"equations": [x.diff(t) - v, v.diff(t) + k * x - u + sp.nan]}, "equation 1 contains NaN"),
+        ({"states": x}, "states must be a list"),
+        ({"values": [1.0]}, "must be a mapping"),
+        ({"values": {k: "a"}}, "value of k is no number"),
+        ({"outputs": {"time": x}}, "the name time is reserved"),
+        ({"parameters": [sp.Symbol("k", positive=True)]}, "another symbol than the declared one"),
         ({"intermediates": [(sp.Symbol("s"), c * x)]}, "intermediate s contains c"),
     ],
 )  # fmt: skip
@@ -71,6 +78,10 @@ def test_model(changes, words):
         ({"inputs": {u: np.full(11, np.nan)}}, "input u contains 11 values .* index 0"),
         ({"measurements": {x: np.zeros(12)}}, "measurement x has 12 values, expected 11"),
         ({"measurements": {x: np.full(11, np.nan)}}, "has no sample at all"),
+        ({"measurements": TIME}, "measurements must be a mapping"),
+        ({"inputs": {u: np.sin}}, "input u must be numbers"),
+        ({"nodes": 12}, "time has 11 nodes, not 12"),
+        ({"time": None, "nodes": 5, "duration": (0.5, np.inf)}, "both finite"),
         ({"std": {v: 1.0}}, "std of v, which is not measured"),
         ({"std": {x: 0.0}}, "std of x must be positive"),
         ({"hold": {u: "cubic"}}, "'cubic' is unknown; choose linear or zero-order"),
@@ -101,6 +112,13 @@ def test_experiment(changes, words):
         ),
         ({"objective": ks.Terminal(x.diff(t))}, "terminal cost contains a derivative"),
         ({"boundary": [x - 1]}, "neither at_start"),
+        ({"boundary": ks.at_start(x) - 1}, "boundary conditions must be a list"),
+        ({"boundary": [sp.Ne(ks.at_start(x), 1)]}, "neither an equation nor an inequality"),
+        ({"path": (x**2, 0, 4)}, "path condition 1, 0, must be an expression"),
+        ({"path": [ks.at_end(x)]}, "belong into boundary conditions"),
+        ({"objective": ks.Terminal(ks.at_end(x))}, "belong into boundary conditions"),
+        ({"unknown": [k]}, "unknown must be a mapping"),
+        ({"experiment": trial(hold={u: "linear"}), "known": [1]}, "known must be a mapping"),
         ({"boundary": [ks.at_start(x) - v]}, "outside at_start"),
         ({"path": [(x, 1)]}, "path condition 0 must be"),
         ({"path": [(x, 1, 0)]}, "bounds of path condition 0 are crossed"),
@@ -124,6 +142,7 @@ def test_problem(changes, words):
     ("guess", "words"),
     [
         ({k: 20.0}, "guess of parameter k is 20, outside its bounds \\(0.1, 10\\)"),
+        ([1, 2, 3], "a guess is a mapping"),
         ({k: np.nan}, "guess of k must be one finite number"),
         ({x: np.zeros(5)}, "guess of x has shape \\(5,\\), expected one number or 11"),
         ({"y": 1.0}, "guess: y is unknown"),
@@ -227,6 +246,7 @@ def test_missing_ipopt(monkeypatch):
         ({"parameters": {k: np.inf}}, "parameter k is inf"),
         ({"method": "euler"}, "unknown method 'euler'; choose one of rk4"),
         ({"substeps": 0}, "substeps must be at least 1"),
+        ({"initial": {x: np.nan, v: 0.0}}, "initial value of x must be one finite number"),
         ({"initial": {x: 1, v: 0, "z": 3}}, "initial: z is unknown"),
     ],
 )
@@ -250,9 +270,29 @@ def test_no_right_hand_side():
     algebraic = ks.Model("a", [x, v], [], [], [x.diff(t) - v, v - x])
     with pytest.raises(ValueError, match="state v has no derivative"):
         ks.simulate(algebraic, TIME, {x: 1.0, v: 1.0})
+    singular = ks.Model("s", [x, v], [], [], [x.diff(t) + v.diff(t), x.diff(t) + v.diff(t) + x])
+    with pytest.raises(ValueError, match="M is singular"):
+        ks.simulate(singular, TIME, {x: 1.0, v: 1.0})
 
 
 def test_unsupported_function():
     model = ks.Model("g", [x], [], [], [x.diff(t) - sp.gamma(x)])
     with pytest.raises(ValueError, match="gamma"):
         ks.compile(model)
+
+
+def test_unwritable_cache(monkeypatch, capsys):
+    from kinesym.cli import main
+    from kinesym.runtime.build import CacheError
+
+    monkeypatch.setenv("KINESYM_CACHE", "/proc/nowhere")
+    with pytest.raises(CacheError, match="cannot be written; name another one"):
+        ks.compile(oscillator())
+    assert main(["doctor"]) == 1
+    assert "cannot be written" in capsys.readouterr().out
+
+
+def test_number_of_parameters():
+    f = ks.compile(oscillator())
+    with pytest.raises(ValueError, match=r"p has shape \(1, 2\), expected 1 values"):
+        f.rhs(np.zeros((2, 2)), np.zeros((1, 2)), np.ones((1, 2)))

@@ -376,9 +376,9 @@ def test_any_name_compiles(compiler_cache):
 
     import kinesym as ks
 
-    names = ["θ", r"\theta", "int", "a b", "a_b", "*/", "V"]
+    names = ["θ", r"\theta", "int", "a b", "a_b", "*)", "V"]
     states = [sp.Function(name)(ks.t) for name in names]
     p = sp.Symbol("λ'")
-    model = ks.Model("*/ bad name", states, [], [p], [x.diff(ks.t) + p * x for x in states])
+    model = ks.Model("*) bad name", states, [], [p], [x.diff(ks.t) + p * x for x in states])
     run = ks.simulate(model, [0.0, 1.0], {name: k for k, name in enumerate(names)}, {p: 0.0})
     assert [run[name][-1] for name in names] == list(range(len(names)))

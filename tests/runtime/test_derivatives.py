@@ -88,9 +88,10 @@ class Discretised:
         return self._evaluator(table)
 
     def _integral(self, integrand, stages, nodes):
-        """At the stages if x' is involved, else trapezoidal rule or right rectangles."""
+        """At the stages if x' or a held input is involved, else trapezoids or right rectangles."""
         steps = [b - a for a, b in zip(self.t, self.t[1:], strict=False)]
-        if sp.sympify(integrand).has(sp.Derivative):
+        held = [u for u in self.model.inputs if self.trial.hold.get(u.name) == "zero-order"]
+        if sp.sympify(integrand).has(sp.Derivative, *held):
             return sum(h * at(integrand) for h, at in zip(steps, stages, strict=True))
         g = [at(integrand) for at in nodes]
         if not self.midpoint:
