@@ -336,7 +336,7 @@ def write(text: str) -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--links", type=int, nargs="*", default=[1, 2, 5, 10], metavar="n",
+    parser.add_argument("--links", type=int, nargs="*", default=list(range(1, 11)), metavar="n",
                         help="chains to measure; default: 1 2 5 10")  # fmt: skip
     parser.add_argument("--nodes", type=int, nargs="+", metavar="N",
                         help="default: 1000 10000, and 60000 for standing")  # fmt: skip
