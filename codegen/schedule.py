@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Kernel
 
-#: Operations per piece. Measured on the 10-link problem (two cores, all kernels): 2.6, 2.9, 3.6, 4.7
-#: and 6.2 s of compilation for pieces of 500, 1000, 1500, 3000 and for uncut functions, while the
-#: Hessian takes 20 to 27 ms without a trend. Longer functions only get worse: not linear in length.
+#: Operations per piece. Measured on the 10-link problem (two cores, all kernels): compilation takes
+#: 2.6, 2.9, 3.6, 4.7 and 6.2 s for pieces of 500, 1000, 1500, 3000 and for uncut functions; the
+#: Hessian runs in 20 to 27 ms without a trend.
 PIECE = 1000
 
 _CHEAP = frozenset(("add", "sub", "mul", "neg"))

@@ -67,6 +67,13 @@ def table(true, first, second):
     return "\n".join(rows)
 
 
+def misfit(solution):
+    """Standard deviations of measured minus modelled angles [deg], as text."""
+    trial = solution.trials[0]
+    rest = [np.degrees(np.std(trial.measurements[k] - trial[k])) for k in STATES[:2]]
+    return " and ".join(f"{value:.2f}" for value in rest)
+
+
 def figure(time, clean, solution):
     """Ten seconds of measured, true and identified trajectories."""
     here = time < 10.0
@@ -94,8 +101,11 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     second = identify(time, measured, acceleration="unknown")
     print(f"\nplatform acceleration as an unknown trajectory, measured with noise\n{second}\n")
     print(table(ks.models.standing().values, first, second))
-    print("\nTaking a noisy input as exact biases the gains: errors in variables. As an unknown\n"
-          "trajectory with its own measurement the input is cleaned together with the states.")
+    print("\nTaking a noisy input as exact biases the gains: errors in variables. It shows in the\n"
+          f"angles, which miss their samples by {misfit(first)} deg where the noise is 0.30 deg.\n"
+          "As an unknown trajectory with its own measurement the input is cleaned together with\n"
+          f"the states, which miss theirs by {misfit(second)} deg. `kinesym run standing_noise`\n"
+          "separates bias from luck over ten draws.")
     path = out / "standing.png"
     fig = figure(time, clean, second)
     fig.savefig(path, dpi=120)
