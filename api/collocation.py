@@ -26,8 +26,9 @@ from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.ipopt import Result, WarmStart, load_cyipopt, solve
 from kinesym.runtime.nlp import NLP, default_threads
 from kinesym.runtime.progress import iteration_line
-from kinesym.runtime.solution import Solution, TrialResult
+from kinesym.runtime.solution import Solution
 from kinesym.runtime.statistics import parameter_covariance
+from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
@@ -294,16 +295,18 @@ class Collocation:
             log=result.log,
         )
 
-    def _trial_result(self, z: Array, number: int) -> TrialResult:
+    def _trial_result(self, z: Array, number: int) -> Trajectory:
         layout, trial = self.layout, self.trials[number]
         rows = layout.trajectories(z, number).copy()
         n = len(layout.states)
         unknown = dict(zip(layout.inputs, rows[n:], strict=True))
-        return TrialResult(
+        return Trajectory(
             time=layout.time(z, number).copy(),
             states=dict(zip(layout.states, rows[:n], strict=True)),
             inputs={**trial.inputs, **unknown},
             outputs=self.nlp.outputs(z, number),
+            parameters={**self._known, **self._parameters(z)},
+            model=self.model.name,
             measurements=dict(trial.measurements),
             std=dict(trial.std),
         )

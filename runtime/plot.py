@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-
-class _Trial(Protocol):
-    @property
-    def time(self) -> Array: ...
-    @property
-    def states(self) -> Mapping[str, Array]: ...
-    @property
-    def inputs(self) -> Mapping[str, Array]: ...
-    @property
-    def outputs(self) -> Mapping[str, Array]: ...
-    @property
-    def measurements(self) -> Mapping[str, Array]: ...
+if TYPE_CHECKING:
+    from kinesym.runtime.trajectory import Trajectory
 
 
-def plot_trial(trial: _Trial, title: str = "") -> Any:
+def plot_trial(trial: Trajectory, title: str = "") -> Any:
     """One panel per trajectory over time; measured samples as dots under the line."""
     import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
 

@@ -12,48 +12,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from kinesym.runtime.experiment import key_name
 from kinesym.runtime.ipopt import Iteration
+from kinesym.runtime.trajectory import Named, Trajectory
 
 Array = NDArray[np.float64]
-
-
-class Named(dict[str, float]):
-    """Values by name, which can be asked for by symbol too."""
-
-    def __getitem__(self, key: object) -> float:
-        return super().__getitem__(key_name(key))
-
-
-@dataclass(frozen=True, eq=False)
-class TrialResult:
-    """Trajectories of one trial: time (N,), and by name states, inputs, outputs, measurements."""
-
-    time: Array
-    states: Mapping[str, Array]
-    inputs: Mapping[str, Array]
-    outputs: Mapping[str, Array]
-    measurements: Mapping[str, Array]
-    std: Mapping[str, Array]
-
-    def __getitem__(self, key: object) -> Array:
-        name = key_name(key)
-        for group in (self.states, self.inputs, self.outputs):
-            if name in group:
-                return group[name]
-        known = [*self.states, *self.inputs, *self.outputs]
-        raise KeyError(f"{name} is no trajectory of this result; there are {', '.join(known)}")
-
-    def vaf(self) -> dict[str, float]:
-        """Variance accounted for [%] of each measurement: 100 (1 - var(residual)/var(measured))."""
-        result = {}
-        for name, measured in self.measurements.items():
-            here = ~np.isnan(measured)
-            variance = np.var(measured[here])
-            if variance > 0:
-                rest = np.var(measured[here] - self[name][here])
-                result[name] = float(100.0 * (1.0 - rest / variance))
-        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +34,7 @@ class Solution:
     objective: float
     parameters: Mapping[str, float]
     known: Mapping[str, float]
-    trials: Sequence[TrialResult]
+    trials: Sequence[Trajectory]
     free_vector: Array
     multipliers: Array
     lower_multipliers: Array
@@ -135,26 +97,14 @@ class Solution:
 
     def plot(self, trial: int = 0) -> Any:
         """A figure of all trajectories of a trial over time, measurements as dots."""
-        from kinesym.runtime.plot import plot_trial
-
-        title = f"{self.problem.get('model', '')}: {self.message}"
-        return plot_trial(self.trials[trial], title=title)
+        return self.trials[trial].plot(f"{self.problem.get('model', '')}: {self.message}")
 
     # -- files ------------------------------------------------------------------------------
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
-        """Trajectories of a trial over `time`, measured ones as `measured_...`; scalars as
+        """Trajectories of a trial over `time`, measured ones as `measured_...`; parameters as
         attributes."""
-        result = self.trials[trial]
-        variables: dict[str, Any] = {}
-        for kind in ("states", "inputs", "outputs"):
-            for name, values in getattr(result, kind).items():
-                variables[name] = ("time", values, {"kind": kind})
-        for name, values in result.measurements.items():
-            variables[f"measured_{name}"] = ("time", values, {"kind": "measurements"})
-            variables[f"std_{name}"] = ("time", result.std[name], {"kind": "std"})
-        attributes = {f"parameter_{k}": v for k, v in self.parameters.items()}
-        return xr.Dataset(variables, {"time": result.time}, attributes)
+        return self.trials[trial].to_xarray()
 
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file, one group per trial."""
@@ -187,20 +137,10 @@ class Solution:
             story = json.loads(tree.attrs["kinesym"])
             vectors: dict[str, Any] = {name: tree[name].to_numpy() for name in _VECTORS}
             count = len(tree.children)
-            trials = [_read_trial(tree[f"trial_{k}"].to_dataset()) for k in range(count)]
+            groups = [tree[f"trial_{k}"].to_dataset() for k in range(count)]
+            trials = [Trajectory.from_xarray(group) for group in groups]
         history = tuple(Iteration(*row) for row in story.pop("history"))
         return cls(trials=trials, history=history, **vectors, **story)
 
 
 _VECTORS = ("free_vector", "multipliers", "lower_multipliers", "upper_multipliers")
-
-
-def _read_trial(data: xr.Dataset) -> TrialResult:
-    groups: dict[str, dict[str, Array]] = {
-        kind: {} for kind in ("states", "inputs", "outputs", "measurements", "std")
-    }
-    for name, variable in data.data_vars.items():
-        kind = variable.attrs["kind"]
-        plain = str(name).removeprefix("measured_" if kind == "measurements" else "std_")
-        groups[kind][plain if kind in ("measurements", "std") else str(name)] = variable.to_numpy()
-    return TrialResult(time=data["time"].to_numpy(), **groups)

@@ -1,9 +1,9 @@
-"""Results of simulation."""
+"""Trajectories: what simulation returns, and what a solution holds for each trial."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,23 @@ from kinesym.runtime.experiment import key_name
 
 Array = NDArray[np.float64]
 
+_KINDS = ("states", "inputs", "outputs")
 
-@dataclass(frozen=True, eq=False)
+
+class Named(dict[str, float]):
+    """Values by name, which can be asked for by symbol too."""
+
+    def __getitem__(self, key: object) -> float:
+        return super().__getitem__(key_name(key))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
-    """A simulated trajectory: time (N,), and by name states, inputs and outputs, each (N,)."""
+    """Trajectories over time (N,): by name states, inputs and outputs, each (N,).
+
+    `run["theta"]` or `run[theta]` is one of them. In the solution of an identification there are
+    also the measurements (NaN where missing) and their standard deviations.
+    """
 
     time: Array
     states: Mapping[str, Array]
@@ -26,35 +39,73 @@ class Trajectory:
     outputs: Mapping[str, Array]
     parameters: Mapping[str, float]
     model: str = ""
+    measurements: Mapping[str, Array] = field(default_factory=dict)
+    std: Mapping[str, Array] = field(default_factory=dict)
 
-    @property
-    def measurements(self) -> Mapping[str, Array]:
-        """Nothing is measured in a simulation."""
-        return {}
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", Named(self.parameters))
 
     def __getitem__(self, key: object) -> Array:
         name = key_name(key)
-        for group in (self.states, self.inputs, self.outputs):
+        for kind in _KINDS:
+            group: Mapping[str, Array] = getattr(self, kind)
             if name in group:
                 return group[name]
         known = [*self.states, *self.inputs, *self.outputs]
-        raise KeyError(f"{name} is no trajectory of this run; there are {', '.join(known)}")
+        raise KeyError(f"{name} is no trajectory here; there are {', '.join(known)}")
 
-    def plot(self) -> Any:
-        """A figure with one panel per trajectory."""
+    def __repr__(self) -> str:
+        names = [*self.states, *self.inputs, *self.outputs]
+        span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s"
+        return f"<trajectory of {self.model}: {', '.join(names)}; {len(self.time)} nodes, {span}>"
+
+    def vaf(self) -> dict[str, float]:
+        """Variance accounted for [%] of each measurement: 100 (1 - var(residual)/var(measured))."""
+        result = {}
+        for name, measured in self.measurements.items():
+            here = ~np.isnan(measured)
+            variance = np.var(measured[here])
+            if variance > 0:
+                rest = np.var(measured[here] - self[name][here])
+                result[name] = float(100.0 * (1.0 - rest / variance))
+        return result
+
+    def plot(self, title: str | None = None) -> Any:
+        """A figure with one panel per trajectory, measurements as dots."""
         from kinesym.runtime.plot import plot_trial
 
-        return plot_trial(self, title=self.model)
+        return plot_trial(self, title=self.model if title is None else title)
+
+    # -- files ------------------------------------------------------------------------------
 
     def to_xarray(self) -> xr.Dataset:
-        """All trajectories over `time`; parameters as attributes."""
+        """Everything over `time`, measured ones as `measured_...`; parameters as attributes."""
         variables: dict[str, Any] = {}
-        for kind in ("states", "inputs", "outputs"):
+        for kind in _KINDS:
             for name, values in getattr(self, kind).items():
                 variables[name] = ("time", values, {"kind": kind})
-        attributes = {"model": self.model}
-        attributes.update({f"parameter_{k}": v for k, v in self.parameters.items()})  # type: ignore[misc]
+        for name, values in self.measurements.items():
+            variables[f"measured_{name}"] = ("time", values, {"kind": "measurements"})
+            variables[f"std_{name}"] = ("time", self.std[name], {"kind": "std"})
+        attributes: dict[str, Any] = {"model": self.model}
+        attributes.update({f"parameter_{k}": v for k, v in self.parameters.items()})
         return xr.Dataset(variables, {"time": self.time}, attributes)
+
+    @classmethod
+    def from_xarray(cls, data: xr.Dataset) -> Trajectory:
+        """What `to_xarray` made."""
+        groups: dict[str, dict[str, Array]] = {k: {} for k in (*_KINDS, "measurements", "std")}
+        prefix = {"measurements": "measured_", "std": "std_"}
+        for name, variable in data.data_vars.items():
+            kind = variable.attrs["kind"]
+            groups[kind][str(name).removeprefix(prefix.get(kind, ""))] = variable.to_numpy()
+        parameters = {
+            str(k).removeprefix("parameter_"): float(v)
+            for k, v in data.attrs.items()
+            if str(k).startswith("parameter_")
+        }
+        return cls(data["time"].to_numpy(), **groups, parameters=parameters,
+                   model=str(data.attrs["model"]))  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file."""
@@ -62,17 +113,8 @@ class Trajectory:
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
-        """Read what `save` wrote."""
+        """Read what `save` wrote; raises `ValueError` if the file is something else."""
         with xr.open_dataset(path, engine="h5netcdf") as data:
             if "model" not in data.attrs:
                 raise ValueError(f"{path} was not written by Trajectory.save")
-            groups: dict[str, dict[str, Array]] = {"states": {}, "inputs": {}, "outputs": {}}
-            for name, variable in data.data_vars.items():
-                groups[variable.attrs["kind"]][str(name)] = variable.to_numpy()
-            parameters = {
-                str(k).removeprefix("parameter_"): float(v)
-                for k, v in data.attrs.items()
-                if str(k).startswith("parameter_")
-            }
-            return cls(data["time"].to_numpy(), **groups, parameters=parameters,
-                       model=str(data.attrs["model"]))  # fmt: skip
+            return cls.from_xarray(data)
