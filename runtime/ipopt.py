@@ -296,8 +296,12 @@ def _set_option(problem: Any, name: str, value: Any, optional: bool) -> None:
 
 @contextmanager
 def _interruptible(flag: threading.Event) -> Iterator[None]:
-    """Ctrl-C sets `flag` instead of raising; a second one raises. Main thread only."""
-    if threading.current_thread() is not threading.main_thread():
+    """Ctrl-C sets `flag` instead of raising; a second one raises.
+
+    Only in the main thread, and not where Ctrl-C is ignored, as in background jobs.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         yield
         return
 
