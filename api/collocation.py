@@ -23,7 +23,7 @@ from kinesym.runtime.collocation import (
     variable_bounds,
 )
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.ipopt import Result, WarmStart, load_cyipopt, solve
+from kinesym.runtime.ipopt import Result, WarmStart, load_cyipopt, solve, warn_if_missing
 from kinesym.runtime.nlp import NLP, default_threads
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.solution import Solution
@@ -96,6 +96,7 @@ class Collocation:
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
 
         find_compiler()  # before any long work
+        warn_if_missing()
         start = time.perf_counter()
         self.program = transcribe(self.symbolic)
         source = emit(self.program)

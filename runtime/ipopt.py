@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import re
 import signal
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -98,16 +100,24 @@ class WarmStart:
     upper: Array
 
 
+_REMEDY = (
+    "build it with tools/build_cyipopt.py of the source distribution, or install it from conda-forge"
+)
+
+
 def load_cyipopt() -> ModuleType:
     """The module cyipopt; raises `IpoptMissing` with the remedy."""
     try:
         import cyipopt
     except ImportError as error:
-        raise IpoptMissing(
-            f"cyipopt cannot be imported ({error}); build it with tools/build_cyipopt.py of the "
-            "source distribution, or install it from conda-forge"
-        ) from error
+        raise IpoptMissing(f"cyipopt cannot be imported ({error}); {_REMEDY}") from error
     return cyipopt
+
+
+def warn_if_missing() -> None:
+    """Warn before long work that its result can be inspected but not solved."""
+    if importlib.util.find_spec("cyipopt") is None:
+        warnings.warn(f"cyipopt is missing: the problem cannot be solved; {_REMEDY}", stacklevel=3)
 
 
 class _Parabola:

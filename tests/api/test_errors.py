@@ -240,8 +240,10 @@ def test_missing_ipopt(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "cyipopt", None)
+    with pytest.warns(UserWarning, match="cyipopt is missing: the problem cannot be solved; build"):
+        task = problem()
     with pytest.raises(ImportError, match="cyipopt cannot be imported"):
-        problem().solve()
+        task.solve()
 
 
 @pytest.mark.parametrize(
