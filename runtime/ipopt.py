@@ -100,9 +100,7 @@ class WarmStart:
     upper: Array
 
 
-_REMEDY = (
-    "build it with tools/build_cyipopt.py of the source distribution, or install it from conda-forge"
-)
+_REMEDY = "build it with tools/build_cyipopt.py of the sources, or install it from conda-forge"
 
 
 def load_cyipopt() -> ModuleType:
