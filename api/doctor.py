@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from kinesym.evaluate import compile
 from kinesym.models import pendulum
-from kinesym.runtime.build import CacheError, CompilerError, cache_folder, find_compiler
+from kinesym.runtime.build import CacheError, CompilerError, find_compiler, writable_cache
 from kinesym.runtime.ipopt import IpoptMissing, available_linear_solvers, load_cyipopt
 from kinesym.runtime.nlp import default_threads
 
@@ -20,21 +20,25 @@ def diagnosis() -> Iterator[tuple[str, bool, str]]:
     threads = os.environ.get("OMP_NUM_THREADS")
     source = "OMP_NUM_THREADS" if threads else "processors; set OMP_NUM_THREADS to change it"
     yield "threads", True, f"{default_threads()} ({source})"
-    folder = cache_folder()
-    files = list(folder.glob("*.so")) if folder.exists() else []
+    try:
+        folder = writable_cache()
+    except CacheError as error:
+        yield "cache", False, str(error)
+        return
+    files = list(folder.glob("*.so"))
     size = sum(path.stat().st_size for path in files) / 1e6
-    parent = next(p for p in (folder, *folder.parents) if p.exists())
-    writable = os.access(parent, os.W_OK)
-    remedy = "" if writable else "; not writable: set KINESYM_CACHE to another folder"
-    yield "cache", writable, f"{folder}, {len(files)} libraries, {size:.1f} MB{remedy}"
+    yield "cache", True, f"{folder}, {len(files)} libraries, {size:.1f} MB"
 
 
 def _compiler() -> Iterator[tuple[str, bool, str]]:
     try:
         compiler = find_compiler()
         library = compile(pendulum()).library
-    except (CompilerError, CacheError) as error:
+    except CompilerError as error:
         yield "compiler", False, str(error)
+        return
+    except CacheError:
+        yield "compiler", True, f"{' '.join(compiler.command)}; not tried: no cache"
         return
     yield "compiler", True, " ".join(compiler.command)
     yield "lanes", True, f"{library.lanes} points per vector"

@@ -16,8 +16,6 @@ UNARY = frozenset(
     "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log sqrt abs sign floor "
     "erf".split()
 )
-#: Operations of two arguments.
-BINARY = frozenset("add sub mul pow atan2 min max lt le eq".split())
 
 _ODD = frozenset("sin tan asin atan sinh tanh asinh atanh sign erf".split())
 _EVEN = frozenset(("cos", "cosh", "abs"))
@@ -27,7 +25,8 @@ class Graph:
     """Arena of expression nodes; `args[i]` lists the operands of node `i`, `op[i]` its operation.
 
     Operations: `const` (see `value`), `sym` (see `name`), `neg`, `inv` (1/x), `select`
-    (`c != 0 ? a : b`), and the members of `UNARY` and `BINARY`. Comparisons yield 1.0 or 0.0.
+    (`c != 0 ? a : b`), the members of `UNARY`, and of two operands `add`, `sub`, `mul`, `pow`,
+    `atan2`, `min`, `max`, `lt`, `le` and `eq`. Comparisons yield 1.0 or 0.0.
     Division is `x * inv(y)`, so that quotients with equal denominators share one division.
     """
 

@@ -126,7 +126,7 @@ def build(
     """
     compiler = find_compiler()
     flags = [*compiler.flags, *more_flags, *([f"-DKS_LANES={lanes}"] if lanes else [])]
-    folder = _writable_cache()
+    folder = writable_cache()
     target = folder / f"{_key(files, compiler, flags)}.so"
     if target.exists():
         return Library(target), 0.0
@@ -138,7 +138,8 @@ def build(
     return Library(target), time.perf_counter() - start
 
 
-def _writable_cache() -> Path:
+def writable_cache() -> Path:
+    """The cache folder, made if needed; raises `CacheError` if nothing can be stored there."""
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,6 @@ from kinesym.runtime.layout import FAMILIES, Layout
 from kinesym.runtime.nlp import TrialData
 
 Array = NDArray[np.float64]
-Bound = tuple[float, float] | None
 
 
 def make_layout(description: Mapping[str, Any], trials: Sequence[Experiment]) -> Layout:
