@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kinesym import models as models
     from kinesym.collocation import Collocation as Collocation
     from kinesym.evaluate import compile as compile
+    from kinesym.runtime.ensemble import Ensemble as Ensemble
     from kinesym.runtime.experiment import Experiment as Experiment
     from kinesym.runtime.solution import Solution as Solution
     from kinesym.runtime.trajectory import Trajectory as Trajectory
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Collocation": "collocation",
+    "Ensemble": "runtime.ensemble",
     "Experiment": "runtime.experiment",
     "Integral": "symbolic.objective",
     "LeastSquares": "symbolic.objective",

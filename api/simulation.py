@@ -1,86 +1,263 @@
-"""`ks.simulate`: a trajectory from initial values, stepped in C."""
+"""`ks.simulate`: trajectories from initial values, stepped in C."""
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from kinesym.evaluate import compile
-from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.functions import Functions
-from kinesym.runtime.simulation import run_rk4
+from kinesym.codegen.c import emit
+from kinesym.codegen.stepping import stepper as stepper_program
+from kinesym.runtime.build import build
+from kinesym.runtime.ensemble import Ensemble, Failure
+from kinesym.runtime.experiment import HOLDS, Experiment
+from kinesym.runtime.native import HALVES
+from kinesym.runtime.nlp import default_threads
+from kinesym.runtime.simulation import Outcome, Stepper, Task, failure, hold_kind
+from kinesym.runtime.simulation import simulate as march
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
+from kinesym.symbolic.schemes import SCHEMES
 
-METHODS = ("rk4",)
+Array = NDArray[np.float64]
+
+#: Explicit methods, and the loop of each; implicit ones are the schemes of collocation.
+EXPLICIT = {"rk4": "rk4", "dormand-prince": "dormand-prince"}
+METHODS = (*EXPLICIT, *SCHEMES)
 
 
 def simulate(
-    model: Model | Functions,
+    model: Model,
     time: ArrayLike,
-    initial: Mapping[Any, float],
-    parameters: Mapping[Any, float] | None = None,
+    initial: Mapping[Any, ArrayLike],
+    parameters: Mapping[Any, ArrayLike] | None = None,
     inputs: Mapping[Any, ArrayLike] | None = None,
     method: str = "rk4",
     substeps: int = 1,
     hold: Mapping[Any, str] | None = None,
-) -> Trajectory:
-    """Simulate `model` on the grid `time` (N,) [s].
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Any:
+    """Simulate `model` on the grid `time` (N,) [s]: a `Trajectory`, or an `Ensemble` of M of them.
 
     Parameters
     ----------
-    model : a model, or the functions that `ks.compile` made of it (for many runs).
-    initial : value of every state at time[0].
-    parameters : values; those of the model where not given.
-    inputs : each (N,) or a number. hold : "linear" (default) or "zero-order" between samples.
-    method : "rk4", the classical method of order 4, with `substeps` steps per interval of the grid.
+    initial : value of every state at time[0]; (M,) for an ensemble.
+    parameters : values, those of the model where not given; (M,) for an ensemble.
+    inputs : each a number, (N,) or, with samples at the midpoints too, (2 N - 1,); for an ensemble
+        also (M, N) or (M, 2 N - 1). hold : "linear" (default) or "zero-order" between samples.
+    method : "rk4", the classical method of order 4; "dormand-prince", adaptive, order 5 with dense
+        output, for reference solutions; or implicit: "trapezoid", "midpoint", "backward-euler",
+        the schemes of collocation, whose defects are solved to rounding.
+    substeps : steps per interval of the grid. rtol, atol : tolerances of the adaptive method.
+    threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.
+    progress : show a bar; None only on a terminal.
 
-    Returns the trajectory with the outputs of the model. Raises `ValueError` for what is missing
-    or does not fit, `FloatingPointError` naming the time if the states become infinite.
+    What ends early (divergence, Newton's method, Ctrl-C) is returned up to there with a warning
+    that names time, cause and remedy; see `Trajectory.message` and `Ensemble.failures`. Raises
+    `ValueError` for what is missing or does not fit, before anything is compiled.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     if substeps < 1 or substeps != int(substeps):
         raise ValueError(f"substeps must be at least 1 and whole, got {substeps}")
-    if not isinstance(model, (Model, Functions)):
+    if not (rtol > 0.0 and atol > 0.0):
+        raise ValueError(f"rtol and atol must be positive, got {rtol} and {atol}")
+    if not isinstance(model, Model):
         raise ValueError(f"expected a kinesym.Model, got {type(model).__name__}")
-    f = compile(model) if isinstance(model, Model) else model
-    trial = Experiment(time, inputs=by_name({} if inputs is None else inputs, f.inputs, "inputs"),
-                       hold=by_name({} if hold is None else hold, f.inputs, "hold"))  # fmt: skip
-    start = by_name(initial, f.states, "initial")
-    _complete(start, f.states, "initial value of state", "initial")
-    _complete(trial.inputs, f.inputs, "course of input", "inputs")
-    for name, value in start.items():
-        if np.ndim(value) or not np.isfinite(value):
-            raise ValueError(f"the initial value of {name} must be one finite number, got {value}")
-    values = _parameter_values(f, parameters or {})
-    f.require_explicit()
-    return run_rk4(f, trial, start, values, int(substeps))
+    grid = Experiment(time).grid
+    start = _numbers(initial, model.state_names, {}, "initial", "initial value of state")
+    values = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
+    courses = _courses(model, grid, inputs, hold)
+    members = _members(start, values, courses)
+    count = 1 if members is None else members
+    task = Task(
+        time=grid,
+        initial=np.array([np.broadcast_to(v, count) for v in start.values()]).reshape(-1, count),
+        parameters=_parameter_rows(values, count),
+        inputs=list(courses.values()),
+        substeps=int(substeps),
+        tolerances=(float(rtol), float(atol)),
+        threads=threads or default_threads(),
+    )
+    stepper = compiled_stepper(model, method, len(task.parameters) > 1, members is None)
+    outcome = march(stepper, task, progress)
+    if members is None:
+        return trajectory(stepper, task, outcome)
+    return _ensemble(stepper, task, outcome)
 
 
-def _parameter_values(f: Functions, given: Mapping[Any, float]) -> dict[str, float]:
-    """Values of all parameters by name: the given ones, else the model's.
+@lru_cache(maxsize=64)
+def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> Stepper:
+    """The built loops of a method; deriving them again for the same model would only take time.
 
-    Raises `ValueError` naming a parameter without a finite value.
+    varying : parameters differ between members. narrow : made for one trajectory.
     """
-    values = {**f.values, **by_name(given, f.parameters, "parameters")}
-    result: dict[str, float] = {}
-    for name in f.parameters:
+    source = emit(stepper_program(model, SCHEMES.get(method), varying))
+    library, _ = build(source.files, narrow=narrow)
+    return Stepper.of(library, json.loads(source.manifest), EXPLICIT.get(method, "implicit"))
+
+
+# -- what is given --------------------------------------------------------------------------
+
+
+def _numbers(
+    given: Mapping[Any, ArrayLike] | None,
+    names: tuple[str, ...],
+    defaults: Mapping[str, float],
+    where: str,
+    what: str,
+) -> dict[str, Array]:
+    """A number or (M,) for every name; raises `ValueError` naming what is missing or not finite."""
+    values = {**defaults, **by_name({} if given is None else given, names, where)}
+    result = {}
+    for name in names:
         if name not in values:
-            raise ValueError(f"parameter {name} has no value; give parameters={{{name!r}: ...}}")
-        if np.ndim(values[name]) != 0:
-            raise ValueError(f"parameter {name} must be one number, got {np.shape(values[name])}")
-        if not np.isfinite(values[name]):
-            raise ValueError(f"parameter {name} is {values[name]}")
-        result[name] = float(values[name])
+            raise ValueError(f"the {what} {name} is missing; add it to {where}={{...}}")
+        try:
+            array = np.asarray(values[name], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the {what} {name} is no number: {values[name]!r}") from error
+        if array.ndim > 1 or array.size == 0:
+            raise ValueError(f"the {what} {name} must be one number or (members,), "
+                             f"got shape {array.shape}")  # fmt: skip
+        if not np.isfinite(array).all():
+            k = int(np.flatnonzero(~np.isfinite(array.ravel()))[0])
+            of = f" of member {k}" if array.ndim else ""
+            raise ValueError(f"the {what} {name}{of} is {array.ravel()[k]}, not a finite number")
+        result[name] = array
     return result
 
 
-def _complete(given: Mapping[str, Any], names: tuple[str, ...], what: str, where: str) -> None:
-    for name in names:
+def _courses(
+    model: Model,
+    grid: Array,
+    inputs: Mapping[Any, ArrayLike] | None,
+    hold: Mapping[Any, str] | None,
+) -> dict[str, tuple[Array, int]]:
+    """Samples (1 or M, N or 2 N - 1) and kind of every input."""
+    given = by_name({} if inputs is None else inputs, model.input_names, "inputs")
+    holds = by_name({} if hold is None else hold, model.input_names, "hold")
+    N, courses = len(grid), {}
+    for name, how in holds.items():
+        if how not in HOLDS:
+            raise ValueError(f"hold of {name}: {how!r} is unknown; choose {' or '.join(HOLDS)}")
+    for name in model.input_names:
         if name not in given:
-            raise ValueError(f"the {what} {name} is missing; add it to {where}={{...}}")
+            raise ValueError(
+                f"the course of input {name} is missing; add it to inputs={{{name!r}: ...}}"
+            )
+        array = np.array(given[name], dtype=np.float64)
+        array = np.full((1, N), float(array)) if array.ndim == 0 else np.atleast_2d(array)
+        kind = hold_kind(holds.get(name, "linear"))
+        if array.ndim != 2 or array.shape[1] not in (N, 2 * N - 1):
+            raise ValueError(
+                f"input {name} has shape {np.shape(given[name])}, expected {N} values, one per "
+                f"node, or {2 * N - 1} with midpoints"
+            )
+        if array.shape[1] != N:
+            if name in holds:
+                raise ValueError(f"input {name} has samples at midpoints; it cannot be held too")
+            kind = HALVES
+        if not np.isfinite(array).all():
+            member, k = np.argwhere(~np.isfinite(array))[0]
+            node = k if array.shape[1] == N else k / 2
+            raise ValueError(
+                f"input {name} contains {int((~np.isfinite(array)).sum())} values that are not "
+                f"finite, the first at node {node:g}"
+                + (f" of member {member}" if len(array) > 1 else "")
+            )
+        courses[name] = (np.ascontiguousarray(array), kind)
+    return courses
+
+
+def _members(
+    start: Mapping[str, Array],
+    values: Mapping[str, Array],
+    courses: Mapping[str, tuple[Array, int]],
+) -> int | None:
+    """Number of members of an ensemble, None for a single trajectory."""
+    found: dict[int, str] = {}
+    for name, array in (*start.items(), *values.items()):
+        if array.ndim == 1:
+            found.setdefault(len(array), name)
+    for name, (array, _) in courses.items():
+        if len(array) > 1:
+            found.setdefault(len(array), name)
+    if len(found) > 1:
+        words = ", ".join(f"{count} for {name}" for count, name in found.items())
+        raise ValueError(f"the number of members is not clear: {words}")
+    return next(iter(found), None)
+
+
+def _parameter_rows(values: Mapping[str, Array], members: int) -> Array:
+    """(1, r) if all members share them, else (M, r)."""
+    count = members if any(v.ndim for v in values.values()) else 1
+    rows = [np.broadcast_to(v, count) for v in values.values()]
+    return np.ascontiguousarray(np.array(rows).reshape(len(rows), count).T)
+
+
+# -- what comes out -------------------------------------------------------------------------
+
+
+def _node_samples(courses: list[tuple[Array, int]]) -> list[Array]:
+    return [array[:, ::2] if kind == HALVES else array for array, kind in courses]
+
+
+def trajectory(stepper: Stepper, task: Task, outcome: Outcome) -> Trajectory:
+    """The one trajectory, up to where it is valid; warns if that is not the end."""
+    end, message = int(outcome.reached[0]), ""
+    if end < len(task.time):
+        message = failure(stepper, task, outcome, 0)
+        warnings.warn(f"the simulation of {stepper.model} {_said(message)}", stacklevel=3)
+    inputs = [row[0, :end] for row in _node_samples(list(task.inputs))]
+    return Trajectory(
+        time=task.time[:end],
+        states=dict(zip(stepper.states, outcome.states[:, 0, :end], strict=True)),
+        inputs=dict(zip(stepper.inputs, inputs, strict=True)),
+        outputs=dict(zip(stepper.outputs, outcome.values[:, 0, :end], strict=True)),
+        parameters=dict(zip(stepper.parameters, map(float, task.parameters[0]), strict=True)),
+        model=stepper.model,
+        message=message,
+    )
+
+
+def _said(message: str) -> str:
+    starts = ("diverged", "interrupted")
+    if message.startswith(starts):
+        return ("was " if message.startswith("interrupted") else "") + message
+    return f"ended early: {message}"
+
+
+def _ensemble(stepper: Stepper, task: Task, outcome: Outcome) -> Ensemble:
+    members, N = outcome.states.shape[1:]
+    failures = tuple(
+        Failure(k, float(task.time[outcome.reached[k]]), failure(stepper, task, outcome, k))
+        for k in np.flatnonzero(outcome.reached < N).tolist()
+    )
+    if failures:
+        first = failures[0]
+        warnings.warn(
+            f"{len(failures)} of {members} members of {stepper.model} ended early, the first is "
+            f"member {first.member}: {first.message}",
+            stacklevel=3,
+        )
+    inputs = [np.broadcast_to(row, (members, N)) for row in _node_samples(list(task.inputs))]
+    columns = np.broadcast_to(task.parameters, (members, len(stepper.parameters))).T
+    return Ensemble(
+        time=task.time,
+        states=dict(zip(stepper.states, outcome.states, strict=True)),
+        inputs=dict(zip(stepper.inputs, inputs, strict=True)),
+        outputs=dict(zip(stepper.outputs, outcome.values, strict=True)),
+        parameters=dict(zip(stepper.parameters, columns, strict=True)),
+        model=stepper.model,
+        failures=failures,
+    )

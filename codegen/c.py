@@ -30,7 +30,7 @@ def emit(program: Program) -> Source:
     for number, group in enumerate(_groups(together)):
         texts = [text for kernel in group for text in _kernel_files(kernel).values()]
         files[f"kernels_{number}.c"] = "\n".join(texts)
-    files["library.c"] = _library_file(program)
+    files["stepping.c" if "stepping" in program.description else "library.c"] = _library(program)
     return Source(files, json.dumps(_manifest(program)))
 
 
@@ -55,9 +55,9 @@ def _manifest(program: Program) -> dict[str, object]:
 def _groups(kernels: list[Kernel]) -> list[list[Kernel]]:
     """Small kernels share a file, as long as it stays short."""
     groups: list[list[Kernel]] = []
-    size = PIECE
+    size = 0
     for kernel in kernels:
-        if size + kernel.operations > PIECE:
+        if not groups or size + kernel.operations > PIECE:
             groups.append([])
             size = 0
         groups[-1].append(kernel)
@@ -156,17 +156,19 @@ def _entry(kernel: Kernel, plan: Schedule) -> str:
     )
 
 
-def _library_file(program: Program) -> str:
+def _library(program: Program) -> str:
     names = [kernel.name for kernel in program.kernels]
     declarations = "".join(f"extern const ks_kernel {name}_kernel;\n" for name in names)
     table = "".join(f"    &{name}_kernel,\n" for name in names)
+    steps = "stepping" in program.description
+    header, loops = ("kinesym_loops.h", "&ks_all_loops") if steps else ("kinesym_map.h", "NULL")
     return (
         f"/* {identifier(program.name)}: the table of kernels */\n"
-        '#include "kinesym_map.h"\n#include "kinesym_rk4.h"\n\n'
+        f'#include "{header}"\n\n'
         f"{declarations}\nstatic const ks_kernel *const kernels[] = {{\n{table}}};\n\n"
         "#ifdef _OPENMP\n#define KS_OPENMP 1\n#else\n#define KS_OPENMP 0\n#endif\n\n"
         "static const ks_library library = {KINESYM_ABI, KS_LANES, KS_OPENMP, "
-        f"{len(names)}, kernels, ks_map, ks_rk4}};\n\n"
+        f"{len(names)}, kernels, ks_map, {loops}}};\n\n"
         '__attribute__((visibility("default"))) const ks_library *kinesym_library(void);\n'
         "const ks_library *kinesym_library(void) { return &library; }\n"
     )

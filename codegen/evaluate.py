@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kinesym.codegen.derive import jacobian
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
@@ -11,6 +13,39 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import t
 
 
+@dataclass(frozen=True)
+class Point:
+    """The symbols of a model at one point in time, as arguments of kernels, and its translator."""
+
+    graph: Graph
+    xdot: Argument
+    x: Argument
+    u: Argument
+    p: Argument
+    t: Argument
+    lower: Lowering
+
+    def nodes(self, argument: Argument) -> list[int]:
+        """The graph nodes of an argument."""
+        return self.graph.symbols(argument.symbols)
+
+
+def model_point(model: Model, varying: bool = False) -> Point:
+    """A point of `model`; `varying` parameters differ from point to point."""
+    g = Graph()
+    xdot = Argument("xdot", tuple(f"xdot.{x}" for x in model.state_names))
+    x = Argument("x", tuple(f"x.{x}" for x in model.state_names))
+    u = Argument("u", tuple(f"u.{u}" for u in model.input_names))
+    p = Argument("p", tuple(f"p.{p}" for p in model.parameter_names), varying)
+    table = {t: g.symbol("t.time")}
+    for symbols, group in ((model.derivatives, xdot), (model.states, x), (model.inputs, u),
+                           (model.parameters, p)):  # fmt: skip
+        table.update(zip(symbols, g.symbols(group.symbols), strict=True))
+    lower = Lowering(g, table)
+    lower.define(model.intermediates)
+    return Point(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
+
+
 def model_functions(model: Model) -> Program:
     """Kernels `residual`, `outputs`, `rhs` (if x' can be solved for) and all Jacobians.
 
@@ -18,22 +53,12 @@ def model_functions(model: Model) -> Program:
     called `residual_states`, `outputs_inputs` and so on; only entries that are not identically zero
     are outputs, their places are in the description.
     """
-    g = Graph()
-    xdot = Argument("xdot", tuple(f"xdot.{x}" for x in model.state_names))
-    x = Argument("x", tuple(f"x.{x}" for x in model.state_names))
-    u = Argument("u", tuple(f"u.{u}" for u in model.input_names))
-    p = Argument("p", tuple(f"p.{p}" for p in model.parameter_names), varying=False)
-    time = Argument("t", ("t.time",))
+    point = model_point(model)
+    g, lower, xdot, x, u, p, time = (
+        point.graph, point.lower, point.xdot, point.x, point.u, point.p, point.t
+    )  # fmt: skip
     groups = {"derivatives": xdot, "states": x, "inputs": u, "parameters": p}
-    nodes = {name: g.symbols(group.symbols) for name, group in groups.items()}
-    lower = Lowering(g, {
-        t: g.symbol("t.time"),
-        **dict(zip(model.derivatives, nodes["derivatives"], strict=True)),
-        **dict(zip(model.states, nodes["states"], strict=True)),
-        **dict(zip(model.inputs, nodes["inputs"], strict=True)),
-        **dict(zip(model.parameters, nodes["parameters"], strict=True)),
-    })  # fmt: skip
-    lower.define(model.intermediates)
+    nodes = {name: point.nodes(group) for name, group in groups.items()}
     functions = {
         "residual": [lower(e) for e in model.equations],
         "outputs": [lower(e) for e in model.outputs.values()],

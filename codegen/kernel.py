@@ -9,7 +9,7 @@ from functools import cached_property
 from kinesym.codegen.graph import Graph
 
 #: Version of the binary interface in `runtime/include/kinesym.h`.
-ABI = 1
+ABI = 2
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -21,31 +21,86 @@ def explicit_rates(
 ) -> list[int]:
     """x' as nodes, from the residual M(x) x' + b(x) = 0.
 
-    M is permuted to block triangular form (maximum matching, strong components), each block is
-    factorised without numerical pivoting: exact for kinematic rows (blocks of one) and stable for
-    mass matrices (symmetric definite blocks). Raises `NotExplicit` if x' enters nonlinearly or M is
-    structurally singular, naming a state.
+    Raises `NotExplicit` if x' enters nonlinearly or M is structurally singular, naming a state.
     """
-    n = len(rates)
-    mass = jacobian(g, residual, rates)
-    depends = set(rates)
-    for (i, _), node in mass.items():
-        if depends & set(g.ancestors([node])):
-            raise NotExplicit(f"x' enters equation {i} nonlinearly and cannot be solved for")
+    mass = MassMatrix(g, residual, rates, names)
     bias = g.substitute(residual, dict.fromkeys(rates, g.zero))
-    pattern = _pattern(mass, n)
-    match = maximum_bipartite_matching(pattern, perm_type="column")  # column of each row
-    if (match < 0).any():
-        missing = sorted(set(range(n)) - set(match.tolist()))
-        raise NotExplicit(
-            f"state {names[missing[0]]} has no derivative that the equations determine; "
-            "the model is algebraic or singular"
-        )
-    row_of = np.argsort(match)  # the row that is matched with each column
-    solution: dict[int, int] = {}
-    for block in _blocks(pattern, row_of, n):
-        _solve_block(g, mass, bias, row_of, block, solution, names)
-    return [solution[j] for j in range(n)]
+    x = mass.solve({i: g.neg(b) for i, b in enumerate(bias)})
+    return [x.get(j, g.zero) for j in range(len(rates))]
+
+
+def rates_and_jacobian(
+    g: Graph,
+    residual: Sequence[int],
+    rates: Sequence[int],
+    names: Sequence[str],
+    wrt: Sequence[int],
+) -> tuple[list[int], Sparse]:
+    """x' as nodes, and its derivatives: M d x'/d z = - d residual / d z, with M factorised once."""
+    mass = MassMatrix(g, residual, rates, names)
+    bias = g.substitute(residual, dict.fromkeys(rates, g.zero))
+    x = mass.solve({i: g.neg(b) for i, b in enumerate(bias)})
+    solution = [x.get(j, g.zero) for j in range(len(rates))]
+    partial = jacobian(g, residual, wrt)
+    values = g.substitute(list(partial.values()), dict(zip(rates, solution, strict=True)))
+    columns: dict[int, dict[int, int]] = {}
+    for (i, j), node in zip(partial, values, strict=True):
+        columns.setdefault(j, {})[i] = g.neg(node)
+    entries = {
+        (i, j): node for j, side in columns.items() for i, node in mass.solve(side).items()
+    }
+    return solution, dict(sorted((key, e) for key, e in entries.items() if e != g.zero))
+
+
+class MassMatrix:
+    """M = d residual / d x', permuted to block triangular form and factorised on the graph.
+
+    A maximum matching puts non-zeros on the diagonal, strong components are the blocks; each block
+    is factorised without numerical pivoting, in an order that keeps fill low: exact for kinematic
+    rows (blocks of one) and stable for mass matrices (symmetric definite blocks).
+    """
+
+    def __init__(
+        self, g: Graph, residual: Sequence[int], rates: Sequence[int], names: Sequence[str]
+    ) -> None:
+        self._graph, n = g, len(rates)
+        self._mass = jacobian(g, residual, rates)
+        depends = set(rates)
+        for (i, _), node in self._mass.items():
+            if depends & set(g.ancestors([node])):
+                raise NotExplicit(f"x' enters equation {i} nonlinearly and cannot be solved for")
+        pattern = _pattern(self._mass, n)
+        match = maximum_bipartite_matching(pattern, perm_type="column")  # column of each row
+        if (match < 0).any():
+            missing = sorted(set(range(n)) - set(match.tolist()))
+            raise NotExplicit(
+                f"state {names[missing[0]]} has no derivative that the equations determine; "
+                "the model is algebraic or singular"
+            )
+        self._row_of = [int(i) for i in np.argsort(match)]  # the row matched with each column
+        self._rows: dict[int, dict[int, int]] = {}  # entries by row, then column
+        for (i, j), node in self._mass.items():
+            self._rows.setdefault(i, {})[j] = node
+        self._blocks = [
+            _Block(g, self._mass, self._row_of, block, names)
+            for block in _blocks(pattern, np.array(self._row_of), n)
+        ]
+
+    def solve(self, side: Mapping[int, int]) -> dict[int, int]:
+        """M^-1 side; entries that are identically zero do not exist."""
+        g, solution = self._graph, dict[int, int]()
+        for block in self._blocks:
+            right: dict[int, int] = {}
+            for column in block.order:
+                i = self._row_of[column]
+                carried = [
+                    g.mul(node, solution[j]) for j, node in self._rows[i].items() if j in solution
+                ]
+                value = g.sub(side.get(i, g.zero), g.sum(carried))
+                if value != g.zero:
+                    right[column] = value
+            solution.update(block.solve(right))
+        return solution
 
 
 def _pattern(mass: Sparse, n: int) -> csr_array:
@@ -73,36 +128,63 @@ def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:
     return [members[c] for c in order]
 
 
-def _solve_block(
-    g: Graph,
-    mass: Sparse,
-    bias: Sequence[int],
-    row_of: np.ndarray,
-    block: list[int],
-    solution: dict[int, int],
-    names: Sequence[str],
-) -> None:
-    """Gaussian elimination of one block, in the order given; fills `solution`."""
-    known = sorted(solution)
-    a: list[dict[int, int]] = []
-    rhs: list[int] = []
-    for column in block:
-        i = int(row_of[column])
-        a.append({j: mass[i, j] for j in block if (i, j) in mass})
-        carried = [g.mul(mass[i, j], solution[j]) for j in known if (i, j) in mass]
-        rhs.append(g.neg(g.sum([bias[i], *carried])))
-    for k, pivot in enumerate(block):
-        if a[k].get(pivot, g.zero) == g.zero:
+class _Block:
+    """L U of one diagonal block; rows and columns are called by their column number."""
+
+    def __init__(
+        self, g: Graph, mass: Sparse, row_of: Sequence[int], block: list[int], names: Sequence[str]
+    ) -> None:
+        self._graph = g
+        rows = {i: {j: mass[row_of[i], j] for j in block if (row_of[i], j) in mass} for i in block}
+        self.order: list[int] = []
+        self._inverse: dict[int, int] = {}
+        self._lower: list[tuple[int, int, int]] = []  # (row, pivot, factor), in order
+        self._upper: dict[int, dict[int, int]] = {}
+        left = list(block)
+        while left:
+            pivot = _next_pivot(rows, left)
+            left.remove(pivot)
+            self.order.append(pivot)
+            self._eliminate(rows, left, pivot, names)
+
+    def _eliminate(
+        self, rows: dict[int, dict[int, int]], left: list[int], pivot: int, names: Sequence[str]
+    ) -> None:
+        g, top = self._graph, rows.pop(pivot)
+        diagonal = top.pop(pivot, g.zero)
+        if diagonal == g.zero:
             raise NotExplicit(f"the equations do not determine {names[pivot]}'; M is singular")
-        inverse = g.inv(a[k][pivot])
-        for i in range(k + 1, len(block)):
-            if pivot not in a[i]:
+        inverse = self._inverse[pivot] = g.inv(diagonal)
+        self._upper[pivot] = top
+        for i in left:
+            if pivot not in rows[i]:
                 continue
-            factor = g.mul(a[i].pop(pivot), inverse)
-            for j in block[k + 1 :]:
-                if j in a[k]:
-                    a[i][j] = g.sub(a[i].get(j, g.zero), g.mul(factor, a[k][j]))
-            rhs[i] = g.sub(rhs[i], g.mul(factor, rhs[k]))
-    for k in range(len(block) - 1, -1, -1):
-        later = [g.mul(a[k][j], solution[j]) for j in block[k + 1 :] if j in a[k]]
-        solution[block[k]] = g.mul(g.sub(rhs[k], g.sum(later)), g.inv(a[k][block[k]]))
+            factor = g.mul(rows[i].pop(pivot), inverse)
+            self._lower.append((i, pivot, factor))
+            for j, node in top.items():
+                rows[i][j] = g.sub(rows[i].get(j, g.zero), g.mul(factor, node))
+
+    def solve(self, side: Mapping[int, int]) -> dict[int, int]:
+        """The solution of this block for the non-zero entries of `side`."""
+        g, x = self._graph, dict(side)
+        for i, pivot, factor in self._lower:
+            if pivot in x:
+                x[i] = g.sub(x.get(i, g.zero), g.mul(factor, x[pivot]))
+        for k in reversed(self.order):
+            later = [g.mul(node, x[j]) for j, node in self._upper[k].items() if j in x]
+            value = g.mul(g.sub(x.get(k, g.zero), g.sum(later)), self._inverse[k])
+            if value != g.zero:
+                x[k] = value
+            else:
+                x.pop(k, None)
+        return x
+
+
+def _next_pivot(rows: Mapping[int, Mapping[int, int]], left: Sequence[int]) -> int:
+    """The diagonal entry whose elimination can fill least (Markowitz); the first of equals."""
+
+    def fill(k: int) -> int:
+        column = sum(k in rows[i] for i in left)
+        return (len(rows[k]) - 1) * (column - 1)
+
+    return min((k for k in left if k in rows[k]), key=fill, default=left[0])

@@ -29,9 +29,11 @@ from kinesym.codegen.derive import (
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
+from kinesym.codegen.solve import NotExplicit, explicit_rates
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import at_end, at_start
 from kinesym.symbolic.problem import Problem, moving_symbols
+from kinesym.symbolic.schemes import NodeScheme, StageScheme
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Family:
 
 def transcribe(problem: Problem) -> Program:
     """All kernels of the nonlinear program of `problem`, and the description of its structure."""
-    families = [_interval(problem), _node(problem), _ends(problem)]
+    families = [interval_family(problem), _node(problem), _ends(problem)]
     kernels: list[Kernel] = []
     description: dict[str, object] = {}
     for family in families:
@@ -80,7 +82,7 @@ def _description(problem: Problem) -> dict[str, object]:
     return {
         "model": problem.model.name,
         "scheme": scheme.name,
-        "state_weights": list(scheme.state),
+        "state_weights": list(scheme.state) if isinstance(scheme, StageScheme) else [0.5, 0.5],
         "quadrature": list(scheme.quadrature),
         "states": list(problem.model.state_names),
         "unknown_inputs": [name_of(u) for u in problem.unknown_inputs],
@@ -223,17 +225,39 @@ class _Symbols:
         lower.define((s, e) for s, e in model.intermediates if s not in absent)
         return lower
 
+    def explicit(
+        self, states: Sequence[int], inputs: Sequence[int], signals: Sequence[int], time: int
+    ) -> list[int]:
+        """x' = f(x, u, p, t) at this point; raises `ValueError` if the equations do not give it."""
+        model = self.problem.model
+        rates = self.graph.symbols(f"rate.{name}" for name in model.state_names)
+        lower = self.lowering(states, inputs, signals, time, rates)
+        try:
+            residual = [lower(e) for e in model.equations]
+            return explicit_rates(self.graph, residual, rates, model.state_names)
+        except NotExplicit as error:
+            raise ValueError(
+                f"{self.problem.scheme.name} needs explicit derivatives: {error}; "
+                "use midpoint or backward-euler"
+            ) from error
+
+
+def _moves(problem: Problem, e: sp.Expr) -> bool:
+    """Whether `e` contains x', directly or through intermediates."""
+    return bool(e.atoms(sp.Symbol, sp.Derivative) & moving_symbols(problem.model))
+
 
 def _on_interval(problem: Problem, e: sp.Expr) -> bool:
-    """Whether `e` contains x', directly or through intermediates, and so belongs to intervals."""
-    return bool(e.atoms(sp.Symbol, sp.Derivative) & moving_symbols(problem.model))
+    """Whether `e` contains x' and so belongs to intervals; some schemes know x' at the nodes."""
+    return not isinstance(problem.scheme, NodeScheme) and _moves(problem, e)
 
 
 def _integrates_on_intervals(problem: Problem) -> bool:
     """Whether the integrand contains x' or a held signal, which nodes know nothing of."""
     integrand = problem.objective.integrand
     held = {name_of(f) for f in integrand.atoms(AppliedUndef)} & problem.hold
-    return bool(held) or _on_interval(problem, integrand)
+    jumps = bool(problem.hold) and _moves(problem, integrand)
+    return bool(held) or jumps or _on_interval(problem, integrand)
 
 
 def _squares(
@@ -247,53 +271,131 @@ def _squares(
     return terms
 
 
-def _interval(problem: Problem) -> Family:
-    """Defects of the scheme, and cost terms with x', on one interval."""
-    model, scheme = problem.model, problem.scheme
+def interval_family(problem: Problem) -> Family:
+    """Defects of the scheme, and cost terms that belong to intervals."""
     s = _Symbols(problem)
-    g = s.graph
-    x0, x1 = s.group("x0", model.states), s.group("x1", model.states)
-    u0, u1 = s.group("u0", problem.unknown_inputs), s.group("u1", problem.unknown_inputs)
-    s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
-    p, duration, k = s.parameters()
-    step, time = s.group("h", ["step"]), s.group("t", ["time"])
-    measured = {n: e for n, e in problem.measurements.items() if _on_interval(problem, e)}
-    y, w = s.group("y", list(measured)), s.group("w", list(measured))
+    groups = _IntervalGroups.of(s)
+    if isinstance(problem.scheme, StageScheme):
+        return _stage_interval(problem.scheme, s, groups)
+    assert isinstance(problem.scheme, NodeScheme)
+    return _node_interval(problem.scheme, s, groups)
 
-    h, t0 = s.nodes(step)[0], s.nodes(time)[0]
-    if problem.free_duration:
-        T = s.nodes(duration)[0]
-        h, t0 = g.mul(T, h), g.mul(T, t0)
-    outer_x, inner_x = _mixed(s, "x", x0, x1, scheme.state)
-    outer_u, inner_u = _mixed(s, "u", u0, u1, scheme.state, problem.hold)
-    _, signals = _mixed(s, "s", s0, s1, scheme.state, problem.hold)
+
+@dataclass(frozen=True)
+class _IntervalGroups:
+    """The arguments of an interval, and its first time and length as nodes."""
+
+    x0: Argument
+    x1: Argument
+    u0: Argument
+    u1: Argument
+    s0: Argument
+    s1: Argument
+    variables: tuple[Argument, ...]
+    data: tuple[Argument, ...]
+    measured: Mapping[str, sp.Expr]
+    t0: int
+    h: int
+    parameters: Sequence[int]
+
+    @classmethod
+    def of(cls, s: _Symbols) -> _IntervalGroups:
+        """The groups of the problem of `s`."""
+        problem = s.problem
+        g, model = s.graph, problem.model
+        x0, x1 = s.group("x0", model.states), s.group("x1", model.states)
+        u0, u1 = s.group("u0", problem.unknown_inputs), s.group("u1", problem.unknown_inputs)
+        s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
+        p, duration, k = s.parameters()
+        step, time = s.group("h", ["step"]), s.group("t", ["time"])
+        measured = {n: e for n, e in problem.measurements.items() if _on_interval(problem, e)}
+        y, w = s.group("y", list(measured)), s.group("w", list(measured))
+        h, t0 = s.nodes(step)[0], s.nodes(time)[0]
+        if problem.free_duration:
+            T = s.nodes(duration)[0]
+            h, t0 = g.mul(T, h), g.mul(T, t0)
+        return cls(
+            x0, x1, u0, u1, s0, s1, (x0, x1, u0, u1, p, duration), (k, s0, s1, step, time, y, w),
+            measured, t0, h, [*s.nodes(p), *s.nodes(duration)],
+        )  # fmt: skip
+
+
+def _stage_interval(scheme: StageScheme, s: _Symbols, groups: _IntervalGroups) -> Family:
+    """Everything at the one collocation point of the interval."""
+    problem, g = s.problem, s.graph
+    model, h = problem.model, groups.h
+    outer_x, inner_x = _mixed(s, "x", groups.x0, groups.x1, scheme.state)
+    outer_u, inner_u = _mixed(s, "u", groups.u0, groups.u1, scheme.state, problem.hold)
+    _, signals = _mixed(s, "s", groups.s0, groups.s1, scheme.state, problem.hold)
     outer_xd = g.symbols(f"xdot.{name}" for name in model.state_names)
-    difference = _mixed(s, "d", x0, x1, scheme.derivative)[1]
+    difference = _mixed(s, "d", groups.x0, groups.x1, scheme.derivative)[1]
     inner_xd = [g.mul(d, g.inv(h)) for d in difference]
     outer_t, outer_h = g.symbols(["stage.t", "stage.h"])
-    stage_time = g.add(t0, g.mul(g.const(scheme.time), h))
+    stage_time = g.add(groups.t0, g.mul(g.const(scheme.time), h))
 
     lower = s.lowering(outer_x, outer_u, signals, outer_t, outer_xd)
-    integrand = problem.objective.integrand
     terms = []
     if _integrates_on_intervals(problem):
-        terms.append(g.mul(outer_h, lower(integrand)))
+        terms.append(g.mul(outer_h, lower(problem.objective.integrand)))
     if problem.objective.least_squares:
-        squares = _squares(g, lower, list(measured.values()), s.nodes(y), s.nodes(w))
+        y, w = (s.nodes(group) for group in groups.data[-2:])
+        squares = _squares(g, lower, list(groups.measured.values()), y, w)
         terms.append(g.mul(g.const(problem.objective.least_squares), g.sum(squares)))
-    parameters = [*s.nodes(p), *s.nodes(duration)]
     return Family(
         name="interval",
         graph=g,
-        variables=(x0, x1, u0, u1, p, duration),
-        data=(k, s0, s1, step, time, y, w),
-        outer=[*outer_xd, *outer_x, *outer_u, outer_t, outer_h, *parameters],
-        inner=[*inner_xd, *inner_x, *inner_u, stage_time, h, *parameters],
+        variables=groups.variables,
+        data=groups.data,
+        outer=[*outer_xd, *outer_x, *outer_u, outer_t, outer_h, *groups.parameters],
+        inner=[*inner_xd, *inner_x, *inner_u, stage_time, h, *groups.parameters],
         cost=g.sum(terms),
         constraints=[lower(e) for e in model.equations],
         labels=[_equation_label(problem, number) for number in range(len(model.equations))],
         outputs={n: lower(e) for n, e in model.outputs.items() if _on_interval(problem, e)},
     )
+
+
+def _node_interval(scheme: NodeScheme, s: _Symbols, groups: _IntervalGroups) -> Family:
+    """Defects from the explicit derivatives at the two nodes."""
+    problem, g = s.problem, s.graph
+    t0, t1, h = g.symbols(["stage.t0", "stage.t1", "stage.h"])
+    x0, x1 = s.nodes(groups.x0), s.nodes(groups.x1)
+    at0 = (x0, s.nodes(groups.u0), s.nodes(groups.s0), t0)
+    at1 = (x1, _held(s, groups.u0, groups.u1), _held(s, groups.s0, groups.s1), t1)
+    integrates = _integrates_on_intervals(problem)
+    moves = integrates and _moves(problem, problem.objective.integrand)
+    needs = moves or scheme.rates is not None
+    rates = [s.explicit(*at) if needs else [] for at in (at0, at1)]
+    constraints = []
+    if scheme.rates is not None:
+        b0, b1 = (g.const(b) for b in scheme.rates)
+        for a, b, f0, f1 in zip(x0, x1, *rates, strict=True):
+            slope = g.add(g.mul(b0, f0), g.mul(b1, f1))
+            constraints.append(g.sub(g.mul(g.sub(b, a), g.inv(h)), slope))
+    cost = g.zero
+    if integrates:
+        ends = [s.lowering(*at, f)(problem.objective.integrand)
+                for at, f in zip((at0, at1), rates, strict=True)]  # fmt: skip
+        weights = [g.mul(h, g.const(w)) for w in scheme.quadrature]
+        cost = g.sum([g.mul(w, end) for w, end in zip(weights, ends, strict=True)])
+    own = [*x0, *x1, *s.nodes(groups.u0), *s.nodes(groups.u1), *groups.parameters]
+    return Family(
+        name="interval",
+        graph=g,
+        variables=groups.variables,
+        data=groups.data,
+        outer=[*own, t0, t1, h],
+        inner=[*own, groups.t0, g.add(groups.t0, groups.h), groups.h],
+        cost=cost,
+        constraints=constraints,
+        labels=[f"defect of {x}" for x in problem.model.state_names[: len(constraints)]],
+    )
+
+
+def _held(s: _Symbols, left: Argument, right: Argument) -> list[int]:
+    """The values at the right node; those of the left where held."""
+    pairs = zip(left.symbols, right.symbols, strict=True)
+    return s.graph.symbols(a if a.split(".", 1)[1] in s.problem.hold else b for a, b in pairs)
 
 
 def _mixed(
@@ -349,8 +451,11 @@ def _node(problem: Problem) -> Family:
         q, now = (g.mul(s.nodes(duration)[0], node) for node in (q, now))
     outer_q, outer_t = g.symbols(["stage.q", "stage.t"])
 
-    lower = s.lowering(s.nodes(x), s.nodes(u), s.nodes(signals), outer_t)
+    at = (s.nodes(x), s.nodes(u), s.nodes(signals), outer_t)
     integrand = problem.objective.integrand
+    wanted = [integrand, *chosen.values(), *model.outputs.values(), *problem.path]
+    knows_rates = isinstance(problem.scheme, NodeScheme) and any(_moves(problem, e) for e in wanted)
+    lower = s.lowering(*at, s.explicit(*at) if knows_rates else ())
     terms = []
     if not _integrates_on_intervals(problem):
         terms.append(g.mul(outer_q, lower(integrand)))

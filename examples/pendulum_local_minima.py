@@ -31,10 +31,10 @@ def record(nodes=5000, seed=2011):
 
 def shooting_cost(time, theta):
     """J(p): integral of the squared error of a simulation with p [rad^2 s]."""
-    functions = ks.compile(ks.models.pendulum())
+    model = ks.models.pendulum()
 
     def cost(p):
-        run = ks.simulate(functions, time, START, {"p": float(np.ravel(p)[0])})
+        run = ks.simulate(model, time, START, {"p": float(np.ravel(p)[0])})
         return (time[1] - time[0]) * float(np.sum((run["theta"] - theta) ** 2))
 
     return cost

@@ -10,6 +10,9 @@ SET: int
 ADD: int
 LATE: int
 SUM: int
+LINEAR: int
+HOLD: int
+HALVES: int
 
 class Library:
     path: str
@@ -19,16 +22,6 @@ class Library:
     @property
     def openmp(self) -> bool: ...
     def kernel_names(self) -> list[str]: ...
-    def rk4(
-        self,
-        kernel: str,
-        time: NDArray[np.float64],
-        substeps: int,
-        inputs: NDArray[np.float64],
-        hold: NDArray[np.uint8],
-        parameters: NDArray[np.float64],
-        states: NDArray[np.float64],
-    ) -> int: ...
 
 class Call:
     sizes: tuple[int, ...]
@@ -48,4 +41,65 @@ class Call:
         arrays: tuple[NDArray[np.float64], ...],
         out: NDArray[np.float64],
         threads: int = 1,
+    ) -> None: ...
+
+_Array = NDArray[np.float64]
+_Places = Sequence[int] | NDArray[np.intp]
+
+class Run:
+    def __init__(
+        self,
+        library: Library,
+        rows: _Places,
+        columns: _Places,
+        time: _Array,
+        inputs: list[tuple[_Array, int]],
+        parameters: _Array,
+        states: _Array,
+        values: _Array,
+        reached: NDArray[np.intp],
+        step: _Array,
+        trouble: _Array,
+        substeps: int,
+        rtol: float,
+        atol: float,
+        threads: int,
+    ) -> None: ...
+    def march(self, method: str, begin: int, end: int) -> None: ...
+    def outputs(self, begin: int, end: int) -> None: ...
+    def adjoint(
+        self,
+        begin: int,
+        end: int,
+        carry: _Array,
+        node: _Array,
+        inputs: _Array,
+        parameters: _Array,
+        varied: NDArray[np.intp],
+    ) -> None: ...
+    def tangent(
+        self, begin: int, end: int, carry: _Array, along: _Array, n_varied: int
+    ) -> None: ...
+
+class Chain:
+    def __init__(
+        self,
+        library: Library,
+        n: int,
+        nodes: int,
+        rows: _Places,
+        columns: _Places,
+        values: _Array,
+    ) -> None: ...
+    def adjoint(
+        self,
+        begin: int,
+        end: int,
+        carry: _Array,
+        node: _Array,
+        inputs: _Array,
+        parameters: _Array,
+    ) -> None: ...
+    def tangent(
+        self, begin: int, end: int, carry: _Array, along: _Array, n_varied: int
     ) -> None: ...

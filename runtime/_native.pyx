@@ -27,9 +27,72 @@ cdef extern from "kinesym.h" nogil:
 
     ctypedef int (*map_pointer)(const ks_kernel *, ptrdiff_t, const ks_arg *, double *,
                                 const ptrdiff_t *, const unsigned char *, int) noexcept nogil
-    ctypedef ptrdiff_t (*rk4_pointer)(const ks_kernel *, ptrdiff_t, const double *, ptrdiff_t,
-                                      const double *, const unsigned char *, const double *,
-                                      double *) noexcept nogil
+    enum: KS_HALVES
+
+    ctypedef struct ks_course:
+        const double *data
+        ptrdiff_t stride
+        int kind
+
+    ctypedef struct ks_run:
+        const ks_kernel *rhs
+        const ks_kernel *outputs
+        const ks_kernel *defect
+        const ks_kernel *newton
+        const ks_kernel *tangent
+        ptrdiff_t n_entries
+        const ptrdiff_t *rows
+        const ptrdiff_t *columns
+        ptrdiff_t n
+        ptrdiff_t n_nodes
+        ptrdiff_t members
+        ptrdiff_t substeps
+        const double *time
+        const ks_course *inputs
+        const double *parameters
+        ptrdiff_t parameter_stride
+        double *states
+        double *values
+        ptrdiff_t *reached
+        double *step
+        double *trouble
+        double rtol
+        double atol
+        int threads
+
+    ctypedef struct ks_sweep:
+        double *carry
+        const double *node
+        double *inputs
+        double *parameters
+        double *along
+        const ptrdiff_t *varied
+        ptrdiff_t n_varied
+        ptrdiff_t width
+
+    ctypedef struct ks_chain:
+        ptrdiff_t n
+        ptrdiff_t n_nodes
+        ptrdiff_t n_entries
+        const ptrdiff_t *rows
+        const ptrdiff_t *columns
+        const double *values
+
+    ctypedef int ks_march_fn(const ks_run *, ptrdiff_t, ptrdiff_t) noexcept nogil
+    ctypedef int ks_sweep_fn(const ks_run *, ptrdiff_t, ptrdiff_t,
+                                  const ks_sweep *) noexcept nogil
+    ctypedef int ks_chain_fn(const ks_chain *, ptrdiff_t, ptrdiff_t,
+                             const ks_sweep *) noexcept nogil
+
+    ctypedef struct ks_loops:
+        ks_march_fn *rk4
+        ks_march_fn *implicit
+        ks_march_fn *dormand_prince
+        ks_march_fn *outputs
+        ks_sweep_fn *rk4_adjoint
+        ks_sweep_fn *rk4_tangent
+        ks_chain_fn *chain_adjoint
+        ks_chain_fn *chain_tangent
 
     ctypedef struct ks_library:
         int abi
@@ -38,7 +101,7 @@ cdef extern from "kinesym.h" nogil:
         int n_kernels
         const ks_kernel *const *kernels
         map_pointer map
-        rk4_pointer rk4
+        const ks_loops *loops
 
 
 ctypedef const ks_library *(*library_function)() noexcept nogil
@@ -47,6 +110,9 @@ ABI = KINESYM_ABI
 
 #: What becomes of an output; the values of `enum ks_mode` in kinesym.h.
 SET, ADD, LATE, SUM = range(4)
+
+#: The course of an input between nodes; the values of `enum ks_kind` in kinesym.h.
+LINEAR, HOLD, HALVES = range(3)
 
 cdef bint _forked = False
 
@@ -101,41 +167,18 @@ cdef class Library:
         return [self._table.kernels[i].name.decode() for i in range(self._table.n_kernels)]
 
     cdef const ks_kernel *find(self, str name) except NULL:
+        cdef const ks_kernel *found = self.maybe(name)
+        if found == NULL:
+            raise KeyError(f"{self.path} has no kernel {name}")
+        return found
+
+    cdef const ks_kernel *maybe(self, str name):
         key = name.encode()
         cdef const char *wanted = key
         for i in range(self._table.n_kernels):
             if strcmp(self._table.kernels[i].name, wanted) == 0:
                 return self._table.kernels[i]
-        raise KeyError(f"{self.path} has no kernel {name}")
-
-    def rk4(self, str kernel, const double[::1] time, ptrdiff_t substeps,
-            const double[:, ::1] inputs, const unsigned char[::1] hold,
-            const double[::1] parameters, double[:, ::1] states):
-        """Fill `states` (n, nodes) from its first column; returns the number of finite nodes.
-
-        The kernel has the arguments x (n), u (m), p (r), t; inputs is (m, nodes).
-        Raises `ValueError` if a shape does not fit.
-        """
-        cdef const ks_kernel *k = self.find(kernel)
-        cdef ptrdiff_t nodes = time.shape[0], reached
-        if k.n_args != 4 or k.n_out != k.count[0] or states.shape[0] != k.count[0]:
-            raise ValueError(f"{kernel} is not a right-hand side for {states.shape[0]} states")
-        if inputs.shape[0] != k.count[1] or parameters.shape[0] != k.count[2]:
-            raise ValueError("wrong number of inputs or parameters")
-        if states.shape[1] != nodes or (k.count[1] > 0 and inputs.shape[1] != nodes):
-            raise ValueError("states and inputs need one column per node")
-        if hold.shape[0] != k.count[1] or substeps < 1 or nodes < 1:
-            raise ValueError("hold needs one entry per input; substeps must be positive")
-        cdef const double *u = &inputs[0, 0] if k.count[1] > 0 else NULL
-        cdef const unsigned char *held = &hold[0] if k.count[1] > 0 else NULL
-        cdef const double *p = &parameters[0] if k.count[2] > 0 else NULL
-        cdef const double *grid = &time[0]
-        cdef double *x = &states[0, 0]
-        with nogil:
-            reached = self._table.rk4(k, nodes, grid, substeps, u, held, p, x)
-        if reached < 0:
-            raise MemoryError
-        return reached
+        return NULL
 
 
 cdef class Call:
@@ -252,3 +295,218 @@ cdef class Call:
             free(argument)
         if status != 0:
             raise MemoryError
+
+
+cdef double *_data(array, tuple shape, str name) except? NULL:
+    """The first element of a contiguous float64 array; NULL if it is empty."""
+    cdef const double[::1] flat
+    if array.shape != shape or not array.flags.c_contiguous:
+        raise ValueError(f"{name} must be contiguous of shape {shape}, got {array.shape}")
+    flat = array.reshape(-1)
+    return <double *>&flat[0] if flat.shape[0] > 0 else NULL
+
+
+cdef class Run:
+    """Time stepping bound to its arrays: a trajectory, or an ensemble of them.
+
+    Parameters
+    ----------
+    library : with the kernels that the method needs.
+    rows, columns : places of the derivatives in the kernels `newton` or `tangent`.
+    time : (N,).
+    inputs : per input (samples, kind): (members or 1, N), or 2 N - 1 samples for `HALVES`.
+    parameters : (members or 1, r).
+    states : (n, members, N), the first column given. values : (n_outputs, members, N).
+    reached : (members,), number of valid nodes so far. step, trouble : (members,), see kinesym.h.
+    substeps, rtol, atol, threads : see kinesym.h.
+
+    Raises `ValueError` if a shape does not fit.
+    """
+
+    cdef Library _library
+    cdef ks_run _run
+    cdef ks_course *_courses
+    cdef list _keep
+    cdef ptrdiff_t _n_inputs, _n_parameters
+
+    def __cinit__(self, Library library, rows, columns, time, list inputs, parameters, states,
+                  values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
+                  int threads):
+        cdef const ptrdiff_t[::1] places
+        cdef ptrdiff_t[::1] counts
+        if library._table.loops == NULL:
+            raise ValueError(f"{library.path} has no loops for time stepping")
+        self._library = library
+        self._keep = [time, inputs, parameters, states, values, reached, step, trouble]
+        cdef ks_run *r = &self._run
+        r.rhs, r.outputs = library.maybe("rhs"), library.maybe("outputs")
+        r.defect, r.newton = library.maybe("defect"), library.maybe("newton")
+        r.tangent = library.maybe("tangent")
+        n, members, nodes = states.shape
+        r.n, r.members, r.n_nodes, r.substeps = n, members, nodes, substeps
+        r.rtol, r.atol, r.threads = rtol, atol, 1 if _forked else threads
+        self._check(r)
+        r.n_entries = len(rows)
+        for index, (name, array) in enumerate((("rows", rows), ("columns", columns))):
+            array = np.ascontiguousarray(array, dtype=np.intp)
+            self._keep.append(array)
+            if len(array) != r.n_entries:
+                raise ValueError("rows and columns differ in length")
+            places = array
+            if len(array) and index == 0:
+                r.rows = &places[0]
+            elif len(array):
+                r.columns = &places[0]
+        r.time = _data(time, (nodes,), "time")
+        r.states = _data(states, (n, members, nodes), "states")
+        r.step, r.trouble = _data(step, (members,), "step"), _data(trouble, (members,), "trouble")
+        counts = reached
+        if counts.shape[0] != members or members < 1 or substeps < 1:
+            raise ValueError("reached needs one entry per member; substeps must be positive")
+        r.reached = &counts[0]
+        n_out = r.outputs.n_out if r.outputs != NULL else 0
+        r.values = _data(values, (n_out, members, nodes), "values")
+        if parameters.shape not in ((1, self._n_parameters), (members, self._n_parameters)):
+            raise ValueError(f"parameters have shape {parameters.shape}")
+        r.parameters = _data(parameters, parameters.shape, "parameters")
+        r.parameter_stride = self._n_parameters if parameters.shape[0] > 1 else 0
+        if len(inputs) != self._n_inputs:
+            raise ValueError(f"{self._n_inputs} inputs are needed, got {len(inputs)}")
+        self._courses = <ks_course *>calloc(max(self._n_inputs, 1), sizeof(ks_course))
+        if self._courses == NULL:
+            raise MemoryError
+        r.inputs = self._courses
+        for k, (samples, kind) in enumerate(inputs):
+            length = 2 * nodes - 1 if kind == KS_HALVES else nodes
+            if samples.shape not in ((1, length), (members, length)):
+                raise ValueError(f"input {k} has shape {samples.shape}")
+            self._courses[k].data = _data(samples, samples.shape, f"input {k}")
+            self._courses[k].stride = length if samples.shape[0] > 1 else 0
+            self._courses[k].kind = kind
+
+    cdef int _check(self, ks_run *r) except -1:
+        """Numbers of inputs and parameters; whether the kernels fit the states."""
+        cdef const ks_kernel *k = r.rhs if r.rhs != NULL else r.defect
+        cdef int inputs = 1 if r.rhs != NULL else 2, parameters = 2 if r.rhs != NULL else 4
+        if k == NULL or k.count[0] != r.n or k.n_out != r.n:
+            raise ValueError(f"{self._library.path} cannot step {r.n} states")
+        self._n_inputs, self._n_parameters = k.count[inputs], k.count[parameters]
+        return 0
+
+    def __dealloc__(self):
+        free(self._courses)
+
+    def march(self, str method, ptrdiff_t begin, ptrdiff_t end):
+        """Fill the nodes begin < i <= end by "rk4", "implicit" or "dormand-prince"."""
+        cdef const ks_loops *loops = self._library._table.loops
+        cdef ks_march_fn *loop
+        if method == "rk4" and self._run.rhs != NULL:
+            loop = loops.rk4
+        elif method == "dormand-prince" and self._run.rhs != NULL:
+            loop = loops.dormand_prince
+        elif method == "implicit" and self._run.newton != NULL:
+            loop = loops.implicit
+        else:
+            raise ValueError(f"{self._library.path} has no kernels for {method}")
+        self._march(loop, begin, end)
+
+    def outputs(self, ptrdiff_t begin, ptrdiff_t end):
+        """Fill the outputs of the nodes begin <= i <= end."""
+        if self._run.outputs != NULL:
+            self._march(self._library._table.loops.outputs, begin, end)
+
+    cdef _march(self, ks_march_fn *loop, ptrdiff_t begin, ptrdiff_t end):
+        cdef int status
+        if not 0 <= begin <= end < self._run.n_nodes:
+            raise ValueError(f"nodes {begin} to {end} of {self._run.n_nodes}")
+        with nogil:
+            status = loop(&self._run, begin, end)
+        if status != 0:
+            raise MemoryError
+
+    def adjoint(self, ptrdiff_t begin, ptrdiff_t end, carry, node, inputs, parameters, varied):
+        """lambda (n,) in `carry` from node `end` back to `begin`; adds to the gradients.
+
+        node : d J / d x, (n, N). inputs : d J / d u, (n_varied, N). parameters : d J / d p, (r,).
+        varied : numbers of the inputs that are differentiated with respect to.
+        """
+        cdef ks_sweep s
+        cdef const ptrdiff_t[::1] chosen = varied
+        n, nodes = self._run.n, self._run.n_nodes
+        s.carry, s.node = _data(carry, (n,), "carry"), _data(node, (n, nodes), "node")
+        s.n_varied, s.width = len(varied), len(parameters)
+        s.varied = &chosen[0] if len(varied) else NULL
+        s.inputs = _data(inputs, (len(varied), nodes), "inputs")
+        s.parameters = _data(parameters, (len(parameters),), "parameters")
+        self._sweep(self._library._table.loops.rk4_adjoint, begin, end, &s)
+
+    def tangent(self, ptrdiff_t begin, ptrdiff_t end, carry, along, ptrdiff_t n_varied):
+        """d x / d q from `begin` to `end`: carry (n, width), along (end - begin + 1, n, width)."""
+        cdef ks_sweep s
+        n, width = carry.shape
+        s.carry, s.width, s.n_varied = _data(carry, (self._run.n, width), "carry"), width, n_varied
+        s.along = _data(along, (end - begin + 1, n, width), "along")
+        self._sweep(self._library._table.loops.rk4_tangent, begin, end, &s)
+
+    cdef _sweep(self, ks_sweep_fn *loop, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s):
+        cdef int status
+        if self._run.tangent == NULL or self._run.members != 1 or self._run.substeps != 1:
+            raise ValueError("derivatives need the kernel tangent, one member and no substeps")
+        if not 0 <= begin <= end < self._run.n_nodes:
+            raise ValueError(f"nodes {begin} to {end} of {self._run.n_nodes}")
+        with nogil:
+            status = loop(&self._run, begin, end, s)
+        if status != 0:
+            raise MemoryError
+
+
+cdef class Chain:
+    """The derivatives of the defects of all intervals, as `ks_map` packs them: implicit steps.
+
+    rows, columns : places of the entries; columns are x0 (n), x1 (n), u0 and u1 (n_varied each),
+        parameters. values : ((N - 1) * entries,). Raises `ValueError` if a shape does not fit.
+    """
+
+    cdef Library _library
+    cdef ks_chain _chain
+    cdef list _keep
+
+    def __cinit__(self, Library library, ptrdiff_t n, ptrdiff_t nodes, rows, columns, values):
+        cdef const ptrdiff_t[::1] row = np.ascontiguousarray(rows, dtype=np.intp)
+        cdef const ptrdiff_t[::1] column = np.ascontiguousarray(columns, dtype=np.intp)
+        if row.shape[0] != column.shape[0] or row.shape[0] == 0 or library._table.loops == NULL:
+            raise ValueError("rows and columns differ in length or are empty")
+        self._library, self._keep = library, [row, column, values]
+        self._chain.n, self._chain.n_nodes, self._chain.n_entries = n, nodes, row.shape[0]
+        self._chain.rows, self._chain.columns = &row[0], &column[0]
+        self._chain.values = _data(values, ((nodes - 1) * row.shape[0],), "values")
+
+    def adjoint(self, ptrdiff_t begin, ptrdiff_t end, carry, node, inputs, parameters):
+        """See `Run.adjoint`. Raises `ValueError` if a step is singular."""
+        cdef ks_sweep s
+        n, nodes = self._chain.n, self._chain.n_nodes
+        s.carry, s.node = _data(carry, (n,), "carry"), _data(node, (n, nodes), "node")
+        s.n_varied, s.inputs = len(inputs), _data(inputs, (len(inputs), nodes), "inputs")
+        s.parameters = _data(parameters, (len(parameters),), "parameters")
+        s.width = len(parameters)
+        self._run(self._library._table.loops.chain_adjoint, begin, end, &s)
+
+    def tangent(self, ptrdiff_t begin, ptrdiff_t end, carry, along, ptrdiff_t n_varied):
+        """See `Run.tangent`. Raises `ValueError` if a step is singular."""
+        cdef ks_sweep s
+        n, width = carry.shape
+        s.carry = _data(carry, (self._chain.n, width), "carry")
+        s.along = _data(along, (end - begin + 1, n, width), "along")
+        s.width, s.n_varied = width, n_varied
+        self._run(self._library._table.loops.chain_tangent, begin, end, &s)
+
+    cdef _run(self, ks_chain_fn *loop, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s):
+        cdef int status
+        if not 0 <= begin <= end < self._chain.n_nodes:
+            raise ValueError(f"nodes {begin} to {end} of {self._chain.n_nodes}")
+        with nogil:
+            status = loop(&self._chain, begin, end, s)
+        if status == 1:
+            raise MemoryError
+        if status == 2:
+            raise ValueError("a step cannot be solved for its end: its Jacobian is singular")

@@ -37,6 +37,11 @@ _FLAGS = (
 ).split()
 
 
+#: Optimisation of the files with loops that are not generated: the map over points of collocation
+#: gains from more, time stepping does not.
+_LOOPS = {"library.c": "-O3", "stepping.c": "-O2"}
+
+
 class CompilerError(RuntimeError):
     """There is no C compiler, or it failed; the message carries its own words."""
 
@@ -117,15 +122,21 @@ def _works(command: tuple[str, ...], options: list[str]) -> bool:
 
 
 def build(
-    files: Mapping[str, str], lanes: int | None = None, more_flags: tuple[str, ...] = ()
+    files: Mapping[str, str],
+    lanes: int | None = None,
+    more_flags: tuple[str, ...] = (),
+    narrow: bool = False,
 ) -> tuple[Library, float]:
     """The opened library of the translation units `files`, and the seconds spent compiling.
 
-    lanes : points per vector; None lets the processor decide. more_flags : for the compiler.
+    lanes : points per vector; None lets the processor decide, `narrow` for short vectors, whose
+        operations take less time each (for what is done one step after the other).
+    more_flags : for the compiler.
     Raises `CompilerError` with the words of the compiler, `CacheError` if nothing can be stored.
     """
     compiler = find_compiler()
     flags = [*compiler.flags, *more_flags, *([f"-DKS_LANES={lanes}"] if lanes else [])]
+    flags += ["-DKS_NARROW"] if narrow else []
     folder = writable_cache()
     target = folder / f"{_key(files, compiler, flags)}.so"
     if target.exists():
@@ -175,7 +186,7 @@ def _compile(
         common = [*compiler.command, *flags, f"-I{INCLUDE}"]
 
         def unit(name: str) -> tuple[str, int, str]:
-            more = ["-O3"] if name == "library.c" else []  # the loops that are not generated
+            more = [_LOOPS.get(name, "-O1")]
             code, _, words = _run([*common, *more, "-c", name], folder)
             return name, code, words
 

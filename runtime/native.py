@@ -1,5 +1,31 @@
 """The compiled extension, under a name that tools which only read Python can follow."""
 
-from kinesym.runtime._native import ABI, ADD, LATE, SET, SUM, Call, Library
+from kinesym.runtime._native import (
+    ABI,
+    ADD,
+    HALVES,
+    HOLD,
+    LATE,
+    LINEAR,
+    SET,
+    SUM,
+    Call,
+    Chain,
+    Library,
+    Run,
+)
 
-__all__ = ["ABI", "ADD", "LATE", "SET", "SUM", "Call", "Library"]
+__all__ = [
+    "ABI",
+    "ADD",
+    "HALVES",
+    "HOLD",
+    "LATE",
+    "LINEAR",
+    "SET",
+    "SUM",
+    "Call",
+    "Chain",
+    "Library",
+    "Run",
+]

@@ -97,6 +97,11 @@ class NLP:
     # -- values -----------------------------------------------------------------------------
 
     @property
+    def library(self) -> Library:
+        """The opened library."""
+        return self._library
+
+    @property
     def n_variables(self) -> int:
         """Length of z."""
         return self.layout.n_variables

@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from kinesym.runtime.ensemble import Ensemble
     from kinesym.runtime.trajectory import Trajectory
 
 
 def plot_trial(trial: Trajectory, title: str = "") -> Any:
     """One panel per trajectory over time; measured samples as dots under the line."""
-    import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
-
     panels = {**trial.states, **trial.inputs, **trial.outputs}
-    columns = 1 if len(panels) <= 5 else 2
-    rows = -(-len(panels) // columns)
-    figure, axes = plt.subplots(
-        rows, columns, sharex=True, squeeze=False, layout="constrained",
-        figsize=(7.0 * columns, 1.6 * rows + 0.8),
-    )  # fmt: skip
+    figure, axes = _panels(len(panels))
     for axis, (name, values) in zip(axes.T.flat, panels.items(), strict=False):
         if name in trial.measurements:
             samples = trial.measurements[name]
@@ -34,11 +28,45 @@ def plot_trial(trial: Trajectory, title: str = "") -> Any:
                zip(*axis.get_legend_handles_labels(), strict=True)}  # fmt: skip
     if "measured" in handles:
         figure.legend(handles.values(), handles.keys(), loc="outside upper right", ncols=2)
-    for axis in axes.T.flat[len(panels) :]:
+    _finish(figure, axes, len(panels), title)
+    return figure
+
+
+def plot_ensemble(runs: Ensemble, title: str = "", shown: int = 30) -> Any:
+    """One panel per trajectory over time: up to `shown` members and the band of 90 % of all."""
+    panels = {**runs.states, **runs.inputs, **runs.outputs}
+    figure, axes = _panels(len(panels))
+    members = np.unique(np.linspace(0, len(runs) - 1, min(shown, len(runs))).astype(int))
+    for axis, (name, values) in zip(axes.T.flat, panels.items(), strict=False):
+        kind = "C0" if name in runs.states else "C1" if name in runs.inputs else "C2"
+        some = np.isfinite(values).any(axis=0)
+        low, middle, high = np.nanpercentile(values[:, some], (5, 50, 95), axis=0)
+        axis.fill_between(runs.time[some], low, high, color=kind, alpha=0.2, lw=0)
+        axis.plot(runs.time, values[members].T, lw=0.5, color=kind, alpha=0.4)
+        axis.plot(runs.time[some], middle, lw=1.5, color=kind)
+        axis.set_ylabel(name)
+        axis.grid(alpha=0.3)
+    _finish(figure, axes, len(panels), title)
+    return figure
+
+
+def _panels(count: int) -> tuple[Any, Any]:
+    import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
+
+    columns = 1 if count <= 5 else 2
+    rows = -(-count // columns)
+    return plt.subplots(
+        rows, columns, sharex=True, squeeze=False, layout="constrained",
+        figsize=(7.0 * columns, 1.6 * rows + 0.8),
+    )  # fmt: skip
+
+
+def _finish(figure: Any, axes: Any, count: int, title: str) -> None:
+    """Empty panels off, time under the lowest of each column."""
+    for axis in axes.T.flat[count:]:
         axis.set_axis_off()
     for column in axes.T:
         lowest = [axis for axis in column if axis.axison][-1]
         lowest.tick_params(labelbottom=True)
         lowest.set_xlabel("time [s]")
     figure.suptitle(title, x=0.02, ha="left")
-    return figure

@@ -1,4 +1,4 @@
-"""A line per solve on a terminal; silence elsewhere."""
+"""A line per solve and a bar per simulation on a terminal; silence elsewhere."""
 
 from __future__ import annotations
 
@@ -26,3 +26,13 @@ def iteration_line(show: bool | None) -> Iterator[Callable[[Iteration], None]]:
             )
 
         yield report
+
+
+@contextmanager
+def node_bar(total: int, show: bool | None) -> Iterator[Callable[[int], object]]:
+    """A function that counts nodes; shown after half a second, `None` only on a terminal."""
+    visible = sys.stderr.isatty() if show is None else show
+    with tqdm(
+        total=total, disable=not visible, unit=" nodes", unit_scale=True, leave=False, delay=0.5
+    ) as bar:
+        yield bar.update

@@ -1,49 +1,199 @@
-"""Time stepping with the compiled right-hand side."""
+"""Time stepping with compiled kernels: trajectories, ensembles, and why they end early."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.functions import Functions
-from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.native import HALVES, HOLD, SET, Call, Library, Run
+from kinesym.runtime.progress import node_bar
+
+Array = NDArray[np.float64]
+
+#: Steps of all members between two looks at the clock and at Ctrl-C; adaptive methods make a stop
+#: there, so that theirs must not depend on the number of members.
+_STEPS_AT_ONCE = 200_000
+_ADAPTIVE_NODES_AT_ONCE = 4096
+
+#: Where the stability region of the classical Runge-Kutta method ends on the negative real axis and
+#: on the imaginary axis.
+RK4_LIMITS = (2.785, 2.828)
 
 
-def run_rk4(
-    functions: Functions,
-    trial: Experiment,
-    initial: Mapping[str, float],
-    parameters: Mapping[str, float],
-    substeps: int,
-) -> Trajectory:
-    """A trajectory by the classical Runge-Kutta method, `substeps` steps per interval.
+@dataclass(frozen=True)
+class Stepper:
+    """A library that steps a model, and the names of what it steps.
 
-    Raises `FloatingPointError` naming the time at which the states cease to be finite.
+    `loop` is one of "rk4", "implicit" and "dormand-prince"; `pattern` are rows and columns of the
+    derivatives that it needs.
     """
-    time = trial.grid
-    x = np.zeros((len(functions.states), len(time)))
-    x[:, 0] = [initial[name] for name in functions.states]
-    u = np.array([trial.inputs[name] for name in functions.inputs]).reshape(-1, len(time))
-    p = np.array([parameters[name] for name in functions.parameters])
-    hold = np.array(
-        [trial.hold.get(name) == "zero-order" for name in functions.inputs], dtype=np.uint8
-    )
-    reached = functions.library.rk4("rhs", time, substeps, u, hold, p, x)
-    if reached < len(time):
-        raise FloatingPointError(
-            f"the simulation of {functions.name} diverged at t = {time[reached]:g} s; the step of "
-            f"{(time[1] - time[0]) / substeps:g} s may be too long (raise substeps), or the model "
-            "is unstable"
+
+    library: Library
+    loop: str
+    model: str
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    outputs: tuple[str, ...]
+    values: Mapping[str, float]
+    pattern: tuple[Sequence[int], Sequence[int]]
+
+    @classmethod
+    def of(cls, library: Library, manifest: Mapping[str, Any], loop: str) -> Stepper:
+        """From a built library and what the code generator says of it."""
+        about = manifest["stepping"]
+        rows, columns = about["pattern"]
+        return cls(
+            library=library, loop=loop, model=about["model"], states=tuple(about["states"]),
+            inputs=tuple(about["inputs"]), parameters=tuple(about["parameters"]),
+            outputs=tuple(about["outputs"]), values=about["values"], pattern=(rows, columns),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to simulate: M members on N nodes.
+
+    time : (N,). initial : (n, M). parameters : (1 or M, r). inputs : per input its samples
+    (1 or M, N), or 2 N - 1 of them with `HALVES`, and their kind (see kinesym.h).
+    """
+
+    time: Array
+    initial: Array
+    parameters: Array
+    inputs: Sequence[tuple[Array, int]]
+    substeps: int = 1
+    tolerances: tuple[float, float] = (1e-8, 1e-10)
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """States (n, M, N) and outputs (n_out, M, N), NaN beyond the `reached` nodes of each member.
+
+    trouble : (M,), the defect where Newton's method failed. interrupted : whether Ctrl-C ended it.
+    """
+
+    states: Array
+    values: Array
+    reached: NDArray[np.intp]
+    trouble: Array
+    interrupted: bool = False
+
+
+def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Run, Outcome]:
+    """The loop bound to its arrays; the initial states are put in place."""
+    members = states.shape[1]
+    states[:, :, 0] = task.initial
+    reached = np.ones(members, dtype=np.intp)
+    trouble = np.zeros(members)
+    run = Run(
+        stepper.library, *stepper.pattern, task.time, list(task.inputs), task.parameters, states,
+        values, reached, np.zeros(members), trouble, task.substeps, *task.tolerances, task.threads,
+    )  # fmt: skip
+    return run, Outcome(states, values, reached, trouble)
+
+
+def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outcome:
+    """March through all nodes; Ctrl-C ends it with what has been computed."""
+    members, N = task.initial.shape[1], len(task.time)
+    states = np.empty((len(stepper.states), members, N))
+    values = np.empty((len(stepper.outputs), members, N))
+    run, outcome = bind(stepper, task, states, values)
+    chunk = max(1, _STEPS_AT_ONCE // (members * task.substeps))
+    if stepper.loop == "dormand-prince":
+        chunk = _ADAPTIVE_NODES_AT_ONCE
+    interrupted, done = False, 0
+    try:
+        with node_bar(N - 1, progress) as advance:
+            while done < N - 1 and (outcome.reached == done + 1).any():
+                end = min(done + chunk, N - 1)
+                run.march(stepper.loop, done, end)
+                advance(end - done)
+                done = end
+    except KeyboardInterrupt:
+        interrupted = True
+    last = int(outcome.reached.max()) - 1
+    run.outputs(0, last)
+    for member in np.flatnonzero(outcome.reached < N):
+        states[:, member, outcome.reached[member] :] = np.nan
+        values[:, member, outcome.reached[member] :] = np.nan
+    return Outcome(states, values, outcome.reached, outcome.trouble, interrupted)
+
+
+# -- why a run ended early ------------------------------------------------------------------
+
+
+def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
+    """Why a member did not reach the end, in words: time, state, cause and remedy."""
+    last = int(outcome.reached[member]) - 1
+    time, x = task.time, outcome.states[:, member, last]
+    if outcome.interrupted:
+        return f"interrupted at t = {time[last]:g} s"
+    place = f"between t = {time[last]:g} and {time[last + 1]:g} s"
+    state = ", ".join(f"{k} = {v:.4g}" for k, v in zip(stepper.states, x, strict=True))
+    step = (time[last + 1] - time[last]) / task.substeps
+    if stepper.loop == "implicit":
+        cause = (
+            f"Newton's method failed {place} with a defect of {outcome.trouble[member]:.2g}; "
+            f"try shorter steps than {step:g} s (raise substeps)"
         )
-    rates = functions.rhs(x, u, p, time)
-    y = functions.outputs(rates, x, u, p, time)
-    return Trajectory(
-        time=time,
-        states=dict(zip(functions.states, x, strict=True)),
-        inputs=dict(zip(functions.inputs, u, strict=True)),
-        outputs=dict(zip(functions.output_names, y, strict=True)),
-        parameters=dict(parameters),
-        model=functions.name,
-    )
+    elif stepper.loop == "dormand-prince":
+        cause = f"the steps became shorter than rounding allows {place}: a singularity or a jump"
+    else:
+        cause = f"diverged {place}; {_unstable(stepper, task, outcome, member, step)}"
+    return f"{cause}; last state {state}"
+
+
+def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step: float) -> str:
+    """Whether the step is too long for the fastest mode at the start or at the last state."""
+    last = int(outcome.reached[member]) - 1
+    for node in (0, last):
+        mode = fastest_mode(stepper, task, outcome.states[:, member, node], node, member)
+        if mode.real <= 0.0 and abs(mode) * step > RK4_LIMITS[0]:
+            longest = RK4_LIMITS[0] / abs(mode)
+            return (
+                f"the step of {step:g} s is too long for the mode {mode:.4g} 1/s at "
+                f"t = {task.time[node]:g} s: use steps of at most {longest:.2g} s "
+                f"(substeps={int(np.ceil(task.substeps * step / longest))}) or method='trapezoid'"
+            )
+    return f"the model is unstable, or the step of {step:g} s too long (raise substeps)"
+
+
+def fastest_mode(stepper: Stepper, task: Task, x: Array, node: int, member: int = 0) -> complex:
+    """The eigenvalue of d x'/d x of largest magnitude [1/s] at a state, by differences."""
+    n = len(x)
+    steps = 1e-6 * np.maximum(1.0, np.abs(x))
+    points = x[:, None] + np.hstack([np.diag(steps), -np.diag(steps)])
+    inputs = [
+        samples[member if len(samples) > 1 else 0, 2 * node if kind == HALVES else node]
+        for samples, kind in task.inputs
+    ]
+    parameters = task.parameters[member if len(task.parameters) > 1 else 0]
+    rates = evaluate_rhs(stepper, points, np.array(inputs), parameters, float(task.time[node]))
+    matrix = (rates[:, :n] - rates[:, n:]) / (2.0 * steps)
+    if not np.isfinite(matrix).all():
+        return complex(np.nan)
+    modes = np.linalg.eigvals(matrix)
+    return complex(modes[np.argmax(np.abs(modes))])
+
+
+def evaluate_rhs(stepper: Stepper, x: Array, u: Array, p: Array, t: float) -> Array:
+    """x' at the points x (n, k) for one input u (m,), parameters p (r,) and time."""
+    n, count = x.shape
+    out = np.empty(n * count)
+    wide = [np.repeat(values, count) for values in (u, p, np.array([t]))]
+    arguments = [(a, 0, count) for a in (np.ascontiguousarray(x).ravel(), *wide)]
+    arguments[2] = (wide[1], 0, count)  # read with stride where uniform, as a row where varying
+    offsets = [k * count for k in range(n)]
+    Call(stepper.library, "rhs", count, arguments, (), offsets, [SET] * n, out.size)((), out)
+    return out.reshape(n, count)
+
+
+def hold_kind(how: str) -> int:
+    """The kind of a course that is "linear" or "zero-order" between nodes."""
+    return HOLD if how == "zero-order" else 0

@@ -30,7 +30,8 @@ class Trajectory:
     """Trajectories over time (N,): by name states, inputs and outputs, each (N,).
 
     `run["theta"]` or `run[theta]` is one of them. In the solution of an identification there are
-    also the measurements (NaN where missing) and their standard deviations.
+    also the measurements (NaN where missing) and their standard deviations. `message` says why a
+    simulation ended early; it is empty otherwise.
     """
 
     time: Array
@@ -41,6 +42,7 @@ class Trajectory:
     model: str = ""
     measurements: Mapping[str, Array] = field(default_factory=dict)
     std: Mapping[str, Array] = field(default_factory=dict)
+    message: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Named(self.parameters))
@@ -87,7 +89,7 @@ class Trajectory:
         for name, values in self.measurements.items():
             variables[f"measured_{name}"] = ("time", values, {"kind": "measurements"})
             variables[f"std_{name}"] = ("time", self.std[name], {"kind": "std"})
-        attributes: dict[str, Any] = {"model": self.model}
+        attributes: dict[str, Any] = {"model": self.model, "message": self.message}
         attributes.update({f"parameter_{k}": v for k, v in self.parameters.items()})
         return xr.Dataset(variables, {"time": self.time}, attributes)
 
@@ -105,7 +107,8 @@ class Trajectory:
             if str(k).startswith("parameter_")
         }
         return cls(data["time"].to_numpy(), **groups, parameters=parameters,
-                   model=str(data.attrs["model"]))  # fmt: skip
+                   model=str(data.attrs["model"]),
+                   message=str(data.attrs.get("message", "")))  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file."""

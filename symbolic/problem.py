@@ -11,7 +11,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.symbolic.model import Model, check_atoms
 from kinesym.symbolic.names import name_of, suggest, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
-from kinesym.symbolic.schemes import Scheme
+from kinesym.symbolic.schemes import NodeScheme, Scheme
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ class Problem:
             check_atoms(_atoms(expression), known, rates, what)
         for number, condition in enumerate(self.boundary):
             _check_boundary(condition, known, rates, moving, f"boundary condition {number}")
-        for what in ("terminal cost", *(w for w in terms if w.startswith("path"))):
+        at_nodes = isinstance(self.scheme, NodeScheme)  # these know x' at the nodes
+        paths = [] if at_nodes else [what for what in terms if what.startswith("path")]
+        for what in ("terminal cost", *paths):
             if terms[what].atoms(sp.Symbol, sp.Derivative) & moving:
                 raise ValueError(
                     f"{what} contains a derivative of a state; at a node it is not defined, "

@@ -9,7 +9,7 @@
 #define KINESYM_H
 #include <stddef.h>
 
-#define KINESYM_ABI 1
+#define KINESYM_ABI 2
 
 typedef struct {
     const double *data;
@@ -50,10 +50,83 @@ typedef struct ks_kernel {
 typedef int ks_map_fn(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *out,
                       const ptrdiff_t *offset, const unsigned char *mode, int threads);
 
-/* Fixed-step Runge-Kutta of order 4; see kinesym_rk4.h. */
-typedef ptrdiff_t ks_rk4_fn(const ks_kernel *rhs, ptrdiff_t n_nodes, const double *time,
-                            ptrdiff_t substeps, const double *inputs, const unsigned char *hold,
-                            const double *parameters, double *states);
+/* -- time stepping, see kinesym_step.h -------------------------------------------------------- */
+
+/* The course of one input over time, for one trajectory or for each member of an ensemble */
+enum ks_kind {
+    KS_LINEAR = 0, /* linear between the samples of the nodes */
+    KS_HOLD = 1,   /* held from each node to the next (zero-order hold) */
+    KS_HALVES = 2  /* samples at nodes and midpoints, 2 n_nodes - 1 of them; linear in between */
+};
+
+typedef struct {
+    const double *data; /* sample i of member j at data[j * stride + i] */
+    ptrdiff_t stride;   /* 0: all members share one course */
+    int kind;
+} ks_course;
+
+/* One task of time stepping. Letters: n states, m inputs, r parameters. */
+typedef struct {
+    const ks_kernel *rhs;     /* x' from x, u, p, t; NULL if the model is not explicit */
+    const ks_kernel *outputs; /* y from x', x, u, p, t; NULL if there are none */
+    const ks_kernel *defect;  /* of an implicit step, from x0, x1, u0, u1, p, t, h */
+    const ks_kernel *newton;  /* its derivatives with respect to x1: entries, see rows, columns */
+    const ks_kernel *tangent; /* x', then its derivatives: entries, see rows, columns */
+    ptrdiff_t n_entries;
+    const ptrdiff_t *rows, *columns; /* place of each entry */
+    ptrdiff_t n, n_nodes, members, substeps;
+    const double *time; /* n_nodes */
+    const ks_course *inputs;
+    const double *parameters;
+    ptrdiff_t parameter_stride; /* 0: all members share one set */
+    double *states;             /* (n, members, n_nodes); the first column is given */
+    double *values;             /* outputs, (n_out, members, n_nodes) */
+    ptrdiff_t *reached;         /* per member: the nodes 0 ... reached - 1 are valid */
+    double *step;               /* per member: length of the next step (adaptive methods) */
+    double *trouble;            /* per member: norm of the defect where Newton's method failed */
+    double rtol, atol;          /* adaptive methods */
+    int threads;
+} ks_run;
+
+/* Fills the nodes begin < i <= end. Returns 0, or 1 if memory ran out. */
+typedef int ks_march_fn(const ks_run *run, ptrdiff_t begin, ptrdiff_t end);
+
+/* Derivatives along a trajectory. Columns of the entries of `tangent` are n states, then n_varied
+ * inputs (those that are differentiated with respect to, numbers in `varied`), then r parameters. */
+typedef struct {
+    double *carry;      /* adjoint: lambda (n), from node end back to begin;
+                           tangent: d x / d q (n, width), from node begin to end */
+    const double *node; /* adjoint: d J / d x of each node, (n, n_nodes), added on the way */
+    double *inputs;     /* adjoint: d J / d u is added, (n_varied, n_nodes) */
+    double *parameters; /* adjoint: d J / d p is added, (r) */
+    double *along;      /* tangent: d x / d q of each node, (end - begin + 1, n, width); the first
+                           is not touched */
+    const ptrdiff_t *varied;
+    ptrdiff_t n_varied;
+    ptrdiff_t width; /* adjoint: r; tangent: columns of d x / d q, of which the first are the r
+                        parameters and the others have no entries (initial states) */
+} ks_sweep;
+
+/* The linearised steps between the nodes begin and end of one trajectory; see kinesym_sweep.h. */
+typedef int ks_sweep_fn(const ks_run *run, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *sweep);
+
+/* The derivatives of the defects of all intervals of a trajectory, packed as ks_map packs them.
+ * Columns are x0 (n), x1 (n), u0 and u1 (n_varied each), parameters. */
+typedef struct {
+    ptrdiff_t n, n_nodes, n_entries;
+    const ptrdiff_t *rows, *columns;
+    const double *values;
+} ks_chain;
+
+/* See kinesym_chain.h. Returns 0, 1 if memory ran out, 2 if a step is singular. */
+typedef int ks_chain_fn(const ks_chain *chain, ptrdiff_t begin, ptrdiff_t end,
+                        const ks_sweep *sweep);
+
+typedef struct {
+    ks_march_fn *rk4, *implicit, *dormand_prince, *outputs;
+    ks_sweep_fn *rk4_adjoint, *rk4_tangent;
+    ks_chain_fn *chain_adjoint, *chain_tangent;
+} ks_loops;
 
 typedef struct {
     int abi;
@@ -62,7 +135,7 @@ typedef struct {
     int n_kernels;
     const ks_kernel *const *kernels;
     ks_map_fn *map;
-    ks_rk4_fn *rk4;
+    const ks_loops *loops; /* NULL if the library cannot step */
 } ks_library;
 
 typedef const ks_library *kinesym_library_fn(void);

@@ -10,7 +10,7 @@
 #include "kinesym.h"
 
 #ifndef KS_LANES
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(KS_NARROW) /* narrow: sooner done with one block */
 #define KS_LANES 8
 #elif defined(__AVX__)
 #define KS_LANES 4

@@ -1,10 +1,12 @@
-"""Discretisation schemes as data, one file each; `SCHEMES` lists them by name."""
+"""Discretisation schemes as data, one file each; `SCHEMES` lists those of collocation by name."""
 
 from kinesym.symbolic.schemes.backward_euler import BACKWARD_EULER
 from kinesym.symbolic.schemes.midpoint import MIDPOINT
-from kinesym.symbolic.schemes.scheme import Scheme
+from kinesym.symbolic.schemes.rk4 import RK4
+from kinesym.symbolic.schemes.scheme import NodeScheme, Scheme, StageScheme
+from kinesym.symbolic.schemes.trapezoid import TRAPEZOID
 
-SCHEMES: dict[str, Scheme] = {s.name: s for s in (BACKWARD_EULER, MIDPOINT)}
+SCHEMES: dict[str, Scheme] = {s.name: s for s in (BACKWARD_EULER, MIDPOINT, TRAPEZOID)}
 
 
 def scheme_named(name: str) -> Scheme:
@@ -14,4 +16,14 @@ def scheme_named(name: str) -> Scheme:
     return SCHEMES[name]
 
 
-__all__ = ["BACKWARD_EULER", "MIDPOINT", "SCHEMES", "Scheme", "scheme_named"]
+__all__ = [
+    "BACKWARD_EULER",
+    "MIDPOINT",
+    "RK4",
+    "SCHEMES",
+    "TRAPEZOID",
+    "NodeScheme",
+    "Scheme",
+    "StageScheme",
+    "scheme_named",
+]

@@ -1,8 +1,8 @@
 """Backward Euler: robust, first order, numerically damping."""
 
-from kinesym.symbolic.schemes.scheme import Scheme
+from kinesym.symbolic.schemes.scheme import StageScheme
 
-BACKWARD_EULER = Scheme(
+BACKWARD_EULER = StageScheme(
     name="backward-euler",
     derivative=(-1.0, 1.0),
     state=(0.0, 1.0),

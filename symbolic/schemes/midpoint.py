@@ -1,8 +1,8 @@
 """Implicit midpoint rule: second order, without numerical damping."""
 
-from kinesym.symbolic.schemes.scheme import Scheme
+from kinesym.symbolic.schemes.scheme import StageScheme
 
-MIDPOINT = Scheme(
+MIDPOINT = StageScheme(
     name="midpoint",
     derivative=(-1.0, 1.0),
     state=(0.5, 0.5),

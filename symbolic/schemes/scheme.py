@@ -7,7 +7,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Scheme:
-    """One-step collocation of 0 = f(x', x, u, p, t) on an interval of length h.
+    """A one-step method on an interval of length h with nodes 0 and 1.
+
+    quadrature : (w_0, w_1), so that the integral of g over the interval is h (w_0 g_0 + w_1 g_1).
+    order : order of convergence for smooth problems.
+    reference : source.
+    """
+
+    name: str
+    quadrature: tuple[float, float]
+    order: int
+    reference: str
+
+    def __post_init__(self) -> None:
+        _check_sum(self.name, "quadrature", self.quadrature, 1.0)
+
+
+@dataclass(frozen=True)
+class StageScheme(Scheme):
+    """Collocation of 0 = f(x', x, u, p, t) at one point of the interval.
 
     With x_0, x_1 the values at the two nodes, the defect of the interval is
     `f((d_0 x_0 + d_1 x_1)/h, s_0 x_0 + s_1 x_1, s_0 u_0 + s_1 u_1, p, t_0 + c h)`.
@@ -15,24 +33,36 @@ class Scheme:
     derivative : (d_0, d_1), with d_0 + d_1 = 0.
     state : (s_0, s_1), with s_0 + s_1 = 1.
     time : c in [0, 1].
-    quadrature : (w_0, w_1), so that the integral of g over the interval is h (w_0 g_0 + w_1 g_1).
-    order : order of convergence for smooth problems.
-    reference : source.
     """
 
-    name: str
     derivative: tuple[float, float]
     state: tuple[float, float]
     time: float
-    quadrature: tuple[float, float]
-    order: int
-    reference: str
 
     def __post_init__(self) -> None:
-        for what, weights, total in (
-            ("derivative", self.derivative, 0.0),
-            ("state", self.state, 1.0),
-            ("quadrature", self.quadrature, 1.0),
-        ):
-            if abs(sum(weights) - total) > 1e-14:
-                raise ValueError(f"scheme {self.name}: {what} weights must sum to {total:g}")
+        super().__post_init__()
+        _check_sum(self.name, "derivative", self.derivative, 0.0)
+        _check_sum(self.name, "state", self.state, 1.0)
+
+
+@dataclass(frozen=True)
+class NodeScheme(Scheme):
+    """A method on the explicit derivatives x' = f(x, u, p, t) at the nodes.
+
+    rates : (b_0, b_1), with b_0 + b_1 = 1; the defect of the interval is
+        `(x_1 - x_0)/h - b_0 f(x_0, u_0, p, t_0) - b_1 f(x_1, u_1, p, t_0 + h)`, where an input that
+        is held has the value u_0 at both. None: the states follow by explicit steps, there are no
+        defects.
+    """
+
+    rates: tuple[float, float] | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rates is not None:
+            _check_sum(self.name, "rates", self.rates, 1.0)
+
+
+def _check_sum(name: str, what: str, weights: tuple[float, float], total: float) -> None:
+    if abs(sum(weights) - total) > 1e-14:
+        raise ValueError(f"scheme {name}: {what} weights must sum to {total:g}")

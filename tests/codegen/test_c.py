@@ -323,7 +323,7 @@ def test_manifest():
     """The manifest has names, shapes and operation counts of the kernels, in their order."""
     program = model_functions(models.cip())
     manifest = json.loads(emit(program).manifest)
-    assert manifest["name"] == "cip" and manifest["abi"] == 1
+    assert manifest["name"] == "cip" and manifest["abi"] == 2
     for about, kernel in zip(manifest["kernels"], program.kernels, strict=True):
         assert about["name"] == kernel.name and about["outputs"] == list(kernel.labels)
         assert about["counts"] == [len(a.symbols) for a in kernel.arguments]

@@ -6,7 +6,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.symbolic.schemes import SCHEMES
-from kinesym.symbolic.schemes.scheme import Scheme
+from kinesym.symbolic.schemes.scheme import NodeScheme, StageScheme
 
 x, v = ks.dynamicsymbols("x v")
 k = sp.Symbol("k")
@@ -46,7 +46,11 @@ def test_quadrature(scheme):
 
 @pytest.mark.parametrize(
     ("scheme", "factor"),
-    [("midpoint", lambda z: (1 - z / 2) / (1 + z / 2)), ("backward-euler", lambda z: 1 / (1 + z))],
+    [
+        ("midpoint", lambda z: (1 - z / 2) / (1 + z / 2)),
+        ("trapezoid", lambda z: (1 - z / 2) / (1 + z / 2)),
+        ("backward-euler", lambda z: 1 / (1 + z)),
+    ],
 )
 def test_linear_decay_on_a_nonuniform_grid(scheme, factor):
     """x' = -k x: the amplification of each interval is known in closed form."""
@@ -62,4 +66,16 @@ def test_linear_decay_on_a_nonuniform_grid(scheme, factor):
 def test_inconsistent_weights_are_refused(field):
     good = {"derivative": (-1.0, 1.0), "state": (0.5, 0.5), "quadrature": (0.5, 0.5)}
     with pytest.raises(ValueError, match=f"{field} weights must sum"):
-        Scheme("bad", time=0.5, order=2, reference="", **{**good, field: (0.3, 0.3)})
+        StageScheme("bad", time=0.5, order=2, reference="", **{**good, field: (0.3, 0.3)})
+
+
+def test_inconsistent_rates_are_refused():
+    with pytest.raises(ValueError, match="rates weights must sum"):
+        NodeScheme("bad", quadrature=(0.5, 0.5), order=2, reference="", rates=(0.5, 0.4))
+
+
+def test_trapezoid_needs_explicit_rates():
+    model = ks.Model("a", [x, v], [], [k], [x.diff(t) - v, v - k * x])
+    with pytest.raises(ValueError, match="trapezoid needs explicit derivatives: state v has no"):
+        ks.Collocation(model, ks.Experiment(np.linspace(0, 1, 5)), unknown={k: None},
+                       scheme="trapezoid", objective=ks.Terminal(x**2))  # fmt: skip

@@ -1,0 +1,138 @@
+"""A model becomes the kernels of time stepping; the loops themselves are in `runtime/include`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import sympy as sp
+
+from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian
+from kinesym.codegen.evaluate import Point, model_point
+from kinesym.codegen.kernel import Argument, Kernel, Program
+from kinesym.codegen.solve import NotExplicit, explicit_rates, rates_and_jacobian
+from kinesym.codegen.transcribe import interval_family
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of
+from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.schemes import Scheme
+
+
+def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
+    """What a simulation needs: explicit derivatives, or the defects of an implicit `scheme`.
+
+    varying : whether parameters differ between the members of an ensemble.
+    Raises `ValueError` if the method is explicit (no scheme) and x' cannot be solved for.
+    """
+    point = model_point(model, varying)
+    kernels = [*_rhs(model, point, required=scheme is None), *_outputs(model, point)]
+    pattern: Sparse = {}
+    if scheme is not None:
+        made, pattern = _implicit(model, scheme, varying)
+        kernels.extend(made)
+    return Program(
+        name=f"{model.name}_{scheme.name if scheme else 'explicit'}".replace("-", "_"),
+        kernels=tuple(kernels),
+        description={"stepping": stepping_description(model, pattern)},
+    )
+
+
+def stepping_description(model: Model, pattern: Sparse) -> dict[str, object]:
+    """Names for the runtime, and the places of the entries of the derivatives."""
+    return {
+        "model": model.name,
+        "states": list(model.state_names),
+        "inputs": list(model.input_names),
+        "parameters": list(model.parameter_names),
+        "outputs": list(model.outputs),
+        "values": dict(model.values),
+        "pattern": [[i for i, _ in pattern], [j for _, j in pattern]],
+    }
+
+
+def shooting_kernels(
+    model: Model,
+    scheme: Scheme | None,
+    inputs: Sequence[sp.Basic],
+    parameters: Sequence[sp.Symbol],
+) -> tuple[list[Kernel], dict[str, object]]:
+    """Kernels that step along a trajectory and differentiate its steps.
+
+    An implicit scheme is differentiated by the kernels of its collocation; explicit steps by the
+    kernel `tangent`: x', then its derivatives with respect to states, `inputs` and `parameters`.
+    """
+    point = model_point(model)
+    kernels = _rhs(model, point, required=scheme is None)
+    if scheme is not None:
+        made, pattern = _implicit(model, scheme, varying=False)
+        return [*kernels, *made], stepping_description(model, pattern)
+    g, lower = point.graph, point.lower
+    chosen = [*point.nodes(point.x), *(lower(u) for u in inputs), *(lower(p) for p in parameters)]
+    residual = [lower(e) for e in model.equations]
+    rates, entries = rates_and_jacobian(
+        g, residual, point.nodes(point.xdot), model.state_names, chosen
+    )
+    names = [*model.state_names, *map(name_of, inputs), *map(name_of, parameters)]
+    n = len(model.states)  # entries in columns of states come first
+    pattern = {key: entries[key] for key in sorted(entries, key=lambda key: (key[1] >= n, key))}
+    labels = [f"{x}'" for x in model.state_names]
+    labels += [f"d {model.state_names[i]}' / d {names[j]}" for i, j in pattern]
+    tangent = Kernel(
+        "tangent", g, (point.x, point.u, point.p, point.t), (*rates, *pattern.values()),
+        tuple(labels), "x' = f(x, u, p, t) and its derivatives that are not identically zero",
+    )  # fmt: skip
+    return [*kernels, tangent], stepping_description(model, pattern)
+
+
+def _rhs(model: Model, point: Point, required: bool) -> list[Kernel]:
+    residual = [point.lower(e) for e in model.equations]
+    try:
+        rates = explicit_rates(
+            point.graph, residual, point.nodes(point.xdot), model.state_names
+        )
+    except NotExplicit as error:
+        if required:
+            raise ValueError(
+                f"model {model.name} has no explicit derivatives: {error}; use an implicit method, "
+                "for example backward-euler"
+            ) from error
+        return []
+    labels = tuple(f"{x}'" for x in model.state_names)
+    arguments = (point.x, point.u, point.p, point.t)
+    return [Kernel("rhs", point.graph, arguments, tuple(rates), labels, "x' = f(x, u, p, t)")]
+
+
+def _outputs(model: Model, point: Point) -> list[Kernel]:
+    if not model.outputs:
+        return []
+    values = tuple(point.lower(e) for e in model.outputs.values())
+    arguments = (point.xdot, point.x, point.u, point.p, point.t)
+    labels = tuple(model.outputs)
+    return [Kernel("outputs", point.graph, arguments, values, labels, "y = g(x', x, u, p, t)")]
+
+
+def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel], Sparse]:
+    """The defects of collocation on one interval with all inputs given, and d defect / d x1."""
+    family = interval_family(
+        Problem(model, scheme, Objective(), unknown_parameters=(), unknown_inputs=model.inputs)
+    )
+    g = family.graph
+    groups: Mapping[str, Argument] = {a.name: a for a in (*family.variables, *family.data)}
+    arguments = tuple(
+        replace(groups[name], varying=varying if name == "k" else True)
+        for name in ("x0", "x1", "u0", "u1", "k", "t", "h")
+    )
+    after = g.symbols(groups["x1"].symbols)
+    entries = compose_jacobian(
+        g, jacobian(g, family.constraints, family.outer), jacobian(g, family.inner, after)
+    )
+    known = {v: e for v, e in zip(family.outer, family.inner, strict=True) if v != e}
+    labels = tuple(f"d {family.labels[i]} / d {model.state_names[j]}" for i, j in entries)
+    purpose = f"defects of {scheme.name} on one step"
+    return [
+        Kernel("defect", g, arguments, tuple(g.substitute(family.constraints, known)),
+               tuple(family.labels), purpose),
+        Kernel("newton", g, arguments, tuple(g.substitute(list(entries.values()), known)),
+               labels, f"{purpose}, their derivatives with respect to its end"),
+    ], entries  # fmt: skip

@@ -1,0 +1,147 @@
+"""Ensembles: many trajectories of one model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from kinesym.runtime.experiment import key_name
+from kinesym.runtime.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+
+_KINDS = ("states", "inputs", "outputs")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A member that did not reach the end: since when it is NaN [s], and why."""
+
+    member: int
+    time: float
+    message: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble:
+    """M trajectories over one time grid (N,): by name states, inputs and outputs, each (M, N).
+
+    `runs["theta"]` is (M, N), `runs.member(k)` a `Trajectory`, `parameters` are (M,) by name. A
+    member that ended early is NaN from there on and listed in `failures`.
+    """
+
+    time: Array
+    states: Mapping[str, Array]
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    parameters: Mapping[str, Array]
+    model: str = ""
+    failures: Sequence[Failure] = ()
+
+    @property
+    def members(self) -> int:
+        """Number of members M."""
+        return len(next(iter(self.states.values())))
+
+    def __len__(self) -> int:
+        return self.members
+
+    def __getitem__(self, key: object) -> Array:
+        name = key_name(key)
+        for kind in _KINDS:
+            group: Mapping[str, Array] = getattr(self, kind)
+            if name in group:
+                return group[name]
+        known = [*self.states, *self.inputs, *self.outputs]
+        raise KeyError(f"{name} is no trajectory here; there are {', '.join(known)}")
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        return map(self.member, range(self.members))
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} ended early" if self.failures else ""
+        span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s"
+        return (
+            f"<ensemble of {self.model}: {self.members} members{failed}; "
+            f"{len(self.time)} nodes, {span}>"
+        )
+
+    def member(self, k: int) -> Trajectory:
+        """The trajectory of member k, up to where it is valid."""
+        if not -self.members <= k < self.members:
+            raise IndexError(f"member {k} of {self.members}")
+        first = next(iter(self.states.values()))[k]
+        failed = {f.member: f.message for f in self.failures}
+        end = len(self.time) - int(np.isnan(first).sum())
+        groups = {
+            kind: {name: values[k, :end] for name, values in getattr(self, kind).items()}
+            for kind in _KINDS
+        }
+        return Trajectory(
+            time=self.time[:end],
+            **groups,
+            parameters={name: float(values[k]) for name, values in self.parameters.items()},
+            model=self.model,
+            message=failed.get(k % self.members, ""),
+        )
+
+    def plot(self, title: str | None = None) -> Any:
+        """A figure with one panel per trajectory: some members, and the band of 90 % of them."""
+        from kinesym.runtime.plot import plot_ensemble
+
+        return plot_ensemble(self, title=repr(self)[1:-1] if title is None else title)
+
+    # -- files ------------------------------------------------------------------------------
+
+    def to_xarray(self) -> xr.Dataset:
+        """Everything over `member` and `time`; parameters over `member`."""
+        variables: dict[str, Any] = {}
+        for kind in _KINDS:
+            for name, values in getattr(self, kind).items():
+                variables[name] = (("member", "time"), values, {"kind": kind})
+        for name, values in self.parameters.items():
+            variables[f"parameter_{name}"] = ("member", values, {"kind": "parameters"})
+        attributes: dict[str, Any] = {"model": self.model, "ensemble": 1}
+        if self.failures:
+            attributes["failed_members"] = [f.member for f in self.failures]
+            attributes["failed_times"] = [f.time for f in self.failures]
+            attributes["failures"] = "\n".join(f.message for f in self.failures)
+        return xr.Dataset(variables, {"time": self.time}, attributes)
+
+    @classmethod
+    def from_xarray(cls, data: xr.Dataset) -> Ensemble:
+        """What `to_xarray` made."""
+        groups: dict[str, dict[str, Array]] = {k: {} for k in (*_KINDS, "parameters")}
+        for name, variable in data.data_vars.items():
+            kind = variable.attrs["kind"]
+            key = str(name).removeprefix("parameter_") if kind == "parameters" else str(name)
+            groups[kind][key] = variable.to_numpy()
+        failures: tuple[Failure, ...] = ()
+        if "failures" in data.attrs:
+            members = np.atleast_1d(data.attrs["failed_members"])
+            times = np.atleast_1d(data.attrs["failed_times"])
+            words = str(data.attrs["failures"]).split("\n")
+            failures = tuple(
+                Failure(int(k), float(t), text)
+                for k, t, text in zip(members, times, words, strict=True)
+            )
+        return cls(data["time"].to_numpy(), **groups, model=str(data.attrs["model"]),
+                   failures=failures)  # fmt: skip
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a netCDF file."""
+        self.to_xarray().to_netcdf(path, engine="h5netcdf")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ensemble:
+        """Read what `save` wrote; raises `ValueError` if the file is something else."""
+        with xr.open_dataset(path, engine="h5netcdf") as data:
+            if "ensemble" not in data.attrs:
+                raise ValueError(f"{path} was not written by Ensemble.save")
+            return cls.from_xarray(data)

@@ -1,0 +1,199 @@
+/* The adaptive method of Dormand and Prince of order 5(4) with dense output of order 4 (Hairer,
+ * Norsett, Wanner, Solving Ordinary Differential Equations I, table II.5.2 and section II.6).
+ *
+ * Every lane has a time and a step of its own. Inputs have kinks or jumps at the nodes: with inputs
+ * no step crosses a node.
+ */
+#ifndef KINESYM_DOPRI_H
+#define KINESYM_DOPRI_H
+#include "kinesym_step.h"
+
+static const double ks_dp_c[7] = {0.0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1.0, 1.0};
+static const double ks_dp_a[7][6] = {
+    {0},
+    {1.0 / 5},
+    {3.0 / 40, 9.0 / 40},
+    {44.0 / 45, -56.0 / 15, 32.0 / 9},
+    {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729},
+    {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656},
+    {35.0 / 384, 0.0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84},
+};
+/* weights of order 5 minus those of order 4 */
+static const double ks_dp_e[7] = {71.0 / 57600,      0.0,          -71.0 / 16695, 71.0 / 1920,
+                                  -17253.0 / 339200, 22.0 / 525, -1.0 / 40};
+static const double ks_dp_d[7] = {
+    -12715105075.0 / 11282082432.0, 0.0,
+    87487479700.0 / 32700410799.0,  -10690763975.0 / 1880347072.0,
+    701980252875.0 / 199316789632.0, -1453857185.0 / 822651844.0,
+    69997945.0 / 29380423.0,
+};
+
+/* What a block of members works with; lane l has time t[l] in interval at[l] */
+typedef struct {
+    const ks_run *r;
+    ptrdiff_t first, count, end, n, m;
+    V *x, *y, *k[7], *error, *u, *p, *time;
+    ks_bound rhs;
+    double t[KS_LANES], h[KS_LANES], size[KS_LANES];
+    ptrdiff_t at[KS_LANES];
+    int open[KS_LANES];
+} ks_dp;
+
+/* One stage at the time t + c h of each lane */
+static void ks_dp_stage(ks_dp *d, int stage) {
+    const ks_run *r = d->r;
+    double now[KS_LANES], lane[KS_LANES];
+    for (int l = 0; l < KS_LANES; l++) now[l] = d->t[l] + ks_dp_c[stage] * d->h[l];
+    *d->time = ks_load(now);
+    for (ptrdiff_t j = 0; j < d->m; j++) {
+        const ks_course *c = r->inputs + j;
+        for (int l = 0; l < KS_LANES; l++) {
+            const ptrdiff_t i = d->at[l] < r->n_nodes - 1 ? d->at[l] : r->n_nodes - 2;
+            const ptrdiff_t member = d->first + (l < d->count ? l : d->count - 1);
+            const double s = (now[l] - r->time[i]) / (r->time[i + 1] - r->time[i]);
+            lane[l] = ks_course_at(c, c->data + member * c->stride, i, s < 1.0 ? s : 1.0);
+        }
+        d->u[j] = ks_load(lane);
+    }
+    const V h = ks_load(d->h);
+    for (ptrdiff_t i = 0; i < d->n; i++) {
+        V sum = ks_splat(0.0);
+        for (int s = 0; s < stage; s++) sum += ks_dp_a[stage][s] * d->k[s][i];
+        d->y[i] = d->x[i] + h * sum;
+    }
+    ks_eval(&d->rhs, d->k[stage]);
+}
+
+/* Size of the error estimate of each lane; at most 1 is acceptable */
+static void ks_dp_error(ks_dp *d) {
+    V sum = ks_splat(0.0);
+    const V h = ks_load(d->h);
+    for (ptrdiff_t i = 0; i < d->n; i++) {
+        V e = ks_splat(0.0);
+        for (int s = 0; s < 7; s++) e += ks_dp_e[s] * d->k[s][i];
+        const V largest = ks_max(ks_abs(d->x[i]), ks_abs(d->y[i]));
+        e = h * e / (d->r->atol + d->r->rtol * largest);
+        sum += e * e;
+    }
+    ks_store(d->size, ks_sqrt(sum / (double)d->n));
+}
+
+/* Writes the nodes of lane l in (t, t + h] and moves on */
+static void ks_dp_accept(ks_dp *d, int l, double target) {
+    const ks_run *r = d->r;
+    const ptrdiff_t member = d->first + l;
+    const double after = d->t[l] + d->h[l] >= target ? target : d->t[l] + d->h[l];
+    ptrdiff_t node = d->at[l] + 1;
+    for (; node <= d->end && r->time[node] <= after; node++) {
+        const double s = (r->time[node] - d->t[l]) / d->h[l];
+        int finite = 1;
+        for (ptrdiff_t i = 0; i < d->n; i++) {
+            const ptrdiff_t j = i * KS_LANES + l;
+            const double x = ((double *)d->x)[j], y = ((double *)d->y)[j], h = d->h[l];
+            const double first = h * ((double *)d->k[0])[j], last = h * ((double *)d->k[6])[j];
+            double value = y;
+            if (r->time[node] < after) {
+                double fifth = 0.0;
+                for (int k = 0; k < 7; k++) fifth += ks_dp_d[k] * ((double *)d->k[k])[j];
+                const double a = y - x, b = first - a, c = a - last - b;
+                value = x + s * (a + (1.0 - s) * (b + s * (c + (1.0 - s) * h * fifth)));
+            }
+            ks_state_row(r, i, member)[node] = value;
+            finite = finite && isfinite(value);
+        }
+        if (finite && r->reached[member] == node) r->reached[member] = node + 1;
+    }
+    d->at[l] = node - 1;
+    d->t[l] = after;
+    for (ptrdiff_t i = 0; i < d->n; i++) {
+        const ptrdiff_t j = i * KS_LANES + l;
+        ((double *)d->x)[j] = ((double *)d->y)[j];
+        ((double *)d->k[0])[j] = ((double *)d->k[6])[j];
+    }
+}
+
+/* A first step from the sizes of x and x' (Hairer, Norsett, Wanner, section II.4, simplified) */
+static double ks_dp_first(const ks_dp *d, int l) {
+    double x = 0.0, slope = 0.0;
+    for (ptrdiff_t i = 0; i < d->n; i++) {
+        const ptrdiff_t j = i * KS_LANES + l;
+        const double scale = d->r->atol + d->r->rtol * fabs(((double *)d->x)[j]);
+        x = fmax(x, fabs(((double *)d->x)[j]) / scale);
+        slope = fmax(slope, fabs(((double *)d->k[0])[j]) / scale);
+    }
+    const double whole = d->r->time[d->r->n_nodes - 1] - d->r->time[0];
+    const double h = x < 1e-5 || slope < 1e-5 ? 1e-6 * whole : 0.01 * x / slope;
+    return h < whole ? h : whole;
+}
+
+/* One step of all lanes, accepted or not. Returns whether some lane goes on. */
+static int ks_dp_step(ks_dp *d) {
+    const ks_run *r = d->r;
+    double target[KS_LANES], wanted[KS_LANES];
+    for (int l = 0; l < KS_LANES; l++) {
+        target[l] = r->time[d->m > 0 && d->open[l] ? d->at[l] + 1 : d->end];
+        wanted[l] = d->h[l];
+        const double rest = target[l] - d->t[l];
+        if (d->h[l] * 1.000001 >= rest) d->h[l] = rest;
+    }
+    if (d->m > 0) ks_dp_stage(d, 0); /* an input may have jumped at the node */
+    for (int stage = 1; stage < 7; stage++) ks_dp_stage(d, stage);
+    ks_dp_error(d);
+    int some = 0;
+    for (int l = 0; l < d->count; l++) {
+        if (!d->open[l]) continue;
+        const double size = d->size[l];
+        const double factor = size > 1e-10 ? 0.9 * pow(size, -0.2) : 5.0;
+        const double taken = d->h[l];
+        if (size <= 1.0) {
+            const int shortened = taken < wanted[l];
+            ks_dp_accept(d, l, target[l]);
+            d->h[l] = taken * fmin(factor, 5.0);
+            if (shortened) d->h[l] = fmax(d->h[l], wanted[l]);
+            if (d->at[l] >= d->end) d->open[l] = 0;
+        } else {
+            d->h[l] = taken * (size == size ? fmax(factor, 0.2) : 0.2);
+            if (!(d->t[l] + 0.1 * d->h[l] > d->t[l])) d->open[l] = 0; /* t does not advance */
+        }
+        some |= d->open[l];
+    }
+    return some;
+}
+
+static int ks_dp_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
+                       ptrdiff_t end) {
+    const ptrdiff_t n = r->n, m = r->rhs->count[1], np = r->rhs->count[2];
+    const double *parameters = r->parameters + first * r->parameter_stride;
+    ks_pool pool = {NULL, 0};
+    ks_dp d = {.r = r, .first = first, .count = count, .end = end, .n = n, .m = m};
+    for (int pass = 0; pass < 2; pass++) { /* count, allocate, hand out */
+        if (pass == 1 && ks_allocate(&pool)) return 1;
+        d.x = ks_take(&pool, n), d.y = ks_take(&pool, n);
+        for (int s = 0; s < 7; s++) d.k[s] = ks_take(&pool, n);
+        d.u = ks_take(&pool, m), d.p = ks_take(&pool, np), d.time = ks_take(&pool, 1);
+        if (pass == 1 && r->rhs->varying[2]) ks_load_parameters(r, np, first, count, d.p);
+        ks_bind(&d.rhs, r->rhs, (V *[]){d.y, d.u, d.p, d.time}, parameters, &pool);
+    }
+    int some = 0;
+    for (int l = 0; l < KS_LANES; l++) {
+        d.t[l] = r->time[begin];
+        d.at[l] = begin;
+        d.open[l] = l < count && r->reached[first + l] == begin + 1;
+        d.h[l] = l < count ? r->step[first + l] : 0.0;
+        some |= d.open[l];
+    }
+    ks_load_states(r, first, count, begin, d.x);
+    ks_dp_stage(&d, 0);
+    for (int l = 0; l < count; l++)
+        if (d.h[l] <= 0.0) d.h[l] = ks_dp_first(&d, l);
+    while (some) some = ks_dp_step(&d);
+    for (int l = 0; l < count; l++) r->step[first + l] = d.h[l];
+    free(pool.memory);
+    return 0;
+}
+
+static int ks_dormand_prince(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {
+    return ks_for_members(r, ks_dp_block, begin, end);
+}
+
+#endif

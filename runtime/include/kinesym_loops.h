@@ -1,0 +1,22 @@
+/* The table of time-stepping loops, for libraries whose kernels can be stepped. */
+#ifndef KINESYM_LOOPS_H
+#define KINESYM_LOOPS_H
+#include "kinesym_chain.h"
+#include "kinesym_dopri.h"
+#include "kinesym_implicit.h"
+#include "kinesym_rk4.h"
+#include "kinesym_step.h"
+#include "kinesym_sweep.h"
+
+static const ks_loops ks_all_loops = {
+    .rk4 = ks_rk4,
+    .implicit = ks_implicit,
+    .dormand_prince = ks_dormand_prince,
+    .outputs = ks_outputs,
+    .rk4_adjoint = ks_rk4_adjoint,
+    .rk4_tangent = ks_rk4_tangent,
+    .chain_adjoint = ks_chain_adjoint,
+    .chain_tangent = ks_chain_tangent,
+};
+
+#endif

@@ -1,0 +1,221 @@
+/* What all time-stepping loops share: one member of an ensemble per lane, blocks of lanes over
+ * threads. A single trajectory is an ensemble of one, whose value all lanes carry.
+ */
+#ifndef KINESYM_STEP_H
+#define KINESYM_STEP_H
+#include "kinesym_map.h"
+
+/* A kernel with its arguments in place, called for one block of lanes */
+typedef struct {
+    const ks_kernel *k;
+    ks_arg arg[7];
+    double *uniform;
+    V *scratch;
+} ks_bound;
+
+static void ks_eval(const ks_bound *b, V *out) {
+    b->k->block(1, b->arg, b->uniform, (double *)out, KS_LANES, 0, b->scratch);
+}
+
+/* Memory for one block: vectors are handed out from the front. Without memory (NULL) the same
+ * requests only count. */
+typedef struct {
+    V *memory;
+    size_t used;
+} ks_pool;
+
+static V *ks_take(ks_pool *pool, ptrdiff_t vectors) {
+    V *taken = pool->memory == NULL ? NULL : pool->memory + pool->used;
+    pool->used += (size_t)vectors;
+    return taken;
+}
+
+static int ks_allocate(ks_pool *pool) {
+    size_t bytes = (pool->used + 1) * sizeof(V);
+    pool->memory = aligned_alloc(64, (size_t)ks_round_up((ptrdiff_t)bytes, 64));
+    pool->used = 0;
+    return pool->memory == NULL;
+}
+
+/* Binds a kernel to blocks of V, in the order of its arguments; a uniform argument (the parameters)
+ * is read from `uniform`. */
+static void ks_bind(ks_bound *b, const ks_kernel *k, V *const *blocks, const double *uniform,
+                    ks_pool *pool) {
+    b->k = k;
+    if (k == NULL) return;
+    for (int j = 0; j < k->n_args; j++)
+        b->arg[j] = k->varying[j] ? (ks_arg){(double *)blocks[j], KS_LANES} : (ks_arg){uniform, 0};
+    b->scratch = ks_take(pool, k->n_scratch);
+    b->uniform = (double *)ks_take(pool, (k->n_uniform + KS_LANES - 1) / KS_LANES);
+    if (pool->memory != NULL && k->n_uniform > 0) k->uniform(b->arg, b->uniform, b->scratch);
+}
+
+/* The value at the fraction s of the interval i */
+static inline double ks_course_at(const ks_course *c, const double *row, ptrdiff_t i, double s) {
+    if (c->kind == KS_HOLD) return row[i];
+    if (c->kind == KS_HALVES) {
+        i *= 2;
+        s *= 2.0;
+        if (s > 1.0) i++, s -= 1.0;
+    }
+    return s == 0.0 ? row[i] : row[i] + s * (row[i + 1] - row[i]);
+}
+
+/* Inputs of `count` members from `first` on at the fraction s of interval i, one per lane */
+static void ks_inputs_at(const ks_run *r, ptrdiff_t m, ptrdiff_t first, ptrdiff_t count,
+                         ptrdiff_t i, double s, V *u) {
+    for (ptrdiff_t k = 0; k < m; k++) {
+        const ks_course *c = r->inputs + k;
+        if (c->stride == 0) {
+            u[k] = ks_splat(ks_course_at(c, c->data, i, s));
+            continue;
+        }
+        double lane[KS_LANES];
+        for (ptrdiff_t l = 0; l < KS_LANES; l++) {
+            const ptrdiff_t member = first + (l < count ? l : count - 1);
+            lane[l] = ks_course_at(c, c->data + member * c->stride, i, s);
+        }
+        u[k] = ks_load(lane);
+    }
+}
+
+/* Row k of the states of a member */
+static inline double *ks_state_row(const ks_run *r, ptrdiff_t k, ptrdiff_t member) {
+    return r->states + (k * r->members + member) * r->n_nodes;
+}
+
+static void ks_load_states(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i, V *x) {
+    for (ptrdiff_t k = 0; k < r->n; k++) {
+        double lane[KS_LANES];
+        for (ptrdiff_t l = 0; l < KS_LANES; l++)
+            lane[l] = ks_state_row(r, k, first + (l < count ? l : count - 1))[i];
+        x[k] = ks_load(lane);
+    }
+}
+
+static void ks_store_states(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i,
+                            const V *x) {
+    for (ptrdiff_t k = 0; k < r->n; k++) {
+        double lane[KS_LANES];
+        ks_store(lane, x[k]);
+        for (ptrdiff_t l = 0; l < count; l++) ks_state_row(r, k, first + l)[i] = lane[l];
+    }
+}
+
+static void ks_load_parameters(const ks_run *r, ptrdiff_t n, ptrdiff_t first, ptrdiff_t count,
+                               V *p) {
+    for (ptrdiff_t k = 0; k < n; k++) {
+        double lane[KS_LANES];
+        for (ptrdiff_t l = 0; l < KS_LANES; l++)
+            lane[l] = r->parameters[(first + (l < count ? l : count - 1)) * r->parameter_stride + k];
+        p[k] = ks_load(lane);
+    }
+}
+
+/* Counts the node i as reached by the members whose states are finite and that have reached all
+ * before; returns how many have. */
+static ptrdiff_t ks_count_reached(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i,
+                                  const V *x) {
+    V sum = ks_splat(0.0);
+    for (ptrdiff_t k = 0; k < r->n; k++) sum += 0.0 * x[k];
+    double lane[KS_LANES];
+    ks_store(lane, sum);
+    ptrdiff_t alive = 0;
+    for (ptrdiff_t l = 0; l < count; l++) {
+        if (lane[l] != 0.0 || r->reached[first + l] != i) continue;
+        r->reached[first + l] = i + 1;
+        alive++;
+    }
+    return alive;
+}
+
+/* Whether some member of the block is still running at node i */
+static int ks_some_at(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i) {
+    for (ptrdiff_t l = 0; l < count; l++)
+        if (r->reached[first + l] == i + 1) return 1;
+    return 0;
+}
+
+/* A loop for `count` members from `first` on; returns 1 if memory ran out */
+typedef int ks_block_fn(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
+                        ptrdiff_t end);
+
+/* Blocks of members over threads */
+static int ks_for_members(const ks_run *r, ks_block_fn *block, ptrdiff_t begin, ptrdiff_t end) {
+    const ptrdiff_t blocks = (r->members + KS_LANES - 1) / KS_LANES;
+    const int threads = r->threads < blocks ? r->threads : (int)blocks;
+    int failed = 0;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1) reduction(| : failed)
+#endif
+    for (ptrdiff_t b = 0; b < blocks; b++) {
+        const ptrdiff_t first = b * KS_LANES, rest = r->members - first;
+        failed |= block(r, first, rest < KS_LANES ? rest : KS_LANES, begin, end);
+    }
+    (void)threads;
+    return failed;
+}
+
+/* Outputs at the nodes begin <= i <= end, of one member after the other, one node per lane. Where
+ * x' is not explicit it is the difference quotient of the interval before the node. */
+static int ks_outputs_member(const ks_run *r, ptrdiff_t member, ptrdiff_t begin, ptrdiff_t end,
+                             ks_pool *pool) {
+    const ptrdiff_t n = r->n, m = r->outputs->count[2], np = r->outputs->count[3];
+    V *v = ks_take(pool, n), *x = ks_take(pool, n), *u = ks_take(pool, m), *p = ks_take(pool, np);
+    V *t = ks_take(pool, 1), *y = ks_take(pool, r->outputs->n_out);
+    const double *parameters = r->parameters + member * r->parameter_stride;
+    if (pool->memory != NULL)
+        for (ptrdiff_t k = 0; k < np; k++) p[k] = ks_splat(parameters[k]);
+    ks_bound rhs, outputs;
+    ks_bind(&rhs, r->rhs, (V *[]){x, u, p, t}, parameters, pool);
+    ks_bind(&outputs, r->outputs, (V *[]){v, x, u, p, t}, parameters, pool);
+    if (pool->memory == NULL) return 0;
+    double lane[KS_LANES], other[KS_LANES];
+    for (ptrdiff_t i = begin; i <= end; i += KS_LANES) {
+        ptrdiff_t node[KS_LANES], count = end + 1 - i < KS_LANES ? end + 1 - i : KS_LANES;
+        for (ptrdiff_t l = 0; l < KS_LANES; l++) node[l] = i + (l < count ? l : count - 1);
+        for (ptrdiff_t k = 0; k < n; k++) {
+            const double *row = ks_state_row(r, k, member);
+            for (ptrdiff_t l = 0; l < KS_LANES; l++) {
+                const ptrdiff_t b = node[l] > 0 ? node[l] : 1;
+                lane[l] = row[node[l]];
+                other[l] = (row[b] - row[b - 1]) / (r->time[b] - r->time[b - 1]);
+            }
+            x[k] = ks_load(lane);
+            v[k] = ks_load(other);
+        }
+        for (ptrdiff_t k = 0; k < m; k++) {
+            const ks_course *c = r->inputs + k;
+            for (ptrdiff_t l = 0; l < KS_LANES; l++)
+                lane[l] = ks_course_at(c, c->data + member * c->stride, node[l], 0.0);
+            u[k] = ks_load(lane);
+        }
+        for (ptrdiff_t l = 0; l < KS_LANES; l++) lane[l] = r->time[node[l]];
+        *t = ks_load(lane);
+        if (r->rhs != NULL) ks_eval(&rhs, v);
+        ks_eval(&outputs, y);
+        for (int k = 0; k < r->outputs->n_out; k++) {
+            ks_store(lane, y[k]);
+            double *row = r->values + (k * r->members + member) * r->n_nodes + i;
+            memcpy(row, lane, (size_t)count * sizeof *row);
+        }
+    }
+    return 0;
+}
+
+static int ks_outputs_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
+                            ptrdiff_t end) {
+    ks_pool pool = {NULL, 0};
+    ks_outputs_member(r, first, begin, end, &pool);
+    if (ks_allocate(&pool)) return 1;
+    for (ptrdiff_t l = 0; l < count; l++, pool.used = 0)
+        ks_outputs_member(r, first + l, begin, end, &pool);
+    free(pool.memory);
+    return 0;
+}
+
+static int ks_outputs(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {
+    return ks_for_members(r, ks_outputs_block, begin, end);
+}
+
+#endif

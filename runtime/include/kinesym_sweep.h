@@ -1,0 +1,233 @@
+/* Exact derivatives of the Runge-Kutta steps of kinesym_rk4.h along a stored trajectory.
+ *
+ * The linearisation of all stages of a step follows from the state at its beginning alone, so that
+ * it is found for many steps at once, one per lane. What remains to be done in order is a few
+ * products with sparse matrices per step.
+ */
+#ifndef KINESYM_SWEEP_H
+#define KINESYM_SWEEP_H
+#include "kinesym_rk4.h"
+
+/* KS_LANES consecutive steps, linearised */
+typedef struct {
+    const ks_run *r;
+    const ks_sweep *s;
+    ptrdiff_t n, m, entries, first, count; /* steps first ... first + count - 1 */
+    V *x, *y, *u, *p, *t;
+    V *stage[4]; /* x', then the entries of its derivatives, of each stage */
+    V *kappa[4]; /* adjoint: d J / d x' of each stage */
+    double h[KS_LANES];
+    ks_bound tangent;
+} ks_steps;
+
+static int ks_steps_take(ks_steps *b, ks_pool *pool) {
+    const ks_run *r = b->r;
+    const ptrdiff_t np = r->tangent->count[2];
+    b->n = r->n, b->m = r->tangent->count[1], b->entries = r->n_entries;
+    for (int pass = 0; pass < 2; pass++) { /* count, allocate, hand out */
+        if (pass == 1 && ks_allocate(pool)) return 1;
+        b->x = ks_take(pool, b->n), b->y = ks_take(pool, b->n), b->u = ks_take(pool, b->m);
+        b->p = ks_take(pool, np), b->t = ks_take(pool, 1);
+        for (int j = 0; j < 4; j++) {
+            b->stage[j] = ks_take(pool, b->n + b->entries);
+            b->kappa[j] = ks_take(pool, b->n);
+        }
+        if (pass == 1 && r->tangent->varying[2]) ks_load_parameters(r, np, 0, 1, b->p);
+        ks_bind(&b->tangent, r->tangent, (V *[]){b->y, b->u, b->p, b->t}, r->parameters, pool);
+    }
+    return 0;
+}
+
+/* Linearises the steps; surplus lanes repeat the last step */
+static void ks_linearise(ks_steps *b, ptrdiff_t first, ptrdiff_t count) {
+    const ks_run *r = b->r;
+    ptrdiff_t node[KS_LANES];
+    double lane[KS_LANES];
+    b->first = first, b->count = count;
+    for (int l = 0; l < KS_LANES; l++) {
+        node[l] = first + (l < count ? l : count - 1);
+        b->h[l] = r->time[node[l] + 1] - r->time[node[l]];
+    }
+    for (ptrdiff_t k = 0; k < b->n; k++) {
+        for (int l = 0; l < KS_LANES; l++) lane[l] = ks_state_row(r, k, 0)[node[l]];
+        b->x[k] = ks_load(lane);
+    }
+    const V h = ks_load(b->h);
+    for (int j = 0; j < 4; j++) {
+        const double c = ks_rk4_node[j];
+        for (ptrdiff_t k = 0; k < b->m; k++) {
+            const ks_course *course = r->inputs + k;
+            for (int l = 0; l < KS_LANES; l++)
+                lane[l] = ks_course_at(course, course->data, node[l], c);
+            b->u[k] = ks_load(lane);
+        }
+        for (int l = 0; l < KS_LANES; l++) lane[l] = r->time[node[l]] + c * b->h[l];
+        *b->t = ks_load(lane);
+        for (ptrdiff_t k = 0; k < b->n; k++)
+            b->y[k] = j == 0 ? b->x[k] : b->x[k] + c * h * b->stage[j - 1][k];
+        ks_eval(&b->tangent, b->stage[j]);
+    }
+}
+
+static double ks_entry(const ks_steps *b, int stage, ptrdiff_t e, ptrdiff_t l) {
+    return ((const double *)(b->stage[stage] + b->n + e))[l];
+}
+
+/* -- adjoint -------------------------------------------------------------------------------- */
+
+/* lambda at node i from lambda at node i + 1, without the cost of node i; `states` is the number of
+ * entries in columns of states */
+static void ks_adjoint_step(ks_steps *b, ptrdiff_t l, ptrdiff_t states, double *lambda,
+                            double *eta) {
+    const ks_run *r = b->r;
+    const ptrdiff_t n = b->n;
+    double *sum = eta + n;
+    memcpy(sum, lambda, (size_t)n * sizeof(double));
+    for (int j = 3; j >= 0; j--) {
+        double *kappa = (double *)b->kappa[j] + l;
+        const double w = ks_rk4_weight[j] * b->h[l];
+        const double a = j < 3 ? ks_rk4_node[j + 1] * b->h[l] : 0.0;
+        for (ptrdiff_t k = 0; k < n; k++)
+            kappa[k * KS_LANES] = j < 3 ? w * lambda[k] + a * eta[k] : w * lambda[k];
+        memset(eta, 0, (size_t)n * sizeof(double));
+        for (ptrdiff_t e = 0; e < states; e++)
+            eta[r->columns[e]] += ks_entry(b, j, e, l) * kappa[r->rows[e] * KS_LANES];
+        for (ptrdiff_t k = 0; k < n; k++) sum[k] += eta[k];
+    }
+    memcpy(lambda, sum, (size_t)n * sizeof(double));
+}
+
+/* What the block adds to the gradients with respect to inputs and parameters; its surplus lanes of
+ * kappa are zero */
+static void ks_adjoint_rest(const ks_steps *b, ptrdiff_t states, V *parameters) {
+    const ks_run *r = b->r;
+    const ptrdiff_t inputs = b->n + b->s->n_varied;
+    for (int j = 0; j < 4; j++) {
+        for (ptrdiff_t e = states; e < b->entries; e++) {
+            const V part = b->stage[j][b->n + e] * b->kappa[j][r->rows[e]];
+            const ptrdiff_t column = r->columns[e];
+            if (column >= inputs) {
+                parameters[column - inputs] += part;
+                continue;
+            }
+            double lane[KS_LANES], *row = b->s->inputs + (column - b->n) * r->n_nodes + b->first;
+            const int held = r->inputs[b->s->varied[column - b->n]].kind == KS_HOLD;
+            const double c = held ? 0.0 : ks_rk4_node[j];
+            ks_store(lane, part);
+            for (ptrdiff_t l = 0; l < b->count; l++) {
+                row[l] += (1.0 - c) * lane[l];
+                if (c > 0.0) row[l + 1] += c * lane[l];
+            }
+        }
+    }
+}
+
+static ptrdiff_t ks_state_entries(const ks_run *r) {
+    ptrdiff_t states = 0;
+    while (states < r->n_entries && r->columns[states] < r->n) states++;
+    return states;
+}
+
+/* Entries in columns of states come before all others. */
+static int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
+    ks_steps b = {.r = r, .s = s};
+    ks_pool pool = {NULL, 0}, more = {NULL, 0};
+    const ptrdiff_t n = r->n, states = ks_state_entries(r), np = s->width;
+    if (ks_steps_take(&b, &pool)) return 1;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1 && ks_allocate(&more)) {
+            free(pool.memory);
+            return 1;
+        }
+        V *parameters = ks_take(&more, np);
+        double *eta = (double *)ks_take(&more, 2 * n);
+        if (pass == 0) continue;
+        for (ptrdiff_t k = 0; k < np; k++) parameters[k] = ks_splat(0.0);
+        for (ptrdiff_t stop = end; stop > begin;) {
+            const ptrdiff_t count = stop - begin < KS_LANES ? stop - begin : KS_LANES;
+            ks_linearise(&b, stop - count, count);
+            for (int j = 0; j < 4 && count < KS_LANES; j++)
+                memset(b.kappa[j], 0, (size_t)n * sizeof(V));
+            for (ptrdiff_t l = count - 1; l >= 0; l--) {
+                ks_adjoint_step(&b, l, states, s->carry, eta);
+                for (ptrdiff_t k = 0; k < n; k++)
+                    s->carry[k] += s->node[k * r->n_nodes + b.first + l];
+            }
+            ks_adjoint_rest(&b, states, parameters);
+            stop -= count;
+        }
+        for (ptrdiff_t k = 0; k < np; k++) {
+            double lane[KS_LANES];
+            ks_store(lane, parameters[k]);
+            for (int l = 0; l < KS_LANES; l++) s->parameters[k] += lane[l];
+        }
+    }
+    free(more.memory);
+    free(pool.memory);
+    return 0;
+}
+
+/* -- tangent -------------------------------------------------------------------------------- */
+
+/* K = A Y + P for stage j: rows of `width` doubles, a multiple of KS_LANES */
+static void ks_tangent_stage(const ks_steps *b, int j, ptrdiff_t l, ptrdiff_t wide, const V *y,
+                             V *slope) {
+    const ks_run *r = b->r;
+    memset(slope, 0, (size_t)(b->n * wide) * sizeof(V));
+    for (ptrdiff_t e = 0; e < b->entries; e++) {
+        const ptrdiff_t row = r->rows[e], column = r->columns[e] - b->n - b->s->n_varied;
+        const double value = ks_entry(b, j, e, l);
+        if (r->columns[e] < b->n)
+            for (ptrdiff_t k = 0; k < wide; k++)
+                slope[row * wide + k] += value * y[r->columns[e] * wide + k];
+        else if (column >= 0)
+            ((double *)(slope + row * wide))[column] += value;
+    }
+}
+
+static void ks_tangent_step(const ks_steps *b, ptrdiff_t l, ptrdiff_t wide, V *sensitivity, V *y,
+                            V *slope, V *sum) {
+    const ptrdiff_t size = b->n * wide;
+    memcpy(sum, sensitivity, (size_t)size * sizeof(V));
+    for (int j = 0; j < 4; j++) {
+        const double a = ks_rk4_node[j] * b->h[l], w = ks_rk4_weight[j] * b->h[l];
+        for (ptrdiff_t k = 0; k < size; k++)
+            y[k] = j == 0 ? sensitivity[k] : sensitivity[k] + a * slope[k];
+        ks_tangent_stage(b, j, l, wide, y, slope);
+        for (ptrdiff_t k = 0; k < size; k++) sum[k] += w * slope[k];
+    }
+    memcpy(sensitivity, sum, (size_t)size * sizeof(V));
+}
+
+static int ks_rk4_tangent(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
+    ks_steps b = {.r = r, .s = s};
+    ks_pool pool = {NULL, 0}, more = {NULL, 0};
+    const ptrdiff_t n = r->n, wide = (s->width + KS_LANES - 1) / KS_LANES, size = n * wide;
+    if (ks_steps_take(&b, &pool)) return 1;
+    more.used = (size_t)(4 * size);
+    if (ks_allocate(&more)) {
+        free(pool.memory);
+        return 1;
+    }
+    V *now = ks_take(&more, size), *y = ks_take(&more, size), *slope = ks_take(&more, size);
+    V *sum = ks_take(&more, size);
+    memset(now, 0, (size_t)size * sizeof(V));
+    const size_t row = (size_t)s->width * sizeof(double);
+    for (ptrdiff_t k = 0; k < n; k++) memcpy(now + k * wide, s->carry + k * s->width, row);
+    for (ptrdiff_t i = begin; i < end;) {
+        const ptrdiff_t count = end - i < KS_LANES ? end - i : KS_LANES;
+        ks_linearise(&b, i, count);
+        for (ptrdiff_t l = 0; l < count; l++) {
+            ks_tangent_step(&b, l, wide, now, y, slope, sum);
+            for (ptrdiff_t k = 0; k < n; k++)
+                memcpy(s->along + ((i + l + 1 - begin) * n + k) * s->width, now + k * wide, row);
+        }
+        i += count;
+    }
+    for (ptrdiff_t k = 0; k < n; k++) memcpy(s->carry + k * s->width, now + k * wide, row);
+    free(more.memory);
+    free(pool.memory);
+    return 0;
+}
+
+#endif
