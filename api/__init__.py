@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from kinesym.evaluate import compile as compile
     from kinesym.runtime.ensemble import Ensemble as Ensemble
     from kinesym.runtime.experiment import Experiment as Experiment
+    from kinesym.runtime.fit import Fit as Fit
     from kinesym.runtime.solution import Solution as Solution
     from kinesym.runtime.trajectory import Trajectory as Trajectory
+    from kinesym.shooting import Shooting as Shooting
     from kinesym.simulation import simulate as simulate
     from kinesym.symbolic.model import Model as Model
     from kinesym.symbolic.names import dynamicsymbols as dynamicsymbols
@@ -31,9 +33,11 @@ _HOME = {
     "Collocation": "collocation",
     "Ensemble": "runtime.ensemble",
     "Experiment": "runtime.experiment",
+    "Fit": "runtime.fit",
     "Integral": "symbolic.objective",
     "LeastSquares": "symbolic.objective",
     "Model": "symbolic.model",
+    "Shooting": "shooting",
     "Solution": "runtime.solution",
     "Terminal": "symbolic.objective",
     "Trajectory": "runtime.trajectory",

@@ -32,6 +32,7 @@ from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.schemes import scheme_named
 from kinesym.task import (
     conditions,
     kinematic_pairs,
@@ -53,7 +54,7 @@ class Collocation:
     trials : an experiment, or several that share the unknown parameters.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
-    scheme : "midpoint" or "backward-euler".
+    scheme : "midpoint", "trapezoid" (needs explicit x') or "backward-euler".
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`.
     bounds : (low, high) of states and unknown inputs at all nodes.
     boundary : conditions on `at_start(...)` and `at_end(...)`; path : conditions at every node.
@@ -90,7 +91,8 @@ class Collocation:
         paths, path_bounds = conditions(path, "path condition")
         ends, end_bounds = conditions(boundary, "boundary condition")
         self.symbolic = symbolic_problem(
-            model, self.trials, list(unknown), list(free), scheme, objective, paths, ends
+            model, self.trials, list(unknown), list(free), scheme_named(scheme), objective,
+            paths, ends,
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)

@@ -16,7 +16,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
-from kinesym.symbolic.schemes import scheme_named
+from kinesym.symbolic.schemes import Scheme
 
 
 def symbolic_problem(
@@ -24,7 +24,7 @@ def symbolic_problem(
     trials: Sequence[Experiment],
     unknown: Sequence[str],
     unknown_inputs: Sequence[str],
-    scheme: str,
+    scheme: Scheme,
     objective: Objective | None,
     path: Sequence[sp.Expr],
     boundary: Sequence[sp.Expr],
@@ -45,7 +45,7 @@ def symbolic_problem(
         raise ValueError("either all trials have an unknown duration or none")
     return Problem(
         model=model,
-        scheme=scheme_named(scheme),
+        scheme=scheme,
         objective=chosen,
         unknown_parameters=[p for p in model.parameters if name_of(p) in unknown],
         unknown_inputs=[u for u in model.inputs if name_of(u) in unknown_inputs],

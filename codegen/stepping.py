@@ -34,19 +34,22 @@ def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
     return Program(
         name=f"{model.name}_{scheme.name if scheme else 'explicit'}".replace("-", "_"),
         kernels=tuple(kernels),
-        description={"stepping": stepping_description(model, pattern)},
+        description={"stepping": _description(model, pattern, tuple(model.outputs), varying)},
     )
 
 
-def stepping_description(model: Model, pattern: Sparse) -> dict[str, object]:
+def _description(
+    model: Model, pattern: Sparse, outputs: tuple[str, ...] = (), varying: bool = False
+) -> dict[str, object]:
     """Names for the runtime, and the places of the entries of the derivatives."""
     return {
         "model": model.name,
         "states": list(model.state_names),
         "inputs": list(model.input_names),
         "parameters": list(model.parameter_names),
-        "outputs": list(model.outputs),
+        "outputs": list(outputs),
         "values": dict(model.values),
+        "varying": varying,
         "pattern": [[i for i, _ in pattern], [j for _, j in pattern]],
     }
 
@@ -66,7 +69,7 @@ def shooting_kernels(
     kernels = _rhs(model, point, required=scheme is None)
     if scheme is not None:
         made, pattern = _implicit(model, scheme, varying=False)
-        return [*kernels, *made], stepping_description(model, pattern)
+        return [*kernels, *made], _description(model, pattern)
     g, lower = point.graph, point.lower
     chosen = [*point.nodes(point.x), *(lower(u) for u in inputs), *(lower(p) for p in parameters)]
     residual = [lower(e) for e in model.equations]
@@ -82,7 +85,7 @@ def shooting_kernels(
         "tangent", g, (point.x, point.u, point.p, point.t), (*rates, *pattern.values()),
         tuple(labels), "x' = f(x, u, p, t) and its derivatives that are not identically zero",
     )  # fmt: skip
-    return [*kernels, tangent], stepping_description(model, pattern)
+    return [*kernels, tangent], _description(model, pattern)
 
 
 def _rhs(model: Model, point: Point, required: bool) -> list[Kernel]:

@@ -8,6 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from kinesym.runtime.ensemble import Ensemble
+    from kinesym.runtime.fit import Fit
     from kinesym.runtime.trajectory import Trajectory
 
 
@@ -70,3 +71,23 @@ def _finish(figure: Any, axes: Any, count: int, title: str) -> None:
         lowest.tick_params(labelbottom=True)
         lowest.set_xlabel("time [s]")
     figure.suptitle(title, x=0.02, ha="left")
+
+
+def plot_history(fit: Fit) -> Any:
+    """The objective, and the unknowns divided by their last values, over iterations."""
+    import matplotlib.pyplot as plt
+
+    figure, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(7, 5), layout="constrained")
+    top.semilogy([step.objective for step in fit.history], "k.-", lw=1)
+    top.set_ylabel("objective J")
+    values = np.array([step.values for step in fit.history])
+    scale = np.where(fit.values != 0.0, fit.values, 1.0)
+    for k, name in enumerate(fit.names[:12]):
+        bottom.plot(values[:, k] / scale[k], ".-", lw=1, label=name)
+    bottom.legend(loc="best", ncols=3, fontsize="small")
+    bottom.set_ylabel("value / last value")
+    bottom.set_xlabel("iteration")
+    for axis in (top, bottom):
+        axis.grid(alpha=0.3)
+    figure.suptitle(f"{fit.model}: {fit.optimizer}", x=0.02, ha="left")
+    return figure

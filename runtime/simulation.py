@@ -29,7 +29,7 @@ class Stepper:
     """A library that steps a model, and the names of what it steps.
 
     `loop` is one of "rk4", "implicit" and "dormand-prince"; `pattern` are rows and columns of the
-    derivatives that it needs.
+    derivatives that it needs; parameters are `varying` if they may differ between members.
     """
 
     library: Library
@@ -40,6 +40,7 @@ class Stepper:
     parameters: tuple[str, ...]
     outputs: tuple[str, ...]
     values: Mapping[str, float]
+    varying: bool
     pattern: tuple[Sequence[int], Sequence[int]]
 
     @classmethod
@@ -50,7 +51,8 @@ class Stepper:
         return cls(
             library=library, loop=loop, model=about["model"], states=tuple(about["states"]),
             inputs=tuple(about["inputs"]), parameters=tuple(about["parameters"]),
-            outputs=tuple(about["outputs"]), values=about["values"], pattern=(rows, columns),
+            outputs=tuple(about["outputs"]), values=about["values"], varying=about["varying"],
+            pattern=(rows, columns),
         )  # fmt: skip
 
 
@@ -153,7 +155,8 @@ def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step:
     """Whether the step is too long for the fastest mode at the start or at the last state."""
     last = int(outcome.reached[member]) - 1
     for node in (0, last):
-        mode = fastest_mode(stepper, task, outcome.states[:, member, node], node, member)
+        modes = modes_at(stepper, task, outcome.states[:, member, node], node, member)
+        mode = modes[np.argmax(np.abs(modes))]
         if mode.real <= 0.0 and abs(mode) * step > RK4_LIMITS[0]:
             longest = RK4_LIMITS[0] / abs(mode)
             return (
@@ -164,8 +167,10 @@ def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step:
     return f"the model is unstable, or the step of {step:g} s too long (raise substeps)"
 
 
-def fastest_mode(stepper: Stepper, task: Task, x: Array, node: int, member: int = 0) -> complex:
-    """The eigenvalue of d x'/d x of largest magnitude [1/s] at a state, by differences."""
+def modes_at(
+    stepper: Stepper, task: Task, x: Array, node: int, member: int = 0
+) -> NDArray[np.complex128]:
+    """The eigenvalues of d x'/d x [1/s] at a state, by differences; NaN if it is not finite."""
     n = len(x)
     steps = 1e-6 * np.maximum(1.0, np.abs(x))
     points = x[:, None] + np.hstack([np.diag(steps), -np.diag(steps)])
@@ -177,18 +182,20 @@ def fastest_mode(stepper: Stepper, task: Task, x: Array, node: int, member: int 
     rates = evaluate_rhs(stepper, points, np.array(inputs), parameters, float(task.time[node]))
     matrix = (rates[:, :n] - rates[:, n:]) / (2.0 * steps)
     if not np.isfinite(matrix).all():
-        return complex(np.nan)
-    modes = np.linalg.eigvals(matrix)
-    return complex(modes[np.argmax(np.abs(modes))])
+        return np.full(n, np.nan, dtype=np.complex128)
+    return np.asarray(np.linalg.eigvals(matrix), dtype=np.complex128)
 
 
 def evaluate_rhs(stepper: Stepper, x: Array, u: Array, p: Array, t: float) -> Array:
     """x' at the points x (n, k) for one input u (m,), parameters p (r,) and time."""
     n, count = x.shape
     out = np.empty(n * count)
-    wide = [np.repeat(values, count) for values in (u, p, np.array([t]))]
-    arguments = [(a, 0, count) for a in (np.ascontiguousarray(x).ravel(), *wide)]
-    arguments[2] = (wide[1], 0, count)  # read with stride where uniform, as a row where varying
+    given = (np.ascontiguousarray(x), np.repeat(u, count), p, np.full(count, t))
+    arguments = [(a.ravel(), 0, count) for a in given]
+    if stepper.varying:
+        arguments[2] = (np.repeat(p, count), 0, count)
+    else:
+        arguments[2] = (np.ascontiguousarray(p), 0, 1)
     offsets = [k * count for k in range(n)]
     Call(stepper.library, "rhs", count, arguments, (), offsets, [SET] * n, out.size)((), out)
     return out.reshape(n, count)

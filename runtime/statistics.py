@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import block_array, coo_array
@@ -52,6 +54,56 @@ def parameter_covariance(
     if not (np.diag(inverse)[is_free] > 0.0).all():
         raise ValueError("the curvature is not positive: the parameters are not identifiable")
     return 2.0 * inverse
+
+
+#: Scaled condition number from which parameters count as not identifiable together.
+ILL_CONDITIONED = 1e3
+
+
+def least_squares_covariance(jacobian: Array, objective: float, scaled: bool) -> Array:
+    """Covariance (n, n) of the unknowns of J = sum r^2 from d r/d q (k, n): (J^T J)^-1.
+
+    scaled : the residuals are not divided by their standard deviations; their variance is then
+    estimated as J / (k - n). Infinite where the record says nothing.
+    """
+    k, n = jacobian.shape
+    size = np.linalg.norm(jacobian, axis=0)
+    unit = np.where(size > 0.0, size, 1.0)
+    _, s, v = np.linalg.svd(jacobian / unit, full_matrices=False)
+    with np.errstate(divide="ignore"):
+        inverse = (v.T / np.where(s > s[0] * 1e-14, s, 0.0) ** 2) @ v if n else np.zeros((0, 0))
+    variance = objective / max(k - n, 1) if scaled else 1.0
+    return np.asarray(variance * inverse / np.outer(unit, unit))
+
+
+def identifiability(curvature: Array, names: Sequence[str]) -> tuple[float, list[str]]:
+    """The condition number of the scaled problem, and a sentence if it is large.
+
+    curvature : J^T J of scaled residuals, or a scaled Hessian, (n, n). The condition number is that
+    of the scaled Jacobian, the square root of that of the curvature. The sentence names the pair of
+    unknowns that can be exchanged most easily, or the one that the record says nothing about.
+    """
+    if not len(names):
+        return 1.0, []
+    modes, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
+    if not modes[-1] > 0.0:
+        return np.inf, ["the objective does not depend on the unknowns"]
+    if modes[0] <= 0.0 and modes[0] < -1e-8 * modes[-1]:
+        return np.inf, ["the curvature is not positive: this is no minimum"]
+    condition = float(np.sqrt(modes[-1] / modes[0])) if modes[0] > 0.0 else np.inf
+    if condition < ILL_CONDITIONED:
+        return condition, []
+    order = np.argsort(-np.abs(vectors[:, 0]))
+    first = names[order[0]]
+    if len(names) == 1 or abs(vectors[order[1], 0]) < 0.1 * abs(vectors[order[0], 0]):
+        return condition, [
+            f"{first} is not identifiable from this record (condition {condition:.1e}); fix it"
+        ]
+    second = names[order[1]]
+    return condition, [
+        f"{first} and {second} are not identifiable together from this record "
+        f"(condition {condition:.1e}); fix one"
+    ]
 
 
 def _at_bound(values: Array, low: Array, high: Array, tolerance: float = 1e-6) -> NDArray[np.bool_]:

@@ -1,0 +1,103 @@
+"""An objective that is a sum of squares, as the residuals that least squares want."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.runtime.collocation import filled
+from kinesym.runtime.experiment import Experiment
+from kinesym.symbolic.names import dynamicsymbols, name_of
+from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.schemes import RK4, NodeScheme
+
+Terms = list[tuple[float, sp.Expr]]
+
+_QUADRATURE, _END = dynamicsymbols("weight_quadrature weight_end")
+
+
+def residual_problem(
+    problem: Problem, trials: Sequence[Experiment]
+) -> tuple[Problem, list[Experiment]]:
+    """A problem whose path conditions are r with objective = sum of r^2 over nodes, and its trials.
+
+    Measurements, their weights and those of the quadrature become known trajectories. Raises
+    `ValueError` if the objective is no sum of squares at the nodes.
+    """
+    objective, residuals = problem.objective, list[sp.Expr]()
+    signals: list[AppliedUndef] = []
+    if objective.least_squares:
+        if objective.least_squares < 0.0:
+            raise ValueError("the measurements enter with a negative factor")
+        for name, modelled in problem.measurements.items():
+            y, w = dynamicsymbols(f"measured_{name} weight_{name}")
+            residuals.append(sp.sqrt(objective.least_squares) * w * (modelled - y))
+            signals += [y, w]
+    for expression, weight in (
+        (objective.integrand, _QUADRATURE), (objective.terminal, _END)
+    ):  # fmt: skip
+        terms = square_terms(expression)
+        residuals += [sp.sqrt(c) * weight * base for c, base in terms]
+        signals += [weight] if terms else []
+    held = {name_of(f) for f in objective.integrand.atoms(AppliedUndef)} & problem.hold
+    if held:
+        raise ValueError(f"the integral contains {held.pop()}, which is held between nodes")
+    scheme = RK4 if isinstance(problem.scheme, NodeScheme) else problem.scheme
+    changed = replace(
+        problem, scheme=scheme, objective=Objective(), measurements={}, path=residuals,
+        signals=[*problem.signals, *signals],
+    )  # fmt: skip
+    names = {name_of(s) for s in signals}
+    return changed, [_with_weights(problem, trial, names) for trial in trials]
+
+
+def square_terms(expression: sp.Expr, factor: float = 1.0) -> Terms:
+    """(c, e) with expression = sum of c e^2; raises `ValueError` if it is no such sum."""
+    found: Terms = []
+    for term in sp.Add.make_args(sp.sympify(expression)):
+        if term.is_zero:
+            continue
+        number, rest = term.as_coeff_Mul()
+        c = factor * float(number)
+        if isinstance(rest, sp.Add):
+            found += square_terms(rest, c)
+            continue
+        base = _root(rest)
+        if base is None or c <= 0.0:
+            raise ValueError(f"{term} is no square with a positive factor")
+        found.append((c, base))
+    return found
+
+
+def _root(e: sp.Expr) -> sp.Expr | None:
+    """The square root of a product of even powers."""
+    root = sp.S.One
+    for part in sp.Mul.make_args(e):
+        base, exponent = part.as_base_exp()
+        if not (exponent.is_Integer and exponent % 2 == 0):
+            return None
+        root *= base ** (exponent / 2)
+    return root
+
+
+def _with_weights(problem: Problem, trial: Experiment, names: set[str]) -> Experiment:
+    """The trial with what the residuals need as inputs."""
+    w0, w1 = problem.scheme.quadrature
+    steps, quadrature, end = np.diff(trial.grid), np.zeros(trial.n_nodes), np.zeros(trial.n_nodes)
+    quadrature[:-1] += w0 * steps
+    quadrature[1:] += w1 * steps
+    end[-1] = 1.0
+    inputs = {**trial.inputs, "weight_quadrature": np.sqrt(quadrature), "weight_end": end}
+    for name in problem.measurements:
+        inputs[f"measured_{name}"] = inputs[f"weight_{name}"] = np.zeros(trial.n_nodes)
+        if name in trial.measurements:
+            samples = trial.measurements[name]
+            inputs[f"measured_{name}"] = filled(samples, trial.grid)
+            inputs[f"weight_{name}"] = np.where(np.isnan(samples), 0.0, 1.0 / trial.std[name])
+    kept = {k: v for k, v in inputs.items() if k in names or k in trial.inputs}
+    return Experiment(trial.grid, inputs=kept, hold=trial.hold)

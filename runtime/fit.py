@@ -1,0 +1,150 @@
+"""Results of shooting: estimates, their uncertainty, the history, pictures, files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from kinesym.runtime.minimise import Step
+from kinesym.runtime.trajectory import Named, Trajectory
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit:
+    """The result of `Shooting.solve`.
+
+    `fit.parameters["p"]` is an estimate, `fit.initial` those of initial states; `fit["theta"]` is
+    the trajectory of the first trial, `fit.trials[k]` trial k. names, values : all unknowns, and
+    `history` their course with the objective. gradient : of the objective at the end, (n,).
+    condition : of the problem in scaled unknowns. covariance : (n, n), NaN if there is none.
+    active : unknowns at a bound. notes : sentences on what the record does not identify.
+    """
+
+    success: bool
+    message: str
+    objective: float
+    parameters: Mapping[str, float]
+    known: Mapping[str, float]
+    initial: Mapping[str, float]
+    trials: Sequence[Trajectory]
+    names: Sequence[str]
+    values: Array
+    gradient: Array
+    history: Sequence[Step]
+    condition: float
+    covariance: Array
+    active: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    optimizer: str = ""
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("parameters", "known", "initial"):
+            object.__setattr__(self, name, Named(getattr(self, name)))
+
+    def __getitem__(self, key: object) -> Array:
+        return self.trials[0][key]
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations of the optimiser."""
+        return max(0, len(self.history) - 1)
+
+    @property
+    def time(self) -> Array:
+        """Time grid of the first trial [s]."""
+        return self.trials[0].time
+
+    def vaf(self) -> dict[str, float]:
+        """Variance accounted for [%] of each measurement, of the first trial."""
+        return self.trials[0].vaf()
+
+    def standard_errors(self) -> dict[str, float]:
+        """Standard error of each unknown by name, NaN if there is none."""
+        with np.errstate(invalid="ignore"):
+            errors = np.sqrt(np.diag(self.covariance))
+        return dict(zip(self.names, map(float, errors), strict=True))
+
+    def __str__(self) -> str:
+        errors = self.standard_errors()
+        rows = [
+            f"{self.model}: {self.message}, objective {self.objective:.8g}, "
+            f"{self.iterations} iterations of {self.optimizer}"
+        ]
+        shown = list(zip(self.names, self.values, strict=True))
+        for name, value in shown[:12]:
+            error = "" if np.isnan(errors[name]) else f" +- {errors[name]:.2g}"
+            rows.append(f"  {name:<12} {value:.6g}{error}")
+        if len(shown) > 12:
+            rows.append(f"  ... and {len(shown) - 12} more unknowns")
+        fits = [f"{k} {v:.2f} %" for trial in self.trials for k, v in trial.vaf().items()]
+        rows += [f"  fit (VAF)    {', '.join(fits)}"] if fits else []
+        rows.append(f"  condition    {self.condition:.3g} (scaled)")
+        rows += [f"  at a bound   {', '.join(self.active)}"] if self.active else []
+        rows += [f"  note         {note}" for note in self.notes]
+        rows.append("  seconds      " + ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items()))
+        return "\n".join(rows)
+
+    __repr__ = __str__
+
+    def plot(self, trial: int = 0) -> Any:
+        """A figure of all trajectories of a trial over time, measurements as dots."""
+        return self.trials[trial].plot(f"{self.model}: {self.message}")
+
+    def plot_history(self) -> Any:
+        """A figure of the objective and of the unknowns, relative to the end, over iterations."""
+        from kinesym.runtime.plot import plot_history
+
+        return plot_history(self)
+
+    # -- files ------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a netCDF file, one group per trial."""
+        story = {
+            name: getattr(self, name)
+            for name in ("success", "message", "objective", "condition", "optimizer", "model")
+        }
+        story |= {name: dict(getattr(self, name))
+                  for name in ("parameters", "known", "initial", "timings")}  # fmt: skip
+        story |= {name: list(getattr(self, name)) for name in ("names", "active", "notes")}
+        root = xr.Dataset(
+            {
+                "values": ("unknown", self.values),
+                "gradient": ("unknown", self.gradient),
+                "covariance": (("unknown", "other"), self.covariance),
+                "history_objective": ("step", np.array([s.objective for s in self.history])),
+                "history_values": (("step", "unknown"), np.array([s.values for s in self.history])),
+            },
+            attrs={"kinesym_fit": json.dumps(story)},
+        )
+        groups = {f"trial_{k}": trial.to_xarray() for k, trial in enumerate(self.trials)}
+        xr.DataTree.from_dict({"/": root, **groups}).to_netcdf(path, engine="h5netcdf")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Fit:
+        """Read what `save` wrote; raises `ValueError` if the file is something else."""
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            if "kinesym_fit" not in tree.attrs:
+                raise ValueError(f"{path} was not written by Fit.save")
+            story = json.loads(tree.attrs["kinesym_fit"])
+            arrays: dict[str, Any] = {
+                name: tree[name].to_numpy() for name in ("values", "gradient", "covariance")
+            }
+            steps = zip(
+                tree["history_objective"].to_numpy(), tree["history_values"].to_numpy(), strict=True
+            )
+            history = [Step(float(J), q) for J, q in steps]
+            count = len(tree.children)
+            trials = [Trajectory.from_xarray(tree[f"trial_{k}"].to_dataset()) for k in range(count)]
+        return cls(trials=trials, history=history, **arrays, **story)

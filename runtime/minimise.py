@@ -1,0 +1,243 @@
+"""Optimisers for problems with few unknowns, in scaled variables; each keeps the best point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares, minimize
+
+from kinesym.runtime.ipopt import Iteration, load_cyipopt
+
+Array = NDArray[np.float64]
+
+OPTIMIZERS = ("steepest-descent", "bfgs", "least-squares", "ipopt")
+
+
+@dataclass(frozen=True)
+class Step:
+    """An iterate: the objective and the unknowns."""
+
+    objective: float
+    values: Array
+
+
+@dataclass
+class Task:
+    """What is minimised, J(q) within bounds, with q = scale * y.
+
+    cost, gradient : of q; an infinite cost is a failed simulation. unit : a typical cost, so that
+    tolerances are relative. residuals, jacobian : r(q) and d r/d q with J = sum r^2, if J is a sum
+    of squares. gaps, gap_jacobian : equations of multiple shooting. report is called after each
+    iteration. `history` is filled on the way.
+    """
+
+    cost: Callable[[Array], float]
+    gradient: Callable[[Array], Array]
+    scale: Array
+    unit: float
+    bounds: tuple[Array, Array]
+    report: Callable[[Iteration], None]
+    residuals: Callable[[Array], Array] | None = None
+    jacobian: Callable[[Array], Array] | None = None
+    gaps: Callable[[Array], Array] | None = None
+    gap_jacobian: Callable[[Array], Array] | None = None
+    history: list[Step] = field(default_factory=list)
+
+    def note(self, q: Array, J: float, slope: float = np.nan, gap: float = 0.0) -> None:
+        """Keep an iterate and show it."""
+        self.history.append(Step(float(J), np.array(q)))
+        self.report(Iteration(len(self.history) - 1, float(J), gap, slope))
+
+    @property
+    def scaled_bounds(self) -> tuple[Array, Array]:
+        """Bounds of y."""
+        low, high = self.bounds
+        return low / self.scale, high / self.scale
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where an optimiser ended, whether it converged, and its words."""
+
+    q: Array
+    success: bool
+    message: str
+
+
+def minimise(
+    optimizer: str, task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+) -> Minimum:
+    """Run one of `OPTIMIZERS` from q; Ctrl-C returns the best iterate so far."""
+    run = {"steepest-descent": steepest_descent, "bfgs": bfgs, "least-squares": trust_region,
+           "ipopt": ipopt}[optimizer]  # fmt: skip
+    try:
+        return run(task, q, tolerance, limit, options)
+    except KeyboardInterrupt:
+        best = min(task.history, key=lambda step: step.objective, default=Step(np.inf, q))
+        return Minimum(best.values, False, "interrupted: this is the best iterate, not a solution")
+
+
+def steepest_descent(
+    task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+) -> Minimum:
+    """Along the negative gradient of the scaled variables, with a line search (Armijo's rule: the
+    step doubles while that helps and halves until the cost falls enough); steps stay in bounds."""
+    low, high = task.scaled_bounds
+    y, J, step = q / task.scale, task.cost(q), 0.0
+    for _ in range(limit + 1):
+        g = task.gradient(task.scale * y) * task.scale
+        slope = float(np.linalg.norm(np.clip(y - g, low, high) - y))
+        task.note(task.scale * y, J, slope)
+        if slope <= tolerance * task.unit:
+            return Minimum(task.scale * y, True, "converged: the gradient is small")
+        if len(task.history) > limit:
+            break
+        if step == 0.0:
+            step = 0.1 / float(np.linalg.norm(g))
+        new, step, J = _line_search(task, y, J, g, step, (low, high))
+        if new is None:
+            return Minimum(task.scale * y, False, "no step along the gradient lowers the cost")
+        y = new
+    return Minimum(task.scale * y, False, f"the limit of {limit} iterations was reached")
+
+
+def _line_search(
+    task: Task, y: Array, J: float, g: Array, step: float, bounds: tuple[Array, Array]
+) -> tuple[Array | None, float, float]:
+    """The next point (None if there is none), the length of the step, and the cost."""
+
+    def at(length: float) -> tuple[Array, float]:
+        point = np.clip(y - length * g, *bounds)
+        return point, task.cost(task.scale * point)
+
+    def enough(point: Array, value: float) -> bool:
+        return value < J - 1e-4 * float(g @ (y - point))
+
+    point, value = at(step)
+    if enough(point, value):
+        for _ in range(60):
+            farther, lower = at(2.0 * step)
+            if not (enough(farther, lower) and lower < value):
+                break
+            point, value, step = farther, lower, 2.0 * step
+        return point, step, value
+    for _ in range(60):
+        step *= 0.5
+        point, value = at(step)
+        if enough(point, value):
+            return point, step, value
+    return None, step, J
+
+
+def bfgs(
+    task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+) -> Minimum:
+    """L-BFGS-B of SciPy."""
+
+    def value(y: Array) -> tuple[float, Array]:
+        J = task.cost(task.scale * y)
+        if not np.isfinite(J):  # a failed simulation: far uphill, so that the line search shrinks
+            return 1e10, np.zeros_like(y)
+        return J / task.unit, task.gradient(task.scale * y) * task.scale / task.unit
+
+    def note(intermediate_result: Any) -> None:
+        task.note(task.scale * intermediate_result.x, intermediate_result.fun * task.unit)
+
+    task.note(q, task.cost(q))
+    settings = {"maxiter": limit, "gtol": tolerance, "ftol": 1e-15, "maxfun": 100 * limit,
+                "maxcor": 30, **options}  # fmt: skip
+    bounds = list(zip(*task.scaled_bounds, strict=True))
+    found = minimize(value, q / task.scale, jac=True, method="L-BFGS-B", callback=note,
+                     bounds=bounds, options=settings)  # fmt: skip
+    return Minimum(task.scale * found.x, bool(found.success), str(found.message).lower())
+
+
+def trust_region(
+    task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+) -> Minimum:
+    """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
+    residuals, jacobian = task.residuals, task.jacobian
+    if residuals is None or jacobian is None:
+        raise ValueError("least-squares needs residuals")
+    count, unit = len(residuals(q)), np.sqrt(task.unit)
+
+    def values(y: Array) -> Array:
+        r = residuals(task.scale * y) / unit
+        return r if np.isfinite(r).all() else np.full(count, 1e10)
+
+    def slopes(y: Array) -> Array:
+        at = task.scale * y
+        r, matrix = residuals(at), jacobian(at) * task.scale
+        task.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
+        return matrix / unit
+
+    low, high = task.scaled_bounds
+    inside = np.clip(q / task.scale, low, high)
+    settings = {"gtol": tolerance, "ftol": 1e-15, "xtol": 1e-14, "max_nfev": limit, **options}
+    found = least_squares(values, inside, jac=slopes, bounds=(low, high), method="trf", **settings)
+    return Minimum(task.scale * found.x, found.status > 0, str(found.message).lower())
+
+
+class _Callbacks:
+    """The scaled problem as cyipopt wants it."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._y = np.zeros(0)
+
+    def objective(self, y: Array) -> float:
+        self._y = np.array(y)
+        return self.task.cost(self.task.scale * y) / self.task.unit
+
+    def gradient(self, y: Array) -> Array:
+        return self.task.gradient(self.task.scale * y) * self.task.scale / self.task.unit
+
+    def constraints(self, y: Array) -> Array:
+        return np.zeros(0) if self.task.gaps is None else self.task.gaps(self.task.scale * y)
+
+    def jacobian(self, y: Array) -> Array:
+        if self.task.gap_jacobian is None:
+            return np.zeros(0)
+        return (self.task.gap_jacobian(self.task.scale * y) * self.task.scale).ravel()
+
+    def intermediate(self, mode: int, number: int, objective: float, infeasibility: float,
+                     optimality: float, *rest: float) -> bool:  # fmt: skip
+        self.task.note(self.task.scale * self._y, objective * self.task.unit, optimality,
+                       infeasibility)  # fmt: skip
+        return True
+
+
+class _GaussNewton(_Callbacks):
+    """The same with the Hessian 2 J^T J of a sum of squares."""
+
+    def hessianstructure(self) -> tuple[Any, Any]:
+        return np.tril_indices(len(self.task.scale))
+
+    def hessian(self, y: Array, multipliers: Array, factor: float) -> Array:
+        assert self.task.jacobian is not None
+        slopes = self.task.jacobian(self.task.scale * y) * self.task.scale
+        matrix = 2.0 * factor / self.task.unit * (slopes.T @ slopes)
+        return matrix[np.tril_indices(len(y))]
+
+
+def ipopt(
+    task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+) -> Minimum:
+    """IPOPT with the Gauss-Newton Hessian of a sum of squares, else a limited-memory one."""
+    cyipopt = load_cyipopt()
+    n, m = len(q), 0 if task.gaps is None else len(task.gaps(q))
+    callbacks = _Callbacks(task) if task.jacobian is None else _GaussNewton(task)
+    problem = cyipopt.Problem(n, m, callbacks, *task.scaled_bounds, np.zeros(m), np.zeros(m))
+    settings: dict[str, Any] = {"tol": tolerance, "max_iter": limit, "print_level": 0, "sb": "yes"}
+    if task.jacobian is None:
+        settings["hessian_approximation"] = "limited-memory"
+    for name, value in {**settings, **options}.items():
+        problem.add_option(name, value)
+    y, info = problem.solve(q / task.scale)
+    words = info["status_msg"]
+    words = words.decode() if isinstance(words, bytes) else str(words)
+    return Minimum(task.scale * y, info["status"] in (0, 1), words)

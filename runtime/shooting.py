@@ -1,0 +1,362 @@
+"""Shooting: trajectories follow from parameters and initial states; exact derivatives by sweeps.
+
+The objective is that of collocation, a function of the free vector z with all trajectories. Here z
+follows from a much shorter vector q,
+
+    q = [parameters, unknown initial states of each trial, states at the inner segment boundaries of
+         each trial (multiple shooting), samples of unknown inputs of each trial],
+
+by time stepping, and d J/d q from d J/d z by a sweep over the steps: backwards for the adjoint,
+forwards for tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.native import Chain, Run
+from kinesym.runtime.nlp import NLP
+from kinesym.runtime.simulation import (
+    RK4_LIMITS,
+    Outcome,
+    Stepper,
+    Task,
+    bind,
+    failure,
+    hold_kind,
+    modes_at,
+)
+
+Array = NDArray[np.float64]
+
+#: Growth of a small error over a trial, as a power of e, from which a model counts as unstable.
+_GROWTH = 20.0
+
+
+@dataclass(frozen=True)
+class Unknowns:
+    """Names and places in q.
+
+    initial : states whose initial value is unknown. segments : per trial the nodes at which a
+    segment begins, the first one 0. nodes : N of each trial.
+    """
+
+    states: tuple[str, ...]
+    parameters: tuple[str, ...]
+    initial: tuple[str, ...]
+    inputs: tuple[str, ...]
+    segments: tuple[tuple[int, ...], ...]
+    nodes: tuple[int, ...]
+
+    @cached_property
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """Where each group begins in q: ("initial" | "segments" | "inputs", trial)."""
+        begin, places = len(self.parameters), {}
+        for group, sizes in (
+            ("initial", [len(self.initial)] * len(self.nodes)),
+            ("segments", [(len(s) - 1) * len(self.states) for s in self.segments]),
+            ("inputs", [len(self.inputs) * N for N in self.nodes]),
+        ):
+            for trial, size in enumerate(sizes):
+                places[group, trial] = begin
+                begin += size
+        places["end", 0] = begin
+        return places
+
+    @property
+    def size(self) -> int:
+        """Length of q."""
+        return self.offsets["end", 0]
+
+    def starts(self, trial: int) -> slice:
+        """Unknown initial states of a trial."""
+        begin = self.offsets["initial", trial]
+        return slice(begin, begin + len(self.initial))
+
+    def boundaries(self, trial: int) -> slice:
+        """States at the inner segment boundaries of a trial, (boundaries, n)."""
+        begin = self.offsets["segments", trial]
+        return slice(begin, begin + (len(self.segments[trial]) - 1) * len(self.states))
+
+    def samples(self, trial: int) -> slice:
+        """Samples of the unknown inputs of a trial, (inputs, N)."""
+        begin = self.offsets["inputs", trial]
+        return slice(begin, begin + len(self.inputs) * self.nodes[trial])
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What each entry of q is."""
+        many = len(self.nodes) > 1
+        names = list(self.parameters)
+        for k in range(len(self.nodes)):
+            of = f" of trial {k}" if many else ""
+            names += [f"{x}(0){of}" for x in self.initial]
+        for k, begins in enumerate(self.segments):
+            of = f" of trial {k}" if many else ""
+            names += [f"{x} at node {i}{of}" for i in begins[1:] for x in self.states]
+        for k, N in enumerate(self.nodes):
+            of = f" of trial {k}" if many else ""
+            names += [f"{u} at node {i}{of}" for u in self.inputs for i in range(N)]
+        return names
+
+
+class Diverged(ArithmeticError):
+    """A simulation did not reach its end; the message says why."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A trial bound to its part of z: what marches, and what it reads and writes."""
+
+    run: Run
+    task: Task
+    outcome: Outcome
+    states: Array  # (n, N), a view of z
+    inputs: Array  # (m unknown, N), a view of z
+    parameters: Array  # (1, r), shared by all trials
+    initial: Array  # (n,), fixed values; unknown ones are overwritten
+
+
+class ShootingProblem:
+    """J(q) and its derivatives.
+
+    Parameters
+    ----------
+    nlp : objective (and, for implicit methods, defects) as functions of z.
+    stepper : the loops, of the same library. interval : structure of the defects of an interval.
+    trials : on the grids of the steps. known : values of the other parameters.
+    initial : per trial the initial values by state, NaN where unknown. unknowns : places in q.
+    """
+
+    def __init__(
+        self,
+        nlp: NLP,
+        stepper: Stepper,
+        interval: Mapping[str, Any],
+        trials: Sequence[Experiment],
+        known: Mapping[str, float],
+        initial: Sequence[Mapping[str, float]],
+        unknowns: Unknowns,
+    ) -> None:
+        self.nlp, self.unknowns, self._stepper, self._interval = nlp, unknowns, stepper, interval
+        self._z = np.zeros(nlp.n_variables)
+        self._q: Array | None = None
+        self._failure = ""
+        self._values = np.array([[known.get(name, 0.0) for name in stepper.parameters]])
+        self._free = [stepper.parameters.index(name) for name in unknowns.parameters]
+        self._varied = np.array([stepper.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
+        self._starts = [stepper.states.index(x) for x in unknowns.initial]
+        self._trials = [
+            self._bound(k, trial, initial[k]) for k, trial in enumerate(trials)
+        ]
+        self._ends = [np.zeros((len(s), len(stepper.states))) for s in unknowns.segments]
+
+    def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _Trial:
+        n, N = len(self._stepper.states), trial.n_nodes
+        rows = self.nlp.layout.trajectories(self._z, number)
+        free = dict(zip(self.unknowns.inputs, rows[n:], strict=True))
+        courses = [
+            (free[u][None] if u in free else np.ascontiguousarray(trial.inputs[u])[None],
+             hold_kind(trial.hold.get(u, "linear")))
+            for u in self._stepper.inputs
+        ]  # fmt: skip
+        start = np.array([initial[x] for x in self._stepper.states])
+        task = Task(trial.grid, start[:, None], self._values, courses)
+        values = np.empty((len(self._stepper.outputs), 1, N))
+        run, outcome = bind(self._stepper, task, rows[:n].reshape(n, 1, N), values)
+        return _Trial(run, task, outcome, rows[:n], rows[n:], self._values, start)
+
+    # -- values -----------------------------------------------------------------------------
+
+    def simulate(self, q: Array) -> Array:
+        """z(q), a view that the next call overwrites; raises `Diverged`."""
+        if self._q is not None and np.array_equal(q, self._q):
+            if self._failure:
+                raise Diverged(self._failure)
+            return self._z
+        self._q, self._failure = np.array(q, dtype=np.float64), ""
+        if not np.isfinite(self._q).all():
+            raise Diverged("the unknowns are not finite")
+        unknowns, r = self.unknowns, len(self.unknowns.parameters)
+        self.nlp.layout.parameter_values(self._z)[:] = q[:r]
+        self._values[0, self._free] = q[:r]
+        for k, trial in enumerate(self._trials):
+            trial.inputs[:] = q[unknowns.samples(k)].reshape(trial.inputs.shape)
+            start = trial.initial.copy()
+            start[self._starts] = q[unknowns.starts(k)]
+            bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
+            self._march(k, np.vstack([start, bounds]))
+        return self._z
+
+    def _march(self, number: int, starts: Array) -> None:
+        """All segments of a trial; the states at their ends are kept apart."""
+        trial, reached = self._trials[number], self._trials[number].outcome.reached
+        for j, (begin, end) in enumerate(self.pieces(number)):
+            trial.states[:, begin] = starts[j]
+            reached[:] = begin + 1
+            trial.run.march(self._stepper.loop, begin, end)
+            if reached[0] != end + 1:
+                self._failure = failure(self._stepper, trial.task, trial.outcome, 0)
+                raise Diverged(self._failure)
+            self._ends[number][j] = trial.states[:, end]
+
+    def pieces(self, trial: int) -> list[tuple[int, int]]:
+        """First and last node of each segment."""
+        begins = self.unknowns.segments[trial]
+        return list(zip(begins, (*begins[1:], self.unknowns.nodes[trial] - 1), strict=True))
+
+    def cost(self, q: Array) -> float:
+        """J(q), infinite if the simulation does not reach its end."""
+        try:
+            value = self.nlp.cost(self.simulate(q))
+        except Diverged:
+            return np.inf
+        return value if np.isfinite(value) else np.inf
+
+    def gaps(self, q: Array) -> Array:
+        """End of each segment minus start of the next, all trials; zero for a solution."""
+        self.simulate(q)
+        parts = [
+            ends[:-1].ravel() - q[self.unknowns.boundaries(k)] for k, ends in enumerate(self._ends)
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def instability(self, q: Array) -> str:
+        """A sentence if the model is stiff or unstable at its start, else nothing."""
+        if self._stepper.library.kernel_names().count("rhs") == 0:
+            return ""
+        self.simulate(q)
+        for k, trial in enumerate(self._trials):
+            grid = trial.task.time
+            modes = modes_at(self._stepper, trial.task, trial.states[:, 0], 0)
+            worst = modes[np.argmax(modes.real)]
+            fastest = modes[np.argmax(np.abs(modes))]
+            step, longest = float(np.max(np.diff(grid))), (grid[-1] - grid[0]) / len(self.pieces(k))
+            if self._stepper.loop == "rk4" and abs(fastest) * step > RK4_LIMITS[0]:
+                return (
+                    f"steps of {step:g} s are too long for the mode {fastest:.4g} 1/s at the start "
+                    f"of trial {k}; use steps of at most {RK4_LIMITS[0] / abs(fastest):.2g} s "
+                    "(substeps) or method='trapezoid'"
+                )
+            if worst.real * longest > _GROWTH:
+                return (
+                    f"the model is unstable at the start of trial {k}: eigenvalue {worst:.4g} 1/s "
+                    f"grows by e^{worst.real * longest:.0f} in {longest:g} s; use bounds that "
+                    "exclude this, more segments, or ks.Collocation"
+                )
+        return ""
+
+    # -- derivatives ------------------------------------------------------------------------
+
+    def gradient(self, q: Array) -> Array:
+        """d J/d q by the discrete adjoint; raises `Diverged`."""
+        z = self.simulate(q)
+        direct = self.nlp.gradient(z)
+        result = np.zeros(self.unknowns.size)
+        parameters = self.nlp.layout.parameter_values(direct).copy()
+        n = len(self._stepper.states)
+        for k, sweeper in enumerate(self._sweepers(z)):
+            rows = self.nlp.layout.trajectories(direct, k)
+            node, inputs = rows[:n], rows[n:].copy()
+            starts: list[Array] = []
+            pieces = self.pieces(k)
+            for begin, end in reversed(pieces):
+                carry = node[:, end].copy() if (begin, end) == pieces[-1] else np.zeros(n)
+                if isinstance(sweeper, Chain):
+                    sweeper.adjoint(begin, end, carry, node, inputs, parameters)
+                else:
+                    sweeper.adjoint(begin, end, carry, node, inputs, parameters, self._varied)
+                starts.insert(0, carry)
+            result[self.unknowns.starts(k)] = starts[0][self._starts]
+            result[self.unknowns.boundaries(k)] = np.concatenate([np.zeros(0), *starts[1:]])
+            result[self.unknowns.samples(k)] = inputs.ravel()
+        result[: len(parameters)] = parameters
+        return result
+
+    def _sweepers(self, z: Array) -> list[Run | Chain]:
+        """What differentiates the steps of each trial."""
+        if self._stepper.loop == "rk4":
+            return [trial.run for trial in self._trials]
+        values, begin, sweepers = self.nlp.jacobian(z), 0, list[Run | Chain]()
+        rows, columns = self._interval["jacobian"]
+        for N in self.unknowns.nodes:
+            end = begin + len(rows) * (N - 1)
+            n = len(self._stepper.states)
+            sweepers.append(Chain(self.nlp.library, n, N, rows, columns, values[begin:end]))
+            begin = end
+        return sweepers
+
+    def tangent(self, q: Array) -> tuple[Array, Array]:
+        """d z/d q (n_z, n_q) and d ends/d q of the segments (gaps, n_q); raises `Diverged`.
+
+        Raises `ValueError` if there are unknown inputs: the adjoint is made for these.
+        """
+        if self.unknowns.inputs:
+            raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
+        z, unknowns, layout = self.simulate(q), self.unknowns, self.nlp.layout
+        n, r = len(self._stepper.states), len(unknowns.parameters)
+        whole = np.zeros((layout.n_variables, unknowns.size))
+        whole[layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
+        ends = [np.zeros((0, unknowns.size))]
+        for k, sweeper in enumerate(self._sweepers(z)):
+            rows = whole[layout.offsets[k] : layout.offsets[k] + n * unknowns.nodes[k]]
+            rows = rows.reshape(n, unknowns.nodes[k], -1)
+            for j, (begin, end) in enumerate(self.pieces(k)):
+                columns, states = self._start_columns(k, j)
+                carry = np.zeros((n, r + len(columns)))
+                carry[states, r + np.arange(len(columns))] = 1.0
+                along = np.empty((end - begin + 1, n, carry.shape[1]))
+                along[0] = carry
+                sweeper.tangent(begin, end, carry, along, 0)
+                place = np.array([*range(r), *columns])
+                last = end + 1 if end == unknowns.nodes[k] - 1 else end
+                rows[:, begin:last, place] = along[: last - begin].transpose(1, 0, 2)
+                if last == end:
+                    jump = np.zeros((n, unknowns.size))
+                    jump[:, place] = carry
+                    next_columns, _ = self._start_columns(k, j + 1)
+                    jump[np.arange(n), next_columns] -= 1.0
+                    ends.append(jump)
+        return whole, np.vstack(ends)
+
+    def _start_columns(self, trial: int, piece: int) -> tuple[list[int], list[int]]:
+        """Places in q of the start of a segment, and the states that they are."""
+        n = len(self._stepper.states)
+        if piece == 0:
+            places = range(self.unknowns.size)[self.unknowns.starts(trial)]
+            return list(places), self._starts
+        begin = self.unknowns.offsets["segments", trial] + (piece - 1) * n
+        return list(range(begin, begin + n)), list(range(n))
+
+
+class Residuals:
+    """The objective as a sum of squares r(z)^2: path conditions of a problem of their own."""
+
+    def __init__(self, nlp: NLP, trials: Sequence[Experiment]) -> None:
+        self._nlp = nlp
+        layout = nlp.layout
+        rows = [
+            np.arange(layout.constraint_offsets[k, "node"],
+                      layout.constraint_offsets[k, "node"]
+                      + len(layout.labels["node"]) * trial.n_nodes)
+            for k, trial in enumerate(trials)
+        ]  # fmt: skip
+        self._rows = np.concatenate(rows)
+
+    def values(self, z: Array) -> Array:
+        """r, all residuals of all trials."""
+        return self._nlp.constraints(z)[self._rows]
+
+    def jacobian(self, z: Array) -> csr_array:
+        """d r/d z."""
+        entries = (self._nlp.jacobian(z), self._nlp.jacobian_structure)
+        shape = (self._nlp.n_constraints, self._nlp.n_variables)
+        return coo_array(entries, shape=shape).tocsr()[self._rows]
