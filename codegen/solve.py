@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -29,27 +30,37 @@ def explicit_rates(
     return [x.get(j, g.zero) for j in range(len(rates))]
 
 
-def rates_and_jacobian(
+@dataclass(frozen=True)
+class Linearised:
+    """x' = f(z) and its derivatives, d x'/d z = M^-1 side, with M^-1 as a straight-line program.
+
+    side : minus the derivatives of the residual; an entry's row is the state whose derivative its
+    equation is matched with. steps : (target, source, node) in order, each
+    `x[target] -= node * x[source]`, or `x[target] *= node` if target and source are the same.
+    """
+
+    rates: list[int]
+    side: Sparse
+    steps: list[tuple[int, int, int]]
+
+
+def linearised_rates(
     g: Graph,
     residual: Sequence[int],
     rates: Sequence[int],
     names: Sequence[str],
     wrt: Sequence[int],
-) -> tuple[list[int], Sparse]:
-    """x' as nodes, and its derivatives: M d x'/d z = - d residual / d z, with M factorised once."""
+) -> Linearised:
+    """x' and what its derivatives follow from; raises `NotExplicit` like `explicit_rates`."""
     mass = MassMatrix(g, residual, rates, names)
     bias = g.substitute(residual, dict.fromkeys(rates, g.zero))
     x = mass.solve({i: g.neg(b) for i, b in enumerate(bias)})
     solution = [x.get(j, g.zero) for j in range(len(rates))]
     partial = jacobian(g, residual, wrt)
     values = g.substitute(list(partial.values()), dict(zip(rates, solution, strict=True)))
-    columns: dict[int, dict[int, int]] = {}
-    for (i, j), node in zip(partial, values, strict=True):
-        columns.setdefault(j, {})[i] = g.neg(node)
-    entries = {
-        (i, j): node for j, side in columns.items() for i, node in mass.solve(side).items()
-    }
-    return solution, dict(sorted((key, e) for key, e in entries.items() if e != g.zero))
+    owner = {i: j for j, i in enumerate(mass.row_of)}
+    side = {(owner[i], j): g.neg(node) for (i, j), node in zip(partial, values, strict=True)}
+    return Linearised(solution, {k: e for k, e in side.items() if e != g.zero}, mass.steps())
 
 
 class MassMatrix:
@@ -77,13 +88,13 @@ class MassMatrix:
                 f"state {names[missing[0]]} has no derivative that the equations determine; "
                 "the model is algebraic or singular"
             )
-        self._row_of = [int(i) for i in np.argsort(match)]  # the row matched with each column
+        self.row_of = [int(i) for i in np.argsort(match)]  # the row matched with each column
         self._rows: dict[int, dict[int, int]] = {}  # entries by row, then column
         for (i, j), node in self._mass.items():
             self._rows.setdefault(i, {})[j] = node
         self._blocks = [
-            _Block(g, self._mass, self._row_of, block, names)
-            for block in _blocks(pattern, np.array(self._row_of), n)
+            _Block(g, self._mass, self.row_of, block, names)
+            for block in _blocks(pattern, np.array(self.row_of), n)
         ]
 
     def solve(self, side: Mapping[int, int]) -> dict[int, int]:
@@ -92,7 +103,7 @@ class MassMatrix:
         for block in self._blocks:
             right: dict[int, int] = {}
             for column in block.order:
-                i = self._row_of[column]
+                i = self.row_of[column]
                 carried = [
                     g.mul(node, solution[j]) for j, node in self._rows[i].items() if j in solution
                 ]
@@ -101,6 +112,19 @@ class MassMatrix:
                     right[column] = value
             solution.update(block.solve(right))
         return solution
+
+
+    def steps(self) -> list[tuple[int, int, int]]:
+        """M^-1 as a program on a vector indexed by column; see `Linearised`."""
+        found: list[tuple[int, int, int]] = []
+        done: set[int] = set()
+        for block in self._blocks:
+            for column in block.order:
+                row = self._rows[self.row_of[column]]
+                found += [(column, j, node) for j, node in row.items() if j in done]
+            found += block.steps()
+            done.update(block.order)
+        return [step for step in found if step[0] != step[1] or step[2] != self._graph.one]
 
 
 def _pattern(mass: Sparse, n: int) -> csr_array:
@@ -178,6 +202,15 @@ class _Block:
             else:
                 x.pop(k, None)
         return x
+
+
+    def steps(self) -> list[tuple[int, int, int]]:
+        """The solution of this block as a program; see `Linearised`."""
+        found = list(self._lower)
+        for k in reversed(self.order):
+            found += [(k, j, node) for j, node in self._upper[k].items()]
+            found.append((k, k, self._inverse[k]))
+        return found
 
 
 def _next_pivot(rows: Mapping[int, Mapping[int, int]], left: Sequence[int]) -> int:

@@ -10,7 +10,7 @@ import sympy as sp
 from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian
 from kinesym.codegen.evaluate import Point, model_point
 from kinesym.codegen.kernel import Argument, Kernel, Program
-from kinesym.codegen.solve import NotExplicit, explicit_rates, rates_and_jacobian
+from kinesym.codegen.solve import NotExplicit, explicit_rates, linearised_rates
 from kinesym.codegen.transcribe import interval_family
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
@@ -50,6 +50,7 @@ def _description(
         "outputs": list(outputs),
         "values": dict(model.values),
         "varying": varying,
+        "solution": [],
         "pattern": [[i for i, _ in pattern], [j for _, j in pattern]],
     }
 
@@ -63,7 +64,8 @@ def shooting_kernels(
     """Kernels that step along a trajectory and differentiate its steps.
 
     An implicit scheme is differentiated by the kernels of its collocation; explicit steps by the
-    kernel `tangent`: x', then its derivatives with respect to states, `inputs` and `parameters`.
+    kernel `tangent`: x', then what its derivatives with respect to states, `inputs` and
+    `parameters` follow from, see `codegen.solve.Linearised`.
     """
     point = model_point(model)
     kernels = _rhs(model, point, required=scheme is None)
@@ -73,19 +75,22 @@ def shooting_kernels(
     g, lower = point.graph, point.lower
     chosen = [*point.nodes(point.x), *(lower(u) for u in inputs), *(lower(p) for p in parameters)]
     residual = [lower(e) for e in model.equations]
-    rates, entries = rates_and_jacobian(
-        g, residual, point.nodes(point.xdot), model.state_names, chosen
-    )
+    found = linearised_rates(g, residual, point.nodes(point.xdot), model.state_names, chosen)
     names = [*model.state_names, *map(name_of, inputs), *map(name_of, parameters)]
     n = len(model.states)  # entries in columns of states come first
-    pattern = {key: entries[key] for key in sorted(entries, key=lambda key: (key[1] >= n, key))}
+    order = sorted(found.side, key=lambda key: (key[1] >= n, key))
+    pattern = {key: found.side[key] for key in order}
     labels = [f"{x}'" for x in model.state_names]
-    labels += [f"d {model.state_names[i]}' / d {names[j]}" for i, j in pattern]
+    labels += [f"-d equation of {model.state_names[i]}' / d {names[j]}" for i, j in pattern]
+    labels += [f"solution, {model.state_names[i]} from {model.state_names[j]}"
+               for i, j, _ in found.steps]  # fmt: skip
+    outputs = (*found.rates, *pattern.values(), *(node for _, _, node in found.steps))
     tangent = Kernel(
-        "tangent", g, (point.x, point.u, point.p, point.t), (*rates, *pattern.values()),
-        tuple(labels), "x' = f(x, u, p, t) and its derivatives that are not identically zero",
+        "tangent", g, (point.x, point.u, point.p, point.t), outputs, tuple(labels),
+        "x' = f(x, u, p, t) = M^-1 side, the derivatives of the side, and M^-1 in steps",
     )  # fmt: skip
-    return [*kernels, tangent], _description(model, pattern)
+    about = _description(model, pattern)
+    return [*kernels, tangent], {**about, "solution": [[i, j] for i, j, _ in found.steps]}
 
 
 def _rhs(model: Model, point: Point, required: bool) -> list[Kernel]:

@@ -50,8 +50,8 @@ class Run:
     def __init__(
         self,
         library: Library,
-        rows: _Places,
-        columns: _Places,
+        pattern: tuple[_Places, _Places],
+        solution: tuple[_Places, _Places],
         time: _Array,
         inputs: list[tuple[_Array, int]],
         parameters: _Array,

@@ -43,6 +43,9 @@ cdef extern from "kinesym.h" nogil:
         ptrdiff_t n_entries
         const ptrdiff_t *rows
         const ptrdiff_t *columns
+        ptrdiff_t n_solution
+        const ptrdiff_t *targets
+        const ptrdiff_t *sources
         ptrdiff_t n
         ptrdiff_t n_nodes
         ptrdiff_t members
@@ -312,7 +315,8 @@ cdef class Run:
     Parameters
     ----------
     library : with the kernels that the method needs.
-    rows, columns : places of the derivatives in the kernels `newton` or `tangent`.
+    pattern : rows and columns of the derivatives in the kernels `newton` or `tangent`.
+    solution : targets and sources of the steps of M^-1 in `tangent`.
     time : (N,).
     inputs : per input (samples, kind): (members or 1, N), or 2 N - 1 samples for `HALVES`.
     parameters : (members or 1, r).
@@ -329,10 +333,9 @@ cdef class Run:
     cdef list _keep
     cdef ptrdiff_t _n_inputs, _n_parameters
 
-    def __cinit__(self, Library library, rows, columns, time, list inputs, parameters, states,
+    def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
                   int threads):
-        cdef const ptrdiff_t[::1] places
         cdef ptrdiff_t[::1] counts
         if library._table.loops == NULL:
             raise ValueError(f"{library.path} has no loops for time stepping")
@@ -346,17 +349,12 @@ cdef class Run:
         r.n, r.members, r.n_nodes, r.substeps = n, members, nodes, substeps
         r.rtol, r.atol, r.threads = rtol, atol, 1 if _forked else threads
         self._check(r)
-        r.n_entries = len(rows)
-        for index, (name, array) in enumerate((("rows", rows), ("columns", columns))):
-            array = np.ascontiguousarray(array, dtype=np.intp)
-            self._keep.append(array)
-            if len(array) != r.n_entries:
-                raise ValueError("rows and columns differ in length")
-            places = array
-            if len(array) and index == 0:
-                r.rows = &places[0]
-            elif len(array):
-                r.columns = &places[0]
+        r.n_entries = self._places(pattern, &r.rows, &r.columns)
+        r.n_solution = self._places(solution, &r.targets, &r.sources)
+        if r.tangent != NULL and r.tangent.n_out != n + r.n_entries + r.n_solution:
+            raise ValueError("the pattern does not fit the kernel tangent")
+        if r.newton != NULL and r.newton.n_out != r.n_entries:
+            raise ValueError("the pattern does not fit the kernel newton")
         r.time = _data(time, (nodes,), "time")
         r.states = _data(states, (n, members, nodes), "states")
         r.step, r.trouble = _data(step, (members,), "step"), _data(trouble, (members,), "trouble")
@@ -383,6 +381,17 @@ cdef class Run:
             self._courses[k].data = _data(samples, samples.shape, f"input {k}")
             self._courses[k].stride = length if samples.shape[0] > 1 else 0
             self._courses[k].kind = kind
+
+    cdef ptrdiff_t _places(self, pair, const ptrdiff_t **first, const ptrdiff_t **second) except -1:
+        """Keep two index arrays of equal length and point to them."""
+        cdef const ptrdiff_t[::1] one = np.ascontiguousarray(pair[0], dtype=np.intp)
+        cdef const ptrdiff_t[::1] other = np.ascontiguousarray(pair[1], dtype=np.intp)
+        if one.shape[0] != other.shape[0]:
+            raise ValueError("index arrays differ in length")
+        self._keep += [one, other]
+        if one.shape[0] > 0:
+            first[0], second[0] = &one[0], &other[0]
+        return one.shape[0]
 
     cdef int _check(self, ks_run *r) except -1:
         """Numbers of inputs and parameters; whether the kernels fit the states."""

@@ -28,8 +28,8 @@ RK4_LIMITS = (2.785, 2.828)
 class Stepper:
     """A library that steps a model, and the names of what it steps.
 
-    `loop` is one of "rk4", "implicit" and "dormand-prince"; `pattern` are rows and columns of the
-    derivatives that it needs; parameters are `varying` if they may differ between members.
+    `loop` is one of "rk4", "implicit" and "dormand-prince"; parameters are `varying` if they may
+    differ between members; `pattern` and `solution` are places of derivatives, see kinesym.h.
     """
 
     library: Library
@@ -42,6 +42,7 @@ class Stepper:
     values: Mapping[str, float]
     varying: bool
     pattern: tuple[Sequence[int], Sequence[int]]
+    solution: tuple[Sequence[int], Sequence[int]]
 
     @classmethod
     def of(cls, library: Library, manifest: Mapping[str, Any], loop: str) -> Stepper:
@@ -53,6 +54,7 @@ class Stepper:
             inputs=tuple(about["inputs"]), parameters=tuple(about["parameters"]),
             outputs=tuple(about["outputs"]), values=about["values"], varying=about["varying"],
             pattern=(rows, columns),
+            solution=([i for i, _ in about["solution"]], [j for _, j in about["solution"]]),
         )  # fmt: skip
 
 
@@ -94,8 +96,9 @@ def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Ru
     reached = np.ones(members, dtype=np.intp)
     trouble = np.zeros(members)
     run = Run(
-        stepper.library, *stepper.pattern, task.time, list(task.inputs), task.parameters, states,
-        values, reached, np.zeros(members), trouble, task.substeps, *task.tolerances, task.threads,
+        stepper.library, stepper.pattern, stepper.solution, task.time, list(task.inputs),
+        task.parameters, states, values, reached, np.zeros(members), trouble, task.substeps,
+        *task.tolerances, task.threads,
     )  # fmt: skip
     return run, Outcome(states, values, reached, trouble)
 

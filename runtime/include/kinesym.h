@@ -71,9 +71,11 @@ typedef struct {
     const ks_kernel *outputs; /* y from x', x, u, p, t; NULL if there are none */
     const ks_kernel *defect;  /* of an implicit step, from x0, x1, u0, u1, p, t, h */
     const ks_kernel *newton;  /* its derivatives with respect to x1: entries, see rows, columns */
-    const ks_kernel *tangent; /* x', then its derivatives: entries, see rows, columns */
+    const ks_kernel *tangent; /* x', then entries of S, then steps of M^-1: d x' = M^-1 S */
     ptrdiff_t n_entries;
     const ptrdiff_t *rows, *columns; /* place of each entry */
+    ptrdiff_t n_solution;            /* x[target] -= value * x[source], or x[target] *= value */
+    const ptrdiff_t *targets, *sources; /* if target and source are the same, in this order */
     ptrdiff_t n, n_nodes, members, substeps;
     const double *time; /* n_nodes */
     const ks_course *inputs;
@@ -91,7 +93,7 @@ typedef struct {
 /* Fills the nodes begin < i <= end. Returns 0, or 1 if memory ran out. */
 typedef int ks_march_fn(const ks_run *run, ptrdiff_t begin, ptrdiff_t end);
 
-/* Derivatives along a trajectory. Columns of the entries of `tangent` are n states, then n_varied
+/* Derivatives along a trajectory. Columns of the entries of `tangent`, S, are n states, then n_varied
  * inputs (those that are differentiated with respect to, numbers in `varied`), then r parameters. */
 typedef struct {
     double *carry;      /* adjoint: lambda (n), from node end back to begin;

@@ -14,8 +14,8 @@ typedef struct {
     const ks_sweep *s;
     ptrdiff_t n, m, entries, first, count; /* steps first ... first + count - 1 */
     V *x, *y, *u, *p, *t;
-    V *stage[4]; /* x', then the entries of its derivatives, of each stage */
-    V *kappa[4]; /* adjoint: d J / d x' of each stage */
+    V *stage[4]; /* x', entries of S and steps of M^-1 of each stage */
+    V *kappa[4]; /* adjoint: M^-T d J / d x' of each stage */
     double h[KS_LANES];
     ks_bound tangent;
 } ks_steps;
@@ -29,7 +29,7 @@ static int ks_steps_take(ks_steps *b, ks_pool *pool) {
         b->x = ks_take(pool, b->n), b->y = ks_take(pool, b->n), b->u = ks_take(pool, b->m);
         b->p = ks_take(pool, np), b->t = ks_take(pool, 1);
         for (int j = 0; j < 4; j++) {
-            b->stage[j] = ks_take(pool, b->n + b->entries);
+            b->stage[j] = ks_take(pool, r->tangent->n_out);
             b->kappa[j] = ks_take(pool, b->n);
         }
         if (pass == 1 && r->tangent->varying[2]) ks_load_parameters(r, np, 0, 1, b->p);
@@ -73,26 +73,47 @@ static double ks_entry(const ks_steps *b, int stage, ptrdiff_t e, ptrdiff_t l) {
     return ((const double *)(b->stage[stage] + b->n + e))[l];
 }
 
+/* Value of step k of M^-1 */
+static double ks_solution(const ks_steps *b, int stage, ptrdiff_t k, ptrdiff_t l) {
+    return ks_entry(b, stage, b->entries + k, l);
+}
+
 /* -- adjoint -------------------------------------------------------------------------------- */
 
+/* kappa := M^-T kappa: the transposed steps in reverse */
+static void ks_solve_transposed(const ks_steps *b, int stage, ptrdiff_t l, double *kappa) {
+    const ks_run *r = b->r;
+    for (ptrdiff_t k = r->n_solution - 1; k >= 0; k--) {
+        const ptrdiff_t target = r->targets[k], source = r->sources[k];
+        const double value = ks_solution(b, stage, k, l);
+        if (target == source)
+            kappa[target] *= value;
+        else
+            kappa[source] -= value * kappa[target];
+    }
+}
+
 /* lambda at node i from lambda at node i + 1, without the cost of node i; `states` is the number of
- * entries in columns of states */
+ * entries in columns of states, `work` has room for 3 n */
 static void ks_adjoint_step(ks_steps *b, ptrdiff_t l, ptrdiff_t states, double *lambda,
-                            double *eta) {
+                            double *work) {
     const ks_run *r = b->r;
     const ptrdiff_t n = b->n;
-    double *sum = eta + n;
+    double *eta = work, *sum = work + n, *kappa = work + 2 * n;
     memcpy(sum, lambda, (size_t)n * sizeof(double));
     for (int j = 3; j >= 0; j--) {
-        double *kappa = (double *)b->kappa[j] + l;
         const double w = ks_rk4_weight[j] * b->h[l];
         const double a = j < 3 ? ks_rk4_node[j + 1] * b->h[l] : 0.0;
         for (ptrdiff_t k = 0; k < n; k++)
-            kappa[k * KS_LANES] = j < 3 ? w * lambda[k] + a * eta[k] : w * lambda[k];
+            kappa[k] = j < 3 ? w * lambda[k] + a * eta[k] : w * lambda[k];
+        ks_solve_transposed(b, j, l, kappa);
         memset(eta, 0, (size_t)n * sizeof(double));
         for (ptrdiff_t e = 0; e < states; e++)
-            eta[r->columns[e]] += ks_entry(b, j, e, l) * kappa[r->rows[e] * KS_LANES];
-        for (ptrdiff_t k = 0; k < n; k++) sum[k] += eta[k];
+            eta[r->columns[e]] += ks_entry(b, j, e, l) * kappa[r->rows[e]];
+        for (ptrdiff_t k = 0; k < n; k++) {
+            sum[k] += eta[k];
+            ((double *)(b->kappa[j] + k))[l] = kappa[k];
+        }
     }
     memcpy(lambda, sum, (size_t)n * sizeof(double));
 }
@@ -140,7 +161,7 @@ static int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const
             return 1;
         }
         V *parameters = ks_take(&more, np);
-        double *eta = (double *)ks_take(&more, 2 * n);
+        double *work = (double *)ks_take(&more, 3 * n);
         if (pass == 0) continue;
         for (ptrdiff_t k = 0; k < np; k++) parameters[k] = ks_splat(0.0);
         for (ptrdiff_t stop = end; stop > begin;) {
@@ -149,7 +170,7 @@ static int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const
             for (int j = 0; j < 4 && count < KS_LANES; j++)
                 memset(b.kappa[j], 0, (size_t)n * sizeof(V));
             for (ptrdiff_t l = count - 1; l >= 0; l--) {
-                ks_adjoint_step(&b, l, states, s->carry, eta);
+                ks_adjoint_step(&b, l, states, s->carry, work);
                 for (ptrdiff_t k = 0; k < n; k++)
                     s->carry[k] += s->node[k * r->n_nodes + b.first + l];
             }
@@ -169,7 +190,7 @@ static int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const
 
 /* -- tangent -------------------------------------------------------------------------------- */
 
-/* K = A Y + P for stage j: rows of `width` doubles, a multiple of KS_LANES */
+/* K = M^-1 (S_x Y + S_p) for stage j: rows of `wide` vectors, one column per lane */
 static void ks_tangent_stage(const ks_steps *b, int j, ptrdiff_t l, ptrdiff_t wide, const V *y,
                              V *slope) {
     const ks_run *r = b->r;
@@ -182,6 +203,13 @@ static void ks_tangent_stage(const ks_steps *b, int j, ptrdiff_t l, ptrdiff_t wi
                 slope[row * wide + k] += value * y[r->columns[e] * wide + k];
         else if (column >= 0)
             ((double *)(slope + row * wide))[column] += value;
+    }
+    for (ptrdiff_t step = 0; step < r->n_solution; step++) {
+        V *target = slope + r->targets[step] * wide;
+        const V *source = slope + r->sources[step] * wide;
+        const double value = ks_solution(b, j, step, l);
+        for (ptrdiff_t k = 0; k < wide; k++)
+            target[k] = target == source ? value * target[k] : target[k] - value * source[k];
     }
 }
 
