@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kinesym import models as models
     from kinesym.collocation import Collocation as Collocation
+    from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.evaluate import compile as compile
     from kinesym.runtime.ensemble import Ensemble as Ensemble
     from kinesym.runtime.experiment import Experiment as Experiment
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Collocation": "collocation",
+    "ContinuousAdjoint": "continuous_adjoint",
     "Ensemble": "runtime.ensemble",
     "Experiment": "runtime.experiment",
     "Fit": "runtime.fit",

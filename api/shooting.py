@@ -15,6 +15,7 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
+from kinesym.continuous_adjoint import shooting_gradient
 from kinesym.runtime.build import build, find_compiler
 from kinesym.runtime.collocation import bound_pair, first_guess, make_layout, trial_data
 from kinesym.runtime.experiment import Experiment
@@ -218,7 +219,7 @@ class Shooting:
             if mode == "forward":
                 direct = self._problem.nlp.gradient(self._problem.simulate(q))
                 return direct @ self._problem.tangent(q)[0]
-            return self._continuous(q)
+            return shooting_gradient(self, q)
         except Diverged as error:
             raise ValueError(f"the simulation {error}") from error
 
@@ -249,11 +250,6 @@ class Shooting:
             nlp = _nlp(library, json.loads(source.manifest), trials, self._known, self._threads)
             self._squares = Residuals(nlp, trials)
         return self._squares
-
-    def _continuous(self, q: Array) -> Array:
-        from kinesym.continuous_adjoint import shooting_gradient
-
-        return shooting_gradient(self, q)
 
     def _trajectory(self, q: Array, z: Array, number: int) -> Trajectory:
         layout, trial, fine = self._problem.nlp.layout, self.trials[number], self._fine[number]

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 
 from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.graph import Graph
+from kinesym.codegen.interpret import evaluate_nodes
 
 
 class NotExplicit(ValueError):
@@ -93,9 +94,27 @@ class MassMatrix:
         for (i, j), node in self._mass.items():
             self._rows.setdefault(i, {})[j] = node
         self._blocks = [
-            _Block(g, self._mass, self.row_of, block, names)
+            _Block(g, self._square(block), names)
             for block in _blocks(pattern, np.array(self.row_of), n)
         ]
+
+    def _square(self, block: Sequence[int]) -> dict[int, dict[int, int]]:
+        """The entries of a diagonal block, rows called by their columns.
+
+        If it is symmetric, both entries of a pair are one node.
+        """
+        rows = {
+            i: {j: self._rows[self.row_of[i]][j] for j in block if j in self._rows[self.row_of[i]]}
+            for i in block
+        }
+        pairs = [(i, j) for i in block for j in rows[i] if i < j]
+        mirrored = all(i in rows[j] for i, j in pairs) and len(pairs) * 2 == sum(
+            len(row) - (i in row) for i, row in rows.items()
+        )
+        if mirrored and _equal(self._graph, [(rows[i][j], rows[j][i]) for i, j in pairs]):
+            for i, j in pairs:
+                rows[j][i] = rows[i][j]
+        return rows
 
     def solve(self, side: Mapping[int, int]) -> dict[int, int]:
         """M^-1 side; entries that are identically zero do not exist."""
@@ -132,6 +151,18 @@ def _pattern(mass: Sparse, n: int) -> csr_array:
     return csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(n, n))
 
 
+def _equal(g: Graph, pairs: Sequence[tuple[int, int]]) -> bool:
+    """Whether the two nodes of every pair have the same value, tried at random arguments."""
+    different = [pair for pair in pairs if pair[0] != pair[1]]
+    nodes = g.ancestors(node for pair in different for node in pair)
+    rng = np.random.default_rng(0)
+    symbols = {g.name[k]: rng.uniform(0.5, 1.5, size=3) for k in nodes if k in g.name}
+    values = evaluate_nodes(g, nodes, symbols)
+    return all(
+        np.allclose(values[a], values[b], rtol=1e-12, atol=1e-14) for a, b in different
+    )  # NaN is not equal
+
+
 def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:
     """Columns in blocks that can be solved one after the other."""
     square = csr_array(pattern[row_of])  # now with a full diagonal
@@ -153,18 +184,21 @@ def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:
 
 
 class _Block:
-    """L U of one diagonal block; rows and columns are called by their column number."""
+    """L U of one diagonal block; rows and columns are called by their column number.
+
+    What is symmetric stays symmetric, and is computed once.
+    """
 
     def __init__(
-        self, g: Graph, mass: Sparse, row_of: Sequence[int], block: list[int], names: Sequence[str]
+        self, g: Graph, rows: dict[int, dict[int, int]], names: Sequence[str]
     ) -> None:
         self._graph = g
-        rows = {i: {j: mass[row_of[i], j] for j in block if (row_of[i], j) in mass} for i in block}
+        self._symmetric = all(rows[j].get(i) == node for i in rows for j, node in rows[i].items())
         self.order: list[int] = []
         self._inverse: dict[int, int] = {}
         self._lower: list[tuple[int, int, int]] = []  # (row, pivot, factor), in order
         self._upper: dict[int, dict[int, int]] = {}
-        left = list(block)
+        left = list(rows)
         while left:
             pivot = _next_pivot(rows, left)
             left.remove(pivot)
@@ -180,13 +214,17 @@ class _Block:
             raise NotExplicit(f"the equations do not determine {names[pivot]}'; M is singular")
         inverse = self._inverse[pivot] = g.inv(diagonal)
         self._upper[pivot] = top
+        rank = {k: place for place, k in enumerate(left)}
         for i in left:
             if pivot not in rows[i]:
                 continue
             factor = g.mul(rows[i].pop(pivot), inverse)
             self._lower.append((i, pivot, factor))
             for j, node in top.items():
-                rows[i][j] = g.sub(rows[i].get(j, g.zero), g.mul(factor, node))
+                if self._symmetric and rank[j] < rank[i]:
+                    rows[i][j] = rows[j][i]
+                else:
+                    rows[i][j] = g.sub(rows[i].get(j, g.zero), g.mul(factor, node))
 
     def solve(self, side: Mapping[int, int]) -> dict[int, int]:
         """The solution of this block for the non-zero entries of `side`."""

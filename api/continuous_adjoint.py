@@ -1,0 +1,314 @@
+"""Gradients by the continuous adjoint: conjugate variables integrated backwards from the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.codegen.c import emit
+from kinesym.codegen.evaluate import model_functions
+from kinesym.runtime.build import build
+from kinesym.runtime.experiment import HOLDS, Experiment
+from kinesym.runtime.functions import Functions
+from kinesym.runtime.trajectory import Trajectory
+from kinesym.simulation import simulate
+from kinesym.symbolic.adjoint import adjoint
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.objective import Objective
+
+if TYPE_CHECKING:
+    from kinesym.shooting import Shooting
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuousGradient:
+    """Derivatives of J = phi(x_T) + integral of psi dt at a forward run over N nodes.
+
+    cost : J, by the trapezoidal rule.
+    parameters : dJ/dp by name of the unknown parameters, with fixed initial states.
+    initial : dJ/dx(0) by name of the state.
+    inputs : {f: dJ/df(t)} (N,), the density: the change of J is the integral of density times the
+        change of f. Where it jumps at a node, it is the value just after the node.
+    duration : dJ/dT, with inputs and signals as given functions of absolute time.
+    conjugates : trajectories (N,) in forward time. First-order form: `costate_x` = dJ/dx(t) for
+        every state x. Second-order form: also `lambda_q`, `mu_q`, `eta_q`, their time derivatives
+        `lambda_dot_q` ..., `lambda_s`, `mu_s`, `eta_s` for states s beside coordinates and speeds,
+        and `Lambda_q`, the multiplier lambda + mu' + eta'' of the equation of motion.
+    """
+
+    cost: float
+    parameters: Mapping[str, float]
+    initial: Mapping[str, float]
+    inputs: Mapping[str, Array]
+    duration: float
+    conjugates: Mapping[str, Array]
+
+
+class ContinuousAdjoint:
+    """The continuous adjoint of a model and an objective, derived and compiled once for many runs.
+
+    Parameters
+    ----------
+    model : any model whose x' can be solved for; nothing in it may have a kink.
+    objective : `Integral` and `Terminal`; functions of time that the model does not know are
+        signals. The integrand may contain x'.
+    unknown : parameters p of which dJ/dp is wanted.
+    form : "first-order", for every model, or "second-order", the conjugate variables lambda, mu,
+        eta for equations of motion.
+    hold : {input or signal: "zero-order"} where it is constant between nodes, else linear.
+
+    The gradient is that of the continuous J, exact as the steps go to zero, with errors of order 2;
+    it is not the gradient of a discretised J. Kinks and jumps of the data belong on nodes.
+    Barauskas, Krusinskiene 2005, equations (2.3) to (2.8), with corrections (see
+    `kinesym.symbolic.adjoint`). Raises `ValueError` naming what the form does not know.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        objective: Objective,
+        unknown: Iterable[sp.Symbol | str] = (),
+        form: str = "first-order",
+        hold: Mapping[Any, str] | None = None,
+    ) -> None:
+        kinds = {name_of(key): how for key, how in (hold or {}).items()}
+        self._held = frozenset(name for name, how in kinds.items() if how == "zero-order")
+        self._adjoint = adjoint(model, objective, unknown, form, self._held)
+        _check_hold(hold or {}, [*model.input_names, *self._adjoint.signals])
+        self._functions = _functions(self._adjoint.model)
+        self._forward = model
+
+    @property
+    def model(self) -> Model:
+        """The adjoint model, in reversed time T - t."""
+        return self._adjoint.model
+
+    def gradient(
+        self, run: Trajectory, signals: Mapping[Any, ArrayLike] | None = None
+    ) -> ContinuousGradient:
+        """All derivatives at `run`, a simulation of the model with the parameters to be varied.
+
+        signals : those of the objective that the model does not know, each (N,) or a number.
+        Raises `ValueError` for what is missing, and if the end conditions have no solution.
+        """
+        trial = self._reversed(run, signals or {})
+        values = self._values(run)
+        back = simulate(
+            self.model, trial.grid, self._end(trial, values), values, trial.inputs,
+            method="trapezoid", hold=trial.hold,
+        )  # fmt: skip
+        if len(back.time) < len(trial.grid):
+            raise FloatingPointError(f"the adjoint of {self._forward.name} cannot be integrated "
+                                     f"backwards over this run: {back.message}")  # fmt: skip
+        return self._collect(trial, back, values)
+
+    # -- the forward run, seen from its end -----------------------------------------------------
+
+    def _reversed(self, run: Trajectory, signals: Mapping[Any, ArrayLike]) -> Experiment:
+        """Inputs of the adjoint model over T - t; held ones shifted to the left ends there."""
+        _check_run(self._forward, run)
+        extra = [name for name in self._adjoint.signals if name not in run.inputs]
+        given = by_name(signals, extra, "signals")
+        for name in extra:
+            if name not in given:
+                raise ValueError(f"signal {name} of the objective has no data; "
+                                 f"give signals={{{name!r}: ...}}")  # fmt: skip
+        forward = Experiment(run.time, inputs={**run.inputs, **given})
+        known = {**run.states, **forward.inputs}
+        inputs, hold = {}, {}
+        for name in self.model.input_names:
+            if name in self._adjoint.slopes:
+                course = np.diff(known[self._adjoint.slopes[name]]) / np.diff(forward.grid)
+                inputs[name], hold[name] = np.append(course[::-1], course[0]), "zero-order"
+            elif name in self._held:
+                inputs[name] = np.append(known[name][-2::-1], known[name][0])
+                hold[name] = "zero-order"
+            else:
+                inputs[name] = known[name][::-1]
+        return Experiment((forward.grid[-1] - forward.grid)[::-1], inputs=inputs, hold=hold)
+
+    def _values(self, run: Trajectory) -> dict[str, float]:
+        """Parameters of the adjoint model."""
+        end = self._adjoint.end_time
+        known = {**run.parameters, **({end: float(run.time[-1])} if end else {})}
+        return {name: known[name] for name in self.model.parameter_names}
+
+    def _end(self, trial: Experiment, values: Mapping[str, float]) -> dict[str, float]:
+        """The conjugate variables at T, from dJ/dx(T) = dphi/dx."""
+        about, f = self._adjoint, self._functions
+        states = dict.fromkeys(f.states, 0.0)
+        if not any(x in about.ends for x in about.costates):
+            return states
+        unit = np.zeros((len(f.states), 1 + len(about.terminal)))
+        for k, name in enumerate(about.terminal):
+            unit[f.states.index(name), 1 + k] = 1.0
+        u = np.array([trial.inputs[name][:1] for name in f.inputs]).reshape(-1, 1)
+        table = _evaluate(f, unit, u, np.array(list(values.values())), np.zeros(unit.shape[1]))
+        phi_x = [float(table[about.ends[x]][0]) if x in about.ends else 0.0 for x in about.costates]
+        matrix = np.array([table[name][1:] for name in about.costates.values()])
+        solution = _solve_end(matrix, np.array(phi_x))
+        return {**states, **dict(zip(about.terminal, map(float, solution), strict=True))}
+
+    # -- integrals --------------------------------------------------------------------------------
+
+    def _collect(
+        self, trial: Experiment, back: Trajectory, values: Mapping[str, float]
+    ) -> ContinuousGradient:
+        """Integrals by the trapezoidal rule, each interval with its own held values."""
+        about, f = self._adjoint, self._functions
+        time, p = trial.grid, np.array(list(values.values()))
+        y = np.array([back.states[name] for name in f.states])
+        u = np.array([trial.inputs[name] for name in f.inputs]).reshape(len(f.inputs), len(time))
+        held = np.array([name in trial.hold for name in f.inputs], dtype=bool)[:, None]
+        late = _evaluate(f, y[:, :-1], u[:, :-1], p, time[:-1])  # as t goes, the right ends
+        early = _evaluate(f, y[:, 1:], np.where(held, u[:, :-1], u[:, 1:]), p, time[1:])
+
+        def integral(name: str) -> float:
+            return float(0.5 * np.diff(time) @ (late[name] + early[name]))
+
+        def course(name: str) -> Array:
+            return np.append(early[name][::-1], late[name][0])
+
+        def at_end(name: str | None) -> float:
+            return 0.0 if name is None else float(late[name][0])
+
+        densities = about.densities
+        unknown = [name for name in densities if name in self._forward.parameter_names]
+        shown = [*f.states, *about.costates.values(), *about.multipliers]
+        conjugates = {name: course(name) for name in dict.fromkeys(shown)}
+        conjugates |= {name: np.zeros(len(time)) for name in about.zero}
+        return ContinuousGradient(
+            cost=integral(about.psi) + at_end(about.phi),
+            parameters={p: integral(densities[p]) + at_end(about.ends.get(p)) for p in unknown},
+            initial={x: float(course(name)[0]) for x, name in about.costates.items()},
+            inputs={u: course(densities[u]) for u in self._forward.input_names},
+            duration=at_end(about.duration),
+            conjugates=conjugates,
+        )
+
+
+def continuous_gradient(
+    model: Model,
+    objective: Objective,
+    run: Trajectory,
+    signals: Mapping[Any, ArrayLike] | None = None,
+    unknown: Iterable[sp.Symbol | str] = (),
+    form: str = "first-order",
+    hold: Mapping[Any, str] | None = None,
+) -> ContinuousGradient:
+    """Derivatives of `objective` at `run`; arguments as in `ContinuousAdjoint` and its `gradient`.
+
+    The adjoint of a model and an objective is derived and compiled when it is first asked for.
+    """
+    kinds = {name_of(key): how for key, how in (hold or {}).items()}
+    names = tuple(name_of(p) for p in unknown)
+    return _derived(model, objective, names, form, tuple(kinds.items())).gradient(run, signals)
+
+
+def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
+    """dJ/dq of single shooting in the order of its names, by the first-order form on the nodes.
+
+    Raises `ValueError` for multiple shooting and for least squares, a sum instead of an integral.
+    """
+    if shooting.segments > 1:
+        raise ValueError("the continuous adjoint is that of single shooting; with segments use "
+                         "mode='adjoint'")  # fmt: skip
+    problem = shooting.symbolic
+    unknown = tuple(name_of(p) for p in problem.unknown_parameters)
+    hold = tuple((name, "zero-order") for name in sorted(problem.hold))
+    about = _derived(shooting.model, problem.objective, unknown, "first-order", hold)
+    slopes = dict.fromkeys(unknown, 0.0)
+    for number, run in enumerate(shooting.trajectories(q)):
+        of = f" of trial {number}" if len(shooting.trials) > 1 else ""
+        found = about.gradient(run)
+        slopes |= {p: slopes[p] + value for p, value in found.parameters.items()}
+        slopes |= {f"{x}(0){of}": value for x, value in found.initial.items()}
+        for u, density in found.inputs.items():
+            effects = _sample_effects(run.time, density, u in problem.hold)
+            slopes |= {f"{u} at node {i}{of}": effect for i, effect in enumerate(effects)}
+    return np.array([slopes[name] for name in shooting.names])
+
+
+@lru_cache(maxsize=64)
+def _derived(
+    model: Model,
+    objective: Objective,
+    unknown: tuple[str, ...],
+    form: str,
+    hold: tuple[tuple[str, str], ...],
+) -> ContinuousAdjoint:
+    return ContinuousAdjoint(model, objective, unknown, form, dict(hold))
+
+
+def _sample_effects(time: Array, density: Array, held: bool) -> Array:
+    """dJ/df_i (N,) of samples that are joined by lines or held, from the density dJ/df(t)."""
+    step = np.diff(time)
+    if held:
+        return np.append(0.5 * step * (density[:-1] + density[1:]), 0.0)
+    return density * 0.5 * (np.append(step, 0.0) + np.append(0.0, step))
+
+
+def _functions(model: Model) -> Functions:
+    """Right-hand side and outputs alone: Jacobians take most of the time to compile."""
+    program = model_functions(model)
+    chosen = tuple(k for k in program.kernels if k.name in ("rhs", "outputs"))
+    source = emit(replace(program, kernels=chosen))
+    library, _ = build(source.files)
+    return Functions(library, json.loads(source.manifest))
+
+
+def _check_hold(hold: Mapping[Any, str], names: Sequence[str]) -> None:
+    for name, how in by_name(hold, names, "hold").items():
+        if how not in HOLDS:
+            raise ValueError(f"hold of {name}: {how!r} is unknown; choose {' or '.join(HOLDS)}")
+
+
+def _check_run(model: Model, run: Trajectory) -> None:
+    """Whether the run is a complete one of the model."""
+    if not isinstance(run, Trajectory):
+        raise ValueError(f"the run must be a kinesym.Trajectory, got {type(run).__name__}")
+    if run.message:
+        raise ValueError(f"the run of {run.model} is not complete: {run.message}")
+    groups = {"state": (model.state_names, run.states), "input": (model.input_names, run.inputs),
+              "parameter": (model.parameter_names, run.parameters)}  # fmt: skip
+    for kind, (names, known) in groups.items():
+        for name in names:
+            if name not in known:
+                raise ValueError(f"the run, of model {run.model}, has no {kind} {name}; "
+                                 f"simulate model {model.name}")  # fmt: skip
+
+
+def _evaluate(f: Functions, y: Array, u: Array, p: Array, time: Array) -> dict[str, Array]:
+    """States and outputs of the adjoint model by name, at n points."""
+    values = f.outputs(f.rhs(y, u, p, time), y, u, p, time)
+    return {**dict(zip(f.states, y, strict=True)), **dict(zip(f.output_names, values, strict=True))}
+
+
+def _solve_end(matrix: Array, right: Array) -> Array:
+    """x with matrix x = right, also for a singular matrix if there is one.
+
+    Rows and columns have different units, and are scaled before singularity is judged.
+    """
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
+        raise FloatingPointError("the derivatives of the terminal cost are not finite")
+    rows = np.abs(matrix).max(axis=1)
+    rows[rows == 0.0] = 1.0
+    scaled = matrix / rows[:, None]
+    columns = np.abs(scaled).max(axis=0)
+    columns[columns == 0.0] = 1.0
+    scaled, right = scaled / columns, right / rows
+    x, *_ = np.linalg.lstsq(scaled, right, rcond=1e-10)
+    if not np.abs(scaled @ x - right).max() <= 1e-8 * np.abs(right).max():
+        raise ValueError("the terminal condition of mu and eta needs an invertible k~; "
+                         "use form='first-order'")  # fmt: skip
+    return np.asarray(x / columns)
