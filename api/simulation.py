@@ -16,12 +16,12 @@ from kinesym.codegen.stepping import stepper as stepper_program
 from kinesym.runtime.build import build
 from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.experiment import HOLDS, Experiment
-from kinesym.runtime.native import HALVES
+from kinesym.runtime.native import HALVES, HOLD
 from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.simulation import Outcome, Stepper, Task, failure, hold_kind
 from kinesym.runtime.simulation import simulate as march
 from kinesym.runtime.trajectory import Trajectory
-from kinesym.symbolic.model import Model
+from kinesym.symbolic.model import Model, check_signs
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.schemes import SCHEMES
 
@@ -53,7 +53,8 @@ def simulate(
     initial : value of every state at time[0]; (M,) for an ensemble.
     parameters : values, those of the model where not given; (M,) for an ensemble.
     inputs : each a number, (N,) or, with samples at the midpoints too, (2 N - 1,); for an ensemble
-        also (M, N) or (M, 2 N - 1). hold : "linear" (default) or "zero-order" between samples.
+        also (M, N) or (M, 2 N - 1).
+    hold : "linear" (default) or "zero-order" between samples; held inputs also have N - 1 samples.
     method : "rk4", the classical method of order 4; "dormand-prince", adaptive, order 5 with dense
         output, for reference solutions; or implicit: "trapezoid", "midpoint", "backward-euler",
         the schemes of collocation, whose defects are solved to rounding.
@@ -76,6 +77,7 @@ def simulate(
     grid = Experiment(time).grid
     start = _numbers(initial, model.state_names, {}, "initial", "initial value of state")
     values = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
+    check_signs(model, {name: float(np.min(array)) for name, array in values.items()})
     courses = _courses(model, grid, inputs, hold)
     members = _members(start, values, courses)
     count = 1 if members is None else members
@@ -158,6 +160,8 @@ def _courses(
         array = np.array(given[name], dtype=np.float64)
         array = np.full((1, N), float(array)) if array.ndim == 0 else np.atleast_2d(array)
         kind = hold_kind(holds.get(name, "linear"))
+        if kind == HOLD and array.shape[1] == N - 1:  # one sample per interval
+            array = np.hstack([array, array[:, -1:]])
         if array.ndim != 2 or array.shape[1] not in (N, 2 * N - 1):
             raise ValueError(
                 f"input {name} has shape {np.shape(given[name])}, expected {N} values, one per "

@@ -12,7 +12,7 @@ from sympy.core.relational import Relational
 
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
-from kinesym.symbolic.model import Model
+from kinesym.symbolic.model import Model, check_signs
 from kinesym.symbolic.names import by_name, name_of, suggest
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
@@ -164,6 +164,7 @@ def known_values(
         if np.ndim(values[name]) or not np.isfinite(values[name]):
             raise ValueError(f"the value of parameter {name} must be a number, got {values[name]}")
         result[name] = float(values[name])
+    check_signs(model, result)
     return result
 
 
@@ -179,8 +180,12 @@ def named_bounds(
     for name in given:
         if unknown_inputs.get(name) is not None:
             raise ValueError(f"bounds of {name} are given in bounds and in unknown_inputs")
+    positive = {name_of(p) for p in model.parameters if p.is_positive}
     every = {**unknown, **{k: v for k, v in unknown_inputs.items() if k not in given}, **given}
-    return {name: bound_pair(name, bound) for name, bound in every.items()}
+    pairs = {name: bound_pair(name, bound) for name, bound in every.items()}
+    for name in positive & set(pairs):  # declared so in the model
+        pairs[name] = (max(pairs[name][0], 0.0), pairs[name][1])
+    return pairs
 
 
 def kinematic_pairs(model: Model) -> dict[str, str]:

@@ -18,7 +18,8 @@ def cip() -> Model:
     point. Units: KP N m/rad, KI N m/(rad s), KD N m s/rad, A N m, B s, m kg, I kg m^2, h m.
     """
     u, v, z, torque, x = dynamicsymbols("u v z Td x")
-    KP, KI, KD, A, B, m, I, h, g = sp.symbols("KP KI KD A B m I h g")  # noqa: E741
+    KP, KI, KD, A = sp.symbols("KP KI KD A")
+    B, m, I, h, g = sp.symbols("B m I h g", positive=True)  # noqa: E741
     control = KP * u + KI * z + KD * v
     acceleration = (m * g * h * u + torque - control) / I
     return Model(

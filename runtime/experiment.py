@@ -30,7 +30,7 @@ class Experiment:
     ----------
     time : (N,) increasing instants [s], not necessarily uniform. Leave it out to make the duration
         unknown.
-    inputs : known signals by symbol or name, each (N,).
+    inputs : known signals by symbol or name, each (N,); held ones also (N - 1,), one per interval.
     measurements : measured states, inputs or outputs, each (N,); NaN marks a missing sample.
     std : standard deviation of each measurement, a number or (N,); default 1.
     hold : "linear" (default) or "zero-order" per input: its course between samples.
@@ -50,14 +50,14 @@ class Experiment:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "time", self._grid())
-        put(self, "inputs", self._signals("input", self.inputs, missing=False))
-        put(self, "measurements", self._signals("measurement", self.measurements, missing=True))
-        put(self, "std", self._deviations())
         holds = {key_name(k): v for k, v in _mapping("hold", self.hold).items()}
         for name, how in holds.items():
             if how not in HOLDS:
                 raise ValueError(f"hold of {name}: {how!r} is unknown; choose {' or '.join(HOLDS)}")
         put(self, "hold", holds)
+        put(self, "inputs", self._signals("input", self.inputs, missing=False))
+        put(self, "measurements", self._signals("measurement", self.measurements, missing=True))
+        put(self, "std", self._deviations())
 
     @property
     def grid(self) -> Array:
@@ -150,6 +150,8 @@ class Experiment:
                 raise ValueError(f"{what} {name} must be numbers, got {values!r}") from error
             if array.ndim == 0 and what == "input":
                 array = np.full(self.n_nodes, float(array))
+            if self.hold.get(name) == "zero-order" and array.shape == (self.n_nodes - 1,):
+                array = np.append(array, array[-1])
             if array.shape != (self.n_nodes,):
                 raise ValueError(
                     f"{what} {name} has {_shape(array)} values, expected {self.n_nodes}, "

@@ -44,17 +44,12 @@ from typing import Any, TypeAlias
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.model import Model, check_atoms
+from kinesym.symbolic.model import KINKS, Model, check_atoms
 from kinesym.symbolic.names import dynamicsymbols, name_of, suggest, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.tape import Expressions, Tape
 
 FORMS = ("first-order", "second-order")
-
-_KINKS = (
-    sp.Abs, sp.Max, sp.Min, sp.Heaviside, sp.sign, sp.Piecewise, sp.floor, sp.ceiling, sp.frac,
-    sp.Mod, sp.DiracDelta,
-)  # fmt: skip
 
 Vector: TypeAlias = sp.Matrix  # one column
 
@@ -203,7 +198,7 @@ def _check_objective(model: Model, objective: Objective) -> None:
         raise ValueError("at_start and at_end belong into boundary conditions, not into the "
                          "objective; Terminal(...) is taken at the end anyway")  # fmt: skip
     for where, expression in {**expressions, **costs}.items():
-        kinks = sorted(expression.atoms(*_KINKS), key=str)
+        kinks = sorted(expression.atoms(*KINKS), key=str)
         if kinks:
             raise ValueError(f"{where} contains {kinks[0]}: sensitivity is not defined at kinks; "
                              f"smooth {kinks[0].func.__name__} or mark events")  # fmt: skip

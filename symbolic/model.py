@@ -142,6 +142,24 @@ class Model:
     __repr__ = __str__
 
 
+#: Functions with kinks or jumps, at which derivatives are one-sided.
+KINKS = (
+    sp.Abs, sp.Max, sp.Min, sp.Heaviside, sp.sign, sp.Piecewise, sp.floor, sp.ceiling, sp.frac,
+    sp.Mod, sp.DiracDelta,
+)  # fmt: skip
+
+
+def check_signs(model: Model, values: Mapping[str, float]) -> None:
+    """Raise `ValueError` for a value that is not positive though its symbol is declared so.
+
+    `sp.Symbol("B", positive=True)` in the model, for what must not be zero or negative.
+    """
+    for p in model.parameters:
+        name = name_of(p)
+        if p.is_positive and name in values and not values[name] > 0.0:
+            raise ValueError(f"parameter {name} must be positive, got {values[name]:g}")
+
+
 def _equation(name: str, equation: Any) -> sp.Expr:
     """`equation` as an expression that is zero; lhs - rhs of a SymPy equation."""
     expression = sp.sympify(equation) if not isinstance(equation, str) else None
