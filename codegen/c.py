@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import ABI, Kernel, Program, Source
@@ -16,6 +17,7 @@ from kinesym.codegen.schedule import PIECE, Piece, Schedule, schedule
 
 _LONGEST = 90  # characters of an expression that is written inside its only user
 _SUM, _PRODUCT, _ATOM = 1, 2, 3  # precedence
+_INLINE = 300  # operations of a right-hand side that is compiled into the loop of explicit steps
 
 
 def emit(program: Program) -> Source:
@@ -30,7 +32,12 @@ def emit(program: Program) -> Source:
     for number, group in enumerate(_groups(together)):
         texts = [text for kernel in group for text in _kernel_files(kernel).values()]
         files[f"kernels_{number}.c"] = "\n".join(texts)
-    files["stepping.c" if "stepping" in program.description else "library.c"] = _library(program)
+    steps = "stepping" in program.description
+    files["stepping.c" if steps else "library.c"] = _library(program)
+    if steps:
+        files["rk4.c"] = _rk4(next((k for k in program.kernels if k.name == "rhs"), None))
+    if _has_tangent(program):
+        files["sweep.c"] = _sweep(program)
     return Source(files, json.dumps(_manifest(program)))
 
 
@@ -162,8 +169,9 @@ def _library(program: Program) -> str:
     table = "".join(f"    &{name}_kernel,\n" for name in names)
     steps = "stepping" in program.description
     header, loops = ("kinesym_loops.h", "&ks_all_loops") if steps else ("kinesym_map.h", "NULL")
+    sweeps = "#define KS_SWEEPS\n" if _has_tangent(program) else ""
     return (
-        f"/* {identifier(program.name)}: the table of kernels */\n"
+        f"/* {identifier(program.name)}: the table of kernels */\n{sweeps}"
         f'#include "{header}"\n\n'
         f"{declarations}\nstatic const ks_kernel *const kernels[] = {{\n{table}}};\n\n"
         "#ifdef _OPENMP\n#define KS_OPENMP 1\n#else\n#define KS_OPENMP 0\n#endif\n\n"
@@ -172,6 +180,52 @@ def _library(program: Program) -> str:
         '__attribute__((visibility("default"))) const ks_library *kinesym_library(void);\n'
         "const ks_library *kinesym_library(void) { return &library; }\n"
     )
+
+
+def _rk4(rhs: Kernel | None) -> str:
+    """Explicit steps; a small right-hand side is compiled into the loop."""
+    head = "/* explicit steps of order 4 */\n"
+    text = ""
+    if rhs is not None and rhs.operations <= _INLINE:
+        n, m = len(rhs.arguments[0].symbols), len(rhs.arguments[1].symbols)
+        text = _rhs_text(rhs)
+        text += f"\n#define KS_RHS rhs_0\n#define KS_RHS_STATES {n}\n#define KS_RHS_INPUTS {m}\n"
+    return f'{head}{text}#include "kinesym_rk4.h"\n'
+
+
+def _has_tangent(program: Program) -> bool:
+    return any(kernel.name == "tangent" for kernel in program.kernels)
+
+
+def _sweep(program: Program) -> str:
+    """Derivatives of explicit steps; the products with transposed sparse matrices, which must be
+    done one after the other, are written out."""
+    about: Any = program.description["stepping"]
+    n, places = len(about["states"]), list(zip(*about["pattern"], strict=True))
+    states = [(k, i, j) for k, (i, j) in enumerate(places) if j < n]
+    lines = []
+    for k, (target, source) in reversed(list(enumerate(about["solution"]))):
+        value = f"e[{n + len(places) + k} * KS_LANES]"
+        if target == source:
+            lines.append(f"kappa[{target}] *= {value};")
+        else:
+            lines.append(f"kappa[{source}] -= {value}*kappa[{target}];")
+    for column in range(n):
+        terms = [f"e[{n + k} * KS_LANES]*kappa[{i}]" for k, i, j in states if j == column]
+        lines.append(f"eta[{column}] = {' + '.join(terms) or '0.0'};")
+    body = "".join(f"    {line}\n" for line in lines)
+    return (
+        "/* derivatives of explicit steps */\n#include <stddef.h>\n"
+        f'#define KS_STATES {n}\n#include "kinesym_sweep.h"\n\n'
+        "static void ks_transposed(const double *restrict e, double *restrict kappa,\n"
+        "        double *restrict eta) {\n    (void)e;\n" + body + "}\n"
+    )
+
+
+def _rhs_text(rhs: Kernel) -> str:
+    plan = schedule(rhs)
+    function = _piece_function(rhs, plan, plan.varying[0], "rhs_0", hoisted=False)
+    return f"{_INCLUDE}\nstatic inline {function}"
 
 
 # -- one piece ------------------------------------------------------------------------------
@@ -196,6 +250,7 @@ class _Printer:
         self.inputs = _inputs(kernel)
         self.uses = _uses(self.graph, piece)
         self.text: dict[int, tuple[str, int]] = {}  # expression and precedence, per node
+        self.pairs = _pairs(self.graph, piece)
         self.statements: list[str] = []
 
     def lines(self) -> list[str]:
@@ -219,14 +274,31 @@ class _Printer:
         return name
 
     def _compute(self, node: int) -> None:
-        text, precedence = self._expression(node)
+        if node in self.pairs:
+            self._compute_pair(*self.pairs[node])
+        else:
+            self._compute_one(node)
         slot = self.piece.writes.get(node)
-        if self.uses.get(node, 0) == 1 and slot is None and len(text) <= _LONGEST:
-            self.text[node] = (text, precedence)  # written inside its only user
-            return
-        name = self._declare(node, f"v{node}", text)
         if slot is not None:
-            self.statements.append(f"w[{slot}] = {name};")
+            self.statements.append(f"w[{slot}] = {self.text[node][0]};")
+
+    def _compute_pair(self, sine: int, cosine: int) -> None:
+        """Sine and cosine of the same angle, when the first of them is needed."""
+        if sine in self.text:
+            return
+        angle = self._vector(self.graph.args[sine][0])
+        s, c = f"v{sine}", f"v{cosine}"
+        self.statements.append(f"V {s}, {c};")
+        self.statements.append(f"ks_sincos({angle}, &{s}, &{c});")
+        self.text[sine], self.text[cosine] = (s, _ATOM), (c, _ATOM)
+
+    def _compute_one(self, node: int) -> None:
+        text, precedence = self._expression(node)
+        alone = self.uses.get(node, 0) == 1 and node not in self.piece.writes
+        if alone and len(text) <= _LONGEST:
+            self.text[node] = (text, precedence)  # written inside its only user
+        else:
+            self._declare(node, f"v{node}", text)
 
     def _store(self, node: int, numbers: list[int]) -> None:
         for k in numbers:
@@ -275,6 +347,16 @@ class _Printer:
             square = "*".join([x] * int(self.graph.value[args[1]]))
             return f"{square}*ks_sqrt({x})", _PRODUCT
         return f"ks_{op}({', '.join(self._vector(a) for a in args)})", _ATOM
+
+
+def _pairs(graph: Graph, piece: Piece) -> dict[int, tuple[int, int]]:
+    """Sines and cosines of the same angle in this piece: (sine, cosine) for both nodes."""
+    found: dict[int, dict[str, int]] = {}
+    for node in piece.nodes:
+        if graph.op[node] in ("sin", "cos"):
+            found.setdefault(graph.args[node][0], {})[graph.op[node]] = node
+    pairs = [(both["sin"], both["cos"]) for both in found.values() if len(both) == 2]
+    return {node: pair for pair in pairs for node in pair}
 
 
 def _uses(graph: Graph, piece: Piece) -> dict[int, int]:

@@ -38,8 +38,8 @@ _FLAGS = (
 
 
 #: Optimisation of the files with loops that are not generated: the map over points of collocation
-#: gains from more, time stepping does not.
-_LOOPS = {"library.c": "-O3", "stepping.c": "-O2"}
+#: and explicit steps gain from more.
+_LOOPS = {"library.c": "-O3", "rk4.c": "-O3", "sweep.c": "-O2", "stepping.c": "-O2"}
 
 
 class CompilerError(RuntimeError):

@@ -2,11 +2,15 @@
  *
  * The linearisation of all stages of a step follows from the state at its beginning alone, so that
  * it is found for many steps at once, one per lane. What remains to be done in order is a few
- * products with sparse matrices per step.
+ * products with sparse matrices per step; for the adjoint the generator writes them out, as the
+ * function ks_transposed for KS_STATES states.
  */
 #ifndef KINESYM_SWEEP_H
 #define KINESYM_SWEEP_H
-#include "kinesym_rk4.h"
+#include "kinesym_step.h"
+
+static const double ks_rk4_node[4] = {0.0, 0.5, 0.5, 1.0};
+static const double ks_rk4_weight[4] = {1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0};
 
 /* KS_LANES consecutive steps, linearised */
 typedef struct {
@@ -73,49 +77,28 @@ static double ks_entry(const ks_steps *b, int stage, ptrdiff_t e, ptrdiff_t l) {
     return ((const double *)(b->stage[stage] + b->n + e))[l];
 }
 
-/* Value of step k of M^-1 */
-static double ks_solution(const ks_steps *b, int stage, ptrdiff_t k, ptrdiff_t l) {
-    return ks_entry(b, stage, b->entries + k, l);
-}
-
 /* -- adjoint -------------------------------------------------------------------------------- */
 
-/* kappa := M^-T kappa: the transposed steps in reverse */
-static void ks_solve_transposed(const ks_steps *b, int stage, ptrdiff_t l, double *kappa) {
-    const ks_run *r = b->r;
-    for (ptrdiff_t k = r->n_solution - 1; k >= 0; k--) {
-        const ptrdiff_t target = r->targets[k], source = r->sources[k];
-        const double value = ks_solution(b, stage, k, l);
-        if (target == source)
-            kappa[target] *= value;
-        else
-            kappa[source] -= value * kappa[target];
-    }
-}
+/* kappa := M^-T kappa, eta := S_x^T kappa, where x' and all entries of a stage begin at e, KS_LANES
+ * apart */
+static void ks_transposed(const double *restrict e, double *restrict kappa, double *restrict eta);
 
-/* lambda at node i from lambda at node i + 1, without the cost of node i; `states` is the number of
- * entries in columns of states, `work` has room for 3 n */
-static void ks_adjoint_step(ks_steps *b, ptrdiff_t l, ptrdiff_t states, double *lambda,
-                            double *work) {
-    const ks_run *r = b->r;
-    const ptrdiff_t n = b->n;
-    double *eta = work, *sum = work + n, *kappa = work + 2 * n;
-    memcpy(sum, lambda, (size_t)n * sizeof(double));
+/* lambda at node i from lambda at node i + 1, without the cost of node i */
+static void ks_adjoint_step(ks_steps *b, ptrdiff_t l, double *lambda) {
+    enum { n = KS_STATES };
+    const double h = b->h[l];
+    double eta[n] = {0.0}, sum[n], kappa[n];
+    for (int k = 0; k < n; k++) sum[k] = lambda[k];
     for (int j = 3; j >= 0; j--) {
-        const double w = ks_rk4_weight[j] * b->h[l];
-        const double a = j < 3 ? ks_rk4_node[j + 1] * b->h[l] : 0.0;
-        for (ptrdiff_t k = 0; k < n; k++)
-            kappa[k] = j < 3 ? w * lambda[k] + a * eta[k] : w * lambda[k];
-        ks_solve_transposed(b, j, l, kappa);
-        memset(eta, 0, (size_t)n * sizeof(double));
-        for (ptrdiff_t e = 0; e < states; e++)
-            eta[r->columns[e]] += ks_entry(b, j, e, l) * kappa[r->rows[e]];
-        for (ptrdiff_t k = 0; k < n; k++) {
+        const double w = ks_rk4_weight[j] * h, a = j < 3 ? ks_rk4_node[j + 1] * h : 0.0;
+        for (int k = 0; k < n; k++) kappa[k] = w * lambda[k] + a * eta[k];
+        ks_transposed((const double *)b->stage[j] + l, kappa, eta);
+        for (int k = 0; k < n; k++) {
             sum[k] += eta[k];
             ((double *)(b->kappa[j] + k))[l] = kappa[k];
         }
     }
-    memcpy(lambda, sum, (size_t)n * sizeof(double));
+    for (int k = 0; k < n; k++) lambda[k] = sum[k];
 }
 
 /* What the block adds to the gradients with respect to inputs and parameters; its surplus lanes of
@@ -150,38 +133,36 @@ static ptrdiff_t ks_state_entries(const ks_run *r) {
 }
 
 /* Entries in columns of states come before all others. */
-static int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
+int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
     ks_steps b = {.r = r, .s = s};
-    ks_pool pool = {NULL, 0}, more = {NULL, 0};
-    const ptrdiff_t n = r->n, states = ks_state_entries(r), np = s->width;
+    ks_pool pool = {NULL, 0}, more = {NULL, (size_t)s->width};
+    const ptrdiff_t n = KS_STATES, states = ks_state_entries(r);
+    double lambda[KS_STATES];
     if (ks_steps_take(&b, &pool)) return 1;
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1 && ks_allocate(&more)) {
-            free(pool.memory);
-            return 1;
+    if (ks_allocate(&more)) {
+        free(pool.memory);
+        return 1;
+    }
+    V *parameters = ks_take(&more, s->width);
+    for (ptrdiff_t k = 0; k < s->width; k++) parameters[k] = ks_splat(0.0);
+    memcpy(lambda, s->carry, sizeof lambda);
+    for (ptrdiff_t stop = end; stop > begin;) {
+        const ptrdiff_t count = stop - begin < KS_LANES ? stop - begin : KS_LANES;
+        ks_linearise(&b, stop - count, count);
+        for (int j = 0; j < 4 && count < KS_LANES; j++)
+            memset(b.kappa[j], 0, (size_t)n * sizeof(V));
+        for (ptrdiff_t l = count - 1; l >= 0; l--) {
+            ks_adjoint_step(&b, l, lambda);
+            for (ptrdiff_t k = 0; k < n; k++) lambda[k] += s->node[k * r->n_nodes + b.first + l];
         }
-        V *parameters = ks_take(&more, np);
-        double *work = (double *)ks_take(&more, 3 * n);
-        if (pass == 0) continue;
-        for (ptrdiff_t k = 0; k < np; k++) parameters[k] = ks_splat(0.0);
-        for (ptrdiff_t stop = end; stop > begin;) {
-            const ptrdiff_t count = stop - begin < KS_LANES ? stop - begin : KS_LANES;
-            ks_linearise(&b, stop - count, count);
-            for (int j = 0; j < 4 && count < KS_LANES; j++)
-                memset(b.kappa[j], 0, (size_t)n * sizeof(V));
-            for (ptrdiff_t l = count - 1; l >= 0; l--) {
-                ks_adjoint_step(&b, l, states, s->carry, work);
-                for (ptrdiff_t k = 0; k < n; k++)
-                    s->carry[k] += s->node[k * r->n_nodes + b.first + l];
-            }
-            ks_adjoint_rest(&b, states, parameters);
-            stop -= count;
-        }
-        for (ptrdiff_t k = 0; k < np; k++) {
-            double lane[KS_LANES];
-            ks_store(lane, parameters[k]);
-            for (int l = 0; l < KS_LANES; l++) s->parameters[k] += lane[l];
-        }
+        ks_adjoint_rest(&b, states, parameters);
+        stop -= count;
+    }
+    memcpy(s->carry, lambda, sizeof lambda);
+    for (ptrdiff_t k = 0; k < s->width; k++) {
+        double lane[KS_LANES];
+        ks_store(lane, parameters[k]);
+        for (int l = 0; l < KS_LANES; l++) s->parameters[k] += lane[l];
     }
     free(more.memory);
     free(pool.memory);
@@ -190,30 +171,38 @@ static int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const
 
 /* -- tangent -------------------------------------------------------------------------------- */
 
-/* K = M^-1 (S_x Y + S_p) for stage j: rows of `wide` vectors, one column per lane */
-static void ks_tangent_stage(const ks_steps *b, int j, ptrdiff_t l, ptrdiff_t wide, const V *y,
-                             V *slope) {
+/* K = M^-1 (S_x Y + S_p) for stage j: rows of `wide` vectors, one column per lane; entries of a row
+ * are consecutive, first those of states */
+static void ks_tangent_stage(const ks_steps *b, int j, ptrdiff_t l, ptrdiff_t states,
+                             ptrdiff_t wide, const V *restrict y, V *restrict slope) {
     const ks_run *r = b->r;
     memset(slope, 0, (size_t)(b->n * wide) * sizeof(V));
-    for (ptrdiff_t e = 0; e < b->entries; e++) {
-        const ptrdiff_t row = r->rows[e], column = r->columns[e] - b->n - b->s->n_varied;
-        const double value = ks_entry(b, j, e, l);
-        if (r->columns[e] < b->n)
-            for (ptrdiff_t k = 0; k < wide; k++)
-                slope[row * wide + k] += value * y[r->columns[e] * wide + k];
-        else if (column >= 0)
-            ((double *)(slope + row * wide))[column] += value;
+    for (ptrdiff_t e = 0, next; e < states; e = next) {
+        const ptrdiff_t row = r->rows[e];
+        for (next = e; next < states && r->rows[next] == row;) next++;
+        for (ptrdiff_t k = 0; k < wide; k++) {
+            V sum = ks_splat(0.0);
+            for (ptrdiff_t i = e; i < next; i++)
+                sum += ks_entry(b, j, i, l) * y[r->columns[i] * wide + k];
+            slope[row * wide + k] = sum;
+        }
+    }
+    for (ptrdiff_t e = states; e < b->entries; e++) {
+        const ptrdiff_t column = r->columns[e] - b->n - b->s->n_varied;
+        if (column >= 0) ((double *)(slope + r->rows[e] * wide))[column] += ks_entry(b, j, e, l);
     }
     for (ptrdiff_t step = 0; step < r->n_solution; step++) {
         V *target = slope + r->targets[step] * wide;
         const V *source = slope + r->sources[step] * wide;
-        const double value = ks_solution(b, j, step, l);
-        for (ptrdiff_t k = 0; k < wide; k++)
-            target[k] = target == source ? value * target[k] : target[k] - value * source[k];
+        const double value = ks_entry(b, j, b->entries + step, l);
+        if (target == source)
+            for (ptrdiff_t k = 0; k < wide; k++) target[k] *= value;
+        else
+            for (ptrdiff_t k = 0; k < wide; k++) target[k] -= value * source[k];
     }
 }
 
-static void ks_tangent_step(const ks_steps *b, ptrdiff_t l, ptrdiff_t wide, V *sensitivity, V *y,
+static void ks_tangent_step(const ks_steps *b, ptrdiff_t l, ptrdiff_t states, ptrdiff_t wide, V *sensitivity, V *y,
                             V *slope, V *sum) {
     const ptrdiff_t size = b->n * wide;
     memcpy(sum, sensitivity, (size_t)size * sizeof(V));
@@ -221,13 +210,13 @@ static void ks_tangent_step(const ks_steps *b, ptrdiff_t l, ptrdiff_t wide, V *s
         const double a = ks_rk4_node[j] * b->h[l], w = ks_rk4_weight[j] * b->h[l];
         for (ptrdiff_t k = 0; k < size; k++)
             y[k] = j == 0 ? sensitivity[k] : sensitivity[k] + a * slope[k];
-        ks_tangent_stage(b, j, l, wide, y, slope);
+        ks_tangent_stage(b, j, l, states, wide, y, slope);
         for (ptrdiff_t k = 0; k < size; k++) sum[k] += w * slope[k];
     }
     memcpy(sensitivity, sum, (size_t)size * sizeof(V));
 }
 
-static int ks_rk4_tangent(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
+int ks_rk4_tangent(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
     ks_steps b = {.r = r, .s = s};
     ks_pool pool = {NULL, 0}, more = {NULL, 0};
     const ptrdiff_t n = r->n, wide = (s->width + KS_LANES - 1) / KS_LANES, size = n * wide;
@@ -246,7 +235,7 @@ static int ks_rk4_tangent(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const
         const ptrdiff_t count = end - i < KS_LANES ? end - i : KS_LANES;
         ks_linearise(&b, i, count);
         for (ptrdiff_t l = 0; l < count; l++) {
-            ks_tangent_step(&b, l, wide, now, y, slope, sum);
+            ks_tangent_step(&b, l, ks_state_entries(r), wide, now, y, slope, sum);
             for (ptrdiff_t k = 0; k < n; k++)
                 memcpy(s->along + ((i + l + 1 - begin) * n + k) * s->width, now + k * wide, row);
         }

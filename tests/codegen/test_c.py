@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -18,8 +19,10 @@ from kinesym.codegen.graph import UNARY, Graph
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.schedule import schedule
+from kinesym.codegen.stepping import shooting_kernels, stepper
 from kinesym.runtime._native import SET, Call
 from kinesym.runtime.build import build
+from kinesym.symbolic.schemes import TRAPEZOID
 
 LANES = [1, 4, 8]
 STRICT = ("-Wall", "-Wextra", "-Werror")
@@ -176,6 +179,46 @@ def test_functions(lanes):
     found, expected = run(library, kernel, {"x": points}, n), interpret(kernel, {"x": points}, n)
     for name, mine, theirs in zip(nodes, found, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=4e-15, atol=1e-15, err_msg=name)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8])
+def test_sine_and_cosine_of_one_angle(lanes):
+    """The pair that is computed together: 2 units in the last place, far angles, no number."""
+    g = Graph()
+    x = g.symbol("x.x")
+    pair = (g.function("sin", x), g.function("cos", x))
+    kernel = Kernel("pair", g, (Argument("x", ("x.x",)),), pair, ("sine", "cosine"))
+    source = emit(Program("pair", (kernel,)))
+    assert "ks_sincos(" in "".join(source.files.values())
+    library, _ = build(source.files, lanes=lanes, more_flags=STRICT)
+    rng = np.random.default_rng(0)
+    quarters = np.arange(-40, 41) * np.pi / 2
+    angles = np.concatenate([
+        rng.uniform(-10, 10, 4000), rng.uniform(-1e5, 1e5, 4000), quarters, quarters + 1e-9,
+        [0.0, 1e-310, 1e5, -1e5, 1.1e5, 1e10, -1e300],
+    ])  # fmt: skip
+    values = run(library, kernel, {"x": angles[None]}, len(angles))
+    with mpmath.workdps(350):
+        exact = [[f(mpmath.mpf(float(a))) for a in angles] for f in (mpmath.sin, mpmath.cos)]
+        errors = [[float(abs(mpmath.mpf(float(v)) - e)) for v, e in zip(*pair, strict=True)]
+                  for pair in zip(values, exact, strict=True)]  # fmt: skip
+    expected = np.array([[float(e) for e in row] for row in exact])
+    assert (np.array(errors) <= 2.0 * np.spacing(np.abs(expected))).all()
+    strange = np.array([[np.nan, np.inf, -np.inf, 1.0, np.nan, 2.0, 3e5, 4.0, 5.0]])
+    np.testing.assert_allclose(run(library, kernel, {"x": strange}, 9)[0],
+                               [np.nan, np.nan, np.nan, *np.sin([1.0, np.nan, 2, 3e5, 4, 5])],
+                               rtol=1e-15)  # fmt: skip
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8])
+@pytest.mark.parametrize("make", [models.standing, lambda: models.n_link_pendulum_on_cart(7)])
+def test_no_warnings_from_the_loops(make, lanes):
+    """Time stepping and its derivatives, with the right-hand side inside the loop and outside."""
+    model = make()
+    kernels, about = shooting_kernels(model, None, [], model.parameters)
+    explicit = Program("sweep", tuple(kernels), {"stepping": about})
+    build(emit(explicit).files, lanes=lanes, more_flags=STRICT)
+    build(emit(stepper(model, TRAPEZOID, True)).files, lanes=lanes, more_flags=STRICT)
 
 
 @pytest.mark.parametrize("lanes", LANES)

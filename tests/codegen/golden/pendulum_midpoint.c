@@ -89,10 +89,12 @@ static inline void interval_jacobian_0(const ks_arg *restrict a, ptrdiff_t i, co
     const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
     const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
     const V v10 = 0.5*(x0_theta + x1_theta);
-    const V v55 = 0.5*(u[0]*ks_cos(v10));
+    V v45, v53;
+    ks_sincos(v10, &v45, &v53);
+    const V v55 = 0.5*(u[0]*v53);
     ks_store(out + 4 * ld, v55); /* d equation 1 (omega') / d x0.theta */
     ks_store(out + 6 * ld, v55); /* d equation 1 (omega') / d x1.theta */
-    ks_store(out + 8 * ld, ks_sin(v10)); /* d equation 1 (omega') / d p.p */
+    ks_store(out + 8 * ld, v45); /* d equation 1 (omega') / d p.p */
 }
 
 static void interval_jacobian_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
@@ -152,12 +154,14 @@ static inline void interval_hessian_0(const ks_arg *restrict a, ptrdiff_t i, con
     const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
     const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
     const V v10 = 0.5*(x0_theta + x1_theta);
+    V v45, v53;
+    ks_sincos(v10, &v45, &v53);
     const V multipliers_1 = ks_load(a[6].data + 1 * a[6].ld + i);
-    const V v74 = (-0.25)*(ks_sin(v10)*(u[0]*multipliers_1));
+    const V v74 = (-0.25)*(v45*(u[0]*multipliers_1));
     ks_store(out + 0 * ld, v74); /* d2 L / d x0.theta d x0.theta */
     ks_store(out + 1 * ld, v74); /* d2 L / d x0.theta d x1.theta */
     ks_store(out + 3 * ld, v74); /* d2 L / d x1.theta d x1.theta */
-    const V v73 = 0.5*(ks_cos(v10)*multipliers_1);
+    const V v73 = 0.5*(v53*multipliers_1);
     ks_store(out + 2 * ld, v73); /* d2 L / d x0.theta d p.p */
     ks_store(out + 4 * ld, v73); /* d2 L / d x1.theta d p.p */
 }
