@@ -218,7 +218,7 @@ class Shooting:
                 return self._problem.gradient(q)
             if mode == "forward":
                 direct = self._problem.nlp.gradient(self._problem.simulate(q))
-                return direct @ self._problem.tangent(q)[0]
+                return np.asarray(self._problem.tangent(q)[0].T @ direct)
             return shooting_gradient(self, q)
         except Diverged as error:
             raise ValueError(f"the simulation {error}") from error
@@ -240,7 +240,7 @@ class Shooting:
         """d r/d q by tangents of all unknowns at once, (n_residuals, n_unknowns)."""
         q = self.pack(guess)
         z = self._problem.simulate(q)
-        return self._residuals().jacobian(z) @ self._problem.tangent(q)[0]
+        return np.asarray((self._residuals().jacobian(z) @ self._problem.tangent(q)[0]).toarray())
 
     def _residuals(self) -> Residuals:
         if self._squares is None:
@@ -415,7 +415,7 @@ class Shooting:
         if not np.isfinite(J) or self.segments > 1:
             return none, None
         if task.jacobian is not None:
-            slopes = task.jacobian(q)
+            slopes = task.jacobian(q).toarray()
             given = self.symbolic.objective.integrand == 0 and self.symbolic.objective.terminal == 0
             covariance = least_squares_covariance(slopes, J, scaled=not given)
             return covariance, (slopes * size).T @ (slopes * size)

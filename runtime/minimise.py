@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares, minimize
+from scipy.sparse import csr_array, diags_array, tril
 
 from kinesym.runtime.ipopt import Iteration, load_cyipopt
 
@@ -42,9 +43,9 @@ class Task:
     bounds: tuple[Array, Array]
     report: Callable[[Iteration], None]
     residuals: Callable[[Array], Array] | None = None
-    jacobian: Callable[[Array], Array] | None = None
+    jacobian: Callable[[Array], csr_array] | None = None
     gaps: Callable[[Array], Array] | None = None
-    gap_jacobian: Callable[[Array], Array] | None = None
+    gap_jacobian: Callable[[Array], csr_array] | None = None
     history: list[Step] = field(default_factory=list)
 
     def note(self, q: Array, J: float, slope: float = np.nan, gap: float = 0.0) -> None:
@@ -171,7 +172,7 @@ def trust_region(
 
     def slopes(y: Array) -> Array:
         at = task.scale * y
-        r, matrix = residuals(at), jacobian(at) * task.scale
+        r, matrix = residuals(at), jacobian(at).toarray() * task.scale
         task.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
         return matrix / unit
 
@@ -183,11 +184,14 @@ def trust_region(
 
 
 class _Callbacks:
-    """The scaled problem as cyipopt wants it."""
+    """The scaled problem as cyipopt wants it; sparse matrices have the structure they have at q."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, q: Array) -> None:
         self.task = task
         self._y = np.zeros(0)
+        self._scaling = diags_array(task.scale)
+        if task.gap_jacobian is not None:
+            self._gap_places = _places(task.gap_jacobian(q))
 
     def objective(self, y: Array) -> float:
         self._y = np.array(y)
@@ -199,10 +203,14 @@ class _Callbacks:
     def constraints(self, y: Array) -> Array:
         return np.zeros(0) if self.task.gaps is None else self.task.gaps(self.task.scale * y)
 
+    def jacobianstructure(self) -> tuple[Any, Any]:
+        return ([], []) if self.task.gap_jacobian is None else self._gap_places
+
     def jacobian(self, y: Array) -> Array:
         if self.task.gap_jacobian is None:
             return np.zeros(0)
-        return (self.task.gap_jacobian(self.task.scale * y) * self.task.scale).ravel()
+        slopes = self.task.gap_jacobian(self.task.scale * y) @ self._scaling
+        return _values(slopes, self._gap_places)
 
     def intermediate(self, mode: int, number: int, objective: float, infeasibility: float,
                      optimality: float, *rest: float) -> bool:  # fmt: skip
@@ -214,14 +222,30 @@ class _Callbacks:
 class _GaussNewton(_Callbacks):
     """The same with the Hessian 2 J^T J of a sum of squares."""
 
+    def __init__(self, task: Task, q: Array) -> None:
+        super().__init__(task, q)
+        assert task.jacobian is not None
+        self._jacobian = task.jacobian
+        pattern = self._jacobian(q)
+        pattern.data[:] = 1.0
+        self._hessian_places = _places(csr_array(tril(pattern.T @ pattern)))
+
     def hessianstructure(self) -> tuple[Any, Any]:
-        return np.tril_indices(len(self.task.scale))
+        return self._hessian_places
 
     def hessian(self, y: Array, multipliers: Array, factor: float) -> Array:
-        assert self.task.jacobian is not None
-        slopes = self.task.jacobian(self.task.scale * y) * self.task.scale
-        matrix = 2.0 * factor / self.task.unit * (slopes.T @ slopes)
-        return matrix[np.tril_indices(len(y))]
+        slopes = self._jacobian(self.task.scale * y) @ self._scaling
+        matrix = (2.0 * factor / self.task.unit) * (slopes.T @ slopes)
+        return _values(matrix, self._hessian_places)
+
+
+def _places(matrix: csr_array) -> tuple[Any, Any]:
+    rows, columns = matrix.tocoo().coords
+    return rows, columns
+
+
+def _values(matrix: csr_array, places: tuple[Any, Any]) -> Array:
+    return np.asarray(csr_array(matrix)[places]).ravel()
 
 
 def ipopt(
@@ -230,7 +254,7 @@ def ipopt(
     """IPOPT with the Gauss-Newton Hessian of a sum of squares, else a limited-memory one."""
     cyipopt = load_cyipopt()
     n, m = len(q), 0 if task.gaps is None else len(task.gaps(q))
-    callbacks = _Callbacks(task) if task.jacobian is None else _GaussNewton(task)
+    callbacks = _Callbacks(task, q) if task.jacobian is None else _GaussNewton(task, q)
     problem = cyipopt.Problem(n, m, callbacks, *task.scaled_bounds, np.zeros(m), np.zeros(m))
     settings: dict[str, Any] = {"tol": tolerance, "max_iter": limit, "print_level": 0, "sb": "yes"}
     if task.jacobian is None:

@@ -294,38 +294,46 @@ class ShootingProblem:
             begin = end
         return sweepers
 
-    def tangent(self, q: Array) -> tuple[Array, Array]:
-        """d z/d q (n_z, n_q) and d ends/d q of the segments (gaps, n_q); raises `Diverged`.
+    def tangent(self, q: Array) -> tuple[csr_array, csr_array]:
+        """d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.
 
         Raises `ValueError` if there are unknown inputs: the adjoint is made for these.
         """
         if self.unknowns.inputs:
             raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
         z, unknowns, layout = self.simulate(q), self.unknowns, self.nlp.layout
-        n, r = len(self._stepper.states), len(unknowns.parameters)
-        whole = np.zeros((layout.n_variables, unknowns.size))
-        whole[layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
-        ends = [np.zeros((0, unknowns.size))]
+        n, r, m = len(self._stepper.states), len(unknowns.parameters), layout.n_variables
+        unit = np.arange(r)
+        states = [coo_array((np.ones(r), (layout.parameter_offset + unit, unit)), (m, q.size))]
+        gaps: list[tuple[Array, NDArray[np.intp], NDArray[np.intp]]] = []
         for k, sweeper in enumerate(self._sweepers(z)):
-            rows = whole[layout.offsets[k] : layout.offsets[k] + n * unknowns.nodes[k]]
-            rows = rows.reshape(n, unknowns.nodes[k], -1)
-            for j, (begin, end) in enumerate(self.pieces(k)):
-                columns, states = self._start_columns(k, j)
-                carry = np.zeros((n, r + len(columns)))
-                carry[states, r + np.arange(len(columns))] = 1.0
-                along = np.empty((end - begin + 1, n, carry.shape[1]))
-                along[0] = carry
-                sweeper.tangent(begin, end, carry, along, 0)
-                place = np.array([*range(r), *columns])
-                last = end + 1 if end == unknowns.nodes[k] - 1 else end
-                rows[:, begin:last, place] = along[: last - begin].transpose(1, 0, 2)
-                if last == end:
-                    jump = np.zeros((n, unknowns.size))
-                    jump[:, place] = carry
-                    next_columns, _ = self._start_columns(k, j + 1)
-                    jump[np.arange(n), next_columns] -= 1.0
-                    ends.append(jump)
-        return whole, np.vstack(ends)
+            N, pieces = unknowns.nodes[k], self.pieces(k)
+            for j, (begin, end) in enumerate(pieces):
+                columns, along = self._along(sweeper, k, j, begin, end)
+                last = end + 1 if j == len(pieces) - 1 else end
+                rows = layout.offsets[k] + np.arange(n) * N + np.arange(begin, last)[:, None]
+                states.append(_placed(along[: last - begin], rows, columns, (m, q.size)))
+                if j < len(pieces) - 1:
+                    after = self._start_columns(k, j + 1)[0]
+                    jump = np.concatenate([along[-1:], -np.eye(n)[None]], axis=2)
+                    rows = n * len(gaps) + np.arange(n)[None]
+                    gaps.append((jump, rows, np.concatenate([columns, after])))
+        shape = (n * len(gaps), q.size)
+        placed = [_placed(*gap, shape) for gap in gaps]
+        return _total(states), _total(placed) if placed else csr_array(shape)
+
+    def _along(
+        self, sweeper: Run | Chain, trial: int, piece: int, begin: int, end: int
+    ) -> tuple[NDArray[np.intp], Array]:
+        """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns)."""
+        n, r = len(self._stepper.states), len(self.unknowns.parameters)
+        starts, rows = self._start_columns(trial, piece)
+        carry = np.zeros((n, r + len(starts)))
+        carry[rows, r + np.arange(len(starts))] = 1.0
+        along = np.empty((end - begin + 1, *carry.shape))
+        along[0] = carry
+        sweeper.tangent(begin, end, carry, along, 0)
+        return np.array([*range(r), *starts], dtype=np.intp), along
 
     def _start_columns(self, trial: int, piece: int) -> tuple[list[int], list[int]]:
         """Places in q of the start of a segment, and the states that they are."""
@@ -335,6 +343,22 @@ class ShootingProblem:
             return list(places), self._starts
         begin = self.unknowns.offsets["segments", trial] + (piece - 1) * n
         return list(range(begin, begin + n)), list(range(n))
+
+
+def _placed(
+    blocks: Array, rows: NDArray[np.intp], columns: NDArray[np.intp], shape: tuple[int, int]
+) -> coo_array:
+    """Blocks (k, n, c) as a sparse matrix: block entry [i, j, l] at (rows[i, j], columns[l])."""
+    where = np.broadcast_to(rows[:, :, None], blocks.shape).ravel()
+    across = np.broadcast_to(columns, blocks.shape).ravel()
+    return coo_array((blocks.ravel(), (where, across)), shape)
+
+
+def _total(parts: Sequence[coo_array]) -> csr_array:
+    """The sum of sparse matrices that do not overlap."""
+    data = np.concatenate([part.data for part in parts])
+    rows, columns = (np.concatenate([part.coords[k] for part in parts]) for k in (0, 1))
+    return coo_array((data, (rows, columns)), parts[0].shape).tocsr()
 
 
 class Residuals:
