@@ -15,14 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
 from kinesym.runtime.build import build
+from kinesym.runtime.collocation import filled
 from kinesym.runtime.experiment import HOLDS, Experiment
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.simulation import simulate
 from kinesym.symbolic.adjoint import adjoint
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.names import by_name, dynamicsymbols, name_of
 from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.problem import Problem
 
 if TYPE_CHECKING:
     from kinesym.shooting import Shooting
@@ -218,7 +220,8 @@ def continuous_gradient(
 def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
     """dJ/dq of single shooting in the order of its names, by the first-order form on the nodes.
 
-    Raises `ValueError` for multiple shooting and for least squares, a sum instead of an integral.
+    A sum over samples counts as an integral whose weight makes the trapezoidal rule give that sum.
+    Raises `ValueError` for multiple shooting.
     """
     if shooting.segments > 1:
         raise ValueError("the continuous adjoint is that of single shooting; with segments use "
@@ -226,17 +229,40 @@ def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
     problem = shooting.symbolic
     unknown = tuple(name_of(p) for p in problem.unknown_parameters)
     hold = tuple((name, "zero-order") for name in sorted(problem.hold))
-    about = _derived(shooting.model, problem.objective, unknown, "first-order", hold)
+    about = _derived(shooting.model, _as_integral(problem), unknown, "first-order", hold)
     slopes = dict.fromkeys(unknown, 0.0)
     for number, run in enumerate(shooting.trajectories(q)):
         of = f" of trial {number}" if len(shooting.trials) > 1 else ""
-        found = about.gradient(run)
+        found = about.gradient(run, _samples(run) if problem.objective.least_squares else {})
         slopes |= {p: slopes[p] + value for p, value in found.parameters.items()}
         slopes |= {f"{x}(0){of}": value for x, value in found.initial.items()}
         for u, density in found.inputs.items():
             effects = _sample_effects(run.time, density, u in problem.hold)
             slopes |= {f"{u} at node {i}{of}": effect for i, effect in enumerate(effects)}
     return np.array([slopes[name] for name in shooting.names])
+
+
+def _as_integral(problem: Problem) -> Objective:
+    """The objective with least squares as an integral."""
+    objective, squares = problem.objective, []
+    if not objective.least_squares:
+        return objective
+    for name, modelled in problem.measurements.items():
+        measured, weight = dynamicsymbols(f"sample_{name} weight_{name}")
+        squares.append(weight * (modelled - measured) ** 2)
+    integrand = objective.integrand + objective.least_squares * sp.Add(*squares)
+    return replace(objective, integrand=integrand, least_squares=0.0)
+
+
+def _samples(run: Trajectory) -> dict[str, Array]:
+    """Measurements and their weights over time, so that the trapezoidal rule gives their sum."""
+    step, signals = np.diff(run.time), dict[str, Array]()
+    quadrature = 0.5 * (np.append(step, 0.0) + np.append(0.0, step))
+    for name, measured in run.measurements.items():
+        weight = 1.0 / (run.std[name] ** 2 * quadrature)
+        signals[f"sample_{name}"] = filled(measured, run.time)
+        signals[f"weight_{name}"] = np.where(np.isnan(measured), 0.0, weight)
+    return signals
 
 
 @lru_cache(maxsize=64)

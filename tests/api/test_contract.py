@@ -146,3 +146,24 @@ def test_from_kane():
     rates = ks.compile(model).rhs([0.3, 0.1], [0.7], [9.81, 2.0, 3.0])
     expected = 0.7 / (3.0 * 4.0) - 9.81 / 2.0 * np.sin(0.3)
     np.testing.assert_allclose(rates, [0.1, expected], rtol=1e-14)
+
+
+def test_shooting(pendulum, run):
+    """The shooting snippet as written; all modes and optimisers."""
+    trial = ks.Experiment(time=run.time, measurements={theta: run["theta"]}, std={theta: 0.005})
+    shooting = ks.Shooting(pendulum, trial, unknown={p: (0.1, 50.0)}, known={},
+                           initial={theta: 0.5, omega: 0.0}, method="rk4", substeps=1)  # fmt: skip
+    p0 = [9.8]
+    assert shooting.cost(p0) > 0.0
+    adjoint = shooting.gradient(p0, mode="adjoint")
+    np.testing.assert_allclose(shooting.gradient(p0, mode="forward"), adjoint, rtol=1e-11)
+    np.testing.assert_allclose(shooting.gradient(p0, mode="continuous-adjoint"), adjoint, rtol=1e-3)
+    for optimizer in ("bfgs", "steepest-descent", "least-squares", "ipopt"):
+        fit = shooting.solve(p0, optimizer=optimizer)
+        assert fit.parameters[p] == pytest.approx(10.0, abs=1e-5), optimizer
+
+
+def test_ensemble(pendulum):
+    runs = ks.simulate(pendulum, np.linspace(0, 1, 11), {theta: 0.5, omega: 0.0},
+                       parameters={p: np.linspace(5, 15, 1000)})  # fmt: skip
+    assert runs["theta"].shape == (1000, 11) and runs[theta].shape == (1000, 11)

@@ -12,9 +12,12 @@ def test_readme(tmp_path, monkeypatch, capsys):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 1
+    assert len(blocks) == 2
     namespace = {}
-    exec(blocks[0], namespace)
+    for block in blocks:
+        exec(block, namespace)
     assert abs(namespace["solution"].parameters["p"] - 10.0) < 0.05
+    assert abs(namespace["fit"].parameters["p"] - 10.0) < 0.002 and namespace["fit"].success
+    assert namespace["runs"]["theta"].shape == (1000, 5000)
     assert (tmp_path / "pendulum.png").exists() and (tmp_path / "fit.nc").exists()
     assert "converged" in capsys.readouterr().out
