@@ -180,10 +180,9 @@ def named_bounds(
     for name in given:
         if unknown_inputs.get(name) is not None:
             raise ValueError(f"bounds of {name} are given in bounds and in unknown_inputs")
-    positive = {name_of(p) for p in model.parameters if p.is_positive}
     every = {**unknown, **{k: v for k, v in unknown_inputs.items() if k not in given}, **given}
     pairs = {name: bound_pair(name, bound) for name, bound in every.items()}
-    for name in positive & set(pairs):  # declared so in the model
+    for name in set(model.positive) & set(pairs):
         pairs[name] = (max(pairs[name][0], 0.0), pairs[name][1])
     return pairs
 

@@ -18,8 +18,7 @@ def cip() -> Model:
     point. Units: KP N m/rad, KI N m/(rad s), KD N m s/rad, A N m, B s, m kg, I kg m^2, h m.
     """
     u, v, z, torque, x = dynamicsymbols("u v z Td x")
-    KP, KI, KD, A = sp.symbols("KP KI KD A")
-    B, m, I, h, g = sp.symbols("B m I h g", positive=True)  # noqa: E741
+    KP, KI, KD, A, B, m, I, h, g = sp.symbols("KP KI KD A B m I h g")  # noqa: E741
     control = KP * u + KI * z + KD * v
     acceleration = (m * g * h * u + torque - control) / I
     return Model(
@@ -38,4 +37,5 @@ def cip() -> Model:
             KP: 1470.0, KI: 14.32, KD: 200.0, A: 1000.0, B: 80.0,
             m: 60.0, I: 76.0, h: 1.13, g: 9.81,
         },
+        positive=[B, m, I, h, g],
     )  # fmt: skip

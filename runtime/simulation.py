@@ -183,7 +183,8 @@ def modes_at(
     ]
     parameters = task.parameters[member if len(task.parameters) > 1 else 0]
     rates = evaluate_rhs(stepper, points, np.array(inputs), parameters, float(task.time[node]))
-    matrix = (rates[:, :n] - rates[:, n:]) / (2.0 * steps)
+    with np.errstate(invalid="ignore"):
+        matrix = (rates[:, :n] - rates[:, n:]) / (2.0 * steps)
     if not np.isfinite(matrix).all():
         return np.full(n, np.nan, dtype=np.complex128)
     return np.asarray(np.linalg.eigvals(matrix), dtype=np.complex128)

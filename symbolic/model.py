@@ -31,6 +31,7 @@ class Model:
     intermediates : ordered (symbol, expression) pairs that equations, outputs and later
         intermediates may use. Large models are written this way, never as one expression.
     values : default values of parameters, by symbol or name [units of the model].
+    positive : parameters that must be positive, by symbol or name.
 
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
@@ -43,6 +44,7 @@ class Model:
     outputs: Mapping[str, sp.Expr] = field(default_factory=dict)
     intermediates: Sequence[tuple[sp.Symbol, sp.Expr]] = ()
     values: Mapping[Any, float] = field(default_factory=dict)
+    positive: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -65,6 +67,9 @@ class Model:
             if not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
                 raise ValueError(f"model {self.name}: the value of {name} is no number: {value!r}")
         put(self, "values", {name: values[name] for name in names if name in values})
+        chosen = by_name(dict.fromkeys(self.positive), names, f"positive of model {self.name}")
+        put(self, "positive", tuple(name for name in names if name in chosen))
+        check_signs(self, self.values)
 
     @classmethod
     def from_kane(
@@ -122,6 +127,8 @@ class Model:
             "intermediates": [(s, e.xreplace(dict(replacement))) for s, e in self.intermediates],
         }
         same = {k: getattr(self, k) for k in ("name", "states", "inputs", "parameters", "values")}
+        kept = {name_of(p) for p in changes.get("parameters", self.parameters)}
+        new["positive"] = [name for name in self.positive if name in kept]
         return Model(**{**same, **new, **changes})
 
     def __str__(self) -> str:
@@ -150,13 +157,9 @@ KINKS = (
 
 
 def check_signs(model: Model, values: Mapping[str, float]) -> None:
-    """Raise `ValueError` for a value that is not positive though its symbol is declared so.
-
-    `sp.Symbol("B", positive=True)` in the model, for what must not be zero or negative.
-    """
-    for p in model.parameters:
-        name = name_of(p)
-        if p.is_positive and name in values and not values[name] > 0.0:
+    """Raise `ValueError` for a value that is not positive though the model demands it."""
+    for name in model.positive:
+        if name in values and not values[name] > 0.0:
             raise ValueError(f"parameter {name} must be positive, got {values[name]:g}")
 
 
