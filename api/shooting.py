@@ -28,7 +28,7 @@ from kinesym.runtime.simulation import Stepper
 from kinesym.runtime.statistics import identifiability, least_squares_covariance
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.squares import residual_problem
-from kinesym.symbolic.model import Model
+from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
@@ -99,6 +99,7 @@ class Shooting:
         starts, start_bounds = _initial(model, initial, len(self.trials))
         bounds = named_bounds(model, unknown, inputs, {})
 
+        _warn_of_kinks(model)
         find_compiler()  # before any long work
         begin = time.perf_counter()
         program = _program(self.symbolic)
@@ -391,6 +392,12 @@ class Shooting:
             )
         z = problem.simulate(q) if np.isfinite(J) else None
         trials = [] if z is None else [self._trajectory(q, z, k) for k in range(len(self.trials))]
+        notes += [
+            f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
+            "much noise, or a local minimum"
+            for k, trial in enumerate(trials) for name, percent in trial.vaf().items()
+            if percent < 50.0 and self.symbolic.objective.least_squares
+        ]  # fmt: skip
         unknowns = self._unknowns
         timings = {**self.timings, "total": sum(self.timings.values()) + seconds}
         first = unknowns.starts(0).start
@@ -462,6 +469,20 @@ def _nlp(
     description = manifest["collocation"]
     data = [trial_data(description, trial, known) for trial in trials]
     return NLP(library, manifest, make_layout(description, trials), data, threads)
+
+
+def _warn_of_kinks(model: Model) -> None:
+    expressions = {f"equation {i}": e for i, e in enumerate(model.equations)}
+    expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
+    for where, expression in expressions.items():
+        kinks = sorted(expression.atoms(*KINKS), key=str)
+        if kinks:
+            warnings.warn(
+                f"{where} of {model.name} contains {kinks[0]}: where a trajectory passes its kink, "
+                "gradients are one-sided; smooth it if the optimiser stalls",
+                stacklevel=3,
+            )
+            return
 
 
 def _segments(nodes: int, count: int) -> tuple[int, ...]:

@@ -19,6 +19,9 @@ Array = NDArray[np.float64]
 _STEPS_AT_ONCE = 200_000
 _ADAPTIVE_NODES_AT_ONCE = 4096
 
+#: Growth of a small error, as a power of e, from which a model counts as unstable.
+_GROWTH = 20.0
+
 #: Where the stability region of the classical Runge-Kutta method ends on the negative real axis and
 #: on the imaginary axis.
 RK4_LIMITS = (2.785, 2.828)
@@ -157,9 +160,10 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
 def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step: float) -> str:
     """Whether the step is too long for the fastest mode at the start or at the last state."""
     last = int(outcome.reached[member]) - 1
+    spent = float(task.time[last] - task.time[0])
     for node in (0, last):
         modes = modes_at(stepper, task, outcome.states[:, member, node], node, member)
-        mode = modes[np.argmax(np.abs(modes))]
+        mode, worst = modes[np.argmax(np.abs(modes))], modes[np.argmax(modes.real)]
         if mode.real <= 0.0 and abs(mode) * step > RK4_LIMITS[0]:
             longest = RK4_LIMITS[0] / abs(mode)
             return (
@@ -167,6 +171,8 @@ def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step:
                 f"t = {task.time[node]:g} s: use steps of at most {longest:.2g} s "
                 f"(substeps={int(np.ceil(task.substeps * step / longest))}) or method='trapezoid'"
             )
+        if worst.real * spent > _GROWTH:
+            return f"the model is unstable: eigenvalue {worst:.4g} 1/s at t = {task.time[node]:g} s"
     return f"the model is unstable, or the step of {step:g} s too long (raise substeps)"
 
 
