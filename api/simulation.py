@@ -22,7 +22,7 @@ from kinesym.runtime.simulation import Outcome, Stepper, Task, failure, hold_kin
 from kinesym.runtime.simulation import simulate as march
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.model import Model, check_signs
-from kinesym.symbolic.names import by_name
+from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.schemes import SCHEMES
 
 Array = NDArray[np.float64]
@@ -79,7 +79,7 @@ def simulate(
     values = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
     check_signs(model, {name: float(np.min(array)) for name, array in values.items()})
     courses = _courses(model, grid, inputs, hold)
-    members = _members(start, values, courses)
+    members = _members(start, values, inputs or {})
     count = 1 if members is None else members
     task = Task(
         time=grid,
@@ -186,16 +186,16 @@ def _courses(
 def _members(
     start: Mapping[str, Array],
     values: Mapping[str, Array],
-    courses: Mapping[str, tuple[Array, int]],
+    inputs: Mapping[Any, ArrayLike],
 ) -> int | None:
     """Number of members of an ensemble, None for a single trajectory."""
     found: dict[int, str] = {}
     for name, array in (*start.items(), *values.items()):
         if array.ndim == 1:
             found.setdefault(len(array), name)
-    for name, (array, _) in courses.items():
-        if len(array) > 1:
-            found.setdefault(len(array), name)
+    for key, samples in inputs.items():
+        if np.ndim(samples) == 2:
+            found.setdefault(np.shape(samples)[0], name_of(key))
     if len(found) > 1:
         words = ", ".join(f"{count} for {name}" for count, name in found.items())
         raise ValueError(f"the number of members is not clear: {words}")

@@ -13,7 +13,7 @@ from kinesym.runtime.collocation import filled
 from kinesym.runtime.experiment import Experiment
 from kinesym.symbolic.names import dynamicsymbols, name_of
 from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import RK4, NodeScheme
 
 Terms = list[tuple[float, sp.Expr]]
@@ -45,8 +45,10 @@ def residual_problem(
         residuals += [sp.sqrt(c) * weight * base for c, base in terms]
         signals += [weight] if terms else []
     held = {name_of(f) for f in objective.integrand.atoms(AppliedUndef)} & problem.hold
-    if held:
-        raise ValueError(f"the integral contains {held.pop()}, which is held between nodes")
+    jumps = objective.integrand.atoms(sp.Symbol, sp.Derivative) & moving_symbols(problem.model)
+    if held or (jumps and problem.hold):
+        names = ", ".join(sorted(held or problem.hold))
+        raise ValueError(f"the integral jumps at the nodes with {names}, held between them")
     scheme = RK4 if isinstance(problem.scheme, NodeScheme) else problem.scheme
     changed = replace(
         problem, scheme=scheme, objective=Objective(), measurements={}, path=residuals,

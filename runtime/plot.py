@@ -41,6 +41,7 @@ def plot_ensemble(runs: Ensemble, title: str = "", shown: int = 30) -> Any:
     for axis, (name, values) in zip(axes.T.flat, panels.items(), strict=False):
         kind = "C0" if name in runs.states else "C1" if name in runs.inputs else "C2"
         some = np.isfinite(values).any(axis=0)
+        values = np.where(np.isfinite(values), values, np.nan)
         low, middle, high = np.nanpercentile(values[:, some], (5, 50, 95), axis=0)
         axis.fill_between(runs.time[some], low, high, color=kind, alpha=0.2, lw=0)
         axis.plot(runs.time, values[members].T, lw=0.5, color=kind, alpha=0.4)

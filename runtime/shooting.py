@@ -25,14 +25,15 @@ from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.native import Chain, Run
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.simulation import (
-    RK4_LIMITS,
     Outcome,
     Stepper,
     Task,
     bind,
     failure,
     hold_kind,
+    longest_step,
     modes_at,
+    rounded_down,
 )
 
 Array = NDArray[np.float64]
@@ -240,11 +241,12 @@ class ShootingProblem:
             worst = modes[np.argmax(modes.real)]
             fastest = modes[np.argmax(np.abs(modes))]
             step, longest = float(np.max(np.diff(grid))), (grid[-1] - grid[0]) / len(self.pieces(k))
-            if self._stepper.loop == "rk4" and abs(fastest) * step > RK4_LIMITS[0]:
+            allowed = longest_step(fastest)
+            if self._stepper.loop == "rk4" and step > allowed:
                 return (
                     f"steps of {step:g} s are too long for the mode {fastest:.4g} 1/s at the start "
-                    f"of trial {k}; use steps of at most {RK4_LIMITS[0] / abs(fastest):.2g} s "
-                    "(substeps) or method='trapezoid'"
+                    f"of trial {k}; use steps of at most {rounded_down(allowed)} s (substeps) or "
+                    "method='trapezoid'"
                 )
             if worst.real * longest > _GROWTH:
                 return (

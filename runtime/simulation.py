@@ -19,13 +19,11 @@ Array = NDArray[np.float64]
 _STEPS_AT_ONCE = 200_000
 _ADAPTIVE_NODES_AT_ONCE = 4096
 
+#: More substeps than this are no remedy; such a mode is the consequence of a divergence.
+_WORTHWHILE = 1e4
+
 #: Growth of a small error, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0
-
-#: Where the stability region of the classical Runge-Kutta method ends on the negative real axis and
-#: on the imaginary axis.
-RK4_LIMITS = (2.785, 2.828)
-
 
 @dataclass(frozen=True)
 class Stepper:
@@ -140,7 +138,7 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
     """Why a member did not reach the end, in words: time, state, cause and remedy."""
     last = int(outcome.reached[member]) - 1
     time, x = task.time, outcome.states[:, member, last]
-    if outcome.interrupted:
+    if outcome.interrupted and outcome.reached[member] == outcome.reached.max():
         return f"interrupted at t = {time[last]:g} s"
     place = f"between t = {time[last]:g} and {time[last + 1]:g} s"
     state = ", ".join(f"{k} = {v:.4g}" for k, v in zip(stepper.states, x, strict=True))
@@ -164,16 +162,36 @@ def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step:
     for node in (0, last):
         modes = modes_at(stepper, task, outcome.states[:, member, node], node, member)
         mode, worst = modes[np.argmax(np.abs(modes))], modes[np.argmax(modes.real)]
-        if mode.real <= 0.0 and abs(mode) * step > RK4_LIMITS[0]:
-            longest = RK4_LIMITS[0] / abs(mode)
+        longest = longest_step(mode)
+        if longest < step < _WORTHWHILE * longest:
             return (
                 f"the step of {step:g} s is too long for the mode {mode:.4g} 1/s at "
-                f"t = {task.time[node]:g} s: use steps of at most {longest:.2g} s "
+                f"t = {task.time[node]:g} s: use steps of at most {rounded_down(longest)} s "
                 f"(substeps={int(np.ceil(task.substeps * step / longest))}) or method='trapezoid'"
             )
         if worst.real * spent > _GROWTH:
             return f"the model is unstable: eigenvalue {worst:.4g} 1/s at t = {task.time[node]:g} s"
     return f"the model is unstable, or the step of {step:g} s too long (raise substeps)"
+
+
+def longest_step(mode: complex) -> float:
+    """The longest step of the classical Runge-Kutta method for which x' = mode x does not grow [s].
+
+    Infinite for a mode that grows by itself.
+    """
+    if not (mode.real <= 0.0 and abs(mode) > 0.0):
+        return np.inf
+    radius = np.linspace(0.0, 3.5, 3501)[1:]
+    z = radius * mode / abs(mode)
+    growth = np.abs(1.0 + z * (1.0 + z / 2.0 * (1.0 + z / 3.0 * (1.0 + z / 4.0))))
+    unstable = growth > 1.0 + 1e-12
+    return float(radius[max(int(np.argmax(unstable)) - 1, 0)] / abs(mode))
+
+
+def rounded_down(value: float) -> str:
+    """A positive number with two digits, not larger than it is."""
+    unit = 10.0 ** (np.floor(np.log10(value)) - 1.0)
+    return f"{np.floor(value / unit) * unit:.2g}"
 
 
 def modes_at(

@@ -118,6 +118,6 @@ class Trajectory:
     def load(cls, path: str | Path) -> Trajectory:
         """Read what `save` wrote; raises `ValueError` if the file is something else."""
         with xr.open_dataset(path, engine="h5netcdf") as data:
-            if "model" not in data.attrs:
+            if "model" not in data.attrs or "ensemble" in data.attrs:
                 raise ValueError(f"{path} was not written by Trajectory.save")
             return cls.from_xarray(data)

@@ -1,8 +1,8 @@
 /* The adaptive method of Dormand and Prince of order 5(4) with dense output of order 4 (Hairer,
  * Norsett, Wanner, Solving Ordinary Differential Equations I, table II.5.2 and section II.6).
  *
- * Every lane has a time and a step of its own. Inputs have kinks or jumps at the nodes: with inputs
- * no step crosses a node.
+ * Every lane has a time and a step of its own. Inputs have kinks or jumps at the nodes, those with
+ * samples at midpoints there too: no step crosses one.
  */
 #ifndef KINESYM_DOPRI_H
 #define KINESYM_DOPRI_H
@@ -32,6 +32,7 @@ static const double ks_dp_d[7] = {
 typedef struct {
     const ks_run *r;
     ptrdiff_t first, count, end, n, m;
+    int halves; /* whether an input has samples at midpoints */
     V *x, *y, *k[7], *error, *u, *p, *time;
     ks_bound rhs;
     double t[KS_LANES], h[KS_LANES], size[KS_LANES];
@@ -126,12 +127,20 @@ static double ks_dp_first(const ks_dp *d, int l) {
     return h < whole ? h : whole;
 }
 
+/* How far the next step of lane l may go */
+static double ks_dp_target(const ks_dp *d, int l) {
+    const ptrdiff_t i = d->at[l];
+    if (d->m == 0 || !d->open[l]) return d->r->time[d->end];
+    const double middle = 0.5 * (d->r->time[i] + d->r->time[i + 1]);
+    return d->halves && d->t[l] < middle ? middle : d->r->time[i + 1];
+}
+
 /* One step of all lanes, accepted or not. Returns whether some lane goes on. */
 static int ks_dp_step(ks_dp *d) {
     const ks_run *r = d->r;
     double target[KS_LANES], wanted[KS_LANES];
     for (int l = 0; l < KS_LANES; l++) {
-        target[l] = r->time[d->m > 0 && d->open[l] ? d->at[l] + 1 : d->end];
+        target[l] = ks_dp_target(d, l);
         wanted[l] = d->h[l];
         const double rest = target[l] - d->t[l];
         if (d->h[l] * 1.000001 >= rest) d->h[l] = rest;
@@ -174,6 +183,7 @@ static int ks_dp_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdif
         if (pass == 1 && r->rhs->varying[2]) ks_load_parameters(r, np, first, count, d.p);
         ks_bind(&d.rhs, r->rhs, (V *[]){d.y, d.u, d.p, d.time}, parameters, &pool);
     }
+    for (ptrdiff_t k = 0; k < m; k++) d.halves |= r->inputs[k].kind == KS_HALVES;
     int some = 0;
     for (int l = 0; l < KS_LANES; l++) {
         d.t[l] = r->time[begin];
