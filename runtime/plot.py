@@ -34,15 +34,19 @@ def plot_trial(trial: Trajectory, title: str = "") -> Any:
 
 
 def plot_ensemble(runs: Ensemble, title: str = "", shown: int = 30) -> Any:
-    """One panel per trajectory over time: up to `shown` members and the band of 90 % of all."""
+    """One panel per trajectory over time: up to `shown` members, median and band of 90 %.
+
+    Members that ended early are shown, but count only if all did.
+    """
+    whole = sorted(set(range(len(runs))) - {failure.member for failure in runs.failures})
     panels = {**runs.states, **runs.inputs, **runs.outputs}
     figure, axes = _panels(len(panels))
     members = np.unique(np.linspace(0, len(runs) - 1, min(shown, len(runs))).astype(int))
     for axis, (name, values) in zip(axes.T.flat, panels.items(), strict=False):
         kind = "C0" if name in runs.states else "C1" if name in runs.inputs else "C2"
-        some = np.isfinite(values).any(axis=0)
-        values = np.where(np.isfinite(values), values, np.nan)
-        low, middle, high = np.nanpercentile(values[:, some], (5, 50, 95), axis=0)
+        kept = values[whole] if len(whole) else np.where(np.isfinite(values), values, np.nan)
+        some = np.isfinite(kept).any(axis=0)
+        low, middle, high = np.nanpercentile(kept[:, some], (5, 50, 95), axis=0)
         axis.fill_between(runs.time[some], low, high, color=kind, alpha=0.2, lw=0)
         axis.plot(runs.time, values[members].T, lw=0.5, color=kind, alpha=0.4)
         axis.plot(runs.time[some], middle, lw=1.5, color=kind)
