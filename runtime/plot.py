@@ -51,8 +51,9 @@ def plot_ensemble(runs: Ensemble, title: str = "", shown: int = 30) -> Any:
         axis.plot(runs.time, values[members].T, lw=0.5, color=kind, alpha=0.4)
         axis.plot(runs.time[some], middle, lw=1.5, color=kind)
         if runs.failures:  # what diverges would hide the others
-            margin = 0.3 * (high.max() - low.min()) or 1.0
-            axis.set_ylim(low.min() - margin, high.max() + margin)
+            bottom, top = np.nanmin(kept), np.nanmax(kept)
+            margin = 0.05 * (top - bottom) or 1.0
+            axis.set_ylim(bottom - margin, top + margin)
         axis.set_ylabel(name)
         axis.grid(alpha=0.3)
     _finish(figure, axes, len(panels), title)
