@@ -46,13 +46,14 @@ def example_names() -> list[str]:
 
 
 def _list(options: argparse.Namespace) -> int:
+    width = max(map(len, (*models.__all__, *example_names())))
     print("models (kinesym.models)")
     for name in models.__all__:
-        print(f"  {name:<24} {_first_line(getattr(models, name).__doc__)}")
+        print(f"  {name:<{width}} {_first_line(getattr(models, name).__doc__)}")
     print("examples (kinesym run NAME)")
     for name in example_names():
         module = importlib.import_module(f"kinesym.examples.{name}")
-        print(f"  {name:<24} {_first_line(module.__doc__)}")
+        print(f"  {name:<{width}} {_first_line(module.__doc__)}")
     return 0
 
 
@@ -72,7 +73,7 @@ def _run(options: argparse.Namespace) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     module = importlib.import_module(f"kinesym.examples.{options.example}")
     for path in module.main(options.out, options.nodes):
-        print(f"figure: {path}")
+        print(f"wrote {path}")
     return 0
 
 

@@ -289,6 +289,7 @@ class Shooting:
         search), "least-squares" (SciPy's trust region with exact Jacobian; for sums of squares) or
         "ipopt" (Gauss-Newton Hessian for sums of squares). scale : work in q divided by the size of
         the guess; without it, parameters of different magnitude stall gradient methods.
+        max_iterations : default 500; simulations with derivatives for "least-squares".
         tolerance : of the gradient in scaled unknowns, relative to the objective at the guess.
         options : further options of the optimiser. progress : None shows it only on a terminal.
 
@@ -381,7 +382,7 @@ class Shooting:
         gradient = problem.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
         covariance, curvature = self._curvature(q, task, size, J)
         low, high = self.bounds
-        near = 1e-6 * size
+        near = 1e-4 * size  # least squares approaches a bound from inside
         active = [name for name, value, a, b, d in zip(self.names, q, low, high, near, strict=True)
                   if value - a <= d or b - value <= d]  # fmt: skip
         free = [k for k, name in enumerate(self.names) if name not in active]

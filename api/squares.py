@@ -47,8 +47,8 @@ def residual_problem(
     held = {name_of(f) for f in objective.integrand.atoms(AppliedUndef)} & problem.hold
     jumps = objective.integrand.atoms(sp.Symbol, sp.Derivative) & moving_symbols(problem.model)
     if held or (jumps and problem.hold):
-        names = ", ".join(sorted(held or problem.hold))
-        raise ValueError(f"the integral jumps at the nodes with {names}, held between them")
+        causes = ", ".join(sorted(held or problem.hold))
+        raise ValueError(f"the integral jumps at the nodes with {causes}, held between them")
     scheme = RK4 if isinstance(problem.scheme, NodeScheme) else problem.scheme
     changed = replace(
         problem, scheme=scheme, objective=Objective(), measurements={}, path=residuals,

@@ -18,6 +18,10 @@ Array = NDArray[np.float64]
 OPTIMIZERS = ("steepest-descent", "bfgs", "least-squares", "ipopt")
 
 
+#: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
+_STATIONARY = 1e-6
+
+
 @dataclass(frozen=True)
 class Step:
     """An iterate: the objective and the unknowns."""
@@ -154,6 +158,10 @@ def bfgs(
     bounds = list(zip(*task.scaled_bounds, strict=True))
     found = minimize(value, q / task.scale, jac=True, method="L-BFGS-B", callback=note,
                      bounds=bounds, options=settings)  # fmt: skip
+    low, high = task.scaled_bounds
+    slope = np.clip(found.x - found.jac, low, high) - found.x
+    if not found.success and np.linalg.norm(slope) <= _STATIONARY:
+        return Minimum(task.scale * found.x, True, "converged: no step lowers the cost any more")
     return Minimum(task.scale * found.x, bool(found.success), str(found.message).lower())
 
 
