@@ -61,9 +61,9 @@ class Shooting:
         too, and continuity is an equation (optimiser "ipopt").
 
     The vector q of unknowns holds parameters, unknown initial states, states at inner boundaries,
-    and samples of inputs; see `names`. The object keeps the trajectories of the last q, so that cost
-    and gradient share a simulation; it must not be used by several threads at once. Raises `ValueError` for whatever does not fit, before
-    anything is derived or compiled.
+    and samples of inputs; see `names`. The object keeps the trajectories of the last q, so that
+    cost and gradient share a simulation: it is not for several threads at once. Raises `ValueError`
+    for whatever does not fit, before anything is derived or compiled.
     """
 
     def __init__(
