@@ -98,6 +98,9 @@ class Shooting:
         )  # fmt: skip
         self._known = known_values(model, unknown, {} if known is None else known)
         starts, start_bounds = _initial(model, initial, len(self.trials))
+        if not (unknown or inputs or start_bounds):
+            raise ValueError("nothing is unknown; name parameters in unknown={...}, inputs in "
+                             "unknown_inputs, or an unknown start")  # fmt: skip
         bounds = named_bounds(model, unknown, inputs, {})
 
         _warn_of_kinks(model)
@@ -215,23 +218,17 @@ class Shooting:
         if mode not in MODES:
             raise ValueError(f"unknown mode {mode!r}; choose one of {', '.join(MODES)}")
         q = self.pack(guess)
-        try:
-            if mode == "adjoint":
-                return self._problem.gradient(q)
-            if mode == "forward":
-                direct = self._problem.nlp.gradient(self._problem.simulate(q))
-                return np.asarray(self._problem.tangent(q)[0].T @ direct)
-            return shooting_gradient(self, q)
-        except Diverged as error:
-            raise ValueError(f"the simulation {error}") from error
+        if mode == "adjoint":
+            return self._problem.gradient(q)
+        if mode == "forward":
+            direct = self._problem.nlp.gradient(self._problem.simulate(q))
+            return np.asarray(self._problem.tangent(q)[0].T @ direct)
+        return shooting_gradient(self, q)
 
     def trajectories(self, guess: Any = None) -> list[Trajectory]:
         """The simulated trials at q, with their measurements; raises `ValueError` on divergence."""
         q = self.pack(guess)
-        try:
-            z = self._problem.simulate(q)
-        except Diverged as error:
-            raise ValueError(f"the simulation {error}") from error
+        z = self._problem.simulate(q)
         return [self._trajectory(q, z, k) for k in range(len(self.trials))]
 
     def residuals(self, guess: Any = None) -> Array:
@@ -311,6 +308,8 @@ class Shooting:
             raise ValueError(f"the objective is {J} at the guess")
         self._warn_unstable(q)
         squares = self._least_squares(optimizer)
+        if optimizer == "least-squares":
+            self._check_room()
         size = self._sizes(q)
         with iteration_line(progress) as report:
             task = Task(
@@ -324,6 +323,13 @@ class Shooting:
             limit = 500 if max_iterations is None else int(max_iterations)
             found = minimise(optimizer, task, q, tolerance, limit, options or {})
         return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
+
+    def _check_room(self) -> None:
+        low, high = self.bounds
+        for name in np.array(self.names)[low == high]:
+            raise ValueError(
+                f"the bounds of {name} are equal, which least-squares cannot use; give it as known"
+            )
 
     def _sizes(self, q: Array) -> Array:
         """A typical size of each unknown: the guess, else the width of the bounds, else 1."""
@@ -341,7 +347,7 @@ class Shooting:
         """The residuals if the objective has them; needed by least squares only."""
         try:
             return self._residuals()
-        except ValueError as error:
+        except ValueError as error:  # the objective is no sum of squares
             if optimizer == "least-squares":
                 raise ValueError(f"least-squares needs a sum of squares: {error}") from error
             return None
@@ -381,17 +387,14 @@ class Shooting:
         q, problem = found.q, self._problem
         J = problem.cost(q)
         gradient = problem.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
-        covariance, curvature = self._curvature(q, task, size, J)
         low, high = self.bounds
         near = 1e-4 * size  # least squares approaches a bound from inside
-        active = [name for name, value, a, b, d in zip(self.names, q, low, high, near, strict=True)
-                  if value - a <= d or b - value <= d]  # fmt: skip
-        free = [k for k, name in enumerate(self.names) if name not in active]
+        bound = (q - low <= near) | (high - q <= near)
+        free = np.flatnonzero(~bound)
+        covariance, curvature = self._curvature(q, task, size, J, free)
         condition, notes = np.nan, list[str]()
         if curvature is not None:
-            condition, notes = identifiability(
-                curvature[np.ix_(free, free)], [self.names[k] for k in free]
-            )
+            condition, notes = identifiability(curvature, [self.names[k] for k in free])
         z = problem.simulate(q) if np.isfinite(J) else None
         trials = [] if z is None else [self._trajectory(q, z, k) for k in range(len(self.trials))]
         notes += [
@@ -411,34 +414,52 @@ class Shooting:
                      zip(unknowns.initial, q[first:], strict=False)},
             trials=trials, names=self.names, values=q, gradient=gradient,
             history=list(task.history), condition=condition, covariance=covariance,
-            active=active, notes=notes, timings=timings, optimizer=optimizer,
-            model=self.model.name,
+            active=[name for name, at in zip(self.names, bound, strict=True) if at], notes=notes,
+            timings=timings, optimizer=optimizer, model=self.model.name,
         )  # fmt: skip
 
     def _curvature(
-        self, q: Array, task: Task, size: Array, J: float
+        self, q: Array, task: Task, size: Array, J: float, free: NDArray[np.intp]
     ) -> tuple[Array, Array | None]:
-        """Covariance, and the scaled curvature of J/2: from residuals, else by differences."""
+        """Covariance of q, zero where it is not free, and the scaled curvature of J/2 of the free
+        unknowns: from residuals, else by differences."""
         n = len(q)
-        none = np.full((n, n), np.nan)
+        covariance = np.full((n, n), np.nan)
         if not np.isfinite(J) or self.segments > 1:
-            return none, None
-        if task.jacobian is not None:
-            slopes = task.jacobian(q).toarray()
-            given = self.symbolic.objective.integrand == 0 and self.symbolic.objective.terminal == 0
-            covariance = least_squares_covariance(slopes, J, scaled=not given)
-            return covariance, (slopes * size).T @ (slopes * size)
+            return covariance, None
+        if task.jacobian is not None and task.residuals is not None:
+            slopes, objective = task.jacobian(q).toarray()[:, free], self.symbolic.objective
+            given = objective.integrand == 0 and objective.terminal == 0
+            said = (slopes != 0.0).any(axis=1) | (task.residuals(q) != 0.0)
+            samples = None if given else int(said.sum()) // self._substeps
+            covariance[:] = 0.0
+            part = least_squares_covariance(slopes, J, samples)
+            covariance[np.ix_(free, free)] = part
+            return covariance, (slopes * size[free]).T @ (slopes * size[free])
         if n > 60:
-            return none, None
-        steps = 1e-5 * size
-        columns = [
-            (self._problem.gradient(q + d) - self._problem.gradient(q - d)) / (2.0 * np.max(d))
-            for d in np.diag(steps)
-            if np.isfinite(self._problem.cost(q + d)) and np.isfinite(self._problem.cost(q - d))
-        ]
-        if len(columns) < n:
-            return none, None
-        return none, 0.5 * np.array(columns) * np.outer(size, size)
+            return covariance, None
+        rows = [self._slope_of_gradient(q, k, 1e-5 * size[k]) for k in free]
+        if not np.isfinite(rows).all():
+            return covariance, None
+        return covariance, 0.5 * np.array(rows)[:, free] * np.outer(size[free], size[free])
+
+    def _slope_of_gradient(self, q: Array, k: int, step: float) -> Array:
+        """d gradient/d q_k by central differences; NaN where a simulation fails."""
+        sides = []
+        for sign in (1.0, -1.0):
+            at = q.copy()
+            at[k] += sign * step
+            if not np.isfinite(self._problem.cost(at)):
+                return np.full_like(q, np.nan)
+            sides.append(self._problem.gradient(at))
+        return np.asarray((sides[0] - sides[1]) / (2.0 * step))
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(np.asarray(value, dtype=np.float64)).all())
+    except (TypeError, ValueError):
+        return False
 
 
 # -- parts ----------------------------------------------------------------------------------
@@ -526,7 +547,7 @@ def _initial(
         if value is None or isinstance(value, tuple):
             bounds[name] = bound_pair(f"initial {name}", value)
             value = np.nan
-        elif not np.isfinite(np.asarray(value, dtype=np.float64)).all():
+        elif not _finite(value):
             raise ValueError(f"the initial value of {name} is not finite: {value}")
         row = np.asarray(value, dtype=np.float64)
         if row.shape not in ((), (trials,)):

@@ -18,7 +18,7 @@ from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.experiment import HOLDS, Experiment
 from kinesym.runtime.native import HALVES, HOLD
 from kinesym.runtime.nlp import default_threads
-from kinesym.runtime.simulation import Outcome, Stepper, Task, failure, hold_kind
+from kinesym.runtime.simulation import Outcome, Stepper, Task, failure, hold_kind, said
 from kinesym.runtime.simulation import simulate as march
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.model import Model, check_signs
@@ -221,7 +221,7 @@ def trajectory(stepper: Stepper, task: Task, outcome: Outcome) -> Trajectory:
     end, message = int(outcome.reached[0]), ""
     if end < len(task.time):
         message = failure(stepper, task, outcome, 0)
-        warnings.warn(f"the simulation of {stepper.model} {_said(message)}", stacklevel=3)
+        warnings.warn(f"{stepper.model}: {said(message)}", stacklevel=3)
     inputs = [row[0, :end] for row in _node_samples(list(task.inputs))]
     return Trajectory(
         time=task.time[:end],
@@ -232,13 +232,6 @@ def trajectory(stepper: Stepper, task: Task, outcome: Outcome) -> Trajectory:
         model=stepper.model,
         message=message,
     )
-
-
-def _said(message: str) -> str:
-    starts = ("diverged", "interrupted")
-    if message.startswith(starts):
-        return ("was " if message.startswith("interrupted") else "") + message
-    return f"ended early: {message}"
 
 
 def _ensemble(stepper: Stepper, task: Task, outcome: Outcome) -> Ensemble:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,10 +80,23 @@ def minimise(
     run = {"steepest-descent": steepest_descent, "bfgs": bfgs, "least-squares": trust_region,
            "ipopt": ipopt}[optimizer]  # fmt: skip
     try:
-        return run(task, q, tolerance, limit, options)
+        with np.errstate(over="ignore"):  # far away from the minimum costs may be huge
+            found = run(task, q, tolerance, limit, options)
     except KeyboardInterrupt:
-        best = min(task.history, key=lambda step: step.objective, default=Step(np.inf, q))
+        best = _best(task, q)
         return Minimum(best.values, False, "interrupted: this is the best iterate, not a solution")
+    best = _best(task, found.q)
+    worse = task.cost(found.q) - best.objective > 1e-9 * abs(best.objective)
+    if task.gaps is None and worse:
+        return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
+    return found
+
+
+def _best(task: Task, q: Array) -> Step:
+    """The iterate of lowest cost; q if there is none yet, which is kept as an iterate then."""
+    if not task.history:
+        task.note(q, task.cost(q))
+    return min(task.history, key=lambda step: step.objective)
 
 
 def steepest_descent(
@@ -91,6 +104,7 @@ def steepest_descent(
 ) -> Minimum:
     """Along the negative gradient of the scaled variables, with a line search (Armijo's rule: the
     step doubles while that helps and halves until the cost falls enough); steps stay in bounds."""
+    _refuse(options, (), "steepest-descent")
     low, high = task.scaled_bounds
     y, J, step = q / task.scale, task.cost(q), 0.0
     for _ in range(limit + 1):
@@ -105,7 +119,9 @@ def steepest_descent(
             step = 0.1 / float(np.linalg.norm(g))
         new, step, J = _line_search(task, y, J, g, step, (low, high))
         if new is None:
-            return Minimum(task.scale * y, False, "no step along the gradient lowers the cost")
+            words = "no step along the gradient lowers the cost any more"
+            small = slope <= _STATIONARY * task.unit
+            return Minimum(task.scale * y, small, f"converged: {words}" if small else words)
         y = new
     return Minimum(task.scale * y, False, f"the limit of {limit} iterations was reached")
 
@@ -152,6 +168,7 @@ def bfgs(
     def note(intermediate_result: Any) -> None:
         task.note(task.scale * intermediate_result.x, intermediate_result.fun * task.unit)
 
+    _refuse(options, _BFGS, "bfgs")
     task.note(q, task.cost(q))
     settings = {"maxiter": limit, "gtol": tolerance, "ftol": 1e-15, "maxfun": 100 * limit,
                 "maxcor": 30, **options}  # fmt: skip
@@ -184,11 +201,23 @@ def trust_region(
         task.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
         return matrix / unit
 
+    _refuse(options, _TRUST_REGION, "least-squares")
     low, high = task.scaled_bounds
     inside = np.clip(q / task.scale, low, high)
     settings = {"gtol": tolerance, "ftol": 1e-15, "xtol": 1e-14, "max_nfev": limit, **options}
     found = least_squares(values, inside, jac=slopes, bounds=(low, high), method="trf", **settings)
     return Minimum(task.scale * found.x, found.status > 0, str(found.message).lower())
+
+
+_BFGS = ("maxcor", "ftol", "gtol", "maxfun", "maxiter", "maxls")
+_TRUST_REGION = ("ftol", "xtol", "gtol", "max_nfev", "loss", "f_scale", "tr_solver", "tr_options")
+
+
+def _refuse(options: Mapping[str, Any], known: Sequence[str], optimizer: str) -> None:
+    for name in options:
+        if name not in known:
+            words = f"it has {', '.join(known)}" if known else "it has none"
+            raise ValueError(f"{optimizer} has no option {name}; {words}")
 
 
 class _Callbacks:
@@ -268,7 +297,10 @@ def ipopt(
     if task.jacobian is None:
         settings["hessian_approximation"] = "limited-memory"
     for name, value in {**settings, **options}.items():
-        problem.add_option(name, value)
+        try:
+            problem.add_option(name, value)
+        except TypeError as error:
+            raise ValueError(f"IPOPT does not accept the option {name} = {value!r}") from error
     y, info = problem.solve(q / task.scale)
     words = info["status_msg"]
     words = words.decode() if isinstance(words, bytes) else str(words)

@@ -34,6 +34,7 @@ from kinesym.runtime.simulation import (
     longest_step,
     modes_at,
     rounded_down,
+    said,
 )
 
 Array = NDArray[np.float64]
@@ -109,8 +110,8 @@ class Unknowns:
         return names
 
 
-class Diverged(ArithmeticError):
-    """A simulation did not reach its end; the message says why."""
+class Diverged(ValueError):
+    """A simulation did not reach its end; the message says when and why."""
 
 
 @dataclass(frozen=True)
@@ -183,8 +184,8 @@ class ShootingProblem:
             if self._failure:
                 raise Diverged(self._failure)
             return self._z
-        self._q, self._failure = np.array(q, dtype=np.float64), ""
-        if not np.isfinite(self._q).all():
+        self._q, self._failure = None, ""  # known again when all is done: Ctrl-C may come between
+        if not np.isfinite(q).all():
             raise Diverged("the unknowns are not finite")
         unknowns, r = self.unknowns, len(self.unknowns.parameters)
         self.nlp.layout.parameter_values(self._z)[:] = q[:r]
@@ -195,18 +196,24 @@ class ShootingProblem:
             start[self._starts] = q[unknowns.starts(k)]
             bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
             self._march(k, np.vstack([start, bounds]))
+            if self._failure:
+                break
+        self._q = np.array(q, dtype=np.float64)
+        if self._failure:
+            raise Diverged(self._failure)
         return self._z
 
     def _march(self, number: int, starts: Array) -> None:
         """All segments of a trial; the states at their ends are kept apart."""
         trial, reached = self._trials[number], self._trials[number].outcome.reached
+        trial.outcome.trouble[:] = 0.0
         for j, (begin, end) in enumerate(self.pieces(number)):
             trial.states[:, begin] = starts[j]
             reached[:] = begin + 1
             trial.run.march(self._stepper.loop, begin, end)
             if reached[0] != end + 1:
-                self._failure = failure(self._stepper, trial.task, trial.outcome, 0)
-                raise Diverged(self._failure)
+                self._failure = said(failure(self._stepper, trial.task, trial.outcome, 0))
+                return
             self._ends[number][j] = trial.states[:, end]
 
     def pieces(self, trial: int) -> list[tuple[int, int]]:
@@ -287,14 +294,35 @@ class ShootingProblem:
         """What differentiates the steps of each trial."""
         if self._stepper.loop == "rk4":
             return [trial.run for trial in self._trials]
-        values, begin, sweepers = self.nlp.jacobian(z), 0, list[Run | Chain]()
         rows, columns = self._interval["jacobian"]
+        values, begin, sweepers = self._defect_slopes(z), 0, list[Run | Chain]()
         for N in self.unknowns.nodes:
             end = begin + len(rows) * (N - 1)
             n = len(self._stepper.states)
             sweepers.append(Chain(self.nlp.library, n, N, rows, columns, values[begin:end]))
             begin = end
         return sweepers
+
+    def _defect_slopes(self, z: Array) -> Array:
+        """Derivatives of the defects, packed by trial. Before an inner boundary an interval ends at
+        the end of its segment, not where the next one starts, which is what z holds."""
+        values = self.nlp.jacobian(z)
+        if all(len(begins) == 1 for begins in self.unknowns.segments):
+            return values
+        ended, count = z.copy(), len(self._interval["jacobian"][0])
+        n, lanes = len(self._stepper.states), self.nlp.library.lanes
+        for k, begins in enumerate(self.unknowns.segments):
+            inner = list(begins[1:])
+            self.nlp.layout.trajectories(ended, k)[:n, inner] = self._ends[k][:-1].T
+        other, offset = self.nlp.jacobian(ended), 0
+        for begins, N in zip(self.unknowns.segments, self.unknowns.nodes, strict=True):
+            for i in (node - 1 for node in begins[1:]):
+                first = i // lanes * lanes
+                width = min(lanes, N - 1 - first)
+                places = offset + first * count + np.arange(count) * width + i - first
+                values[places] = other[places]
+            offset += count * (N - 1)
+        return values
 
     def tangent(self, q: Array) -> tuple[csr_array, csr_array]:
         """d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.

@@ -155,6 +155,15 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
     return f"{cause}; last state {state}"
 
 
+def said(reason: str) -> str:
+    """The reason as a sentence about the simulation."""
+    if reason.startswith("diverged"):
+        return f"the simulation {reason}"
+    if reason.startswith("interrupted"):
+        return f"the simulation was {reason}"
+    return f"the simulation ended early: {reason}"
+
+
 def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step: float) -> str:
     """Whether the step is too long for the fastest mode at the start or at the last state."""
     last = int(outcome.reached[member]) - 1

@@ -60,20 +60,25 @@ def parameter_covariance(
 ILL_CONDITIONED = 1e3
 
 
-def least_squares_covariance(jacobian: Array, objective: float, scaled: bool) -> Array:
+def least_squares_covariance(jacobian: Array, objective: float, samples: int | None) -> Array:
     """Covariance (n, n) of the unknowns of J = sum r^2 from d r/d q (k, n): (J^T J)^-1.
 
-    scaled : the residuals are not divided by their standard deviations; their variance is then
-    estimated as J / (k - n). Infinite where the record says nothing.
+    samples : None if the residuals are divided by their standard deviations; else their number, and
+    their variance is estimated as J / (samples - n). Infinite for what the record says nothing of.
     """
-    k, n = jacobian.shape
+    n = jacobian.shape[1]
+    if n == 0:
+        return np.zeros((0, 0))
     size = np.linalg.norm(jacobian, axis=0)
     unit = np.where(size > 0.0, size, 1.0)
     _, s, v = np.linalg.svd(jacobian / unit, full_matrices=False)
-    with np.errstate(divide="ignore"):
-        inverse = (v.T / np.where(s > s[0] * 1e-14, s, 0.0) ** 2) @ v if n else np.zeros((0, 0))
-    variance = objective / max(k - n, 1) if scaled else 1.0
-    return np.asarray(variance * inverse / np.outer(unit, unit))
+    known = s > 1e-14 * s[0]
+    inverse = (v[known].T / s[known] ** 2) @ v[known]
+    silent = (np.abs(v[~known]) > 1e-8).any(axis=0)  # part of a direction without effect
+    inverse[silent, silent] = np.inf
+    variance = 1.0 if samples is None else objective / max(samples - n, 1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(variance * inverse / np.outer(unit, unit))
 
 
 def identifiability(curvature: Array, names: Sequence[str]) -> tuple[float, list[str]]:
