@@ -427,11 +427,12 @@ class Shooting:
         covariance = np.full((n, n), np.nan)
         if not np.isfinite(J) or self.segments > 1:
             return covariance, None
-        if task.jacobian is not None and task.residuals is not None:
-            slopes, objective = task.jacobian(q).toarray()[:, free], self.symbolic.objective
+        if task.jacobian is not None:
+            every, objective = task.jacobian(q).toarray(), self.symbolic.objective
             given = objective.integrand == 0 and objective.terminal == 0
-            said = (slopes != 0.0).any(axis=1) | (task.residuals(q) != 0.0)
-            samples = None if given else int(said.sum()) // self._substeps
+            telling = int((every != 0.0).any(axis=1).sum())
+            samples = None if given else telling // self._substeps
+            slopes = every[:, free]
             covariance[:] = 0.0
             part = least_squares_covariance(slopes, J, samples)
             covariance[np.ix_(free, free)] = part

@@ -221,7 +221,7 @@ def trajectory(stepper: Stepper, task: Task, outcome: Outcome) -> Trajectory:
     end, message = int(outcome.reached[0]), ""
     if end < len(task.time):
         message = failure(stepper, task, outcome, 0)
-        warnings.warn(f"{stepper.model}: {said(message)}", stacklevel=3)
+        warnings.warn(said(message, stepper.model), stacklevel=3)
     inputs = [row[0, :end] for row in _node_samples(list(task.inputs))]
     return Trajectory(
         time=task.time[:end],

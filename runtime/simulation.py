@@ -155,13 +155,14 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
     return f"{cause}; last state {state}"
 
 
-def said(reason: str) -> str:
+def said(reason: str, model: str = "") -> str:
     """The reason as a sentence about the simulation."""
+    what = f"the simulation of {model}" if model else "the simulation"
     if reason.startswith("diverged"):
-        return f"the simulation {reason}"
+        return f"{what} {reason}"
     if reason.startswith("interrupted"):
-        return f"the simulation was {reason}"
-    return f"the simulation ended early: {reason}"
+        return f"{what} was {reason}"
+    return f"{what} ended early: {reason}"
 
 
 def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step: float) -> str:
