@@ -12,32 +12,37 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.codegen.c import emit
-from kinesym.codegen.kernel import Program
-from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
 from kinesym.continuous_adjoint import shooting_gradient
 from kinesym.runtime.build import build, find_compiler
-from kinesym.runtime.collocation import bound_pair, first_guess, make_layout, trial_data
+from kinesym.runtime.collocation import first_guess
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit
 from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
-from kinesym.runtime.nlp import NLP, default_threads
+from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Residuals, ShootingProblem, Unknowns
 from kinesym.runtime.simulation import Stepper
 from kinesym.runtime.statistics import identifiability, least_squares_covariance
 from kinesym.runtime.trajectory import Trajectory
+from kinesym.shooting_task import (
+    check_steps,
+    initial_values,
+    make_nlp,
+    segment_starts,
+    shooting_program,
+    warn_of_kinks,
+    without_hessians,
+)
 from kinesym.squares import residual_problem
-from kinesym.symbolic.model import KINKS, Model
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import RK4, SCHEMES, NodeScheme
+from kinesym.symbolic.schemes import RK4, SCHEMES
 from kinesym.task import kinematic_pairs, known_values, named_bounds, symbolic_problem
 
 Array = NDArray[np.float64]
 
-METHODS = ("rk4", *SCHEMES)
 MODES = ("adjoint", "forward", "continuous-adjoint")
 
 
@@ -89,7 +94,7 @@ class Shooting:
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         inputs = {} if unknown_inputs is None else unknown_inputs
         inputs = by_name(inputs, model.input_names, "unknown_inputs")
-        _check_steps(method, substeps, segments, inputs, self.trials)
+        check_steps(method, substeps, segments, inputs, self.trials)
         self._substeps = int(substeps)
         self._fine = [trial.refined(self._substeps) for trial in self.trials]
         self.symbolic = symbolic_problem(
@@ -97,27 +102,27 @@ class Shooting:
             RK4 if method == "rk4" else SCHEMES[method], objective, (), (),
         )  # fmt: skip
         self._known = known_values(model, unknown, {} if known is None else known)
-        starts, start_bounds = _initial(model, initial, len(self.trials))
+        starts, start_bounds = initial_values(model, initial, len(self.trials))
         if not (unknown or inputs or start_bounds):
             raise ValueError("nothing is unknown; name parameters in unknown={...}, inputs in "
                              "unknown_inputs, or an unknown start")  # fmt: skip
         bounds = named_bounds(model, unknown, inputs, {})
 
-        _warn_of_kinks(model)
+        warn_of_kinks(model)
         find_compiler()  # before any long work
         begin = time.perf_counter()
-        program = _program(self.symbolic)
+        program = shooting_program(self.symbolic)
         source = emit(program)
         derive = time.perf_counter() - begin
         library, compile_seconds = build(source.files, narrow=True)
         self.timings = {"derive": derive, "compile": compile_seconds}
         manifest = json.loads(source.manifest)
         self._threads = threads or default_threads()
-        nlp = _nlp(library, manifest, self._fine, self._known, self._threads)
+        nlp = make_nlp(library, manifest, self._fine, self._known, self._threads)
         self._unknowns = Unknowns(
             states=model.state_names, parameters=nlp.layout.parameters,
             initial=tuple(start_bounds), inputs=nlp.layout.inputs,
-            segments=tuple(_segments(trial.n_nodes, segments) for trial in self._fine),
+            segments=tuple(segment_starts(trial.n_nodes, segments) for trial in self._fine),
             nodes=tuple(trial.n_nodes for trial in self._fine),
         )  # fmt: skip
         self._problem = ShootingProblem(
@@ -244,9 +249,9 @@ class Shooting:
     def _residuals(self) -> Residuals:
         if self._squares is None:
             symbolic, trials = residual_problem(self.symbolic, self._fine)
-            source = emit(_without_hessians(transcribe(symbolic)))
+            source = emit(without_hessians(transcribe(symbolic)))
             library, _ = build(source.files)
-            nlp = _nlp(library, json.loads(source.manifest), trials, self._known, self._threads)
+            nlp = make_nlp(library, json.loads(source.manifest), trials, self._known, self._threads)
             self._squares = Residuals(nlp, trials)
         return self._squares
 
@@ -454,106 +459,3 @@ class Shooting:
                 return np.full_like(q, np.nan)
             sides.append(self._problem.gradient(at))
         return np.asarray((sides[0] - sides[1]) / (2.0 * step))
-
-
-def _finite(value: Any) -> bool:
-    try:
-        return bool(np.isfinite(np.asarray(value, dtype=np.float64)).all())
-    except (TypeError, ValueError):
-        return False
-
-
-# -- parts ----------------------------------------------------------------------------------
-
-
-def _program(problem: Problem) -> Program:
-    """Objective and defects of the problem, and what steps its model."""
-    scheme = problem.scheme
-    explicit = isinstance(scheme, NodeScheme) and scheme.rates is None
-    made, about = shooting_kernels(
-        problem.model, None if explicit else scheme, problem.unknown_inputs,
-        problem.unknown_parameters,
-    )  # fmt: skip
-    program = _without_hessians(transcribe(problem))
-    return Program(
-        program.name + "_shooting", (*program.kernels, *made),
-        {**program.description, "stepping": about},
-    )  # fmt: skip
-
-
-def _without_hessians(program: Program) -> Program:
-    kernels = tuple(k for k in program.kernels if not k.name.endswith("_hessian"))
-    return Program(program.name, kernels, program.description)
-
-
-def _nlp(
-    library: Any, manifest: Mapping[str, Any], trials: Sequence[Experiment],
-    known: Mapping[str, float], threads: int,
-) -> NLP:  # fmt: skip
-    description = manifest["collocation"]
-    data = [trial_data(description, trial, known) for trial in trials]
-    return NLP(library, manifest, make_layout(description, trials), data, threads)
-
-
-def _warn_of_kinks(model: Model) -> None:
-    expressions = {f"equation {i}": e for i, e in enumerate(model.equations)}
-    expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
-    for where, expression in expressions.items():
-        kinks = sorted(expression.atoms(*KINKS), key=str)
-        if kinks:
-            warnings.warn(
-                f"{where} of {model.name} contains {kinks[0]}: where a trajectory passes its kink, "
-                "gradients are one-sided; smooth it if the optimiser stalls",
-                stacklevel=3,
-            )
-            return
-
-
-def _segments(nodes: int, count: int) -> tuple[int, ...]:
-    """The nodes at which segments begin."""
-    if count >= nodes:
-        raise ValueError(f"{count} segments need more than {nodes} nodes")
-    return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
-
-
-def _check_steps(
-    method: str, substeps: int, segments: int, inputs: Mapping[str, Any],
-    trials: Sequence[Experiment],
-) -> None:  # fmt: skip
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    for name, value in (("substeps", substeps), ("segments", segments)):
-        if value < 1 or value != int(value):
-            raise ValueError(f"{name} must be at least 1 and whole, got {value}")
-    if substeps > 1 and inputs:
-        raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-    if any(trial.free_duration for trial in trials):
-        raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
-
-
-def _initial(
-    model: Model, initial: Mapping[Any, Any] | None, trials: int
-) -> tuple[list[dict[str, float]], dict[str, tuple[float, float]]]:
-    """Fixed initial values of each trial (NaN where unknown), and the bounds of unknown ones."""
-    given = by_name({} if initial is None else initial, model.state_names, "initial")
-    values: list[dict[str, float]] = [{} for _ in range(trials)]
-    bounds: dict[str, tuple[float, float]] = {}
-    for name in model.state_names:
-        if name not in given:
-            raise ValueError(
-                f"the initial value of state {name} is missing; add it to initial={{...}}, None or "
-                "(low, high) if it is unknown"
-            )
-        value = given[name]
-        if value is None or isinstance(value, tuple):
-            bounds[name] = bound_pair(f"initial {name}", value)
-            value = np.nan
-        elif not _finite(value):
-            raise ValueError(f"the initial value of {name} is not finite: {value}")
-        row = np.asarray(value, dtype=np.float64)
-        if row.shape not in ((), (trials,)):
-            raise ValueError(f"initial {name} has shape {row.shape}, expected one number or one "
-                             f"per trial ({trials}); bounds are a tuple (low, high)")  # fmt: skip
-        for k in range(trials):
-            values[k][name] = float(row if row.ndim == 0 else row[k])
-    return values, bounds

@@ -1,0 +1,127 @@
+"""The parts of a shooting problem: checks of what the user gives, program, numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kinesym.codegen.kernel import Program
+from kinesym.codegen.stepping import shooting_kernels
+from kinesym.codegen.transcribe import transcribe
+from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
+from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.native import Library
+from kinesym.runtime.nlp import NLP
+from kinesym.symbolic.model import KINKS, Model
+from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.schemes import SCHEMES, NodeScheme
+
+METHODS = ("rk4", *SCHEMES)
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(np.asarray(value, dtype=np.float64)).all())
+    except (TypeError, ValueError):
+        return False
+
+
+def shooting_program(problem: Problem) -> Program:
+    """Objective and defects of the problem, and what steps its model."""
+    scheme = problem.scheme
+    explicit = isinstance(scheme, NodeScheme) and scheme.rates is None
+    made, about = shooting_kernels(
+        problem.model, None if explicit else scheme, problem.unknown_inputs,
+        problem.unknown_parameters,
+    )  # fmt: skip
+    program = without_hessians(transcribe(problem))
+    return Program(
+        program.name + "_shooting", (*program.kernels, *made),
+        {**program.description, "stepping": about},
+    )  # fmt: skip
+
+
+def without_hessians(program: Program) -> Program:
+    """The program without second derivatives, which shooting does not use."""
+    kernels = tuple(k for k in program.kernels if not k.name.endswith("_hessian"))
+    return Program(program.name, kernels, program.description)
+
+
+def make_nlp(
+    library: Library, manifest: Mapping[str, Any], trials: Sequence[Experiment],
+    known: Mapping[str, float], threads: int,
+) -> NLP:  # fmt: skip
+    """The objective (and constraints) of the trials as functions of all trajectories."""
+    description = manifest["collocation"]
+    data = [trial_data(description, trial, known) for trial in trials]
+    return NLP(library, manifest, make_layout(description, trials), data, threads)
+
+
+def warn_of_kinks(model: Model) -> None:
+    """Warn if an equation has a kink, naming it."""
+    expressions = {f"equation {i}": e for i, e in enumerate(model.equations)}
+    expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
+    for where, expression in expressions.items():
+        kinks = sorted(expression.atoms(*KINKS), key=str)
+        if kinks:
+            warnings.warn(
+                f"{where} of {model.name} contains {kinks[0]}: where a trajectory passes its kink, "
+                "gradients are one-sided; smooth it if the optimiser stalls",
+                stacklevel=3,
+            )
+            return
+
+
+def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
+    """The nodes at which segments begin."""
+    if count >= nodes:
+        raise ValueError(f"{count} segments need more than {nodes} nodes")
+    return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
+
+
+def check_steps(
+    method: str, substeps: int, segments: int, inputs: Mapping[str, Any],
+    trials: Sequence[Experiment],
+) -> None:  # fmt: skip
+    """Raise `ValueError` for a method, steps or trials that shooting cannot use."""
+    if method not in METHODS:
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    for name, value in (("substeps", substeps), ("segments", segments)):
+        if value < 1 or value != int(value):
+            raise ValueError(f"{name} must be at least 1 and whole, got {value}")
+    if substeps > 1 and inputs:
+        raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
+    if any(trial.free_duration for trial in trials):
+        raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
+
+
+def initial_values(
+    model: Model, initial: Mapping[Any, Any] | None, trials: int
+) -> tuple[list[dict[str, float]], dict[str, tuple[float, float]]]:
+    """Fixed initial values of each trial (NaN where unknown), and the bounds of unknown ones."""
+    given = by_name({} if initial is None else initial, model.state_names, "initial")
+    values: list[dict[str, float]] = [{} for _ in range(trials)]
+    bounds: dict[str, tuple[float, float]] = {}
+    for name in model.state_names:
+        if name not in given:
+            raise ValueError(
+                f"the initial value of state {name} is missing; add it to initial={{...}}, None or "
+                "(low, high) if it is unknown"
+            )
+        value = given[name]
+        if value is None or isinstance(value, tuple):
+            bounds[name] = bound_pair(f"initial {name}", value)
+            value = np.nan
+        elif not _finite(value):
+            raise ValueError(f"the initial value of {name} is not finite: {value}")
+        row = np.asarray(value, dtype=np.float64)
+        if row.shape not in ((), (trials,)):
+            raise ValueError(f"initial {name} has shape {row.shape}, expected one number or one "
+                             f"per trial ({trials}); bounds are a tuple (low, high)")  # fmt: skip
+        for k in range(trials):
+            values[k][name] = float(row if row.ndim == 0 else row[k])
+    return values, bounds
