@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def simulate(
     grid = Experiment(time).grid
     start = _numbers(initial, model.state_names, {}, "initial", "initial value of state")
     values = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
-    check_signs(model, {name: float(np.min(array)) for name, array in values.items()})
+    check_signs(model, {name: float(np.min(values[name])) for name in model.positive})
     courses = _courses(model, grid, inputs, hold)
     members = _members(start, values, inputs or {})
     count = 1 if members is None else members
@@ -120,14 +121,18 @@ def _numbers(
 ) -> dict[str, Array]:
     """A number or (M,) for every name; raises `ValueError` naming what is missing or not finite."""
     values = {**defaults, **by_name({} if given is None else given, names, where)}
-    result = {}
+    result: dict[str, Any] = {}
     for name in names:
         if name not in values:
             raise ValueError(f"the {what} {name} is missing; add it to {where}={{...}}")
+        value = values[name]
+        if isinstance(value, float) and isfinite(value):
+            result[name] = np.float64(value)
+            continue
         try:
-            array = np.asarray(values[name], dtype=np.float64)
+            array = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"the {what} {name} is no number: {values[name]!r}") from error
+            raise ValueError(f"the {what} {name} is no number: {value!r}") from error
         if array.ndim > 1 or array.size == 0:
             raise ValueError(f"the {what} {name} must be one number or (members,), "
                              f"got shape {array.shape}")  # fmt: skip

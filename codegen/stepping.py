@@ -15,7 +15,7 @@ from kinesym.codegen.transcribe import interval_family
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import Scheme
 
 
@@ -51,6 +51,10 @@ def _description(
         "values": dict(model.values),
         "varying": varying,
         "solution": [],
+        "outputs_need_rates": any(
+            output.atoms(sp.Symbol, sp.Derivative) & moving_symbols(model)
+            for output in model.outputs.values()
+        ),
         "pattern": [[i for i, _ in pattern], [j for _, j in pattern]],
     }
 

@@ -37,6 +37,7 @@ cdef extern from "kinesym.h" nogil:
     ctypedef struct ks_run:
         const ks_kernel *rhs
         const ks_kernel *outputs
+        int outputs_need_rates
         const ks_kernel *defect
         const ks_kernel *newton
         const ks_kernel *tangent
@@ -322,7 +323,7 @@ cdef class Run:
     parameters : (members or 1, r).
     states : (n, members, N), the first column given. values : (n_outputs, members, N).
     reached : (members,), number of valid nodes so far. step, trouble : (members,), see kinesym.h.
-    substeps, rtol, atol, threads : see kinesym.h.
+    substeps, rtol, atol, threads, outputs_need_rates : see kinesym.h.
 
     Raises `ValueError` if a shape does not fit.
     """
@@ -335,7 +336,7 @@ cdef class Run:
 
     def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
-                  int threads):
+                  int threads, bint outputs_need_rates):
         cdef ptrdiff_t[::1] counts
         if library._table.loops == NULL:
             raise ValueError(f"{library.path} has no loops for time stepping")
@@ -348,6 +349,7 @@ cdef class Run:
         n, members, nodes = states.shape
         r.n, r.members, r.n_nodes, r.substeps = n, members, nodes, substeps
         r.rtol, r.atol, r.threads = rtol, atol, 1 if _forked else threads
+        r.outputs_need_rates = outputs_need_rates
         self._check(r)
         r.n_entries = self._places(pattern, &r.rows, &r.columns)
         r.n_solution = self._places(solution, &r.targets, &r.sources)

@@ -42,6 +42,7 @@ class Stepper:
     outputs: tuple[str, ...]
     values: Mapping[str, float]
     varying: bool
+    outputs_need_rates: bool
     pattern: tuple[Sequence[int], Sequence[int]]
     solution: tuple[Sequence[int], Sequence[int]]
 
@@ -54,6 +55,7 @@ class Stepper:
             library=library, loop=loop, model=about["model"], states=tuple(about["states"]),
             inputs=tuple(about["inputs"]), parameters=tuple(about["parameters"]),
             outputs=tuple(about["outputs"]), values=about["values"], varying=about["varying"],
+            outputs_need_rates=about["outputs_need_rates"],
             pattern=(rows, columns),
             solution=([i for i, _ in about["solution"]], [j for _, j in about["solution"]]),
         )  # fmt: skip
@@ -99,7 +101,7 @@ def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Ru
     run = Run(
         stepper.library, stepper.pattern, stepper.solution, task.time, list(task.inputs),
         task.parameters, states, values, reached, np.zeros(members), trouble, task.substeps,
-        *task.tolerances, task.threads,
+        *task.tolerances, task.threads, stepper.outputs_need_rates,
     )  # fmt: skip
     return run, Outcome(states, values, reached, trouble)
 

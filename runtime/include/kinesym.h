@@ -69,6 +69,7 @@ typedef struct {
 typedef struct {
     const ks_kernel *rhs;     /* x' from x, u, p, t; NULL if the model is not explicit */
     const ks_kernel *outputs; /* y from x', x, u, p, t; NULL if there are none */
+    int outputs_need_rates;   /* whether they contain x' */
     const ks_kernel *defect;  /* of an implicit step, from x0, x1, u0, u1, p, t, h */
     const ks_kernel *newton;  /* its derivatives with respect to x1: entries, see rows, columns */
     const ks_kernel *tangent; /* x', then entries of S, then steps of M^-1: d x' = M^-1 S */

@@ -156,10 +156,29 @@ static int ks_for_members(const ks_run *r, ks_block_fn *block, ptrdiff_t begin, 
     return failed;
 }
 
+/* Samples of a row at the nodes i ... i + count - 1, the last one repeated to fill the lanes */
+static V ks_row_at(const double *row, ptrdiff_t i, ptrdiff_t count) {
+    if (count == KS_LANES) return ks_load(row + i);
+    double lane[KS_LANES];
+    for (ptrdiff_t l = 0; l < KS_LANES; l++) lane[l] = row[i + (l < count ? l : count - 1)];
+    return ks_load(lane);
+}
+
+/* The difference quotients of a row over the intervals that end at these nodes (at node 0: begin) */
+static V ks_quotients(const ks_run *r, const double *row, ptrdiff_t i, ptrdiff_t count) {
+    double lane[KS_LANES];
+    for (ptrdiff_t l = 0; l < KS_LANES; l++) {
+        ptrdiff_t b = i + (l < count ? l : count - 1);
+        if (b == 0) b = 1;
+        lane[l] = (row[b] - row[b - 1]) / (r->time[b] - r->time[b - 1]);
+    }
+    return ks_load(lane);
+}
+
 /* Outputs at the nodes begin <= i <= end, of one member after the other, one node per lane. Where
  * x' is not explicit it is the difference quotient of the interval before the node. */
-static int ks_outputs_member(const ks_run *r, ptrdiff_t member, ptrdiff_t begin, ptrdiff_t end,
-                             ks_pool *pool) {
+static void ks_outputs_member(const ks_run *r, ptrdiff_t member, ptrdiff_t begin, ptrdiff_t end,
+                              ks_pool *pool) {
     const ptrdiff_t n = r->n, m = r->outputs->count[2], np = r->outputs->count[3];
     V *v = ks_take(pool, n), *x = ks_take(pool, n), *u = ks_take(pool, m), *p = ks_take(pool, np);
     V *t = ks_take(pool, 1), *y = ks_take(pool, r->outputs->n_out);
@@ -169,38 +188,32 @@ static int ks_outputs_member(const ks_run *r, ptrdiff_t member, ptrdiff_t begin,
     ks_bound rhs, outputs;
     ks_bind(&rhs, r->rhs, (V *[]){x, u, p, t}, parameters, pool);
     ks_bind(&outputs, r->outputs, (V *[]){v, x, u, p, t}, parameters, pool);
-    if (pool->memory == NULL) return 0;
-    double lane[KS_LANES], other[KS_LANES];
+    if (pool->memory == NULL) return;
     for (ptrdiff_t i = begin; i <= end; i += KS_LANES) {
-        ptrdiff_t node[KS_LANES], count = end + 1 - i < KS_LANES ? end + 1 - i : KS_LANES;
-        for (ptrdiff_t l = 0; l < KS_LANES; l++) node[l] = i + (l < count ? l : count - 1);
-        for (ptrdiff_t k = 0; k < n; k++) {
-            const double *row = ks_state_row(r, k, member);
-            for (ptrdiff_t l = 0; l < KS_LANES; l++) {
-                const ptrdiff_t b = node[l] > 0 ? node[l] : 1;
-                lane[l] = row[node[l]];
-                other[l] = (row[b] - row[b - 1]) / (r->time[b] - r->time[b - 1]);
-            }
-            x[k] = ks_load(lane);
-            v[k] = ks_load(other);
-        }
+        const ptrdiff_t count = end + 1 - i < KS_LANES ? end + 1 - i : KS_LANES;
+        for (ptrdiff_t k = 0; k < n; k++) x[k] = ks_row_at(ks_state_row(r, k, member), i, count);
         for (ptrdiff_t k = 0; k < m; k++) {
             const ks_course *c = r->inputs + k;
+            double lane[KS_LANES];
             for (ptrdiff_t l = 0; l < KS_LANES; l++)
-                lane[l] = ks_course_at(c, c->data + member * c->stride, node[l], 0.0);
+                lane[l] = ks_course_at(c, c->data + member * c->stride,
+                                       i + (l < count ? l : count - 1), 0.0);
             u[k] = ks_load(lane);
         }
-        for (ptrdiff_t l = 0; l < KS_LANES; l++) lane[l] = r->time[node[l]];
-        *t = ks_load(lane);
-        if (r->rhs != NULL) ks_eval(&rhs, v);
+        *t = ks_row_at(r->time, i, count);
+        if (r->outputs_need_rates && r->rhs != NULL)
+            ks_eval(&rhs, v);
+        else if (r->outputs_need_rates)
+            for (ptrdiff_t k = 0; k < n; k++)
+                v[k] = ks_quotients(r, ks_state_row(r, k, member), i, count);
         ks_eval(&outputs, y);
         for (int k = 0; k < r->outputs->n_out; k++) {
+            double lane[KS_LANES];
             ks_store(lane, y[k]);
             double *row = r->values + (k * r->members + member) * r->n_nodes + i;
             memcpy(row, lane, (size_t)count * sizeof *row);
         }
     }
-    return 0;
 }
 
 static int ks_outputs_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
