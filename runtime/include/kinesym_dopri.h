@@ -137,7 +137,6 @@ static double ks_dp_target(const ks_dp *d, int l) {
 
 /* One step of all lanes, accepted or not. Returns whether some lane goes on. */
 static int ks_dp_step(ks_dp *d) {
-    const ks_run *r = d->r;
     double target[KS_LANES], wanted[KS_LANES];
     for (int l = 0; l < KS_LANES; l++) {
         target[l] = ks_dp_target(d, l);

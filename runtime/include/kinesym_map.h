@@ -165,7 +165,7 @@ static ptrdiff_t ks_round_up(ptrdiff_t value, ptrdiff_t unit) {
     return (value + unit - 1) / unit * unit;
 }
 
-static int ks_map(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *out,
+KS_PART int ks_map(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *out,
                   const ptrdiff_t *offset, const unsigned char *mode, int threads) {
     ks_call c = {.k = k, .arg = arg, .out = out, .offset = offset, .mode = mode, .n = n};
     if (k->n_out == 0 || n < 1) return 0;

@@ -12,6 +12,9 @@
 #endif
 #include "kinesym.h"
 
+/* Not every file that includes a header needs all of it. */
+#define KS_PART static __attribute__((unused))
+
 #ifndef KS_LANES
 #if defined(__AVX512F__) && !defined(KS_NARROW) /* narrow: sooner done with one block */
 #define KS_LANES 8
@@ -162,7 +165,7 @@ static inline int ks_turns(V x) {
 #endif
 }
 
-static __attribute__((noinline, cold, unused)) void ks_sincos_far(V x, V *s, V *c) {
+KS_PART __attribute__((noinline, cold)) void ks_sincos_far(V x, V *s, V *c) {
     V sine = {0}, cosine = {0};
     for (int l = 0; l < KS_LANES; l++) sine[l] = sin(x[l]), cosine[l] = cos(x[l]);
     *s = sine, *c = cosine;

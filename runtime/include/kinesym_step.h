@@ -13,7 +13,7 @@ typedef struct {
     V *scratch;
 } ks_bound;
 
-static void ks_eval(const ks_bound *b, V *out) {
+KS_PART void ks_eval(const ks_bound *b, V *out) {
     b->k->block(1, b->arg, b->uniform, (double *)out, KS_LANES, 0, b->scratch);
 }
 
@@ -24,13 +24,13 @@ typedef struct {
     size_t used;
 } ks_pool;
 
-static V *ks_take(ks_pool *pool, ptrdiff_t vectors) {
+KS_PART V *ks_take(ks_pool *pool, ptrdiff_t vectors) {
     V *taken = pool->memory == NULL ? NULL : pool->memory + pool->used;
     pool->used += (size_t)vectors;
     return taken;
 }
 
-static int ks_allocate(ks_pool *pool) {
+KS_PART int ks_allocate(ks_pool *pool) {
     size_t bytes = (pool->used + 1) * sizeof(V);
     pool->memory = aligned_alloc(64, (size_t)ks_round_up((ptrdiff_t)bytes, 64));
     pool->used = 0;
@@ -39,7 +39,7 @@ static int ks_allocate(ks_pool *pool) {
 
 /* Binds a kernel to blocks of V, in the order of its arguments; a uniform argument (the parameters)
  * is read from `uniform`. */
-static void ks_bind(ks_bound *b, const ks_kernel *k, V *const *blocks, const double *uniform,
+KS_PART void ks_bind(ks_bound *b, const ks_kernel *k, V *const *blocks, const double *uniform,
                     ks_pool *pool) {
     b->k = k;
     if (k == NULL) return;
@@ -62,7 +62,7 @@ static inline double ks_course_at(const ks_course *c, const double *row, ptrdiff
 }
 
 /* Inputs of `count` members from `first` on at the fraction s of interval i, one per lane */
-static void ks_inputs_at(const ks_run *r, ptrdiff_t m, ptrdiff_t first, ptrdiff_t count,
+KS_PART void ks_inputs_at(const ks_run *r, ptrdiff_t m, ptrdiff_t first, ptrdiff_t count,
                          ptrdiff_t i, double s, V *u) {
     for (ptrdiff_t k = 0; k < m; k++) {
         const ks_course *c = r->inputs + k;
@@ -84,7 +84,7 @@ static inline double *ks_state_row(const ks_run *r, ptrdiff_t k, ptrdiff_t membe
     return r->states + (k * r->members + member) * r->n_nodes;
 }
 
-static void ks_load_states(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i, V *x) {
+KS_PART void ks_load_states(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i, V *x) {
     for (ptrdiff_t k = 0; k < r->n; k++) {
         double lane[KS_LANES];
         for (ptrdiff_t l = 0; l < KS_LANES; l++)
@@ -93,7 +93,7 @@ static void ks_load_states(const ks_run *r, ptrdiff_t first, ptrdiff_t count, pt
     }
 }
 
-static void ks_store_states(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i,
+KS_PART void ks_store_states(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i,
                             const V *x) {
     for (ptrdiff_t k = 0; k < r->n; k++) {
         double lane[KS_LANES];
@@ -102,7 +102,7 @@ static void ks_store_states(const ks_run *r, ptrdiff_t first, ptrdiff_t count, p
     }
 }
 
-static void ks_load_parameters(const ks_run *r, ptrdiff_t n, ptrdiff_t first, ptrdiff_t count,
+KS_PART void ks_load_parameters(const ks_run *r, ptrdiff_t n, ptrdiff_t first, ptrdiff_t count,
                                V *p) {
     for (ptrdiff_t k = 0; k < n; k++) {
         double lane[KS_LANES];
@@ -114,7 +114,7 @@ static void ks_load_parameters(const ks_run *r, ptrdiff_t n, ptrdiff_t first, pt
 
 /* Counts the node i as reached by the members whose states are finite and that have reached all
  * before; returns how many have. */
-static ptrdiff_t ks_count_reached(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i,
+KS_PART ptrdiff_t ks_count_reached(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i,
                                   const V *x) {
     V sum = ks_splat(0.0);
     for (ptrdiff_t k = 0; k < r->n; k++) sum += 0.0 * x[k];
@@ -130,7 +130,7 @@ static ptrdiff_t ks_count_reached(const ks_run *r, ptrdiff_t first, ptrdiff_t co
 }
 
 /* Whether some member of the block is still running at node i */
-static int ks_some_at(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i) {
+KS_PART int ks_some_at(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i) {
     for (ptrdiff_t l = 0; l < count; l++)
         if (r->reached[first + l] == i + 1) return 1;
     return 0;
@@ -141,7 +141,7 @@ typedef int ks_block_fn(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdi
                         ptrdiff_t end);
 
 /* Blocks of members over threads */
-static int ks_for_members(const ks_run *r, ks_block_fn *block, ptrdiff_t begin, ptrdiff_t end) {
+KS_PART int ks_for_members(const ks_run *r, ks_block_fn *block, ptrdiff_t begin, ptrdiff_t end) {
     const ptrdiff_t blocks = (r->members + KS_LANES - 1) / KS_LANES;
     const int threads = r->threads < blocks ? r->threads : (int)blocks;
     int failed = 0;
@@ -157,7 +157,7 @@ static int ks_for_members(const ks_run *r, ks_block_fn *block, ptrdiff_t begin, 
 }
 
 /* Samples of a row at the nodes i ... i + count - 1, the last one repeated to fill the lanes */
-static V ks_row_at(const double *row, ptrdiff_t i, ptrdiff_t count) {
+KS_PART V ks_row_at(const double *row, ptrdiff_t i, ptrdiff_t count) {
     if (count == KS_LANES) return ks_load(row + i);
     double lane[KS_LANES];
     for (ptrdiff_t l = 0; l < KS_LANES; l++) lane[l] = row[i + (l < count ? l : count - 1)];
@@ -165,7 +165,7 @@ static V ks_row_at(const double *row, ptrdiff_t i, ptrdiff_t count) {
 }
 
 /* The difference quotients of a row over the intervals that end at these nodes (at node 0: begin) */
-static V ks_quotients(const ks_run *r, const double *row, ptrdiff_t i, ptrdiff_t count) {
+KS_PART V ks_quotients(const ks_run *r, const double *row, ptrdiff_t i, ptrdiff_t count) {
     double lane[KS_LANES];
     for (ptrdiff_t l = 0; l < KS_LANES; l++) {
         ptrdiff_t b = i + (l < count ? l : count - 1);
@@ -177,7 +177,7 @@ static V ks_quotients(const ks_run *r, const double *row, ptrdiff_t i, ptrdiff_t
 
 /* Outputs at the nodes begin <= i <= end, of one member after the other, one node per lane. Where
  * x' is not explicit it is the difference quotient of the interval before the node. */
-static void ks_outputs_member(const ks_run *r, ptrdiff_t member, ptrdiff_t begin, ptrdiff_t end,
+KS_PART void ks_outputs_member(const ks_run *r, ptrdiff_t member, ptrdiff_t begin, ptrdiff_t end,
                               ks_pool *pool) {
     const ptrdiff_t n = r->n, m = r->outputs->count[2], np = r->outputs->count[3];
     V *v = ks_take(pool, n), *x = ks_take(pool, n), *u = ks_take(pool, m), *p = ks_take(pool, np);
@@ -216,7 +216,7 @@ static void ks_outputs_member(const ks_run *r, ptrdiff_t member, ptrdiff_t begin
     }
 }
 
-static int ks_outputs_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
+KS_PART int ks_outputs_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
                             ptrdiff_t end) {
     ks_pool pool = {NULL, 0};
     ks_outputs_member(r, first, begin, end, &pool);
@@ -227,7 +227,7 @@ static int ks_outputs_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, p
     return 0;
 }
 
-static int ks_outputs(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {
+KS_PART int ks_outputs(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {
     return ks_for_members(r, ks_outputs_block, begin, end);
 }
 
