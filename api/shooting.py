@@ -53,7 +53,7 @@ class Shooting:
     ----------
     model : the symbolic model.
     trials : an experiment, or several that share the unknown parameters. The objective is taken at
-        their nodes.
+        their nodes; an integral also at those of the substeps.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
     initial : value of every state at the start; a list with one per trial if they differ; None or

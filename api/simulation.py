@@ -162,7 +162,12 @@ def _courses(
             raise ValueError(
                 f"the course of input {name} is missing; add it to inputs={{{name!r}: ...}}"
             )
-        array = np.array(given[name], dtype=np.float64)
+        try:
+            array = np.array(given[name], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"input {name} must be numbers, samples at the nodes, got {given[name]!r}"
+            ) from error
         array = np.full((1, N), float(array)) if array.ndim == 0 else np.atleast_2d(array)
         kind = hold_kind(holds.get(name, "linear"))
         if kind == HOLD and array.shape[1] == N - 1:  # one sample per interval

@@ -34,8 +34,8 @@ def emit(program: Program) -> Source:
         files[f"kernels_{number}.c"] = "\n".join(texts)
     steps = "stepping" in program.description
     files["stepping.c" if steps else "library.c"] = _library(program)
-    if steps:
-        files["rk4.c"] = _rk4(next((k for k in program.kernels if k.name == "rhs"), None))
+    if steps and _is_explicit(program):
+        files["rk4.c"] = _rk4(next(k for k in program.kernels if k.name == "rhs"))
     if _has_tangent(program):
         files["sweep.c"] = _sweep(program)
     return Source(files, json.dumps(_manifest(program)))
@@ -169,9 +169,10 @@ def _library(program: Program) -> str:
     table = "".join(f"    &{name}_kernel,\n" for name in names)
     steps = "stepping" in program.description
     header, loops = ("kinesym_loops.h", "&ks_all_loops") if steps else ("kinesym_map.h", "NULL")
-    sweeps = "#define KS_SWEEPS\n" if _has_tangent(program) else ""
+    has = "#define KS_SWEEPS\n" if _has_tangent(program) else ""
+    has += "#define KS_EXPLICIT\n" if steps and _is_explicit(program) else ""
     return (
-        f"/* {identifier(program.name)}: the table of kernels */\n{sweeps}"
+        f"/* {identifier(program.name)}: the table of kernels */\n{has}"
         f'#include "{header}"\n\n'
         f"{declarations}\nstatic const ks_kernel *const kernels[] = {{\n{table}}};\n\n"
         "#ifdef _OPENMP\n#define KS_OPENMP 1\n#else\n#define KS_OPENMP 0\n#endif\n\n"
@@ -182,11 +183,15 @@ def _library(program: Program) -> str:
     )
 
 
-def _rk4(rhs: Kernel | None) -> str:
+def _is_explicit(program: Program) -> bool:
+    return all(kernel.name != "newton" for kernel in program.kernels)
+
+
+def _rk4(rhs: Kernel) -> str:
     """Explicit steps; a small right-hand side is compiled into the loop."""
     head = "/* explicit steps of order 4 */\n"
     text = ""
-    if rhs is not None and rhs.operations <= _INLINE:
+    if rhs.operations <= _INLINE:
         n, m = len(rhs.arguments[0].symbols), len(rhs.arguments[1].symbols)
         text = _rhs_text(rhs)
         text += f"\n#define KS_RHS rhs_0\n#define KS_RHS_STATES {n}\n#define KS_RHS_INPUTS {m}\n"

@@ -411,7 +411,7 @@ cdef class Run:
         """Fill the nodes begin < i <= end by "rk4", "implicit" or "dormand-prince"."""
         cdef const ks_loops *loops = self._library._table.loops
         cdef ks_march_fn *loop
-        if method == "rk4" and self._run.rhs != NULL:
+        if method == "rk4" and self._run.rhs != NULL and loops.rk4 != NULL:
             loop = loops.rk4
         elif method == "dormand-prince" and self._run.rhs != NULL:
             loop = loops.dormand_prince

@@ -93,9 +93,11 @@ def minimise(
 
 
 def _best(task: Task, q: Array) -> Step:
-    """The iterate of lowest cost; q if there is none yet, which is kept as an iterate then."""
+    """The iterate of lowest cost (the last one of multiple shooting); q if there is none yet."""
     if not task.history:
         task.note(q, task.cost(q))
+    if task.gaps is not None:  # a low cost means little while segments do not meet
+        return task.history[-1]
     return min(task.history, key=lambda step: step.objective)
 
 

@@ -96,19 +96,25 @@ def identifiability(curvature: Array, names: Sequence[str]) -> tuple[float, list
     if modes[0] <= 0.0 and modes[0] < -1e-8 * modes[-1]:
         return np.inf, ["the curvature is not positive: this is no minimum"]
     condition = float(np.sqrt(modes[-1] / modes[0])) if modes[0] > 0.0 else np.inf
-    if condition < ILL_CONDITIONED:
-        return condition, []
-    order = np.argsort(-np.abs(vectors[:, 0]))
+    notes = []
+    for mode, vector in zip(modes, vectors.T, strict=True):
+        if mode * ILL_CONDITIONED**2 > modes[-1]:
+            break
+        of = float(np.sqrt(modes[-1] / mode)) if mode > 0.0 else np.inf
+        notes.append(_exchangeable(vector, names, of))
+    return condition, notes
+
+
+def _exchangeable(vector: Array, names: Sequence[str], condition: float) -> str:
+    """A sentence on the unknowns that can change along a direction without effect."""
+    order = np.argsort(-np.abs(vector))
     first = names[order[0]]
-    if len(names) == 1 or abs(vectors[order[1], 0]) < 0.1 * abs(vectors[order[0], 0]):
-        return condition, [
-            f"{first} is not identifiable from this record (condition {condition:.1e}); fix it"
-        ]
-    second = names[order[1]]
-    return condition, [
-        f"{first} and {second} are not identifiable together from this record "
+    if len(names) == 1 or abs(vector[order[1]]) < 0.1 * abs(vector[order[0]]):
+        return f"{first} is not identifiable from this record (condition {condition:.1e}); fix it"
+    return (
+        f"{first} and {names[order[1]]} are not identifiable together from this record "
         f"(condition {condition:.1e}); fix one"
-    ]
+    )
 
 
 def _at_bound(values: Array, low: Array, high: Array, tolerance: float = 1e-6) -> NDArray[np.bool_]:

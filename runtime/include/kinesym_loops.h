@@ -12,7 +12,9 @@ int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_swe
 int ks_rk4_tangent(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s);
 
 static const ks_loops ks_all_loops = {
+#ifdef KS_EXPLICIT
     .rk4 = ks_rk4,
+#endif
     .implicit = ks_implicit,
     .dormand_prince = ks_dormand_prince,
     .outputs = ks_outputs,

@@ -402,6 +402,14 @@ def pendulum(data, segments):
                        initial={"theta": np.pi / 6, "omega": 0.0})  # fmt: skip
 
 
+def test_several_directions_without_influence():
+    """Each is named: a and b where only a/b counts, and c where its signal is silent."""
+    fit = amplifier(1.0, 0.0, 0.0).solve({"a": 1.0, "b": 1.0, "c": 0.7}, "least-squares")
+    words = " ".join(fit.notes)
+    assert len(fit.notes) == 2 and "c is not identifiable" in words
+    assert "a and b are not identifiable together" in words or "b and a are not" in words
+
+
 @pytest.mark.parametrize(
     ("p", "segments", "neighbour", "J"),
     [(9.0, 20, 9.02742484, 12.065), (11.0, 20, 11.01445979, 12.214), (25.0, 100, None, None)],

@@ -71,7 +71,7 @@ def test_pendulum():
 
 
 def cip_rates(x, noise, p):
-    """Document 000, equations (2.1) to (2.3)."""
+    """Barauskas, Krusinskiene 2005, equations (2.1) to (2.3)."""
     u, v, z, Td = x
     KP, KI, KD, A, B, m, I, h, g = p  # noqa: E741
     Tc = KP * u + KI * z + KD * v
@@ -137,7 +137,7 @@ def system_matrix(functions, p):
 
 
 def standing_mass_and_load(x, inputs, p):
-    """Document 002, the two-link plant: mass matrix (2, 2, n) and right-hand side (2, n)."""
+    """Moore, van den Bogert 2015, the two-link plant: mass matrix (2, 2, n), right side (2, n)."""
     th_a, th_h, w_a, w_h = x
     a, T_a, T_h = inputs
     l_L, d_L, m_L, I_L, d_T, m_T, I_T, g = p
