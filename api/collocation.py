@@ -34,6 +34,7 @@ from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import scheme_named
 from kinesym.task import (
+    checked_trials,
     conditions,
     kinematic_pairs,
     known_values,
@@ -79,12 +80,7 @@ class Collocation:
         unknown_inputs: Mapping[Any, Any] | None = None,
         threads: int | None = None,
     ) -> None:
-        if not isinstance(model, Model):
-            raise ValueError(f"expected a kinesym.Model, got {type(model).__name__}")
-        self.model = model
-        self.trials = [trials] if isinstance(trials, Experiment) else list(trials)
-        if not all(isinstance(trial, Experiment) for trial in self.trials):
-            raise ValueError("trials must be an Experiment or a list of them")
+        self.model, self.trials = model, checked_trials(model, trials)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         free = {} if unknown_inputs is None else unknown_inputs
         free = by_name(free, model.input_names, "unknown_inputs")

@@ -39,7 +39,13 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import RK4, SCHEMES
-from kinesym.task import kinematic_pairs, known_values, named_bounds, symbolic_problem
+from kinesym.task import (
+    checked_trials,
+    kinematic_pairs,
+    known_values,
+    named_bounds,
+    symbolic_problem,
+)
 
 Array = NDArray[np.float64]
 
@@ -85,12 +91,8 @@ class Shooting:
         segments: int = 1,
         threads: int | None = None,
     ) -> None:
-        if not isinstance(model, Model):
-            raise ValueError(f"expected a kinesym.Model, got {type(model).__name__}")
-        self.model, self.method, self.segments = model, method, segments
-        self.trials = [trials] if isinstance(trials, Experiment) else list(trials)
-        if not all(isinstance(trial, Experiment) for trial in self.trials):
-            raise ValueError("trials must be an Experiment or a list of them")
+        self.model, self.trials = model, checked_trials(model, trials)
+        self.method, self.segments = method, segments
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         inputs = {} if unknown_inputs is None else unknown_inputs
         inputs = by_name(inputs, model.input_names, "unknown_inputs")

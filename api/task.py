@@ -19,6 +19,16 @@ from kinesym.symbolic.problem import Problem, measured_expressions
 from kinesym.symbolic.schemes import Scheme
 
 
+def checked_trials(model: Any, trials: Any) -> list[Experiment]:
+    """The trials as a list; raises `ValueError` if they or the model are something else."""
+    if not isinstance(model, Model):
+        raise ValueError(f"expected a kinesym.Model, got {type(model).__name__}")
+    listed = [trials] if isinstance(trials, Experiment) else list(trials)
+    if not all(isinstance(trial, Experiment) for trial in listed):
+        raise ValueError("trials must be an Experiment or a list of them")
+    return listed
+
+
 def symbolic_problem(
     model: Model,
     trials: Sequence[Experiment],

@@ -11,12 +11,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from kinesym.runtime.experiment import key_name
-from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.trajectory import KINDS, Trajectory, named_row
 
 Array = NDArray[np.float64]
-
-_KINDS = ("states", "inputs", "outputs")
 
 
 @dataclass(frozen=True)
@@ -53,13 +50,7 @@ class Ensemble:
         return self.members
 
     def __getitem__(self, key: object) -> Array:
-        name = key_name(key)
-        for kind in _KINDS:
-            group: Mapping[str, Array] = getattr(self, kind)
-            if name in group:
-                return group[name]
-        known = [*self.states, *self.inputs, *self.outputs]
-        raise KeyError(f"{name} is no trajectory here; there are {', '.join(known)}")
+        return named_row(self, key)
 
     def __iter__(self) -> Iterator[Trajectory]:
         return map(self.member, range(self.members))
@@ -81,7 +72,7 @@ class Ensemble:
         end = len(self.time) - int(np.isnan(first).sum())
         groups = {
             kind: {name: values[k, :end] for name, values in getattr(self, kind).items()}
-            for kind in _KINDS
+            for kind in KINDS
         }
         return Trajectory(
             time=self.time[:end],
@@ -102,7 +93,7 @@ class Ensemble:
     def to_xarray(self) -> xr.Dataset:
         """Everything over `member` and `time`; parameters over `member`."""
         variables: dict[str, Any] = {}
-        for kind in _KINDS:
+        for kind in KINDS:
             for name, values in getattr(self, kind).items():
                 variables[name] = (("member", "time"), values, {"kind": kind})
         for name, values in self.parameters.items():
@@ -117,7 +108,7 @@ class Ensemble:
     @classmethod
     def from_xarray(cls, data: xr.Dataset) -> Ensemble:
         """What `to_xarray` made."""
-        groups: dict[str, dict[str, Array]] = {k: {} for k in (*_KINDS, "parameters")}
+        groups: dict[str, dict[str, Array]] = {k: {} for k in (*KINDS, "parameters")}
         for name, variable in data.data_vars.items():
             kind = variable.attrs["kind"]
             key = str(name).removeprefix("parameter_") if kind == "parameters" else str(name)

@@ -15,7 +15,8 @@ from kinesym.runtime.experiment import key_name
 
 Array = NDArray[np.float64]
 
-_KINDS = ("states", "inputs", "outputs")
+#: Groups of trajectories of a result
+KINDS = ("states", "inputs", "outputs")
 
 
 class Named(dict[str, float]):
@@ -23,6 +24,17 @@ class Named(dict[str, float]):
 
     def __getitem__(self, key: object) -> float:
         return super().__getitem__(key_name(key))
+
+
+def named_row(result: Any, key: object) -> Array:
+    """A state, input or output of a result by symbol or name; `KeyError` lists what there is."""
+    name = key_name(key)
+    for kind in KINDS:
+        group: Mapping[str, Array] = getattr(result, kind)
+        if name in group:
+            return group[name]
+    known = [*result.states, *result.inputs, *result.outputs]
+    raise KeyError(f"{name} is no trajectory here; there are {', '.join(known)}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,13 +60,7 @@ class Trajectory:
         object.__setattr__(self, "parameters", Named(self.parameters))
 
     def __getitem__(self, key: object) -> Array:
-        name = key_name(key)
-        for kind in _KINDS:
-            group: Mapping[str, Array] = getattr(self, kind)
-            if name in group:
-                return group[name]
-        known = [*self.states, *self.inputs, *self.outputs]
-        raise KeyError(f"{name} is no trajectory here; there are {', '.join(known)}")
+        return named_row(self, key)
 
     def __repr__(self) -> str:
         names = [*self.states, *self.inputs, *self.outputs]
@@ -83,7 +89,7 @@ class Trajectory:
     def to_xarray(self) -> xr.Dataset:
         """Everything over `time`, measured ones as `measured_...`; parameters as attributes."""
         variables: dict[str, Any] = {}
-        for kind in _KINDS:
+        for kind in KINDS:
             for name, values in getattr(self, kind).items():
                 variables[name] = ("time", values, {"kind": kind})
         for name, values in self.measurements.items():
@@ -96,7 +102,7 @@ class Trajectory:
     @classmethod
     def from_xarray(cls, data: xr.Dataset) -> Trajectory:
         """What `to_xarray` made."""
-        groups: dict[str, dict[str, Array]] = {k: {} for k in (*_KINDS, "measurements", "std")}
+        groups: dict[str, dict[str, Array]] = {k: {} for k in (*KINDS, "measurements", "std")}
         prefix = {"measurements": "measured_", "std": "std_"}
         for name, variable in data.data_vars.items():
             kind = variable.attrs["kind"]
