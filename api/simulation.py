@@ -28,8 +28,8 @@ from kinesym.symbolic.schemes import SCHEMES
 
 Array = NDArray[np.float64]
 
-#: Explicit methods, and the loop of each; implicit ones are the schemes of collocation.
-EXPLICIT = {"rk4": "rk4", "dormand-prince": "dormand-prince"}
+#: Explicit methods have loops of their own; implicit ones are the schemes of collocation.
+EXPLICIT = ("rk4", "dormand-prince")
 METHODS = (*EXPLICIT, *SCHEMES)
 
 
@@ -94,7 +94,7 @@ def simulate(
     stepper = compiled_stepper(model, method, len(task.parameters) > 1, members is None)
     outcome = march(stepper, task, progress)
     if members is None:
-        return trajectory(stepper, task, outcome)
+        return _trajectory(stepper, task, outcome)
     return _ensemble(stepper, task, outcome)
 
 
@@ -106,7 +106,8 @@ def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> 
     """
     source = emit(stepper_program(model, SCHEMES.get(method), varying))
     library, _ = build(source.files, narrow=narrow)
-    return Stepper.of(library, json.loads(source.manifest), EXPLICIT.get(method, "implicit"))
+    return Stepper.of(library, json.loads(source.manifest),
+                      method if method in EXPLICIT else "implicit")  # fmt: skip
 
 
 # -- what is given --------------------------------------------------------------------------
@@ -226,7 +227,7 @@ def _node_samples(courses: list[tuple[Array, int]]) -> list[Array]:
     return [array[:, ::2] if kind == HALVES else array for array, kind in courses]
 
 
-def trajectory(stepper: Stepper, task: Task, outcome: Outcome) -> Trajectory:
+def _trajectory(stepper: Stepper, task: Task, outcome: Outcome) -> Trajectory:
     """The one trajectory, up to where it is valid; warns if that is not the end."""
     end, message = int(outcome.reached[0]), ""
     if end < len(task.time):

@@ -40,7 +40,6 @@ STEP = 1.0 / 64.0  # s; a power of two, so that differences of the time grid are
 TOLERANCE = 1e-9  # largest difference between the packages, relative to the largest entry
 NAN = float("nan")
 README = Path(__file__).with_name("README.md")
-BEGIN, END = "<!-- callbacks: begin -->", "<!-- callbacks: end -->"
 
 
 @dataclass(frozen=True)
@@ -325,13 +324,14 @@ def report(words: str, rows: Sequence[Row], builds: Sequence[Sequence[str]]) -> 
     ])  # fmt: skip
 
 
-def write(text: str) -> None:
-    """Put `text` between the markers of the README."""
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    _, found, after = rest.partition(END)
+def write(text: str, name: str) -> None:
+    """Put `text` between the markers of the benchmark `name` in the README."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, _, rest = README.read_text(encoding="utf-8").partition(begin)
+    _, found, after = rest.partition(end)
     if not found:
-        raise ValueError(f"{README.name} has no pair of markers {BEGIN} {END}")
-    README.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+        raise ValueError(f"{README.name} has no pair of markers {begin} {end}")
+    README.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def arguments() -> argparse.Namespace:
@@ -372,7 +372,7 @@ def main() -> None:
     text = report(words, rows, builds)
     print(f"\n{text}")
     if given.write:
-        write(text)
+        write(text, "callbacks")
 
 
 if __name__ == "__main__":

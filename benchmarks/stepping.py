@@ -29,7 +29,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from callbacks import machine, number, ratio, table
+from callbacks import README, machine, number, ratio, table, write
 from numpy.typing import NDArray
 
 import kinesym as ks
@@ -47,8 +47,6 @@ NODES, WEIGHTS = (0.5, 0.5, 1.0, 0.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)  # each stag
 FLAGS = ["-O3", "-march=native"]  # for CasADi's C; with -ffast-math it takes 0.94 to 1.1 times that
 BASE = 80  # steps that mapaccum nests; with CasADi's default, 10, gradients take 1.3 times as long
 TOLERANCE = 1e-9  # largest difference between the packages, relative to the largest entry
-README = Path(__file__).with_name("README.md")
-BEGIN, END = "<!-- stepping: begin -->", "<!-- stepping: end -->"
 
 
 @dataclass(frozen=True)
@@ -507,15 +505,6 @@ def report(words: str, results: Sequence[tuple[Case, Mapping[str, Sequence[float
     ])  # fmt: skip
 
 
-def write(text: str) -> None:
-    """Put `text` between the markers of the README."""
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"{README.name} has no pair of markers {BEGIN} {END}")
-    README.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
-
-
 def version(package: str) -> str:
     try:
         return f"{package} {importlib.metadata.version(package)}"
@@ -547,7 +536,7 @@ def main() -> None:
     text = report(words, results)
     print(f"\n{text}")
     if given.write:
-        write(text)
+        write(text, "stepping")
 
 
 if __name__ == "__main__":

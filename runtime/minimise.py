@@ -84,7 +84,9 @@ def minimise(
             found = run(task, q, tolerance, limit, options)
     except KeyboardInterrupt:
         best = _best(task, q)
-        return Minimum(best.values, False, "interrupted: this is the best iterate, not a solution")
+        which = "best" if task.gaps is None else "last"
+        words = f"interrupted: this is the {which} iterate, not a solution"
+        return Minimum(best.values, False, words)
     best = _best(task, found.q)
     worse = task.cost(found.q) - best.objective > 1e-9 * abs(best.objective)
     if task.gaps is None and worse:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.native import HALVES, HOLD, SET, Call, Library, Run
+from kinesym.runtime.native import HALVES, HOLD, LINEAR, SET, Call, Library, Run
 from kinesym.runtime.progress import node_bar
 
 Array = NDArray[np.float64]
@@ -243,4 +243,4 @@ def evaluate_rhs(stepper: Stepper, x: Array, u: Array, p: Array, t: float) -> Ar
 
 def hold_kind(how: str) -> int:
     """The kind of a course that is "linear" or "zero-order" between nodes."""
-    return HOLD if how == "zero-order" else 0
+    return HOLD if how == "zero-order" else LINEAR
