@@ -174,14 +174,14 @@ class Collocation:
 
     def constraint_jacobian(self, z: Array) -> csr_array:
         """Their Jacobian, (n_constraints, n_variables), with its exact structure."""
-        entries = (self.nlp.jacobian(_vector(z)), self.nlp.jacobian_structure)
+        entries = (self.nlp.jacobian(_vector(z)), self.nlp.jacobian_structure.arrays())
         return coo_array(entries, shape=(self.n_constraints, self.n_variables)).tocsr()
 
     def lagrangian_hessian(
         self, z: Array, multipliers: ArrayLike, cost_factor: float = 1.0
     ) -> csr_array:
         """Second derivatives of cost_factor * cost + multipliers . constraints, symmetric."""
-        rows, columns = self.nlp.hessian_structure
+        rows, columns = self.nlp.hessian_structure.arrays()
         values = self.nlp.hessian(_vector(z), _vector(multipliers), cost_factor)
         off = rows != columns
         entries = (

@@ -123,11 +123,11 @@ def kinesym_side(case: Case, threads: int) -> Side:
     calls = {"cost": partial(nlp.cost, z)}  # the others into arrays made once, as IPOPT has them
     calls["gradient"] = partial(nlp.gradient, z, np.empty(nlp.n_variables))
     calls["constraints"] = partial(nlp.constraints, z, np.empty(nlp.n_constraints))
-    calls["jacobian"] = partial(nlp.jacobian, z, np.empty(len(nlp.jacobian_structure[0])))
-    values = np.empty(len(nlp.hessian_structure[0]))
+    calls["jacobian"] = partial(nlp.jacobian, z, np.empty(nlp.jacobian_structure.size))
+    values = np.empty(nlp.hessian_structure.size)
     calls["hessian"] = partial(nlp.hessian, z, multipliers, 1.0, values)
-    sizes = _sizes(len(z), nlp.n_constraints, len(nlp.jacobian_structure[0]))
-    sizes["hessian"] = len(nlp.hessian_structure[0])
+    sizes = _sizes(len(z), nlp.n_constraints, nlp.jacobian_structure.size)
+    sizes["hessian"] = nlp.hessian_structure.size
     return Side(build, calls, sizes, partial(problem.constraint_jacobian, z))
 
 

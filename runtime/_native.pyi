@@ -35,12 +35,19 @@ class Call:
         offset: Sequence[int] | NDArray[np.intp],
         mode: Sequence[int] | NDArray[np.uint8] | None,
         n_out: int,
-    ) -> None: ...
-    def __call__(
-        self,
-        arrays: tuple[NDArray[np.float64], ...],
-        out: NDArray[np.float64],
         threads: int = 1,
+    ) -> None: ...
+
+class Plan:
+    n_out: int
+    threads: int
+    def __init__(
+        self, calls: Sequence[Call], zero: Sequence[int] | NDArray[np.integer[Any]], n_out: int
+    ) -> None: ...
+    @property
+    def capsule(self) -> object: ...
+    def __call__(
+        self, arrays: tuple[NDArray[np.float64], ...], out: NDArray[np.float64]
     ) -> None: ...
 
 _Array = NDArray[np.float64]

@@ -2,7 +2,8 @@
 """Opens generated model libraries and calls their kernels without the interpreter lock."""
 
 from libc.stddef cimport ptrdiff_t
-from libc.stdlib cimport calloc, free, malloc
+from cpython.pycapsule cimport PyCapsule_New
+from libc.stdlib cimport calloc, free
 from libc.string cimport strcmp
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
 
@@ -25,8 +26,8 @@ cdef extern from "kinesym.h" nogil:
         const unsigned char *varying
         int n_out
 
-    ctypedef int (*map_pointer)(const ks_kernel *, ptrdiff_t, const ks_arg *, double *,
-                                const ptrdiff_t *, const unsigned char *, int) noexcept nogil
+    ctypedef int ks_map_fn(const ks_kernel *, ptrdiff_t, const ks_arg *, double *,
+                           const ptrdiff_t *, const unsigned char *, int) noexcept nogil
     enum: KS_HALVES
 
     ctypedef struct ks_course:
@@ -104,11 +105,33 @@ cdef extern from "kinesym.h" nogil:
         int openmp
         int n_kernels
         const ks_kernel *const *kernels
-        map_pointer map
+        ks_map_fn *map
         const ks_loops *loops
 
 
 ctypedef const ks_library *(*library_function)() noexcept nogil
+
+
+cdef extern from "kinesym_plan.h" nogil:
+    ctypedef struct ks_step:
+        const ks_kernel *kernel
+        ks_map_fn *map
+        ptrdiff_t n
+        int threads
+        const ks_arg *arg
+        const int *base
+        const ptrdiff_t *start
+        const ptrdiff_t *offset
+        const unsigned char *mode
+
+    ctypedef struct ks_plan:
+        ptrdiff_t n_steps
+        const ks_step **steps
+        ptrdiff_t n_zero
+        const ptrdiff_t *zero
+        ptrdiff_t n_out
+
+    int ks_run_plan(const ks_plan *, const double **, double *, int)
 
 ABI = KINESYM_ABI
 
@@ -199,14 +222,13 @@ cdef class Call:
     offset, mode : place and treatment of each output, see kinesym.h; without mode the outputs are
         packed from offset[0] on.
     n_out : length of the array that outputs go to.
+    threads : number of threads.
 
     Raises `ValueError` if a place lies outside its array.
     """
 
-    cdef Library _library
-    cdef const ks_kernel *_kernel
-    cdef ptrdiff_t _n, _n_out
-    cdef int _n_args
+    cdef ks_step _step
+    cdef ptrdiff_t _n_out
     cdef ks_arg *_arg
     cdef int *_base
     cdef ptrdiff_t *_start
@@ -216,35 +238,31 @@ cdef class Call:
     cdef const unsigned char[::1] _mode
 
     def __cinit__(self, Library library, str kernel, ptrdiff_t n, list arguments, tuple sizes,
-                  offset, mode, ptrdiff_t n_out):
-        self._library, self._kernel, self._n, self._n_out = library, library.find(kernel), n, n_out
-        self._n_args, self.sizes, self._keep = self._kernel.n_args, sizes, []
-        if len(arguments) != self._n_args:
-            raise ValueError(f"{kernel} takes {self._n_args} arguments, got {len(arguments)}")
-        self._arg = <ks_arg *>calloc(max(self._n_args, 1), sizeof(ks_arg))
-        self._base = <int *>calloc(max(self._n_args, 1), sizeof(int))
-        self._start = <ptrdiff_t *>calloc(max(self._n_args, 1), sizeof(ptrdiff_t))
+                  offset, mode, ptrdiff_t n_out, int threads=1):
+        cdef ks_step *s = &self._step
+        s.kernel, s.map, s.n, s.threads = library.find(kernel), library._table.map, n, threads
+        self._n_out, self.sizes, self._keep = n_out, sizes, [library]
+        if len(arguments) != s.kernel.n_args:
+            raise ValueError(f"{kernel} takes {s.kernel.n_args} arguments, got {len(arguments)}")
+        self._arg = <ks_arg *>calloc(max(s.kernel.n_args, 1), sizeof(ks_arg))
+        self._base = <int *>calloc(max(s.kernel.n_args, 1), sizeof(int))
+        self._start = <ptrdiff_t *>calloc(max(s.kernel.n_args, 1), sizeof(ptrdiff_t))
         if self._arg == NULL or self._base == NULL or self._start == NULL:
             raise MemoryError
+        s.arg, s.base, s.start = self._arg, self._base, self._start
         for j, (source, start, ld) in enumerate(arguments):
             self._bind(kernel, j, source, start, ld)
         self._offset = np.ascontiguousarray(offset, dtype=np.intp)
-        self._mode = None
+        s.offset = &self._offset[0] if self._offset.shape[0] > 0 else NULL
         if mode is None:
-            if self._offset[0] < 0 or self._offset[0] + n * self._kernel.n_out > n_out:
+            if self._offset[0] < 0 or self._offset[0] + n * s.kernel.n_out > n_out:
                 raise ValueError(f"the outputs of {kernel} lie outside their array")
             return
-        self._mode = np.ascontiguousarray(mode, dtype=np.uint8)
-        if self._offset.shape[0] != self._kernel.n_out or self._mode.shape[0] != self._kernel.n_out:
-            raise ValueError(f"{kernel} has {self._kernel.n_out} outputs")
-        for j in range(self._kernel.n_out):
-            width = 1 if self._mode[j] == SUM else n
-            if self._offset[j] < 0 or self._offset[j] + width > n_out:
-                raise ValueError(f"output {j} of {kernel} lies outside its array")
+        self._place(kernel, mode)
 
     def _bind(self, str kernel, int j, source, ptrdiff_t start, ptrdiff_t ld):
         cdef const double[::1] data
-        count = self._kernel.count[j]
+        count = self._step.kernel.count[j]
         self._base[j], self._start[j], self._arg[j].ld = -1, start, ld
         if isinstance(source, int):
             self._base[j], size = source, self.sizes[source]
@@ -254,49 +272,100 @@ cdef class Call:
             size = data.shape[0]
             if size > 0:
                 self._arg[j].data = &data[0] + start
-        width = self._n if self._kernel.varying[j] else 1
+        width = self._step.n if self._step.kernel.varying[j] else 1
         if count > 0 and (start < 0 or ld < 0 or start + (count - 1) * ld + width > size):
             raise ValueError(f"argument {j} of {kernel} lies outside its array")
+
+    def _place(self, str kernel, mode):
+        n_out = self._step.kernel.n_out
+        self._mode = np.ascontiguousarray(mode, dtype=np.uint8)
+        if self._offset.shape[0] != n_out or self._mode.shape[0] != n_out:
+            raise ValueError(f"{kernel} has {n_out} outputs")
+        for j in range(n_out):
+            width = 1 if self._mode[j] == SUM else self._step.n
+            if self._offset[j] < 0 or self._offset[j] + width > self._n_out:
+                raise ValueError(f"output {j} of {kernel} lies outside its array")
+        if n_out > 0:
+            self._step.mode = &self._mode[0]
 
     def __dealloc__(self):
         free(self._arg)
         free(self._base)
         free(self._start)
 
-    def __call__(self, tuple arrays, double[::1] out, int threads=1):
-        """Evaluate into `out`; `arrays` are those given at each call, in order."""
+
+cdef class Plan:
+    """Kernel calls that fill one array, one after the other.
+
+    Parameters
+    ----------
+    calls : bound to the same arrays and the same output. zero : outputs that no call sets.
+    n_out : length of the output.
+    """
+
+    cdef ks_plan _plan
+    cdef const ks_step **_steps
+    cdef list _calls
+    cdef tuple _sizes
+    cdef const ptrdiff_t[::1] _zero
+
+    def __cinit__(self, calls, zero, ptrdiff_t n_out):
+        cdef Call call
+        self._calls, self._sizes = list(calls), ()
+        self._zero = np.ascontiguousarray(zero, dtype=np.intp)
+        self._steps = <const ks_step **>calloc(max(len(self._calls), 1), sizeof(ks_step *))
+        if self._steps == NULL:
+            raise MemoryError
+        for i, call in enumerate(self._calls):
+            if call._n_out != n_out or i > 0 and call.sizes != self._sizes:
+                raise ValueError("the calls of a plan must share their arrays")
+            self._sizes, self._steps[i] = call.sizes, &call._step
+        self._plan.n_steps, self._plan.steps = len(self._calls), self._steps
+        self._plan.n_zero, self._plan.n_out = self._zero.shape[0], n_out
+        if self._zero.shape[0] > 0:
+            if min(self._zero) < 0 or max(self._zero) >= n_out:
+                raise ValueError("an output to be zeroed lies outside its array")
+            self._plan.zero = &self._zero[0]
+
+    def __dealloc__(self):
+        free(self._steps)
+
+    @property
+    def n_out(self):
+        """Length of the output."""
+        return self._plan.n_out
+
+    @property
+    def threads(self):
+        """The greatest number of threads that a call uses."""
+        return max([(<Call>call)._step.threads for call in self._calls], default=1)
+
+    @property
+    def capsule(self):
+        """The plan (`ks_plan *`) for other compiled parts; valid as long as this object."""
+        return PyCapsule_New(&self._plan, b"kinesym.plan", NULL)
+
+    def __call__(self, tuple arrays, double[::1] out):
+        """Evaluate into `out`; `arrays` are those given at each call, in order.
+
+        Raises `ValueError` if a length does not fit.
+        """
         cdef const double[::1] data
-        cdef int status
-        cdef ks_arg *argument
-        cdef const ptrdiff_t *offset
-        cdef const unsigned char *mode
-        cdef double *target
-        if out.shape[0] != self._n_out or len(arrays) != len(self.sizes):
-            raise ValueError(f"expected an array of length {self._n_out}, got {out.shape[0]}")
-        for array, size in zip(arrays, self.sizes):
+        cdef const double *pointers[8]
+        cdef int status, alone = _forked
+        if len(arrays) > 8 or self._calls and len(arrays) != len(self._sizes):
+            raise ValueError(f"{len(self._sizes)} arrays are needed, got {len(arrays)}")
+        if out.shape[0] != self._plan.n_out:
+            raise ValueError(f"expected an array of length {self._plan.n_out}, got {out.shape[0]}")
+        for k, (array, size) in enumerate(zip(arrays, self._sizes)):
             if len(array) != size:
                 raise ValueError(f"expected an array of length {size}, got {len(array)}")
-        if self._kernel.n_out == 0 or self._n < 1:
+            data = array
+            pointers[k] = &data[0] if data.shape[0] > 0 else NULL
+        if out.shape[0] == 0:
             return
-        argument = <ks_arg *>malloc(max(self._n_args, 1) * sizeof(ks_arg))  # one per call: threads
-        if argument == NULL:
-            raise MemoryError
-        try:
-            for j in range(self._n_args):
-                argument[j] = self._arg[j]
-                if self._base[j] >= 0:
-                    data = arrays[self._base[j]]
-                    argument[j].data = &data[0] + self._start[j] if data.shape[0] > 0 else NULL
-            offset, mode, target = &self._offset[0], NULL, &out[0]
-            if self._mode is not None:
-                mode = &self._mode[0]
-            if _forked:
-                threads = 1
-            with nogil:
-                status = self._library._table.map(
-                    self._kernel, self._n, argument, target, offset, mode, threads)
-        finally:
-            free(argument)
+        with nogil:
+            status = ks_run_plan(&self._plan, pointers, &out[0], alone)
         if status != 0:
             raise MemoryError
 

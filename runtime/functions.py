@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.native import SET, Call, Library
+from kinesym.runtime.native import SET, Call, Library, Plan
 
 Array = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ class Functions:
                 arguments.append((value.ravel(), 0, count if argument != "p" else 1))
             offsets = [k * count for k in range(n_out)]
             call = Call(self._library, name, count, arguments, (), offsets, [SET] * n_out, out.size)
-            call((), out.reshape(-1))
+            Plan([call], [], out.size)((), out.reshape(-1))
         return out[:, 0] if single else out
 
     def _shaped(self, given: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], int | None]:

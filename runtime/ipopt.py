@@ -186,8 +186,8 @@ class _Callbacks:
         """Value arrays are made once: cyipopt copies what a callback returns."""
         self._gradient = np.empty(self.nlp.n_variables)
         self._constraints = np.empty(self.nlp.n_constraints)
-        self._jacobian = np.empty(len(self.nlp.jacobian_structure[0]))
-        self._hessian = np.empty(len(self.nlp.hessian_structure[0]))
+        self._jacobian = np.empty(self.nlp.jacobian_structure.size)
+        self._hessian = np.empty(self.nlp.hessian_structure.size)
 
     def _timed(self, function: Callable[..., Any], *args: Any) -> Any:
         start = time.perf_counter()
@@ -212,10 +212,10 @@ class _Callbacks:
         return np.asarray(self._timed(self.nlp.hessian, z, multipliers, factor, out))
 
     def jacobianstructure(self) -> tuple[Any, Any]:
-        return self.nlp.jacobian_structure
+        return self.nlp.jacobian_structure.arrays()
 
     def hessianstructure(self) -> tuple[Any, Any]:
-        return self.nlp.hessian_structure
+        return self.nlp.hessian_structure.arrays()
 
     def intermediate(
         self, mode: int, number: int, objective: float, infeasibility: float, optimality: float,

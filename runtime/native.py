@@ -12,6 +12,7 @@ from kinesym.runtime._native import (
     Call,
     Chain,
     Library,
+    Plan,
     Run,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "Call",
     "Chain",
     "Library",
+    "Plan",
     "Run",
 ]

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.layout import FAMILIES, Layout
-from kinesym.runtime.native import ADD, LATE, SET, SUM, Call, Library
-from kinesym.runtime.sparsity import Assembly, Index, Run, Written, assemble, packed
+from kinesym.runtime.native import ADD, LATE, SET, SUM, Call, Library, Plan
+from kinesym.runtime.sparsity import Run, Structure, Written, assemble
 
 Array = NDArray[np.float64]
 
-_NOTHING: Index = np.zeros(0, dtype=np.int64)
 _PER_THREAD = 500_000  # operations that are worth a thread
 
 
@@ -40,11 +39,14 @@ class TrialData:
 
 
 @dataclass(frozen=True)
-class _Step:
-    """One kernel call with the number of threads that it is worth."""
+class Plans:
+    """The callbacks as lists of kernel calls. All read z, multipliers, and the factor of the cost."""
 
-    call: Call
-    threads: int
+    cost: Plan
+    gradient: Plan
+    constraints: Plan
+    jacobian: Plan
+    hessian: Plan
 
 
 def default_threads() -> int:
@@ -58,6 +60,9 @@ def default_threads() -> int:
 
 class NLP:
     """Callbacks of the nonlinear program.
+
+    `jacobian_structure` and `hessian_structure` give rows and columns of the values of the two
+    matrices, `plans` the callbacks for compiled callers.
 
     Parameters
     ----------
@@ -86,13 +91,15 @@ class NLP:
         self._one = np.ones(1)
         n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
-        self._cost = self._plan("cost", self._cost_places(), 1)
-        self._gradient = self._plan("gradient", self._gradient_places(), n)
-        self._constraints = self._plan("constraints", self._constraint_places(), m)
-        self.jacobian_structure, self._jacobian = self._packed_jacobian()
-        hessian, self._hessian = self._assembled_hessian()
-        self.hessian_structure = (hessian.rows, hessian.columns)
-        self._hessian_zero = hessian.zero
+        self.jacobian_structure, jacobian = self._packed_jacobian()
+        self.hessian_structure, hessian = self._assembled_hessian()
+        self.plans = Plans(
+            cost=self._plan("cost", self._cost_places(), [0], 1),
+            gradient=self._plan("gradient", *self._gradient_places(), n),
+            constraints=self._plan("constraints", self._constraint_places(), [], m),
+            jacobian=jacobian,
+            hessian=hessian,
+        )
 
     # -- values -----------------------------------------------------------------------------
 
@@ -113,36 +120,34 @@ class NLP:
 
     def cost(self, z: Array) -> float:
         """The objective."""
-        out = np.zeros(1)
-        self._run(self._cost, (z, self._no_multipliers, self._one), out)
+        out = np.empty(1)
+        self.plans.cost((z, self._no_multipliers, self._one), out)
         return float(out[0])
 
     def gradient(self, z: Array, out: Array | None = None) -> Array:
         """Gradient of the objective, (n_variables,)."""
         out = np.empty(self.n_variables) if out is None else out
-        out[self._gradient_zero] = 0.0
-        self._run(self._gradient, (z, self._no_multipliers, self._one), out)
+        self.plans.gradient((z, self._no_multipliers, self._one), out)
         return out
 
     def constraints(self, z: Array, out: Array | None = None) -> Array:
         """The constraints, (n_constraints,)."""
         out = np.empty(self.n_constraints) if out is None else out
-        self._run(self._constraints, (z, self._no_multipliers, self._one), out)
+        self.plans.constraints((z, self._no_multipliers, self._one), out)
         return out
 
     def jacobian(self, z: Array, out: Array | None = None) -> Array:
         """Values of the constraint Jacobian, in the order of `jacobian_structure`."""
-        out = np.empty(len(self.jacobian_structure[0])) if out is None else out
-        self._run(self._jacobian, (z, self._no_multipliers, self._one), out)
+        out = np.empty(self.jacobian_structure.size) if out is None else out
+        self.plans.jacobian((z, self._no_multipliers, self._one), out)
         return out
 
     def hessian(
         self, z: Array, multipliers: Array, factor: float, out: Array | None = None
     ) -> Array:
         """Values of the Hessian of factor * cost + multipliers . constraints, lower triangle."""
-        out = np.empty(len(self.hessian_structure[0])) if out is None else out
-        out[self._hessian_zero] = 0.0
-        self._run(self._hessian, (z, multipliers, np.array([float(factor)])), out)
+        out = np.empty(self.hessian_structure.size) if out is None else out
+        self.plans.hessian((z, multipliers, np.array([float(factor)])), out)
         return out
 
     def outputs(self, z: Array, trial: int) -> dict[str, Array]:
@@ -158,8 +163,8 @@ class NLP:
             if names:
                 offsets = [k * n for k in range(len(names))]
                 places = {(trial, family): (offsets, [SET] * len(names))}
-                plan = self._plan("outputs", places, len(out))
-                self._run(plan, (z, self._no_multipliers, self._one), out)
+                plan = self._plan("outputs", places, [], len(out))
+                plan((z, self._no_multipliers, self._one), out)
             rows = out.reshape(len(names), n)
             if family == "interval":
                 rows = self._at_nodes(rows, trial)
@@ -197,48 +202,49 @@ class NLP:
     def _no_multipliers(self) -> Array:
         return np.zeros(self.n_constraints)
 
-    @staticmethod
-    def _run(plan: list[_Step], arrays: tuple[Array, ...], out: Array) -> None:
-        for step in plan:
-            step.call(arrays, out, step.threads)
-
     # -- plans ------------------------------------------------------------------------------
 
     def _plan(
-        self, what: str, places: Mapping[tuple[int, str], tuple[list[int], Any]], size: int
-    ) -> list[_Step]:
-        """The kernel calls of one callback; `places` has (offsets, modes) per trial and family."""
-        steps = []
+        self,
+        what: str,
+        places: Mapping[tuple[int, str], tuple[list[int], Any]],
+        zero: Sequence[int] | NDArray[np.intp],
+        size: int,
+    ) -> Plan:
+        """The kernel calls of one callback; `places` has (offsets, modes) per trial and family,
+        `zero` the outputs that no call sets."""
+        calls = []
         for (trial, family), (offset, mode) in places.items():
             name = f"{family}_{what}"
             n = self.layout.points(trial, family)
             arguments = [self._argument(trial, family, a) for a in self._kernels[name]["arguments"]]
-            call = Call(self._library, name, n, arguments, self._sizes, offset, mode, size)
             about = self._kernels[name]
             work = n * (int(about["operations"]) + len(about["outputs"]))
-            steps.append(_Step(call, max(1, min(self._threads, work // _PER_THREAD))))
-        return steps
+            threads = max(1, min(self._threads, work // _PER_THREAD))
+            calls.append(
+                Call(self._library, name, n, arguments, self._sizes, offset, mode, size, threads)
+            )
+        return Plan(calls, zero, size)
 
-    def _packed_jacobian(self) -> tuple[tuple[Index, Index], list[_Step]]:
+    def _packed_jacobian(self) -> tuple[Structure, Plan]:
         """No two kernels share an entry: values lie as they are made, one call after the other."""
-        rows, columns, places, size = [_NOTHING], [_NOTHING], {}, 0
+        blocks, places, size = [], {}, 0
         for trial, family in self._with_kernel("jacobian"):
             runs = self._jacobian_runs(trial, family)
             if runs:
                 places[trial, family] = ([size], None)
-                row, column = packed(runs, self._library.lanes)
-                rows.append(row)
-                columns.append(column)
-                size += len(row)
-        structure = (np.concatenate(rows), np.concatenate(columns))
-        return structure, self._plan("jacobian", places, size)
+                blocks.append(tuple(runs))
+                size += len(runs) * runs[0].count
+        structure = Structure(tuple(blocks), self._library.lanes)
+        return structure, self._plan("jacobian", places, [], size)
 
-    def _assembled_hessian(self) -> tuple[Assembly, list[_Step]]:
+    def _assembled_hessian(self) -> tuple[Structure, Plan]:
         """Entries of a node from its two intervals and from node terms are merged."""
         keys = self._with_kernel("hessian")
         assembly = assemble([self._hessian_runs(*key) for key in keys])
         places = dict(zip(keys, assembly.places, strict=True))
-        return assembly, self._plan("hessian", places, len(assembly.rows))
+        plan = self._plan("hessian", places, assembly.zero, assembly.structure.size)
+        return assembly.structure, plan
 
     def _argument(self, trial: int, family: str, name: str) -> tuple[Any, int, int]:
         """(source, offset, ld) of a kernel argument: part of z, multipliers, factor, or data."""
@@ -277,7 +283,9 @@ class NLP:
     def _cost_places(self) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
         return {key: ([0], [SUM]) for key in self._with_kernel("cost")}
 
-    def _gradient_places(self) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
+    def _gradient_places(
+        self,
+    ) -> tuple[dict[tuple[int, str], tuple[list[int], list[int]]], NDArray[np.intp]]:
         places = {}
         written = Written(self.n_variables)
         for trial, family in self._with_kernel("gradient"):
@@ -289,8 +297,7 @@ class NLP:
                 run = Run(begin, 0, step, 0, n, _mode(family, members[j][0]))
                 mode.append(written.mode(run, begin))
             places[trial, family] = (offset, mode)
-        self._gradient_zero = written.zero
-        return places
+        return places, written.zero
 
     def _constraint_places(self) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
         places = {}

@@ -411,6 +411,6 @@ class Residuals:
 
     def jacobian(self, z: Array) -> csr_array:
         """d r/d z."""
-        entries = (self._nlp.jacobian(z), self._nlp.jacobian_structure)
+        entries = (self._nlp.jacobian(z), self._nlp.jacobian_structure.arrays())
         shape = (self._nlp.n_constraints, self._nlp.n_variables)
         return coo_array(entries, shape=shape).tocsr()[self._rows]

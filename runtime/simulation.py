@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.native import HALVES, HOLD, LINEAR, SET, Call, Library, Run
+from kinesym.runtime.native import HALVES, HOLD, LINEAR, SET, Call, Library, Plan, Run
 from kinesym.runtime.progress import node_bar
 
 Array = NDArray[np.float64]
@@ -237,7 +237,8 @@ def evaluate_rhs(stepper: Stepper, x: Array, u: Array, p: Array, t: float) -> Ar
     else:
         arguments[2] = (np.ascontiguousarray(p), 0, 1)
     offsets = [k * count for k in range(n)]
-    Call(stepper.library, "rhs", count, arguments, (), offsets, [SET] * n, out.size)((), out)
+    call = Call(stepper.library, "rhs", count, arguments, (), offsets, [SET] * n, out.size)
+    Plan([call], [], out.size)((), out)
     return out.reshape(n, count)
 
 

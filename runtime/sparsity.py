@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.native import SET, SUM
 
-Index = NDArray[np.int64]
+#: IPOPT counts in 32 bits.
+Index = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -49,30 +51,58 @@ class Run:
         return self.count if self.row_step or self.column_step else 1
 
 
-def packed(runs: Sequence[Run], lanes: int) -> tuple[Index, Index]:
-    """Row and column of the packed outputs of one call: blocks of `lanes` points, see kinesym.h."""
-    fields = [(r.row, r.row_step, r.column, r.column_step) for r in runs]
-    row, row_step, column, column_step = np.array(fields, dtype=np.int64).T[:, :, None]
-    n = runs[0].count
-    rows, columns = np.empty(n * len(runs), np.int64), np.empty(n * len(runs), np.int64)
+@dataclass(frozen=True)
+class Structure:
+    """Rows and columns of all values of a matrix, as arithmetic: nothing is stored per entry.
+
+    Each block is a group of runs of equal length whose values are packed: `lanes` points of the
+    first run, of the second, and so on, then the next `lanes` points (see kinesym.h).
+    """
+
+    blocks: tuple[tuple[Run, ...], ...]
+    lanes: int
+
+    @cached_property
+    def size(self) -> int:
+        """Number of values."""
+        return sum(len(block) * block[0].count for block in self.blocks)
+
+    def fill(self, rows: Index, columns: Index) -> None:
+        """Write rows and columns, each (size,)."""
+        begin = 0
+        for block in self.blocks:
+            end = begin + len(block) * block[0].count
+            _fill(rows[begin:end], [(r.row, r.row_step) for r in block], self.lanes)
+            _fill(columns[begin:end], [(r.column, r.column_step) for r in block], self.lanes)
+            begin = end
+
+    def arrays(self) -> tuple[Index, Index]:
+        """Rows and columns."""
+        rows, columns = np.empty(self.size, np.int32), np.empty(self.size, np.int32)
+        self.fill(rows, columns)
+        return rows, columns
+
+
+def _fill(out: Index, lines: Sequence[tuple[int, int]], lanes: int) -> None:
+    """Numbers begin + i step of the packed points i of some lines, given as (begin, step)."""
+    begin, step = np.array(lines, dtype=np.int32).T[:, :, None]
+    n = len(out) // len(lines)
     whole = n // lanes * lanes
-    for part, points in (
-        (slice(0, whole * len(runs)), np.arange(whole).reshape(-1, 1, lanes)),
-        (slice(whole * len(runs), None), np.arange(whole, n).reshape(1, 1, -1)),
-    ):
-        rows[part] = (row + row_step * points).ravel()
-        columns[part] = (column + column_step * points).ravel()
-    return rows, columns
+    for first, last, width in ((0, whole, lanes), (whole, n, n - whole)):
+        if last > first:
+            part = out[first * len(lines) : last * len(lines)].reshape(-1, len(lines), width)
+            points = np.arange(first, last, dtype=np.int32).reshape(-1, 1, width)
+            np.multiply(step, points, out=part)
+            part += begin
 
 
 @dataclass(frozen=True)
 class Assembly:
     """Structure of a matrix and, per call, where and how its outputs are written."""
 
-    rows: Index
-    columns: Index
+    structure: Structure
     places: list[tuple[list[int], list[int]]]
-    zero: Index  # entries to be zeroed before the calls
+    zero: NDArray[np.intp]  # entries to be zeroed before the calls
 
 
 @dataclass
@@ -84,6 +114,12 @@ class _Stretch:
     stop: int
     value: int = -1  # not placed yet
 
+    @property
+    def run(self) -> Run:
+        """All of them as one run."""
+        first, count = self.first, self.stop - self.start
+        return Run(first.row, first.column, first.row_step, first.column_step, count, SET)
+
 
 def assemble(calls: Sequence[Sequence[Run]]) -> Assembly:
     """Place the runs of all calls; the calls are made in this order.
@@ -92,22 +128,19 @@ def assemble(calls: Sequence[Sequence[Run]]) -> Assembly:
     """
     every = [run for runs in calls for run in runs]
     owner = _stretches(every)
-    size = 0
-    rows, columns = [], []
+    size, blocks = 0, []
     for run in every:  # in the order of the outputs: runs that share nothing stay in order
         stretch = owner[run]
         if stretch.value < 0:
             stretch.value = size
             size += stretch.stop - stretch.start
-            steps = np.arange(stretch.stop - stretch.start)
-            rows.append(stretch.first.row + stretch.first.row_step * steps)
-            columns.append(stretch.first.column + stretch.first.column_step * steps)
+            blocks.append((stretch.run,))
     places, written = [], Written(size)
     for runs in calls:
         offsets = [owner[run].value + run.start - owner[run].start for run in runs]
         modes = [written.mode(run, begin) for run, begin in zip(runs, offsets, strict=True)]
         places.append((offsets, modes))
-    return Assembly(_joined(rows), _joined(columns), places, written.zero)
+    return Assembly(Structure(tuple(blocks), 1), places, written.zero)
 
 
 class Written:
@@ -126,13 +159,9 @@ class Written:
         return SET if fresh else run.mode
 
     @property
-    def zero(self) -> Index:
+    def zero(self) -> NDArray[np.intp]:
         """Values that nobody sets and that must be zeroed before."""
         return np.flatnonzero(~self._set)
-
-
-def _joined(parts: list[Index]) -> Index:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
 def _stretches(runs: Sequence[Run]) -> dict[Run, _Stretch]:

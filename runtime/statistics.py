@@ -31,11 +31,11 @@ def parameter_covariance(
     is singular: the parameters are not identifiable.
     """
     n, m, layout = nlp.n_variables, nlp.n_constraints, nlp.layout
-    rows, columns = nlp.hessian_structure
+    rows, columns = nlp.hessian_structure.arrays()
     values, off = nlp.hessian(z, multipliers, 1.0), rows != columns
     lower = coo_array((values, (rows, columns)), shape=(n, n))
     upper = coo_array((values[off], (columns[off], rows[off])), shape=(n, n))
-    jacobian = coo_array((nlp.jacobian(z), nlp.jacobian_structure), shape=(m, n))
+    jacobian = coo_array((nlp.jacobian(z), nlp.jacobian_structure.arrays()), shape=(m, n))
     active = np.flatnonzero(_at_bound(nlp.constraints(z), *constraint_bounds))
     free = np.flatnonzero(~_at_bound(z, *bounds))
     hessian = (lower + upper).tocsr()[free][:, free]

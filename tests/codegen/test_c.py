@@ -20,7 +20,7 @@ from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.schedule import schedule
 from kinesym.codegen.stepping import shooting_kernels, stepper
-from kinesym.runtime._native import SET, Call
+from kinesym.runtime._native import SET, Call, Plan
 from kinesym.runtime.build import build
 from kinesym.symbolic.schemes import TRAPEZOID
 
@@ -37,8 +37,10 @@ def run(library, kernel, arrays, n, threads=1):
     count = len(kernel.outputs)
     out = np.full((count, n), np.nan)
     places = [k * n for k in range(count)]
-    call = Call(library, kernel.name, n, arguments, (), places, [SET] * count, out.size)
-    call((), out.reshape(-1), threads)
+    call = Call(
+        library, kernel.name, n, arguments, (), places, [SET] * count, out.size, threads
+    )
+    Plan([call], [], out.size)((), out.reshape(-1))
     return out
 
 

@@ -212,9 +212,9 @@ def test_standing_sizes():
                           measurements={x: np.zeros(6000) for x in model.states})  # fmt: skip
     problem = ks.Collocation(model, trial, unknown=dict.fromkeys(gains))
     assert (problem.n_variables, problem.n_constraints) == (24_008, 23_996)
-    rows, columns = problem.nlp.jacobian_structure
+    rows, columns = problem.nlp.jacobian_structure.arrays()
     assert len(rows) == 191_968 == 32 * 5999
-    assert len(np.unique(rows * 24_008 + columns)) == 191_968
+    assert len(np.unique(rows * np.int64(24_008) + columns)) == 191_968
 
 
 # -- n links --------------------------------------------------------------------------------

@@ -205,11 +205,11 @@ def assert_agrees(program, nlp, seed=5):
     assert_close(nlp.cost(z), expected.cost)
     assert_close(nlp.gradient(z, np.full(len(z), np.nan)), expected.gradient)
     assert_close(nlp.constraints(z, np.full(len(multipliers), np.nan)), expected.constraints)
-    values = nlp.jacobian(z, np.full(len(nlp.jacobian_structure[0]), np.nan))
-    assert_equal_matrix(values, nlp.jacobian_structure, expected.jacobian)
-    values = np.full(len(nlp.hessian_structure[0]), np.nan)
+    values = nlp.jacobian(z, np.full(nlp.jacobian_structure.size, np.nan))
+    assert_equal_matrix(values, nlp.jacobian_structure.arrays(), expected.jacobian)
+    values = np.full(nlp.hessian_structure.size, np.nan)
     nlp.hessian(z, multipliers, 1.7, values)
-    rows, columns = nlp.hessian_structure
+    rows, columns = nlp.hessian_structure.arrays()
     assert (rows >= columns).all()
     assert_equal_matrix(values, (rows, columns), expected.hessian)
 
@@ -256,7 +256,7 @@ def test_threads_do_not_change_a_bit(monkeypatch, lanes, free):
     answers = []
     for threads in (1, 2, 3, 7):
         nlp = compiled(problem, [trial(1300, 1), trial(40, 2)], lanes, threads)
-        assert nlp._hessian[0].threads == threads
+        assert nlp.plans.hessian.threads == threads
         z, multipliers = random_point(nlp, 6)
         answers.append([np.array([nlp.cost(z)]), nlp.gradient(z), nlp.constraints(z),
                         nlp.jacobian(z), nlp.hessian(z, multipliers, 0.3)])  # fmt: skip
