@@ -1,4 +1,4 @@
-"""The one compiled module; everything else about the distribution is in pyproject.toml."""
+"""The compiled modules; everything else about the distribution is in pyproject.toml."""
 
 import sys
 from glob import glob
@@ -6,12 +6,18 @@ from glob import glob
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-native = Extension(
-    "kinesym.runtime._native",
-    ["runtime/_native.pyx"],
-    include_dirs=["runtime/include"],
-    depends=sorted(glob("runtime/include/*.h")),
-    libraries=["dl"] if sys.platform.startswith("linux") else [],
-)
+HEADERS = sorted(glob("runtime/include/*.h"))
 
-setup(ext_modules=cythonize([native], build_dir="build"))
+
+def extension(name: str) -> Extension:
+    """kinesym.runtime.NAME, made from runtime/NAME.pyx."""
+    return Extension(
+        f"kinesym.runtime.{name}",
+        [f"runtime/{name}.pyx"],
+        include_dirs=["runtime/include"],
+        depends=HEADERS,
+        libraries=["dl"] if sys.platform.startswith("linux") else [],
+    )
+
+
+setup(ext_modules=cythonize([extension("_native"), extension("_ipopt")], build_dir="build"))

@@ -23,7 +23,8 @@ from kinesym.runtime.collocation import (
     variable_bounds,
 )
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.ipopt import Result, WarmStart, load_cyipopt, solve, warn_if_missing
+from kinesym.runtime.ipopt import Result, WarmStart, check_driver, solve
+from kinesym.runtime.ipopt_library import warn_if_missing
 from kinesym.runtime.nlp import NLP, default_threads
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.solution import Solution
@@ -210,6 +211,7 @@ class Collocation:
         options: Mapping[str, Any] | None = None,
         progress: bool | None = None,
         log: bool = False,
+        driver: str = "auto",
     ) -> Solution:
         """Solve with IPOPT.
 
@@ -217,6 +219,8 @@ class Collocation:
         max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-8).
         hessian : "exact" or "limited-memory". options : further options of IPOPT, by name.
         progress : show a line per iteration; None only on a terminal. log : print IPOPT's own log.
+        driver : "direct" calls IPOPT's C interface, without Python in between; "cyipopt" goes
+            through that package, slower, with the same iterates; "auto" is the first that works.
 
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
@@ -224,7 +228,7 @@ class Collocation:
         """
         if hessian not in HESSIANS:
             raise ValueError(f"unknown hessian {hessian!r}; choose one of {', '.join(HESSIANS)}")
-        load_cyipopt()
+        check_driver(driver)
         start = time.perf_counter()
         z = self.pack(guess)
         self._check_finite(z)
@@ -236,7 +240,7 @@ class Collocation:
         with iteration_line(progress) as report:
             result = solve(
                 self.nlp, z, self.variable_bounds, self.constraint_bounds, settings, report,
-                hessian, self._warm_start(guess), log,
+                hessian, self._warm_start(guess), log, driver,
             )  # fmt: skip
         return self._solution(result, time.perf_counter() - start)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 
 from kinesym.evaluate import compile
 from kinesym.models import pendulum
 from kinesym.runtime.build import CacheError, CompilerError, find_compiler, writable_cache
-from kinesym.runtime.ipopt import IpoptMissing, available_linear_solvers, load_cyipopt
+from kinesym.runtime.ipopt import available_linear_solvers
+from kinesym.runtime.ipopt_library import IpoptMissing, load_ipopt
 from kinesym.runtime.nlp import default_threads
 
 
@@ -48,12 +48,11 @@ def _compiler() -> Iterator[tuple[str, bool, str]]:
 
 def _ipopt() -> Iterator[tuple[str, bool, str]]:
     try:
-        cyipopt = load_cyipopt()
+        ipopt = load_ipopt()
     except IpoptMissing as error:
         yield "Ipopt", False, str(error)
         return
-    version = ".".join(map(str, getattr(cyipopt, "IPOPT_VERSION", ("unknown",))))
-    yield "Ipopt", True, f"{version} through cyipopt {re.sub('[^0-9.]', '', cyipopt.__version__)}"
+    yield "Ipopt", True, f"{'.'.join(map(str, ipopt.version)) or 'older than 3.14'}, {ipopt.path}"
     solvers = available_linear_solvers()
     remedy = "" if solvers else "none works; install an IPOPT with MUMPS"
     yield "linear solvers", bool(solvers), ", ".join(solvers) or remedy

@@ -130,8 +130,9 @@ cdef extern from "kinesym_plan.h" nogil:
         ptrdiff_t n_zero
         const ptrdiff_t *zero
         ptrdiff_t n_out
+        const int *alone
 
-    int ks_run_plan(const ks_plan *, const double **, double *, int)
+    int ks_run_plan(const ks_plan *, const double **, double *)
 
 ABI = KINESYM_ABI
 
@@ -141,13 +142,13 @@ SET, ADD, LATE, SUM = range(4)
 #: The course of an input between nodes; the values of `enum ks_kind` in kinesym.h.
 LINEAR, HOLD, HALVES = range(3)
 
-cdef bint _forked = False
+cdef int _forked = 0
 
 
 def _after_fork():
     """The threads of OpenMP do not survive a fork: the child computes with one."""
     global _forked
-    _forked = True
+    _forked = 1
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -322,6 +323,7 @@ cdef class Plan:
             self._sizes, self._steps[i] = call.sizes, &call._step
         self._plan.n_steps, self._plan.steps = len(self._calls), self._steps
         self._plan.n_zero, self._plan.n_out = self._zero.shape[0], n_out
+        self._plan.alone = &_forked
         if self._zero.shape[0] > 0:
             if min(self._zero) < 0 or max(self._zero) >= n_out:
                 raise ValueError("an output to be zeroed lies outside its array")
@@ -352,7 +354,7 @@ cdef class Plan:
         """
         cdef const double[::1] data
         cdef const double *pointers[8]
-        cdef int status, alone = _forked
+        cdef int status
         if len(arrays) > 8 or self._calls and len(arrays) != len(self._sizes):
             raise ValueError(f"{len(self._sizes)} arrays are needed, got {len(arrays)}")
         if out.shape[0] != self._plan.n_out:
@@ -365,7 +367,7 @@ cdef class Plan:
         if out.shape[0] == 0:
             return
         with nogil:
-            status = ks_run_plan(&self._plan, pointers, &out[0], alone)
+            status = ks_run_plan(&self._plan, pointers, &out[0])
         if status != 0:
             raise MemoryError
 

@@ -1,28 +1,29 @@
-"""IPOPT through cyipopt."""
+"""IPOPT: options, drivers, and what it returns."""
 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import re
 import signal
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime._ipopt import Problem, trial
+from kinesym.runtime.ipopt_library import IpoptMissing, load_cyipopt, load_ipopt
 from kinesym.runtime.nlp import NLP
 
 Array = NDArray[np.float64]
+Bounds = tuple[Array, Array]
 
 #: Sentences for the statuses of IPOPT (IpReturnCodes.h) that need more than IPOPT's own words.
 SENTENCES = {
@@ -47,10 +48,6 @@ SENTENCES = {
     -102: "memory ran out",
     -199: "IPOPT had an internal error",
 }
-
-
-class IpoptMissing(ImportError):
-    """cyipopt or the IPOPT library behind it cannot be loaded."""
 
 
 @dataclass(frozen=True)
@@ -100,39 +97,8 @@ class WarmStart:
     upper: Array
 
 
-_REMEDY = "build it with tools/build_cyipopt.py of the sources, or install it from conda-forge"
-
-
-def load_cyipopt() -> ModuleType:
-    """The module cyipopt; raises `IpoptMissing` with the remedy."""
-    try:
-        import cyipopt
-    except ImportError as error:
-        raise IpoptMissing(f"cyipopt cannot be imported ({error}); {_REMEDY}") from error
-    return cyipopt
-
-
-def warn_if_missing() -> None:
-    """Warn before long work that its result can be inspected but not solved."""
-    if importlib.util.find_spec("cyipopt") is None:
-        warnings.warn(f"cyipopt is missing: the problem cannot be solved; {_REMEDY}", stacklevel=3)
-
-
-class _Parabola:
-    """min (x - 1)^2, to see whether a linear solver works."""
-
-    def objective(self, x: Array) -> float:
-        return float((x[0] - 1.0) ** 2)
-
-    def gradient(self, x: Array) -> Array:
-        return 2.0 * (x - 1.0)
-
-    def constraints(self, x: Array) -> Array:
-        return np.zeros(0)
-
-    def jacobian(self, x: Array) -> Array:
-        return np.zeros(0)
-
+#: Ways to IPOPT: its C interface directly, or through the package cyipopt.
+DRIVERS = ("auto", "direct", "cyipopt")
 
 #: Linear solvers that IPOPT loads from a library of their own, and the names of that library.
 _HSL = frozenset("ma27 ma57 ma77 ma86 ma97".split())
@@ -141,17 +107,8 @@ _HSL_LIBRARIES = ("libhsl.so", "libcoinhsl.so", "libhsl.dylib", "libcoinhsl.dyli
 
 def available_linear_solvers() -> list[str]:
     """Names of the linear solvers with which IPOPT solves a trivial problem here."""
-    cyipopt = load_cyipopt()
     names = ["mumps", "spral", *(sorted(_HSL) if _loads_hsl() else [])]
-    found = []
-    for name in names:
-        problem = cyipopt.Problem(1, 0, _Parabola(), [-10.0], [10.0], [], [])
-        for option, value in (("print_level", 0), ("sb", "yes"), ("linear_solver", name),
-                              ("hessian_approximation", "limited-memory")):  # fmt: skip
-            problem.add_option(option, value)
-        if problem.solve(np.zeros(1))[1]["status"] == 0:
-            found.append(name)
-    return found
+    return [name for name in names if trial(load_ipopt(), {"linear_solver": name})]
 
 
 def _loads_hsl(names: tuple[str, ...] = _HSL_LIBRARIES) -> bool:
@@ -173,17 +130,29 @@ def _check_linear_solver(options: Mapping[str, Any]) -> None:
 
 
 @dataclass
-class _Callbacks:
-    """The five callbacks as cyipopt wants them, with clocks."""
+class _Watch:
+    """What happens between two iterations: note, report, and stop on Ctrl-C."""
 
-    nlp: NLP
     report: Callable[[Iteration], None]
-    seconds: float = 0.0
     iterations: list[Iteration] = field(default_factory=list)
     interrupted: threading.Event = field(default_factory=threading.Event)
 
-    def __post_init__(self) -> None:
+    def intermediate(
+        self, mode: int, number: int, objective: float, infeasibility: float, optimality: float,
+        *rest: float,
+    ) -> bool:  # fmt: skip
+        step = Iteration(number, objective, infeasibility, optimality)
+        self.iterations.append(step)
+        self.report(step)
+        return not self.interrupted.is_set()
+
+
+class _Callbacks:
+    """The callbacks as cyipopt wants them, with a clock."""
+
+    def __init__(self, nlp: NLP, watch: _Watch) -> None:
         """Value arrays are made once: cyipopt copies what a callback returns."""
+        self.nlp, self.intermediate, self.seconds = nlp, watch.intermediate, 0.0
         self._gradient = np.empty(self.nlp.n_variables)
         self._constraints = np.empty(self.nlp.n_constraints)
         self._jacobian = np.empty(self.nlp.jacobian_structure.size)
@@ -217,14 +186,46 @@ class _Callbacks:
     def hessianstructure(self) -> tuple[Any, Any]:
         return self.nlp.hessian_structure.arrays()
 
-    def intermediate(
-        self, mode: int, number: int, objective: float, infeasibility: float, optimality: float,
-        *rest: float,
-    ) -> bool:  # fmt: skip
-        step = Iteration(number, objective, infeasibility, optimality)
-        self.iterations.append(step)
-        self.report(step)
-        return not self.interrupted.is_set()
+
+def _through_cyipopt(
+    nlp: NLP, bounds: Bounds, constraint_bounds: Bounds, watch: _Watch
+) -> tuple[Any, Callable[[], float]]:
+    """The problem in cyipopt, and a function that gives the seconds of evaluations."""
+    callbacks = _Callbacks(nlp, watch)
+    n, m = nlp.n_variables, nlp.n_constraints
+    problem = load_cyipopt().Problem(n, m, callbacks, *bounds, *constraint_bounds)
+    return problem, lambda: callbacks.seconds
+
+
+def _directly(
+    nlp: NLP, bounds: Bounds, constraint_bounds: Bounds, watch: _Watch
+) -> tuple[Any, Callable[[], float]]:
+    """The same through IPOPT's C interface."""
+    structures = (nlp.jacobian_structure, nlp.hessian_structure)
+    problem = Problem(
+        load_ipopt(), nlp.plans, structures, bounds, constraint_bounds, watch.intermediate
+    )
+    return problem, lambda: problem.seconds
+
+
+def check_driver(driver: str) -> str:
+    """"direct" or "cyipopt"; "auto" is the first that works.
+
+    Raises `ValueError` if the name is unknown, `IpoptMissing` if it cannot be loaded.
+    """
+    if driver not in DRIVERS:
+        raise ValueError(f"unknown driver {driver!r}; choose one of {', '.join(DRIVERS)}")
+    if driver == "cyipopt":
+        load_cyipopt()
+        return driver
+    try:
+        load_ipopt()
+    except IpoptMissing:
+        if driver == "direct":
+            raise
+        load_cyipopt()
+        return "cyipopt"
+    return "direct"
 
 
 def default_options(nlp: NLP, hessian: str) -> dict[str, Any]:
@@ -242,24 +243,24 @@ def default_options(nlp: NLP, hessian: str) -> dict[str, Any]:
 def solve(
     nlp: NLP,
     z: Array,
-    bounds: tuple[Array, Array],
-    constraint_bounds: tuple[Array, Array],
+    bounds: Bounds,
+    constraint_bounds: Bounds,
     options: Mapping[str, Any],
     report: Callable[[Iteration], None],
     hessian: str = "exact",
     warm: WarmStart | None = None,
     log: bool = False,
+    driver: str = "auto",
 ) -> Result:
     """Solve from `z`; `report` is called after each iteration.
 
     Ctrl-C ends the iteration: the result is the last iterate, with status 5. Raises `IpoptMissing`,
     or `ValueError` if an option is not accepted.
     """
-    cyipopt = load_cyipopt()
+    make = _directly if check_driver(driver) == "direct" else _through_cyipopt
     _check_linear_solver(options)
-    callbacks = _Callbacks(nlp, report)
-    n, m = nlp.n_variables, nlp.n_constraints
-    problem = cyipopt.Problem(n, m, callbacks, *bounds, *constraint_bounds)
+    watch = _Watch(report)
+    problem, seconds = make(nlp, bounds, constraint_bounds, watch)
     with tempfile.TemporaryDirectory() as folder:
         story = Path(folder) / "ipopt.txt"
         settings = {
@@ -275,15 +276,15 @@ def solve(
         for name, value in {**settings, **options}.items():
             _set_option(problem, name, value, optional=name not in options)
         start = time.perf_counter()
-        with _interruptible(callbacks.interrupted):
+        with _interruptible(watch.interrupted):
             z, info = _run(problem, z, warm)
         total = time.perf_counter() - start
         text = story.read_text(errors="replace") if story.exists() else ""
-    timings = {"evaluate": callbacks.seconds, "solver": total, **_linear_solver_seconds(text)}
+    timings = {"evaluate": seconds(), "solver": total, **_linear_solver_seconds(text)}
     return Result(
         z, info["mult_g"], info["mult_x_L"], info["mult_x_U"],
         float(info["obj_val"]), int(info["status"]),
-        tuple(callbacks.iterations), timings, text,
+        tuple(watch.iterations), timings, text,
     )  # fmt: skip
 
 

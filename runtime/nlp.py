@@ -40,7 +40,7 @@ class TrialData:
 
 @dataclass(frozen=True)
 class Plans:
-    """The callbacks as lists of kernel calls. All read z, multipliers, and the factor of the cost."""
+    """The callbacks as lists of kernel calls, which read z, multipliers, factor of the cost."""
 
     cost: Plan
     gradient: Plan

@@ -26,6 +26,7 @@ typedef struct {
     ptrdiff_t n_zero;
     const ptrdiff_t *zero; /* outputs that no step sets, zeroed first */
     ptrdiff_t n_out;
+    const int *alone; /* non-zero: with one thread, whatever the steps say */
 } ks_plan;
 
 /* Returns 0, or 1 if memory ran out. */
@@ -41,12 +42,11 @@ static inline int ks_run_step(const ks_step *s, const double *const *arrays, dou
     return s->map(s->kernel, s->n, arg, out, s->offset, s->mode, threads);
 }
 
-/* The same for all steps; one thread each if `alone`. */
-static inline int ks_run_plan(const ks_plan *p, const double *const *arrays, double *out,
-                              int alone) {
+/* The same for all steps. */
+static inline int ks_run_plan(const ks_plan *p, const double *const *arrays, double *out) {
     for (ptrdiff_t i = 0; i < p->n_zero; i++) out[p->zero[i]] = 0.0;
     for (ptrdiff_t i = 0; i < p->n_steps; i++) {
-        int status = ks_run_step(p->steps[i], arrays, out, alone ? 1 : p->steps[i]->threads);
+        int status = ks_run_step(p->steps[i], arrays, out, *p->alone ? 1 : p->steps[i]->threads);
         if (status != 0) return status;
     }
     return 0;

@@ -1,0 +1,360 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""IPOPT's C interface, found at run time; kernels write straight into IPOPT's own arrays.
+
+The functions are looked up by name in a library that is given by its path or already loaded, so that
+nothing is linked. `Bool` is a C99 bool since IPOPT 3.14 and was an int before: results of either
+kind are read through their lowest byte, and those of ours are 0 or 1 in a whole int.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stddef cimport ptrdiff_t
+from libc.string cimport memcpy
+from posix.dlfcn cimport RTLD_LAZY, RTLD_LOCAL, dlerror, dlopen, dlsym
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+import os
+
+import numpy as np
+
+
+cdef extern from "kinesym_plan.h" nogil:
+    ctypedef struct ks_plan:
+        ptrdiff_t n_out
+
+    int ks_run_plan(const ks_plan *, const double **, double *)
+
+
+ctypedef int eval_f(int, double *, int, double *, void *) noexcept nogil
+ctypedef int eval_g(int, double *, int, int, double *, void *) noexcept nogil
+ctypedef int eval_grad_f(int, double *, int, double *, void *) noexcept nogil
+ctypedef int eval_jac_g(int, double *, int, int, int, int *, int *, double *, void *) noexcept nogil
+ctypedef int eval_h(int, double *, int, double, int, double *, int, int, int *, int *, double *,
+                    void *) noexcept nogil
+ctypedef int intermediate(int, int, double, double, double, double, double, double, double, double,
+                          int, void *) noexcept nogil
+
+ctypedef void *create_fn(int, double *, double *, int, double *, double *, int, int, int, eval_f *,
+                         eval_g *, eval_grad_f *, eval_jac_g *, eval_h *) noexcept nogil
+ctypedef void free_fn(void *) noexcept nogil
+ctypedef int add_str_fn(void *, const char *, const char *) noexcept nogil
+ctypedef int add_num_fn(void *, const char *, double) noexcept nogil
+ctypedef int add_int_fn(void *, const char *, int) noexcept nogil
+ctypedef int set_intermediate_fn(void *, intermediate *) noexcept nogil
+ctypedef int solve_fn(void *, double *, double *, double *, double *, double *, double *,
+                      void *) noexcept nogil
+ctypedef void version_fn(int *, int *, int *) noexcept nogil
+
+
+cdef class Ipopt:
+    """The functions of an IPOPT library.
+
+    path : the library, or one that is linked to it. Raises `OSError` if it cannot be opened or has no
+    C interface of IPOPT.
+    """
+
+    cdef create_fn *_create
+    cdef free_fn *_free
+    cdef add_str_fn *_add_str
+    cdef add_num_fn *_add_num
+    cdef add_int_fn *_add_int
+    cdef set_intermediate_fn *_set_intermediate
+    cdef solve_fn *_solve
+    cdef readonly str path
+    cdef readonly tuple version
+
+    def __cinit__(self, path):
+        cdef int major = 0, minor = 0, release = 0
+        cdef version_fn *version
+        self.path = str(path)
+        cdef void *handle = dlopen(os.fsencode(self.path), RTLD_LAZY | RTLD_LOCAL)
+        if handle == NULL:
+            raise OSError(f"cannot open {path}: {dlerror().decode()}")
+        self._create = <create_fn *>self._find(handle, b"CreateIpoptProblem")
+        self._free = <free_fn *>self._find(handle, b"FreeIpoptProblem")
+        self._add_str = <add_str_fn *>self._find(handle, b"AddIpoptStrOption")
+        self._add_num = <add_num_fn *>self._find(handle, b"AddIpoptNumOption")
+        self._add_int = <add_int_fn *>self._find(handle, b"AddIpoptIntOption")
+        self._set_intermediate = <set_intermediate_fn *>self._find(handle,
+                                                                   b"SetIntermediateCallback")
+        self._solve = <solve_fn *>self._find(handle, b"IpoptSolve")
+        version = <version_fn *>dlsym(handle, b"GetIpoptVersion")  # since 3.14.17
+        if version != NULL:
+            version(&major, &minor, &release)
+            self.version = (major, minor, release)
+        else:
+            self.version = ()
+
+    cdef void *_find(self, void *handle, bytes name) except NULL:
+        cdef void *found = dlsym(handle, name)
+        if found == NULL:
+            raise OSError(f"{self.path} has no function {name.decode()} of IPOPT")
+        return found
+
+
+cdef _set(Ipopt ipopt, void *problem, str name, value):
+    """Set an option; raises `TypeError` if IPOPT does not accept it."""
+    cdef int accepted
+    key = name.encode()
+    if isinstance(value, str):
+        accepted = ipopt._add_str(problem, key, value.encode())
+    elif isinstance(value, int):
+        accepted = ipopt._add_int(problem, key, value)
+    else:
+        accepted = ipopt._add_num(problem, key, value)
+    if not accepted & 0xff:
+        raise TypeError(f"IPOPT does not accept the option {name} = {value!r}")
+
+
+# What IPOPT hands back to the callbacks as `user_data`.
+cdef struct Task:
+    const ks_plan *cost
+    const ks_plan *gradient
+    const ks_plan *constraints
+    const ks_plan *jacobian
+    const ks_plan *hessian
+    const double *no_multipliers
+    double seconds
+    void *problem
+
+
+cdef double _now() noexcept nogil:
+    cdef timespec t
+    clock_gettime(CLOCK_MONOTONIC, &t)
+    return t.tv_sec + 1e-9 * t.tv_nsec
+
+
+cdef int _evaluate(Task *task, const ks_plan *plan, const double *z, const double *multipliers,
+                   double factor, double *out) noexcept nogil:
+    cdef const double *arrays[3]
+    cdef double start = _now()
+    arrays[0], arrays[1], arrays[2] = z, multipliers, &factor
+    cdef int status = ks_run_plan(plan, arrays, out)
+    task.seconds += _now() - start
+    return status == 0
+
+
+cdef int _cost(int n, double *z, int fresh, double *out, void *data) noexcept nogil:
+    cdef Task *task = <Task *>data
+    return _evaluate(task, task.cost, z, task.no_multipliers, 1.0, out)
+
+
+cdef int _gradient(int n, double *z, int fresh, double *out, void *data) noexcept nogil:
+    cdef Task *task = <Task *>data
+    return _evaluate(task, task.gradient, z, task.no_multipliers, 1.0, out)
+
+
+cdef int _constraints(int n, double *z, int fresh, int m, double *out, void *data) noexcept nogil:
+    cdef Task *task = <Task *>data
+    return _evaluate(task, task.constraints, z, task.no_multipliers, 1.0, out)
+
+
+cdef int _jacobian(int n, double *z, int fresh, int m, int count, int *rows, int *columns,
+                   double *out, void *data) noexcept nogil:
+    cdef Task *task = <Task *>data
+    if out == NULL:
+        return _structure(task.problem, b"jacobian", count, rows, columns)
+    return _evaluate(task, task.jacobian, z, task.no_multipliers, 1.0, out)
+
+
+cdef int _hessian(int n, double *z, int fresh, double factor, int m, double *multipliers,
+                  int fresh_multipliers, int count, int *rows, int *columns, double *out,
+                  void *data) noexcept nogil:
+    cdef Task *task = <Task *>data
+    if out == NULL:
+        return _structure(task.problem, b"hessian", count, rows, columns)
+    return _evaluate(task, task.hessian, z, multipliers, factor, out)
+
+
+cdef int _structure(void *problem, const char *name, int count, int *rows,
+                    int *columns) noexcept with gil:
+    if count == 0:
+        return 1
+    try:
+        (<Problem>problem)._fill(name.decode(), <int[:count]>rows, <int[:count]>columns)
+    except BaseException as error:
+        (<Problem>problem)._error = error
+        return 0
+    return 1
+
+
+cdef int _intermediate(int mode, int number, double objective, double infeasibility,
+                       double optimality, double mu, double step, double regularization,
+                       double alpha_dual, double alpha_primal, int trials,
+                       void *data) noexcept with gil:
+    cdef Problem problem = <Problem>(<Task *>data).problem
+    try:
+        return bool(problem._report(mode, number, objective, infeasibility, optimality, mu, step,
+                                    regularization, alpha_dual, alpha_primal, trials))
+    except BaseException as error:
+        problem._error = error
+        return 0
+
+
+cdef class Problem:
+    """A nonlinear program in IPOPT, with the methods of `cyipopt.Problem` that are used here.
+
+    Parameters
+    ----------
+    ipopt : the library.
+    plans : with the plans (`kinesym.runtime.native.Plan`) cost, gradient, constraints, jacobian and
+        hessian, which read z, multipliers and the factor of the cost.
+    structures : with methods `fill(rows, columns)` and sizes, of Jacobian and Hessian.
+    bounds, constraint_bounds : (lower, upper), float64.
+    report : called after each iteration with IPOPT's eleven numbers; False stops.
+    """
+
+    cdef Ipopt _ipopt
+    cdef void *_handle
+    cdef Task _task
+    cdef object _plans, _structures, _report, _error
+    cdef const double[::1] _no_multipliers
+    cdef int _n, _m
+
+    def __cinit__(self, Ipopt ipopt, plans, structures, bounds, constraint_bounds, report):
+        cdef const double[::1] low, high, c_low, c_high
+        low, high = bounds
+        c_low, c_high = constraint_bounds
+        jacobian, hessian = structures
+        self._ipopt, self._plans, self._structures, self._report = ipopt, plans, structures, report
+        self._n, self._m = low.shape[0], c_low.shape[0]
+        if not 0 < self._n == high.shape[0] or c_high.shape[0] != self._m:
+            raise ValueError("bounds must be pairs of arrays of equal length, and not empty")
+        self._no_multipliers = np.zeros(max(self._m, 1))
+        task = &self._task
+        task.problem, task.seconds, task.no_multipliers = <void *>self, 0.0, &self._no_multipliers[0]
+        task.cost, task.gradient = self._plan("cost", 1), self._plan("gradient", self._n)
+        task.constraints = self._plan("constraints", self._m)
+        task.jacobian = self._plan("jacobian", jacobian.size)
+        task.hessian = self._plan("hessian", hessian.size)
+        self._handle = ipopt._create(
+            self._n, <double *>&low[0], <double *>&high[0], self._m,
+            <double *>&c_low[0] if self._m else NULL, <double *>&c_high[0] if self._m else NULL,
+            jacobian.size, hessian.size, 0, _cost, _constraints, _gradient, _jacobian, _hessian)
+        if self._handle == NULL:
+            raise ValueError("IPOPT does not accept the sizes of this problem")
+        ipopt._set_intermediate(self._handle, _intermediate)
+
+    cdef const ks_plan *_plan(self, str name, int size) except NULL:
+        plan = <const ks_plan *>PyCapsule_GetPointer(getattr(self._plans, name).capsule,
+                                                     b"kinesym.plan")
+        if plan.n_out != size:
+            raise ValueError(f"the plan of {name} fills {plan.n_out} values, expected {size}")
+        return plan
+
+    def __dealloc__(self):
+        if self._handle != NULL:
+            self._ipopt._free(self._handle)
+
+    def _fill(self, name, rows, columns):
+        which = self._structures[0 if name == "jacobian" else 1]
+        which.fill(np.asarray(rows), np.asarray(columns))
+
+    @property
+    def seconds(self):
+        """Spent in evaluations so far."""
+        return self._task.seconds
+
+    def add_option(self, str name, value):
+        """Set an option; raises `TypeError` if IPOPT does not accept it."""
+        _set(self._ipopt, self._handle, name, value)
+
+    def solve(self, z, lagrange=(), zl=(), zu=()):
+        """Solve from z; multipliers of constraints and bounds count if IPOPT is told to start warm.
+
+        Returns the last iterate and a dictionary: `mult_g`, `mult_x_L`, `mult_x_U`, `obj_val`,
+        `status`. What `report` raised is raised.
+        """
+        cdef double[::1] x = np.array(z, dtype=np.float64)
+        cdef double[::1] g = self._start(lagrange, self._m)
+        cdef double[::1] low = self._start(zl, self._n), high = self._start(zu, self._n)
+        cdef double cost = 0.0
+        cdef int status
+        if x.shape[0] != self._n:
+            raise ValueError(f"{self._n} variables, got {x.shape[0]} values")
+        self._error = None
+        with nogil:
+            status = self._ipopt._solve(self._handle, &x[0], NULL, &cost, &g[0], &low[0], &high[0],
+                                        &self._task)
+        if self._error is not None:
+            raise self._error
+        return np.asarray(x), {
+            "mult_g": np.asarray(g)[:self._m], "mult_x_L": np.asarray(low),
+            "mult_x_U": np.asarray(high), "obj_val": cost, "status": status,
+        }
+
+    cdef _start(self, values, int count):
+        start = np.zeros(max(count, 1))
+        if len(values):
+            start[:count] = values
+        return start
+
+
+# -- a trial problem: min sum (x_k - 2^-k)^2 with x_k+1 = p x_k over three nodes; x = 1, 1/2, 1/4 ------
+
+cdef int _trial_cost(int n, double *z, int fresh, double *out, void *data) noexcept nogil:
+    out[0] = (z[0] - 1.0) ** 2 + (z[1] - 0.5) ** 2 + (z[2] - 0.25) ** 2
+    return 1
+
+
+cdef int _trial_gradient(int n, double *z, int fresh, double *out, void *data) noexcept nogil:
+    out[0], out[1], out[2] = 2.0 * (z[0] - 1.0), 2.0 * (z[1] - 0.5), 2.0 * (z[2] - 0.25)
+    out[3] = 0.0
+    return 1
+
+
+cdef int _trial_constraints(int n, double *z, int fresh, int m, double *out,
+                            void *data) noexcept nogil:
+    out[0], out[1] = z[1] - z[3] * z[0], z[2] - z[3] * z[1]
+    return 1
+
+
+cdef int _trial_jacobian(int n, double *z, int fresh, int m, int count, int *rows, int *columns,
+                         double *out, void *data) noexcept nogil:
+    cdef int k
+    for k in range(2):
+        if out == NULL:
+            rows[3 * k] = rows[3 * k + 1] = rows[3 * k + 2] = k
+            columns[3 * k], columns[3 * k + 1], columns[3 * k + 2] = k, k + 1, 3
+        else:
+            out[3 * k], out[3 * k + 1], out[3 * k + 2] = -z[3], 1.0, -z[k]
+    return 1
+
+
+cdef int _trial_hessian(int n, double *z, int fresh, double factor, int m, double *multipliers,
+                        int fresh_multipliers, int count, int *rows, int *columns, double *out,
+                        void *data) noexcept nogil:
+    cdef int k
+    for k in range(3):
+        if out == NULL:
+            rows[k] = columns[k] = k
+        else:
+            out[k] = 2.0 * factor
+    for k in range(2):
+        if out == NULL:
+            rows[3 + k], columns[3 + k] = 3, k
+        else:
+            out[3 + k] = -multipliers[k]
+    return 1
+
+
+def trial(Ipopt ipopt, options):
+    """Solve a problem of three nodes with the given options; whether the solution is right."""
+    cdef double x[4]
+    cdef double low[4]
+    cdef double high[4]
+    cdef double zero[2]
+    cdef int status
+    for k in range(4):
+        x[k], low[k], high[k] = 0.7, -10.0, 10.0
+    zero[0] = zero[1] = 0.0
+    cdef void *handle = ipopt._create(4, low, high, 2, zero, zero, 6, 5, 0, _trial_cost,
+                                      _trial_constraints, _trial_gradient, _trial_jacobian,
+                                      _trial_hessian)
+    try:
+        for name, value in {"print_level": 0, "sb": "yes", **options}.items():
+            _set(ipopt, handle, name, value)
+        with nogil:
+            status = ipopt._solve(handle, x, NULL, NULL, NULL, NULL, NULL, NULL)
+    finally:
+        ipopt._free(handle)
+    return status == 0 and abs(x[1] - 0.5) < 1e-6 and abs(x[3] - 0.5) < 1e-6

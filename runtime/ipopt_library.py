@@ -1,0 +1,82 @@
+"""Finding IPOPT: the library behind cyipopt, else that of the casadi wheel, else the system's."""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.util
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from kinesym.runtime._ipopt import Ipopt
+
+_REMEDY = (
+    "install casadi, whose wheel contains IPOPT, or build cyipopt with tools/build_cyipopt.py of "
+    "the sources, or install it from conda-forge"
+)
+
+
+class IpoptMissing(ImportError):
+    """No IPOPT library can be loaded."""
+
+
+def load_cyipopt() -> ModuleType:
+    """The module cyipopt; raises `IpoptMissing` with the remedy."""
+    try:
+        import cyipopt
+    except ImportError as error:
+        raise IpoptMissing(f"cyipopt cannot be imported ({error}); {_REMEDY}") from error
+    return cyipopt
+
+
+@cache
+def load_ipopt() -> Ipopt:
+    """The C interface of the first IPOPT that is found; raises `IpoptMissing` with the remedy."""
+    reasons = []
+    for path in _candidates():
+        try:
+            return Ipopt(path)
+        except OSError as error:
+            reasons.append(str(error))
+    raise IpoptMissing(f"IPOPT is missing{_listed(reasons)}; {_REMEDY}")
+
+
+def warn_if_missing() -> None:
+    """Warn before long work that its result can be inspected but not solved."""
+    try:
+        load_ipopt()
+    except IpoptMissing as error:
+        warnings.warn(f"the problem cannot be solved: {error}", stacklevel=3)
+
+
+def _listed(reasons: list[str]) -> str:
+    return f" ({'; '.join(reasons)})" if reasons else ""
+
+
+def _candidates() -> Iterator[str]:
+    """Libraries with IPOPT's C interface, or linked to one that has it."""
+    wrapper = _wrapper_of_cyipopt()
+    if wrapper is not None:
+        yield wrapper
+    casadi = importlib.util.find_spec("casadi")
+    for folder in (casadi.submodule_search_locations or []) if casadi else []:
+        yield from map(str, sorted(Path(folder).glob("libipopt*.so*"), reverse=True))
+        yield from map(str, sorted(Path(folder).glob("libipopt*.dylib")))
+    system = ctypes.util.find_library("ipopt")
+    if system is not None:
+        yield system
+
+
+def _wrapper_of_cyipopt() -> str | None:
+    """The extension of cyipopt, which is linked to IPOPT; None if it does not import."""
+    try:
+        load_cyipopt()
+    except IpoptMissing:
+        return None
+    for name in ("cyipopt.ipopt_wrapper", "ipopt_wrapper"):  # before version 1.5: the second
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            return spec.origin
+    return None
