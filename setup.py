@@ -6,18 +6,21 @@ from glob import glob
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-HEADERS = sorted(glob("runtime/include/*.h"))
-
-
-def extension(name: str) -> Extension:
-    """kinesym.runtime.NAME, made from runtime/NAME.pyx."""
+def extension(name: str, *sources: str, **options: object) -> Extension:
+    """kinesym.runtime.NAME, made from runtime/NAME.pyx and C sources."""
     return Extension(
         f"kinesym.runtime.{name}",
-        [f"runtime/{name}.pyx"],
-        include_dirs=["runtime/include"],
-        depends=HEADERS,
+        [f"runtime/{name}.pyx", *sources],
+        include_dirs=["runtime", "runtime/include"],
+        depends=sorted([*glob("runtime/include/*.h"), *glob("runtime/kkt/*.h")]),
         libraries=["dl"] if sys.platform.startswith("linux") else [],
+        **options,
     )
 
 
-setup(ext_modules=cythonize([extension("_native"), extension("_ipopt")], build_dir="build"))
+# The KKT solver is at once a module and the library that IPOPT loads.
+kkt = extension(
+    "_kkt", *sorted(glob("runtime/kkt/*.c")), extra_compile_args=["-O3", "-Wno-psabi"]
+)
+
+setup(ext_modules=cythonize([extension("_native"), extension("_ipopt"), kkt], build_dir="build"))

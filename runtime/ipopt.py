@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime._ipopt import Problem, trial
 from kinesym.runtime.ipopt_library import IpoptMissing, load_cyipopt, load_ipopt
+from kinesym.runtime.native import Problem, trial
 from kinesym.runtime.nlp import NLP
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from kinesym.runtime._ipopt import Ipopt
+from kinesym.runtime.native import Ipopt
 
 _REMEDY = (
     "install casadi, whose wheel contains IPOPT, or build cyipopt with tools/build_cyipopt.py of "

@@ -1,5 +1,6 @@
-"""The compiled extension, under a name that tools which only read Python can follow."""
+"""The compiled extensions, under a name that tools which only read Python can follow."""
 
+from kinesym.runtime._ipopt import Ipopt, Problem, trial
 from kinesym.runtime._native import (
     ABI,
     ADD,
@@ -27,7 +28,10 @@ __all__ = [
     "SUM",
     "Call",
     "Chain",
+    "Ipopt",
     "Library",
     "Plan",
+    "Problem",
     "Run",
+    "trial",
 ]

@@ -3,12 +3,14 @@
 import os
 import re
 import signal
+import sys
 
 import numpy as np
 import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.runtime import ipopt_library
 from kinesym.runtime.build import CompilerError, build
 
 t = ks.t
@@ -237,13 +239,24 @@ def test_compiler_failure_shows_its_words():
 
 
 def test_missing_ipopt(monkeypatch):
-    import sys
-
+    """No library at all: said before the long work, refused after it, the problem usable."""
+    ipopt_library.load_ipopt.cache_clear()
+    monkeypatch.setattr(ipopt_library, "_candidates", lambda: iter(["/nowhere/libipopt.so"]))
     monkeypatch.setitem(sys.modules, "cyipopt", None)
-    with pytest.warns(UserWarning, match="cyipopt is missing: the problem cannot be solved; build"):
+    with pytest.warns(UserWarning, match="cannot be solved: IPOPT is missing .*; install casadi"):
         task = problem()
+    assert np.isfinite(task.cost(task.pack()))
     with pytest.raises(ImportError, match="cyipopt cannot be imported"):
         task.solve()
+    with pytest.raises(ImportError, match="cyipopt cannot be imported"):
+        task.solve(driver="cyipopt")
+    with pytest.raises(ImportError, match="cannot open /nowhere"):
+        task.solve(driver="direct")
+
+
+def test_unknown_driver():
+    with pytest.raises(ValueError, match="unknown driver 'fast'; choose one of auto, direct, cyip"):
+        problem().solve(driver="fast")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,208 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""The time-structured KKT solver: sessions for IPOPT, and its parts one by one."""
+
+from libc.stddef cimport ptrdiff_t
+
+import numpy as np
+
+
+cdef extern from "kkt/kkt.h" nogil:
+    enum: KKT_OK
+    enum: KKT_SINGULAR
+    enum: KKT_NO_MEMORY
+    enum: KKT_NOT_FINITE
+    enum: KKT_UNSUPPORTED
+    enum: KKT_INACCURATE
+    enum: KKT_BORDER
+    enum: KKT_UNKNOWN
+
+    ctypedef struct kkt_plan:
+        int n
+        ptrdiff_t n_entries
+        ptrdiff_t n_fronts
+        int max_rows
+        double operations
+        double factor_bytes
+        int hinted
+        int reversed
+
+    ctypedef struct kkt_factors:
+        ptrdiff_t negative
+        ptrdiff_t delayed
+        ptrdiff_t pairs
+        int max_rows
+        ptrdiff_t bad_entry
+        double bytes
+
+    ctypedef struct kkt_tolerance:
+        double accept
+        double least
+
+    int kkt_analyse(int, ptrdiff_t, const int *, const int *, const int *, int, kkt_plan **)
+    void kkt_free_plan(kkt_plan *)
+    int kkt_find_stages(int, ptrdiff_t, const int *, const int *, int *)
+    int kkt_new_factors(const kkt_plan *, kkt_factors **)
+    void kkt_free_factors(kkt_factors *)
+    int kkt_factorise(kkt_factors *, const double *, kkt_tolerance)
+    int kkt_solve(kkt_factors *, int, double *, ptrdiff_t)
+    double kkt_backward_error(int, ptrdiff_t, const int *, const int *, const double *,
+                              const double *, const double *, double *)
+
+
+cdef extern from "kkt/session.h" nogil:
+    ctypedef struct kkt_report:
+        int analyses
+        int factorisations
+        int solves
+        int status
+        int bad_row
+        int bad_column
+        int hinted
+        int reversed
+        int max_rows
+        ptrdiff_t n_fronts
+        double delayed
+        double backward_error
+        double bytes
+
+    int kkt_open(int, int, const int *)
+    void kkt_close(kkt_report *)
+    void kkt_forget()
+
+
+#: Outcomes of a factorisation, by number.
+STATUSES = ("ok", "singular", "no memory", "not finite", "unsupported", "inaccurate")
+
+#: Stages of unknowns that belong to no node, and of those whose stage is to be found.
+BORDER, UNKNOWN = KKT_BORDER, KKT_UNKNOWN
+
+
+def open_session(int n, stages):
+    """Prepare a solve by IPOPT on this thread.
+
+    n : order of the KKT systems. stages : int32, stages of the first unknowns, see `Factorisation`.
+    """
+    cdef const int[::1] given = np.ascontiguousarray(stages, dtype=np.int32)
+    if kkt_open(n, given.shape[0], &given[0] if given.shape[0] > 0 else NULL) != KKT_OK:
+        raise MemoryError
+
+
+def close_session():
+    """End it; what happened, as a dictionary with the fields of `kkt_report`."""
+    cdef kkt_report r
+    kkt_close(&r)
+    report = dict(r)
+    report["status"] = STATUSES[r.status]
+    return report
+
+
+def forget():
+    """Free the analysis that is kept for the next session."""
+    kkt_forget()
+
+
+def find_stages(int n, rows, columns):
+    """Stages of the unknowns from the pattern alone, (n,) int32; see `Factorisation`."""
+    cdef const int[::1] i = np.ascontiguousarray(rows, dtype=np.int32) + np.int32(1)
+    cdef const int[::1] j = np.ascontiguousarray(columns, dtype=np.int32) + np.int32(1)
+    stages = np.empty(n, dtype=np.int32)
+    cdef int[::1] out = stages
+    status = kkt_find_stages(n, i.shape[0], &i[0], &j[0], &out[0])
+    if status != KKT_OK:
+        raise MemoryError
+    return stages
+
+
+cdef class Factorisation:
+    """L D L' of a symmetric matrix with stages.
+
+    Parameters
+    ----------
+    n : order. rows, columns : places of the entries, from 0, either triangle; duplicates are summed.
+    stages : (n,), the stage of each unknown, or BORDER, or UNKNOWN (found from its neighbours);
+        None finds all from the pattern.
+    reverse : eliminate from the first stage to the last instead of backwards.
+
+    Raises `ValueError` if the pattern has no narrow stages.
+    """
+
+    cdef kkt_plan *_plan
+    cdef kkt_factors *_factors
+    cdef const int[::1] _rows, _columns
+
+    def __cinit__(self, int n, rows, columns, stages=None, bint reverse=False):
+        cdef const int[::1] given = None
+        cdef const int *hint = NULL
+        self._rows = np.ascontiguousarray(rows, dtype=np.int32) + np.int32(1)
+        self._columns = np.ascontiguousarray(columns, dtype=np.int32) + np.int32(1)
+        if self._rows.shape[0] != self._columns.shape[0] or self._rows.shape[0] == 0:
+            raise ValueError("rows and columns must have equal lengths, and not be empty")
+        if min(np.min(self._rows), np.min(self._columns)) < 1 or n < max(np.max(self._rows),
+                                                                         np.max(self._columns)):
+            raise ValueError(f"entries lie outside a matrix of order {n}")
+        if stages is not None:
+            given = np.ascontiguousarray(stages, dtype=np.int32)
+            if given.shape[0] != n or np.min(given) < KKT_UNKNOWN:
+                raise ValueError(f"stages must be {n} numbers >= {KKT_UNKNOWN}")
+            hint = &given[0]
+        status = kkt_analyse(n, self._rows.shape[0], &self._rows[0], &self._columns[0], hint,
+                             reverse, &self._plan)
+        if status == KKT_OK:
+            status = kkt_new_factors(self._plan, &self._factors)
+        if status == KKT_UNSUPPORTED:
+            raise ValueError("the pattern has no narrow stages")
+        if status != KKT_OK:
+            raise MemoryError
+
+    def __dealloc__(self):
+        kkt_free_factors(self._factors)
+        kkt_free_plan(self._plan)
+
+    def factorise(self, values, double accept=0.01, double least=0.001):
+        """Factorise for these values; returns one of `STATUSES`.
+
+        accept, least : qualities (inverse of the growth) at which a pivot is taken at once, and
+            below which it is delayed.
+        """
+        cdef const double[::1] given = np.ascontiguousarray(values, dtype=np.float64)
+        cdef int status
+        cdef kkt_tolerance tolerance
+        if given.shape[0] != self._plan.n_entries:
+            raise ValueError(f"expected {self._plan.n_entries} values, got {given.shape[0]}")
+        tolerance.accept, tolerance.least = accept, least
+        with nogil:
+            status = kkt_factorise(self._factors, &given[0], tolerance)
+        if status == KKT_NO_MEMORY:
+            raise MemoryError
+        return STATUSES[status]
+
+    def solve(self, b):
+        """x of A x = b, (n,) or (n, k)."""
+        cdef double[::1, :] x = np.array(np.reshape(b, (self._plan.n, -1)), dtype=np.float64,
+                                         order="F")
+        with nogil:
+            status = kkt_solve(self._factors, x.shape[1], &x[0, 0], self._plan.n)
+        if status != KKT_OK:
+            raise MemoryError
+        return np.asarray(x).reshape(np.shape(b))
+
+    def backward_error(self, values, x, b):
+        """|b - A x| / (|A| |x| + |b|), maximum norms."""
+        cdef const double[::1] a = np.ascontiguousarray(values, dtype=np.float64)
+        cdef const double[::1] y = np.ascontiguousarray(x, dtype=np.float64)
+        cdef const double[::1] c = np.ascontiguousarray(b, dtype=np.float64)
+        cdef double[::1] r = np.empty(self._plan.n)
+        if not y.shape[0] == c.shape[0] == self._plan.n or a.shape[0] != self._plan.n_entries:
+            raise ValueError("lengths do not fit the matrix")
+        return kkt_backward_error(self._plan.n, self._plan.n_entries, &self._rows[0],
+                                  &self._columns[0], &a[0], &y[0], &c[0], &r[0])
+
+    @property
+    def about(self):
+        """The analysis and the last factorisation, as a dictionary."""
+        p, f = self._plan, self._factors
+        return {
+            "fronts": p.n_fronts, "plan_rows": p.max_rows, "operations": p.operations,
+            "hinted": bool(p.hinted), "negative": f.negative, "delayed": f.delayed,
+            "pairs": f.pairs, "max_rows": f.max_rows, "bad_entry": f.bad_entry, "bytes": f.bytes,
+        }

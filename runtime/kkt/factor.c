@@ -1,0 +1,361 @@
+/* The factorisation: from front to front along each chain, then the root. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#include "dense_types.h"
+
+#define RELAXED 1e-8          /* quality of pivots where too many columns are delayed */
+#define CHUNK ((size_t)8 << 20)
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Memory of the factors: pieces that never move and are used again by the next factorisation. */
+struct kkt_chunk {
+    kkt_chunk *next;
+    size_t size, used; /* bytes of data */
+    char *data;
+};
+
+/* A dense matrix of the rows that are left when all chains are eliminated: the border, then what was
+ * delayed to the end of a chain. Only the lower triangle is filled. */
+typedef struct {
+    double *values;
+    int *rows; /* unknowns */
+    int n_rows, capacity;
+} root_matrix;
+
+typedef struct {
+    const kkt_plan *plan;
+    const kkt_dense *dense;
+    front here, before; /* two buffers that take turns */
+    root_matrix root;
+    double check; /* 0, or NaN after a value that is not finite */
+} walk;
+
+/* -- memory ------------------------------------------------------------------------------------- */
+
+static int new_chunk(kkt_factors *f, size_t bytes) {
+    const double all = f->plan->factor_bytes;
+    size_t size = all < (double)CHUNK ? (size_t)all + 65536 : CHUNK;
+    if (size < bytes) size = bytes;
+    size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    kkt_chunk *chunk = calloc(1, sizeof *chunk);
+    if (chunk == NULL) return KKT_NO_MEMORY;
+    chunk->data = aligned_alloc(HUGE_PAGE, size);
+    if (chunk->data == NULL) {
+        free(chunk);
+        return KKT_NO_MEMORY;
+    }
+#ifdef MADV_HUGEPAGE
+    madvise(chunk->data, size, MADV_HUGEPAGE);
+#endif
+    chunk->size = size;
+    f->bytes += (double)size;
+    kkt_chunk **end = &f->chunks;
+    while (*end != NULL) end = &(*end)->next;
+    *end = chunk;
+    return KKT_OK;
+}
+
+/* Room for one block, in whole cache lines; `chunk` moves on when one is full. */
+static void *take(kkt_factors *f, kkt_chunk **chunk, size_t bytes) {
+    bytes = (bytes + 63) / 64 * 64;
+    while (*chunk == NULL || (*chunk)->used + bytes > (*chunk)->size) {
+        if (*chunk != NULL && (*chunk)->next != NULL) {
+            *chunk = (*chunk)->next;
+            continue;
+        }
+        if (new_chunk(f, bytes) != KKT_OK) return NULL;
+        *chunk = *chunk == NULL ? f->chunks : (*chunk)->next;
+    }
+    void *memory = (*chunk)->data + (*chunk)->used;
+    (*chunk)->used += bytes;
+    return memory;
+}
+
+static void free_front(front *f) {
+    free(f->values);
+    free(f->scaled);
+    free(f->d);
+    free(f->noise);
+    free(f->rows);
+    memset(f, 0, sizeof *f);
+}
+
+static int allocate_front(front *f, int capacity) {
+    const size_t ld = (size_t)padded(capacity);
+    free_front(f);
+    f->capacity = capacity;
+    f->values = aligned_alloc(64, ld * (ld + 3) * sizeof(double));
+    f->scaled = aligned_alloc(64, (ld * ld + LANES) * sizeof(double));
+    f->d = malloc((2 * ld + 2) * sizeof(double));
+    f->noise = malloc(ld * sizeof(double));
+    f->rows = malloc(ld * sizeof(int));
+    if (!f->values || !f->scaled || !f->d || !f->noise || !f->rows) return KKT_NO_MEMORY;
+    memset(f->scaled, 0, (ld * ld + LANES) * sizeof(double));
+    return KKT_OK;
+}
+
+/* Makes room for `rows` in the buffer that is filled next. */
+static int reserve(walk *w, int rows) {
+    if (rows <= w->here.capacity) return KKT_OK;
+    return allocate_front(&w->here, padded(rows + rows / 2));
+}
+
+int kkt_new_factors(const kkt_plan *plan, kkt_factors **factors) {
+    kkt_factors *f = calloc(1, sizeof *f);
+    *factors = NULL;
+    if (f == NULL) return KKT_NO_MEMORY;
+    f->plan = plan;
+    f->blocks = calloc((size_t)plan->n_fronts, sizeof *f->blocks);
+    if (f->blocks == NULL) {
+        kkt_free_factors(f);
+        return KKT_NO_MEMORY;
+    }
+    *factors = f;
+    return KKT_OK;
+}
+
+void kkt_free_factors(kkt_factors *f) {
+    if (f == NULL) return;
+    for (kkt_chunk *chunk = f->chunks, *next; chunk != NULL; chunk = next) {
+        next = chunk->next;
+        free(chunk->data);
+        free(chunk);
+    }
+    free(f->blocks);
+    free(f);
+}
+
+/* -- assembly ----------------------------------------------------------------------------------- */
+
+static double *column_of(const front *f, int c) { return f->values + (ptrdiff_t)c * f->ld; }
+
+/* Number of rows that the front before hands on to this one as fully summed: delayed ones. */
+static int delayed(const front *f) { return f->full - f->n_pivots; }
+
+/* Sizes and rows of the next front; `waiting` delayed columns come first. */
+static int begin_front(walk *w, const kkt_front *s, int waiting) {
+    const kkt_plan *p = w->plan;
+    front *f = &w->here;
+    const int rows = waiting + s->n_pivots + s->n_next + s->n_border;
+    if (reserve(w, rows) != KKT_OK) return KKT_NO_MEMORY;
+    f->n_rows = rows;
+    f->ld = padded(rows);
+    f->full = waiting + s->n_pivots;
+    f->n_pivots = f->pairs = f->negative = 0;
+    memset(f->values, 0, (size_t)f->ld * (size_t)(rows + 3) * sizeof(double));
+    memset(f->noise, 0, (size_t)f->full * sizeof(double));
+    int *to = f->rows + waiting;
+    memcpy(to, p->order + s->first_pivot, (size_t)s->n_pivots * sizeof *to);
+    to += s->n_pivots;
+    if (s->n_next > 0) memcpy(to, p->order + s[1].first_pivot, (size_t)s->n_next * sizeof *to);
+    to += s->n_next;
+    const int *border = p->border + (s->n_border > 0 ? p->border_start[s->chain] : 0);
+    const int *unknowns = p->order + p->fronts[p->n_fronts - 1].first_pivot;
+    for (int k = 0; k < s->n_border; k++) to[k] = unknowns[border[k]];
+    return KKT_OK;
+}
+
+/* Adds what the front before leaves: [delayed | its next | its border]. The first two are fully summed
+ * here and come first. */
+static void add_contribution(walk *w, const kkt_front *s) {
+    const front *b = &w->before;
+    front *f = &w->here;
+    const int waiting = delayed(b), q = b->n_pivots, inner = waiting + s[-1].n_next;
+    const int border = b->n_rows - q - inner, shift = f->n_rows - s->n_border - inner;
+    for (int c = 0; c < inner; c++) {
+        const double *from = column_of(b, q + c) + q;
+        double *to = column_of(f, c);
+        for (int r = c; r < inner; r++) to[r] = from[r];
+        for (int r = c + 1; r < inner; r++) column_of(f, r)[c] = from[r];
+        for (int r = inner; r < inner + border; r++) to[r + shift] = from[r];
+    }
+    for (int c = inner; c < inner + border; c++) {
+        const double *from = column_of(b, q + c) + q;
+        double *to = column_of(f, c + shift) + shift;
+        for (int r = c; r < inner + border; r++) to[r] = from[r];
+    }
+    memcpy(f->rows, b->rows + q, (size_t)waiting * sizeof *f->rows);
+    memcpy(f->noise, b->noise + q, (size_t)waiting * sizeof *f->noise);
+}
+
+/* Adds the matrix entries of a front. */
+static void add_entries(walk *w, const kkt_front *s, int waiting, const double *values) {
+    const kkt_plan *p = w->plan;
+    front *f = &w->here;
+    double check = 0.0;
+    for (ptrdiff_t e = s->first_entry; e < s[1].first_entry; e++) {
+        const double value = values[p->source[e]];
+        const int row = (int)(p->place[e] & 0xffff) + waiting;
+        const int column = (int)(p->place[e] >> 16) + waiting;
+        check += value * 0.0;
+        column_of(f, column)[row] += value;
+        if (row < f->full && row != column) column_of(f, row)[column] += value;
+    }
+    w->check += check;
+}
+
+/* -- the root ----------------------------------------------------------------------------------- */
+
+static int grow_root(root_matrix *r, int rows) {
+    if (rows <= r->capacity) return KKT_OK;
+    const int capacity = rows + rows / 2 + 8;
+    double *values = calloc((size_t)capacity * (size_t)capacity, sizeof *values);
+    int *ids = malloc((size_t)capacity * sizeof *ids);
+    if (values == NULL || ids == NULL) {
+        free(values);
+        free(ids);
+        return KKT_NO_MEMORY;
+    }
+    for (int c = 0; c < r->n_rows; c++)
+        memcpy(values + (ptrdiff_t)c * capacity, r->values + (ptrdiff_t)c * r->capacity,
+               (size_t)r->n_rows * sizeof *values);
+    if (r->n_rows > 0) memcpy(ids, r->rows, (size_t)r->n_rows * sizeof *ids);
+    free(r->values);
+    free(r->rows);
+    r->values = values;
+    r->rows = ids;
+    r->capacity = capacity;
+    return KKT_OK;
+}
+
+/* Adds what the last front of a chain leaves: [delayed | border]. */
+static int add_to_root(walk *w, const kkt_front *s) {
+    const front *f = &w->here;
+    root_matrix *r = &w->root;
+    const int q = f->n_pivots, waiting = delayed(f), rows = f->n_rows - q, begin = r->n_rows;
+    const int *border = w->plan->border + w->plan->border_start[s->chain];
+    if (grow_root(r, begin + waiting) != KKT_OK) return KKT_NO_MEMORY;
+    memcpy(r->rows + begin, f->rows + q, (size_t)waiting * sizeof *r->rows);
+    r->n_rows += waiting;
+    for (int c = 0; c < rows; c++) {
+        const int to_column = c < waiting ? begin + c : border[c - waiting];
+        for (int k = c; k < rows; k++) {
+            const int to_row = k < waiting ? begin + k : border[k - waiting];
+            const int low = to_row > to_column ? to_row : to_column;
+            const int high = to_row > to_column ? to_column : to_row;
+            r->values[(ptrdiff_t)high * r->capacity + low] += column_of(f, q + c)[q + k];
+        }
+    }
+    return KKT_OK;
+}
+
+static int begin_root(walk *w, const double *values) {
+    const kkt_front *s = w->plan->fronts + w->plan->n_fronts - 1;
+    const root_matrix *r = &w->root;
+    front *f = &w->here;
+    if (reserve(w, r->n_rows) != KKT_OK) return KKT_NO_MEMORY;
+    f->n_rows = f->full = r->n_rows;
+    f->ld = padded(r->n_rows);
+    f->n_pivots = f->pairs = f->negative = 0;
+    memset(f->values, 0, (size_t)f->ld * (size_t)(r->n_rows + 3) * sizeof(double));
+    memset(f->noise, 0, (size_t)r->n_rows * sizeof(double));
+    memcpy(f->rows, r->rows, (size_t)r->n_rows * sizeof *f->rows);
+    for (int c = 0; c < r->n_rows; c++)
+        for (int k = c; k < r->n_rows; k++)
+            column_of(f, c)[k] = column_of(f, k)[c] = r->values[(ptrdiff_t)c * r->capacity + k];
+    add_entries(w, s, 0, values);
+    return KKT_OK;
+}
+
+/* -- the walk ----------------------------------------------------------------------------------- */
+
+/* Copies the eliminated columns out of the front. */
+static int keep(kkt_factors *factors, kkt_chunk **chunk, const front *f, kkt_block *b) {
+    const int q = f->n_pivots;
+    const size_t length = (size_t)trapezoid(f->n_rows, q);
+    double *to = take(factors, chunk, (length + 2 * (size_t)q) * sizeof(double) +
+                                          (size_t)f->n_rows * sizeof(int));
+    if (to == NULL) return KKT_NO_MEMORY;
+    *b = (kkt_block){.n_rows = f->n_rows, .n_pivots = q, .l = to, .d = to + length};
+    b->rows = (int *)(b->d + 2 * q);
+    for (int t = 0; t < q; t++) {
+        const int first = (t + 1) / LANES * LANES;
+        memcpy(to, column_of(f, t) + first, (size_t)(f->ld - first) * sizeof *to);
+        to += f->ld - first;
+    }
+    memcpy(b->d, f->d, 2 * (size_t)q * sizeof(double));
+    memcpy(b->rows, f->rows, (size_t)f->n_rows * sizeof(int));
+    factors->negative += f->negative;
+    factors->pairs += f->pairs;
+    if (f->n_rows > factors->max_rows) factors->max_rows = f->n_rows;
+    return KKT_OK;
+}
+
+/* One front of a chain. */
+static int do_front(walk *w, kkt_factors *factors, kkt_chunk **chunk, ptrdiff_t number,
+                    const double *values, kkt_tolerance tolerance) {
+    const kkt_front *s = w->plan->fronts + number;
+    const int follows = number > 0 && s[-1].chain == s->chain;
+    const int waiting = follows ? delayed(&w->before) : 0;
+    if (begin_front(w, s, waiting) != KKT_OK) return KKT_NO_MEMORY;
+    if (follows) add_contribution(w, s);
+    add_entries(w, s, waiting, values);
+    if (!(w->check == 0.0)) return KKT_NOT_FINITE;
+    front *f = &w->here;
+    if (w->dense->eliminate(f, tolerance)) return KKT_SINGULAR;
+    if (delayed(f) > s->n_pivots && tolerance.least > RELAXED) {
+        const kkt_tolerance relaxed = {tolerance.accept, RELAXED};
+        if (w->dense->eliminate(f, relaxed)) return KKT_SINGULAR;
+    }
+    w->dense->schur(f);
+    factors->delayed += delayed(f);
+    if (keep(factors, chunk, f, factors->blocks + number) != KKT_OK) return KKT_NO_MEMORY;
+    if (s[1].chain != s->chain) return add_to_root(w, s);
+    const front swap = w->before;
+    w->before = w->here;
+    w->here = swap;
+    return KKT_OK;
+}
+
+static int do_root(walk *w, kkt_factors *factors, kkt_chunk **chunk, const double *values) {
+    const kkt_tolerance any = {0.01, 0.0}; /* nothing is left to delay to */
+    if (begin_root(w, values) != KKT_OK) return KKT_NO_MEMORY;
+    if (!(w->check == 0.0)) return KKT_NOT_FINITE;
+    if (w->dense->eliminate(&w->here, any)) return KKT_SINGULAR;
+    return keep(factors, chunk, &w->here, factors->blocks + w->plan->n_fronts - 1);
+}
+
+static ptrdiff_t first_bad(const kkt_plan *p, const double *values) {
+    for (ptrdiff_t e = 0; e < p->n_entries; e++)
+        if (!isfinite(values[e])) return e;
+    return -1;
+}
+
+static int start(walk *w, const kkt_plan *p) {
+    const kkt_front *root = p->fronts + p->n_fronts - 1;
+    const int capacity = p->max_rows + p->max_rows / 2 + LANES;
+    if (allocate_front(&w->here, capacity) != KKT_OK) return KKT_NO_MEMORY;
+    if (allocate_front(&w->before, capacity) != KKT_OK) return KKT_NO_MEMORY;
+    if (grow_root(&w->root, root->n_pivots) != KKT_OK) return KKT_NO_MEMORY;
+    w->root.n_rows = root->n_pivots;
+    if (root->n_pivots > 0)
+        memcpy(w->root.rows, p->order + root->first_pivot,
+               (size_t)root->n_pivots * sizeof *w->root.rows);
+    return KKT_OK;
+}
+
+int kkt_factorise(kkt_factors *factors, const double *values, kkt_tolerance tolerance) {
+    const kkt_plan *p = factors->plan;
+    walk w = {.plan = p, .dense = kkt_dense_routines()};
+    factors->negative = factors->delayed = factors->pairs = 0;
+    factors->max_rows = 0;
+    factors->bad_entry = -1;
+    for (kkt_chunk *c = factors->chunks; c != NULL; c = c->next) c->used = 0;
+    kkt_chunk *chunk = factors->chunks;
+    int status = start(&w, p);
+    for (ptrdiff_t k = 0; k + 1 < p->n_fronts && status == KKT_OK; k++)
+        status = do_front(&w, factors, &chunk, k, values, tolerance);
+    if (status == KKT_OK) status = do_root(&w, factors, &chunk, values);
+    if (status == KKT_NOT_FINITE) factors->bad_entry = first_bad(p, values);
+    free_front(&w.here);
+    free_front(&w.before);
+    free(w.root.values);
+    free(w.root.rows);
+    return status;
+}

@@ -1,0 +1,119 @@
+/* A direct solver for the symmetric indefinite systems of direct collocation.
+ *
+ * The unknowns of such a system belong to stages (nodes in time), which are coupled to their
+ * neighbours only, or to a border (parameters, durations) which is coupled to everything:
+ *
+ *     A = | T  B |    T block tridiagonal, B and C few columns
+ *         | B' C |
+ *
+ * It is factorised as L D L' by a multifrontal method whose tree is a chain: the front of a stage
+ * holds the stage's own rows, the rows of the next stage that they touch, and the border. Pivots of
+ * order 1 and 2 are chosen by size within a front (threshold Bunch-Kaufman); a column without a good
+ * pivot is delayed to the next front. Eliminating in a fixed order instead would multiply transition
+ * matrices, which blows up in one direction for stable dynamics and in the other for unstable ones.
+ *
+ * Files: stages.c finds the stages of a pattern, analyse.c lays out fronts, dense.h factorises one
+ * front, factor.c and solve.c walk along the chain, ma57.c offers it all to IPOPT.
+ */
+#ifndef KKT_H
+#define KKT_H
+#include <stddef.h>
+#include <stdint.h>
+
+enum kkt_status {
+    KKT_OK = 0,
+    KKT_SINGULAR = 1,
+    KKT_NO_MEMORY = 2,
+    KKT_NOT_FINITE = 3,  /* the matrix contains NaN or Inf */
+    KKT_UNSUPPORTED = 4, /* no narrow stages */
+    KKT_INACCURATE = 5   /* the backward error stays large */
+};
+
+/* -- structure ---------------------------------------------------------------------------------- */
+
+/* The stage of an unknown; stages are coupled only if their numbers differ by one. */
+enum { KKT_BORDER = -1, KKT_UNKNOWN = -2 };
+
+/* One front: rows are [delayed | pivots | next | border]; delayed ones are known at run time. */
+typedef struct {
+    int n_pivots, n_next;
+    int n_border;          /* the first n_border of its chain's border */
+    int chain;
+    ptrdiff_t first_pivot; /* in `order` */
+    ptrdiff_t first_entry; /* in `source` and `place` */
+} kkt_front;
+
+typedef struct {
+    int n;
+    ptrdiff_t n_entries;
+    ptrdiff_t n_fronts;  /* the last one is the root: the border of all */
+    kkt_front *fronts;   /* n_fronts + 1: the last one only marks ends */
+    int *order;          /* unknowns in the order of elimination, n */
+    int n_chains;
+    ptrdiff_t *border_start; /* n_chains + 1, in border */
+    int *border;         /* per chain: numbers within the root's pivots */
+    int32_t *source;     /* entry of the matrix, grouped by front */
+    uint32_t *place;     /* its column << 16 | row in the front, without delayed rows; row >= column */
+    int max_rows;        /* of a front, without delayed rows */
+    double operations;   /* of a factorisation without delays */
+    double factor_bytes; /* forecast */
+    uint64_t key[2];     /* of the pattern */
+    int hinted;          /* whether the stages were given */
+    int reversed;        /* whether elimination runs from the first stage to the last */
+} kkt_plan;
+
+/* Analyse the pattern of the entries (row[k], column[k]), counted from 1, either triangle,
+ * duplicates are summed. `stage` (n, may be NULL) says the stage of each unknown, KKT_BORDER or
+ * KKT_UNKNOWN; it is ignored where the pattern contradicts it. Returns a status. */
+int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, const int *stage,
+                int reversed, kkt_plan **plan);
+void kkt_free_plan(kkt_plan *plan);
+void kkt_pattern_key(int n, ptrdiff_t n_entries, const int *row, const int *column,
+                     const int *stage, uint64_t key[2]);
+
+/* Finds stages from the pattern alone by breadth-first levels: fills stage (n). Returns a status. */
+int kkt_find_stages(int n, ptrdiff_t n_entries, const int *row, const int *column, int *stage);
+
+/* -- numbers ------------------------------------------------------------------------------------ */
+
+/* The eliminated columns of one front. */
+typedef struct {
+    int n_rows, n_pivots;
+    double *d;   /* inverse of D: (2, n_pivots); see dense.h */
+    double *l;   /* columns of L, see dense.h */
+    int *rows;   /* unknowns of the rows, n_rows */
+} kkt_block;
+
+typedef struct kkt_chunk kkt_chunk;
+
+typedef struct {
+    const kkt_plan *plan;
+    kkt_block *blocks;     /* n_fronts */
+    kkt_chunk *chunks;     /* memory of the blocks */
+    ptrdiff_t negative;    /* eigenvalues */
+    ptrdiff_t delayed;     /* columns that were delayed, each time counted */
+    ptrdiff_t pairs;       /* pivots of order 2 */
+    int max_rows;          /* of a front */
+    ptrdiff_t bad_entry;   /* the first one that is not finite, or -1 */
+    double bytes;          /* of the factors */
+} kkt_factors;
+
+int kkt_new_factors(const kkt_plan *plan, kkt_factors **factors);
+void kkt_free_factors(kkt_factors *factors);
+
+/* How good a pivot has to be: its inverse times the rest of its columns is at most 1/quality. */
+typedef struct {
+    double accept; /* taken at once */
+    double least;  /* the best one is taken if it is at least so good, else delayed */
+} kkt_tolerance;
+
+int kkt_factorise(kkt_factors *factors, const double *values, kkt_tolerance tolerance);
+
+/* x := A^-1 x for n_rhs vectors, ld apart. */
+int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld);
+
+/* |b - A x| / (|A| |x| + |b|) in the maximum norm; r (n) gets b - A x. */
+double kkt_backward_error(int n, ptrdiff_t n_entries, const int *row, const int *column,
+                          const double *values, const double *x, const double *b, double *r);
+
+#endif

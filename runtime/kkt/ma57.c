@@ -1,0 +1,245 @@
+/* The solver under the names of HSL's MA57, which IPOPT loads from a library of the user's choice
+ * (linear_solver=ma57, hsllib=...).
+ *
+ * MA57's interface is the one that hands over entries as they are, row, column, value, without
+ * sorting them first. It has no call for the end of a solve: all state belongs to a session of the
+ * thread, which whoever calls IPOPT opens and closes. Without one, IPOPT gets an error.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define FATAL (-1)           /* in info[0]; 4 means singular */
+#define SINGULAR 4
+#define PIVOT_TOLERANCE 1e-8 /* IPOPT's start value; it asks for more where that did not suffice */
+#define CHECKED_FIRST 3      /* factorisations whose accuracy is checked, and then every ... */
+#define CHECKED_EVERY 10
+#define REFINE_ABOVE 1e-10   /* backward error */
+#define FAIL_ABOVE 1e-8
+#define MUCH_DELAYED 0.15    /* of all columns: then the other direction is tried */
+#define KEEP_BYTES 2.5e8     /* largest analysis that is kept between sessions */
+
+typedef struct {
+    kkt_report report;
+    int *stage; /* n of them, or NULL */
+    int n;      /* expected */
+    const int *row, *column; /* IPOPT's arrays */
+    const double *values;
+    kkt_factors *factors;
+    double delayed; /* sum over factorisations */
+} session;
+
+static _Thread_local session *now;
+static _Thread_local kkt_plan *kept;
+
+/* -- sessions ----------------------------------------------------------------------------------- */
+
+EXPORT int kkt_open(int n, int n_stage, const int *stage) {
+    kkt_report ignored;
+    kkt_close(&ignored);
+    now = calloc(1, sizeof *now);
+    if (now == NULL) return KKT_NO_MEMORY;
+    now->n = n;
+    now->report.bad_row = now->report.bad_column = -1;
+    if (n_stage > 0 && n_stage <= n) {
+        now->stage = malloc((size_t)n * sizeof *now->stage);
+        if (now->stage == NULL) return KKT_NO_MEMORY;
+        memcpy(now->stage, stage, (size_t)n_stage * sizeof *stage);
+        for (int v = n_stage; v < n; v++) now->stage[v] = KKT_UNKNOWN;
+    }
+    return KKT_OK;
+}
+
+EXPORT void kkt_forget(void) {
+    kkt_free_plan(kept);
+    kept = NULL;
+}
+
+static double plan_bytes(const kkt_plan *p) {
+    return 8.0 * (double)p->n_entries + 4.0 * p->n + (double)sizeof(kkt_front) * (double)p->n_fronts;
+}
+
+EXPORT void kkt_close(kkt_report *report) {
+    memset(report, 0, sizeof *report);
+    if (now == NULL) return;
+    *report = now->report;
+    if (report->factorisations > 0) report->delayed = now->delayed / report->factorisations;
+    kkt_free_factors(now->factors);
+    free(now->stage);
+    free(now);
+    now = NULL;
+    if (kept != NULL && plan_bytes(kept) > KEEP_BYTES) kkt_forget();
+}
+
+static int failed(int status) {
+    if (now->report.status == KKT_OK) now->report.status = status;
+    return FATAL;
+}
+
+/* -- analysis ----------------------------------------------------------------------------------- */
+
+static int use_plan(kkt_plan *plan) {
+    kkt_free_factors(now->factors);
+    now->factors = NULL;
+    if (plan != kept) kkt_forget();
+    kept = plan;
+    kkt_report *r = &now->report;
+    r->hinted = plan->hinted;
+    r->reversed = plan->reversed;
+    r->n_fronts = plan->n_fronts;
+    return kkt_new_factors(plan, &now->factors);
+}
+
+static int analyse(int n, int n_entries, const int *row, const int *column) {
+    const int *stage = n == now->n ? now->stage : NULL;
+    uint64_t key[2];
+    kkt_pattern_key(n, n_entries, row, column, stage, key);
+    now->row = row;
+    now->column = column;
+    if (kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1]) return use_plan(kept);
+    kkt_plan *plan;
+    int status = kkt_analyse(n, n_entries, row, column, stage, 0, &plan);
+    if (status == KKT_OK) {
+        now->report.analyses++;
+        status = use_plan(plan);
+    }
+    return status;
+}
+
+/* If a factorisation delays many columns, the other direction is tried once; the better stays. */
+static int try_other_direction(kkt_tolerance tolerance) {
+    const kkt_plan *p = kept;
+    const ptrdiff_t delayed = now->factors->delayed;
+    const int *stage = p->n == now->n ? now->stage : NULL;
+    kkt_plan *other;
+    kkt_factors *factors = NULL;
+    now->report.analyses++;
+    if (kkt_analyse(p->n, p->n_entries, now->row, now->column, stage, !p->reversed, &other))
+        return KKT_OK; /* it was only an attempt */
+    int status = kkt_new_factors(other, &factors);
+    if (status == KKT_OK) status = kkt_factorise(factors, now->values, tolerance);
+    if (status == KKT_OK && factors->delayed < delayed) {
+        status = use_plan(other);
+        kkt_free_factors(now->factors);
+        now->factors = factors;
+        return status;
+    }
+    kkt_free_factors(factors);
+    kkt_free_plan(other);
+    return KKT_OK;
+}
+
+/* -- MA57 --------------------------------------------------------------------------------------- */
+
+EXPORT void ma57id(double *cntl, int *icntl) {
+    memset(cntl, 0, 5 * sizeof *cntl);
+    memset(icntl, 0, 20 * sizeof *icntl);
+    cntl[0] = PIVOT_TOLERANCE;
+}
+
+EXPORT void ma57ad(int *n, int *ne, const int *irn, const int *jcn, int *lkeep, int *keep,
+                   int *iwork, int *icntl, int *info, double *rinfo) {
+    (void)lkeep, (void)keep, (void)iwork, (void)icntl, (void)rinfo;
+    memset(info, 0, 40 * sizeof *info);
+    info[8] = info[9] = 1; /* IPOPT's work arrays: not used */
+    if (now == NULL) {
+        info[0] = FATAL;
+        return;
+    }
+    const int status = analyse(*n, *ne, irn, jcn);
+    if (status != KKT_OK) info[0] = failed(status);
+}
+
+static int factorise(kkt_tolerance tolerance) {
+    int status = kkt_factorise(now->factors, now->values, tolerance);
+    const int first = now->report.factorisations++ == 0;
+    const double much = MUCH_DELAYED * now->factors->plan->n;
+    if (status == KKT_OK && first && now->report.analyses > 0 && now->factors->delayed > much)
+        status = try_other_direction(tolerance);
+    return status;
+}
+
+EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *ifact, int *lifact,
+                   int *lkeep, int *keep, int *iwork, int *icntl, double *cntl, int *info,
+                   double *rinfo) {
+    (void)n, (void)ne, (void)fact, (void)lfact, (void)ifact, (void)lifact, (void)lkeep;
+    (void)keep, (void)iwork, (void)icntl, (void)rinfo;
+    info[0] = 0;
+    if (now == NULL || now->factors == NULL || now->report.status != KKT_OK) {
+        info[0] = FATAL;
+        return;
+    }
+    now->values = a;
+    const int strict = cntl[0] > PIVOT_TOLERANCE;
+    const kkt_tolerance tolerance = {strict ? 0.1 : 0.01, strict ? 0.01 : 0.001};
+    const int status = factorise(tolerance);
+    const kkt_factors *f = now->factors;
+    kkt_report *r = &now->report;
+    now->delayed += (double)f->delayed;
+    if (f->max_rows > r->max_rows) r->max_rows = f->max_rows;
+    if (f->bytes > r->bytes) r->bytes = f->bytes;
+    info[23] = (int)f->negative;
+    info[24] = *n;
+    if (status == KKT_SINGULAR) {
+        info[0] = SINGULAR;
+        info[24] = *n - 1;
+    } else if (status != KKT_OK) {
+        info[0] = failed(status);
+    }
+    if (status == KKT_NOT_FINITE) {
+        r->bad_row = now->row[f->bad_entry] - 1;
+        r->bad_column = now->column[f->bad_entry] - 1;
+    }
+}
+
+/* x := A^-1 b with one step of refinement if that was not accurate. */
+static int checked_solve(double *x) {
+    const kkt_plan *p = kept;
+    const int n = p->n;
+    double *b = malloc(2 * (size_t)n * sizeof *b), *r = b + n;
+    if (b == NULL) return KKT_NO_MEMORY;
+    memcpy(b, x, (size_t)n * sizeof *b);
+    int status = kkt_solve(now->factors, 1, x, n);
+    for (int step = 0; step < 2 && status == KKT_OK; step++) {
+        const double error =
+            kkt_backward_error(n, p->n_entries, now->row, now->column, now->values, x, b, r);
+        if (error <= REFINE_ABOVE) {
+            now->report.backward_error = fmax(now->report.backward_error, error);
+            break;
+        }
+        if (step == 1) {
+            now->report.backward_error = error;
+            if (!(error <= FAIL_ABOVE)) status = KKT_INACCURATE;
+            break;
+        }
+        status = kkt_solve(now->factors, 1, r, n);
+        for (int k = 0; k < n; k++) x[k] += r[k];
+    }
+    free(b);
+    return status;
+}
+
+EXPORT void ma57cd(int *job, int *n, double *fact, int *lfact, int *ifact, int *lifact, int *nrhs,
+                   double *rhs, int *lrhs, double *work, int *lwork, int *iwork, int *icntl,
+                   int *info) {
+    (void)job, (void)fact, (void)lfact, (void)ifact, (void)lifact, (void)work, (void)lwork;
+    (void)iwork, (void)icntl, (void)n;
+    info[0] = 0;
+    if (now == NULL || now->factors == NULL) {
+        info[0] = FATAL;
+        return;
+    }
+    const int count = now->report.factorisations;
+    const int check = count <= CHECKED_FIRST || count % CHECKED_EVERY == 0;
+    now->report.solves++;
+    int status = check ? checked_solve(rhs) : kkt_solve(now->factors, 1, rhs, *lrhs);
+    if (status == KKT_OK && *nrhs > 1)
+        status = kkt_solve(now->factors, *nrhs - 1, rhs + *lrhs, *lrhs);
+    if (status != KKT_OK) info[0] = failed(status); /* IPOPT stops at the next factorisation */
+}
+
+EXPORT void ma57ed(void) {} /* would enlarge work arrays: never asked for */

@@ -1,0 +1,29 @@
+/* One solve by IPOPT with this solver: what it is told before and what it reports afterwards. */
+#ifndef KKT_SESSION_H
+#define KKT_SESSION_H
+#include "kkt.h"
+
+typedef struct {
+    int analyses;       /* 0 if the analysis of an earlier solve served */
+    int factorisations, solves;
+    int status;         /* the first one that is neither KKT_OK nor KKT_SINGULAR */
+    int bad_row, bad_column; /* from 0: a value that is not finite; -1 if there is none */
+    int hinted, reversed;
+    int max_rows;       /* of a front */
+    ptrdiff_t n_fronts;
+    double delayed;     /* columns, mean over the factorisations */
+    double backward_error; /* the largest of those that were checked */
+    double bytes;       /* of the factors */
+} kkt_report;
+
+/* Opens a session on this thread; closes one that is open. `stage` holds the stages of the first
+ * n_stage unknowns of a system of n; it is ignored if the system turns out to have another size. */
+int kkt_open(int n, int n_stage, const int *stage);
+
+/* Ends the session and frees its factors; the analysis is kept for the next one. */
+void kkt_close(kkt_report *report);
+
+/* Frees what `kkt_close` keeps. */
+void kkt_forget(void);
+
+#endif

@@ -1,0 +1,57 @@
+/* Solving with the factors, and how well that went. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "dense_types.h"
+
+/* Gathers the rows of a block; the padding stays zero. */
+static void gather(const kkt_block *b, const double *x, double *y) {
+    for (int k = 0; k < b->n_rows; k++) y[k] = x[b->rows[k]];
+    for (int k = b->n_rows; k < padded(b->n_rows); k++) y[k] = 0.0;
+}
+
+int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld) {
+    const kkt_dense *dense = kkt_dense_routines();
+    const ptrdiff_t n = factors->plan->n_fronts;
+    const size_t bytes = (size_t)padded(factors->max_rows + 1) * sizeof(double);
+    double *y = aligned_alloc(64, bytes);
+    if (y == NULL) return KKT_NO_MEMORY;
+    for (int k = 0; k < n_rhs; k++, x += ld) {
+        for (const kkt_block *b = factors->blocks; b < factors->blocks + n; b++) {
+            gather(b, x, y);
+            dense->forward(b, y);
+            for (int r = 0; r < b->n_rows; r++) x[b->rows[r]] = y[r];
+        }
+        for (const kkt_block *b = factors->blocks + n - 1; b >= factors->blocks; b--) {
+            gather(b, x, y);
+            dense->backward(b, y);
+            for (int r = 0; r < b->n_pivots; r++) x[b->rows[r]] = y[r];
+        }
+    }
+    free(y);
+    return KKT_OK;
+}
+
+static double largest(int n, const double *x) {
+    double most = 0.0;
+    for (int k = 0; k < n; k++) {
+        const double size = fabs(x[k]);
+        if (!(size <= most)) most = size; /* NaN stays */
+    }
+    return most;
+}
+
+double kkt_backward_error(int n, ptrdiff_t n_entries, const int *row, const int *column,
+                          const double *values, const double *x, const double *b, double *r) {
+    double matrix = 0.0;
+    for (int k = 0; k < n; k++) r[k] = b[k];
+    for (ptrdiff_t e = 0; e < n_entries; e++) {
+        const int i = row[e] - 1, j = column[e] - 1;
+        const double size = fabs(values[e]);
+        r[i] -= values[e] * x[j];
+        if (i != j) r[j] -= values[e] * x[i];
+        if (size > matrix) matrix = size;
+    }
+    const double scale = matrix * largest(n, x) + largest(n, b);
+    return scale > 0.0 ? largest(n, r) / scale : largest(n, r);
+}
