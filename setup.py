@@ -6,6 +6,7 @@ from glob import glob
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
+
 def extension(name: str, *sources: str, **options: object) -> Extension:
     """kinesym.runtime.NAME, made from runtime/NAME.pyx and C sources."""
     return Extension(

@@ -22,8 +22,9 @@ from kinesym.runtime.collocation import (
     trial_data,
     variable_bounds,
 )
+from kinesym.runtime.driver import Start, Task, check_driver
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.ipopt import Result, WarmStart, check_driver, solve
+from kinesym.runtime.ipopt import Result, Wishes, solve
 from kinesym.runtime.ipopt_library import warn_if_missing
 from kinesym.runtime.nlp import NLP, default_threads
 from kinesym.runtime.progress import iteration_line
@@ -211,6 +212,7 @@ class Collocation:
         options: Mapping[str, Any] | None = None,
         progress: bool | None = None,
         log: bool = False,
+        linear_solver: str = "auto",
         driver: str = "auto",
     ) -> Solution:
         """Solve with IPOPT.
@@ -219,6 +221,9 @@ class Collocation:
         max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-8).
         hessian : "exact" or "limited-memory". options : further options of IPOPT, by name.
         progress : show a line per iteration; None only on a terminal. log : print IPOPT's own log.
+        linear_solver : "time-structured", ours for systems that are banded in time; "mumps" or
+            another one of IPOPT's; "auto": ours, and MUMPS where it does not work or gives up;
+            `solution.linear_solver` says which and why.
         driver : "direct" calls IPOPT's C interface, without Python in between; "cyipopt" goes
             through that package, slower, with the same iterates; "auto" is the first that works.
 
@@ -237,11 +242,10 @@ class Collocation:
             settings["max_iter"] = int(max_iterations)
         if tolerance is not None:
             settings["tol"] = float(tolerance)
+        task = Task(self.nlp, self.variable_bounds, self.constraint_bounds)
+        wishes = Wishes(settings, hessian, linear_solver, driver, log)
         with iteration_line(progress) as report:
-            result = solve(
-                self.nlp, z, self.variable_bounds, self.constraint_bounds, settings, report,
-                hessian, self._warm_start(guess), log, driver,
-            )  # fmt: skip
+            result = solve(task, Start(z, self._multipliers(guess)), wishes, report)
         return self._solution(result, time.perf_counter() - start)
 
     def covariance(self, solution: Solution) -> Array:
@@ -285,6 +289,7 @@ class Collocation:
             lower_multipliers=result.lower_multipliers,
             upper_multipliers=result.upper_multipliers,
             history=result.iterations,
+            linear_solver=result.linear_solver,
             timings=timings,
             problem={
                 "model": self.model.name,
@@ -318,9 +323,10 @@ class Collocation:
         values = self.layout.parameter_values(z)
         return dict(zip(self.layout.parameters, map(float, values), strict=True))
 
-    def _warm_start(self, guess: Any) -> WarmStart | None:
+    def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
+        """Those of constraints, lower and upper bounds, if the guess is a solution with them."""
         if isinstance(guess, Solution) and self._fits(guess):
-            return WarmStart(guess.multipliers, guess.lower_multipliers, guess.upper_multipliers)
+            return guess.multipliers, guess.lower_multipliers, guess.upper_multipliers
         return None
 
     def _fits(self, solution: Solution) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from kinesym.evaluate import compile
 from kinesym.models import pendulum
 from kinesym.runtime.build import CacheError, CompilerError, find_compiler, writable_cache
-from kinesym.runtime.ipopt import available_linear_solvers
 from kinesym.runtime.ipopt_library import IpoptMissing, load_ipopt
+from kinesym.runtime.linear_solver import available, obstacle
 from kinesym.runtime.nlp import default_threads
 
 
@@ -53,6 +53,7 @@ def _ipopt() -> Iterator[tuple[str, bool, str]]:
         yield "Ipopt", False, str(error)
         return
     yield "Ipopt", True, f"{'.'.join(map(str, ipopt.version)) or 'older than 3.14'}, {ipopt.path}"
-    solvers = available_linear_solvers()
-    remedy = "" if solvers else "none works; install an IPOPT with MUMPS"
-    yield "linear solvers", bool(solvers), ", ".join(solvers) or remedy
+    solvers, reason = available(), obstacle()
+    words = ", ".join(solvers) or "none works; install an IPOPT with MUMPS"
+    words += f"; not time-structured: {reason}" if reason else ""
+    yield "linear solvers", bool(solvers), words

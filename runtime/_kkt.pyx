@@ -38,7 +38,8 @@ cdef extern from "kkt/kkt.h" nogil:
         double accept
         double least
 
-    int kkt_analyse(int, ptrdiff_t, const int *, const int *, const int *, int, kkt_plan **)
+    int kkt_analyse(int, ptrdiff_t, const int *, const int *, const int *, int, int,
+                    kkt_plan **)
     void kkt_free_plan(kkt_plan *)
     int kkt_find_stages(int, ptrdiff_t, const int *, const int *, int *)
     int kkt_new_factors(const kkt_plan *, kkt_factors **)
@@ -65,7 +66,11 @@ cdef extern from "kkt/session.h" nogil:
         double backward_error
         double bytes
 
-    int kkt_open(int, int, const int *)
+    ctypedef struct kkt_limits:
+        int max_rows
+        double backward_error
+
+    int kkt_open(int, int, const int *, kkt_limits)
     void kkt_close(kkt_report *)
     void kkt_forget()
 
@@ -77,13 +82,21 @@ STATUSES = ("ok", "singular", "no memory", "not finite", "unsupported", "inaccur
 BORDER, UNKNOWN = KKT_BORDER, KKT_UNKNOWN
 
 
-def open_session(int n, stages):
+#: When the solver gives up: rows of a front, beyond which dense fronts are no match for sparse ones,
+#: and the backward error after one step of refinement.
+MAX_ROWS, MAX_BACKWARD_ERROR = 2000, 1e-8
+
+
+def open_session(int n, stages, int max_rows=MAX_ROWS, double backward_error=MAX_BACKWARD_ERROR):
     """Prepare a solve by IPOPT on this thread.
 
     n : order of the KKT systems. stages : int32, stages of the first unknowns, see `Factorisation`.
+    max_rows, backward_error : beyond these the solver gives up.
     """
+    cdef kkt_limits limits
+    limits.max_rows, limits.backward_error = max_rows, backward_error
     cdef const int[::1] given = np.ascontiguousarray(stages, dtype=np.int32)
-    if kkt_open(n, given.shape[0], &given[0] if given.shape[0] > 0 else NULL) != KKT_OK:
+    if kkt_open(n, given.shape[0], &given[0] if given.shape[0] > 0 else NULL, limits) != KKT_OK:
         raise MemoryError
 
 
@@ -122,6 +135,7 @@ cdef class Factorisation:
     stages : (n,), the stage of each unknown, or BORDER, or UNKNOWN (found from its neighbours);
         None finds all from the pattern.
     reverse : eliminate from the first stage to the last instead of backwards.
+    max_rows : of a front.
 
     Raises `ValueError` if the pattern has no narrow stages.
     """
@@ -130,7 +144,8 @@ cdef class Factorisation:
     cdef kkt_factors *_factors
     cdef const int[::1] _rows, _columns
 
-    def __cinit__(self, int n, rows, columns, stages=None, bint reverse=False):
+    def __cinit__(self, int n, rows, columns, stages=None, bint reverse=False,
+                  int max_rows=MAX_ROWS):
         cdef const int[::1] given = None
         cdef const int *hint = NULL
         self._rows = np.ascontiguousarray(rows, dtype=np.int32) + np.int32(1)
@@ -146,7 +161,7 @@ cdef class Factorisation:
                 raise ValueError(f"stages must be {n} numbers >= {KKT_UNKNOWN}")
             hint = &given[0]
         status = kkt_analyse(n, self._rows.shape[0], &self._rows[0], &self._columns[0], hint,
-                             reverse, &self._plan)
+                             reverse, max_rows, &self._plan)
         if status == KKT_OK:
             status = kkt_new_factors(self._plan, &self._factors)
         if status == KKT_UNSUPPORTED:

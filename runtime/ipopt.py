@@ -1,29 +1,27 @@
-"""IPOPT: options, drivers, and what it returns."""
+"""IPOPT: options, linear solver, and the story of a solve."""
 
 from __future__ import annotations
 
-import ctypes
 import re
-import signal
-import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import FrameType
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.ipopt_library import IpoptMissing, load_cyipopt, load_ipopt
-from kinesym.runtime.native import Problem, trial
-from kinesym.runtime.nlp import NLP
+from kinesym.runtime.driver import Iteration, Outcome, Start, Task, Watch, run
+from kinesym.runtime.linear_solver import (
+    AUTO,
+    TIME_STRUCTURED,
+    Report,
+    choose,
+    kkt_stages,
+    options_of,
+    session,
+)
 
 Array = NDArray[np.float64]
-Bounds = tuple[Array, Array]
 
 #: Sentences for the statuses of IPOPT (IpReturnCodes.h) that need more than IPOPT's own words.
 SENTENCES = {
@@ -50,16 +48,6 @@ SENTENCES = {
 }
 
 
-@dataclass(frozen=True)
-class Iteration:
-    """State of the solver after one iteration."""
-
-    number: int
-    objective: float
-    infeasibility: float
-    optimality: float
-
-
 @dataclass
 class Result:
     """What IPOPT returned: z, multipliers of the constraints and of both bounds, and its story."""
@@ -72,6 +60,7 @@ class Result:
     status: int
     iterations: tuple[Iteration, ...]
     timings: dict[str, float]
+    linear_solver: str
     log: str = ""
 
     @property
@@ -88,252 +77,111 @@ class Result:
         return f"{words} {when}" if self.status == 0 else f"{when}: {words}"
 
 
-@dataclass
-class WarmStart:
-    """Multipliers to start from."""
+@dataclass(frozen=True)
+class Wishes:
+    """How to solve. options : further ones of IPOPT. hessian : "exact" or "limited-memory"."""
 
-    multipliers: Array
-    lower: Array
-    upper: Array
-
-
-#: Ways to IPOPT: its C interface directly, or through the package cyipopt.
-DRIVERS = ("auto", "direct", "cyipopt")
-
-#: Linear solvers that IPOPT loads from a library of their own, and the names of that library.
-_HSL = frozenset("ma27 ma57 ma77 ma86 ma97".split())
-_HSL_LIBRARIES = ("libhsl.so", "libcoinhsl.so", "libhsl.dylib", "libcoinhsl.dylib")
+    options: Mapping[str, Any]
+    hessian: str = "exact"
+    linear_solver: str = AUTO
+    driver: str = "auto"
+    log: bool = False
 
 
-def available_linear_solvers() -> list[str]:
-    """Names of the linear solvers with which IPOPT solves a trivial problem here."""
-    names = ["mumps", "spral", *(sorted(_HSL) if _loads_hsl() else [])]
-    return [name for name in names if trial(load_ipopt(), {"linear_solver": name})]
+def solve(task: Task, start: Start, wishes: Wishes, report: Callable[[Iteration], None]) -> Result:
+    """Solve; `report` is called after each iteration.
+
+    If the time-structured linear solver gives up, MUMPS continues from the last iterate. Ctrl-C
+    ends the iteration: the result is the last iterate, with status 5. Raises `IpoptMissing`, or
+    `ValueError` if an option is not accepted.
+    """
+    solver, reason = choose(wishes.linear_solver, wishes.options)
+    watch = Watch(report)
+    if solver != TIME_STRUCTURED:
+        outcome = run(
+            task, start, _settings(wishes, solver, start), wishes.options, watch, wishes.driver
+        )
+        return _result(outcome, watch, f"{solver} ({reason})" if reason else solver)
+    with session(*kkt_stages(task.nlp, task.bounds, task.constraint_bounds)) as kkt:
+        settings = _settings(wishes, solver, start)
+        outcome = run(task, start, settings, wishes.options, watch, wishes.driver)
+    if kkt["status"] == "not finite":
+        outcome = replace(outcome, status=-13)
+    elif kkt["status"] != "ok":
+        return _continue(task, start, wishes, watch, outcome, GAVE_UP[kkt["status"]])
+    return _result(outcome, watch, _about(kkt))
 
 
-def _loads_hsl(names: tuple[str, ...] = _HSL_LIBRARIES) -> bool:
-    for name in names:
-        try:
-            ctypes.CDLL(name)
-        except OSError:
-            continue
-        return True
-    return False
+#: Why the time-structured solver gave up.
+GAVE_UP = {
+    "no memory": "its factors do not fit into memory",
+    "unsupported": "the pattern has no narrow stages in time",
+    "inaccurate": "its solutions were not accurate",
+}
 
 
-def _check_linear_solver(options: Mapping[str, Any]) -> None:
-    """IPOPT 3.14 crashes if the library of some HSL solvers is missing: refuse before."""
-    name, library = options.get("linear_solver"), options.get("hsllib")
-    if name in _HSL and not _loads_hsl((str(library),) if library else _HSL_LIBRARIES):
-        where = library or "libhsl.so or libcoinhsl.so"
-        raise ValueError(f"linear solver {name} needs the library {where}, which cannot be loaded")
-
-
-@dataclass
-class _Watch:
-    """What happens between two iterations: note, report, and stop on Ctrl-C."""
-
-    report: Callable[[Iteration], None]
-    iterations: list[Iteration] = field(default_factory=list)
-    interrupted: threading.Event = field(default_factory=threading.Event)
-
-    def intermediate(
-        self, mode: int, number: int, objective: float, infeasibility: float, optimality: float,
-        *rest: float,
-    ) -> bool:  # fmt: skip
-        step = Iteration(number, objective, infeasibility, optimality)
-        self.iterations.append(step)
-        self.report(step)
-        return not self.interrupted.is_set()
-
-
-class _Callbacks:
-    """The callbacks as cyipopt wants them, with a clock."""
-
-    def __init__(self, nlp: NLP, watch: _Watch) -> None:
-        """Value arrays are made once: cyipopt copies what a callback returns."""
-        self.nlp, self.intermediate, self.seconds = nlp, watch.intermediate, 0.0
-        self._gradient = np.empty(self.nlp.n_variables)
-        self._constraints = np.empty(self.nlp.n_constraints)
-        self._jacobian = np.empty(self.nlp.jacobian_structure.size)
-        self._hessian = np.empty(self.nlp.hessian_structure.size)
-
-    def _timed(self, function: Callable[..., Any], *args: Any) -> Any:
-        start = time.perf_counter()
-        result = function(*args)
-        self.seconds += time.perf_counter() - start
-        return result
-
-    def objective(self, z: Array) -> float:
-        return float(self._timed(self.nlp.cost, z))
-
-    def gradient(self, z: Array) -> Array:
-        return np.asarray(self._timed(self.nlp.gradient, z, self._gradient))
-
-    def constraints(self, z: Array) -> Array:
-        return np.asarray(self._timed(self.nlp.constraints, z, self._constraints))
-
-    def jacobian(self, z: Array) -> Array:
-        return np.asarray(self._timed(self.nlp.jacobian, z, self._jacobian))
-
-    def hessian(self, z: Array, multipliers: Array, factor: float) -> Array:
-        out = self._hessian
-        return np.asarray(self._timed(self.nlp.hessian, z, multipliers, factor, out))
-
-    def jacobianstructure(self) -> tuple[Any, Any]:
-        return self.nlp.jacobian_structure.arrays()
-
-    def hessianstructure(self) -> tuple[Any, Any]:
-        return self.nlp.hessian_structure.arrays()
-
-
-def _through_cyipopt(
-    nlp: NLP, bounds: Bounds, constraint_bounds: Bounds, watch: _Watch
-) -> tuple[Any, Callable[[], float]]:
-    """The problem in cyipopt, and a function that gives the seconds of evaluations."""
-    callbacks = _Callbacks(nlp, watch)
-    n, m = nlp.n_variables, nlp.n_constraints
-    problem = load_cyipopt().Problem(n, m, callbacks, *bounds, *constraint_bounds)
-    return problem, lambda: callbacks.seconds
-
-
-def _directly(
-    nlp: NLP, bounds: Bounds, constraint_bounds: Bounds, watch: _Watch
-) -> tuple[Any, Callable[[], float]]:
-    """The same through IPOPT's C interface."""
-    structures = (nlp.jacobian_structure, nlp.hessian_structure)
-    problem = Problem(
-        load_ipopt(), nlp.plans, structures, bounds, constraint_bounds, watch.intermediate
+def _about(kkt: Report) -> str:
+    """A line on what the time-structured solver did."""
+    direction = "forwards" if kkt["reversed"] else "backwards"
+    analysed = "analysed" if kkt["analyses"] else "analysis kept"
+    return (
+        f"{TIME_STRUCTURED} ({kkt['n_fronts'] - 1} stages {direction} in time, fronts of at most "
+        f"{kkt['max_rows']} rows, {kkt['bytes'] / 1e6:.0f} MB, {analysed})"
     )
-    return problem, lambda: problem.seconds
 
 
-def check_driver(driver: str) -> str:
-    """"direct" or "cyipopt"; "auto" is the first that works.
-
-    Raises `ValueError` if the name is unknown, `IpoptMissing` if it cannot be loaded.
-    """
-    if driver not in DRIVERS:
-        raise ValueError(f"unknown driver {driver!r}; choose one of {', '.join(DRIVERS)}")
-    if driver == "cyipopt":
-        load_cyipopt()
-        return driver
-    try:
-        load_ipopt()
-    except IpoptMissing:
-        if driver == "direct":
-            raise
-        load_cyipopt()
-        return "cyipopt"
-    return "direct"
-
-
-def default_options(nlp: NLP, hessian: str) -> dict[str, Any]:
-    """Options of IPOPT that suit collocation.
-
-    Parameters border every node with dense columns, which makes MUMPS's default ordering quadratic
-    in the number of nodes; ordering 6 (QAMD) treats them apart.
-    """
-    options: dict[str, Any] = {"linear_solver": "mumps", "mumps_pivot_order": 6, "sb": "yes"}
-    if hessian == "limited-memory":
-        options["hessian_approximation"] = "limited-memory"
-    return options
-
-
-def solve(
-    nlp: NLP,
-    z: Array,
-    bounds: Bounds,
-    constraint_bounds: Bounds,
-    options: Mapping[str, Any],
-    report: Callable[[Iteration], None],
-    hessian: str = "exact",
-    warm: WarmStart | None = None,
-    log: bool = False,
-    driver: str = "auto",
+def _continue(
+    task: Task, start: Start, wishes: Wishes, watch: Watch, stopped: Outcome, reason: str
 ) -> Result:
-    """Solve from `z`; `report` is called after each iteration.
+    """Go on with MUMPS from where the other linear solver stopped."""
+    done = len(watch.iterations)
+    if done:
+        start = Start(stopped.z, stopped.multipliers)
+    settings = _settings(wishes, "mumps", start)
+    settings["max_iter"] = max(int(settings.get("max_iter", 3000)) - max(done - 1, 0), 0)
+    if watch.mu:
+        settings["mu_init"] = watch.mu
+    later = Watch(watch.report, number=max(done - 1, 0), interrupted=watch.interrupted)
+    outcome = run(task, start, settings, wishes.options, later, wishes.driver)
+    watch.iterations[max(done - 1, 0) :] = later.iterations
+    outcome = replace(
+        outcome,
+        evaluation=stopped.evaluation + outcome.evaluation,
+        total=stopped.total + outcome.total,
+        log=stopped.log + outcome.log,
+    )
+    when = f" after {done - 1} iterations" if done > 1 else ""
+    return _result(outcome, watch, f"mumps ({TIME_STRUCTURED} gave up{when}: {reason})")
 
-    Ctrl-C ends the iteration: the result is the last iterate, with status 5. Raises `IpoptMissing`,
-    or `ValueError` if an option is not accepted.
-    """
-    make = _directly if check_driver(driver) == "direct" else _through_cyipopt
-    _check_linear_solver(options)
-    watch = _Watch(report)
-    problem, seconds = make(nlp, bounds, constraint_bounds, watch)
-    with tempfile.TemporaryDirectory() as folder:
-        story = Path(folder) / "ipopt.txt"
-        settings = {
-            **default_options(nlp, hessian),
-            "print_level": 5 if log else 0,
-            "output_file": str(story),
-            "file_print_level": 5,
-            "print_timing_statistics": "yes",
-        }
-        if warm is not None:
-            settings.update(warm_start_init_point="yes", mu_init=1e-6)
-            settings.update(warm_start_bound_push=1e-9, warm_start_mult_bound_push=1e-9)
-        for name, value in {**settings, **options}.items():
-            _set_option(problem, name, value, optional=name not in options)
-        start = time.perf_counter()
-        with _interruptible(watch.interrupted):
-            z, info = _run(problem, z, warm)
-        total = time.perf_counter() - start
-        text = story.read_text(errors="replace") if story.exists() else ""
-    timings = {"evaluate": seconds(), "solver": total, **_linear_solver_seconds(text)}
+
+def _settings(wishes: Wishes, solver: str, start: Start) -> dict[str, Any]:
+    """All options of IPOPT; the user's win."""
+    settings: dict[str, Any] = {
+        "sb": "yes",
+        **options_of(solver),
+        "print_level": 5 if wishes.log else 0,
+        "file_print_level": 5,
+        "print_timing_statistics": "yes",
+    }
+    if wishes.hessian == "limited-memory":
+        settings["hessian_approximation"] = "limited-memory"
+    if start.multipliers is not None:
+        settings.update(warm_start_init_point="yes", mu_init=1e-6)
+        settings.update(warm_start_bound_push=1e-9, warm_start_mult_bound_push=1e-9)
+    chosen = {k: v for k, v in wishes.options.items() if k != "linear_solver"}
+    return {**settings, **chosen}
+
+
+def _result(outcome: Outcome, watch: Watch, linear_solver: str) -> Result:
+    seconds = {"evaluate": outcome.evaluation, "solver": outcome.total}
     return Result(
-        z, info["mult_g"], info["mult_x_L"], info["mult_x_U"],
-        float(info["obj_val"]), int(info["status"]),
-        tuple(watch.iterations), timings, text,
+        outcome.z, *outcome.multipliers, outcome.objective, outcome.status,
+        tuple(watch.iterations), {**seconds, **_linear_solver_seconds(outcome.log)},
+        linear_solver, outcome.log,
     )  # fmt: skip
-
-
-#: Whole numbers are meant as real ones for these options.
-_REAL = re.compile(r"(tol|_tol|_factor|_time|_push|_frac|mu_\w+|_wall_time|_inf)$")
-
-
-def _set_option(problem: Any, name: str, value: Any, optional: bool) -> None:
-    if isinstance(value, int) and not isinstance(value, bool) and _REAL.search(name):
-        value = float(value)
-    try:
-        problem.add_option(name, value)
-    except TypeError as error:
-        if optional:  # a default that this IPOPT does not know
-            return
-        raise ValueError(f"IPOPT does not accept the option {name} = {value!r}") from error
-
-
-@contextmanager
-def _interruptible(flag: threading.Event) -> Iterator[None]:
-    """Ctrl-C sets `flag` instead of raising; a second one raises.
-
-    Only in the main thread, and not where Ctrl-C is ignored, as in background jobs.
-    """
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        yield
-        return
-
-    def first(number: int, frame: FrameType | None) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, previous)
-
-    previous = signal.signal(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-def _run(problem: Any, z: Array, warm: WarmStart | None) -> tuple[Array, dict[str, Any]]:
-    more: dict[str, Array] = {}
-    if warm is not None:
-        more = {"lagrange": warm.multipliers, "zl": warm.lower, "zu": warm.upper}
-    solution, info = problem.solve(z, **more)
-    return solution, info
 
 
 def _linear_solver_seconds(text: str) -> dict[str, float]:
     """Wall-clock seconds of all linear algebra, from IPOPT's own statistics."""
-    found = re.search(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", text)
-    return {"linear solver": float(found[1])} if found else {}
+    found = re.findall(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", text)
+    return {"linear solver": sum(map(float, found))} if found else {}

@@ -86,6 +86,17 @@ class Layout:
         last = (len(self.nodes) - 1, FAMILIES[-1])
         return self.constraint_offsets[last] + len(self.labels[FAMILIES[-1]])
 
+    def stages(self) -> NDArray[np.int32]:
+        """The stage in time of each variable: its node, counted on through the trials with a gap
+        between them; -1 for parameters and durations."""
+        stages = np.full(self.n_variables, -1, dtype=np.int32)
+        begin = 0
+        for trial, N in enumerate(self.nodes):
+            first, last = self.offsets[trial], self.offsets[trial + 1]
+            stages[first:last].reshape(self.width, N)[:] = np.arange(begin, begin + N)
+            begin += N + 1
+        return stages
+
     # -- views of z -------------------------------------------------------------------------
 
     def trajectories(self, z: Array, trial: int) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares, minimize
 from scipy.sparse import csr_array, diags_array, tril
 
-from kinesym.runtime.ipopt import Iteration
+from kinesym.runtime.driver import Iteration
 from kinesym.runtime.ipopt_library import load_cyipopt
 
 Array = NDArray[np.float64]

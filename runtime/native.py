@@ -1,6 +1,8 @@
 """The compiled extensions, under a name that tools which only read Python can follow."""
 
 from kinesym.runtime._ipopt import Ipopt, Problem, trial
+from kinesym.runtime._kkt import Factorisation, close_session, open_session
+from kinesym.runtime._kkt import __file__ as KKT_LIBRARY
 from kinesym.runtime._native import (
     ABI,
     ADD,
@@ -22,16 +24,20 @@ __all__ = [
     "ADD",
     "HALVES",
     "HOLD",
+    "KKT_LIBRARY",
     "LATE",
     "LINEAR",
     "SET",
     "SUM",
     "Call",
     "Chain",
+    "Factorisation",
     "Ipopt",
     "Library",
     "Plan",
     "Problem",
     "Run",
+    "close_session",
+    "open_session",
     "trial",
 ]

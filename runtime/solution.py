@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from kinesym.runtime.ipopt import Iteration
+from kinesym.runtime.driver import Iteration
 from kinesym.runtime.trajectory import Named, Trajectory
 
 Array = NDArray[np.float64]
@@ -24,7 +24,8 @@ class Solution:
 
     `solution["theta"]` is the trajectory of the first trial; `solution.trials[k]["theta"]` that of
     trial k. `parameters` are the identified ones; `known` those that were given. `multipliers`
-    belong to the constraints of the problem. `timings` are seconds: derive, compile, evaluate,
+    belong to the constraints of the problem. `linear_solver` says which one was used, and why if it
+    was not the time-structured one. `timings` are seconds: derive, compile, evaluate,
     linear solver, total.
     """
 
@@ -41,6 +42,7 @@ class Solution:
     upper_multipliers: Array
     history: Sequence[Iteration]
     timings: Mapping[str, float]
+    linear_solver: str = ""
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
 
@@ -79,6 +81,7 @@ class Solution:
             f"  parameters  {parameters or '-'}",
             f"  fit (VAF)   {', '.join(fits) or '-'}",
             *self._warnings(),
+            f"  solver      {self.linear_solver}",
             "  seconds     " + ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items()),
         ]
         return "\n".join(rows)
@@ -112,7 +115,7 @@ class Solution:
             "success": self.success, "message": self.message, "status": self.status,
             "objective": self.objective, "parameters": dict(self.parameters),
             "known": dict(self.known), "timings": dict(self.timings),
-            "problem": dict(self.problem), "log": self.log,
+            "linear_solver": self.linear_solver, "problem": dict(self.problem), "log": self.log,
             "history": [[i.number, i.objective, i.infeasibility, i.optimality]
                         for i in self.history],
         }  # fmt: skip

@@ -4,8 +4,6 @@
 
 #include "kkt.h"
 
-#define MAX_ROWS 2000 /* of a front; beyond, dense fronts are no match for sparse ones */
-
 /* What is known while fronts are laid out; arrays over unknowns have length n. */
 typedef struct {
     int n;
@@ -16,6 +14,7 @@ typedef struct {
     int n_levels;
     int *chain;              /* of each front */
     int n_border;
+    int max_rows;            /* of a front */
 } draft;
 
 static void swap_int(int *a, int *b) {
@@ -245,7 +244,7 @@ static void place_entries(const draft *a, kkt_plan *p, const int *slot) {
     }
 }
 
-static int measure(kkt_plan *p) {
+static int measure(kkt_plan *p, int max_rows) {
     for (ptrdiff_t k = 0; k < p->n_fronts; k++) {
         const kkt_front *f = p->fronts + k;
         const double m = (double)f->n_pivots + f->n_next + f->n_border, q = f->n_pivots;
@@ -253,7 +252,7 @@ static int measure(kkt_plan *p) {
         p->operations += q * m * m - q * (q - 1.0) * m + (q - 1.0) * q * (2.0 * q - 1.0) / 6.0;
         p->factor_bytes += 8.0 * q * (m + 8.0) + 4.0 * m + sizeof(kkt_block);
     }
-    return p->max_rows > MAX_ROWS ? KKT_UNSUPPORTED : KKT_OK;
+    return p->max_rows > max_rows ? KKT_UNSUPPORTED : KKT_OK;
 }
 
 static int lay_out(draft *a, kkt_plan *p, const unsigned char *linked) {
@@ -274,7 +273,7 @@ static int lay_out(draft *a, kkt_plan *p, const unsigned char *linked) {
         p->border_start = calloc((size_t)p->n_chains + 1, sizeof *p->border_start);
         if (slot && p->border_start) status = order_border(a, p, slot);
     }
-    if (status == KKT_OK) status = measure(p);
+    if (status == KKT_OK) status = measure(p, a->max_rows);
     if (status == KKT_OK) place_entries(a, p, slot);
     free(touched);
     free(slot);
@@ -283,14 +282,12 @@ static int lay_out(draft *a, kkt_plan *p, const unsigned char *linked) {
 
 /* -- face --------------------------------------------------------------------------------------- */
 
-static int plan_with(int n, ptrdiff_t n_entries, const int *row, const int *column,
-                     const int *stage, int reversed, kkt_plan **plan) {
-    draft a = {.n = n, .n_entries = n_entries, .row = row, .column = column};
+static int plan_with(draft a, const int *stage, int reversed, kkt_plan **plan) {
     unsigned char *linked = NULL;
     int status = KKT_NO_MEMORY;
     *plan = calloc(1, sizeof **plan);
-    a.level = malloc((size_t)n * sizeof *a.level);
-    a.place = malloc((size_t)n * sizeof *a.place);
+    a.level = malloc((size_t)a.n * sizeof *a.level);
+    a.place = malloc((size_t)a.n * sizeof *a.place);
     if (*plan && a.level && a.place) {
         (*plan)->reversed = reversed;
         status = settle_levels(&a, stage, reversed, &linked);
@@ -307,17 +304,19 @@ static int plan_with(int n, ptrdiff_t n_entries, const int *row, const int *colu
 }
 
 int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, const int *stage,
-                int reversed, kkt_plan **plan) {
+                int reversed, int max_rows, kkt_plan **plan) {
+    const draft a = {.n = n, .n_entries = n_entries, .row = row, .column = column,
+                     .max_rows = max_rows};
     *plan = NULL;
     if (n < 1) return KKT_UNSUPPORTED;
     int status = KKT_UNSUPPORTED;
-    if (stage != NULL) status = plan_with(n, n_entries, row, column, stage, reversed, plan);
+    if (stage != NULL) status = plan_with(a, stage, reversed, plan);
     if (*plan != NULL) (*plan)->hinted = 1;
     if (status == KKT_UNSUPPORTED) {
         int *found = malloc((size_t)n * sizeof *found);
         if (found == NULL) return KKT_NO_MEMORY;
         status = kkt_find_stages(n, n_entries, row, column, found);
-        if (status == KKT_OK) status = plan_with(n, n_entries, row, column, found, reversed, plan);
+        if (status == KKT_OK) status = plan_with(a, found, reversed, plan);
         free(found);
     }
     if (status == KKT_OK) kkt_pattern_key(n, n_entries, row, column, stage, (*plan)->key);

@@ -203,19 +203,23 @@ static void TARGET(schur)(front *f) {
     }
 }
 
-/* Eliminates from column n_pivots on what has good pivots; returns 1 if the matrix is singular. */
+/* Eliminates from column n_pivots on what has good pivots; returns 1 if the matrix is singular.
+ *
+ * Candidates are taken from the last to the first: multipliers come last, and a multiplier finds the
+ * state that its equation determines, while a state may choose an equation that another one needs. */
 static int TARGET(eliminate)(front *f, kkt_tolerance tolerance) {
-    int k = f->n_pivots, next = k;
+    int k = f->n_pivots, next = f->full - 1;
     while (k < f->full) {
-        const int left = f->full - k;
         choice best = {-1.0, -1, -1};
-        if (next < k || next >= f->full) next = k;
-        for (int tried = 0, j = next; tried < left; tried++, j = j + 1 < f->full ? j + 1 : k) {
+        if (next < k) next = f->full - 1;
+        for (int left = f->full - k, j = next; left > 0; left--, j = j > k ? j - 1 : f->full - 1) {
             if (TARGET(try_column)(f, k, j, tolerance.accept, &best)) return 1;
-            if (best.quality >= tolerance.accept) break;
+            if (best.quality >= tolerance.accept) {
+                next = j - 1;
+                break;
+            }
         }
         if (!(best.quality >= tolerance.least)) break;
-        next = best.first + 1;
         TARGET(exchange)(f, best.first, k);
         if (best.second < 0) {
             TARGET(eliminate_one)(f, k);

@@ -64,9 +64,10 @@ typedef struct {
 
 /* Analyse the pattern of the entries (row[k], column[k]), counted from 1, either triangle,
  * duplicates are summed. `stage` (n, may be NULL) says the stage of each unknown, KKT_BORDER or
- * KKT_UNKNOWN; it is ignored where the pattern contradicts it. Returns a status. */
+ * KKT_UNKNOWN; it is ignored if the pattern contradicts it. Fronts of more than max_rows rows are not
+ * supported. Returns a status. */
 int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, const int *stage,
-                int reversed, kkt_plan **plan);
+                int reversed, int max_rows, kkt_plan **plan);
 void kkt_free_plan(kkt_plan *plan);
 void kkt_pattern_key(int n, ptrdiff_t n_entries, const int *row, const int *column,
                      const int *stage, uint64_t key[2]);

@@ -19,12 +19,12 @@
 #define CHECKED_FIRST 3      /* factorisations whose accuracy is checked, and then every ... */
 #define CHECKED_EVERY 10
 #define REFINE_ABOVE 1e-10   /* backward error */
-#define FAIL_ABOVE 1e-8
 #define MUCH_DELAYED 0.15    /* of all columns: then the other direction is tried */
 #define KEEP_BYTES 2.5e8     /* largest analysis that is kept between sessions */
 
 typedef struct {
     kkt_report report;
+    kkt_limits limits;
     int *stage; /* n of them, or NULL */
     int n;      /* expected */
     const int *row, *column; /* IPOPT's arrays */
@@ -38,12 +38,13 @@ static _Thread_local kkt_plan *kept;
 
 /* -- sessions ----------------------------------------------------------------------------------- */
 
-EXPORT int kkt_open(int n, int n_stage, const int *stage) {
+EXPORT int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits) {
     kkt_report ignored;
     kkt_close(&ignored);
     now = calloc(1, sizeof *now);
     if (now == NULL) return KKT_NO_MEMORY;
     now->n = n;
+    now->limits = limits;
     now->report.bad_row = now->report.bad_column = -1;
     if (n_stage > 0 && n_stage <= n) {
         now->stage = malloc((size_t)n * sizeof *now->stage);
@@ -102,7 +103,7 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     now->column = column;
     if (kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1]) return use_plan(kept);
     kkt_plan *plan;
-    int status = kkt_analyse(n, n_entries, row, column, stage, 0, &plan);
+    int status = kkt_analyse(n, n_entries, row, column, stage, 0, now->limits.max_rows, &plan);
     if (status == KKT_OK) {
         now->report.analyses++;
         status = use_plan(plan);
@@ -110,7 +111,8 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     return status;
 }
 
-/* If a factorisation delays many columns, the other direction is tried once; the better stays. */
+/* If a factorisation delays many columns, the other direction is tried once and stays if it
+ * delays less than half as many. */
 static int try_other_direction(kkt_tolerance tolerance) {
     const kkt_plan *p = kept;
     const ptrdiff_t delayed = now->factors->delayed;
@@ -118,11 +120,12 @@ static int try_other_direction(kkt_tolerance tolerance) {
     kkt_plan *other;
     kkt_factors *factors = NULL;
     now->report.analyses++;
-    if (kkt_analyse(p->n, p->n_entries, now->row, now->column, stage, !p->reversed, &other))
+    if (kkt_analyse(p->n, p->n_entries, now->row, now->column, stage, !p->reversed,
+                    now->limits.max_rows, &other))
         return KKT_OK; /* it was only an attempt */
     int status = kkt_new_factors(other, &factors);
     if (status == KKT_OK) status = kkt_factorise(factors, now->values, tolerance);
-    if (status == KKT_OK && factors->delayed < delayed) {
+    if (status == KKT_OK && 2 * factors->delayed < delayed) {
         status = use_plan(other);
         kkt_free_factors(now->factors);
         now->factors = factors;
@@ -207,13 +210,13 @@ static int checked_solve(double *x) {
     for (int step = 0; step < 2 && status == KKT_OK; step++) {
         const double error =
             kkt_backward_error(n, p->n_entries, now->row, now->column, now->values, x, b, r);
-        if (error <= REFINE_ABOVE) {
+        if (error <= fmin(REFINE_ABOVE, now->limits.backward_error)) {
             now->report.backward_error = fmax(now->report.backward_error, error);
             break;
         }
         if (step == 1) {
             now->report.backward_error = error;
-            if (!(error <= FAIL_ABOVE)) status = KKT_INACCURATE;
+            if (!(error <= now->limits.backward_error)) status = KKT_INACCURATE;
             break;
         }
         status = kkt_solve(now->factors, 1, r, n);

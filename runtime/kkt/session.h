@@ -16,9 +16,15 @@ typedef struct {
     double bytes;       /* of the factors */
 } kkt_report;
 
+/* When the solver gives up, so that another one can go on. */
+typedef struct {
+    int max_rows;          /* of a front, at analysis */
+    double backward_error; /* after refinement */
+} kkt_limits;
+
 /* Opens a session on this thread; closes one that is open. `stage` holds the stages of the first
  * n_stage unknowns of a system of n; it is ignored if the system turns out to have another size. */
-int kkt_open(int n, int n_stage, const int *stage);
+int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits);
 
 /* Ends the session and frees its factors; the analysis is kept for the next one. */
 void kkt_close(kkt_report *report);

@@ -1,0 +1,40 @@
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+STATUSES: tuple[str, ...]
+BORDER: int
+UNKNOWN: int
+
+MAX_ROWS: int
+MAX_BACKWARD_ERROR: float
+
+def open_session(
+    n: int,
+    stages: Sequence[int] | NDArray[np.int32],
+    max_rows: int = ...,
+    backward_error: float = ...,
+) -> None: ...
+def close_session() -> dict[str, Any]: ...
+def forget() -> None: ...
+def find_stages(n: int, rows: ArrayLike, columns: ArrayLike) -> NDArray[np.int32]: ...
+
+class Factorisation:
+    def __init__(
+        self,
+        n: int,
+        rows: ArrayLike,
+        columns: ArrayLike,
+        stages: ArrayLike | None = None,
+        reverse: bool = False,
+        max_rows: int = ...,
+    ) -> None: ...
+    def factorise(
+        self, values: ArrayLike, accept: float = 0.01, least: float = 0.001
+    ) -> str: ...
+    def solve(self, b: ArrayLike) -> NDArray[np.float64]: ...
+    def backward_error(self, values: ArrayLike, x: ArrayLike, b: ArrayLike) -> float: ...
+    @property
+    def about(self) -> dict[str, Any]: ...
