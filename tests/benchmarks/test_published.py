@@ -1,0 +1,122 @@
+"""Published problems reach their published optima; finer grids, the optima of the continuum."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+FILE = Path(__file__).parents[2] / "benchmarks" / "published.py"
+
+
+def load(path):
+    """A benchmark as a module; the folder is no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+published = load(FILE)
+
+
+@pytest.mark.parametrize("name", published.PROBLEMS)
+def test_optimum(name):
+    """With the default nodes, which are those of the source where it used the same scheme."""
+    outcome = published.solve(name)
+    assert outcome.solution.success, outcome.solution.message
+    value, tolerance = outcome.published.value, outcome.published.tolerance
+    if value is not None:
+        assert outcome.solution.objective == pytest.approx(value, rel=tolerance)
+    for parameter, (expected, within) in outcome.published.parameters.items():
+        assert outcome.solution.parameters[parameter] == pytest.approx(expected, abs=within)
+    assert outcome.met
+
+
+def cycloid(x, y, g):
+    """Least time from rest to a point x further and y deeper: r (a - sin a), r (1 - cos a)."""
+    a = brentq(lambda a: (a - np.sin(a)) / (1.0 - np.cos(a)) - x / y, 0.01, 6.0)
+    return a * np.sqrt(y / (1.0 - np.cos(a)) / g)
+
+
+def catenary(length, low, high):
+    """Least potential energy of a chain over a base of 1 between two heights: c cosh((s-d)/c) + e.
+
+    length^2 - (high - low)^2 = (2 c sinh(1/(2 c)))^2 gives c; the rest follows in closed form.
+    """
+    rise = high - low
+    c = brentq(lambda c: 2.0 * c * np.sinh(0.5 / c) - np.sqrt(length**2 - rise**2), 0.05, 5.0)
+    d = 0.5 - c * np.arctanh(rise / length)
+    e = low - c * np.cosh(d / c)
+    height = c / 2.0 + c**2 / 4.0 * (np.sinh(2.0 * (1.0 - d) / c) + np.sinh(2.0 * d / c))
+    return height + e * length
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "exact", "order"),
+    [
+        ("brachistochrone", 51, cycloid(2.0, 2.0, 9.8), 2),
+        ("bryson_denham", 61, 4.0, 2),
+        ("brachistochrone_on_a_curve", 401, 1.7903211, 1),
+    ],
+)
+def test_order_towards_the_limit(name, nodes, exact, order):
+    """Half the step, 2^order times less error.
+
+    The last problem forbids the upward end of the cycloid; its limit was found with Radau IIA of
+    order 5 (CasADi).
+    """
+    coarse, fine = (
+        published.solve(name, n).solution.objective - exact for n in (nodes, 2 * nodes - 1)
+    )
+    assert np.log2(coarse / fine) == pytest.approx(order, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "tolerance"),
+    [("hanging_chain", catenary(4.0, 1.0, 3.0), 1e-5), ("robot_arm", 9.140933, 5e-6)],
+)
+def test_fine_grid(name, limit, tolerance):
+    """801 nodes are nearer to the limit than those of the source: closed form, or Radau IIA.
+
+    Inputs that switch between nodes, and a free input at the last one, keep these from order 2.
+    """
+    outcome = published.solve(name, 801)
+    assert outcome.solution.objective == pytest.approx(limit, rel=tolerance)
+    assert abs(outcome.solution.objective - limit) < 0.2 * abs(outcome.published.value - limit)
+
+
+def test_glider_on_a_fine_grid():
+    """101 nodes promise 7 m more range than there is; limit by Radau IIA.
+
+    MUMPS would permute zeros away from the diagonal first, and take 30 s.
+    """
+    case = published.PROBLEMS["hang_glider"](401)
+    solution = case.problem.solve(case.guess, options={"mumps_permuting_scaling": 0})
+    assert solution.objective == pytest.approx(-1247.9873, rel=2e-5)
+
+
+def test_report(capsys):
+    assert published.main(["particle_steering", "gas_oil"]) == 0
+    printed = capsys.readouterr().out
+    assert "0.554577" in printed and "p3" in printed and "MISSED" not in printed
+
+
+def test_report_of_a_miss(capsys):
+    """Eleven nodes are too few for the published digits."""
+    assert published.main(["hanging_chain", "--nodes", "11"]) == 1
+    assert "MISSED" in capsys.readouterr().out
+
+
+def test_unknown_problem(capsys):
+    with pytest.raises(SystemExit):
+        published.main(["rolling_stone"])
+    assert "there is no problem rolling_stone; there are" in capsys.readouterr().err
+
+
+def test_origin_of_data():
+    """Every file of measurements has its line in the README beside it."""
+    readme = (published.DATA / "README.md").read_text()
+    assert all(f"`{path.name}`" in readme for path in published.DATA.glob("*.csv"))
