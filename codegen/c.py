@@ -32,9 +32,11 @@ def emit(program: Program) -> Source:
     for number, group in enumerate(_groups(together)):
         texts = [text for kernel in group for text in _kernel_files(kernel).values()]
         files[f"kernels_{number}.c"] = "\n".join(texts)
-    steps = "stepping" in program.description
-    files["stepping.c" if steps else "library.c"] = _library(program)
-    if steps and _is_explicit(program):
+    files["library.c"] = _library(program)
+    files["map.c"] = '/* the map over points */\n#include "kinesym_map.h"\n'
+    if _steps(program):
+        files["stepping.c"] = _stepping(program)
+    if _steps(program) and _is_explicit(program):
         files["rk4.c"] = _rk4(next(k for k in program.kernels if k.name == "rhs"))
     if _has_tangent(program):
         files["sweep.c"] = _sweep(program)
@@ -167,13 +169,10 @@ def _library(program: Program) -> str:
     names = [kernel.name for kernel in program.kernels]
     declarations = "".join(f"extern const ks_kernel {name}_kernel;\n" for name in names)
     table = "".join(f"    &{name}_kernel,\n" for name in names)
-    steps = "stepping" in program.description
-    header, loops = ("kinesym_loops.h", "&ks_all_loops") if steps else ("kinesym_map.h", "NULL")
-    has = "#define KS_SWEEPS\n" if _has_tangent(program) else ""
-    has += "#define KS_EXPLICIT\n" if steps and _is_explicit(program) else ""
+    loops = "&ks_all_loops" if _steps(program) else "NULL"
     return (
-        f"/* {identifier(program.name)}: the table of kernels */\n{has}"
-        f'#include "{header}"\n\n'
+        f"/* {identifier(program.name)}: the table of kernels */\n"
+        f"{_INCLUDE}\n"
         f"{declarations}\nstatic const ks_kernel *const kernels[] = {{\n{table}}};\n\n"
         "#ifdef _OPENMP\n#define KS_OPENMP 1\n#else\n#define KS_OPENMP 0\n#endif\n\n"
         "static const ks_library library = {KINESYM_ABI, KS_LANES, KS_OPENMP, "
@@ -181,6 +180,17 @@ def _library(program: Program) -> str:
         '__attribute__((visibility("default"))) const ks_library *kinesym_library(void);\n'
         "const ks_library *kinesym_library(void) { return &library; }\n"
     )
+
+
+def _steps(program: Program) -> bool:
+    return "stepping" in program.description
+
+
+def _stepping(program: Program) -> str:
+    """The loops, in a file that hardly depends on the model: its object is found in the cache."""
+    has = "#define KS_SWEEPS\n" if _has_tangent(program) else ""
+    has += "#define KS_EXPLICIT\n" if _is_explicit(program) else ""
+    return f'/* loops of time stepping */\n{has}#include "kinesym_loops.h"\n'
 
 
 def _is_explicit(program: Program) -> bool:

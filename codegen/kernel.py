@@ -9,7 +9,7 @@ from functools import cached_property
 from kinesym.codegen.graph import Graph
 
 #: Version of the binary interface in `runtime/include/kinesym.h`.
-ABI = 2
+ABI = 3
 
 
 @dataclass(frozen=True)

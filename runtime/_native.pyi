@@ -10,6 +10,7 @@ SET: int
 ADD: int
 LATE: int
 SUM: int
+PLACE: np.dtype[np.void]
 LINEAR: int
 HOLD: int
 HALVES: int
@@ -32,8 +33,7 @@ class Call:
         n: int,
         arguments: list[tuple[Any, int, int]],
         sizes: tuple[int, ...],
-        offset: Sequence[int] | NDArray[np.intp],
-        mode: Sequence[int] | NDArray[np.uint8] | None,
+        place: NDArray[np.void],
         n_out: int,
         threads: int = 1,
     ) -> None: ...

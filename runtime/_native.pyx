@@ -26,8 +26,11 @@ cdef extern from "kinesym.h" nogil:
         const unsigned char *varying
         int n_out
 
+    ctypedef struct ks_place:
+        ptrdiff_t base
+
     ctypedef int ks_map_fn(const ks_kernel *, ptrdiff_t, const ks_arg *, double *,
-                           const ptrdiff_t *, const unsigned char *, int) noexcept nogil
+                           const ks_place *, int) noexcept nogil
     enum: KS_HALVES
 
     ctypedef struct ks_course:
@@ -121,8 +124,7 @@ cdef extern from "kinesym_plan.h" nogil:
         const ks_arg *arg
         const int *base
         const ptrdiff_t *start
-        const ptrdiff_t *offset
-        const unsigned char *mode
+        const ks_place *place
 
     ctypedef struct ks_plan:
         ptrdiff_t n_steps
@@ -138,6 +140,10 @@ ABI = KINESYM_ABI
 
 #: What becomes of an output; the values of `enum ks_mode` in kinesym.h.
 SET, ADD, LATE, SUM = range(4)
+
+#: Where the values of an output lie: `ks_place` in kinesym.h.
+PLACE = np.dtype([(name, np.intp) for name in (
+    "base", "members", "slot", "count", "first", "other", "late", "mode")])
 
 #: The course of an input between nodes; the values of `enum ks_kind` in kinesym.h.
 LINEAR, HOLD, HALVES = range(3)
@@ -220,8 +226,7 @@ cdef class Call:
         (uniform: `source[offset + k*ld]` with ld 1). `source` is a float64 array, or the position of
         an array that is given at each call.
     sizes : lengths of the arrays given at each call.
-    offset, mode : place and treatment of each output, see kinesym.h; without mode the outputs are
-        packed from offset[0] on.
+    place : of each output, dtype `PLACE`.
     n_out : length of the array that outputs go to.
     threads : number of threads.
 
@@ -235,11 +240,10 @@ cdef class Call:
     cdef ptrdiff_t *_start
     cdef readonly tuple sizes
     cdef list _keep
-    cdef const ptrdiff_t[::1] _offset
-    cdef const unsigned char[::1] _mode
+    cdef const ptrdiff_t[::1] _place
 
     def __cinit__(self, Library library, str kernel, ptrdiff_t n, list arguments, tuple sizes,
-                  offset, mode, ptrdiff_t n_out, int threads=1):
+                  place, ptrdiff_t n_out, int threads=1):
         cdef ks_step *s = &self._step
         s.kernel, s.map, s.n, s.threads = library.find(kernel), library._table.map, n, threads
         self._n_out, self.sizes, self._keep = n_out, sizes, [library]
@@ -253,13 +257,10 @@ cdef class Call:
         s.arg, s.base, s.start = self._arg, self._base, self._start
         for j, (source, start, ld) in enumerate(arguments):
             self._bind(kernel, j, source, start, ld)
-        self._offset = np.ascontiguousarray(offset, dtype=np.intp)
-        s.offset = &self._offset[0] if self._offset.shape[0] > 0 else NULL
-        if mode is None:
-            if self._offset[0] < 0 or self._offset[0] + n * s.kernel.n_out > n_out:
-                raise ValueError(f"the outputs of {kernel} lie outside their array")
-            return
-        self._place(kernel, mode)
+        _check_places(kernel, place, s.kernel.n_out, n, n_out)
+        self._place = np.ascontiguousarray(place).view(np.intp)
+        if s.kernel.n_out > 0:
+            s.place = <const ks_place *>&self._place[0]
 
     def _bind(self, str kernel, int j, source, ptrdiff_t start, ptrdiff_t ld):
         cdef const double[::1] data
@@ -277,22 +278,27 @@ cdef class Call:
         if count > 0 and (start < 0 or ld < 0 or start + (count - 1) * ld + width > size):
             raise ValueError(f"argument {j} of {kernel} lies outside its array")
 
-    def _place(self, str kernel, mode):
-        n_out = self._step.kernel.n_out
-        self._mode = np.ascontiguousarray(mode, dtype=np.uint8)
-        if self._offset.shape[0] != n_out or self._mode.shape[0] != n_out:
-            raise ValueError(f"{kernel} has {n_out} outputs")
-        for j in range(n_out):
-            width = 1 if self._mode[j] == SUM else self._step.n
-            if self._offset[j] < 0 or self._offset[j] + width > self._n_out:
-                raise ValueError(f"output {j} of {kernel} lies outside its array")
-        if n_out > 0:
-            self._step.mode = &self._mode[0]
-
     def __dealloc__(self):
         free(self._arg)
         free(self._base)
         free(self._start)
+
+
+def _check_places(kernel, place, count, n, n_out):
+    """Raise `ValueError` unless the places of all values are inside an array of length n_out."""
+    if place.shape != (count,):
+        raise ValueError(f"{kernel} has {count} outputs")
+    p = {name: place[name] for name in PLACE.names}
+    end = p["first"] + n  # of the numbers
+    inside = (p["slot"] >= 0) & (p["slot"] < p["members"]) & (p["first"] >= -1)
+    inside &= (end <= p["count"] + 1) & (p["base"] + p["members"] * p["count"] <= n_out)
+    inside &= (p["first"] >= 0) & (end <= p["count"]) | (p["other"] >= 0)
+    inside |= p["mode"] == SUM
+    inside &= (p["base"] >= 0) & (p["base"] < n_out) & (p["other"] < n_out)
+    inside &= (p["late"] >= -1) & (p["late"] < count)
+    if not inside.all():
+        j = np.flatnonzero(~inside)[0]
+        raise ValueError(f"output {j} of {kernel} lies outside its array")
 
 
 cdef class Plan:

@@ -39,7 +39,7 @@ _FLAGS = (
 
 #: Optimisation of the files with loops that are not generated: the map over points of collocation
 #: and explicit steps gain from more.
-_LOOPS = {"library.c": "-O3", "rk4.c": "-O3", "sweep.c": "-O2", "stepping.c": "-O2"}
+_LOOPS = {"map.c": "-O3", "rk4.c": "-O3", "sweep.c": "-O2", "stepping.c": "-O2"}
 
 
 class CompilerError(RuntimeError):

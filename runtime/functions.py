@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.native import SET, Call, Library, Plan
+from kinesym.runtime.native import Call, Library, Plan
+from kinesym.runtime.places import rows
 
 Array = NDArray[np.float64]
 
@@ -107,8 +108,8 @@ class Functions:
                     value = np.broadcast_to(value, (value.shape[0], count))
                 value = np.ascontiguousarray(value, dtype=np.float64)
                 arguments.append((value.ravel(), 0, count if argument != "p" else 1))
-            offsets = [k * count for k in range(n_out)]
-            call = Call(self._library, name, count, arguments, (), offsets, [SET] * n_out, out.size)
+            place = rows(n_out, count)
+            call = Call(self._library, name, count, arguments, (), place, out.size)
             Plan([call], [], out.size)((), out.reshape(-1))
         return out[:, 0] if single else out
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.layout import FAMILIES, Layout
-from kinesym.runtime.native import ADD, LATE, SET, SUM, Call, Library, Plan
+from kinesym.runtime.native import ADD, LATE, SUM, Call, Library, Plan
+from kinesym.runtime.places import Places, packed, places, rows
 from kinesym.runtime.sparsity import Run, Structure, Written, assemble
 
 Array = NDArray[np.float64]
@@ -161,14 +162,12 @@ class NLP:
             n = self.layout.points(trial, family)
             out = np.empty(len(names) * n)
             if names:
-                offsets = [k * n for k in range(len(names))]
-                places = {(trial, family): (offsets, [SET] * len(names))}
-                plan = self._plan("outputs", places, [], len(out))
+                plan = self._plan("outputs", {(trial, family): rows(len(names), n)}, [], len(out))
                 plan((z, self._no_multipliers, self._one), out)
-            rows = out.reshape(len(names), n)
+            values = out.reshape(len(names), n)
             if family == "interval":
-                rows = self._at_nodes(rows, trial)
-            result.update(zip(names, rows, strict=True))
+                values = self._at_nodes(values, trial)
+            result.update(zip(names, values, strict=True))
         return result
 
     def _at_nodes(self, rows: Array, trial: int) -> Array:
@@ -207,14 +206,14 @@ class NLP:
     def _plan(
         self,
         what: str,
-        places: Mapping[tuple[int, str], tuple[list[int], Any]],
+        places: Mapping[tuple[int, str], Places],
         zero: Sequence[int] | NDArray[np.intp],
         size: int,
     ) -> Plan:
-        """The kernel calls of one callback; `places` has (offsets, modes) per trial and family,
-        `zero` the outputs that no call sets."""
+        """The kernel calls of one callback; `places` are those of the outputs per trial and
+        family, `zero` the outputs that no call sets."""
         calls = []
-        for (trial, family), (offset, mode) in places.items():
+        for (trial, family), place in places.items():
             name = f"{family}_{what}"
             n = self.layout.points(trial, family)
             arguments = [self._argument(trial, family, a) for a in self._kernels[name]["arguments"]]
@@ -222,28 +221,28 @@ class NLP:
             work = n * (int(about["operations"]) + len(about["outputs"]))
             threads = max(1, min(self._threads, work // _PER_THREAD))
             calls.append(
-                Call(self._library, name, n, arguments, self._sizes, offset, mode, size, threads)
+                Call(self._library, name, n, arguments, self._sizes, place, size, threads)
             )
         return Plan(calls, zero, size)
 
     def _packed_jacobian(self) -> tuple[Structure, Plan]:
         """No two kernels share an entry: values lie as they are made, one call after the other."""
-        blocks, places, size = [], {}, 0
+        blocks, found, size = [], {}, 0
         for trial, family in self._with_kernel("jacobian"):
             runs = self._jacobian_runs(trial, family)
             if runs:
-                places[trial, family] = ([size], None)
+                found[trial, family] = packed(len(runs), runs[0].count, size)
                 blocks.append(tuple(runs))
                 size += len(runs) * runs[0].count
         structure = Structure(tuple(blocks), self._library.lanes)
-        return structure, self._plan("jacobian", places, [], size)
+        return structure, self._plan("jacobian", found, [], size)
 
     def _assembled_hessian(self) -> tuple[Structure, Plan]:
         """Entries of a node from its two intervals and from node terms are merged."""
         keys = self._with_kernel("hessian")
-        assembly = assemble([self._hessian_runs(*key) for key in keys])
-        places = dict(zip(keys, assembly.places, strict=True))
-        plan = self._plan("hessian", places, assembly.zero, assembly.structure.size)
+        assembly = assemble([self._hessian_runs(*key) for key in keys], self._library.lanes)
+        found = dict(zip(keys, assembly.places, strict=True))
+        plan = self._plan("hessian", found, assembly.zero, assembly.structure.size)
         return assembly.structure, plan
 
     def _argument(self, trial: int, family: str, name: str) -> tuple[Any, int, int]:
@@ -280,32 +279,30 @@ class NLP:
         """(group, number within the group) of every local variable of a family."""
         return [(g, k) for g, count in self._families[family]["variables"] for k in range(count)]
 
-    def _cost_places(self) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
-        return {key: ([0], [SUM]) for key in self._with_kernel("cost")}
+    def _cost_places(self) -> dict[tuple[int, str], Places]:
+        return {key: places(1, mode=SUM) for key in self._with_kernel("cost")}
 
-    def _gradient_places(
-        self,
-    ) -> tuple[dict[tuple[int, str], tuple[list[int], list[int]]], NDArray[np.intp]]:
-        places = {}
+    def _gradient_places(self) -> tuple[dict[tuple[int, str], Places], NDArray[np.intp]]:
+        found = {}
         written = Written(self.n_variables)
         for trial, family in self._with_kernel("gradient"):
             members, n = self._locals(family), self.layout.points(trial, family)
-            offset, mode = [], []
+            runs = []
             for j in self._families[family]["gradient"]:
                 begin, step = self._entry(trial, family, members[j])
-                offset.append(begin)
-                run = Run(begin, 0, step, 0, n, _mode(family, members[j][0]))
-                mode.append(written.mode(run, begin))
-            places[trial, family] = (offset, mode)
-        return places, written.zero
+                runs.append(Run(begin, 0, step, 0, n, _mode(family, members[j][0])))
+            begins = [run.row for run in runs]
+            mode, late = written.modes(runs, begins)
+            found[trial, family] = places(len(runs), base=begins, count=n, late=late, mode=mode)
+        return found, written.zero
 
-    def _constraint_places(self) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
-        places = {}
+    def _constraint_places(self) -> dict[tuple[int, str], Places]:
+        found = {}
         for trial, family in self._with_kernel("constraints"):
             count, n = len(self.layout.labels[family]), self.layout.points(trial, family)
             begin = self.layout.constraint_offsets[trial, family]
-            places[trial, family] = ([begin + k * n for k in range(count)], [SET] * count)
-        return places
+            found[trial, family] = rows(count, n, begin)
+        return found
 
     def _entry(self, trial: int, family: str, member: tuple[str, int]) -> tuple[int, int]:
         """Index in z of a local variable at point 0, and its step from point to point."""

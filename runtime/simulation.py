@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.native import HALVES, HOLD, LINEAR, SET, Call, Library, Plan, Run
+from kinesym.runtime.native import HALVES, HOLD, LINEAR, Call, Library, Plan, Run
+from kinesym.runtime.places import rows
 from kinesym.runtime.progress import node_bar
 
 Array = NDArray[np.float64]
@@ -236,8 +237,7 @@ def evaluate_rhs(stepper: Stepper, x: Array, u: Array, p: Array, t: float) -> Ar
         arguments[2] = (np.repeat(p, count), 0, count)
     else:
         arguments[2] = (np.ascontiguousarray(p), 0, 1)
-    offsets = [k * count for k in range(n)]
-    call = Call(stepper.library, "rhs", count, arguments, (), offsets, [SET] * n, out.size)
+    call = Call(stepper.library, "rhs", count, arguments, (), rows(n, count), out.size)
     Plan([call], [], out.size)((), out)
     return out.reshape(n, count)
 

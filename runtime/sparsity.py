@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.native import SET, SUM
+from kinesym.runtime.native import ADD, LATE, SET, SUM
+from kinesym.runtime.places import Places, places
 
 #: IPOPT counts in 32 bits.
 Index = NDArray[np.int32]
@@ -98,49 +99,129 @@ def _fill(out: Index, lines: Sequence[tuple[int, int]], lanes: int) -> None:
 
 @dataclass(frozen=True)
 class Assembly:
-    """Structure of a matrix and, per call, where and how its outputs are written."""
+    """Structure of a matrix and, per call, the places of its outputs."""
 
     structure: Structure
-    places: list[tuple[list[int], list[int]]]
+    places: list[Places]
     zero: NDArray[np.intp]  # entries to be zeroed before the calls
 
 
 @dataclass
 class _Stretch:
-    """Entries without gap on one line; `value` is where their values begin."""
+    """Entries without gap on one line, and their place.
+
+    Entries `begin`, `begin` + 1, ... are one of the packed runs of the call that comes first; one
+    more before or after them lies at `other`.
+    """
 
     first: Run
     start: int
     stop: int
-    value: int = -1  # not placed yet
+    begin: int = 0
+    place: tuple[int, int, int, int] | None = None  # base, members, slot, count
+    other: int = -1
 
-    @property
-    def run(self) -> Run:
-        """All of them as one run."""
-        first, count = self.first, self.stop - self.start
-        return Run(first.row, first.column, first.row_step, first.column_step, count, SET)
+    def part(self, begin: int, count: int) -> Run:
+        """`count` entries from number `begin` on, as a run."""
+        run, skip = self.first, begin - self.start
+        row, column = run.row + skip * run.row_step, run.column + skip * run.column_step
+        return Run(row, column, run.row_step, run.column_step, count, SET)
 
 
-def assemble(calls: Sequence[Sequence[Run]]) -> Assembly:
+def assemble(calls: Sequence[Sequence[Run]], lanes: int) -> Assembly:
     """Place the runs of all calls; the calls are made in this order.
 
-    The first run on an entry sets it, later ones add to it.
+    The first run on an entry sets it, later ones add to it. What a call sets lies packed: one
+    stream of values, which memory likes best.
     """
-    every = [run for runs in calls for run in runs]
-    owner = _stretches(every)
-    size, blocks = 0, []
-    for run in every:  # in the order of the outputs: runs that share nothing stay in order
-        stretch = owner[run]
-        if stretch.value < 0:
-            stretch.value = size
-            size += stretch.stop - stretch.start
-            blocks.append((stretch.run,))
-    places, written = [], Written(size)
+    owner = _stretches([run for runs in calls for run in runs])
+    blocks: list[tuple[Run, ...]] = []
+    size = 0
     for runs in calls:
-        offsets = [owner[run].value + run.start - owner[run].start for run in runs]
-        modes = [written.mode(run, begin) for run, begin in zip(runs, offsets, strict=True)]
-        places.append((offsets, modes))
-    return Assembly(Structure(tuple(blocks), 1), places, written.zero)
+        for block in _place(runs, owner, size):
+            blocks.append(block)
+            size += len(block) * block[0].count
+    stretches = list({id(s): s for s in owner.values()}.values())
+    begins = np.cumsum([0] + [s.stop - s.start for s in stretches])  # numbered without packing
+    value = {id(s): int(begin) for s, begin in zip(stretches, begins, strict=False)}
+    written = Written(size)
+    made = []
+    for runs in calls:
+        mine = [owner[run] for run in runs]
+        modes, late = written.modes(
+            runs, [value[id(s)] + run.start - s.start for run, s in zip(runs, mine, strict=True)]
+        )
+        fields = np.array([s.place for s in mine], dtype=np.intp).reshape(-1, 4).T
+        made.append(places(
+            len(runs), **dict(zip(("base", "members", "slot", "count"), fields, strict=True)),
+            first=[run.start - s.begin for run, s in zip(runs, mine, strict=True)],
+            other=[s.other for s in mine], late=late, mode=modes,
+        ))  # fmt: skip
+    return Assembly(Structure(tuple(blocks), lanes), made, _packed(written.zero, stretches, lanes))
+
+
+def _place(
+    runs: Sequence[Run], owner: dict[Run, _Stretch], size: int
+) -> list[tuple[Run, ...]]:
+    """Place the stretches that a call is the first to write, from `size` on; returns the blocks.
+
+    Those that neighbouring points share come first: the others follow them without a gap.
+    """
+    shared = partners(runs)
+    order = [*sorted(shared), *(k for k in range(len(runs)) if k not in shared)]
+    fresh: dict[int, tuple[_Stretch, Run]] = {}
+    for run in (runs[k] for k in order):
+        fresh.setdefault(id(owner[run]), (owner[run], run))
+    new = [(s, run) for s, run in fresh.values() if s.place is None]
+    packed = [
+        (s, run) for s, run in new if run.mode != SUM and s.stop - s.start - run.count in (0, 1)
+    ]
+    blocks = []
+    for slot, (s, run) in enumerate(packed):
+        s.begin, s.place = run.start, (size, len(packed), slot, run.count)
+    if packed:
+        blocks.append(tuple(s.part(run.start, run.count) for s, run in packed))
+        size += len(packed) * packed[0][1].count
+    more = [(s, run) for s, run in packed if s.stop - s.start > run.count]
+    for k, (s, _) in enumerate(more):
+        s.other = size + k
+    if more:
+        outside = [s.start if run.start > s.start else s.stop - 1 for s, run in more]
+        blocks.append(tuple(s.part(j, 1) for (s, _), j in zip(more, outside, strict=True)))
+        size += len(more)
+    for s in (s for s, _ in new if s.place is None):
+        count = s.stop - s.start
+        s.begin, s.place = s.start, (size, 1, 0, count)
+        blocks.append((s.part(s.start, count),))
+        size += count
+    return blocks
+
+
+def _packed(
+    numbers: NDArray[np.intp], stretches: Sequence[_Stretch], lanes: int
+) -> NDArray[np.intp]:
+    """Where entries lie that are numbered stretch after stretch."""
+    fields = [
+        (s.stop - s.start, s.start - s.begin, s.other, *(s.place or ())) for s in stretches
+    ]
+    lengths, starts, other, base, members, slot, count = np.array(fields, np.intp).reshape(-1, 7).T
+    ends = np.cumsum(lengths)
+    k = np.searchsorted(ends, numbers, side="right")
+    j = numbers - (ends - lengths)[k] + starts[k]
+    whole = count[k] // lanes * lanes
+    width = np.where(j < whole, lanes, count[k] - whole)
+    block = np.where(j < whole, j // lanes * lanes, whole)
+    index = base[k] + block * members[k] + slot[k] * width + j - block
+    return np.where((j < 0) | (j >= count[k]), other[k], index)
+
+
+def partners(runs: Sequence[Run]) -> dict[int, int]:
+    """Pairs of runs that share their entries, but the first of the one and the last of the other:
+    what the late one has at a point belongs to the entry of the other at the next point."""
+    first = {(run.line, run.start): k for k, run in enumerate(runs) if run.mode == ADD}
+    late = ((k, first.get((run.line, run.start - 1))) for k, run in enumerate(runs)
+            if run.mode == LATE)  # fmt: skip
+    return {partner: k for k, partner in late if partner is not None}
 
 
 class Written:
@@ -150,13 +231,23 @@ class Written:
         self._touched = np.zeros(size, dtype=bool)
         self._set = np.zeros(size, dtype=bool)
 
-    def mode(self, run: Run, begin: int) -> int:
-        """The mode in which `run` writes its values, which lie from `begin` on."""
+    def modes(self, runs: Sequence[Run], begins: Sequence[int]) -> tuple[list[int], list[int]]:
+        """How the runs of a call write their values, which lie from `begins` on: mode, and the run
+        whose values are added on the way (or -1)."""
+        late = partners(runs)
+        left = set(late.values())
+        modes = [
+            self._mode(run, begin, LATE if k in left else ADD if run.mode == LATE else run.mode)
+            for k, (run, begin) in enumerate(zip(runs, begins, strict=True))
+        ]
+        return modes, [late.get(k, -1) for k in range(len(runs))]
+
+    def _mode(self, run: Run, begin: int, mode: int) -> int:
         part = slice(begin, begin + run.length)
-        fresh = run.mode != SUM and not self._touched[part].any()
+        fresh = mode == ADD and not self._touched[part].any()
         self._touched[part] = True
         self._set[part] |= fresh
-        return SET if fresh else run.mode
+        return SET if fresh else mode
 
     @property
     def zero(self) -> NDArray[np.intp]:

@@ -9,21 +9,32 @@
 #define KINESYM_H
 #include <stddef.h>
 
-#define KINESYM_ABI 2
+#define KINESYM_ABI 3
 
 typedef struct {
     const double *data;
     ptrdiff_t ld; /* distance between scalars of one point; unused for uniform arguments */
 } ks_arg;
 
-/* What ks_map does with output k of point i: */
+/* What ks_map does with the value of an output at a point: */
 enum ks_mode {
-    KS_SET = 0,  /* out[offset[k] + i]  = value */
-    KS_ADD = 1,  /* out[offset[k] + i] += value */
-    KS_LATE = 2, /* the same, where another output of this call writes out[offset[k] + i] too, at
-                    its point i + 1: added only when that has been written */
-    KS_SUM = 3   /* out[offset[k]] += sum of the values over all points */
+    KS_SET = 0,  /* sets it at its place */
+    KS_ADD = 1,  /* adds it to what is there */
+    KS_LATE = 2, /* leaves it to another output, see `late` below; the last one is added */
+    KS_SUM = 3   /* adds the sum over all points to out[base] */
 };
+
+/* Where the values of an output lie: run number `slot` of `members` runs of `count` values each,
+ * packed from out[base] on. That is: `lanes` values of the first run, of the second, and so on, then
+ * the next `lanes` values; the last block may be shorter. One run alone (members 1) is contiguous.
+ * Point i has value number first + i; one value before or after the run may lie at out[other]. */
+typedef struct {
+    ptrdiff_t base, members, slot, count, first, other;
+    /* output whose value at point i - 1 is added to that of this output at point i: two points share
+       the entry; -1: none */
+    ptrdiff_t late;
+    ptrdiff_t mode;
+} ks_place;
 
 typedef struct ks_kernel {
     const char *name;
@@ -41,14 +52,10 @@ typedef struct ks_kernel {
                   ptrdiff_t ld, ptrdiff_t step, void *scratch);
 } ks_kernel;
 
-/* Maps kernel `k` over n >= 1 points; offset and mode have n_out entries each. threads >= 1. The
- * result does not depend on the number of threads. Returns 0, or 1 if memory ran out.
- *
- * With mode NULL the outputs are packed from out + offset[0] on, in the order in which they are
- * made: blocks of `lanes` points, each output after output; the last block may be shorter. One
- * sequential stream is what memory likes best. */
+/* Maps kernel `k` over n >= 1 points; `place` has n_out entries. threads >= 1. The result does not
+ * depend on the number of threads. Returns 0, or 1 if memory ran out. */
 typedef int ks_map_fn(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *out,
-                      const ptrdiff_t *offset, const unsigned char *mode, int threads);
+                      const ks_place *place, int threads);
 
 /* -- time stepping, see kinesym_step.h -------------------------------------------------------- */
 
@@ -113,7 +120,7 @@ typedef struct {
 /* The linearised steps between the nodes begin and end of one trajectory; see kinesym_sweep.h. */
 typedef int ks_sweep_fn(const ks_run *run, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *sweep);
 
-/* The derivatives of the defects of all intervals of a trajectory, packed as ks_map packs them.
+/* The derivatives of the defects of all intervals of a trajectory, packed in one group of runs, see ks_place.
  * Columns are x0 (n), x1 (n), u0 and u1 (n_varied each), parameters. */
 typedef struct {
     ptrdiff_t n, n_nodes, n_entries;
@@ -142,5 +149,9 @@ typedef struct {
 } ks_library;
 
 typedef const ks_library *kinesym_library_fn(void);
+
+/* what the files of a library share */
+extern ks_map_fn ks_map;
+extern const ks_loops ks_all_loops;
 
 #endif

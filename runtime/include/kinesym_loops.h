@@ -11,7 +11,7 @@ int ks_rk4(const ks_run *r, ptrdiff_t begin, ptrdiff_t end);
 int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s);
 int ks_rk4_tangent(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s);
 
-static const ks_loops ks_all_loops = {
+const ks_loops ks_all_loops = {
 #ifdef KS_EXPLICIT
     .rk4 = ks_rk4,
 #endif

@@ -16,8 +16,7 @@ typedef struct {
     const ks_arg *arg;      /* n_args of them; data is NULL where `base` says so */
     const int *base;        /* -1: bound; else the position of an array that is given at each call */
     const ptrdiff_t *start; /* where the argument begins in that array */
-    const ptrdiff_t *offset;
-    const unsigned char *mode;
+    const ks_place *place;
 } ks_step;
 
 typedef struct {
@@ -39,7 +38,7 @@ static inline int ks_run_step(const ks_step *s, const double *const *arrays, dou
         arg[a] = s->arg[a];
         if (s->base[a] >= 0) arg[a].data = arrays[s->base[a]] + s->start[a];
     }
-    return s->map(s->kernel, s->n, arg, out, s->offset, s->mode, threads);
+    return s->map(s->kernel, s->n, arg, out, s->place, threads);
 }
 
 /* The same for all steps. */

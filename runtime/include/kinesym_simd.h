@@ -27,9 +27,14 @@
 #endif
 #endif
 
+static inline size_t ks_round_up(ptrdiff_t value, ptrdiff_t unit) {
+    return (size_t)((value + unit - 1) / unit * unit);
+}
+
 #if KS_LANES == 1
 
 typedef double V;
+typedef long long ks_mask;
 static inline V ks_load(const double *p) { return *p; }
 static inline void ks_store(double *p, V v) { *p = v; }
 static inline V ks_splat(double s) { return s; }
@@ -38,6 +43,8 @@ static inline V ks_select(V c, V a, V b) { return c != 0.0 ? a : b; }
 static inline V ks_lt(V a, V b) { return a < b; }
 static inline V ks_le(V a, V b) { return a <= b; }
 static inline V ks_eq(V a, V b) { return a == b; }
+static inline V ks_shuffle(V a, V b, ks_mask pick) { return pick ? b : a; }
+static inline ks_mask ks_pick(long long first) { return first; }
 #define KS_UNARY(name, function) \
     static inline V ks_##name(V x) { return function(x); }
 #define KS_BINARY(name, function) \
@@ -60,6 +67,22 @@ static inline V ks_select(V c, V a, V b) { return ks_choose((ks_mask)(c != 0.0),
 static inline V ks_lt(V a, V b) { return ks_choose((ks_mask)(a < b), ks_splat(1.0), (V){0}); }
 static inline V ks_le(V a, V b) { return ks_choose((ks_mask)(a <= b), ks_splat(1.0), (V){0}); }
 static inline V ks_eq(V a, V b) { return ks_choose((ks_mask)(a == b), ks_splat(1.0), (V){0}); }
+/* lanes of a and then of b, by their numbers */
+static inline V ks_shuffle(V a, V b, ks_mask pick) {
+#ifdef __clang__
+    V r = {0};
+    for (int l = 0; l < KS_LANES; l++) r[l] = pick[l] < KS_LANES ? a[pick[l]] : b[pick[l] - KS_LANES];
+    return r;
+#else
+    return __builtin_shuffle(a, b, pick);
+#endif
+}
+/* first, first + 1, ... */
+static inline ks_mask ks_pick(long long first) {
+    ks_mask pick = {0};
+    for (int l = 0; l < KS_LANES; l++) pick[l] = first + l;
+    return pick;
+}
 #define KS_UNARY(name, function)                                    \
     static inline V ks_##name(V x) {                                \
         V r = {0};                                                  \
@@ -73,6 +96,24 @@ static inline V ks_eq(V a, V b) { return ks_choose((ks_mask)(a == b), ks_splat(1
         return r;                                                       \
     }
 
+#endif
+
+/* the vector of the points before: the last lane of the block before, then all but the last */
+static inline V ks_shift(V before, V v) { return ks_shuffle(before, v, ks_pick(KS_LANES - 1)); }
+
+/* Stores past the caches, at multiples of the size of a vector */
+#if KS_LANES == 8 && defined(__AVX512F__)
+#define KS_CAN_STREAM 1
+static inline void ks_stream(double *p, V v) { _mm512_stream_pd(p, (__m512d)v); }
+static inline void ks_fence(void) { _mm_sfence(); }
+#elif KS_LANES == 4 && defined(__AVX__)
+#define KS_CAN_STREAM 1
+static inline void ks_stream(double *p, V v) { _mm256_stream_pd(p, (__m256d)v); }
+static inline void ks_fence(void) { _mm_sfence(); }
+#else
+#define KS_CAN_STREAM 0
+static inline void ks_stream(double *p, V v) { ks_store(p, v); }
+static inline void ks_fence(void) {}
 #endif
 
 /* libmvec: the letter names the instruction set, the vectors must fit its registers */

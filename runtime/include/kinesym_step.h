@@ -3,7 +3,9 @@
  */
 #ifndef KINESYM_STEP_H
 #define KINESYM_STEP_H
-#include "kinesym_map.h"
+#include <stdlib.h>
+#include <string.h>
+#include "kinesym_simd.h"
 
 /* A kernel with its arguments in place, called for one block of lanes */
 typedef struct {
@@ -32,7 +34,7 @@ KS_PART V *ks_take(ks_pool *pool, ptrdiff_t vectors) {
 
 KS_PART int ks_allocate(ks_pool *pool) {
     size_t bytes = (pool->used + 1) * sizeof(V);
-    pool->memory = aligned_alloc(64, (size_t)ks_round_up((ptrdiff_t)bytes, 64));
+    pool->memory = aligned_alloc(64, ks_round_up((ptrdiff_t)bytes, 64));
     pool->used = 0;
     return pool->memory == NULL;
 }

@@ -20,8 +20,9 @@ from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.schedule import schedule
 from kinesym.codegen.stepping import shooting_kernels, stepper
-from kinesym.runtime._native import SET, Call, Plan
+from kinesym.runtime._native import Call, Plan
 from kinesym.runtime.build import build
+from kinesym.runtime.places import rows
 from kinesym.symbolic.schemes import TRAPEZOID
 
 LANES = [1, 4, 8]
@@ -36,10 +37,7 @@ def run(library, kernel, arrays, n, threads=1):
         arguments.append((values.ravel(), 0, n if argument.varying else 1))
     count = len(kernel.outputs)
     out = np.full((count, n), np.nan)
-    places = [k * n for k in range(count)]
-    call = Call(
-        library, kernel.name, n, arguments, (), places, [SET] * count, out.size, threads
-    )
+    call = Call(library, kernel.name, n, arguments, (), rows(count, n), out.size, threads)
     Plan([call], [], out.size)((), out.reshape(-1))
     return out
 
@@ -368,7 +366,7 @@ def test_manifest():
     """The manifest has names, shapes and operation counts of the kernels, in their order."""
     program = model_functions(models.cip())
     manifest = json.loads(emit(program).manifest)
-    assert manifest["name"] == "cip" and manifest["abi"] == 2
+    assert manifest["name"] == "cip" and manifest["abi"] == 3
     for about, kernel in zip(manifest["kernels"], program.kernels, strict=True):
         assert about["name"] == kernel.name and about["outputs"] == list(kernel.labels)
         assert about["counts"] == [len(a.symbols) for a in kernel.arguments]

@@ -62,18 +62,19 @@ def test_foreign_file_is_refused(tmp_path):
 
 def test_places_outside_are_refused(cache):
     """The native layer checks every place before the first call."""
-    from kinesym.runtime.native import SET, Call
+    from kinesym.runtime.native import Call
+    from kinesym.runtime.places import rows
 
     library = ks.compile(ks.models.pendulum()).library
     x, short = np.zeros(4), np.zeros(3)
     good = [(x, 0, 2), (x, 0, 2), (x, 0, 0), (x, 0, 1), (x, 0, 2)]
-    Call(library, "residual", 2, good, (), [0, 2], [SET, SET], 4)
+    Call(library, "residual", 2, good, (), rows(2, 2), 4)
     with pytest.raises(ValueError, match="argument 0 of residual lies outside"):
-        Call(library, "residual", 2, [(short, 0, 2), *good[1:]], (), [0, 2], [SET, SET], 4)
+        Call(library, "residual", 2, [(short, 0, 2), *good[1:]], (), rows(2, 2), 4)
     with pytest.raises(ValueError, match="output 1 of residual lies outside"):
-        Call(library, "residual", 2, good, (), [0, 3], [SET, SET], 4)
+        Call(library, "residual", 2, good, (), rows(2, 2, base=1), 4)
     with pytest.raises(KeyError, match="no kernel nothing"):
-        Call(library, "nothing", 2, good, (), [], [], 4)
+        Call(library, "nothing", 2, good, (), rows(0, 2), 4)
 
 
 def test_runtime_without_sympy():
