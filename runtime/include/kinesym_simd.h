@@ -7,8 +7,8 @@
 #ifndef KINESYM_SIMD_H
 #define KINESYM_SIMD_H
 #include <math.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
+#if defined(__clang__) && defined(__x86_64__)
+#include <immintrin.h> /* not with gcc: half the time that a file takes */
 #endif
 #include "kinesym.h"
 
@@ -102,14 +102,18 @@ static inline ks_mask ks_pick(long long first) {
 static inline V ks_shift(V before, V v) { return ks_shuffle(before, v, ks_pick(KS_LANES - 1)); }
 
 /* Stores past the caches, at multiples of the size of a vector */
-#if KS_LANES == 8 && defined(__AVX512F__)
+#if (KS_LANES == 8 && defined(__AVX512F__)) || (KS_LANES == 4 && defined(__AVX__))
 #define KS_CAN_STREAM 1
-static inline void ks_stream(double *p, V v) { _mm512_stream_pd(p, (__m512d)v); }
-static inline void ks_fence(void) { _mm_sfence(); }
-#elif KS_LANES == 4 && defined(__AVX__)
-#define KS_CAN_STREAM 1
-static inline void ks_stream(double *p, V v) { _mm256_stream_pd(p, (__m256d)v); }
-static inline void ks_fence(void) { _mm_sfence(); }
+static inline void ks_fence(void) { __builtin_ia32_sfence(); }
+static inline void ks_stream(double *p, V v) {
+#ifdef __clang__
+    __builtin_nontemporal_store(v, (V *)p);
+#elif KS_LANES == 8
+    __builtin_ia32_movntpd512(p, v);
+#else
+    __builtin_ia32_movntpd256(p, v);
+#endif
+}
 #else
 #define KS_CAN_STREAM 0
 static inline void ks_stream(double *p, V v) { ks_store(p, v); }
@@ -188,17 +192,18 @@ static inline void ks_sincos(V x, V *s, V *c) { *s = sin(x), *c = cos(x); }
 
 /* Whether an angle is beyond KS_TURNS; NaN is not */
 static inline int ks_turns(V x) {
-#if KS_LANES == 8 && defined(__AVX512F__)
+#if KS_LANES == 8 && defined(__AVX512F__) && defined(__clang__)
     const __m512d a = (__m512d)x, limit = _mm512_set1_pd(KS_TURNS);
     return (_mm512_cmp_pd_mask(a, limit, _CMP_GT_OQ) |
             _mm512_cmp_pd_mask(a, -limit, _CMP_LT_OQ)) != 0;
+#elif KS_LANES == 8 && defined(__AVX512F__)
+    const V limit = ks_splat(KS_TURNS); /* 30, 17: greater, less; 4: rounding does not matter */
+    return (__builtin_ia32_cmppd512_mask(x, limit, 30, -1, 4) |
+            __builtin_ia32_cmppd512_mask(x, -limit, 17, -1, 4)) != 0;
 #elif KS_LANES == 4 && defined(__AVX__)
-    const __m256d a = (__m256d)x, limit = _mm256_set1_pd(KS_TURNS);
-    return _mm256_movemask_pd(_mm256_or_pd(_mm256_cmp_pd(a, limit, _CMP_GT_OQ),
-                                           _mm256_cmp_pd(a, -limit, _CMP_LT_OQ))) != 0;
+    return __builtin_ia32_movmskpd256((V)((x > KS_TURNS) | (x < -KS_TURNS))) != 0;
 #elif KS_LANES == 2 && defined(__SSE2__)
-    const __m128d a = (__m128d)x, limit = _mm_set1_pd(KS_TURNS);
-    return _mm_movemask_pd(_mm_or_pd(_mm_cmpgt_pd(a, limit), _mm_cmplt_pd(a, -limit))) != 0;
+    return __builtin_ia32_movmskpd((V)((x > KS_TURNS) | (x < -KS_TURNS))) != 0;
 #else
     long long some = 0;
     for (int l = 0; l < KS_LANES; l++) some |= x[l] > KS_TURNS || x[l] < -KS_TURNS;
