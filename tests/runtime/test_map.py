@@ -91,10 +91,10 @@ def rich_problem(scheme, hold, free):
     return problem, lambda N, seed: experiment(N, seed, *arguments)
 
 
-def compiled(problem, trials, lanes, threads=1):
+def compiled(problem, trials, lanes, threads=1, flags=()):
     """The nonlinear program of these trials with the given number of lanes."""
     source = emit(problem.program)
-    library, _ = build(source.files, lanes)
+    library, _ = build(source.files, lanes, flags)
     assert library.lanes == lanes
     manifest = json.loads(source.manifest)
     about = manifest["collocation"]
@@ -264,6 +264,27 @@ def test_threads_do_not_change_a_bit(monkeypatch, lanes, free):
         for first, other in zip(answers[0], others, strict=True):
             assert (first == other).all()
     assert_agrees(problem.program, nlp)
+
+
+@pytest.mark.parametrize("lanes", [4, 8])
+def test_large_matrices_go_past_the_caches(monkeypatch, lanes):
+    """As if any matrix were large: the same bits, wherever the values begin, none beside them."""
+    monkeypatch.setattr(nlp_module, "_PER_THREAD", 1)
+    problem, trial = rich_problem("midpoint", (), True)
+    trials = [trial(N, N) for N in (300, 2, 9, 20)]
+    usual = compiled(problem, trials, lanes)
+    z, multipliers = random_point(usual, 4)
+    expected = usual.jacobian(z), usual.hessian(z, multipliers, 0.3)
+    for threads in (1, 3):
+        nlp = compiled(problem, trials, lanes, threads, ("-DKS_STREAM_DOUBLES=1",))
+        for skip in range(9):
+            memory = [np.full(len(values) + 17, np.pi) for values in expected]
+            parts = [a[skip : skip + len(v)] for a, v in zip(memory, expected, strict=True)]
+            nlp.jacobian(z, parts[0])
+            nlp.hessian(z, multipliers, 0.3, parts[1])
+            for a, part, values in zip(memory, parts, expected, strict=True):
+                assert (part == values).all()
+                assert (a[:skip] == np.pi).all() and (a[skip + len(values) :] == np.pi).all()
 
 
 def test_collocation_shows_the_same_numbers():
