@@ -16,8 +16,8 @@ from kinesym.codegen.kernel import Kernel
 
 #: Operations per piece. Measured on the 10-link problem: all files take 4.3, 4.6, 5.3 and 7.6 CPU-s
 #: to compile for pieces of 500, 1000, 1500 and 3000, the Hessian of 10,000 points 4.4, 4.7, 5.0 and
-#: 5.3 ms, the Jacobian 1.4 to 1.5 ms. But a Jacobian of 990 operations (5 links) in two pieces takes
-#: 1.4 times as long as in one.
+#: 5.3 ms, the Jacobian 1.4 to 1.5 ms. But a Jacobian of 990 operations (5 links) takes 1.4 times as
+#: long in two pieces as in one.
 PIECE = 1000
 
 _CHEAP = frozenset(("add", "sub", "mul", "neg"))
