@@ -44,10 +44,16 @@ cdef extern from "kkt/kkt.h" nogil:
     int kkt_find_stages(int, ptrdiff_t, const int *, const int *, int *)
     int kkt_new_factors(const kkt_plan *, kkt_factors **)
     void kkt_free_factors(kkt_factors *)
-    int kkt_factorise(kkt_factors *, const double *, kkt_tolerance)
+    ctypedef struct kkt_matrix:
+        int n
+        ptrdiff_t n_entries
+        const int *row
+        const int *column
+        const double *values
+
+    int kkt_factorise(kkt_factors *, const kkt_matrix *, kkt_tolerance)
     int kkt_solve(kkt_factors *, int, double *, ptrdiff_t)
-    double kkt_backward_error(int, ptrdiff_t, const int *, const int *, const double *,
-                              const double *, const double *, double *)
+    double kkt_backward_error(const kkt_matrix *, const double *, const double *, double *)
 
 
 cdef extern from "kkt/session.h" nogil:
@@ -182,14 +188,21 @@ cdef class Factorisation:
         cdef const double[::1] given = np.ascontiguousarray(values, dtype=np.float64)
         cdef int status
         cdef kkt_tolerance tolerance
-        if given.shape[0] != self._plan.n_entries:
-            raise ValueError(f"expected {self._plan.n_entries} values, got {given.shape[0]}")
+        cdef kkt_matrix a = self._matrix(given)
         tolerance.accept, tolerance.least = accept, least
         with nogil:
-            status = kkt_factorise(self._factors, &given[0], tolerance)
+            status = kkt_factorise(self._factors, &a, tolerance)
         if status == KKT_NO_MEMORY:
             raise MemoryError
         return STATUSES[status]
+
+    cdef kkt_matrix _matrix(self, const double[::1] values) except *:
+        cdef kkt_matrix a
+        if values.shape[0] != self._plan.n_entries:
+            raise ValueError(f"expected {self._plan.n_entries} values, got {values.shape[0]}")
+        a.n, a.n_entries, a.values = self._plan.n, self._plan.n_entries, &values[0]
+        a.row, a.column = &self._rows[0], &self._columns[0]
+        return a
 
     def solve(self, b):
         """x of A x = b, (n,) or (n, k)."""
@@ -207,10 +220,10 @@ cdef class Factorisation:
         cdef const double[::1] y = np.ascontiguousarray(x, dtype=np.float64)
         cdef const double[::1] c = np.ascontiguousarray(b, dtype=np.float64)
         cdef double[::1] r = np.empty(self._plan.n)
-        if not y.shape[0] == c.shape[0] == self._plan.n or a.shape[0] != self._plan.n_entries:
-            raise ValueError("lengths do not fit the matrix")
-        return kkt_backward_error(self._plan.n, self._plan.n_entries, &self._rows[0],
-                                  &self._columns[0], &a[0], &y[0], &c[0], &r[0])
+        cdef kkt_matrix matrix = self._matrix(a)
+        if not y.shape[0] == c.shape[0] == self._plan.n:
+            raise ValueError(f"vectors must have {self._plan.n} values")
+        return kkt_backward_error(&matrix, &y[0], &c[0], &r[0])
 
     @property
     def about(self):

@@ -19,12 +19,30 @@ static inline void consider(choice *best, double quality, int first, int second)
     if (quality > best->quality) *best = (choice){quality, first, second};
 }
 
+/* -- in plain C --------------------------------------------------------------------------------- */
+
+static inline double largest(const double *a) {
+    double result = a[0];
+    for (int l = 1; l < LANES; l++) result = a[l] > result ? a[l] : result;
+    return result;
+}
+
+static inline double sum(const double *a) {
+    return ((a[0] + a[4]) + (a[1] + a[5])) + ((a[2] + a[6]) + (a[3] + a[7]));
+}
+
+#define LARGER(a, b) ((V)(((M)(a) & ((a) > (b))) | ((M)(b) & ~((a) > (b)))))
+#define LARGEST(a) largest((const double *)&(a))
+#define SUM(a) sum((const double *)&(a))
 #define TARGET(name) name##_plain
 #include "dense.h"
 #undef TARGET
 static const kkt_dense plain = {eliminate_plain, schur_plain, forward_plain, backward_plain};
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#include <immintrin.h>
+
+/* -- AVX2: vectors in two halves ---------------------------------------------------------------- */
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
@@ -34,8 +52,16 @@ static const kkt_dense plain = {eliminate_plain, schur_plain, forward_plain, bac
 #pragma GCC pop_options
 static const kkt_dense avx2 = {eliminate_avx2, schur_avx2, forward_avx2, backward_avx2};
 
+/* -- AVX-512 ------------------------------------------------------------------------------------ */
+
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512vl,fma,prefer-vector-width=512")
+#undef LARGER
+#undef LARGEST
+#undef SUM
+#define LARGER(a, b) ((V)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
+#define LARGEST(a) _mm512_reduce_max_pd((__m512d)(a))
+#define SUM(a) _mm512_reduce_add_pd((__m512d)(a))
 #define TARGET(name) name##_avx512
 #include "dense.h"
 #undef TARGET

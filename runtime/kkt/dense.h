@@ -1,6 +1,7 @@
 /* Elimination within one dense front, and the two triangular solves with what it leaves behind.
  *
- * Included by dense.c once per instruction set: TARGET(name) adds its suffix.
+ * Included by dense.c once per instruction set: TARGET(name) adds its suffix; LARGER(a, b) are the
+ * larger ones of the lanes (b where a is NaN), LARGEST(a) and SUM(a) go over the lanes.
  *
  * A front is a symmetric matrix of m rows, stored by columns ld apart, ld a multiple of 8 and columns
  * aligned, rows m ... ld - 1 zero. The first `full` columns are fully summed and stored whole (above
@@ -14,31 +15,23 @@
  * the entry below it if t and t + 1 form a pair, else 0.
  */
 
-static inline double TARGET(sum)(const V *a) {
-    double part[LANES];
-    memcpy(part, a, sizeof part);
-    return ((part[0] + part[4]) + (part[1] + part[5])) + ((part[2] + part[6]) + (part[3] + part[7]));
-}
 
-/* The largest magnitude in rows >= k; those before are zero. NaN counts as nothing. */
-static inline double TARGET(column_max)(const double *column, int k, int ld) {
+/* The largest magnitude, scaled by row, in rows >= k; those before are zero. NaN counts as nothing. */
+static inline double TARGET(column_max)(const front *f, const double *column, int k) {
     V most = {0};
-    for (int i = k / LANES * LANES; i < ld; i += LANES) {
-        const V size = (V)(*(const M *)(column + i) & INT64_MAX);
-        const M larger = size > most;
-        most = (V)(((M)size & larger) | ((M)most & ~larger));
+    for (int i = k / LANES * LANES; i < f->ld; i += LANES) {
+        const V scaled = *(const V *)(column + i) * *(const V *)(f->scale + i);
+        most = LARGER((V)((M)scaled & INT64_MAX), most);
     }
-    double part[LANES], result = 0.0;
-    memcpy(part, &most, sizeof most);
-    for (int l = 0; l < LANES; l++) result = part[l] > result ? part[l] : result;
-    return result;
+    return LARGEST(most);
 }
 
 /* The same without one or two rows. */
-static inline double TARGET(rest_max)(double *column, int k, int ld, int without, int and_without) {
+static inline double TARGET(rest_max)(const front *f, double *column, int k, int without,
+                                      int and_without) {
     const double a = column[without], b = column[and_without];
     column[without] = column[and_without] = 0.0;
-    const double result = TARGET(column_max)(column, k, ld);
+    const double result = TARGET(column_max)(f, column, k);
     column[and_without] = b;
     column[without] = a;
     return result;
@@ -61,40 +54,45 @@ static inline void TARGET(exchange)(front *f, int i, int k) {
     double noise = f->noise[i];
     f->noise[i] = f->noise[k];
     f->noise[k] = noise;
+    double scale = f->scale[i];
+    f->scale[i] = f->scale[k];
+    f->scale[k] = scale;
     int row = f->rows[i];
     f->rows[i] = f->rows[k];
     f->rows[k] = row;
 }
 
-/* How good column j is as a pivot, alone or with the row of its largest entry: see `choice`.
- * Returns whether the column is zero up to rounding: then the matrix is singular. */
+/* How good column j is as a pivot, alone or with the row of its largest entry: see `choice`. Sizes are
+ * those of the scaled matrix. Returns whether the column is zero up to rounding: then the matrix is
+ * singular. */
 static inline int TARGET(try_column)(const front *f, int k, int j, double enough, choice *best) {
-    const int ld = f->ld;
-    double *cj = f->values + (ptrdiff_t)j * ld;
-    const double a = cj[j], rest = TARGET(rest_max)(cj, k, ld, j, j);
-    const double size = fabs(a) > rest ? fabs(a) : rest;
+    const double *scale = f->scale;
+    double *cj = f->values + (ptrdiff_t)j * f->ld;
+    const double a = cj[j], rest = TARGET(rest_max)(f, cj, k, j, j);
+    const double size = fabs(a) * scale[j] > rest ? fabs(a) * scale[j] : rest;
     if (!(size > ROUNDING * f->noise[j])) return 1;
-    consider(best, rest > 0.0 ? fabs(a) / rest : HUGE_VAL, j, -1);
+    consider(best, rest > 0.0 ? fabs(a) / (rest * rest) : HUGE_VAL, j, -1);
     if (best->quality >= enough) return 0;
 
     int r = -1;
-    double b = 0.0;
+    double b = 0.0, most = 0.0;
     for (int i = k; i < f->full; i++)
-        if (i != j && fabs(cj[i]) > fabs(b)) {
+        if (i != j && fabs(cj[i] * scale[i]) > most) {
             b = cj[i];
+            most = fabs(b * scale[i]);
             r = i;
         }
     if (r < 0) return 0;
-    double *cr = f->values + (ptrdiff_t)r * ld;
-    const double c = cr[r], rest_r = TARGET(rest_max)(cr, k, ld, r, r);
-    consider(best, fabs(c) / rest_r, r, -1);
+    double *cr = f->values + (ptrdiff_t)r * f->ld;
+    const double c = cr[r], rest_r = TARGET(rest_max)(f, cr, k, r, r);
+    consider(best, fabs(c) / (rest_r * rest_r), r, -1);
     if (best->quality >= enough) return 0;
 
-    const double gj = TARGET(rest_max)(cj, k, ld, j, r), gr = TARGET(rest_max)(cr, k, ld, j, r);
-    const double det = a * c - b * b, tiny = ROUNDING * (fabs(a * c) + b * b);
-    const double growth_j = fabs(c) * gj + fabs(b) * gr, growth_r = fabs(b) * gj + fabs(a) * gr;
-    const double growth = growth_j > growth_r ? growth_j : growth_r;
-    if (fabs(det) > tiny) consider(best, growth > 0.0 ? fabs(det) / growth : HUGE_VAL, j, r);
+    const double gj = TARGET(rest_max)(f, cj, k, j, r), gr = TARGET(rest_max)(f, cr, k, j, r);
+    const double det = fabs(a * c - b * b), terms = fabs(a * c) + b * b;
+    const double growth = fabs(c) * gj * gj + 2.0 * fabs(b) * gj * gr + fabs(a) * gr * gr;
+    if (det > ROUNDING * terms)
+        consider(best, growth > 0.0 ? det / growth * (det / terms) : HUGE_VAL, j, r);
     return 0;
 }
 
@@ -133,7 +131,7 @@ static inline void TARGET(eliminate_one)(front *f, int k) {
         *(V *)(l + i) *= inverse;
     }
     for (int c = k + 1; c < f->full; c++) f->values[(ptrdiff_t)c * f->ld + k] = 0.0;
-    TARGET(note_noise)(f, k + 1, TARGET(column_max)(l, k, f->ld), w);
+    TARGET(note_noise)(f, k + 1, TARGET(column_max)(f, l, k), w);
     TARGET(update)(f, k + 1, (k + 1) / LANES * LANES, l, w, NULL, NULL);
 }
 
@@ -158,8 +156,8 @@ static inline void TARGET(eliminate_pair)(front *f, int k) {
     }
     for (int col = k + 2; col < f->full; col++)
         f->values[(ptrdiff_t)col * f->ld + k] = f->values[(ptrdiff_t)col * f->ld + k + 1] = 0.0;
-    TARGET(note_noise)(f, k + 2, TARGET(column_max)(l1, k, f->ld), w1);
-    TARGET(note_noise)(f, k + 2, TARGET(column_max)(l2, k, f->ld), w2);
+    TARGET(note_noise)(f, k + 2, TARGET(column_max)(f, l1, k), w1);
+    TARGET(note_noise)(f, k + 2, TARGET(column_max)(f, l2, k), w2);
     TARGET(update)(f, k + 2, (k + 2) / LANES * LANES, l1, w1, l2, w2);
 }
 
@@ -262,6 +260,6 @@ static void TARGET(backward)(const kkt_block *b, double *y) {
         V s = {0};
         l -= ld - first;
         for (int i = first; i < ld; i += LANES) s += *(const V *)(y + i) * *(const V *)(l + i - first);
-        y[t] -= TARGET(sum)(&s);
+        y[t] -= SUM(s);
     }
 }

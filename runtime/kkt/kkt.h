@@ -75,6 +75,14 @@ void kkt_pattern_key(int n, ptrdiff_t n_entries, const int *row, const int *colu
 /* Finds stages from the pattern alone by breadth-first levels: fills stage (n). Returns a status. */
 int kkt_find_stages(int n, ptrdiff_t n_entries, const int *row, const int *column, int *stage);
 
+/* A matrix as IPOPT hands it over: entries counted from 1, either triangle, duplicates are summed. */
+typedef struct {
+    int n;
+    ptrdiff_t n_entries;
+    const int *row, *column;
+    const double *values;
+} kkt_matrix;
+
 /* -- numbers ------------------------------------------------------------------------------------ */
 
 /* The eliminated columns of one front. */
@@ -91,6 +99,7 @@ typedef struct {
     const kkt_plan *plan;
     kkt_block *blocks;     /* n_fronts */
     kkt_chunk *chunks;     /* memory of the blocks */
+    double *scale, *work;  /* n; see find_scales */
     ptrdiff_t negative;    /* eigenvalues */
     ptrdiff_t delayed;     /* columns that were delayed, each time counted */
     ptrdiff_t pairs;       /* pivots of order 2 */
@@ -108,13 +117,13 @@ typedef struct {
     double least;  /* the best one is taken if it is at least so good, else delayed */
 } kkt_tolerance;
 
-int kkt_factorise(kkt_factors *factors, const double *values, kkt_tolerance tolerance);
+/* The pattern must be that of the plan. */
+int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance tolerance);
 
 /* x := A^-1 x for n_rhs vectors, ld apart. */
 int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld);
 
 /* |b - A x| / (|A| |x| + |b|) in the maximum norm; r (n) gets b - A x. */
-double kkt_backward_error(int n, ptrdiff_t n_entries, const int *row, const int *column,
-                          const double *values, const double *x, const double *b, double *r);
+double kkt_backward_error(const kkt_matrix *a, const double *x, const double *b, double *r);
 
 #endif

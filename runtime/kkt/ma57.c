@@ -27,8 +27,7 @@ typedef struct {
     kkt_limits limits;
     int *stage; /* n of them, or NULL */
     int n;      /* expected */
-    const int *row, *column; /* IPOPT's arrays */
-    const double *values;
+    kkt_matrix matrix; /* in IPOPT's arrays */
     kkt_factors *factors;
     double delayed; /* sum over factorisations */
 } session;
@@ -99,8 +98,7 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     const int *stage = n == now->n ? now->stage : NULL;
     uint64_t key[2];
     kkt_pattern_key(n, n_entries, row, column, stage, key);
-    now->row = row;
-    now->column = column;
+    now->matrix = (kkt_matrix){.n = n, .n_entries = n_entries, .row = row, .column = column};
     if (kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1]) return use_plan(kept);
     kkt_plan *plan;
     int status = kkt_analyse(n, n_entries, row, column, stage, 0, now->limits.max_rows, &plan);
@@ -120,11 +118,11 @@ static int try_other_direction(kkt_tolerance tolerance) {
     kkt_plan *other;
     kkt_factors *factors = NULL;
     now->report.analyses++;
-    if (kkt_analyse(p->n, p->n_entries, now->row, now->column, stage, !p->reversed,
+    if (kkt_analyse(p->n, p->n_entries, now->matrix.row, now->matrix.column, stage, !p->reversed,
                     now->limits.max_rows, &other))
         return KKT_OK; /* it was only an attempt */
     int status = kkt_new_factors(other, &factors);
-    if (status == KKT_OK) status = kkt_factorise(factors, now->values, tolerance);
+    if (status == KKT_OK) status = kkt_factorise(factors, &now->matrix, tolerance);
     if (status == KKT_OK && 2 * factors->delayed < delayed) {
         status = use_plan(other);
         kkt_free_factors(now->factors);
@@ -158,7 +156,7 @@ EXPORT void ma57ad(int *n, int *ne, const int *irn, const int *jcn, int *lkeep, 
 }
 
 static int factorise(kkt_tolerance tolerance) {
-    int status = kkt_factorise(now->factors, now->values, tolerance);
+    int status = kkt_factorise(now->factors, &now->matrix, tolerance);
     const int first = now->report.factorisations++ == 0;
     const double much = MUCH_DELAYED * now->factors->plan->n;
     if (status == KKT_OK && first && now->report.analyses > 0 && now->factors->delayed > much)
@@ -176,7 +174,7 @@ EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *if
         info[0] = FATAL;
         return;
     }
-    now->values = a;
+    now->matrix.values = a;
     const int strict = cntl[0] > PIVOT_TOLERANCE;
     const kkt_tolerance tolerance = {strict ? 0.1 : 0.01, strict ? 0.01 : 0.001};
     const int status = factorise(tolerance);
@@ -194,22 +192,20 @@ EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *if
         info[0] = failed(status);
     }
     if (status == KKT_NOT_FINITE) {
-        r->bad_row = now->row[f->bad_entry] - 1;
-        r->bad_column = now->column[f->bad_entry] - 1;
+        r->bad_row = now->matrix.row[f->bad_entry] - 1;
+        r->bad_column = now->matrix.column[f->bad_entry] - 1;
     }
 }
 
 /* x := A^-1 b with one step of refinement if that was not accurate. */
 static int checked_solve(double *x) {
-    const kkt_plan *p = kept;
-    const int n = p->n;
+    const int n = now->matrix.n;
     double *b = malloc(2 * (size_t)n * sizeof *b), *r = b + n;
     if (b == NULL) return KKT_NO_MEMORY;
     memcpy(b, x, (size_t)n * sizeof *b);
     int status = kkt_solve(now->factors, 1, x, n);
     for (int step = 0; step < 2 && status == KKT_OK; step++) {
-        const double error =
-            kkt_backward_error(n, p->n_entries, now->row, now->column, now->values, x, b, r);
+        const double error = kkt_backward_error(&now->matrix, x, b, r);
         if (error <= fmin(REFINE_ABOVE, now->limits.backward_error)) {
             now->report.backward_error = fmax(now->report.backward_error, error);
             break;

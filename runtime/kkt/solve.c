@@ -41,15 +41,15 @@ static double largest(int n, const double *x) {
     return most;
 }
 
-double kkt_backward_error(int n, ptrdiff_t n_entries, const int *row, const int *column,
-                          const double *values, const double *x, const double *b, double *r) {
+double kkt_backward_error(const kkt_matrix *a, const double *x, const double *b, double *r) {
+    const int n = a->n;
     double matrix = 0.0;
     for (int k = 0; k < n; k++) r[k] = b[k];
-    for (ptrdiff_t e = 0; e < n_entries; e++) {
-        const int i = row[e] - 1, j = column[e] - 1;
-        const double size = fabs(values[e]);
-        r[i] -= values[e] * x[j];
-        if (i != j) r[j] -= values[e] * x[i];
+    for (ptrdiff_t e = 0; e < a->n_entries; e++) {
+        const int i = a->row[e] - 1, j = a->column[e] - 1;
+        const double value = a->values[e], size = fabs(value);
+        r[i] -= value * x[j];
+        if (i != j) r[j] -= value * x[i];
         if (size > matrix) matrix = size;
     }
     const double scale = matrix * largest(n, x) + largest(n, b);
