@@ -16,6 +16,37 @@
  */
 
 
+/* Powers of two that make the largest entry of each row of the front about 1: a few rounds of dividing
+ * rows and columns by the square root of their largest entry (Ruiz 2001). They decide on pivots only,
+ * nothing is scaled: a weight of 1e6 on a measurement must not make all else look like rounding.
+ * Rows that are not fully summed count with what is known of them, and with their diagonal: the
+ * information on a parameter grows from stage to stage. */
+static void TARGET(equilibrate)(front *f) {
+    const int ld = f->ld;
+    double *scale = f->scale, *most = f->scaled; /* not needed yet */
+    for (int i = 0; i < ld; i++) scale[i] = 1.0;
+    for (int round = 0; round < SCALING_ROUNDS; round++) {
+        memset(most, 0, (size_t)ld * sizeof *most);
+        for (int c = 0; c < f->full; c++) {
+            const double *column = f->values + (ptrdiff_t)c * ld, s = scale[c];
+            for (int i = 0; i < ld; i += LANES) {
+                const V size = (V)((M)(*(const V *)(column + i) * s) & INT64_MAX);
+                *(V *)(most + i) = LARGER(size, *(const V *)(most + i));
+            }
+        }
+        for (int i = f->full; i < f->n_rows; i++) {
+            const double size = fabs(f->values[(ptrdiff_t)i * ld + i]) * scale[i];
+            most[i] = size > most[i] ? size : most[i];
+        }
+        for (int i = 0; i < ld; i += LANES) {
+            const V size = *(const V *)(most + i) * *(const V *)(scale + i);
+            const M half = (((M)size >> 52) - 1023) >> 1; /* of the exponent */
+            const M known = size > 0.0;
+            *(V *)(scale + i) *= (V)((1023 - (half & known)) << 52);
+        }
+    }
+}
+
 /* The largest magnitude, scaled by row, in rows >= k; those before are zero. NaN counts as nothing. */
 static inline double TARGET(column_max)(const front *f, const double *column, int k) {
     V most = {0};

@@ -10,7 +10,7 @@ typedef struct {
     double *scaled; /* columns of L D, ld apart, `full` of them and 4 values more */
     double *d;      /* 2 full + 2 */
     double *noise;  /* full: see note_noise */
-    double *scale;  /* of the rows, ld; pivots are chosen as if the matrix were scaled */
+    double *scale;  /* of the rows, ld: see equilibrate */
     int *rows;      /* unknowns, n_rows */
     int capacity;   /* rows for which there is room */
     int n_rows, ld, full;
@@ -18,6 +18,7 @@ typedef struct {
 } front;
 
 typedef struct {
+    void (*equilibrate)(front *f);
     int (*eliminate)(front *f, kkt_tolerance tolerance);
     void (*schur)(front *f);
     void (*forward)(const kkt_block *b, double *y);

@@ -10,7 +10,6 @@
 #include "dense_types.h"
 
 #define RELAXED 1e-8          /* quality of pivots where too many columns are delayed */
-#define SCALING_ROUNDS 3
 #define CHUNK ((size_t)8 << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -116,9 +115,7 @@ int kkt_new_factors(const kkt_plan *plan, kkt_factors **factors) {
     if (f == NULL) return KKT_NO_MEMORY;
     f->plan = plan;
     f->blocks = calloc((size_t)plan->n_fronts, sizeof *f->blocks);
-    f->scale = malloc((size_t)plan->n * sizeof *f->scale);
-    f->work = malloc((size_t)plan->n * sizeof *f->work);
-    if (!f->blocks || !f->scale || !f->work) {
+    if (f->blocks == NULL) {
         kkt_free_factors(f);
         return KKT_NO_MEMORY;
     }
@@ -134,8 +131,6 @@ void kkt_free_factors(kkt_factors *f) {
         free(chunk);
     }
     free(f->blocks);
-    free(f->scale);
-    free(f->work);
     free(f);
 }
 
@@ -271,37 +266,6 @@ static int begin_root(walk *w, const double *values) {
     return KKT_OK;
 }
 
-/* -- scales ------------------------------------------------------------------------------------- */
-
-/* Scales of the rows of a front: those of the matrix, or less where what was eliminated before has
- * made the diagonal larger, as the information on a parameter grows from stage to stage. */
-static void take_scales(front *f, const double *scale) {
-    for (int r = 0; r < f->n_rows; r++) {
-        const double s = scale[f->rows[r]], size = fabs(column_of(f, r)[r]);
-        f->scale[r] = size * s * s > 1.0 ? 1.0 / sqrt(size) : s;
-    }
-    for (int r = f->n_rows; r < f->ld; r++) f->scale[r] = 0.0;
-}
-
-/* Scales with which the largest entry of each row is about 1: a few rounds of dividing each row and
- * column by the square root of its largest entry (Ruiz 2001). They decide on pivots only, nothing is
- * scaled: a weight of 1e6 on a measurement must not make all other entries look like rounding. */
-static void find_scales(kkt_factors *f, const kkt_matrix *a) {
-    double *scale = f->scale, *most = f->work;
-    for (int v = 0; v < a->n; v++) scale[v] = 1.0;
-    for (int round = 0; round < SCALING_ROUNDS; round++) {
-        memset(most, 0, (size_t)a->n * sizeof *most);
-        for (ptrdiff_t e = 0; e < a->n_entries; e++) {
-            const int i = a->row[e] - 1, j = a->column[e] - 1;
-            const double size = fabs(a->values[e]) * scale[i] * scale[j];
-            most[i] = size > most[i] ? size : most[i];
-            most[j] = size > most[j] ? size : most[j];
-        }
-        for (int v = 0; v < a->n; v++)
-            if (most[v] > 0.0) scale[v] /= sqrt(most[v]);
-    }
-}
-
 /* -- the walk ----------------------------------------------------------------------------------- */
 
 /* Copies the eliminated columns out of the front. */
@@ -337,7 +301,7 @@ static int do_front(walk *w, kkt_factors *factors, kkt_chunk **chunk, ptrdiff_t 
     add_entries(w, s, waiting, values);
     if (!(w->check == 0.0)) return KKT_NOT_FINITE;
     front *f = &w->here;
-    take_scales(f, factors->scale);
+    w->dense->equilibrate(f);
     if (w->dense->eliminate(f, tolerance)) return KKT_SINGULAR;
     if (delayed(f) > s->n_pivots && tolerance.least > RELAXED) {
         const kkt_tolerance relaxed = {tolerance.accept, RELAXED};
@@ -357,7 +321,7 @@ static int do_root(walk *w, kkt_factors *factors, kkt_chunk **chunk, const doubl
     const kkt_tolerance any = {0.01, 0.0}; /* nothing is left to delay to */
     if (begin_root(w, values) != KKT_OK) return KKT_NO_MEMORY;
     if (!(w->check == 0.0)) return KKT_NOT_FINITE;
-    take_scales(&w->here, factors->scale);
+    w->dense->equilibrate(&w->here);
     if (w->dense->eliminate(&w->here, any)) return KKT_SINGULAR;
     return keep(factors, chunk, &w->here, factors->blocks + w->plan->n_fronts - 1);
 }
@@ -381,8 +345,7 @@ static int start(walk *w, const kkt_plan *p) {
     return KKT_OK;
 }
 
-int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance tolerance) {
-    const double *values = a->values;
+int kkt_factorise(kkt_factors *factors, const double *values, kkt_tolerance tolerance) {
     const kkt_plan *p = factors->plan;
     walk w = {.plan = p, .dense = kkt_dense_routines()};
     factors->negative = factors->delayed = factors->pairs = 0;
@@ -390,7 +353,6 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
     factors->bad_entry = -1;
     for (kkt_chunk *c = factors->chunks; c != NULL; c = c->next) c->used = 0;
     kkt_chunk *chunk = factors->chunks;
-    find_scales(factors, a);
     int status = start(&w, p);
     for (ptrdiff_t k = 0; k + 1 < p->n_fronts && status == KKT_OK; k++)
         status = do_front(&w, factors, &chunk, k, values, tolerance);

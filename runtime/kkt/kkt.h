@@ -99,7 +99,6 @@ typedef struct {
     const kkt_plan *plan;
     kkt_block *blocks;     /* n_fronts */
     kkt_chunk *chunks;     /* memory of the blocks */
-    double *scale, *work;  /* n; see find_scales */
     ptrdiff_t negative;    /* eigenvalues */
     ptrdiff_t delayed;     /* columns that were delayed, each time counted */
     ptrdiff_t pairs;       /* pivots of order 2 */
@@ -117,8 +116,8 @@ typedef struct {
     double least;  /* the best one is taken if it is at least so good, else delayed */
 } kkt_tolerance;
 
-/* The pattern must be that of the plan. */
-int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance tolerance);
+/* `values` are those of the entries of the plan. */
+int kkt_factorise(kkt_factors *factors, const double *values, kkt_tolerance tolerance);
 
 /* x := A^-1 x for n_rhs vectors, ld apart. */
 int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld);
