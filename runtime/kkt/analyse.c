@@ -261,7 +261,7 @@ static int lay_out(draft *a, kkt_plan *p, const unsigned char *linked) {
     p->n_fronts = a->n_levels + 1;
     p->fronts = calloc((size_t)p->n_fronts + 1, sizeof *p->fronts);
     p->order = malloc((size_t)a->n * sizeof *p->order);
-    p->source = malloc((size_t)a->n_entries * sizeof *p->source);
+    p->source = calloc((size_t)a->n_entries + KKT_AHEAD, sizeof *p->source);
     p->place = malloc((size_t)a->n_entries * sizeof *p->place);
     unsigned char *touched = touched_before(a);
     int *slot = NULL, status = KKT_NO_MEMORY;

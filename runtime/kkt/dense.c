@@ -6,6 +6,7 @@
 
 #define ROUNDING 1.8e-15 /* 8 units */
 #define SCALING_ROUNDS 3
+#define FIRST_ROWS ((M){0, 1, 2, 3, 4, 5, 6, 7})
 
 typedef double V __attribute__((vector_size(8 * LANES), may_alias));
 typedef int64_t M __attribute__((vector_size(8 * LANES), may_alias));

@@ -47,25 +47,19 @@ static void TARGET(equilibrate)(front *f) {
     }
 }
 
-/* The largest magnitude, scaled by row, in rows >= k; those before are zero. NaN counts as nothing. */
-static inline double TARGET(column_max)(const front *f, const double *column, int k) {
+/* The largest magnitude, scaled by row, in rows >= k without two rows (which may be the same); rows
+ * before k in the vector of k are zero. NaN counts as nothing. Rows are left out by masks: a scalar
+ * written into the column would have to reach the cache before a vector can be read. */
+static inline double TARGET(rest_max)(const front *f, const double *column, int k, int without,
+                                      int and_without) {
     V most = {0};
-    for (int i = k / LANES * LANES; i < f->ld; i += LANES) {
+    M row = FIRST_ROWS + k / LANES * LANES;
+    for (int i = k / LANES * LANES; i < f->ld; i += LANES, row += LANES) {
+        const M counts = (row != without) & (row != and_without) & INT64_MAX;
         const V scaled = *(const V *)(column + i) * *(const V *)(f->scale + i);
-        most = LARGER((V)((M)scaled & INT64_MAX), most);
+        most = LARGER((V)((M)scaled & counts), most);
     }
     return LARGEST(most);
-}
-
-/* The same without one or two rows. */
-static inline double TARGET(rest_max)(const front *f, double *column, int k, int without,
-                                      int and_without) {
-    const double a = column[without], b = column[and_without];
-    column[without] = column[and_without] = 0.0;
-    const double result = TARGET(column_max)(f, column, k);
-    column[and_without] = b;
-    column[without] = a;
-    return result;
 }
 
 /* Exchanges the rows and columns i and k of the fully summed part. */
@@ -98,7 +92,7 @@ static inline void TARGET(exchange)(front *f, int i, int k) {
  * singular. */
 static inline int TARGET(try_column)(const front *f, int k, int j, double enough, choice *best) {
     const double *scale = f->scale;
-    double *cj = f->values + (ptrdiff_t)j * f->ld;
+    const double *cj = f->values + (ptrdiff_t)j * f->ld;
     const double a = cj[j], rest = TARGET(rest_max)(f, cj, k, j, j);
     const double size = fabs(a) * scale[j] > rest ? fabs(a) * scale[j] : rest;
     if (!(size > ROUNDING * f->noise[j])) return 1;
@@ -114,7 +108,7 @@ static inline int TARGET(try_column)(const front *f, int k, int j, double enough
             r = i;
         }
     if (r < 0) return 0;
-    double *cr = f->values + (ptrdiff_t)r * f->ld;
+    const double *cr = f->values + (ptrdiff_t)r * f->ld;
     const double c = cr[r], rest_r = TARGET(rest_max)(f, cr, k, r, r);
     consider(best, fabs(c) / (rest_r * rest_r), r, -1);
     if (best->quality >= enough) return 0;
@@ -127,18 +121,23 @@ static inline int TARGET(try_column)(const front *f, int k, int j, double enough
     return 0;
 }
 
-/* Subtracts l1 w1' + l2 w2' from the fully summed columns from `begin` on. */
-static inline void TARGET(update)(front *f, int begin, int rows, const double *l1, const double *w1,
+/* Subtracts l1 w1' + l2 w2' (l2 may be NULL) from the fully summed columns from k on and zeroes the
+ * rows before k in the vector of k. */
+static inline void TARGET(update)(front *f, int k, const double *l1, const double *w1,
                                   const double *l2, const double *w2) {
-    for (int c = begin; c < f->full; c++) {
+    const int first = k / LANES * LANES;
+    const M stay = FIRST_ROWS + first >= k;
+    for (int c = k; c < f->full; c++) {
         double *column = f->values + (ptrdiff_t)c * f->ld;
         const double a = w1[c], b = l2 != NULL ? w2[c] : 0.0;
-        if (l2 != NULL)
-            for (int i = rows; i < f->ld; i += LANES)
-                *(V *)(column + i) -= *(const V *)(l1 + i) * a + *(const V *)(l2 + i) * b;
-        else
-            for (int i = rows; i < f->ld; i += LANES)
-                *(V *)(column + i) -= *(const V *)(l1 + i) * a;
+        V value = *(V *)(column + first) - *(const V *)(l1 + first) * a;
+        if (l2 != NULL) value -= *(const V *)(l2 + first) * b;
+        *(V *)(column + first) = (V)((M)value & stay);
+        for (int i = first + LANES; i < f->ld; i += LANES) {
+            value = *(V *)(column + i) - *(const V *)(l1 + i) * a;
+            if (l2 != NULL) value -= *(const V *)(l2 + i) * b;
+            *(V *)(column + i) = value;
+        }
     }
 }
 
@@ -156,14 +155,14 @@ static inline void TARGET(eliminate_one)(front *f, int k) {
     f->d[2 * k] = inverse;
     f->d[2 * k + 1] = 0.0;
     f->negative += inverse < 0.0;
-    l[k] = 0.0;
-    for (int i = 0; i < f->ld; i += LANES) {
-        *(V *)(w + i) = *(V *)(l + i);
-        *(V *)(l + i) *= inverse;
+    M row = FIRST_ROWS;
+    for (int i = 0; i < f->ld; i += LANES, row += LANES) {
+        const V x = *(V *)(l + i);
+        *(V *)(w + i) = x;
+        *(V *)(l + i) = (V)((M)(x * inverse) & (row > k));
     }
-    for (int c = k + 1; c < f->full; c++) f->values[(ptrdiff_t)c * f->ld + k] = 0.0;
-    TARGET(note_noise)(f, k + 1, TARGET(column_max)(f, l, k), w);
-    TARGET(update)(f, k + 1, (k + 1) / LANES * LANES, l, w, NULL, NULL);
+    TARGET(note_noise)(f, k + 1, TARGET(rest_max)(f, l, k, k, k), w);
+    TARGET(update)(f, k + 1, l, w, NULL, NULL);
 }
 
 static inline void TARGET(eliminate_pair)(front *f, int k) {
@@ -177,19 +176,18 @@ static inline void TARGET(eliminate_pair)(front *f, int k) {
     f->d[2 * k + 3] = 0.0;
     f->negative += det < 0.0 ? 1 : a < 0.0 ? 2 : 0;
     f->pairs++;
-    l1[k] = l1[k + 1] = l2[k] = l2[k + 1] = 0.0;
-    for (int i = 0; i < f->ld; i += LANES) {
+    M row = FIRST_ROWS;
+    for (int i = 0; i < f->ld; i += LANES, row += LANES) {
         const V x = *(V *)(l1 + i), y = *(V *)(l2 + i);
+        const M below = row > k + 1;
         *(V *)(w1 + i) = x;
         *(V *)(w2 + i) = y;
-        *(V *)(l1 + i) = x * ia + y * ib;
-        *(V *)(l2 + i) = x * ib + y * ic;
+        *(V *)(l1 + i) = (V)((M)(x * ia + y * ib) & below);
+        *(V *)(l2 + i) = (V)((M)(x * ib + y * ic) & below);
     }
-    for (int col = k + 2; col < f->full; col++)
-        f->values[(ptrdiff_t)col * f->ld + k] = f->values[(ptrdiff_t)col * f->ld + k + 1] = 0.0;
-    TARGET(note_noise)(f, k + 2, TARGET(column_max)(f, l1, k), w1);
-    TARGET(note_noise)(f, k + 2, TARGET(column_max)(f, l2, k), w2);
-    TARGET(update)(f, k + 2, (k + 2) / LANES * LANES, l1, w1, l2, w2);
+    TARGET(note_noise)(f, k + 2, TARGET(rest_max)(f, l1, k, k, k), w1);
+    TARGET(note_noise)(f, k + 2, TARGET(rest_max)(f, l2, k, k, k), w2);
+    TARGET(update)(f, k + 2, l1, w1, l2, w2);
 }
 
 /* The lower triangle of the columns that are not fully summed: S -= L W', W = L D. */
@@ -232,19 +230,16 @@ static void TARGET(schur)(front *f) {
     }
 }
 
-/* Eliminates from column n_pivots on what has good pivots; returns 1 if the matrix is singular.
- *
- * Candidates are taken from the last to the first: multipliers come last, and a multiplier finds the
- * state that its equation determines, while a state may choose an equation that another one needs. */
+/* Eliminates from column n_pivots on what has good pivots; returns 1 if the matrix is singular. */
 static int TARGET(eliminate)(front *f, kkt_tolerance tolerance) {
-    int k = f->n_pivots, next = f->full - 1;
+    int k = f->n_pivots, next = k;
     while (k < f->full) {
         choice best = {-1.0, -1, -1};
-        if (next < k) next = f->full - 1;
-        for (int left = f->full - k, j = next; left > 0; left--, j = j > k ? j - 1 : f->full - 1) {
+        if (next < k || next >= f->full) next = k;
+        for (int left = f->full - k, j = next; left > 0; left--, j = j + 1 < f->full ? j + 1 : k) {
             if (TARGET(try_column)(f, k, j, tolerance.accept, &best)) return 1;
             if (best.quality >= tolerance.accept) {
-                next = j - 1;
+                next = j + 1;
                 break;
             }
         }

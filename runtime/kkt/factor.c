@@ -194,6 +194,7 @@ static void add_entries(walk *w, const kkt_front *s, int waiting, const double *
     double check = 0.0;
     for (ptrdiff_t e = s->first_entry; e < s[1].first_entry; e++) {
         const double value = values[p->source[e]];
+        __builtin_prefetch(values + p->source[e + KKT_AHEAD]);
         const int row = (int)(p->place[e] & 0xffff) + waiting;
         const int column = (int)(p->place[e] >> 16) + waiting;
         check += value * 0.0;

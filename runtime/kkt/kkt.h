@@ -34,6 +34,9 @@ enum kkt_status {
 /* The stage of an unknown; stages are coupled only if their numbers differ by one. */
 enum { KKT_BORDER = -1, KKT_UNKNOWN = -2 };
 
+/* Entries that are fetched early while fronts are filled: one to two small fronts. */
+#define KKT_AHEAD 128
+
 /* One front: rows are [delayed | pivots | next | border]; delayed ones are known at run time. */
 typedef struct {
     int n_pivots, n_next;
@@ -52,7 +55,7 @@ typedef struct {
     int n_chains;
     ptrdiff_t *border_start; /* n_chains + 1, in border */
     int *border;         /* per chain: numbers within the root's pivots */
-    int32_t *source;     /* entry of the matrix, grouped by front */
+    int32_t *source;     /* entry of the matrix, grouped by front, and KKT_AHEAD zeros */
     uint32_t *place;     /* its column << 16 | row in the front, without delayed rows; row >= column */
     int max_rows;        /* of a front, without delayed rows */
     double operations;   /* of a factorisation without delays */
