@@ -51,7 +51,7 @@ cdef extern from "kkt/kkt.h" nogil:
         const int *column
         const double *values
 
-    int kkt_factorise(kkt_factors *, const double *, kkt_tolerance)
+    int kkt_factorise(kkt_factors *, const kkt_matrix *, kkt_tolerance)
     int kkt_solve(kkt_factors *, int, double *, ptrdiff_t)
     double kkt_backward_error(const kkt_matrix *, const double *, const double *, double *)
 
@@ -82,7 +82,7 @@ cdef extern from "kkt/session.h" nogil:
 
 
 #: Outcomes of a factorisation, by number.
-STATUSES = ("ok", "singular", "no memory", "not finite", "unsupported", "inaccurate")
+STATUSES = ("ok", "singular", "no memory", "not finite", "unsupported", "inaccurate", "delayed")
 
 #: Stages of unknowns that belong to no node, and of those whose stage is to be found.
 BORDER, UNKNOWN = KKT_BORDER, KKT_UNKNOWN
@@ -191,7 +191,7 @@ cdef class Factorisation:
         cdef kkt_matrix a = self._matrix(given)
         tolerance.accept, tolerance.least = accept, least
         with nogil:
-            status = kkt_factorise(self._factors, a.values, tolerance)
+            status = kkt_factorise(self._factors, &a, tolerance)
         if status == KKT_NO_MEMORY:
             raise MemoryError
         return STATUSES[status]

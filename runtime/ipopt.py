@@ -117,6 +117,7 @@ GAVE_UP = {
     "no memory": "its factors do not fit into memory",
     "unsupported": "the pattern has no narrow stages in time",
     "inaccurate": "its solutions were not accurate",
+    "delayed": "too many columns had no good pivot in their stage",
 }
 
 

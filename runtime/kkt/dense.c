@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define ROUNDING 1.8e-15 /* 8 units */
-#define SCALING_ROUNDS 3
 #define FIRST_ROWS ((M){0, 1, 2, 3, 4, 5, 6, 7})
 
 typedef double V __attribute__((vector_size(8 * LANES), may_alias));
@@ -39,7 +38,7 @@ static inline double sum(const double *a) {
 #define TARGET(name) name##_plain
 #include "dense.h"
 #undef TARGET
-static const kkt_dense plain = {equilibrate_plain, eliminate_plain, schur_plain, forward_plain,
+static const kkt_dense plain = {eliminate_plain, schur_plain, forward_plain,
                                 backward_plain};
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -53,7 +52,7 @@ static const kkt_dense plain = {equilibrate_plain, eliminate_plain, schur_plain,
 #include "dense.h"
 #undef TARGET
 #pragma GCC pop_options
-static const kkt_dense avx2 = {equilibrate_avx2, eliminate_avx2, schur_avx2, forward_avx2,
+static const kkt_dense avx2 = {eliminate_avx2, schur_avx2, forward_avx2,
                                backward_avx2};
 
 /* -- AVX-512 ------------------------------------------------------------------------------------ */
@@ -70,7 +69,7 @@ static const kkt_dense avx2 = {equilibrate_avx2, eliminate_avx2, schur_avx2, for
 #include "dense.h"
 #undef TARGET
 #pragma GCC pop_options
-static const kkt_dense avx512 = {equilibrate_avx512, eliminate_avx512, schur_avx512,
+static const kkt_dense avx512 = {eliminate_avx512, schur_avx512,
                                  forward_avx512, backward_avx512};
 
 const kkt_dense *kkt_dense_routines(void) {

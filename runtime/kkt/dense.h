@@ -16,37 +16,6 @@
  */
 
 
-/* Powers of two that make the largest entry of each row of the front about 1: a few rounds of dividing
- * rows and columns by the square root of their largest entry (Ruiz 2001). They decide on pivots only,
- * nothing is scaled: a weight of 1e6 on a measurement must not make all else look like rounding.
- * Rows that are not fully summed count with what is known of them, and with their diagonal: the
- * information on a parameter grows from stage to stage. */
-static void TARGET(equilibrate)(front *f) {
-    const int ld = f->ld;
-    double *scale = f->scale, *most = f->scaled; /* not needed yet */
-    for (int i = 0; i < ld; i++) scale[i] = 1.0;
-    for (int round = 0; round < SCALING_ROUNDS; round++) {
-        memset(most, 0, (size_t)ld * sizeof *most);
-        for (int c = 0; c < f->full; c++) {
-            const double *column = f->values + (ptrdiff_t)c * ld, s = scale[c];
-            for (int i = 0; i < ld; i += LANES) {
-                const V size = (V)((M)(*(const V *)(column + i) * s) & INT64_MAX);
-                *(V *)(most + i) = LARGER(size, *(const V *)(most + i));
-            }
-        }
-        for (int i = f->full; i < f->n_rows; i++) {
-            const double size = fabs(f->values[(ptrdiff_t)i * ld + i]) * scale[i];
-            most[i] = size > most[i] ? size : most[i];
-        }
-        for (int i = 0; i < ld; i += LANES) {
-            const V size = *(const V *)(most + i) * *(const V *)(scale + i);
-            const M half = (((M)size >> 52) - 1023) >> 1; /* of the exponent */
-            const M known = size > 0.0;
-            *(V *)(scale + i) *= (V)((1023 - (half & known)) << 52);
-        }
-    }
-}
-
 /* The largest magnitude, scaled by row, in rows >= k without two rows (which may be the same); rows
  * before k in the vector of k are zero. NaN counts as nothing. Rows are left out by masks: a scalar
  * written into the column would have to reach the cache before a vector can be read. */
@@ -60,6 +29,43 @@ static inline double TARGET(rest_max)(const front *f, const double *column, int 
         most = LARGER((V)((M)scaled & counts), most);
     }
     return LARGEST(most);
+}
+
+/* Subtracts from column j what the pivots since it was last seen leave of it, L W', so that all k are
+ * accounted for, and zeroes the rows before k in the vector of k. A column is brought up to date when
+ * it is looked at: once for many pivots, which reads columns of L and writes nothing else.
+ *
+ * Also notes the size of what was subtracted: what is left of less is rounding. */
+static inline void TARGET(update)(front *f, int j, int k) {
+    const ptrdiff_t ld = f->ld;
+    const int begin = f->seen[j];
+    if (begin == k) return;
+    f->seen[j] = k;
+    double *column = f->values + j * ld;
+    const double *w = f->scaled + j;
+    int i = k / LANES * LANES;
+    const M stay = FIRST_ROWS + i >= k;
+    double *first = column + i;
+    for (; i + 4 * LANES <= ld; i += 4 * LANES) {
+        V *c = (V *)(column + i);
+        V c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
+        for (int t = begin; t < k; t++) {
+            const V *l = (const V *)(f->values + t * ld + i);
+            const double x = w[t * ld];
+            c0 -= l[0] * x, c1 -= l[1] * x, c2 -= l[2] * x, c3 -= l[3] * x;
+        }
+        c[0] = c0, c[1] = c1, c[2] = c2, c[3] = c3;
+    }
+    for (; i < ld; i += LANES) {
+        V c = *(V *)(column + i);
+        for (int t = begin; t < k; t++) c -= *(const V *)(f->values + t * ld + i) * w[t * ld];
+        *(V *)(column + i) = c;
+    }
+    *(V *)first = (V)((M)(*(V *)first) & stay);
+    for (int t = begin; t < k; t++) {
+        const double size = f->growth[t] * fabs(w[t * ld]);
+        f->noise[j] = size > f->noise[j] ? size : f->noise[j];
+    }
 }
 
 /* Exchanges the rows and columns i and k of the fully summed part. */
@@ -76,6 +82,14 @@ static inline void TARGET(exchange)(front *f, int i, int k) {
         column[i] = column[k];
         column[k] = swap;
     }
+    for (int t = 0; t < k; t++) {
+        double *w = f->scaled + (ptrdiff_t)t * f->ld, swap = w[i];
+        w[i] = w[k];
+        w[k] = swap;
+    }
+    int seen = f->seen[i];
+    f->seen[i] = f->seen[k];
+    f->seen[k] = seen;
     double noise = f->noise[i];
     f->noise[i] = f->noise[k];
     f->noise[k] = noise;
@@ -90,8 +104,9 @@ static inline void TARGET(exchange)(front *f, int i, int k) {
 /* How good column j is as a pivot, alone or with the row of its largest entry: see `choice`. Sizes are
  * those of the scaled matrix. Returns whether the column is zero up to rounding: then the matrix is
  * singular. */
-static inline int TARGET(try_column)(const front *f, int k, int j, double enough, choice *best) {
+static inline int TARGET(try_column)(front *f, int k, int j, double enough, choice *best) {
     const double *scale = f->scale;
+    TARGET(update)(f, j, k);
     const double *cj = f->values + (ptrdiff_t)j * f->ld;
     const double a = cj[j], rest = TARGET(rest_max)(f, cj, k, j, j);
     const double size = fabs(a) * scale[j] > rest ? fabs(a) * scale[j] : rest;
@@ -108,6 +123,7 @@ static inline int TARGET(try_column)(const front *f, int k, int j, double enough
             r = i;
         }
     if (r < 0) return 0;
+    TARGET(update)(f, r, k);
     const double *cr = f->values + (ptrdiff_t)r * f->ld;
     const double c = cr[r], rest_r = TARGET(rest_max)(f, cr, k, r, r);
     consider(best, fabs(c) / (rest_r * rest_r), r, -1);
@@ -119,34 +135,6 @@ static inline int TARGET(try_column)(const front *f, int k, int j, double enough
     if (det > ROUNDING * terms)
         consider(best, growth > 0.0 ? det / growth * (det / terms) : HUGE_VAL, j, r);
     return 0;
-}
-
-/* Subtracts l1 w1' + l2 w2' (l2 may be NULL) from the fully summed columns from k on and zeroes the
- * rows before k in the vector of k. */
-static inline void TARGET(update)(front *f, int k, const double *l1, const double *w1,
-                                  const double *l2, const double *w2) {
-    const int first = k / LANES * LANES;
-    const M stay = FIRST_ROWS + first >= k;
-    for (int c = k; c < f->full; c++) {
-        double *column = f->values + (ptrdiff_t)c * f->ld;
-        const double a = w1[c], b = l2 != NULL ? w2[c] : 0.0;
-        V value = *(V *)(column + first) - *(const V *)(l1 + first) * a;
-        if (l2 != NULL) value -= *(const V *)(l2 + first) * b;
-        *(V *)(column + first) = (V)((M)value & stay);
-        for (int i = first + LANES; i < f->ld; i += LANES) {
-            value = *(V *)(column + i) - *(const V *)(l1 + i) * a;
-            if (l2 != NULL) value -= *(const V *)(l2 + i) * b;
-            *(V *)(column + i) = value;
-        }
-    }
-}
-
-/* Remembers the size of what was subtracted from each column: what is left of less is rounding. */
-static inline void TARGET(note_noise)(front *f, int begin, double most, const double *w) {
-    for (int c = begin; c < f->full; c++) {
-        const double size = most * fabs(w[c]);
-        f->noise[c] = f->noise[c] > size ? f->noise[c] : size;
-    }
 }
 
 static inline void TARGET(eliminate_one)(front *f, int k) {
@@ -161,8 +149,7 @@ static inline void TARGET(eliminate_one)(front *f, int k) {
         *(V *)(w + i) = x;
         *(V *)(l + i) = (V)((M)(x * inverse) & (row > k));
     }
-    TARGET(note_noise)(f, k + 1, TARGET(rest_max)(f, l, k, k, k), w);
-    TARGET(update)(f, k + 1, l, w, NULL, NULL);
+    f->growth[k] = TARGET(rest_max)(f, l, k, k, k);
 }
 
 static inline void TARGET(eliminate_pair)(front *f, int k) {
@@ -185,9 +172,8 @@ static inline void TARGET(eliminate_pair)(front *f, int k) {
         *(V *)(l1 + i) = (V)((M)(x * ia + y * ib) & below);
         *(V *)(l2 + i) = (V)((M)(x * ib + y * ic) & below);
     }
-    TARGET(note_noise)(f, k + 2, TARGET(rest_max)(f, l1, k, k, k), w1);
-    TARGET(note_noise)(f, k + 2, TARGET(rest_max)(f, l2, k, k, k), w2);
-    TARGET(update)(f, k + 2, l1, w1, l2, w2);
+    f->growth[k] = TARGET(rest_max)(f, l1, k, k, k);
+    f->growth[k + 1] = TARGET(rest_max)(f, l2, k, k, k);
 }
 
 /* The lower triangle of the columns that are not fully summed: S -= L W', W = L D. */
@@ -255,6 +241,7 @@ static int TARGET(eliminate)(front *f, kkt_tolerance tolerance) {
         }
         f->n_pivots = k;
     }
+    for (int c = k; c < f->full; c++) TARGET(update)(f, c, k);
     return 0;
 }
 

@@ -9,8 +9,10 @@ typedef struct {
     double *values; /* (n_rows + 3) columns, ld apart; the last three are for stray writes */
     double *scaled; /* columns of L D, ld apart, `full` of them and 4 values more */
     double *d;      /* 2 full + 2 */
-    double *noise;  /* full: see note_noise */
-    double *scale;  /* of the rows, ld: see equilibrate */
+    double *noise;  /* of the columns, full: the size of what was subtracted from them */
+    double *growth; /* of the pivots, full: the largest entry of their columns of L, scaled */
+    int *seen;      /* of the columns, full: pivots that they account for */
+    double *scale;  /* of the rows, ld: see find_scales in factor.c */
     int *rows;      /* unknowns, n_rows */
     int capacity;   /* rows for which there is room */
     int n_rows, ld, full;
@@ -18,7 +20,6 @@ typedef struct {
 } front;
 
 typedef struct {
-    void (*equilibrate)(front *f);
     int (*eliminate)(front *f, kkt_tolerance tolerance);
     void (*schur)(front *f);
     void (*forward)(const kkt_block *b, double *y);

@@ -9,7 +9,11 @@
 
 #include "dense_types.h"
 
-#define RELAXED 1e-8          /* quality of pivots where too many columns are delayed */
+#define RELAXED 1e-8          /* quality of pivots where many columns are delayed */
+#define FEW 2                 /* delays that are welcome, beside a quarter of the pivots */
+#define MANY 100              /* delays that are too many, beside three times the pivots */
+#define SCALING_ROUNDS 2
+#define BORDER_GROWTH 1e-4    /* least scale of a border row, in what its entries alone would give */
 #define CHUNK ((size_t)8 << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -33,6 +37,7 @@ typedef struct {
     const kkt_dense *dense;
     front here, before; /* two buffers that take turns */
     root_matrix root;
+    int wide;     /* whether borders are widened, see widen_border */
     double check; /* 0, or NaN after a value that is not finite */
 } walk;
 
@@ -82,6 +87,8 @@ static void free_front(front *f) {
     free(f->scaled);
     free(f->d);
     free(f->noise);
+    free(f->growth);
+    free(f->seen);
     free(f->scale);
     free(f->rows);
     memset(f, 0, sizeof *f);
@@ -95,9 +102,11 @@ static int allocate_front(front *f, int capacity) {
     f->scaled = aligned_alloc(64, (ld * ld + LANES) * sizeof(double));
     f->d = malloc((2 * ld + 2) * sizeof(double));
     f->noise = malloc(ld * sizeof(double));
+    f->growth = malloc(ld * sizeof(double));
+    f->seen = malloc(ld * sizeof(int));
     f->scale = aligned_alloc(64, ld * sizeof(double));
     f->rows = malloc(ld * sizeof(int));
-    if (!f->values || !f->scaled || !f->d || !f->noise || !f->scale || !f->rows)
+    if (!f->values || !f->scaled || !f->d || !f->noise || !f->growth || !f->seen || !f->scale || !f->rows)
         return KKT_NO_MEMORY;
     memset(f->scaled, 0, (ld * ld + LANES) * sizeof(double));
     return KKT_OK;
@@ -115,7 +124,9 @@ int kkt_new_factors(const kkt_plan *plan, kkt_factors **factors) {
     if (f == NULL) return KKT_NO_MEMORY;
     f->plan = plan;
     f->blocks = calloc((size_t)plan->n_fronts, sizeof *f->blocks);
-    if (f->blocks == NULL) {
+    f->scale = malloc((size_t)plan->n * sizeof *f->scale);
+    f->work = malloc((size_t)plan->n * sizeof *f->work);
+    if (!f->blocks || !f->scale || !f->work) {
         kkt_free_factors(f);
         return KKT_NO_MEMORY;
     }
@@ -131,6 +142,8 @@ void kkt_free_factors(kkt_factors *f) {
         free(chunk);
     }
     free(f->blocks);
+    free(f->scale);
+    free(f->work);
     free(f);
 }
 
@@ -153,6 +166,7 @@ static int begin_front(walk *w, const kkt_front *s, int waiting) {
     f->n_pivots = f->pairs = f->negative = 0;
     memset(f->values, 0, (size_t)f->ld * (size_t)(rows + 3) * sizeof(double));
     memset(f->noise, 0, (size_t)f->full * sizeof(double));
+    memset(f->seen, 0, (size_t)f->full * sizeof(int));
     int *to = f->rows + waiting;
     memcpy(to, p->order + s->first_pivot, (size_t)s->n_pivots * sizeof *to);
     to += s->n_pivots;
@@ -259,12 +273,48 @@ static int begin_root(walk *w, const double *values) {
     f->n_pivots = f->pairs = f->negative = 0;
     memset(f->values, 0, (size_t)f->ld * (size_t)(r->n_rows + 3) * sizeof(double));
     memset(f->noise, 0, (size_t)r->n_rows * sizeof(double));
+    memset(f->seen, 0, (size_t)r->n_rows * sizeof(int));
     memcpy(f->rows, r->rows, (size_t)r->n_rows * sizeof *f->rows);
     for (int c = 0; c < r->n_rows; c++)
         for (int k = c; k < r->n_rows; k++)
             column_of(f, c)[k] = column_of(f, k)[c] = r->values[(ptrdiff_t)c * r->capacity + k];
     add_entries(w, s, 0, values);
     return KKT_OK;
+}
+
+/* -- scales ------------------------------------------------------------------------------------- */
+
+/* Scales with which the largest entry of each row is about 1: rounds of dividing each row and column
+ * by the square root of its largest entry (Ruiz 2001). They decide on pivots only, nothing is scaled:
+ * a weight of 1e6 on a measurement must not make all else look like rounding. */
+static void find_scales(kkt_factors *f, const kkt_matrix *a) {
+    double *scale = f->scale, *most = f->work;
+    for (int v = 0; v < a->n; v++) scale[v] = 1.0;
+    for (int round = 0; round < SCALING_ROUNDS; round++) {
+        memset(most, 0, (size_t)a->n * sizeof *most);
+        for (ptrdiff_t e = 0; e < a->n_entries; e++) {
+            const int i = a->row[e] - 1, j = a->column[e] - 1;
+            const double size = fabs(a->values[e]) * scale[i] * scale[j];
+            most[i] = size > most[i] ? size : most[i];
+            most[j] = size > most[j] ? size : most[j];
+        }
+        for (int v = 0; v < a->n; v++)
+            if (most[v] > 0.0) scale[v] /= sqrt(most[v]);
+    }
+}
+
+static void take_scales(front *f, const double *scale) {
+    for (int r = 0; r < f->n_rows; r++) f->scale[r] = scale[f->rows[r]];
+    for (int r = f->n_rows; r < f->ld; r++) f->scale[r] = 0.0;
+}
+
+/* What the stages tell about a parameter adds up, to far more than the entries of its row: here that
+ * counts as its size. Not without end, or one bad pivot would excuse the next. */
+static void widen_border(front *f, int n_border) {
+    for (int r = f->n_rows - n_border; r < f->n_rows; r++) {
+        const double size = fabs(column_of(f, r)[r]), own = f->scale[r];
+        if (size * own * own > 1.0) f->scale[r] = fmax(1.0 / sqrt(size), BORDER_GROWTH * own);
+    }
 }
 
 /* -- the walk ----------------------------------------------------------------------------------- */
@@ -291,23 +341,36 @@ static int keep(kkt_factors *factors, kkt_chunk **chunk, const front *f, kkt_blo
     return KKT_OK;
 }
 
+/* Pivots of a front. Delays cost rows in the next one: where they become many, less is asked for. */
+static int eliminate_front(walk *w, const kkt_front *s, kkt_tolerance tolerance) {
+    const kkt_tolerance relaxed = {tolerance.accept, RELAXED};
+    front *f = &w->here;
+    if (w->dense->eliminate(f, tolerance)) return KKT_SINGULAR;
+    if (delayed(f) > FEW + s->n_pivots / 4 && s->n_border > 0 && !w->wide) {
+        w->wide = 1; /* from now on: one stage is like the next */
+        widen_border(f, s->n_border);
+        if (w->dense->eliminate(f, tolerance)) return KKT_SINGULAR;
+    }
+    if (delayed(f) > s->n_pivots && w->dense->eliminate(f, relaxed)) return KKT_SINGULAR;
+    return delayed(f) > MANY + 3 * s->n_pivots ? KKT_DELAYED : KKT_OK;
+}
+
 /* One front of a chain. */
 static int do_front(walk *w, kkt_factors *factors, kkt_chunk **chunk, ptrdiff_t number,
                     const double *values, kkt_tolerance tolerance) {
     const kkt_front *s = w->plan->fronts + number;
     const int follows = number > 0 && s[-1].chain == s->chain;
     const int waiting = follows ? delayed(&w->before) : 0;
-    if (begin_front(w, s, waiting) != KKT_OK) return KKT_NO_MEMORY;
+    int status = begin_front(w, s, waiting);
+    if (status != KKT_OK) return status;
     if (follows) add_contribution(w, s);
     add_entries(w, s, waiting, values);
     if (!(w->check == 0.0)) return KKT_NOT_FINITE;
     front *f = &w->here;
-    w->dense->equilibrate(f);
-    if (w->dense->eliminate(f, tolerance)) return KKT_SINGULAR;
-    if (delayed(f) > s->n_pivots && tolerance.least > RELAXED) {
-        const kkt_tolerance relaxed = {tolerance.accept, RELAXED};
-        if (w->dense->eliminate(f, relaxed)) return KKT_SINGULAR;
-    }
+    take_scales(f, factors->scale);
+    if (w->wide) widen_border(f, s->n_border);
+    status = eliminate_front(w, s, tolerance);
+    if (status != KKT_OK) return status;
     w->dense->schur(f);
     factors->delayed += delayed(f);
     if (keep(factors, chunk, f, factors->blocks + number) != KKT_OK) return KKT_NO_MEMORY;
@@ -322,7 +385,7 @@ static int do_root(walk *w, kkt_factors *factors, kkt_chunk **chunk, const doubl
     const kkt_tolerance any = {0.01, 0.0}; /* nothing is left to delay to */
     if (begin_root(w, values) != KKT_OK) return KKT_NO_MEMORY;
     if (!(w->check == 0.0)) return KKT_NOT_FINITE;
-    w->dense->equilibrate(&w->here);
+    take_scales(&w->here, factors->scale);
     if (w->dense->eliminate(&w->here, any)) return KKT_SINGULAR;
     return keep(factors, chunk, &w->here, factors->blocks + w->plan->n_fronts - 1);
 }
@@ -346,7 +409,8 @@ static int start(walk *w, const kkt_plan *p) {
     return KKT_OK;
 }
 
-int kkt_factorise(kkt_factors *factors, const double *values, kkt_tolerance tolerance) {
+int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance tolerance) {
+    const double *values = a->values;
     const kkt_plan *p = factors->plan;
     walk w = {.plan = p, .dense = kkt_dense_routines()};
     factors->negative = factors->delayed = factors->pairs = 0;
@@ -354,6 +418,7 @@ int kkt_factorise(kkt_factors *factors, const double *values, kkt_tolerance tole
     factors->bad_entry = -1;
     for (kkt_chunk *c = factors->chunks; c != NULL; c = c->next) c->used = 0;
     kkt_chunk *chunk = factors->chunks;
+    find_scales(factors, a);
     int status = start(&w, p);
     for (ptrdiff_t k = 0; k + 1 < p->n_fronts && status == KKT_OK; k++)
         status = do_front(&w, factors, &chunk, k, values, tolerance);

@@ -26,7 +26,8 @@ enum kkt_status {
     KKT_NO_MEMORY = 2,
     KKT_NOT_FINITE = 3,  /* the matrix contains NaN or Inf */
     KKT_UNSUPPORTED = 4, /* no narrow stages */
-    KKT_INACCURATE = 5   /* the backward error stays large */
+    KKT_INACCURATE = 5,  /* the backward error stays large */
+    KKT_DELAYED = 6      /* too many columns without a good pivot */
 };
 
 /* -- structure ---------------------------------------------------------------------------------- */
@@ -102,6 +103,7 @@ typedef struct {
     const kkt_plan *plan;
     kkt_block *blocks;     /* n_fronts */
     kkt_chunk *chunks;     /* memory of the blocks */
+    double *scale, *work;  /* n; see find_scales */
     ptrdiff_t negative;    /* eigenvalues */
     ptrdiff_t delayed;     /* columns that were delayed, each time counted */
     ptrdiff_t pairs;       /* pivots of order 2 */
@@ -119,8 +121,8 @@ typedef struct {
     double least;  /* the best one is taken if it is at least so good, else delayed */
 } kkt_tolerance;
 
-/* `values` are those of the entries of the plan. */
-int kkt_factorise(kkt_factors *factors, const double *values, kkt_tolerance tolerance);
+/* The pattern must be that of the plan. */
+int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance tolerance);
 
 /* x := A^-1 x for n_rhs vectors, ld apart. */
 int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld);

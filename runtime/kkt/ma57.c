@@ -122,7 +122,7 @@ static int try_other_direction(kkt_tolerance tolerance) {
                     now->limits.max_rows, &other))
         return KKT_OK; /* it was only an attempt */
     int status = kkt_new_factors(other, &factors);
-    if (status == KKT_OK) status = kkt_factorise(factors, now->matrix.values, tolerance);
+    if (status == KKT_OK) status = kkt_factorise(factors, &now->matrix, tolerance);
     if (status == KKT_OK && 2 * factors->delayed < delayed) {
         status = use_plan(other);
         kkt_free_factors(now->factors);
@@ -156,7 +156,7 @@ EXPORT void ma57ad(int *n, int *ne, const int *irn, const int *jcn, int *lkeep, 
 }
 
 static int factorise(kkt_tolerance tolerance) {
-    int status = kkt_factorise(now->factors, now->matrix.values, tolerance);
+    int status = kkt_factorise(now->factors, &now->matrix, tolerance);
     const int first = now->report.factorisations++ == 0;
     const double much = MUCH_DELAYED * now->factors->plan->n;
     if (status == KKT_OK && first && now->report.analyses > 0 && now->factors->delayed > much)
