@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -268,10 +269,12 @@ class Collocation:
             raise ValueError(f"at the guess, {reason}; change the guess or the bounds")
 
     def _solution(self, result: Result, seconds: float) -> Solution:
+        if result.status in (-3, -13):  # to most linear solvers an infinite derivative is a failure
+            reason = explain(self.program, self.nlp, result.z)
+            result = replace(result, status=-13) if reason else result
         message = result.message
         if result.status == -13:
-            reason = explain(self.program, self.nlp, result.z) or "between iterates"
-            message = f"{message}: {reason}"
+            message = f"{message}: {reason or 'between iterates'}"
         trials = [self._trial_result(result.z, k) for k in range(len(self.trials))]
         timings = {**self.timings, **result.timings}
         timings.pop("solver")

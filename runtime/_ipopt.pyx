@@ -204,6 +204,7 @@ cdef class Problem:
     """
 
     cdef Ipopt _ipopt
+    cdef free_fn *_free  # not through _ipopt, which the collector of cycles may clear first
     cdef void *_handle
     cdef Task _task
     cdef object _plans, _structures, _report, _error
@@ -216,6 +217,7 @@ cdef class Problem:
         c_low, c_high = constraint_bounds
         jacobian, hessian = structures
         self._ipopt, self._plans, self._structures, self._report = ipopt, plans, structures, report
+        self._free = ipopt._free
         self._n, self._m = low.shape[0], c_low.shape[0]
         if not 0 < self._n == high.shape[0] or c_high.shape[0] != self._m:
             raise ValueError("bounds must be pairs of arrays of equal length, and not empty")
@@ -243,7 +245,7 @@ cdef class Problem:
 
     def __dealloc__(self):
         if self._handle != NULL:
-            self._ipopt._free(self._handle)
+            self._free(self._handle)
 
     def _fill(self, name, rows, columns):
         which = self._structures[0 if name == "jacobian" else 1]
@@ -275,8 +277,9 @@ cdef class Problem:
         with nogil:
             status = self._ipopt._solve(self._handle, &x[0], NULL, &cost, &g[0], &low[0], &high[0],
                                         &self._task)
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
         return np.asarray(x), {
             "mult_g": np.asarray(g)[:self._m], "mult_x_L": np.asarray(low),
             "mult_x_U": np.asarray(high), "obj_val": cost, "status": status,

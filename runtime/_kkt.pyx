@@ -32,6 +32,7 @@ cdef extern from "kkt/kkt.h" nogil:
         ptrdiff_t pairs
         int max_rows
         ptrdiff_t bad_entry
+        int ready
         double bytes
 
     ctypedef struct kkt_tolerance:
@@ -120,10 +121,20 @@ def forget():
     kkt_forget()
 
 
+def _places(int n, rows, columns):
+    """Rows and columns from 1, int32; raises `ValueError` if they do not fit a matrix of order n."""
+    i, j = np.asarray(rows), np.asarray(columns)
+    if i.shape != j.shape or i.ndim != 1 or i.size == 0 or i.dtype.kind != "i" != j.dtype.kind:
+        raise ValueError("rows and columns must be integers, equally many, and not empty")
+    if min(i.min(), j.min()) < 0 or max(i.max(), j.max()) >= n:
+        raise ValueError(f"entries lie outside a matrix of order {n}")
+    return [np.ascontiguousarray(k + 1, dtype=np.int32) for k in (i, j)]
+
+
 def find_stages(int n, rows, columns):
     """Stages of the unknowns from the pattern alone, (n,) int32; see `Factorisation`."""
-    cdef const int[::1] i = np.ascontiguousarray(rows, dtype=np.int32) + np.int32(1)
-    cdef const int[::1] j = np.ascontiguousarray(columns, dtype=np.int32) + np.int32(1)
+    cdef const int[::1] i, j
+    i, j = _places(n, rows, columns)
     stages = np.empty(n, dtype=np.int32)
     cdef int[::1] out = stages
     status = kkt_find_stages(n, i.shape[0], &i[0], &j[0], &out[0])
@@ -154,20 +165,14 @@ cdef class Factorisation:
                   int max_rows=MAX_ROWS):
         cdef const int[::1] given = None
         cdef const int *hint = NULL
-        self._rows = np.ascontiguousarray(rows, dtype=np.int32) + np.int32(1)
-        self._columns = np.ascontiguousarray(columns, dtype=np.int32) + np.int32(1)
-        if self._rows.shape[0] != self._columns.shape[0] or self._rows.shape[0] == 0:
-            raise ValueError("rows and columns must have equal lengths, and not be empty")
-        if min(np.min(self._rows), np.min(self._columns)) < 1 or n < max(np.max(self._rows),
-                                                                         np.max(self._columns)):
-            raise ValueError(f"entries lie outside a matrix of order {n}")
+        self._rows, self._columns = _places(n, rows, columns)
         if stages is not None:
             given = np.ascontiguousarray(stages, dtype=np.int32)
             if given.shape[0] != n or np.min(given) < KKT_UNKNOWN:
                 raise ValueError(f"stages must be {n} numbers >= {KKT_UNKNOWN}")
             hint = &given[0]
         status = kkt_analyse(n, self._rows.shape[0], &self._rows[0], &self._columns[0], hint,
-                             reverse, max_rows, &self._plan)
+                             reverse, min(max_rows, 65535), &self._plan)
         if status == KKT_OK:
             status = kkt_new_factors(self._plan, &self._factors)
         if status == KKT_UNSUPPORTED:
@@ -205,7 +210,11 @@ cdef class Factorisation:
         return a
 
     def solve(self, b):
-        """x of A x = b, (n,) or (n, k)."""
+        """x of A x = b, (n,) or (n, k). Raises `ValueError` without a successful factorisation."""
+        if np.ndim(b) not in (1, 2) or np.shape(b)[0] != self._plan.n:
+            raise ValueError(f"b has shape {np.shape(b)}, expected {self._plan.n} rows")
+        if not self._factors.ready:
+            raise ValueError("factorise first: there are no factors")
         cdef double[::1, :] x = np.array(np.reshape(b, (self._plan.n, -1)), dtype=np.float64,
                                          order="F")
         with nogil:

@@ -99,12 +99,12 @@ def solve(task: Task, start: Start, wishes: Wishes, report: Callable[[Iteration]
     watch = Watch(report)
     if solver != TIME_STRUCTURED:
         outcome = run(
-            task, start, _settings(wishes, solver, start), wishes.options, watch, wishes.driver
+            task, start, _settings(wishes, solver, start), _required(wishes), watch, wishes.driver
         )
         return _result(outcome, watch, f"{solver} ({reason})" if reason else solver)
     with session(*kkt_stages(task.nlp, task.bounds, task.constraint_bounds)) as kkt:
         settings = _settings(wishes, solver, start)
-        outcome = run(task, start, settings, wishes.options, watch, wishes.driver)
+        outcome = run(task, start, settings, _required(wishes), watch, wishes.driver)
     if kkt["status"] == "not finite":
         outcome = replace(outcome, status=-13)
     elif kkt["status"] != "ok":
@@ -123,6 +123,8 @@ GAVE_UP = {
 
 def _about(kkt: Report) -> str:
     """A line on what the time-structured solver did."""
+    if not kkt["n_fronts"]:
+        return f"{TIME_STRUCTURED} (not called)"
     direction = "forwards" if kkt["reversed"] else "backwards"
     analysed = "analysed" if kkt["analyses"] else "analysis kept"
     return (
@@ -134,25 +136,32 @@ def _about(kkt: Report) -> str:
 def _continue(
     task: Task, start: Start, wishes: Wishes, watch: Watch, stopped: Outcome, reason: str
 ) -> Result:
-    """Go on with MUMPS from where the other linear solver stopped."""
-    done = len(watch.iterations)
-    if done:
+    """Go on with MUMPS from where the other linear solver stopped, or from the start if that was
+    before the first step."""
+    steps = watch.iterations[-1].number if watch.iterations else 0
+    if steps:
         start = Start(stopped.z, stopped.multipliers)
     settings = _settings(wishes, "mumps", start)
-    settings["max_iter"] = max(int(settings.get("max_iter", 3000)) - max(done - 1, 0), 0)
-    if watch.mu:
+    settings["max_iter"] = max(int(settings.get("max_iter", 3000)) - steps, 0)
+    if steps and watch.mu:
         settings["mu_init"] = watch.mu
-    later = Watch(watch.report, number=max(done - 1, 0), interrupted=watch.interrupted)
-    outcome = run(task, start, settings, wishes.options, later, wishes.driver)
-    watch.iterations[max(done - 1, 0) :] = later.iterations
+    later = Watch(watch.report, number=steps, interrupted=watch.interrupted)
+    outcome = run(task, start, settings, _required(wishes), later, wishes.driver)
+    before = [i for i in watch.iterations if i.number < steps]
+    watch.iterations[:] = [*before, *later.iterations]
     outcome = replace(
         outcome,
         evaluation=stopped.evaluation + outcome.evaluation,
         total=stopped.total + outcome.total,
         log=stopped.log + outcome.log,
     )
-    when = f" after {done - 1} iterations" if done > 1 else ""
+    when = f" after {steps} iteration{'' if steps == 1 else 's'}" if steps else ""
     return _result(outcome, watch, f"mumps ({TIME_STRUCTURED} gave up{when}: {reason})")
+
+
+def _required(wishes: Wishes) -> set[str]:
+    """Options that IPOPT must accept; others are left out where it does not know them."""
+    return {*wishes.options, "linear_solver"}
 
 
 def _settings(wishes: Wishes, solver: str, start: Start) -> dict[str, Any]:

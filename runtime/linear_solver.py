@@ -58,6 +58,8 @@ def choose(name: str, options: Mapping[str, Any]) -> tuple[str, str]:
     reason = obstacle() if name in (AUTO, TIME_STRUCTURED) else ""
     if name == TIME_STRUCTURED and reason:
         raise ValueError(f"the time-structured solver does not work here: {reason}")
+    if name in (AUTO, TIME_STRUCTURED) and "hsllib" in options:
+        raise ValueError("hsllib is for linear solvers of HSL: name one, linear_solver='ma57'")
     if name == AUTO:
         return ("mumps", reason) if reason else (TIME_STRUCTURED, "")
     _check_library(name, options.get("hsllib"))

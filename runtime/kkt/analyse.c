@@ -303,6 +303,13 @@ static int plan_with(draft a, const int *stage, int reversed, kkt_plan **plan) {
     return status;
 }
 
+/* Whether the numbers of stages are small enough for arrays over them: a gap after each is allowed. */
+static int plausible(int n, const int *stage) {
+    for (int v = 0; v < n; v++)
+        if (stage[v] / 2 > n) return 0;
+    return 1;
+}
+
 int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, const int *stage,
                 int reversed, int max_rows, kkt_plan **plan) {
     const draft a = {.n = n, .n_entries = n_entries, .row = row, .column = column,
@@ -310,7 +317,7 @@ int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, c
     *plan = NULL;
     if (n < 1) return KKT_UNSUPPORTED;
     int status = KKT_UNSUPPORTED;
-    if (stage != NULL) status = plan_with(a, stage, reversed, plan);
+    if (stage != NULL && plausible(n, stage)) status = plan_with(a, stage, reversed, plan);
     if (*plan != NULL) (*plan)->hinted = 1;
     if (status == KKT_UNSUPPORTED) {
         int *found = malloc((size_t)n * sizeof *found);

@@ -123,6 +123,7 @@ int kkt_new_factors(const kkt_plan *plan, kkt_factors **factors) {
     *factors = NULL;
     if (f == NULL) return KKT_NO_MEMORY;
     f->plan = plan;
+    f->bad_entry = -1;
     f->blocks = calloc((size_t)plan->n_fronts, sizeof *f->blocks);
     f->scale = malloc((size_t)plan->n * sizeof *f->scale);
     f->work = malloc((size_t)plan->n * sizeof *f->work);
@@ -249,7 +250,7 @@ static int add_to_root(walk *w, const kkt_front *s) {
     const int q = f->n_pivots, waiting = delayed(f), rows = f->n_rows - q, begin = r->n_rows;
     const int *border = w->plan->border + w->plan->border_start[s->chain];
     if (grow_root(r, begin + waiting) != KKT_OK) return KKT_NO_MEMORY;
-    memcpy(r->rows + begin, f->rows + q, (size_t)waiting * sizeof *r->rows);
+    if (waiting > 0) memcpy(r->rows + begin, f->rows + q, (size_t)waiting * sizeof *r->rows);
     r->n_rows += waiting;
     for (int c = 0; c < rows; c++) {
         const int to_column = c < waiting ? begin + c : border[c - waiting];
@@ -274,7 +275,7 @@ static int begin_root(walk *w, const double *values) {
     memset(f->values, 0, (size_t)f->ld * (size_t)(r->n_rows + 3) * sizeof(double));
     memset(f->noise, 0, (size_t)r->n_rows * sizeof(double));
     memset(f->seen, 0, (size_t)r->n_rows * sizeof(int));
-    memcpy(f->rows, r->rows, (size_t)r->n_rows * sizeof *f->rows);
+    if (r->n_rows > 0) memcpy(f->rows, r->rows, (size_t)r->n_rows * sizeof *f->rows);
     for (int c = 0; c < r->n_rows; c++)
         for (int k = c; k < r->n_rows; k++)
             column_of(f, c)[k] = column_of(f, k)[c] = r->values[(ptrdiff_t)c * r->capacity + k];
@@ -414,7 +415,7 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
     const kkt_plan *p = factors->plan;
     walk w = {.plan = p, .dense = kkt_dense_routines()};
     factors->negative = factors->delayed = factors->pairs = 0;
-    factors->max_rows = 0;
+    factors->max_rows = factors->ready = 0;
     factors->bad_entry = -1;
     for (kkt_chunk *c = factors->chunks; c != NULL; c = c->next) c->used = 0;
     kkt_chunk *chunk = factors->chunks;
@@ -424,6 +425,7 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
         status = do_front(&w, factors, &chunk, k, values, tolerance);
     if (status == KKT_OK) status = do_root(&w, factors, &chunk, values);
     if (status == KKT_NOT_FINITE) factors->bad_entry = first_bad(p, values);
+    factors->ready = status == KKT_OK;
     free_front(&w.here);
     free_front(&w.before);
     free(w.root.values);

@@ -68,7 +68,8 @@ typedef struct {
 
 /* Analyse the pattern of the entries (row[k], column[k]), counted from 1, either triangle,
  * duplicates are summed. `stage` (n, may be NULL) says the stage of each unknown, KKT_BORDER or
- * KKT_UNKNOWN; it is ignored if the pattern contradicts it. Fronts of more than max_rows rows are not
+ * KKT_UNKNOWN. Unknowns that contradict it go to the border; if that makes fronts too large, stages
+ * are found from the pattern. Fronts of more than max_rows rows are not
  * supported. Returns a status. */
 int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, const int *stage,
                 int reversed, int max_rows, kkt_plan **plan);
@@ -109,6 +110,7 @@ typedef struct {
     ptrdiff_t pairs;       /* pivots of order 2 */
     int max_rows;          /* of a front */
     ptrdiff_t bad_entry;   /* the first one that is not finite, or -1 */
+    int ready;             /* whether the last factorisation succeeded */
     double bytes;          /* of the factors */
 } kkt_factors;
 
@@ -124,7 +126,7 @@ typedef struct {
 /* The pattern must be that of the plan. */
 int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance tolerance);
 
-/* x := A^-1 x for n_rhs vectors, ld apart. */
+/* x := A^-1 x for n_rhs vectors, ld apart. Returns KKT_SINGULAR without a factorisation. */
 int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld);
 
 /* |b - A x| / (|A| |x| + |b|) in the maximum norm; r (n) gets b - A x. */

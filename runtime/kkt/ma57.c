@@ -99,7 +99,8 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     uint64_t key[2];
     kkt_pattern_key(n, n_entries, row, column, stage, key);
     now->matrix = (kkt_matrix){.n = n, .n_entries = n_entries, .row = row, .column = column};
-    if (kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1]) return use_plan(kept);
+    if (kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1])
+        return kept->max_rows > now->limits.max_rows ? KKT_UNSUPPORTED : use_plan(kept);
     kkt_plan *plan;
     int status = kkt_analyse(n, n_entries, row, column, stage, 0, now->limits.max_rows, &plan);
     if (status == KKT_OK) {

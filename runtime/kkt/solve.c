@@ -11,6 +11,7 @@ static void gather(const kkt_block *b, const double *x, double *y) {
 }
 
 int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld) {
+    if (!factors->ready) return KKT_SINGULAR;
     const kkt_dense *dense = kkt_dense_routines();
     const ptrdiff_t n = factors->plan->n_fronts;
     const size_t bytes = (size_t)padded(factors->max_rows + 1) * sizeof(double);
