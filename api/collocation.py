@@ -27,6 +27,8 @@ from kinesym.runtime.driver import Start, Task, check_driver
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.ipopt import Result, Wishes, solve
 from kinesym.runtime.ipopt_library import warn_if_missing
+from kinesym.runtime.linear_solver import AUTO, TIME_STRUCTURED
+from kinesym.runtime.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp import NLP, default_threads
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.solution import Solution
@@ -66,7 +68,8 @@ class Collocation:
     unknown_inputs : inputs to be found, with bounds (low, high) or None.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
 
-    Raises `ValueError` for whatever does not fit, before anything is derived or compiled.
+    Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
+    `MemoryError` if the matrices would not fit into memory.
     """
 
     def __init__(
@@ -109,6 +112,9 @@ class Collocation:
         self.layout = make_layout(description, self.trials)
         data = [trial_data(description, trial, self._known) for trial in self.trials]
         self.nlp = NLP(library, manifest, self.layout, data, threads or default_threads())
+        self._sizes = forecast(self.nlp)
+        check_sizes(self._sizes)
+        check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
         self.variable_bounds = variable_bounds(self.layout, self.trials, self._bounds)
         self.constraint_bounds = constraint_bounds(self.layout, path_bounds, end_bounds)
 
@@ -230,11 +236,13 @@ class Collocation:
 
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
-        cannot be loaded.
+        cannot be loaded; `MemoryError`, before any is taken, if there is not enough.
         """
         if hessian not in HESSIANS:
             raise ValueError(f"unknown hessian {hessian!r}; choose one of {', '.join(HESSIANS)}")
         check_driver(driver)
+        needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
+        check_free(needed, self._sizes, "use fewer nodes, or free memory")
         start = time.perf_counter()
         z = self.pack(guess)
         self._check_finite(z)

@@ -174,6 +174,7 @@ def first_guess(
     low, high = bounds
     names = (*layout.states, *layout.inputs)
     fixed = np.zeros(layout.n_variables, dtype=bool)
+    durations = _durations(trials, given) if layout.free_duration else np.ones(len(trials))
     for number, trial in enumerate(trials):
         rows, mine = layout.trajectories(z, number), layout.trajectories(fixed, number)
         for k, name in enumerate(names):
@@ -181,7 +182,7 @@ def first_guess(
                 rows[k] = _given_row(name, given[name], number, trial)
                 mine[k] = True
             else:
-                rows[k] = _made_up(name, trial, given, rates, number)
+                rows[k] = _made_up(name, trial, given, rates, number, durations[number])
     for k, name in enumerate(layout.parameters):
         j = layout.parameter_offset + k
         z[j] = _scalar(name, given[name]) if name in given else defaults.get(name, np.nan)
@@ -189,16 +190,10 @@ def first_guess(
             z[j] = _inside(low[j], high[j])
         fixed[j] = name in given
     if layout.free_duration:
-        T = layout.durations(z)
-        middle = [float(np.mean(t.duration)) for t in trials if t.duration]
-        duration = np.asarray(given.get("duration", middle), dtype=np.float64)
-        if duration.shape not in ((), (1,), T.shape) or not np.isfinite(duration).all():
-            raise ValueError(
-                f"the guess of duration must be one finite number or {len(T)}, got {duration}"
-            )
-        T[:] = duration
+        layout.durations(z)[:] = durations
         layout.durations(fixed)[:] = "duration" in given
-    outside = fixed & ((z < low) | (z > high))
+    slack = 1e-6 * np.maximum(1.0, np.abs(z))  # IPOPT itself goes 1e-8 beyond bounds
+    outside = fixed & ((z < low - slack) | (z > high + slack)) & (low < high)
     if outside.any():
         j = int(np.flatnonzero(outside)[0])
         raise ValueError(
@@ -206,6 +201,17 @@ def first_guess(
             f"({low[j]:g}, {high[j]:g})"
         )
     return np.clip(z, low, high)
+
+
+def _durations(trials: Sequence[Experiment], given: Mapping[str, Any]) -> Array:
+    """Durations of all trials: given, else in the middle of their bounds."""
+    middle = [float(np.mean(t.duration)) for t in trials if t.duration]
+    values = np.asarray(given.get("duration", middle), dtype=np.float64)
+    if values.shape not in ((), (1,), (len(trials),)) or not np.isfinite(values).all():
+        raise ValueError(
+            f"the guess of duration must be one finite number or {len(trials)}, got {values}"
+        )
+    return np.broadcast_to(values, (len(trials),))
 
 
 def _inside(low: float, high: float) -> float:
@@ -243,12 +249,15 @@ def _made_up(
     given: Mapping[str, Any],
     rates: Mapping[str, str],
     number: int,
+    duration: float,
 ) -> Array:
+    """What is measured, else the slope of what is given or measured; a grid of unknown duration is
+    relative to it."""
     if name in trial.measurements:
         return filled(trial.measurements[name], trial.grid)
     source = rates.get(name)
     if source is not None and source in given:
-        return np.gradient(_given_row(source, given[source], number, trial), trial.grid)
+        return np.gradient(_given_row(source, given[source], number, trial), trial.grid * duration)
     if source is not None and source in trial.measurements:
-        return np.gradient(filled(trial.measurements[source], trial.grid), trial.grid)
+        return np.gradient(filled(trial.measurements[source], trial.grid), trial.grid * duration)
     return np.zeros(trial.n_nodes)
