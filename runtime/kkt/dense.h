@@ -31,6 +31,24 @@ static inline double TARGET(rest_max)(const front *f, const double *column, int 
     return LARGEST(most);
 }
 
+/* The fully summed row >= k, not j, with the largest scaled magnitude; -1 if all are zero. */
+static inline int TARGET(partner)(const front *f, const double *column, int k, int j) {
+    V most = {0};
+    M which = {0}, row = FIRST_ROWS + k / LANES * LANES;
+    for (int i = k / LANES * LANES; i < f->full; i += LANES, row += LANES) {
+        const M counts = (row != j) & (row < f->full) & INT64_MAX;
+        const V scaled = *(const V *)(column + i) * *(const V *)(f->scale + i);
+        const V size = (V)((M)scaled & counts);
+        const M larger = size > most;
+        most = LARGER(size, most);
+        which = (row & larger) | (which & ~larger);
+    }
+    int best = 0;
+    for (int l = 1; l < LANES; l++)
+        if (most[l] > most[best]) best = l;
+    return most[best] > 0.0 ? (int)which[best] : -1;
+}
+
 /* Subtracts from column j what the pivots since it was last seen leave of it, L W', so that all k are
  * accounted for, and zeroes the rows before k in the vector of k. A column is brought up to date when
  * it is looked at: once for many pivots, which reads columns of L and writes nothing else.
@@ -114,22 +132,16 @@ static inline int TARGET(try_column)(front *f, int k, int j, double enough, choi
     consider(best, rest > 0.0 ? fabs(a) / (rest * rest) : HUGE_VAL, j, -1);
     if (best->quality >= enough) return 0;
 
-    int r = -1;
-    double b = 0.0, most = 0.0;
-    for (int i = k; i < f->full; i++)
-        if (i != j && fabs(cj[i] * scale[i]) > most) {
-            b = cj[i];
-            most = fabs(b * scale[i]);
-            r = i;
-        }
+    const int r = TARGET(partner)(f, cj, k, j);
     if (r < 0) return 0;
     TARGET(update)(f, r, k);
     const double *cr = f->values + (ptrdiff_t)r * f->ld;
-    const double c = cr[r], rest_r = TARGET(rest_max)(f, cr, k, r, r);
+    const double b = cj[r], c = cr[r], rest_r = TARGET(rest_max)(f, cr, k, r, r);
     consider(best, fabs(c) / (rest_r * rest_r), r, -1);
     if (best->quality >= enough) return 0;
 
-    const double gj = TARGET(rest_max)(f, cj, k, j, r), gr = TARGET(rest_max)(f, cr, k, j, r);
+    const double gj = fabs(b) * scale[r] < rest ? rest : TARGET(rest_max)(f, cj, k, j, r);
+    const double gr = fabs(b) * scale[j] < rest_r ? rest_r : TARGET(rest_max)(f, cr, k, j, r);
     const double det = fabs(a * c - b * b), terms = fabs(a * c) + b * b;
     const double growth = fabs(c) * gj * gj + 2.0 * fabs(b) * gj * gr + fabs(a) * gr * gr;
     if (det > ROUNDING * terms)
