@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
 from kinesym.codegen.c import emit
+from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.diagnose import explain
 from kinesym.runtime.build import build, find_compiler
@@ -48,7 +50,7 @@ from kinesym.task import (
 )
 
 Array = NDArray[np.float64]
-HESSIANS = ("exact", "limited-memory")
+HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
 
 class Collocation:
@@ -103,20 +105,38 @@ class Collocation:
         warn_if_missing()
         start = time.perf_counter()
         self.program = transcribe(self.symbolic)
-        source = emit(self.program)
-        derive = time.perf_counter() - start
-        library, compile_seconds = build(source.files)
-        self.timings = {"derive": derive, "compile": compile_seconds}
-        manifest = json.loads(source.manifest)
-        description = manifest["collocation"]
+        description = self.program.description["collocation"]
+        self.timings = {"derive": time.perf_counter() - start, "compile": 0.0}
         self.layout = make_layout(description, self.trials)
-        data = [trial_data(description, trial, self._known) for trial in self.trials]
-        self.nlp = NLP(library, manifest, self.layout, data, threads or default_threads())
+        self._data = [trial_data(description, trial, self._known) for trial in self.trials]
+        self._threads = threads or default_threads()
+        self.nlp = self._built(self.program)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
         self.variable_bounds = variable_bounds(self.layout, self.trials, self._bounds)
         self.constraint_bounds = constraint_bounds(self.layout, path_bounds, end_bounds)
+
+    def _built(self, program: Program) -> NLP:
+        """The callbacks of a program, compiled."""
+        start = time.perf_counter()
+        source = emit(program)
+        self.timings["derive"] += time.perf_counter() - start
+        library, seconds = build(source.files)
+        self.timings["compile"] += seconds
+        return NLP(library, json.loads(source.manifest), self.layout, self._data, self._threads)
+
+    @cached_property
+    def _gauss_newton(self) -> NLP:
+        """The same nonlinear program with the Hessian of its linearised residuals."""
+        if not self.symbolic.objective.least_squares:
+            raise ValueError(
+                "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
+            )
+        start = time.perf_counter()
+        program = transcribe(self.symbolic, "gauss-newton")
+        self.timings["derive"] += time.perf_counter() - start
+        return self._built(program)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -226,7 +246,8 @@ class Collocation:
 
         guess : see `pack`; a `Solution` of this problem also gives its multipliers.
         max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-8).
-        hessian : "exact" or "limited-memory". options : further options of IPOPT, by name.
+        hessian : "exact"; "gauss-newton", of measurements linearised, constraints as if linear;
+            "limited-memory". options : further options of IPOPT, by name.
         progress : show a line per iteration; None only on a terminal. log : print IPOPT's own log.
         linear_solver : "time-structured", ours for systems that are banded in time; "mumps" or
             another one of IPOPT's; "auto": ours, and MUMPS where it does not work or gives up;
@@ -251,7 +272,8 @@ class Collocation:
             settings["max_iter"] = int(max_iterations)
         if tolerance is not None:
             settings["tol"] = float(tolerance)
-        task = Task(self.nlp, self.variable_bounds, self.constraint_bounds)
+        nlp = self._gauss_newton if hessian == "gauss-newton" else self.nlp
+        task = Task(nlp, self.variable_bounds, self.constraint_bounds)
         wishes = Wishes(settings, hessian, linear_solver, driver, log)
         with iteration_line(progress) as report:
             result = solve(task, Start(z, self._multipliers(guess)), wishes, report)

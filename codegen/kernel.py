@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from kinesym.codegen.graph import Graph
 
@@ -61,7 +62,7 @@ class Program:
 
     name: str
     kernels: tuple[Kernel, ...]
-    description: Mapping[str, object] = field(default_factory=dict)
+    description: Mapping[str, Any] = field(default_factory=dict)
 
     def kernel(self, name: str) -> Kernel:
         """The kernel called `name`."""

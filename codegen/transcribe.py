@@ -41,7 +41,8 @@ class Family:
     """Cost and constraints at one kind of point, in terms of `inner` = v(z).
 
     `variables` are the groups of z, `data` the groups of known numbers. `outer` are the symbols v
-    that `cost` and `constraints` are written in.
+    that `cost` and `constraints` are written in. The objective is `cost` and the sum of weight *
+    residual^2 over `squares`, pairs (weight, residual).
     """
 
     name: str
@@ -54,6 +55,13 @@ class Family:
     constraints: Sequence[int]
     labels: Sequence[str]
     outputs: Mapping[str, int] = field(default_factory=dict)
+    squares: Sequence[tuple[int, int]] = ()
+
+    @property
+    def objective(self) -> int:
+        """All of the objective at this point."""
+        g = self.graph
+        return g.sum([self.cost, *(g.mul(w, g.mul(r, r)) for w, r in self.squares)])
 
     @property
     def z(self) -> list[int]:
@@ -61,13 +69,21 @@ class Family:
         return [self.graph.symbol(s) for group in self.variables for s in group.symbols]
 
 
-def transcribe(problem: Problem) -> Program:
-    """All kernels of the nonlinear program of `problem`, and the description of its structure."""
+#: Second derivatives of the Lagrangian, or Gauss-Newton's: J' W J of residuals that are squared,
+#: and what else the objective contains; constraints count as linear.
+CURVATURES = ("exact", "gauss-newton")
+
+
+def transcribe(problem: Problem, curvature: str = "exact") -> Program:
+    """All kernels of the nonlinear program of `problem`, and the description of its structure.
+
+    curvature : what the Hessian is, one of `CURVATURES`.
+    """
     families = [interval_family(problem), _node(problem), _ends(problem)]
     kernels: list[Kernel] = []
     description: dict[str, object] = {}
     for family in families:
-        made, structure = _derivatives(family)
+        made, structure = _derivatives(family, curvature)
         kernels.extend(made)
         description[family.name] = structure
     return Program(
@@ -98,10 +114,10 @@ def _description(problem: Problem) -> dict[str, object]:
 # -- derivatives of a family ----------------------------------------------------------------
 
 
-def _derivatives(family: Family) -> tuple[list[Kernel], dict[str, object]]:
+def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str, object]]:
     """The kernels of a family and the sparsity of its derivatives, in local variables."""
-    g = family.graph
-    has_cost, constraints = family.cost != g.zero, list(family.constraints)
+    g, objective = family.graph, family.objective
+    has_cost, constraints = objective != g.zero, list(family.constraints)
     structure: dict[str, object] = {
         "variables": [[a.name, len(a.symbols)] for a in family.variables],
         "constraints": list(family.labels),
@@ -113,12 +129,9 @@ def _derivatives(family: Family) -> tuple[list[Kernel], dict[str, object]]:
     if not has_cost and not constraints:
         return kernels, structure
     inner = jacobian(g, family.inner, family.z)
-    factor = Argument("factor", ("factor",), varying=False)
-    symbols = tuple(f"multipliers.{k}" for k in range(len(constraints)))
-    multipliers = Argument("multipliers", symbols)
     if has_cost:
-        kernels.append(_kernel(family, "cost", [family.cost], ["cost"]))
-        bars = pullback(g, [family.cost], [g.one], family.outer)
+        kernels.append(_kernel(family, "cost", [objective], ["cost"]))
+        bars = pullback(g, [objective], [g.one], family.outer)
         outer: Sparse = {(0, v): bar for v, bar in enumerate(bars) if bar != g.zero}
         entries = compose_jacobian(g, outer, inner)
         structure["gradient"] = [j for _, j in entries]
@@ -130,15 +143,48 @@ def _derivatives(family: Family) -> tuple[list[Kernel], dict[str, object]]:
         structure["jacobian"] = [[i for i, _ in entries], [j for _, j in entries]]
         labels = [f"d {family.labels[i]} / d {_variable(family, j)}" for i, j in entries]
         kernels.append(_kernel(family, "jacobian", list(entries.values()), labels))
-    weights = [g.symbol("factor"), *g.symbols(multipliers.symbols)]
-    gradient, second = hessian(g, [family.cost, *constraints], weights, family.outer)
-    curvature = [hessian(g, [v], [g.one], family.z)[1] for v in family.inner]
-    entries = compose_hessian(g, gradient, second, inner, curvature)
-    structure["hessian"] = [[i for i, _ in entries], [j for _, j in entries]]
+    if curvature == "exact" or has_cost:
+        kernel, structure["hessian"] = _second_derivatives(family, curvature, inner)
+        kernels.append(kernel)
+    return kernels, structure
+
+
+def _second_derivatives(
+    family: Family, curvature: str, inner: Sparse
+) -> tuple[Kernel, list[list[int]]]:
+    """The Hessian of a family and its sparsity; `inner` are the derivatives of v(z)."""
+    g = family.graph
+    factor = Argument("factor", ("factor",), varying=False)
+    symbols = tuple(f"multipliers.{k}" for k in range(len(family.constraints)))
+    multipliers = Argument("multipliers", symbols)
+    if curvature == "exact":
+        weights = [g.symbol("factor"), *g.symbols(symbols)]
+        outputs = [family.objective, *family.constraints]
+        gradient, second = hessian(g, outputs, weights, family.outer)
+    else:
+        gradient, second = hessian(g, [family.cost], [g.symbol("factor")], family.outer)
+        second = _with_squares(family, second)
+    bend = [hessian(g, [v], [g.one], family.z)[1] for v in family.inner]
+    entries = compose_hessian(g, gradient, second, inner, bend)
     labels = [f"d2 L / d {_variable(family, i)} d {_variable(family, j)}" for i, j in entries]
     weighted = (factor, multipliers)
-    kernels.append(_kernel(family, "hessian", list(entries.values()), labels, weighted))
-    return kernels, structure
+    kernel = _kernel(family, "hessian", list(entries.values()), labels, weighted)
+    return kernel, [[i for i, _ in entries], [j for _, j in entries]]
+
+
+def _with_squares(family: Family, second: Sparse) -> Sparse:
+    """Adds 2 w r_a r_b of the squares, where r_a are first derivatives of a residual."""
+    g = family.graph
+    terms = {key: [node] for key, node in second.items()}
+    slopes = jacobian(g, [r for _, r in family.squares], family.outer)
+    twice = g.mul(g.const(2.0), g.symbol("factor"))
+    for (row, a), left in slopes.items():
+        weight = g.mul(twice, family.squares[row][0])
+        for (other, b), right in slopes.items():
+            if other == row and a <= b:
+                terms.setdefault((a, b), []).append(g.mul(weight, g.mul(left, right)))
+    sums = {key: g.sum(parts) for key, parts in sorted(terms.items())}
+    return {key: node for key, node in sums.items() if node != g.zero}
 
 
 def _variable(family: Family, j: int) -> str:
@@ -261,14 +307,21 @@ def _integrates_on_intervals(problem: Problem) -> bool:
 
 
 def _squares(
-    g: Graph, lower: Lowering, expressions: Sequence[sp.Expr], y: Sequence[int], w: Sequence[int]
-) -> list[int]:
-    """w * (expression - y)^2"""
-    terms = []
-    for expression, measured, weight in zip(expressions, y, w, strict=True):
-        difference = g.sub(lower(expression), measured)
-        terms.append(g.mul(weight, g.mul(difference, difference)))
-    return terms
+    problem: Problem,
+    lower: Lowering,
+    expressions: Sequence[sp.Expr],
+    y: Sequence[int],
+    w: Sequence[int],
+) -> list[tuple[int, int]]:
+    """Weight and residual, expression - y, of each measurement, if the objective has them."""
+    factor = problem.objective.least_squares
+    if not factor:
+        return []
+    g = lower.graph
+    return [
+        (g.mul(g.const(factor), weight), g.sub(lower(expression), measured))
+        for expression, measured, weight in zip(expressions, y, w, strict=True)
+    ]
 
 
 def interval_family(problem: Problem) -> Family:
@@ -337,10 +390,7 @@ def _stage_interval(scheme: StageScheme, s: _Symbols, groups: _IntervalGroups) -
     terms = []
     if _integrates_on_intervals(problem):
         terms.append(g.mul(outer_h, lower(problem.objective.integrand)))
-    if problem.objective.least_squares:
-        y, w = (s.nodes(group) for group in groups.data[-2:])
-        squares = _squares(g, lower, list(groups.measured.values()), y, w)
-        terms.append(g.mul(g.const(problem.objective.least_squares), g.sum(squares)))
+    y, w = (s.nodes(group) for group in groups.data[-2:])
     return Family(
         name="interval",
         graph=g,
@@ -352,6 +402,7 @@ def _stage_interval(scheme: StageScheme, s: _Symbols, groups: _IntervalGroups) -
         constraints=[lower(e) for e in model.equations],
         labels=[_equation_label(problem, number) for number in range(len(model.equations))],
         outputs={n: lower(e) for n, e in model.outputs.items() if _on_interval(problem, e)},
+        squares=_squares(problem, lower, list(groups.measured.values()), y, w),
     )
 
 
@@ -459,9 +510,6 @@ def _node(problem: Problem) -> Family:
     terms = []
     if not _integrates_on_intervals(problem):
         terms.append(g.mul(outer_q, lower(integrand)))
-    if problem.objective.least_squares:
-        squares = _squares(g, lower, list(chosen.values()), s.nodes(y), s.nodes(w))
-        terms.append(g.mul(g.const(problem.objective.least_squares), g.sum(squares)))
     own = [*s.nodes(x), *s.nodes(u), *s.nodes(p), *s.nodes(duration)]
     return Family(
         name="node",
@@ -474,6 +522,7 @@ def _node(problem: Problem) -> Family:
         constraints=[lower(e) for e in problem.path],
         labels=[f"path condition {number}" for number in range(len(problem.path))],
         outputs={n: lower(e) for n, e in model.outputs.items() if not _on_interval(problem, e)},
+        squares=_squares(problem, lower, list(chosen.values()), s.nodes(y), s.nodes(w)),
     )
 
 
