@@ -33,7 +33,7 @@ tree:
 
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	set -e; for file in benchmarks/*.py; do $(BIN)/python $$file; done
+	$(BIN)/kinesym bench
 
 clean:
 	rm -rf .venv build dist results *.egg-info runtime/_native*.so

@@ -42,3 +42,11 @@ def test_doctor_says_what_is_missing(capsys, monkeypatch):
 def test_unknown_example(capsys):
     assert main(["run", "walking"]) == 2
     assert "there is no example walking; there are" in capsys.readouterr().err
+
+
+def test_bench(capfd):
+    """A benchmark by name with its own options; another name is refused."""
+    assert main(["bench", "published", "gas_oil", "--nodes", "41"]) in (0, 1)  # a coarse grid misses
+    assert "gas_oil" in capfd.readouterr().out
+    assert main(["bench", "nothing"]) == 2
+    assert "there is no benchmark nothing; there are callbacks, published" in capfd.readouterr().err
