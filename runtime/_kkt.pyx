@@ -124,7 +124,8 @@ def forget():
 def _places(int n, rows, columns):
     """Rows and columns from 1, int32; raises `ValueError` if they do not fit a matrix of order n."""
     i, j = np.asarray(rows), np.asarray(columns)
-    if i.shape != j.shape or i.ndim != 1 or i.size == 0 or i.dtype.kind != "i" != j.dtype.kind:
+    integers = i.dtype.kind in "iu" and j.dtype.kind in "iu"
+    if i.shape != j.shape or i.ndim != 1 or i.size == 0 or not integers:
         raise ValueError("rows and columns must be integers, equally many, and not empty")
     if min(i.min(), j.min()) < 0 or max(i.max(), j.max()) >= n:
         raise ValueError(f"entries lie outside a matrix of order {n}")

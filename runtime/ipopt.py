@@ -108,6 +108,8 @@ def solve(task: Task, start: Start, wishes: Wishes, report: Callable[[Iteration]
     if kkt["status"] == "not finite":
         outcome = replace(outcome, status=-13)
     elif kkt["status"] != "ok":
+        if not kkt["factorisations"]:  # what IPOPT reports until then has moved nothing
+            watch.iterations.clear()
         return _continue(task, start, wishes, watch, outcome, GAVE_UP[kkt["status"]])
     return _result(outcome, watch, _about(kkt))
 

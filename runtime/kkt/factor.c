@@ -13,7 +13,7 @@
 #define FEW 2                 /* delays that are welcome, beside a quarter of the pivots */
 #define MANY 100              /* delays that are too many, beside three times the pivots */
 #define SCALING_ROUNDS 2
-#define BORDER_GROWTH 1e-4    /* least scale of a border row, in what its entries alone would give */
+#define BORDER_GROWTH 1e-2    /* least scale of a border row, in what its entries alone would give */
 #define CHUNK ((size_t)8 << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
 

@@ -46,7 +46,7 @@ def test_unknown_example(capsys):
 
 def test_bench(capfd):
     """A benchmark by name with its own options; another name is refused."""
-    assert main(["bench", "published", "gas_oil", "--nodes", "41"]) in (0, 1)  # a coarse grid misses
+    assert main(["bench", "published", "gas_oil", "--nodes", "41"]) in (0, 1)  # a coarse grid
     assert "gas_oil" in capfd.readouterr().out
     assert main(["bench", "nothing"]) == 2
     assert "there is no benchmark nothing; there are callbacks, published" in capfd.readouterr().err

@@ -1,0 +1,60 @@
+"""The C code of the KKT solver under the address and undefined-behaviour sanitizers."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+KKT = HERE.parents[1] / "runtime" / "kkt"
+#: All but the face to IPOPT; and the program that calls them.
+SOURCES = [*sorted(set(KKT.glob("*.c")) - {KKT / "ma57.c"}), HERE / "kkt_stress.c"]
+FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-psabi", f"-I{KKT}"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+def cc(*arguments):
+    return subprocess.run(
+        [os.environ.get("CC", "cc"), *map(str, arguments)], capture_output=True, text=True
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sanitizers(tmp_path_factory):
+    """Skips where an empty program cannot be linked with them."""
+    if shutil.which(os.environ.get("CC", "cc")) is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("empty")
+    (folder / "empty.c").write_text("int main(void) { return 0; }\n")
+    done = cc(*SANITIZE, folder / "empty.c", "-o", folder / "empty")
+    if done.returncode:
+        pytest.skip(f"the compiler cannot link sanitizers: {done.stderr.strip()[-200:]}")
+
+
+def stress(folder, *flags, seed, systems):
+    """Compile and run; what it prints."""
+    program = folder / "stress"
+    done = cc(*FLAGS, *flags, *SOURCES, "-lm", "-o", program)
+    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+    done = subprocess.run([program, str(seed), str(systems)], capture_output=True, text=True)
+    assert done.returncode == 0 and "runtime error" not in done.stderr, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "more",
+    [[], ["-D__clang__"]],  # dense.c has code for chosen processors, but not for clang
+    ids=["this processor", "any processor"],
+)
+def test_no_reports(tmp_path, more):
+    """50 systems: no byte is read or written outside of arrays or leaked, and all is solved."""
+    said = stress(tmp_path, *SANITIZE, *more, seed=1 + len(more), systems=50)
+    assert said.startswith("50 systems")
+
+
+def test_optimised(tmp_path):
+    """250 systems with the optimisation of a release."""
+    said = stress(tmp_path, "-O2", seed=4, systems=250)
+    assert said.startswith("250 systems")
