@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 SENTENCES = {
     0: "converged",
     1: "converged to the acceptable tolerance only; inspect the result or loosen the problem",
-    2: "the problem is infeasible: no trajectory meets the constraints near the last iterate",
+    2: "the problem is infeasible near the last iterate: try another guess, or looser constraints",
     3: "the search direction became too small; the result may still be useful",
     4: "the iterates diverge; give bounds or a better guess",
     6: "a feasible point was found",
@@ -79,7 +79,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Wishes:
-    """How to solve. options : further ones of IPOPT. hessian : "exact" or "limited-memory"."""
+    """How to solve. options : further ones of IPOPT. hessian : "limited-memory", or anything else
+    for the one of the nonlinear program."""
 
     options: Mapping[str, Any]
     hessian: str = "exact"
@@ -105,13 +106,13 @@ def solve(task: Task, start: Start, wishes: Wishes, report: Callable[[Iteration]
     with session(*kkt_stages(task.nlp, task.bounds, task.constraint_bounds)) as kkt:
         settings = _settings(wishes, solver, start)
         outcome = run(task, start, settings, _required(wishes), watch, wishes.driver)
-    if kkt["status"] == "not finite":
-        outcome = replace(outcome, status=-13)
-    elif kkt["status"] != "ok":
+    if outcome.status >= 0 or kkt["status"] == "ok":
+        return _result(outcome, watch, _about(kkt))
+    if kkt["status"] != "not finite":
         if not kkt["factorisations"]:  # what IPOPT reports until then has moved nothing
             watch.iterations.clear()
         return _continue(task, start, wishes, watch, outcome, GAVE_UP[kkt["status"]])
-    return _result(outcome, watch, _about(kkt))
+    return _result(replace(outcome, status=-13), watch, _about(kkt))
 
 
 #: Why the time-structured solver gave up.
