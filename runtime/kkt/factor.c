@@ -179,6 +179,16 @@ static int begin_front(walk *w, const kkt_front *s, int waiting) {
     return KKT_OK;
 }
 
+/* The size of what the pivots of a front subtract from one of its columns. */
+static double subtracted(const front *f, int c) {
+    double most = 0.0;
+    for (int t = 0; t < f->n_pivots; t++) {
+        const double size = f->growth[t] * fabs(f->scaled[(ptrdiff_t)t * f->ld + c]);
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
 /* Adds what the front before leaves: [delayed | its next | its border]. The first two are fully summed
  * here and come first. */
 static void add_contribution(walk *w, const kkt_front *s) {
@@ -200,6 +210,7 @@ static void add_contribution(walk *w, const kkt_front *s) {
     }
     memcpy(f->rows, b->rows + q, (size_t)waiting * sizeof *f->rows);
     memcpy(f->noise, b->noise + q, (size_t)waiting * sizeof *f->noise);
+    for (int c = 0; c < s[-1].n_next; c++) f->noise[waiting + c] = subtracted(b, b->full + c);
 }
 
 /* Adds the matrix entries of a front. */
