@@ -1,0 +1,634 @@
+"""How long does an identification take, from equations to parameters, against opty and CasADi?
+
+- `standing`: 8 feedback gains of a simulated minute or more of noisy standing, from zero gains;
+- `n_link_n`: all masses, lengths and g of n links on a cart, from values that are 5 % off.
+All solve the same nonlinear program with the same IPOPT: midpoint scheme, sum of squared
+differences to noisy states at the nodes, measured states as the guess, tolerance 1e-8. Each solve
+has a process of its own, so that its peak memory is its own and a crash is a line of the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import re
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from callbacks import README, flat_equations, machine, number, ratio, table, write
+from numpy.typing import NDArray
+from stepping import version
+
+import kinesym as ks
+from kinesym.examples.standing import GAINS, STATES, add_noise, simulate
+from kinesym.runtime.build import CACHE_VARIABLE
+
+Array = NDArray[np.float64]
+
+PROBLEMS = ("standing", "n_link_1", "n_link_2", "n_link_5", "n_link_10")
+STANDING_NODES, CHAIN_NODES, LARGE = (600, 6000, 60000), (1000, 3000), 1_000_000
+TOLERANCE = 1e-8  # of IPOPT
+AGREEMENT = 1e-6  # relative; larger differences of objective or parameters are marked
+SCALE = 100.0  # of the gains, for opty: about their size
+LONG = 20.0  # s; what takes longer is solved once instead of three times
+NAN = float("nan")
+
+#: Options of IPOPT for all peers: its story goes into a file, where kinesym reads it, too.
+STORY = {
+    "tol": TOLERANCE, "linear_solver": "mumps", "sb": "yes", "print_level": 0,
+    "file_print_level": 5, "print_timing_statistics": "yes",
+}  # fmt: skip
+QAMD = {"mumps_pivot_order": 6}  # the ordering that treats dense columns, our parameters, apart
+
+
+@dataclass(frozen=True)
+class Case:
+    """An identification with numbers: n states at N nodes, r unknown parameters.
+
+    u : (N,), the only input. measured : (n, N), also the guess. guess : (r,). bounds : of all r.
+    """
+
+    model: ks.Model
+    unknown: list[str]
+    bounds: tuple[float, float] | None
+    time: Array
+    u: Array
+    measured: Array
+    guess: Array
+
+    @property
+    def step(self) -> float:
+        return float(self.time[1] - self.time[0])
+
+    @property
+    def known(self) -> dict[sp.Symbol, float]:
+        model = self.model
+        return {p: model.values[p.name] for p in model.parameters if p.name not in self.unknown}
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return self.bounds or (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Solve:
+    """One solve. Times in seconds; linear : in linear algebra, as IPOPT counts it."""
+
+    wall: float
+    cpu: float
+    linear: float
+    iterations: int
+    objective: float
+    parameters: list[float]  # in the order of the case
+    failure: str = ""
+    note: str = ""
+
+
+@dataclass
+class Row:
+    """Medians of one contender. memory : peak [MB] of its process, Python and packages included."""
+
+    problem: str
+    nodes: int
+    contender: str
+    build: float = NAN
+    wall: float = NAN
+    cpu: float = NAN
+    linear: float = NAN
+    iterations: int = -1
+    memory: float = NAN
+    objective: float = NAN
+    parameters: list[float] = field(default_factory=list)
+    solves: int = 0
+    failure: str = ""
+    note: str = ""
+    ipopt: list[str] = field(default_factory=list)  # its library, for: all have the same?
+    difference: float = NAN  # from the first contender that succeeded, relative
+
+
+# -- the problems ---------------------------------------------------------------------------------
+
+
+def make_model(problem: str) -> ks.Model:
+    if problem == "standing":
+        return ks.models.standing()
+    return ks.models.n_link_pendulum_on_cart(int(problem.removeprefix("n_link_")))
+
+
+def make_numbers(problem: str, nodes: int) -> dict[str, Array]:
+    """Reproducible numbers of a case, which all contenders read from the same file."""
+    if problem == "standing":
+        grid, clean = simulate(nodes)
+        noisy, guess = add_noise(clean, seed=1), np.zeros(len(GAINS))
+        return {"time": grid, "u": clean["a"], "guess": guess,
+                "measured": np.stack([noisy[name] for name in STATES])}  # fmt: skip
+    model, rng, grid = make_model(problem), np.random.default_rng(0), 0.001 * np.arange(nodes)
+    u = sum(rng.uniform(5.0, 15.0) * np.sin(w * grid) for w in (1.3, 2.9, 5.1))
+    links = [name for name in model.state_names if name.startswith("q_") and name != "q_0"]
+    start = {name: 0.1 if name in links else 0.0 for name in model.state_names}
+    run = ks.simulate(model, grid, start, inputs={"F": u}, substeps=4)
+    clean = np.stack([run[name] for name in model.state_names])
+    true = np.array([model.values[p] for p in model.parameter_names])
+    return {"time": grid, "u": u, "guess": true * rng.uniform(0.95, 1.05, true.size),
+            "measured": clean + 0.001 * rng.standard_normal(clean.shape)}  # fmt: skip
+
+
+def make_case(problem: str, numbers: dict[str, Array]) -> Case:
+    model, standing = make_model(problem), problem == "standing"
+    unknown = list(GAINS if standing else model.parameter_names)
+    return Case(model, unknown, None if standing else (0.01, 100.0), **numbers)
+
+
+# -- the contenders -------------------------------------------------------------------------------
+
+Contender = Callable[[Case, int, str], tuple[float, Callable[[], Solve]]]
+
+
+def kinesym_solver(
+    linear_solver: str, driver: str, case: Case, threads: int, folder: str
+) -> tuple[float, Callable[[], Solve]]:
+    """Seconds to build, and a function that solves."""
+    start = time.perf_counter()
+    model, names = case.model, case.model.state_names
+    measured = dict(zip(names, case.measured, strict=True))
+    trial = ks.Experiment(case.time, inputs={model.input_names[0]: case.u}, measurements=measured)
+    unknown = dict.fromkeys(case.unknown, case.bounds)
+    problem = ks.Collocation(model, trial, unknown=unknown, threads=threads)
+    build = time.perf_counter() - start
+    guess = dict(zip(case.unknown, case.guess, strict=True))
+
+    def solve() -> Solve:
+        clock, cpu = time.perf_counter(), time.process_time()
+        found = problem.solve(
+            guess, tolerance=TOLERANCE, linear_solver=linear_solver, driver=driver, progress=False
+        )
+        wall, cpu = time.perf_counter() - clock, time.process_time() - cpu
+        return Solve(
+            wall, cpu, found.timings.get("linear solver", NAN), found.iterations, found.objective,
+            [found.parameters[name] for name in case.unknown],
+            "" if found.success else found.message,
+            found.linear_solver if "gave up" in found.linear_solver else "",
+        )  # fmt: skip
+
+    return build, solve
+
+
+def opty_solver(
+    scale: float, case: Case, threads: int, folder: str
+) -> tuple[float, Callable[[], Solve]]:
+    """Unknown parameters are written as `scale` times what opty seeks. It has no Hessian: IPOPT
+    makes one of limited memory from gradients."""
+    from opty import Problem
+
+    model, n, nodes = case.model, case.measured.size, len(case.time)
+    equations = flat_equations(model)
+    symbols = [p for p in model.parameters if p.name in case.unknown]
+    if scale != 1.0:
+        equations = equations.xreplace({p: sp.Float(scale) * p for p in symbols})
+    start = time.perf_counter()
+    problem = Problem(
+        lambda free: float(np.sum((free[:n] - case.measured.ravel()) ** 2)),
+        lambda free: np.append(2.0 * (free[:n] - case.measured.ravel()), np.zeros(len(symbols))),
+        equations,
+        model.states,
+        nodes,
+        case.step,
+        known_parameter_map=case.known,
+        known_trajectory_map={model.inputs[0]: case.u},
+        time_symbol=ks.t,
+        integration_method="midpoint",
+        parallel=threads > 1,
+        bounds={p: tuple(np.array(case.bounds) / scale) for p in symbols} if case.bounds else None,
+        tmp_dir=folder,
+    )  # fmt: skip
+    build = time.perf_counter() - start
+    order = [case.unknown.index(p.name) for p in problem.collocator.unknown_parameters]
+    story = Path(folder) / "opty.txt"
+    for name, value in {**STORY, "output_file": str(story)}.items():
+        problem.add_option(name, value)
+    free = np.concatenate([case.measured.ravel(), case.guess[order] / scale])
+
+    def solve() -> Solve:
+        clock, cpu = time.perf_counter(), time.process_time()
+        z, info = problem.solve(free)
+        wall, cpu = time.perf_counter() - clock, time.process_time() - cpu
+        linear, iterations = read_story(story)
+        values = np.empty(len(order))
+        values[order] = scale * z[n:]
+        failure = "" if info["status"] in (0, 1) else info["status_msg"].decode()
+        return Solve(
+            wall, cpu, linear, iterations, float(info["obj_val"]), values.tolist(), failure
+        )
+
+    return build, solve
+
+
+def casadi_solver(
+    expand: bool, blocks: bool, options: dict[str, Any], case: Case, threads: int, folder: str
+) -> tuple[float, Callable[[], Solve]]:
+    """The equations of an interval as an SX function, mapped over the intervals; with `expand`,
+    all intervals unrolled, which takes longer to build and less to evaluate; with `blocks`,
+    derivatives of the interval are mapped and put together by hand, which is fast in both."""
+    import casadi as ca
+
+    start = time.perf_counter()
+    n, nodes = case.measured.shape
+    x, p = ca.MX.sym("x", n, nodes), ca.MX.sym("p", len(case.unknown))
+    way = ("thread", threads) if threads > 1 else ("serial",)
+    interval = casadi_interval(ca, case)
+    every = interval.map(nodes - 1, *way)
+    u = ca.DM(case.u).T
+    residuals = every(x[:, :-1], x[:, 1:], u[:, :-1], u[:, 1:], ca.repmat(p, 1, nodes - 1))
+    program = {"x": ca.veccat(x, p), "f": ca.sumsqr(x - ca.DM(case.measured)),
+               "g": ca.vec(residuals)}  # fmt: skip
+    story = Path(folder) / "casadi.txt"
+    settings = {f"ipopt.{name}": value for name, value in
+                {**STORY, **options, "output_file": str(story)}.items()}  # fmt: skip
+    settings.update(expand=expand, print_time=False)
+    if blocks:
+        settings.update(casadi_derivatives(ca, interval, way, case))
+    solver = ca.nlpsol("s", "ipopt", program, settings)
+    build = time.perf_counter() - start
+    low, high = np.full((2, program["x"].numel()), [[-np.inf], [np.inf]])
+    low[n * nodes :], high[n * nodes :] = case.limits
+    guess = np.concatenate([case.measured.ravel(order="F"), case.guess])
+
+    def solve() -> Solve:
+        clock, cpu = time.perf_counter(), time.process_time()
+        found = solver(x0=guess, lbx=low, ubx=high, lbg=0.0, ubg=0.0)
+        wall, cpu = time.perf_counter() - clock, time.process_time() - cpu
+        stats, values = solver.stats(), np.array(found["x"]).ravel()[n * nodes :]
+        failure = "" if stats["success"] else stats["return_status"]
+        linear, iterations = read_story(story)
+        return Solve(wall, cpu, linear, iterations, float(found["f"]), values.tolist(), failure)
+
+    return build, solve
+
+
+def casadi_interval(ca: Any, case: Case) -> Any:
+    """The residuals of an interval by the midpoint rule, intermediates as such."""
+    model, sizes = case.model, (len(case.measured),) * 2 + (1, 1, len(case.unknown))
+    before, after, u, v, p = arguments = [
+        ca.SX.sym(name, size) for name, size in zip("abuvp", sizes, strict=True)
+    ]
+    given: dict[sp.Basic, Any] = {**case.known, model.inputs[0]: 0.5 * (u + v)}
+    given.update({q: p[case.unknown.index(q.name)]
+                  for q in model.parameters if q.name in case.unknown})  # fmt: skip
+    for k, state in enumerate(model.states):
+        given[state] = 0.5 * (before[k] + after[k])
+        given[state.diff(ks.t)] = (after[k] - before[k]) / case.step
+    words = [{"sin": ca.sin, "cos": ca.cos}]
+
+    def value(expressions: Any) -> Any:
+        return sp.lambdify(list(given), expressions, words, cse=True)(*given.values())
+
+    for symbol, expression in model.intermediates:
+        given[symbol] = value(expression)
+    residuals = ca.vertcat(*value(list(model.equations)))
+    return ca.Function("interval", arguments, [residuals], {"cse": True})
+
+
+def casadi_derivatives(ca: Any, interval: Any, way: tuple[Any, ...], case: Case) -> dict[str, Any]:
+    """Jacobian and Hessian of the whole, as CasADi's interface to IPOPT wants them."""
+    (n, nodes), r = case.measured.shape, len(case.unknown)
+    steps, size = nodes - 1, case.measured.size + r
+    x, multipliers = ca.MX.sym("x", size), ca.MX.sym("m", n * steps)
+    none, factor = ca.MX.sym("none", 0), ca.MX.sym("f")  # no parameters in CasADi's sense
+    states, u = ca.reshape(x[:-r], n, nodes), ca.DM(case.u).T
+    given = states[:, :-1], states[:, 1:], u[:, :-1], u[:, 1:], ca.repmat(x[-r:], 1, steps)
+    residuals = ca.vec(interval.map(steps, *way)(*given))
+
+    blocks = casadi_blocks(ca, interval)
+    step, fixed = np.arange(steps)[:, None], np.arange(r) + n * nodes
+    shared = np.concatenate([np.arange(2 * n) + n * step, np.tile(fixed, (steps, 1))], axis=1)
+    (rows, columns), jacobian = blocks["jacobian"]
+    pattern, add = casadi_sum(ca, rows + n * step, shared[:, columns], (n * steps, size))
+    entries = ca.mtimes(add, ca.vec(jacobian.map(steps, *way)(*given)))
+    first = ca.Function("nlp_jac_g", [x, none], [residuals, ca.MX(pattern, entries)],
+                        ["x", "p"], ["g", "jac_g_x"])  # fmt: skip
+
+    (rows, columns), hessian = blocks["hessian"]
+    diagonal = np.arange(n * nodes)  # of the objective
+    rows, columns = (np.append(shared[:, k], diagonal) for k in (rows, columns))
+    pattern, add = casadi_sum(ca, rows, columns, (size, size))
+    entries = ca.vec(hessian.map(steps, *way)(*given, ca.reshape(multipliers, n, steps)))
+    entries = ca.mtimes(add, ca.vertcat(entries, ca.repmat(2.0 * factor, n * nodes)))
+    second = ca.Function("nlp_hess_l", [x, none, factor, multipliers], [ca.MX(pattern, entries)],
+                         ["x", "p", "lam_f", "lam_g"], ["triu_hess_gamma_x_x"])  # fmt: skip
+    return {"jac_g": first, "hess_lag": second}
+
+
+def casadi_blocks(ca: Any, interval: Any) -> dict[str, tuple[tuple[Any, Any], Any]]:
+    """Rows and columns of the entries of both matrices of an interval, and the entries.
+
+    Its variables are the states before and after and the parameters.
+    """
+    given = interval.sx_in()
+    before, after, p = given[0], given[1], given[4]
+    multipliers, variables = ca.SX.sym("m", before.numel()), ca.vertcat(before, after, p)
+    residuals = interval(*given)
+    jacobian = ca.jacobian(residuals, variables)
+    hessian = ca.triu(ca.hessian(ca.dot(multipliers, residuals), variables)[0])
+    result = {}
+    for name, matrix, more in (("jacobian", jacobian, []), ("hessian", hessian, [multipliers])):
+        places = tuple(map(np.array, matrix.sparsity().get_triplet()))
+        entries = [ca.vertcat(*matrix.nonzeros())]
+        result[name] = places, ca.Function(name, [*given, *more], entries, {"cse": True})
+    return result
+
+
+def casadi_sum(ca: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
+    """The pattern of entries at these places and the constant sparse matrix that adds up those
+    with the same place."""
+    keys, place = np.unique(columns.ravel() * shape[0] + rows.ravel(), return_inverse=True)
+    pattern = ca.Sparsity.triplet(*shape, (keys % shape[0]).tolist(), (keys // shape[0]).tolist())
+    ones, all_entries = ca.DM.ones(place.size), list(range(place.size))
+    return pattern, ca.DM.triplet(place.tolist(), all_entries, ones, keys.size, place.size)
+
+
+def read_story(path: Path) -> tuple[float, int]:
+    """Seconds in linear algebra and number of iterations, from the last solve in IPOPT's story."""
+    text = path.read_text(errors="replace")
+    path.write_text("")  # IPOPT keeps the file open or opens it again; either way it appends
+    seconds = re.findall(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", text)
+    counts = re.findall(r"Number of Iterations\.*:\s*(\d+)", text)
+    return sum(map(float, seconds)) if seconds else NAN, int(counts[-1]) if counts else -1
+
+
+CONTENDERS: dict[str, Contender] = {
+    "kinesym": partial(kinesym_solver, "time-structured", "direct"),
+    "kinesym+mumps": partial(kinesym_solver, "mumps", "direct"),
+    "kinesym+mumps+cyipopt": partial(kinesym_solver, "mumps", "cyipopt"),
+    "opty": partial(opty_solver, 1.0),
+    "opty+scaling": partial(opty_solver, SCALE),
+    "casadi": partial(casadi_solver, False, False, {}),
+    "casadi+qamd": partial(casadi_solver, False, False, QAMD),
+    "casadi+qamd+expand": partial(casadi_solver, True, False, QAMD),
+    "casadi+qamd+blocks": partial(casadi_solver, False, True, QAMD),
+}
+
+
+# -- one contender, in its own process ------------------------------------------------------------
+
+
+def one(contender: str, problem: str, nodes: int, threads: int, data: str | None) -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[CACHE_VARIABLE] = folder  # empty: nothing was built before
+        numbers = dict(np.load(data)) if data else make_numbers(problem, nodes)
+        build, solve = CONTENDERS[contender](make_case(problem, numbers), threads, folder)
+        solves = [solve()]
+        while len(solves) < 3 and solves[-1].wall <= LONG and not solves[-1].failure:
+            solves.append(solve())
+    last = solves[-1]
+    middle = {name: median(getattr(s, name) for s in solves) for name in ("wall", "cpu", "linear")}
+    return Row(
+        problem, nodes, contender, build, **middle, iterations=last.iterations,
+        memory=peak_memory(), objective=last.objective, parameters=last.parameters,
+        solves=len(solves), failure=last.failure, note=last.note, ipopt=ipopt_libraries(),
+    )  # fmt: skip
+
+
+def peak_memory() -> float:
+    """[MB]. On Linux not from `getrusage`, which starts at the size of the parent process."""
+    status = Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
+    if found:
+        return int(found[1]) / 1e3
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin"
+                                                                 else 1e3)  # fmt: skip
+
+
+def ipopt_libraries() -> list[str]:
+    """Files of IPOPT that this process has loaded, where the system tells."""
+    maps = Path("/proc/self/maps")
+    text = maps.read_text() if maps.exists() else ""
+    return sorted({os.path.realpath(p) for p in re.findall(r"/\S*/libipopt[.-]\S*", text)})
+
+
+def apart(contender: str, problem: str, nodes: int, given: argparse.Namespace, data: str) -> Row:
+    """The row of a contender, from a process of its own, whatever happens there."""
+    command = [sys.executable, __file__, "--one", contender, problem, f"{nodes}", "--data", data]
+    failed = partial(Row, problem, nodes, contender)
+    try:
+        done = subprocess.run(
+            [*command, "--threads", f"{given.threads}"],
+            capture_output=True, text=True, timeout=given.limit,
+            env={**os.environ, "TMPDIR": str(Path(data).parent)},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return failed(failure=f"no result in {given.limit:g} s")
+    if done.returncode < 0:
+        return failed(failure=f"killed by {signal.Signals(-done.returncode).name}")
+    if done.returncode > 0:
+        words = [f"status {done.returncode}", *done.stderr.split("\n")]
+        return failed(failure=[word.strip() for word in words if word.strip()][-1][:100])
+    return Row(**json.loads(done.stdout.splitlines()[-1]))  # IPOPT and MUMPS print as they like
+
+
+# -- comparison and report ------------------------------------------------------------------------
+
+
+def compare(rows: Sequence[Row]) -> str:
+    """Sets the differences from the first success; says which are too large."""
+    solved = [row for row in rows if not row.failure]
+    for row in solved:
+        first = np.array([solved[0].objective, *solved[0].parameters])
+        values = np.array([row.objective, *row.parameters])
+        row.difference = float(np.max(np.abs(values - first) / np.abs(first)))
+    others = [row for row in solved[1:] if row.difference > AGREEMENT]
+    words = [f"{row.contender} differs by {row.difference:.0e}" for row in others]
+    return "; ".join(words) or f"{len(solved)} agree to {AGREEMENT:.0e}"
+
+
+def measure(
+    contenders: Sequence[str], problem: str, nodes: int, given: argparse.Namespace, folder: str
+) -> list[Row]:
+    data, rows = f"{folder}/{problem}_{nodes}.npz", []
+    np.savez(data, **make_numbers(problem, nodes))
+    for contender in contenders:
+        row = apart(contender, problem, nodes, given, data)
+        rows.append(row)
+        print(f"  {contender:22} {summary(row)}", flush=True)
+    print(f"{problem}, {nodes} nodes: {compare(rows)}", flush=True)
+    Path(data).unlink()
+    return rows
+
+
+def summary(row: Row) -> str:
+    if row.failure and np.isnan(row.wall):
+        return f"failed: {row.failure}"
+    words = (f"built in {number(row.build)} s, solved in {number(row.wall)} s "
+             f"({row.iterations} iterations), {row.memory:.0f} MB")  # fmt: skip
+    return f"{words}, failed: {row.failure}" if row.failure else words
+
+
+def lines(rows: Sequence[Row]) -> Iterator[list[str]]:
+    """Of the table; ratios are to the first contender of the same problem and size."""
+    ours = {(row.problem, row.nodes): row for row in reversed(rows) if row.contender == "kinesym"}
+    for row in rows:
+        base = ours.get((row.problem, row.nodes), Row("", 0, ""))
+        base = Row("", 0, "") if base.failure else base
+        valid = NAN if row.failure else 1.0  # a time to no solution is no ratio
+        whole = row.build + row.wall
+        agreement = "-" if row is base else f"{row.difference:.0e}"
+        if row.failure:
+            agreement = f"failed: {row.failure}"
+        elif row.difference > AGREEMENT:
+            agreement = f"**{agreement}**"
+        yield [
+            row.problem, f"{row.nodes}", row.contender, number(row.build),
+            f"{row.iterations}" if row.iterations >= 0 else "-",
+            number(row.wall), ratio(valid * row.wall, base.wall), number(row.cpu),
+            number(row.linear), number(whole), ratio(valid * whole, base.build + base.wall),
+            number(row.memory), ratio(valid * row.memory, base.memory),
+            agreement + (f"; {row.note}" if row.note else ""),
+        ]  # fmt: skip
+
+
+def report(words: str, rows: Sequence[Row]) -> str:
+    header = ["problem", "nodes", "contender", "build [s]", "iterations", "solve [s]", "ratio",
+              "CPU [s]", "linear algebra [s]", "build + solve [s]", "ratio", "memory [MB]", "ratio",
+              "difference"]  # fmt: skip
+    libraries = {path for row in rows for path in row.ipopt}
+    names = ", ".join(sorted(Path(path).name for path in libraries))
+    same = f"all used the same {names}" if len(libraries) == 1 else f"IPOPT libraries: {names}"
+    return "\n\n".join([
+        f"Machine: {words}.",
+        f"Made by `{shlex.join(['python', 'benchmarks/solves.py', *sys.argv[1:]])}`; {same}; "
+        f"opty's `CFLAGS` were `{os.environ['CFLAGS']}`.",
+        table(header, lines(rows)),
+    ])  # fmt: skip
+
+
+def save_csv(path: str, rows: Sequence[Row]) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [f.name for f in fields(Row) if f.name != "ipopt"])
+        writer.writeheader()
+        for row in rows:
+            values = {k: v for k, v in asdict(row).items() if k != "ipopt"}
+            writer.writerow({**values, "parameters": " ".join(map(repr, row.parameters))})
+
+
+def save_plot(path: str, rows: Sequence[Row]) -> None:
+    """Seconds to solve over nodes, one panel per problem; what failed has no dot."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    problems = list(dict.fromkeys(row.problem for row in rows))
+    fig, axes = plt.subplots(1, len(problems), figsize=(2.0 + 3.2 * len(problems), 4.2),
+                             sharey=True, squeeze=False, layout="constrained")  # fmt: skip
+    for axis, problem in zip(axes[0], problems, strict=True):
+        for k, contender in enumerate(CONTENDERS):
+            if contender not in {row.contender for row in rows}:
+                continue
+            points = [(row.nodes, row.wall) for row in rows if not row.failure
+                      and (row.problem, row.contender) == (problem, contender)]  # fmt: skip
+            style = {"color": f"C{k}", "marker": "osv^<>DxP"[k], "ms": 5}
+            axis.loglog(*(zip(*points, strict=True) if points else ([], [])), label=contender,
+                        lw=2.5 if k == 0 else 1.2, **style)  # fmt: skip
+        axis.set(title=problem, xlabel="nodes")
+        axis.grid(True, which="both", alpha=0.3)
+    axes[0][0].set_ylabel("seconds to solve")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside right center", fontsize="small")
+    fig.savefig(path, dpi=120)
+    plt.close(fig)
+
+
+# -- command line ---------------------------------------------------------------------------------
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--problems", nargs="+", default=PROBLEMS, metavar="NAME",
+                        help="standing, n_link_1, ...")  # fmt: skip
+    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=[*CONTENDERS])
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="default: 600 6000 60000 for standing, 1000 3000 for chains",
+    )
+    parser.add_argument("--large", action="store_true", help="a million nodes, kinesym only")
+    parser.add_argument("--long", action="store_true", help="opty for all sizes")
+    parser.add_argument(
+        "--limit", type=float, default=300.0, help="seconds for each process (default: 300)"
+    )
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--csv", metavar="FILE", help="write everything there")
+    parser.add_argument("--plot", metavar="FILE", help="draw the times to solve there")
+    parser.add_argument("--quick", action="store_true", help="few nodes: does it work?")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {README.name}")
+    parser.add_argument("--one", nargs=3, metavar=("CONTENDER", "PROBLEM", "N"),
+                        help="only this, in this process; prints JSON")  # fmt: skip
+    parser.add_argument("--data", metavar="FILE", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.quick and given.write:
+        parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")
+    if given.quick:
+        given.problems, given.nodes = ["standing", "n_link_1"], [600]
+    return given
+
+
+def plan(given: argparse.Namespace) -> Iterator[tuple[str, int, list[str]]]:
+    """Problems and nodes with the contenders that are worth their time."""
+    for problem in given.problems:
+        standing = problem == "standing"
+        for nodes in given.nodes or (STANDING_NODES if standing else CHAIN_NODES):
+            size = nodes if standing else int(problem.removeprefix("n_link_"))
+            patient = given.long or size <= (6000 if standing else 5)
+            left_out = set() if patient else {"opty", "opty+scaling"}
+            left_out |= set() if standing else {"opty+scaling"}  # chains: all are near 1
+            left_out |= {"opty", "opty+scaling"} if given.quick and standing else set()
+            yield problem, nodes, [c for c in given.contenders if c not in left_out]
+        if standing and given.large:
+            yield problem, LARGE, [c for c in given.contenders if c == "kinesym"]
+
+
+def main() -> None:
+    given = arguments()
+    os.environ.setdefault("CFLAGS", "-O3 -march=native")  # what suits opty best
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = str(given.threads)
+    if given.one:
+        contender, problem, nodes = given.one
+        row = one(contender, problem, int(nodes), given.threads, given.data)
+        print("\n" + json.dumps(asdict(row)))
+        return
+    words = ", ".join([machine(), version("casadi")])
+    print(words)
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[CACHE_VARIABLE] = folder
+        for problem, nodes, contenders in plan(given):
+            rows += measure(contenders, problem, nodes, given, folder)
+    text = report(words, rows)
+    print(f"\n{text}")
+    if given.csv:
+        save_csv(given.csv, rows)
+    if given.plot:
+        save_plot(given.plot, rows)
+    if given.write:
+        write(text, "solves")
+
+
+if __name__ == "__main__":
+    main()
