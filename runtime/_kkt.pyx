@@ -35,6 +35,7 @@ cdef extern from "kkt/kkt.h" nogil:
         int ready
         double bytes
 
+    double KKT_QUALITY
     ctypedef struct kkt_tolerance:
         double accept
         double least
@@ -185,7 +186,7 @@ cdef class Factorisation:
         kkt_free_factors(self._factors)
         kkt_free_plan(self._plan)
 
-    def factorise(self, values, double accept=0.01, double least=0.001):
+    def factorise(self, values, double accept=KKT_QUALITY, double least=KKT_QUALITY):
         """Factorise for these values; returns one of `STATUSES`.
 
         accept, least : qualities (inverse of the growth) at which a pivot is taken at once, and

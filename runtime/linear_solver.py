@@ -26,8 +26,11 @@ Report = dict[str, Any]
 TIME_STRUCTURED, AUTO = "time-structured", "auto"
 
 _OPTIONS: dict[str, Any] = {
+    # Its solutions rarely need the step of refinement that IPOPT takes unless told otherwise: then
+    # IPOPT refines only where the residual asks for it.
     TIME_STRUCTURED: {
         "linear_solver": "ma57", "hsllib": KKT_LIBRARY, "linear_system_scaling": "none",
+        "min_refinement_steps": 0,
     },
     # Parameters border every node with dense columns, which makes MUMPS's default ordering
     # quadratic in the number of nodes; ordering 6 (QAMD) treats them apart.

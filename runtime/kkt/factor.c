@@ -9,10 +9,10 @@
 
 #include "dense_types.h"
 
-#define RELAXED 1e-8          /* quality of pivots where many columns are delayed */
+#define RELAXED 1e-6          /* quality of pivots where many columns are delayed */
 #define FEW 2                 /* delays that are welcome, beside a quarter of the pivots */
+#define SOME 8                /* delays that are borne, beside half of the pivots */
 #define MANY 100              /* delays that are too many, beside three times the pivots */
-#define SCALING_ROUNDS 2
 #define BORDER_GROWTH 1e-2    /* least scale of a border row, in what its entries alone would give */
 #define CHUNK ((size_t)8 << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -126,8 +126,7 @@ int kkt_new_factors(const kkt_plan *plan, kkt_factors **factors) {
     f->bad_entry = -1;
     f->blocks = calloc((size_t)plan->n_fronts, sizeof *f->blocks);
     f->scale = malloc((size_t)plan->n * sizeof *f->scale);
-    f->work = malloc((size_t)plan->n * sizeof *f->work);
-    if (!f->blocks || !f->scale || !f->work) {
+    if (!f->blocks || !f->scale) {
         kkt_free_factors(f);
         return KKT_NO_MEMORY;
     }
@@ -144,7 +143,6 @@ void kkt_free_factors(kkt_factors *f) {
     }
     free(f->blocks);
     free(f->scale);
-    free(f->work);
     free(f);
 }
 
@@ -200,7 +198,6 @@ static void add_contribution(walk *w, const kkt_front *s) {
         const double *from = column_of(b, q + c) + q;
         double *to = column_of(f, c);
         for (int r = c; r < inner; r++) to[r] = from[r];
-        for (int r = c + 1; r < inner; r++) column_of(f, r)[c] = from[r];
         for (int r = inner; r < inner + border; r++) to[r + shift] = from[r];
     }
     for (int c = inner; c < inner + border; c++) {
@@ -213,21 +210,27 @@ static void add_contribution(walk *w, const kkt_front *s) {
     for (int c = 0; c < s[-1].n_next; c++) f->noise[waiting + c] = subtracted(b, b->full + c);
 }
 
-/* Adds the matrix entries of a front. */
+/* Adds the matrix entries of a front, below the diagonal. */
 static void add_entries(walk *w, const kkt_front *s, int waiting, const double *values) {
     const kkt_plan *p = w->plan;
-    front *f = &w->here;
+    const front *f = &w->here;
+    double *first = column_of(f, waiting) + waiting;
     double check = 0.0;
     for (ptrdiff_t e = s->first_entry; e < s[1].first_entry; e++) {
         const double value = values[p->source[e]];
         __builtin_prefetch(values + p->source[e + KKT_AHEAD]);
-        const int row = (int)(p->place[e] & 0xffff) + waiting;
-        const int column = (int)(p->place[e] >> 16) + waiting;
+        first[(ptrdiff_t)(p->place[e] >> 16) * f->ld + (p->place[e] & 0xffff)] += value;
         check += value * 0.0;
-        column_of(f, column)[row] += value;
-        if (row < f->full && row != column) column_of(f, row)[column] += value;
     }
     w->check += check;
+}
+
+/* Fills the fully summed columns above the diagonal. */
+static void mirror(front *f) {
+    for (int c = 0; c < f->full; c++) {
+        const double *from = column_of(f, c);
+        for (int r = c + 1; r < f->full; r++) column_of(f, r)[c] = from[r];
+    }
 }
 
 /* -- the root ----------------------------------------------------------------------------------- */
@@ -289,30 +292,27 @@ static int begin_root(walk *w, const double *values) {
     if (r->n_rows > 0) memcpy(f->rows, r->rows, (size_t)r->n_rows * sizeof *f->rows);
     for (int c = 0; c < r->n_rows; c++)
         for (int k = c; k < r->n_rows; k++)
-            column_of(f, c)[k] = column_of(f, k)[c] = r->values[(ptrdiff_t)c * r->capacity + k];
+            column_of(f, c)[k] = r->values[(ptrdiff_t)c * r->capacity + k];
     add_entries(w, s, 0, values);
+    mirror(f);
     return KKT_OK;
 }
 
 /* -- scales ------------------------------------------------------------------------------------- */
 
-/* Scales with which the largest entry of each row is about 1: rounds of dividing each row and column
- * by the square root of its largest entry (Ruiz 2001). They decide on pivots only, nothing is scaled:
- * a weight of 1e6 on a measurement must not make all else look like rounding. */
+/* Scales 1/sqrt(largest entry of the row), with which no entry is above 1. They decide on pivots only,
+ * nothing is scaled: a weight of 1e6 on a measurement must not make all else look like rounding.
+ * More rounds (Ruiz 2001) take their time and delay more columns. */
 static void find_scales(kkt_factors *f, const kkt_matrix *a) {
-    double *scale = f->scale, *most = f->work;
-    for (int v = 0; v < a->n; v++) scale[v] = 1.0;
-    for (int round = 0; round < SCALING_ROUNDS; round++) {
-        memset(most, 0, (size_t)a->n * sizeof *most);
-        for (ptrdiff_t e = 0; e < a->n_entries; e++) {
-            const int i = a->row[e] - 1, j = a->column[e] - 1;
-            const double size = fabs(a->values[e]) * scale[i] * scale[j];
-            most[i] = size > most[i] ? size : most[i];
-            most[j] = size > most[j] ? size : most[j];
-        }
-        for (int v = 0; v < a->n; v++)
-            if (most[v] > 0.0) scale[v] /= sqrt(most[v]);
+    double *most = f->scale;
+    memset(most, 0, (size_t)a->n * sizeof *most);
+    for (ptrdiff_t e = 0; e < a->n_entries; e++) {
+        const int i = a->row[e] - 1, j = a->column[e] - 1;
+        const double size = fabs(a->values[e]);
+        most[i] = size > most[i] ? size : most[i];
+        most[j] = size > most[j] ? size : most[j];
     }
+    for (int v = 0; v < a->n; v++) f->scale[v] = most[v] > 0.0 ? 1.0 / sqrt(most[v]) : 1.0;
 }
 
 static void take_scales(front *f, const double *scale) {
@@ -363,7 +363,7 @@ static int eliminate_front(walk *w, const kkt_front *s, kkt_tolerance tolerance)
         widen_border(f, s->n_border);
         if (w->dense->eliminate(f, tolerance)) return KKT_SINGULAR;
     }
-    if (delayed(f) > s->n_pivots && w->dense->eliminate(f, relaxed)) return KKT_SINGULAR;
+    if (delayed(f) > SOME + s->n_pivots / 2 && w->dense->eliminate(f, relaxed)) return KKT_SINGULAR;
     return delayed(f) > MANY + 3 * s->n_pivots ? KKT_DELAYED : KKT_OK;
 }
 
@@ -379,6 +379,7 @@ static int do_front(walk *w, kkt_factors *factors, kkt_chunk **chunk, ptrdiff_t 
     add_entries(w, s, waiting, values);
     if (!(w->check == 0.0)) return KKT_NOT_FINITE;
     front *f = &w->here;
+    mirror(f);
     take_scales(f, factors->scale);
     if (w->wide) widen_border(f, s->n_border);
     status = eliminate_front(w, s, tolerance);

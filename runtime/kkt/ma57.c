@@ -177,7 +177,7 @@ EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *if
     }
     now->matrix.values = a;
     const int strict = cntl[0] > PIVOT_TOLERANCE;
-    const kkt_tolerance tolerance = {strict ? 0.1 : 0.01, strict ? 0.01 : 0.001};
+    const kkt_tolerance tolerance = {strict ? 0.1 : KKT_QUALITY, strict ? 0.01 : KKT_QUALITY};
     const int status = factorise(tolerance);
     const kkt_factors *f = now->factors;
     kkt_report *r = &now->report;

@@ -244,15 +244,15 @@ def ways(system):
 
 
 def check(systems, rng, typical=0.99, variants=ways):
-    """Backward errors: nearly all below 1e-12 at once, all after one step of refinement.
+    """Backward errors: nearly all below 1e-11 at once, all after one step of refinement.
 
-    Few are larger at once: pivots are judged by the growth of the scaled matrix, and a front that
-    would delay more columns than it has pivots asks for less.
+    Few are larger at once: pivots may let the scaled matrix grow ten thousand times, and a front
+    that would delay many columns asks for less.
     """
     errors = np.array([e for system in systems for e in examine(system, rng, variants(system))])
     assert len(errors) >= len(systems)  # most systems are far from singular
-    assert errors[:, 0].max() < 1e-8 and errors[:, 1].max() < 1e-12
-    assert np.median(errors[:, 0]) < 1e-13 and np.mean(errors[:, 0] < 1e-12) >= typical
+    assert errors[:, 0].max() < 1e-6 and errors[:, 1].max() < 1e-12
+    assert np.median(errors[:, 0]) < 1e-13 and np.mean(errors[:, 0] < 1e-11) >= typical
 
 
 # -- against LAPACK ---------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def test_random_systems(feature):
     """150 systems of each kind, stages given or found, both directions."""
     rng = np.random.default_rng(sum(map(ord, feature)))
     changes = [{**sizes(rng), **FEATURES[feature](rng)} for _ in range(150)]
-    typical = 0.9 if feature == "rank one" else 0.99  # many columns are delayed
+    typical = 0.85 if feature == "rank one" else 0.99  # many columns are delayed
     check([collocation_system(rng, **c) for c in changes], rng, typical)
 
 
@@ -350,7 +350,7 @@ def test_accuracy_at_once(seed):
     """Nonsingular systems with many delays and a border: not even the first digits are lost."""
     rng = np.random.default_rng(seed)
     system = collocation_system(rng, N=20, nx=2, kind="rank one")
-    assert examine(system, rng, [(system.stages, False)])[0][0] < 1e-8
+    assert examine(system, rng, [(system.stages, False)])[0][0] < 1e-6
 
 
 # -- the same matrix, said differently ----------------------------------------------------------
