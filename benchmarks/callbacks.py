@@ -10,28 +10,25 @@ differences to "measured" states at the nodes) and must return the same numbers 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import os
-import platform
 import shlex
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
+from report import README, machine, number, ratio, table, write
 from scipy.sparse import coo_array, csr_array
 
 import kinesym as ks
-from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
+from kinesym.runtime.build import CACHE_VARIABLE
 
 Array = NDArray[np.float64]
 
@@ -39,7 +36,6 @@ CALLBACKS = ("cost", "gradient", "constraints", "jacobian", "hessian")
 STEP = 1.0 / 64.0  # s; a power of two, so that differences of the time grid are exact
 TOLERANCE = 1e-9  # largest difference between the packages, relative to the largest entry
 NAN = float("nan")
-README = Path(__file__).with_name("README.md")
 
 
 @dataclass(frozen=True)
@@ -263,21 +259,6 @@ def measure(
 # -- the report ---------------------------------------------------------------------------------
 
 
-def number(value: float | None) -> str:
-    if value is None or np.isnan(value):
-        return "-"
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-
-
-def ratio(theirs: float, ours: float) -> str:
-    return "-" if np.isnan(theirs) else f"{theirs / ours:.2f}"
-
-
-def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rule = ["---" if k == 0 else "---:" for k in range(len(header))]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
-
-
 def times_table(rows: Sequence[Row], threads: Sequence[int]) -> str:
     header = ["model", "nodes", "callback", "numbers", "opty's"]
     for n in threads:
@@ -292,26 +273,6 @@ def times_table(rows: Sequence[Row], threads: Sequence[int]) -> str:
     return table(header, merged.values())
 
 
-def machine() -> str:
-    """Processor, compiler, versions and load in words."""
-    info = Path("/proc/cpuinfo")
-    names = [line.split(":")[1].strip() for line in info.read_text().splitlines()
-             if line.startswith("model name")] if info.exists() else []  # fmt: skip
-    command = [*find_compiler().command, "--version"]
-    compiler = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    parts = [names[0] if names else platform.processor() or platform.machine(),
-             f"{os.cpu_count()} cores", platform.system(), compiler.splitlines()[0],
-             f"Python {platform.python_version()}"]  # fmt: skip
-    for package in ("kinesym", "opty", "numpy", "sympy", "Cython"):
-        try:
-            parts.append(f"{package} {importlib.metadata.version(package)}")
-        except importlib.metadata.PackageNotFoundError:
-            parts.append(f"no {package}")
-    if hasattr(os, "getloadavg"):
-        parts.append(f"load before the run {os.getloadavg()[0]:.2f}")
-    return ", ".join(parts)
-
-
 def report(words: str, rows: Sequence[Row], builds: Sequence[Sequence[str]]) -> str:
     command = shlex.join(["python", "benchmarks/callbacks.py", *sys.argv[1:]])
     threads = sorted({row.threads for row in rows})
@@ -322,16 +283,6 @@ def report(words: str, rows: Sequence[Row], builds: Sequence[Sequence[str]]) -> 
         "Time to build, nothing cached, fewest nodes, 1 thread:",
         table(["model", "kinesym [s]", "opty [s]", "ratio"], builds),
     ])  # fmt: skip
-
-
-def write(text: str, name: str) -> None:
-    """Put `text` between the markers of the benchmark `name` in the README."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, _, rest = README.read_text(encoding="utf-8").partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
-        raise ValueError(f"{README.name} has no pair of markers {begin} {end}")
-    README.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def arguments() -> argparse.Namespace:
@@ -358,7 +309,7 @@ def main() -> None:
     models += [(ks.models.n_link_pendulum_on_cart(n), nodes) for n in given.links]
     os.environ["OMP_NUM_THREADS"] = str(given.threads)  # opty takes the number from here
     os.environ.setdefault("CFLAGS", "-O3 -march=native")  # what suits opty best
-    words = machine()
+    words = machine("opty")
     print(words)
     rows: list[Row] = []
     builds: list[list[str]] = []

@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from callbacks import README, flat_equations, machine, number, ratio, table, write
+from callbacks import flat_equations
 from numpy.typing import NDArray
-from stepping import version
+from report import README, machine, number, ratio, table, write
 
 import kinesym as ks
 from kinesym.examples.standing import GAINS, STATES, add_noise, simulate
@@ -613,7 +613,7 @@ def main() -> None:
         row = one(contender, problem, int(nodes), given.threads, given.data)
         print("\n" + json.dumps(asdict(row)))
         return
-    words = ", ".join([machine(), version("casadi")])
+    words = machine("opty", "casadi")
     print(words)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:

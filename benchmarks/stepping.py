@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import importlib.metadata
 import os
 import shlex
 import subprocess
@@ -29,8 +28,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from callbacks import README, machine, number, ratio, table, write
 from numpy.typing import NDArray
+from report import README, machine, number, ratio, table, write
 
 import kinesym as ks
 from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
@@ -505,13 +504,6 @@ def report(words: str, results: Sequence[tuple[Case, Mapping[str, Sequence[float
     ])  # fmt: skip
 
 
-def version(package: str) -> str:
-    try:
-        return f"{package} {importlib.metadata.version(package)}"
-    except importlib.metadata.PackageNotFoundError:
-        return f"no {package}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
@@ -522,7 +514,7 @@ def main() -> None:
     if given.quick and given.write:
         parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")
     os.environ["OMP_NUM_THREADS"] = "1"
-    words = ", ".join([machine(), *map(version, ("casadi", "numba"))])
+    words = machine("casadi", "numba")
     print(words)
     results = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,135 @@
+"""What do all benchmarks say, in one report of tables, pictures and raw numbers?
+
+Runs them one after the other and collects what they leave in a folder: `README.md`, and for each
+benchmark `NAME.csv` with every number and, where it draws one, `NAME.png`.
+
+    python benchmarks/report.py [--folder FOLDER] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import csv
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kinesym.runtime.build import find_compiler
+
+README = Path(__file__).with_name("README.md")
+
+
+def version(package: str) -> str:
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return f"no {package}"
+
+
+def machine(*packages: str) -> str:
+    """Processor, compiler, versions of ours and of these packages, and load, in words."""
+    info = Path("/proc/cpuinfo")
+    names = [line.split(":")[1].strip() for line in info.read_text().splitlines()
+             if line.startswith("model name")] if info.exists() else []  # fmt: skip
+    command = [*find_compiler().command, "--version"]
+    compiler = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    parts = [names[0] if names else platform.processor() or platform.machine(),
+             f"{os.cpu_count()} cores", platform.system(), compiler.splitlines()[0],
+             f"Python {platform.python_version()}"]  # fmt: skip
+    parts += [version(package) for package in ("kinesym", "numpy", "sympy", "Cython", *packages)]
+    if hasattr(os, "getloadavg"):
+        parts.append(f"load before the run {os.getloadavg()[0]:.2f}")
+    return ", ".join(parts)
+
+
+def number(value: float | None) -> str:
+    if value is None or np.isnan(value):
+        return "-"
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def ratio(theirs: float, ours: float) -> str:
+    return "-" if np.isnan(theirs) else f"{theirs / ours:.2f}"
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    rule = ["---" if k == 0 else "---:" for k in range(len(header))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
+
+
+def write(text: str, name: str) -> None:
+    """Put `text` between the markers of the benchmark `name` in the README."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, _, rest = README.read_text(encoding="utf-8").partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise ValueError(f"{README.name} has no pair of markers {begin} {end}")
+    README.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+
+
+def save(folder: str, name: str, text: str, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Leave a benchmark's part of the report in `folder`; the path is that for its picture."""
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    (path / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+    with open(path / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else [])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path / f"{name}.png"
+
+
+def join(folder: Path, names: Sequence[str]) -> str:
+    """The report: what each benchmark asks, its text, its picture."""
+    parts = ["# Benchmarks of kinesym"]
+    for name in names:
+        part = folder / f"{name}.md"
+        found = part.read_text(encoding="utf-8").strip() if part.exists() else "It failed."
+        parts += [f"## {name}", f"{question(name)} All numbers: `{name}.csv`.", found]
+        if (folder / f"{name}.png").exists():
+            parts.append(f"![{name}]({name}.png)")
+    return "\n\n".join(parts) + "\n"
+
+
+def question(name: str) -> str:
+    """The first line of a benchmark's docstring."""
+    source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").splitlines()[0]
+
+
+def main() -> int:
+    """Run all; 1 if one fails, and the report says so."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=Path("bench_report"),
+                        help="where the report goes (default: bench_report)")  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="small sizes: does everything work?")
+    given = parser.parse_args()
+    here = Path(__file__)
+    names = sorted(path.stem for path in here.parent.glob("*.py") if path != here)
+    failed = []
+    for name in names:
+        for old in given.folder.glob(f"{name}.*"):
+            old.unlink()
+        command = [sys.executable, str(here.with_name(f"{name}.py")), "--report", str(given.folder)]
+        if subprocess.run(command + ["--quick"] * given.quick, check=False).returncode:
+            failed.append(name)
+    text = join(given.folder, names)
+    (given.folder / "README.md").write_text(text, encoding="utf-8")
+    for name in names:
+        (given.folder / f"{name}.md").unlink(missing_ok=True)
+    print(f"\nreport: {given.folder / 'README.md'}")
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
