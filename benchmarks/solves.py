@@ -10,7 +10,6 @@ has a process of its own, so that its peak memory is its own and a crash is a li
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import re
@@ -22,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -32,7 +31,7 @@ import numpy as np
 import sympy as sp
 from callbacks import flat_equations
 from numpy.typing import NDArray
-from report import README, machine, number, ratio, table, write
+from report import README, machine, number, ratio, save, table, write
 
 import kinesym as ks
 from kinesym.examples.standing import GAINS, STATES, add_noise, simulate
@@ -45,7 +44,7 @@ STANDING_NODES, CHAIN_NODES, LARGE = (600, 6000, 60000), (1000, 3000), 1_000_000
 TOLERANCE = 1e-8  # of IPOPT
 AGREEMENT = 1e-6  # relative; larger differences of objective or parameters are marked
 SCALE = 100.0  # of the gains, for opty: about their size
-LONG = 20.0  # s; what takes longer is solved once instead of three times
+SOLVES, LONG = 5, 10.0  # times each is solved; once what takes more seconds
 NAN = float("nan")
 
 #: Options of IPOPT for all peers: its story goes into a file, where kinesym reads it, too.
@@ -392,7 +391,7 @@ def one(contender: str, problem: str, nodes: int, threads: int, data: str | None
         numbers = dict(np.load(data)) if data else make_numbers(problem, nodes)
         build, solve = CONTENDERS[contender](make_case(problem, numbers), threads, folder)
         solves = [solve()]
-        while len(solves) < 3 and solves[-1].wall <= LONG and not solves[-1].failure:
+        while len(solves) < SOLVES and solves[-1].wall <= LONG and not solves[-1].failure:
             solves.append(solve())
     last = solves[-1]
     middle = {name: median(getattr(s, name) for s in solves) for name in ("wall", "cpu", "linear")}
@@ -515,16 +514,13 @@ def report(words: str, rows: Sequence[Row]) -> str:
     ])  # fmt: skip
 
 
-def save_csv(path: str, rows: Sequence[Row]) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(Row) if f.name != "ipopt"])
-        writer.writeheader()
-        for row in rows:
-            values = {k: v for k, v in asdict(row).items() if k != "ipopt"}
-            writer.writerow({**values, "parameters": " ".join(map(repr, row.parameters))})
+def numbers(row: Row) -> dict[str, Any]:
+    """A line of the raw numbers."""
+    values = {k: v for k, v in asdict(row).items() if k != "ipopt"}
+    return {**values, "parameters": " ".join(map(repr, row.parameters))}
 
 
-def save_plot(path: str, rows: Sequence[Row]) -> None:
+def draw(path: Path, rows: Sequence[Row]) -> None:
     """Seconds to solve over nodes, one panel per problem; what failed has no dot."""
     import matplotlib
 
@@ -573,8 +569,7 @@ def arguments() -> argparse.Namespace:
         "--limit", type=float, default=300.0, help="seconds for each process (default: 300)"
     )
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--csv", metavar="FILE", help="write everything there")
-    parser.add_argument("--plot", metavar="FILE", help="draw the times to solve there")
+    parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")
     parser.add_argument("--quick", action="store_true", help="few nodes: does it work?")
     parser.add_argument("--write", action="store_true", help=f"put the table into {README.name}")
     parser.add_argument("--one", nargs=3, metavar=("CONTENDER", "PROBLEM", "N"),
@@ -622,10 +617,8 @@ def main() -> None:
             rows += measure(contenders, problem, nodes, given, folder)
     text = report(words, rows)
     print(f"\n{text}")
-    if given.csv:
-        save_csv(given.csv, rows)
-    if given.plot:
-        save_plot(given.plot, rows)
+    if given.report:
+        draw(save(given.report, "solves", text, [numbers(row) for row in rows]), rows)
     if given.write:
         write(text, "solves")
 

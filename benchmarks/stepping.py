@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from report import README, machine, number, ratio, table, write
+from report import README, machine, number, ratio, save, table, write
 
 import kinesym as ks
 from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
@@ -504,12 +504,24 @@ def report(words: str, results: Sequence[tuple[Case, Mapping[str, Sequence[float
     ])  # fmt: skip
 
 
+def numbers(
+    results: Sequence[tuple[Case, Mapping[str, Sequence[float]]]],
+) -> Iterator[dict[str, Any]]:
+    """Lines of the raw numbers."""
+    for case, times in results:
+        for task, seconds in times.items():
+            for package, value in zip(PACKAGES, seconds, strict=True):
+                yield {"model": case.model.name, "task": task, "steps": case.steps(task),
+                       "package": package, "seconds": value}  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--seconds", type=float, default=5.0, help="per task (default: 5)")
     parser.add_argument("--quick", action="store_true", help="few steps: does it work?")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {README.name}")
+    parser.add_argument("--report", metavar="FOLDER", help="leave text and numbers there")
     given = parser.parse_args()
     if given.quick and given.write:
         parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")
@@ -527,6 +539,8 @@ def main() -> None:
             results.append((case, measure(case, sides, 0.0 if given.quick else given.seconds)))
     text = report(words, results)
     print(f"\n{text}")
+    if given.report:
+        save(given.report, "stepping", text, list(numbers(results)))
     if given.write:
         write(text, "stepping")
 

@@ -1,25 +1,9 @@
 """Published problems reach their published optima; finer grids, the optima of the continuum."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
+import published
 import pytest
 from scipy.optimize import brentq
-
-FILE = Path(__file__).parents[2] / "benchmarks" / "published.py"
-
-
-def load(path):
-    """A benchmark as a module; the folder is no package."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-published = load(FILE)
 
 
 @pytest.mark.parametrize("name", published.PROBLEMS)
