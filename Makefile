@@ -36,5 +36,5 @@ bench: setup
 	$(BIN)/kinesym bench
 
 clean:
-	rm -rf .venv build dist results *.egg-info runtime/_native*.so
+	rm -rf .venv build dist results bench_report *.egg-info runtime/*.so
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
