@@ -8,6 +8,12 @@ import sympy as sp
 
 Number = int | float
 
+#: Integrals are costs; what to do for anything else.
+CONDITION = (
+    "A condition on an integral needs a state y with y' = integrand, at_start(y) = 0 and its "
+    "condition on at_end(y)"
+)
+
 
 @dataclass(frozen=True)
 class Objective:
@@ -24,7 +30,10 @@ class Objective:
         if other == 0:  # so that sum() works
             return self
         if not isinstance(other, Objective):
-            raise TypeError(f"cannot add {other!r} to an objective; use Integral or Terminal")
+            raise TypeError(
+                f"cannot add {other!r} to an objective: it is a sum of Integral, Terminal and "
+                f"LeastSquares. {CONDITION}"
+            )
         return Objective(
             self.integrand + other.integrand,
             self.terminal + other.terminal,
@@ -34,9 +43,10 @@ class Objective:
     __radd__ = __add__
 
     def __mul__(self, factor: Number) -> Objective:
-        if not isinstance(factor, (int, float, sp.Number)):
+        number = sp.sympify(factor)
+        if not (isinstance(number, sp.Expr) and number.is_extended_real and number.is_number):
             raise TypeError(f"an objective can be multiplied by numbers only, not by {factor}")
-        factor = float(factor)
+        factor = float(number)
         return Objective(
             factor * self.integrand, factor * self.terminal, factor * self.least_squares
         )
@@ -44,10 +54,13 @@ class Objective:
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Number) -> Objective:
-        return self * (1.0 / divisor)
+        return self * (1 / sp.sympify(divisor))
 
     def __neg__(self) -> Objective:
         return -1 * self
+
+    def _sympy_(self) -> sp.Basic:
+        raise sp.SympifyError(f"an objective is no SymPy expression. {CONDITION}")
 
     def __sub__(self, other: Objective) -> Objective:
         return self + (-other)

@@ -141,6 +141,25 @@ def test_problem(changes, words):
 
 
 @pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ks.Integral(x) - 1,
+        lambda: sp.Eq(ks.Integral(x), 1),
+        lambda: ks.Collocation(oscillator(), trial(), unknown=[k], boundary=[ks.Integral(x)]),
+    ],
+)
+def test_integral_as_a_condition(make):
+    with pytest.raises((TypeError, sp.SympifyError), match="needs a state y with y' = integrand"):
+        make()
+
+
+def test_factors_of_an_objective():
+    assert (sp.pi * ks.Integral(x) / 2).integrand == (np.pi / 2) * x
+    with pytest.raises(TypeError, match="by numbers only, not by k"):
+        ks.Integral(x) * k
+
+
+@pytest.mark.parametrize(
     ("guess", "words"),
     [
         ({k: 20.0}, "guess of parameter k is 20, outside its bounds \\(0.1, 10\\)"),
