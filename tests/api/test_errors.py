@@ -145,7 +145,7 @@ def test_problem(changes, words):
     [
         lambda: ks.Integral(x) - 1,
         lambda: sp.Eq(ks.Integral(x), 1),
-        lambda: ks.Collocation(oscillator(), trial(), unknown=[k], boundary=[ks.Integral(x)]),
+        lambda: problem(boundary=[ks.Integral(x)]),
     ],
 )
 def test_integral_as_a_condition(make):
