@@ -337,9 +337,11 @@ class Collocation:
         )
 
     def _trial_result(self, z: Array, number: int) -> Trajectory:
-        layout, trial = self.layout, self.trials[number]
-        rows = layout.trajectories(z, number).copy()
-        n = len(layout.states)
+        layout, trial, z = self.layout, self.trials[number], z.copy()
+        rows, n = layout.trajectories(z, number), len(self.layout.states)
+        for row, name in zip(rows[n:], layout.inputs, strict=True):
+            if trial.hold.get(name) == "zero-order":
+                row[-1] = row[-2]  # acts on nothing; any other value would look like a jump
         unknown = dict(zip(layout.inputs, rows[n:], strict=True))
         return Trajectory(
             time=layout.time(z, number).copy(),
