@@ -60,7 +60,8 @@ cdef class Ipopt:
     cdef set_intermediate_fn *_set_intermediate
     cdef solve_fn *_solve
     cdef readonly str path
-    cdef readonly tuple version
+    cdef readonly tuple version  # empty before 3.14.17
+    cdef readonly bint loads_solvers  # whether linear solvers can come from a library, since 3.14
 
     def __cinit__(self, path):
         cdef int major = 0, minor = 0, release = 0
@@ -83,6 +84,7 @@ cdef class Ipopt:
             self.version = (major, minor, release)
         else:
             self.version = ()
+        self.loads_solvers = dlsym(handle, b"GetIpoptCurrentIterate") != NULL  # came with them
 
     cdef void *_find(self, void *handle, bytes name) except NULL:
         cdef void *found = dlsym(handle, name)
@@ -341,7 +343,10 @@ cdef int _trial_hessian(int n, double *z, int fresh, double factor, int m, doubl
 
 
 def trial(Ipopt ipopt, options):
-    """Solve a problem of three nodes with the given options; whether the solution is right."""
+    """Solve a problem of three nodes with the given options; whether the solution is right.
+
+    False, too, if an option is not accepted.
+    """
     cdef double x[4]
     cdef double low[4]
     cdef double high[4]
@@ -358,6 +363,8 @@ def trial(Ipopt ipopt, options):
             _set(ipopt, handle, name, value)
         with nogil:
             status = ipopt._solve(handle, x, NULL, NULL, NULL, NULL, NULL, NULL)
+    except TypeError:
+        return False
     finally:
         ipopt._free(handle)
     return status == 0 and abs(x[1] - 0.5) < 1e-6 and abs(x[3] - 0.5) < 1e-6

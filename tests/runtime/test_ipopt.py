@@ -9,6 +9,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import kinesym as ks
 from kinesym.runtime import ipopt_library, linear_solver
 from kinesym.runtime._kkt import close_session, forget, open_session
 from kinesym.runtime.linear_solver import available
+from kinesym.runtime.native import trial
 
 t = ks.t
 x, v, u = ks.dynamicsymbols("x v u")
@@ -595,3 +597,12 @@ def test_obstacle_is_told(monkeypatch):
     assert solve("bounded").linear_solver == "mumps (it rains)"
     with pytest.raises(ValueError, match="does not work here: it rains"):
         solve("bounded", linear_solver=OWN)
+
+
+def test_old_ipopt(monkeypatch):
+    """Before 3.14 it has no option for a library of linear solvers, and fewer of the latter."""
+    monkeypatch.setattr(linear_solver, "load_ipopt", lambda: SimpleNamespace(loads_solvers=False))
+    assert "before 3.14" in linear_solver.obstacle.__wrapped__()
+    library = ipopt_library.load_ipopt()
+    assert not trial(library, {"linear_solver": "no such solver"})
+    assert not trial(library, {"no such option": 1})
