@@ -1,37 +1,44 @@
-"""How long do the callbacks of the nonlinear program take, and how long those of opty?
+"""How long do the callbacks of the nonlinear program take, against opty and CasADi?
 
 Cost, its gradient, constraints, their Jacobian and the Hessian of the Lagrangian of
 - `standing`: 8 unknown gains, known platform acceleration;
 - `n_link`: chains of n links on a cart, all masses, lengths and g unknown, known force.
-Both packages get the same equations, midpoint scheme, data and objective (sum of squared
+All packages get the same equations, midpoint scheme, data and objective (sum of squared
 differences to "measured" states at the nodes) and must return the same numbers before any is timed.
+opty has no Hessian. CasADi's matrices are the entries of all intervals, one interval after the
+other; adding up those with the same place, as IPOPT wants them, is not in its times.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shlex
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from report import README, machine, number, ratio, table, write
+from report import README, machine, number, ratio, save, table, write
 from scipy.sparse import coo_array, csr_array
 
 import kinesym as ks
-from kinesym.runtime.build import CACHE_VARIABLE
+from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
 
 Array = NDArray[np.float64]
 
+PACKAGES = ("kinesym", "opty", "CasADi")
 CALLBACKS = ("cost", "gradient", "constraints", "jacobian", "hessian")
 STEP = 1.0 / 64.0  # s; a power of two, so that differences of the time grid are exact
 TOLERANCE = 1e-9  # largest difference between the packages, relative to the largest entry
@@ -40,7 +47,10 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class Case:
-    """A problem with numbers; z = [states (n, N), unknown parameters in the model's order]."""
+    """A problem with numbers: n states at N nodes, r unknown parameters in the model's order.
+
+    z : states (n, N), then parameters. multipliers : (n, N - 1), of the constraints.
+    """
 
     model: ks.Model
     unknown: list[str]
@@ -48,31 +58,33 @@ class Case:
     inputs: dict[str, Array]
     measured: Array
     z: Array
+    multipliers: Array
 
 
 @dataclass
 class Side:
-    """One package: callbacks without arguments, numbers each returns, seconds to build."""
+    """One package: callbacks without arguments, how many numbers each returns, seconds to build.
+
+    values : functions that call and return an array or sparse matrix in kinesym's order; of the
+    Hessian the lower triangle.
+    """
 
     build: float = NAN
     calls: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
-    sizes: dict[str, int] = field(default_factory=dict)
-    matrix: Callable[[], csr_array] | None = None  # the Jacobian
-    place: NDArray[np.intp] | None = None  # its free vector is z[place]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Row:
-    """Medians [ms] of one callback."""
+    """By package: medians [ms] of a callback and how many numbers it returns, or build times."""
 
     model: str
     nodes: int
     threads: int
-    callback: str
-    ours: float
-    theirs: float
-    our_size: int
-    their_size: int | None
+    callback: str  # or "build", then in s
+    times: Mapping[str, float]
+    sizes: Mapping[str, int | None]
 
 
 # -- the problems -------------------------------------------------------------------------------
@@ -92,6 +104,7 @@ def make_case(model: ks.Model, nodes: int) -> Case:
         inputs={name: rng.standard_normal(nodes) for name in model.input_names},
         measured=states + 0.1 * rng.standard_normal(states.shape),
         z=np.concatenate([states.ravel(), values]),
+        multipliers=rng.standard_normal((len(states), nodes - 1)),
     )
 
 
@@ -106,7 +119,7 @@ def flat_equations(model: ks.Model) -> sp.ImmutableMatrix:
 # -- the packages -------------------------------------------------------------------------------
 
 
-def kinesym_side(case: Case, threads: int) -> Side:
+def kinesym_side(case: Case, threads: int, folder: str) -> Side:
     start = time.perf_counter()
     measured = dict(zip(case.model.state_names, case.measured, strict=True))
     trial = ks.Experiment(case.time, inputs=case.inputs, measurements=measured)
@@ -114,17 +127,19 @@ def kinesym_side(case: Case, threads: int) -> Side:
         case.model, trial, unknown=dict.fromkeys(case.unknown), scheme="midpoint", threads=threads
     )
     build = time.perf_counter() - start
-    nlp, z = problem.nlp, case.z
-    multipliers = np.random.default_rng(1).standard_normal(nlp.n_constraints)
+    nlp, z, multipliers = problem.nlp, case.z, case.multipliers.ravel()
     calls = {"cost": partial(nlp.cost, z)}  # the others into arrays made once, as IPOPT has them
     calls["gradient"] = partial(nlp.gradient, z, np.empty(nlp.n_variables))
     calls["constraints"] = partial(nlp.constraints, z, np.empty(nlp.n_constraints))
     calls["jacobian"] = partial(nlp.jacobian, z, np.empty(nlp.jacobian_structure.size))
     values = np.empty(nlp.hessian_structure.size)
-    calls["hessian"] = partial(nlp.hessian, z, multipliers, 1.0, values)
+    hessian = calls["hessian"] = partial(nlp.hessian, z, multipliers, 1.0, values)
     sizes = _sizes(len(z), nlp.n_constraints, nlp.jacobian_structure.size)
     sizes["hessian"] = nlp.hessian_structure.size
-    return Side(build, calls, sizes, partial(problem.constraint_jacobian, z))
+    places, shape = nlp.hessian_structure.arrays(), (len(z), len(z))
+    read = {**calls, "jacobian": partial(problem.constraint_jacobian, z),
+            "hessian": lambda: coo_array((hessian(), places), shape=shape).tocsr()}  # fmt: skip
+    return Side(build, calls, sizes, read)
 
 
 def opty_side(case: Case, threads: int, folder: str) -> Side:
@@ -153,17 +168,16 @@ def opty_side(case: Case, threads: int, folder: str) -> Side:
     build = time.perf_counter() - start
     order = [case.unknown.index(p.name) for p in problem.collocator.unknown_parameters]
     n = case.measured.size
-    place = np.concatenate([np.arange(n), n + np.array(order)])
-    free, structure = case.z[place], problem.jacobianstructure()
+    place = np.concatenate([np.arange(n), n + np.array(order)])  # its free vector is z[place]
+    free, (rows, columns) = case.z[place], problem.jacobianstructure()
     calls = {name: partial(getattr(problem, name), free) for name in CALLBACKS[1:-1]}
     calls["cost"] = partial(problem.objective, free)
-    sizes = _sizes(len(free), problem.num_constraints, len(structure[0]))
-    shape = (problem.num_constraints, len(free))
-
-    def matrix() -> csr_array:
-        return coo_array((problem.jacobian(free), structure), shape=shape).tocsr()
-
-    return Side(build, calls, sizes, matrix, place)
+    sizes = _sizes(len(free), problem.num_constraints, len(rows))
+    places, shape = (rows, place[columns]), (problem.num_constraints, len(free))
+    read = {**calls, "gradient": lambda: calls["gradient"]()[np.argsort(place)],
+            "jacobian": lambda: coo_array((calls["jacobian"](), places), shape=shape).tocsr()
+            }  # fmt: skip
+    return Side(build, calls, sizes, read)
 
 
 def _least_squares(
@@ -187,27 +201,139 @@ def _sizes(free: int, constraints: int, jacobian: int) -> dict[str, int]:
     return {"cost": 1, "gradient": free, "constraints": constraints, "jacobian": jacobian}
 
 
+def casadi_side(case: Case, threads: int, folder: str) -> Side:
+    """Functions of an interval and their loops over all intervals, generated to C and compiled;
+    with more threads the loops are OpenMP's. Without CasADi or OpenMP, a side that can do nothing.
+    """
+    try:
+        import casadi as ca
+    except ImportError:
+        return Side()
+    (n, nodes), flags = case.measured.shape, ["-fopenmp"] if threads > 1 else []
+    start = time.perf_counter()
+    functions, places = casadi_functions(ca, case, "openmp" if threads > 1 else "serial")
+    try:
+        library = casadi_build(ca, tempfile.mkdtemp(dir=folder), [*functions.values()], flags)
+    except subprocess.CalledProcessError:
+        if not flags:
+            raise
+        return Side()
+    compiled = {name: ca.external(f.name(), library) for name, f in functions.items()}
+    build = time.perf_counter() - start
+
+    x, u = case.z[: n * nodes].reshape(n, nodes).T.ravel(), case.inputs[case.model.input_names[0]]
+    p = np.tile(case.z[n * nodes :], nodes - 1)
+    squares, given = (x, case.measured.T.ravel()), (x[:-n], x[n:], u[:-1], u[1:], p)
+    arguments = {"cost": squares, "gradient": squares, "constraints": given, "jacobian": given,
+                 "hessian": (*given, case.multipliers.T.ravel())}  # fmt: skip
+    calls = {name: casadi_call(f, arguments[name]) for name, f in compiled.items()}
+    sizes = {name: f.nnz_out(0) for name, f in compiled.items()}
+    return Side(build, calls, sizes, casadi_values(calls, places, case))
+
+
+def casadi_functions(
+    ca: Any, case: Case, way: str
+) -> tuple[dict[str, Any], dict[str, tuple[Any, Any]]]:
+    """Callbacks, and rows and columns of the matrices' entries within an interval.
+
+    The states are ordered node by node, so that those before and after an interval need no copy.
+    """
+    import solves  # not above: it imports this file
+
+    model, (n, nodes) = case.model, case.measured.shape
+    interval = solves.casadi_interval(ca, solves.Case(
+        model, case.unknown, None, case.time, case.inputs[model.input_names[0]], case.measured,
+        case.z[n * nodes :],
+    ))  # fmt: skip
+    blocks = solves.casadi_blocks(ca, interval)
+    every = {"constraints": interval, **{name: f for name, (_, f) in blocks.items()}}
+    x, xm = ca.SX.sym("x", n), ca.SX.sym("xm", n)
+    node = ca.Function("gradient", [x, xm], [ca.gradient(ca.sumsqr(x - xm), x)])
+    x, xm = ca.MX.sym("x", n * nodes), ca.MX.sym("xm", n * nodes)
+    functions = {"cost": ca.Function("cost", [x, xm], [ca.sumsqr(x - xm)])}
+    functions["gradient"] = node.map(nodes)  # as the cost, too short for threads
+    with redirect_stderr(io.StringIO()):  # a warning that CasADi's own loop has no OpenMP
+        functions.update({name: f.map(nodes - 1, way) for name, f in every.items()})
+    return functions, {name: place for name, (place, _) in blocks.items()}
+
+
+def casadi_build(ca: Any, folder: str, functions: Sequence[Any], flags: Sequence[str]) -> str:
+    """The library, compiled with the flags that opty gets, too."""
+    generator, path = ca.CodeGenerator("callbacks"), Path(folder, "callbacks.c")
+    for function in functions:
+        generator.add(function)
+    path.write_text(generator.dump(), encoding="utf-8")
+    library, flags = str(path.with_suffix(".so")), [*shlex.split(os.environ["CFLAGS"]), *flags]
+    command = [*find_compiler().command, *flags, "-fPIC", "-shared", str(path), "-lm"]
+    subprocess.run([*command, "-o", library], check=True)
+    return library
+
+
+def casadi_call(function: Any, arguments: Sequence[Array]) -> Callable[[], Array]:
+    """A call without conversions: CasADi reads and writes memory that is made once."""
+    buffer, evaluate = function.buffer()
+    result = np.zeros(function.nnz_out(0))
+    for k, values in enumerate(arguments):
+        buffer.set_arg(k, memoryview(values))
+    buffer.set_res(0, memoryview(result))
+
+    def call(alive: Any = (function, buffer, arguments)) -> Array:
+        evaluate()
+        return result
+
+    return call
+
+
+def casadi_values(
+    calls: Mapping[str, Callable[[], Array]], places: Mapping[str, tuple[Any, Any]], case: Case
+) -> dict[str, Callable[[], Any]]:
+    """From CasADi's order, by nodes, to kinesym's, by states and equations."""
+    (n, nodes), size = case.measured.shape, len(case.z)
+    steps, grid = nodes - 1, np.arange(n * nodes).reshape(n, nodes)
+    fixed = np.tile(np.arange(n * nodes, size), (steps, 1))
+    variables = np.concatenate([grid[:, :-1].T, grid[:, 1:].T, fixed], axis=1)
+    equations = np.arange(n * steps).reshape(n, steps).T
+
+    def jacobian() -> csr_array:
+        rows, columns = places["jacobian"]
+        entries = calls["jacobian"](), (equations[:, rows].ravel(), variables[:, columns].ravel())
+        return coo_array(entries, shape=(n * steps, size)).tocsr()
+
+    def hessian() -> csr_array:
+        pairs = np.stack([variables[:, place].ravel() for place in places["hessian"]])
+        rows, columns = (np.append(k, grid) for k in (pairs.max(axis=0), pairs.min(axis=0)))
+        entries = np.append(calls["hessian"](), np.full(grid.size, 2.0))  # of the cost
+        return coo_array((entries, (rows, columns)), shape=(size, size)).tocsr()
+
+    def gradient() -> Array:
+        return np.append(calls["gradient"]().reshape(nodes, n).T, np.zeros(size - n * nodes))
+
+    def constraints() -> Array:
+        return calls["constraints"]().reshape(steps, n).T.ravel()
+
+    return {"cost": calls["cost"], "gradient": gradient, "constraints": constraints,
+            "jacobian": jacobian, "hessian": hessian}  # fmt: skip
+
+
 # -- comparison and timing ----------------------------------------------------------------------
 
 
-def verify(ours: Side, theirs: Side) -> str:
-    """Largest relative differences in words; raises `ValueError` if one is too large.
-
-    States, equations and intervals have the same order; opty sorts the unknown parameters.
-    """
-    if theirs.matrix is None or ours.matrix is None:
-        return "opty is not installed: nothing compared"
-    place = theirs.place
-    pairs = {name: (ours.calls[name](), theirs.calls[name]()) for name in CALLBACKS[:3]}
-    pairs["gradient"] = (pairs["gradient"][0][place], pairs["gradient"][1])
-    errors = {name: float(np.max(np.abs(a - b)) / np.max(np.abs(b)))
-              for name, (a, b) in pairs.items()}  # fmt: skip
-    jacobian = theirs.matrix()
-    errors["jacobian"] = float(abs(ours.matrix()[:, place] - jacobian).max() / abs(jacobian).max())
-    for name, error in errors.items():
-        if not error <= TOLERANCE:
-            raise ValueError(f"{name}: kinesym and opty differ by {error:.1e} of the largest entry")
-    return "same numbers: " + ", ".join(f"{name} {error:.0e}" for name, error in errors.items())
+def verify(sides: Mapping[str, Side]) -> str:
+    """Largest relative differences in words; raises `ValueError` if one is too large."""
+    ours, worst = sides["kinesym"], dict.fromkeys(CALLBACKS, 0.0)
+    present = [package for package in sides if sides[package].values]
+    for package in present[1:]:
+        for name, values in sides[package].values.items():
+            theirs = np.atleast_1d(values()) if name == "cost" else values()
+            error = float(abs(ours.values[name]() - theirs).max() / abs(theirs).max())
+            worst[name] = max(worst[name], error)
+            if not error <= TOLERANCE:
+                raise ValueError(f"{name}: kinesym and {package} differ by {error:.1e} of the "
+                                 "largest entry")  # fmt: skip
+    if len(present) == 1:
+        return "no other package is here: nothing compared"
+    words = ", ".join(f"{name} {error:.0e}" for name, error in worst.items())
+    return f"same numbers of {', '.join(present)}: {words}"
 
 
 def medians(calls: Sequence[Callable[[], Any]]) -> list[float]:
@@ -225,73 +351,148 @@ def medians(calls: Sequence[Callable[[], Any]]) -> list[float]:
     return [1e3 * median(times) for times in samples]
 
 
-def compare(ours: Side, theirs: Side, case: Case, threads: int) -> list[Row]:
+def compare(sides: Mapping[str, Side], case: Case, threads: int) -> list[Row]:
     rows = []
     for name in CALLBACKS:
-        both = [side.calls[name] for side in (ours, theirs) if name in side.calls]
-        first, second, *_ = [*medians(both), NAN]
-        rows.append(
-            Row(case.model.name, len(case.time), threads, name, first, second,
-                ours.sizes[name], theirs.sizes.get(name))
-        )  # fmt: skip
-        print(f"  {name:12} kinesym {number(first):>8} ms, opty {number(second):>8} ms, "
-              f"ratio {ratio(second, first)}", flush=True)  # fmt: skip
+        calls = {package: side.calls[name] for package, side in sides.items() if name in side.calls}
+        found = dict(zip(calls, medians([*calls.values()]), strict=True))
+        times = {package: found.get(package, NAN) for package in PACKAGES}
+        sizes = {package: sides[package].sizes.get(name) for package in PACKAGES}
+        rows.append(Row(case.model.name, len(case.time), threads, name, times, sizes))
+        print(f"  {name:12} {words(times, 'ms')}", flush=True)
     return rows
+
+
+def words(times: Mapping[str, float], unit: str) -> str:
+    return ", ".join(f"{package} {number(value):>8} {unit}" for package, value in times.items())
 
 
 def measure(
     model: ks.Model, nodes: Iterable[int], threads: Iterable[int], folder: str
-) -> tuple[list[Row], list[str]]:
-    """All rows of a model, and its line in the table of build times."""
-    rows, builds = [], []
+) -> list[Row]:
+    """The row of build times of a model, and those of its callbacks."""
+    rows: list[Row] = []
     for n_threads in threads:
         for n_nodes in sorted(nodes):
             case = make_case(model, n_nodes)
-            ours, theirs = kinesym_side(case, n_threads), opty_side(case, n_threads, folder)
-            builds.append((ours.build, theirs.build))
-            print(f"{model.name}, {n_nodes} nodes, {n_threads} thread(s): {verify(ours, theirs)}")
-            rows += compare(ours, theirs, case, n_threads)
-    first, second = builds[0]  # nothing was cached
-    print(f"  built in {number(first)} s, opty in {number(second)} s", flush=True)
-    return rows, [model.name, number(first), number(second), ratio(second, first)]
+            makers = zip(PACKAGES, (kinesym_side, opty_side, casadi_side), strict=True)
+            sides = {package: make(case, n_threads, folder) for package, make in makers}
+            if not rows:  # nothing was cached
+                build = {package: side.build for package, side in sides.items()}
+                rows.append(Row(model.name, n_nodes, n_threads, "build", build, {}))
+            print(f"{model.name}, {n_nodes} nodes, {n_threads} thread(s): {verify(sides)}")
+            rows += compare(sides, case, n_threads)
+    print(f"  built: {words(rows[0].times, 's')}", flush=True)
+    return rows
 
 
 # -- the report ---------------------------------------------------------------------------------
 
 
-def times_table(rows: Sequence[Row], threads: Sequence[int]) -> str:
-    header = ["model", "nodes", "callback", "numbers", "opty's"]
-    for n in threads:
-        unit = f"{n} thread{'s' if n > 1 else ''}"
-        header += [f"kinesym, {unit} [ms]", "opty [ms]", "ratio"]
+def times_table(rows: Sequence[Row]) -> str:
+    header = ["model", "nodes", "callback", "numbers", "opty's", "CasADi's"]
+    for n in sorted({row.threads for row in rows}):
+        header += [f"kinesym, {n} thread{'s' if n > 1 else ''} [ms]"]
+        header += [word for peer in PACKAGES[1:] for word in (f"{peer} [ms]", "ratio")]
     merged: dict[tuple[str, int, str], list[str]] = {}
     for row in rows:
         key = (row.model, row.nodes, row.callback)
-        sizes = [f"{row.our_size}", "-" if row.their_size is None else f"{row.their_size}"]
+        sizes = ["-" if size is None else f"{size}" for size in row.sizes.values()]
         line = merged.setdefault(key, [row.model, f"{row.nodes}", row.callback, *sizes])
-        line += [number(row.ours), number(row.theirs), ratio(row.theirs, row.ours)]
+        line += cells(row)
     return table(header, merged.values())
 
 
-def report(words: str, rows: Sequence[Row], builds: Sequence[Sequence[str]]) -> str:
+def cells(row: Row) -> list[str]:
+    """Our time, and each peer's with its ratio."""
+    ours, *others = row.times.values()
+    return [
+        number(ours),
+        *(word for value in others for word in (number(value), ratio(value, ours))),
+    ]
+
+
+def report(computer: str, rows: Sequence[Row]) -> str:
     command = shlex.join(["python", "benchmarks/callbacks.py", *sys.argv[1:]])
-    threads = sorted({row.threads for row in rows})
+    builds = [row for row in rows if row.callback == "build"]
+    header = ["model", "kinesym [s]"]
+    header += [word for peer in PACKAGES[1:] for word in (f"{peer} [s]", "ratio")]
     return "\n\n".join([
-        f"Machine: {words}.",
-        f"Made by `{command}`; opty's `CFLAGS` were `{os.environ['CFLAGS']}`.",
-        times_table(rows, threads),
+        f"Machine: {computer}.",
+        f"Made by `{command}`; the peers' `CFLAGS` were `{os.environ['CFLAGS']}`.",
+        times_table([row for row in rows if row.callback != "build"]),
         "Time to build, nothing cached, fewest nodes, 1 thread:",
-        table(["model", "kinesym [s]", "opty [s]", "ratio"], builds),
+        table(header, [[row.model, *cells(row)] for row in builds]),
     ])  # fmt: skip
+
+
+def numbers(row: Row) -> dict[str, Any]:
+    """A line of the raw numbers."""
+    line = {"model": row.model, "nodes": row.nodes, "threads": row.threads,
+            "callback": row.callback, "unit": "s" if row.callback == "build" else "ms"}  # fmt: skip
+    line.update(row.times)
+    return {**line, **{f"numbers of {package}": row.sizes.get(package) for package in PACKAGES}}
+
+
+def draw(path: Path, rows: Sequence[Row]) -> None:
+    """One thread: time per node over links, at most nodes, and time over nodes for standing."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [row for row in rows if row.threads == 1]
+    chains = [row for row in rows if row.model.startswith("n_link_")]
+    most = max((row.nodes for row in chains), default=0)
+    chains = [row for row in chains if row.nodes == most]
+    standing = [row for row in rows if row.model == "standing"]
+    fig, axes = plt.subplots(1, 2, figsize=(11.0, 4.6), layout="constrained")
+    lines(axes[0], chains, lambda row: int(row.model.removeprefix("n_link_")),
+          lambda row: 1e3 / row.nodes)  # fmt: skip
+    lines(axes[1], standing, lambda row: row.nodes, lambda row: 1.0)
+    axes[0].set(title=f"n links on a cart, {most:,} nodes, 1 thread", xlabel="links",
+                ylabel="time per node [µs]")  # fmt: skip
+    axes[1].set(title="standing, 1 thread", xlabel="nodes", ylabel="time [ms]")
+    links = {int(row.model.removeprefix("n_link_")) for row in chains}
+    for axis, places in zip(axes, (links, {row.nodes for row in standing}), strict=True):
+        axis.xaxis.set_minor_locator(plt.NullLocator())
+        axis.set_xticks(sorted(places), [f"{n}" for n in sorted(places)])
+    handles, labels = axes[1].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside right center", fontsize="small")
+    fig.savefig(path, dpi=120)
+    plt.close(fig)
+
+
+def lines(
+    axis: Any, rows: Sequence[Row], x: Callable[[Row], int], factor: Callable[[Row], float]
+) -> None:
+    """A colour for each package and a kind of line for each callback."""
+    kinds = {"hessian": ("s", "-"), "jacobian": ("o", "--"), "constraints": ("^", ":")}
+    for name, (marker, style) in kinds.items():
+        for k, package in enumerate(PACKAGES):
+            points = [(x(row), factor(row) * row.times[package]) for row in rows
+                      if row.callback == name and not np.isnan(row.times[package])]  # fmt: skip
+            if points:
+                axis.loglog(
+                    *zip(*points, strict=True),
+                    color=f"C{k}",
+                    marker=marker,
+                    ls=style,
+                    ms=5,
+                    lw=2.2 if k == 0 else 1.2,
+                    label=f"{package}, {name}",
+                )
+    axis.grid(True, which="both", alpha=0.3)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--links", type=int, nargs="*", default=list(range(1, 11)), metavar="n",
-                        help="chains to measure; default: 1 2 5 10")  # fmt: skip
+                        help="chains to measure; default: 1 to 10")  # fmt: skip
     parser.add_argument("--nodes", type=int, nargs="+", metavar="N",
                         help="default: 1000 10000, and 60000 for standing")  # fmt: skip
     parser.add_argument("--threads", type=int, default=2, help="compared with 1 (default: 2)")
+    parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")
     parser.add_argument("--quick", action="store_true", help="one small smoke test, 1 thread")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {README.name}")
     given = parser.parse_args()
@@ -307,21 +508,20 @@ def main() -> None:
     nodes = given.nodes or [1000, 10000]
     models = [(ks.models.standing(), given.nodes or [*nodes, 60000])]
     models += [(ks.models.n_link_pendulum_on_cart(n), nodes) for n in given.links]
-    os.environ["OMP_NUM_THREADS"] = str(given.threads)  # opty takes the number from here
-    os.environ.setdefault("CFLAGS", "-O3 -march=native")  # what suits opty best
-    words = machine("opty")
-    print(words)
+    os.environ["OMP_NUM_THREADS"] = str(given.threads)  # opty and CasADi take the number from here
+    os.environ.setdefault("CFLAGS", "-O3 -march=native")  # what suits them best
+    computer = machine("opty", "casadi")
+    print(computer)
     rows: list[Row] = []
-    builds: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE_VARIABLE] = folder
         for model, sizes in models:
             own = tempfile.mkdtemp(dir=folder)
-            more, build = measure(model, sizes, sorted({1, given.threads}), own)
-            rows += more
-            builds.append(build)
-    text = report(words, rows, builds)
+            rows += measure(model, sizes, sorted({1, given.threads}), own)
+    text = report(computer, rows)
     print(f"\n{text}")
+    if given.report:
+        draw(save(given.report, "callbacks", text, [numbers(row) for row in rows]), rows)
     if given.write:
         write(text, "callbacks")
 
