@@ -10,6 +10,7 @@ _Array = NDArray[np.float64]
 class Ipopt:
     path: str
     version: tuple[int, ...]
+    loads_solvers: bool
     def __init__(self, path: str | Path) -> None: ...
 
 def trial(ipopt: Ipopt, options: dict[str, str | int | float]) -> bool: ...

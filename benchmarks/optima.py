@@ -1,0 +1,523 @@
+"""How long do optimal control and published identification take to solve, against CasADi and opty?
+
+- all problems of `published.py`, with the number of nodes of their source and with ten times as
+  many;
+- `swing_up_fixed` and `swing_up_fastest`: the pendulum of `published.swing_up` with least effort in
+  10 s, and in the least time.
+CasADi gets the very same nonlinear program, function by function, and differentiates it itself: its
+optima check our derivatives. Each solve has a process of its own, so that its peak memory is its
+own and a crash is a line of the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import published
+import sympy as sp
+from numpy.typing import NDArray
+from published import Published
+from report import README, machine, number, ratio, save, table, write
+from solves import AGREEMENT, NAN, QAMD, STORY, ipopt_libraries, peak_memory, read_story, summary
+
+import kinesym as ks
+from kinesym.codegen.kernel import Kernel
+from kinesym.runtime.build import CACHE_VARIABLE
+from kinesym.runtime.layout import FAMILIES
+
+Array = NDArray[np.float64]
+
+FACTORS = (1, 10)  # of the number of intervals
+QUICK = ("brachistochrone", "hanging_chain")
+SOLVES, LONG = 5, 4.0  # so many, if one takes less than so many seconds
+SAME = 1e-12  # relative; of the functions at the guess
+
+
+@dataclass(frozen=True)
+class Solve:
+    """One solve. linear : seconds in linear algebra, as IPOPT counts it. z : where it ended."""
+
+    wall: float
+    linear: float
+    iterations: int
+    objective: float
+    z: Array
+    failure: str = ""
+    note: str = ""
+
+
+@dataclass
+class Row:
+    """Medians of one contender. memory : peak [MB] of its process, Python and packages included.
+
+    published : relative difference of the objective from the published one; difference : from
+    kinesym's; apart : largest difference of an entry of z from kinesym's, of 1 + |entry|.
+    """
+
+    problem: str
+    nodes: int
+    contender: str
+    build: float = NAN
+    wall: float = NAN
+    linear: float = NAN
+    iterations: int = -1
+    memory: float = NAN
+    objective: float = NAN
+    published: float = NAN
+    difference: float = NAN
+    apart: float = NAN
+    solves: int = 0
+    failure: str = ""
+    note: str = ""
+    ipopt: list[str] = field(default_factory=list)  # its library, for: all have the same?
+
+
+# -- the problems ---------------------------------------------------------------------------------
+
+
+def pendulum(nodes: int = 501, duration: Any = None, objective: Any = None) -> Published:
+    """The torque-limited pendulum from hanging to upright, rest to rest, guess as published; a
+    pair of durations sets it free."""
+    theta, omega, T = ks.dynamicsymbols("theta omega T")
+    free = isinstance(duration, tuple)
+    problem = ks.Collocation(
+        published.explicit("swing_up", {theta: omega, omega: T - 9.81 * sp.sin(theta)}, [T]),
+        ks.Experiment(nodes=nodes, duration=duration) if free
+        else ks.Experiment(np.linspace(0.0, duration, nodes)),
+        scheme="backward-euler", objective=objective(T), unknown_inputs={T: (-2, 2)},
+        boundary=published.ends({theta: 0, omega: 0}, {theta: sp.pi, omega: 0}),
+    )  # fmt: skip
+    s = np.linspace(0.0, 1.0, nodes)
+    swings = np.interp(s, [0, 0.15, 0.3, 0.5, 0.65, 1], [0, 0.4, -0.8, 1.2, -1.7, np.pi])
+    guess = {theta: swings, omega: 0.0, **({"duration": 5.0} if free else {})}
+    return Published(problem, "none", guess=guess)
+
+
+PENDULA = ("swing_up", "swing_up_fixed", "swing_up_fastest")
+PROBLEMS: Mapping[str, Callable[..., Published]] = {
+    **published.PROBLEMS,
+    "swing_up_fixed": partial(pendulum, duration=10.0, objective=lambda T: ks.Integral(T**2)),
+    "swing_up_fastest": partial(
+        pendulum, duration=(1.0, 250.0), objective=lambda _: ks.Terminal(ks.t)
+    ),
+}
+
+
+def size(problem: str, factor: int) -> int:
+    """Nodes: `factor` times the intervals of the source, so that its nodes are among them."""
+    default = inspect.signature(PROBLEMS[problem]).parameters["nodes"].default
+    return factor * (default - 1) + 1
+
+
+# -- kinesym --------------------------------------------------------------------------------------
+
+#: The problem, seconds to build a solver, and a function that solves.
+Made = tuple[Published, float, Callable[[], Solve]]
+
+
+def kinesym_solver(linear_solver: str, name: str, nodes: int, folder: str) -> Made:
+    start = time.perf_counter()
+    stated = PROBLEMS[name](nodes)
+    build = time.perf_counter() - start
+
+    def solve() -> Solve:
+        clock = time.perf_counter()
+        found = stated.problem.solve(
+            stated.guess, tolerance=STORY["tol"], linear_solver=linear_solver, driver="direct",
+            progress=False,
+        )  # fmt: skip
+        return Solve(
+            time.perf_counter() - clock, found.timings.get("linear solver", NAN), found.iterations,
+            found.objective, found.free_vector, "" if found.success else found.message,
+            found.linear_solver if "gave up" in found.linear_solver else "",
+        )  # fmt: skip
+
+    return stated, build, solve
+
+
+# -- CasADi ---------------------------------------------------------------------------------------
+
+
+def casadi_operations(ca: Any) -> dict[str, Callable[..., Any]]:
+    """What the operations of our expression graph are called there."""
+    same = "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log sqrt sign floor erf"
+    return {
+        **{name: getattr(ca, name) for name in [*same.split(), "atan2"]},
+        "abs": ca.fabs, "min": ca.fmin, "max": ca.fmax, "select": ca.if_else,
+        "neg": lambda a: -a, "inv": lambda a: 1.0 / a, "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "pow": lambda a, b: a**b,
+        "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "eq": lambda a, b: a == b,
+    }  # fmt: skip
+
+
+def casadi_function(ca: Any, kernel: Kernel) -> Any:
+    """A kernel as a function of all its arguments at one point, one below the other."""
+    graph, operations = kernel.graph, casadi_operations(ca)
+    names = [symbol for argument in kernel.arguments for symbol in argument.symbols]
+    point = ca.SX.sym("point", len(names))
+    place, values = {name: k for k, name in enumerate(names)}, {}
+    for node in kernel.nodes:
+        op = graph.op[node]
+        if op == "const":
+            values[node] = ca.SX(graph.value[node])
+        elif op == "sym":
+            values[node] = point[place[graph.name[node]]]
+        else:
+            values[node] = operations[op](*(values[a] for a in graph.args[node]))
+    outputs = ca.vertcat(*(values[node] for node in kernel.outputs))
+    return ca.Function(kernel.name, [point], [outputs])
+
+
+def casadi_mapped(ca: Any, problem: ks.Collocation, trial: int, kernel: Kernel, z: Any) -> Any:
+    """The outputs of a kernel at all points of a trial, (outputs, points)."""
+    family, nlp = kernel.name.split("_")[0], problem.nlp
+    about = problem.program.description["collocation"]["families"][family]
+    variables, n = dict(about["variables"]), problem.layout.points(trial, family)
+    places = np.arange(float(nlp.n_variables)), np.empty(nlp.n_constraints), np.ones(1)
+    rows = []
+    for name, values in nlp.arguments(trial, kernel.name, places).items():
+        values = np.broadcast_to(values if values.ndim == 2 else values[:, None], (len(values), n))
+        if name in variables:  # what was read are places in z
+            index = values.astype(int).ravel(order="F").tolist()
+            rows.append(ca.reshape(z[index], *values.shape))
+        else:
+            rows.append(ca.DM(values))
+    return casadi_function(ca, kernel).map(n)(ca.vertcat(*rows))
+
+
+def casadi_program(ca: Any, problem: ks.Collocation) -> dict[str, Any]:
+    """The whole, with variables and constraints in our order."""
+    z, cost, constraints = ca.MX.sym("z", problem.n_variables), 0, []
+    kernels = {kernel.name: kernel for kernel in problem.program.kernels}
+    for trial, family in product(range(len(problem.trials)), FAMILIES):
+        if f"{family}_cost" in kernels:
+            cost += ca.sum2(casadi_mapped(ca, problem, trial, kernels[f"{family}_cost"], z))
+        if f"{family}_constraints" in kernels:
+            values = casadi_mapped(ca, problem, trial, kernels[f"{family}_constraints"], z)
+            constraints.append(ca.vec(values.T))
+    return {"x": z, "f": cost, "g": ca.vertcat(*constraints)}
+
+
+def check_same(problem: ks.Collocation, z: Array, cost: float, constraints: Array) -> None:
+    """Refuses another nonlinear program: its functions at z must be ours."""
+    ours = np.append(problem.cost(z), problem.constraints(z))
+    theirs = np.append(cost, constraints)
+    for what, part in (("objective", slice(0, 1)), ("constraints", slice(1, None))):
+        scale = max(1.0, float(np.max(np.abs(ours[part]))))
+        difference = float(np.max(np.abs(theirs[part] - ours[part]))) / scale
+        if not difference <= SAME:
+            raise ValueError(f"the {what} at the guess differ by {difference:.0e}")
+
+
+def casadi_solver(options: dict[str, Any], name: str, nodes: int, folder: str) -> Made:
+    """The time to build is that of CasADi, from expressions of a point to a solver."""
+    import casadi as ca
+
+    stated = PROBLEMS[name](nodes)
+    problem = stated.problem
+    start = time.perf_counter()
+    program, story = casadi_program(ca, problem), Path(folder) / "casadi.txt"
+    settings = {f"ipopt.{name}": value for name, value in
+                {**STORY, **options, "output_file": str(story)}.items()}  # fmt: skip
+    solver = ca.nlpsol("s", "ipopt", program, {**settings, "print_time": False})
+    build = time.perf_counter() - start
+    functions = ca.Function("functions", [program["x"]], [program["f"], program["g"]])
+    z = problem.pack(stated.guess)
+    for point in (z, z + 0.01 * np.random.default_rng(0).random(z.size)):
+        cost, constraints = functions(point)
+        check_same(problem, point, float(cost), np.array(constraints).ravel())
+    (low, high), (below, above) = problem.variable_bounds, problem.constraint_bounds
+
+    def solve() -> Solve:
+        clock = time.perf_counter()
+        found = solver(x0=z, lbx=low, ubx=high, lbg=below, ubg=above)
+        wall, stats = time.perf_counter() - clock, solver.stats()
+        failure = "" if stats["success"] else stats["return_status"]
+        end = np.array(found["x"]).ravel()
+        return Solve(wall, *read_story(story), float(found["f"]), end, failure)
+
+    return stated, build, solve
+
+
+# -- opty, for pendula ----------------------------------------------------------------------------
+
+
+def opty_objective(name: str, nodes: int, step: float) -> tuple[Callable[..., Any], ...]:
+    """Effort or duration and its gradient, of z with the length of a step last if that is free."""
+    torque, free = slice(2 * nodes + 1, 3 * nodes), name != "swing_up_fixed"
+    fastest = name == "swing_up_fastest"
+
+    def per_step(z: Array) -> float:
+        return nodes - 1 if fastest else z[torque] @ z[torque]
+
+    def cost(z: Array) -> float:
+        return float((z[-1] if free else step) * per_step(z))
+
+    def gradient(z: Array) -> Array:
+        out = np.zeros_like(z)
+        if not fastest:
+            out[torque] = 2.0 * (z[-1] if free else step) * z[torque]
+        if free:
+            out[-1] = per_step(z)
+        return out
+
+    return cost, gradient
+
+
+def opty_solver(name: str, nodes: int, folder: str) -> Made:
+    """It has no Hessian: IPOPT makes one of limited memory from gradients."""
+    from opty import Problem
+
+    stated = PROBLEMS[name](nodes)
+    ours = stated.problem
+    (theta, omega), (T,), (trial,) = ours.model.states, ours.model.inputs, ours.trials
+    start = time.perf_counter()
+    free = trial.duration is not None
+    step = sp.Symbol("step") if free else float(trial.grid[1])
+    last, bounds = (nodes - 1) * step, {T: (-2.0, 2.0)}
+    if free:
+        bounds[step] = tuple(np.array(trial.duration) / (nodes - 1))
+    conditions = (theta.func(0 * step), omega.func(0 * step), theta.func(last) - sp.pi.evalf(17),
+                  omega.func(last))  # fmt: skip
+    problem = Problem(
+        *opty_objective(name, nodes, float(trial.grid[1])), sp.Matrix(ours.model.equations),
+        ours.model.states, nodes, step, instance_constraints=conditions, bounds=bounds,
+        time_symbol=ks.t, integration_method="backward euler", parallel=False, tmp_dir=folder,
+    )  # fmt: skip
+    build = time.perf_counter() - start
+    story = Path(folder) / "opty.txt"
+    for option, value in {**STORY, "output_file": str(story)}.items():
+        problem.add_option(option, value)
+    unit = np.ones(ours.n_variables)
+    unit[3 * nodes :] = nodes - 1  # duration over step
+    z = ours.pack(stated.guess)
+    check_same(ours, z, problem.obj(z / unit), problem.con(z / unit))
+
+    def solve() -> Solve:
+        clock = time.perf_counter()
+        end, info = problem.solve(z / unit)
+        wall = time.perf_counter() - clock
+        failure = "" if info["status"] in (0, 1) else info["status_msg"].decode()
+        return Solve(wall, *read_story(story), float(info["obj_val"]), end * unit, failure)
+
+    return stated, build, solve
+
+
+CONTENDERS: dict[str, Callable[[str, int, str], Made]] = {
+    "kinesym": partial(kinesym_solver, "time-structured"),
+    "kinesym+mumps": partial(kinesym_solver, "mumps"),
+    "casadi": partial(casadi_solver, {}),
+    "casadi+qamd": partial(casadi_solver, QAMD),
+    "opty": opty_solver,
+}
+
+
+# -- one contender, in its own process ------------------------------------------------------------
+
+
+def one(contender: str, problem: str, nodes: int, ends: str | None) -> Row:
+    """Build and solve; z goes into the file `ends`."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[CACHE_VARIABLE] = folder  # empty: nothing was built before
+        stated, build, solve = CONTENDERS[contender](problem, nodes, folder)
+        solves = [solve()]
+        while len(solves) < SOLVES and solves[-1].wall < LONG and not solves[-1].failure:
+            solves.append(solve())
+    last, value = solves[-1], stated.value
+    if ends:
+        np.save(ends, last.z)
+    return Row(
+        problem, nodes, contender, build, median(s.wall for s in solves),
+        median(s.linear for s in solves), last.iterations, peak_memory(), last.objective,
+        NAN if value is None else (last.objective - value) / abs(value), solves=len(solves),
+        failure=last.failure, note=last.note, ipopt=ipopt_libraries(),
+    )  # fmt: skip
+
+
+def apart(contender: str, problem: str, nodes: int, limit: float, ends: Path) -> Row:
+    """The row of a contender, from a process of its own, whatever happens there."""
+    command = [sys.executable, __file__, "--one", contender, problem, f"{nodes}"]
+    failed = partial(Row, problem, nodes, contender)
+    try:
+        done = subprocess.run(
+            [*command, "--ends", str(ends)], capture_output=True, text=True, timeout=limit,
+            env={**os.environ, "TMPDIR": str(ends.parent)},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return failed(failure=f"no result in {limit:g} s")
+    if done.returncode < 0:
+        return failed(failure=f"killed by {signal.Signals(-done.returncode).name}")
+    if done.returncode > 0:
+        words = [f"status {done.returncode}", *done.stderr.split("\n")]
+        return failed(failure=[word.strip() for word in words if word.strip()][-1][:100])
+    return Row(**json.loads(done.stdout.splitlines()[-1]))  # IPOPT and MUMPS print as they like
+
+
+# -- comparison and report ------------------------------------------------------------------------
+
+
+def measure(problem: str, nodes: int, contenders: Sequence[str], limit: float) -> list[Row]:
+    """All contenders on one problem, compared to the first, kinesym, if that succeeds."""
+    rows, first = [], None
+    print(f"{problem}, {nodes} nodes", flush=True)
+    for contender in contenders:
+        with tempfile.TemporaryDirectory() as folder:
+            ends = Path(folder) / "z.npy"
+            row = apart(contender, problem, nodes, limit, ends)
+            z = None if row.failure else np.load(ends)
+        if contender == "kinesym" and z is not None:
+            first = row.objective, z
+        elif first is not None and z is not None:
+            compare(row, z, *first)
+        rows.append(row)
+        words = [f"objective {row.objective:.9g}", row.note] if z is not None else []
+        print(f"  {contender:14} {', '.join(filter(None, [summary(row), *words]))}", flush=True)
+    return rows
+
+
+def compare(row: Row, z: Array, objective: float, ours: Array) -> None:
+    """Sets the differences and says which objective is not that of our minimum."""
+    row.difference = (row.objective - objective) / abs(objective)
+    row.apart = float(np.max(np.abs(z - ours) / (1.0 + np.abs(ours))))
+    if abs(row.difference) > AGREEMENT:
+        row.note = "; ".join(filter(None, [row.note, "other minimum"]))
+
+
+def lines(rows: Sequence[Row]) -> Iterator[list[str]]:
+    """Of the table; ratios are to kinesym on the same problem and size."""
+    ours = {(row.problem, row.nodes): row.wall for row in rows
+            if row.contender == "kinesym" and not row.failure}  # fmt: skip
+    for row in rows:
+        base = NAN if row.failure else ours.get((row.problem, row.nodes), NAN)
+        difference = "-" if np.isnan(row.difference) else f"{row.difference:.0e}"
+        words = f"failed: {row.failure}" if row.failure else difference
+        yield [
+            row.problem, f"{row.nodes}", row.contender, number(row.build),
+            f"{row.iterations}" if row.iterations >= 0 else "-", number(row.wall),
+            "-" if np.isnan(base) else ratio(row.wall, base), number(row.memory),
+            "-" if np.isnan(row.objective) else f"{row.objective:.9g}",
+            "-" if np.isnan(row.published) else f"{row.published:.0e}",
+            words + (f"; {row.note}" if row.note else ""),
+        ]  # fmt: skip
+
+
+def report(words: str, rows: Sequence[Row]) -> str:
+    header = ["problem", "nodes", "contender", "build [s]", "iterations", "solve [s]", "ratio",
+              "memory [MB]", "objective", "from published", "from kinesym"]  # fmt: skip
+    libraries = {path for row in rows for path in row.ipopt}
+    names = ", ".join(sorted(Path(path).name for path in libraries))
+    same = f"all used the same {names}" if len(libraries) == 1 else f"IPOPT libraries: {names}"
+    made = shlex.join(["python", "benchmarks/optima.py", *sys.argv[1:]])
+    return "\n\n".join([
+        f"Machine: {words}.",
+        f"Made by `{made}`; {same}; opty's `CFLAGS` were `{os.environ['CFLAGS']}`.",
+        table(header, lines(rows)),
+    ])  # fmt: skip
+
+
+def draw(path: Path, rows: Sequence[Row], limit: float) -> None:
+    """Seconds to solve, a line per problem; a cross is the time to a failure, or the limit."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    panels: dict[int, dict[str, list[Row]]] = {}  # the smallest size of each problem, the next
+    for row in rows:
+        sizes = sorted({other.nodes for other in rows if other.problem == row.problem})
+        panel = panels.setdefault(sizes.index(row.nodes), {})
+        panel.setdefault(row.problem, []).append(row)
+    height = 1.6 + 0.36 * max(map(len, panels.values()))
+    fig, axes = plt.subplots(1, len(panels), figsize=(2.0 + 5.5 * len(panels), height),
+                             squeeze=False, layout="constrained")  # fmt: skip
+    for axis, (_, panel) in zip(axes[0], sorted(panels.items()), strict=True):
+        for y, found in enumerate(panel.values()):
+            for row in found:
+                k = list(CONTENDERS).index(row.contender)
+                x = limit if np.isnan(row.wall) else row.wall
+                axis.plot(x, y + 0.13 * (k - 2), "x" if row.failure else "osD^v"[k], color=f"C{k}",
+                          ms=6 if row.failure else 5)  # fmt: skip
+        labels = [f"{name} ({found[0].nodes})" for name, found in panel.items()]
+        axis.set(xscale="log", xlabel="seconds to solve (x: failed)", yticks=range(len(labels)),
+                 yticklabels=labels, ylim=(len(labels) - 0.5, -0.5))  # fmt: skip
+        for y in range(1, len(labels)):
+            axis.axhline(y - 0.5, color="0.85", lw=0.8, zorder=0)
+        axis.grid(True, axis="x", which="major", alpha=0.4)
+    for k, name in enumerate(CONTENDERS):
+        if name in {row.contender for row in rows}:
+            axes[0][0].plot([], [], "osD^v"[k], color=f"C{k}", label=name)
+    fig.legend(loc="outside upper center", ncols=len(CONTENDERS))
+    fig.savefig(path, dpi=110)
+    plt.close(fig)
+
+
+# -- command line ---------------------------------------------------------------------------------
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=[*PROBLEMS],
+                        metavar="NAME", help=", ".join(PROBLEMS))  # fmt: skip
+    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=[*CONTENDERS])
+    parser.add_argument("--factors", nargs="+", type=int, default=FACTORS, metavar="K",
+                        help="times the intervals of the source (default: 1 10)")  # fmt: skip
+    parser.add_argument("--limit", type=float, default=120.0, metavar="S",
+                        help="seconds for each process (default: 120)")  # fmt: skip
+    parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")
+    parser.add_argument("--quick", action="store_true", help="two small problems: does it work?")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {README.name}")
+    parser.add_argument("--one", nargs=3, metavar=("CONTENDER", "PROBLEM", "N"),
+                        help="only this, in this process; prints JSON")  # fmt: skip
+    parser.add_argument("--ends", metavar="FILE", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.quick and given.write:
+        parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")
+    if given.quick:
+        given.problems, given.factors = QUICK, [1]
+    return given
+
+
+def main() -> None:
+    given = arguments()
+    os.environ.setdefault("CFLAGS", "-O3 -march=native")  # what suits opty best
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"
+    if given.one:
+        contender, problem, nodes = given.one
+        print("\n" + json.dumps(asdict(one(contender, problem, int(nodes), given.ends))))
+        return
+    words = machine("opty", "casadi")
+    print(words)
+    rows: list[Row] = []
+    for problem in given.problems:
+        contenders = [c for c in given.contenders if c != "opty" or problem in PENDULA]
+        for factor in given.factors:
+            rows += measure(problem, size(problem, factor), contenders, given.limit)
+    text = report(words, rows)
+    print(f"\n{text}")
+    if given.report:
+        raw = [{k: v for k, v in asdict(row).items() if k != "ipopt"} for row in rows]
+        draw(save(given.report, "optima", text, raw), rows, given.limit)
+    if given.write:
+        write(text, "optima")
+
+
+if __name__ == "__main__":
+    main()
