@@ -15,7 +15,8 @@ def test_report(tmp_path):
 
 
 def test_numbers_of_a_table():
-    assert report.table(["a", "b"], [["1", "2"]]).splitlines()[1:] == ["| --- | ---: |", "| 1 | 2 |"]
+    lines = report.table(["a", "b"], [["1", "2"]]).splitlines()
+    assert lines[1:] == ["| --- | ---: |", "| 1 | 2 |"]
     assert [report.number(x) for x in (1234.5, 0.00123456, float("nan"), None)] == [
         "1234", "0.00123", "-", "-",
     ]  # fmt: skip
