@@ -524,6 +524,7 @@ def main() -> None:
         draw(save(given.report, "callbacks", text, [numbers(row) for row in rows]), rows)
     if given.write:
         write(text, "callbacks")
+        draw(README.with_name("callbacks.png"), rows)
 
 
 if __name__ == "__main__":

@@ -517,6 +517,7 @@ def main() -> None:
         draw(save(given.report, "optima", text, raw), rows, given.limit)
     if given.write:
         write(text, "optima")
+        draw(README.with_name("optima.png"), rows, given.limit)
 
 
 if __name__ == "__main__":

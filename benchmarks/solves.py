@@ -541,6 +541,10 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
             axis.loglog(*(zip(*points, strict=True) if points else ([], [])), label=contender,
                         lw=2.5 if k == 0 else 1.2, **style)  # fmt: skip
         axis.set(title=problem, xlabel="nodes")
+        sizes = sorted({row.nodes for row in rows if row.problem == problem})
+        axis.xaxis.set_minor_locator(plt.NullLocator())
+        axis.set_xticks(sizes, [f"{n:,}" for n in sizes])
+        axis.set_xlim(0.7 * sizes[0], 1.5 * sizes[-1])
         axis.grid(True, which="both", alpha=0.3)
     axes[0][0].set_ylabel("seconds to solve")
     handles, labels = axes[0][0].get_legend_handles_labels()
@@ -622,6 +626,7 @@ def main() -> None:
         draw(save(given.report, "solves", text, [numbers(row) for row in rows]), rows)
     if given.write:
         write(text, "solves")
+        draw(README.with_name("solves.png"), rows)
 
 
 if __name__ == "__main__":
