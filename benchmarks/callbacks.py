@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from report import README, machine, number, ratio, save, table, write
+from report import README, machine, number, parsed, ratio, save, table, write
 from scipy.sparse import coo_array, csr_array
 
 import kinesym as ks
@@ -492,12 +492,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, nargs="+", metavar="N",
                         help="default: 1000 10000, and 60000 for standing")  # fmt: skip
     parser.add_argument("--threads", type=int, default=2, help="compared with 1 (default: 2)")
-    parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")
-    parser.add_argument("--quick", action="store_true", help="one small smoke test, 1 thread")
-    parser.add_argument("--write", action="store_true", help=f"put the tables into {README.name}")
-    given = parser.parse_args()
-    if given.quick and given.write:
-        parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")
+    given = parsed(parser)
     if given.quick:
         given.links, given.nodes, given.threads = [1], [20], 1
     return given

@@ -34,7 +34,7 @@ import published
 import sympy as sp
 from numpy.typing import NDArray
 from published import Published
-from report import README, machine, number, ratio, save, table, write
+from report import README, machine, number, parsed, ratio, save, table, write
 from solves import AGREEMENT, NAN, QAMD, STORY, ipopt_libraries, peak_memory, read_story, summary
 
 import kinesym as ks
@@ -480,15 +480,10 @@ def arguments() -> argparse.Namespace:
                         help="times the intervals of the source (default: 1 10)")  # fmt: skip
     parser.add_argument("--limit", type=float, default=120.0, metavar="S",
                         help="seconds for each process (default: 120)")  # fmt: skip
-    parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")
-    parser.add_argument("--quick", action="store_true", help="two small problems: does it work?")
-    parser.add_argument("--write", action="store_true", help=f"put the table into {README.name}")
     parser.add_argument("--one", nargs=3, metavar=("CONTENDER", "PROBLEM", "N"),
                         help="only this, in this process; prints JSON")  # fmt: skip
     parser.add_argument("--ends", metavar="FILE", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.quick and given.write:
-        parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")
+    given = parsed(parser)
     if given.quick:
         given.problems, given.factors = QUICK, [1]
     return given

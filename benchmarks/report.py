@@ -75,6 +75,17 @@ def write(text: str, name: str) -> None:
     README.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The command line, with the options that all benchmarks have."""
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it work?")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {README.name}")
+    parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")
+    given = parser.parse_args()
+    if given.quick and given.write:
+        parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")
+    return given
+
+
 def save(folder: str, name: str, text: str, rows: Sequence[Mapping[str, Any]]) -> Path:
     """Leave a benchmark's part of the report in `folder`; the path is that for its picture."""
     path = Path(folder)

@@ -31,7 +31,7 @@ import numpy as np
 import sympy as sp
 from callbacks import flat_equations
 from numpy.typing import NDArray
-from report import README, machine, number, ratio, save, table, write
+from report import README, machine, number, parsed, ratio, save, table, write
 
 import kinesym as ks
 from kinesym.examples.standing import GAINS, STATES, add_noise, simulate
@@ -574,15 +574,10 @@ def arguments() -> argparse.Namespace:
         "--limit", type=float, default=300.0, help="seconds for each process (default: 300)"
     )
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")
-    parser.add_argument("--quick", action="store_true", help="few nodes: does it work?")
-    parser.add_argument("--write", action="store_true", help=f"put the table into {README.name}")
     parser.add_argument("--one", nargs=3, metavar=("CONTENDER", "PROBLEM", "N"),
                         help="only this, in this process; prints JSON")  # fmt: skip
     parser.add_argument("--data", metavar="FILE", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.quick and given.write:
-        parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")
+    given = parsed(parser)
     if given.quick:
         given.problems, given.nodes = ["standing", "n_link_1"], [600]
     return given

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from report import README, machine, number, ratio, save, table, write
+from report import machine, number, parsed, ratio, save, table, write
 
 import kinesym as ks
 from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
@@ -519,12 +519,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--seconds", type=float, default=5.0, help="per task (default: 5)")
-    parser.add_argument("--quick", action="store_true", help="few steps: does it work?")
-    parser.add_argument("--write", action="store_true", help=f"put the tables into {README.name}")
-    parser.add_argument("--report", metavar="FOLDER", help="leave text and numbers there")
-    given = parser.parse_args()
-    if given.quick and given.write:
-        parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")
+    given = parsed(parser)
     os.environ["OMP_NUM_THREADS"] = "1"
     words = machine("casadi", "numba")
     print(words)
