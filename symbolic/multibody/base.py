@@ -1,0 +1,88 @@
+"""What carries a tree: nothing that moves, or something whose motion is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from kinesym.symbolic.multibody.joints import Spherical, check_joint, turn, unit
+from kinesym.symbolic.multibody.vectors import (
+    AXES,
+    IDENTITY,
+    ZERO,
+    Steps,
+    Vector,
+    add,
+    cross,
+    product,
+    scale,
+    times,
+    transposed,
+)
+from kinesym.symbolic.multibody.walk import Frame, change_matrix
+from kinesym.symbolic.names import t
+
+#: What the inputs of a prescribed linear acceleration mean.
+ACCELERATIONS = ("derivative", "kinematic", "imu")
+
+
+@dataclass(frozen=True)
+class FixedBase:
+    """The base is the world."""
+
+    def frame(self, steps: Steps, gravity: Vector) -> Frame:
+        """Its motion, gravity subtracted from its acceleration."""
+        still = (ZERO, ZERO, ZERO)
+        return Frame(
+            IDENTITY, ZERO, ZERO, still, scale(sp.S.NegativeOne, gravity), ZERO, IDENTITY, ZERO
+        )
+
+
+@dataclass(frozen=True)
+class PrescribedBase:
+    """A base whose motion is given by inputs, vectors in its own axes if not said otherwise.
+
+    Inputs are named after it: Bryant angles `ship_x`, ... [rad]; angular velocity `ship_wx`, ...
+    [rad/s]; angular acceleration `ship_dwx`, ... [rad/s^2]; acceleration of its origin
+    `ship_ax`, ... [m/s^2]; where needed, the velocity of its origin `ship_vx`, ... [m/s] and its
+    place in world axes `ship_px`, ... [m].
+    acceleration : what `ship_ax`, ... are. "kinematic": the components of the acceleration.
+        "derivative": derivatives of the components `ship_vx`, ..., from which the acceleration
+        differs by w x v. "imu": what an accelerometer shows, acceleration minus gravity.
+    """
+
+    name: str = "base"
+    sequence: str = "xyz"
+    acceleration: str = "kinematic"
+
+    def __post_init__(self) -> None:
+        check_joint(Spherical(self.sequence))
+        if self.acceleration not in ACCELERATIONS:
+            raise ValueError(
+                f"the acceleration of a base is one of {', '.join(ACCELERATIONS)}, "
+                f"got {self.acceleration!r}"
+            )
+
+    def inputs(self, kind: str) -> Vector:
+        """Three inputs by their letters: "", "w", "dw", "a", "v" or "p"."""
+        axes = self.sequence if not kind else AXES
+        x, y, z = (sp.Function(f"{self.name}_{kind}{axis}")(t) for axis in axes)
+        return x, y, z
+
+    def frame(self, steps: Steps, gravity: Vector) -> Frame:
+        """Its motion, gravity subtracted from its acceleration."""
+        attitude = IDENTITY
+        for axis, q in zip(self.sequence, self.inputs(""), strict=True):
+            sine = steps.scalar(f"sin_{q.name}", sp.sin(q))
+            cosine = steps.scalar(f"cos_{q.name}", sp.cos(q))
+            attitude = product(attitude, turn(unit(axis), sine, cosine))
+        attitude = steps.matrix(f"A_{self.name}", attitude)
+        w, dw, a, v = (self.inputs(kind) for kind in ("w", "dw", "a", "v"))
+        if self.acceleration == "derivative":
+            a = add(a, cross(w, v))
+        if self.acceleration != "imu":
+            a = add(a, scale(sp.S.NegativeOne, times(transposed(attitude), gravity)))
+        a = steps.vector(f"a_{self.name}", a)
+        return Frame(IDENTITY, w, dw, change_matrix(steps, self.name, w, dw), a, v, attitude,
+                     self.inputs("p"))  # fmt: skip

@@ -1,0 +1,108 @@
+"""Joints: how the axes of a body move in those of the body before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import sympy as sp
+
+from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector
+
+#: +1 for the sequences in the order xyzxy, -1 for the others.
+_PARITY = {"xyz": 1, "yzx": 1, "zxy": 1, "xzy": -1, "zyx": -1, "yxz": -1}
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """No motion: a body welded to another."""
+
+
+@dataclass(frozen=True)
+class Revolute:
+    """A rotation about an axis that both bodies share.
+
+    axis : "x", "y", "z", or three numbers (any length), in the axes of either body.
+    """
+
+    axis: str | tuple[float, float, float] = "z"
+
+    @property
+    def direction(self) -> Vector:
+        """The axis as a unit vector."""
+        if isinstance(self.axis, str):
+            return unit(self.axis)
+        v = sp.Matrix([sp.nsimplify(e) for e in self.axis])
+        return tuple(v / v.norm())
+
+
+@dataclass(frozen=True)
+class Universal:
+    """Two rotations one after the other about axes of the moving body, such as "xz"."""
+
+    axes: str = "xy"
+
+
+@dataclass(frozen=True)
+class Spherical:
+    """Any rotation, in Bryant angles: about three different axes of the moving body in turn.
+
+    Generalised speeds are the components of the relative angular velocity in the axes of the outer
+    body. The rates of the angles are singular where the second one is +-pi/2.
+    """
+
+    sequence: str = "xyz"
+
+
+@dataclass(frozen=True)
+class Free:
+    """Any motion: a translation in the axes of the inner body, then as `Spherical`."""
+
+    sequence: str = "xyz"
+
+
+Joint: TypeAlias = Fixed | Revolute | Universal | Spherical | Free
+
+
+def unit(axis: str) -> Vector:
+    """The unit vector along "x", "y" or "z"."""
+    x, y, z = (sp.Integer(axis == other) for other in AXES)
+    return x, y, z
+
+
+def check_joint(joint: Joint) -> None:
+    """Raise `ValueError` for axes that make no such joint."""
+    match joint:
+        case Revolute(axis=str() as axis) if axis not in AXES or len(axis) != 1:
+            raise ValueError(f"the axis of a revolute joint is x, y, z or a vector, got {axis!r}")
+        case Revolute(axis=tuple() as axis) if len(axis) != 3 or not any(axis):
+            raise ValueError(f"the axis of a revolute joint has three components, got {axis!r}")
+        case Universal(axes=axes) if len(axes) != 2 or set(axes) - set(AXES) or axes[0] == axes[1]:
+            raise ValueError(f"a universal joint has two different axes such as 'xy', got {axes!r}")
+        case Spherical(sequence=s) | Free(sequence=s) if s not in _PARITY:
+            raise ValueError(
+                f"Bryant angles turn about three different axes such as 'xyz', got {s!r}"
+            )
+
+
+def turn(direction: Vector, sine: sp.Expr, cosine: sp.Expr) -> Matrix:
+    """The rotation about a unit vector; it takes components in outer axes to inner ones."""
+    x, y, z = direction
+    rest = 1 - cosine
+    return (
+        (cosine + x * x * rest, x * y * rest - z * sine, x * z * rest + y * sine),
+        (y * x * rest + z * sine, cosine + y * y * rest, y * z * rest - x * sine),
+        (z * x * rest - y * sine, z * y * rest + x * sine, cosine + z * z * rest),
+    )
+
+
+def bryant_rates(sequence: str, sines: Vector, cosines: Vector, w: Vector) -> Vector:
+    """Rates of Bryant angles from the relative angular velocity w in outer axes.
+
+    For "xyz": a' = (w_x cos c - w_y sin c)/cos b, b' = w_x sin c + w_y cos c, c' = w_z - a' sin b.
+    """
+    sign = _PARITY[sequence]
+    i, j, k = (w[AXES.index(axis)] for axis in sequence)
+    first = (i * cosines[2] - sign * j * sines[2]) / cosines[1]
+    second = sign * i * sines[2] + j * cosines[2]
+    return first, second, k - sign * sines[1] * first

@@ -1,0 +1,103 @@
+"""From joints to links with one primitive motion each, massless ones where a joint has more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.symbolic.multibody.joints import (
+    Fixed,
+    Free,
+    Joint,
+    Revolute,
+    Spherical,
+    Universal,
+    unit,
+)
+from kinesym.symbolic.multibody.vectors import AXES, ZERO, Vector
+from kinesym.symbolic.names import t
+
+
+@dataclass(frozen=True)
+class Hinge:
+    """Rotation by q about a direction, u = q'."""
+
+    direction: Vector
+
+
+@dataclass(frozen=True)
+class Ball:
+    """Rotation by Bryant angles q; u: relative angular velocity in outer axes."""
+
+    sequence: str
+
+
+@dataclass(frozen=True)
+class Slide:
+    """Translation by q in inner axes, u = q'."""
+
+
+@dataclass(frozen=True)
+class Weld:
+    """No motion."""
+
+
+Primitive = Hinge | Ball | Slide | Weld
+
+
+@dataclass(frozen=True)
+class Link:
+    """One primitive motion relative to another link, and the body that it carries if any.
+
+    parent : number of the link before it, -1 for the base. at : its origin in the axes of that.
+    q, u : coordinates and speeds, functions of time.
+    """
+
+    name: str
+    parent: int
+    at: Vector
+    primitive: Primitive
+    q: tuple[AppliedUndef, ...] = ()
+    u: tuple[AppliedUndef, ...] = ()
+    body: str | None = None
+
+
+def links_of(name: str, joint: Joint, parent: int, at: Vector, number: int) -> list[Link]:
+    """The links of a body, of which the last one carries it; the first gets this number."""
+    parts: list[tuple[Primitive, list[str], list[str]]]
+    match joint:
+        case Fixed():
+            parts = [(Weld(), [], [])]
+        case Revolute():
+            axis = joint.axis if isinstance(joint.axis, str) else "angle"
+            parts = [(Hinge(joint.direction), [axis], [f"w{axis}" if axis in AXES else "rate"])]
+        case Universal():
+            parts = [(Hinge(unit(axis)), [axis], [f"w{axis}"]) for axis in joint.axes]
+        case Spherical():
+            parts = [_ball(joint.sequence)]
+        case Free():
+            slide = (Slide(), [f"p{axis}" for axis in AXES], [f"v{axis}" for axis in AXES])
+            parts = [slide, _ball(joint.sequence)]
+    links = []
+    for k, (primitive, coordinates, speeds) in enumerate(parts):
+        last = k == len(parts) - 1
+        links.append(Link(
+            name if last else f"{name}_{k + 1}",
+            number + k - 1 if k else parent,
+            ZERO if k else at,
+            primitive,
+            tuple(_function(f"{name}_{c}") for c in coordinates),
+            tuple(_function(f"{name}_{s}") for s in speeds),
+            name if last else None,
+        ))  # fmt: skip
+    return links
+
+
+def _ball(sequence: str) -> tuple[Primitive, list[str], list[str]]:
+    return Ball(sequence), list(sequence), [f"w{axis}" for axis in AXES]
+
+
+def _function(name: str) -> AppliedUndef:
+    return sp.Function(name)(t)

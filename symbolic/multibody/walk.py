@@ -1,0 +1,199 @@
+"""Kane's method run recursively: outwards for motion, inwards for forces.
+
+The partial velocities of all points beyond a joint with respect to its speeds are those of one
+rigid body. So Kane's equations are the components, along each joint, of the wrench that all bodies
+beyond it need: with one symbol per intermediate result the number of operations is linear in the
+number of bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sympy as sp
+
+from kinesym.symbolic.multibody.joints import bryant_rates, turn, unit
+from kinesym.symbolic.multibody.links import Ball, Hinge, Link, Slide
+from kinesym.symbolic.multibody.vectors import (
+    AXES,
+    IDENTITY,
+    ZERO,
+    Matrix,
+    Steps,
+    Vector,
+    add,
+    cross,
+    dot,
+    product,
+    scale,
+    times,
+    transposed,
+)
+from kinesym.symbolic.names import t
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The motion of a link, vectors in its own axes.
+
+    rotation : to the axes of the link before it. angular : w. change : the matrix of
+    a(r) - a(0) = change r for points r fixed in the link. acceleration : of the origin, gravity
+    subtracted. velocity : of the origin. attitude : rotation to world axes. place : of the origin,
+    in world axes.
+    """
+
+    rotation: Matrix
+    angular: Vector
+    angular_rate: Vector
+    change: Matrix
+    acceleration: Vector
+    velocity: Vector
+    attitude: Matrix
+    place: Vector
+
+
+def rotation_of(steps: Steps, link: Link) -> Matrix:
+    """From the axes of a link to those of the one before it."""
+    if isinstance(link.primitive, Hinge):
+        q = link.q[0]
+        sine, cosine = _sine_cosine(steps, q.name, q)
+        return steps.matrix(f"R_{link.name}", turn(link.primitive.direction, sine, cosine))
+    if isinstance(link.primitive, Ball):
+        result = IDENTITY
+        for axis, q in zip(link.primitive.sequence, link.q, strict=True):
+            result = product(result, turn(unit(axis), *_sine_cosine(steps, q.name, q)))
+        return steps.matrix(f"R_{link.name}", result)
+    return IDENTITY
+
+
+def _sine_cosine(steps: Steps, name: str, angle: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    return _known(steps, f"sin_{name}", sp.sin(angle)), _known(steps, f"cos_{name}", sp.cos(angle))
+
+
+def _known(steps: Steps, name: str, expression: sp.Expr) -> sp.Expr:
+    """The symbol of that name if it is defined, else `expression` under it."""
+    symbol = sp.Symbol(name)
+    return symbol if symbol in steps.definitions else steps.scalar(name, expression)
+
+
+def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
+    """The motion of a link from that of the one before it."""
+    name, at = link.name, link.at
+    rates = tuple(u.diff(t) for u in link.u)
+    R = rotation_of(steps, link)
+    back = transposed(R)
+    w = times(back, inner.angular)
+    dw = times(back, inner.angular_rate)
+    a = add(inner.acceleration, times(inner.change, at))
+    v = add(inner.velocity, cross(inner.angular, at))
+    place = add(inner.place, times(inner.attitude, at))
+    if isinstance(link.primitive, Slide):
+        q, u = tuple(link.q), tuple(link.u)
+        a = add(a, times(inner.change, q), rates, scale(sp.Integer(2), cross(inner.angular, u)))
+        v = add(v, cross(inner.angular, q), u)
+        place = add(place, times(inner.attitude, q))
+    if isinstance(link.primitive, (Hinge, Ball)):
+        relative, change = along(link.primitive, link.u), along(link.primitive, rates)
+        w = steps.vector(f"w_{name}_carried", w)
+        dw = add(dw, change, cross(w, relative))
+        w = add(w, relative)
+    w, dw = steps.vector(f"w_{name}", w), steps.vector(f"dw_{name}", dw)
+    return Frame(
+        R, w, dw, change_matrix(steps, name, w, dw),
+        steps.vector(f"a_{name}", times(back, steps.vector(f"a_{name}_inner", a))),
+        steps.vector(f"v_{name}", times(back, steps.vector(f"v_{name}_inner", v))),
+        steps.matrix(f"A_{name}", product(inner.attitude, R)),
+        steps.vector(f"p_{name}", place),
+    )  # fmt: skip
+
+
+def along(primitive: Hinge | Ball, speeds: Sequence[sp.Expr]) -> Vector:
+    """Speeds of a rotation as a vector in outer axes."""
+    if isinstance(primitive, Hinge):
+        return scale(speeds[0], primitive.direction)
+    x, y, z = speeds
+    return x, y, z
+
+
+def change_matrix(steps: Steps, name: str, w: Vector, dw: Vector) -> Matrix:
+    """dw x r + w x (w x r) = change r."""
+    x, y, z = w
+    xx, yy, zz = (steps.scalar(f"ww_{name}_{axis}", e * e) for axis, e in zip(AXES, w, strict=True))
+    xy = steps.scalar(f"ww_{name}_xy", x * y)
+    xz = steps.scalar(f"ww_{name}_xz", x * z)
+    yz = steps.scalar(f"ww_{name}_yz", y * z)
+    return steps.matrix(f"S_{name}", (
+        (-yy - zz, xy - dw[2], xz + dw[1]),
+        (xy + dw[2], -xx - zz, yz - dw[0]),
+        (xz - dw[1], yz + dw[0], -xx - yy),
+    ))  # fmt: skip
+
+
+def needed_wrench(
+    steps: Steps, frame: Frame, name: str, mass: sp.Expr, com: Vector, inertia: Matrix
+) -> tuple[Vector, Vector]:
+    """Force and moment about its origin that a body needs to move as it does, in its axes."""
+    a = add(frame.acceleration, times(frame.change, com))
+    force = steps.vector(f"F_{name}", scale(mass, a))
+    momentum = steps.vector(f"L_{name}", times(inertia, frame.angular))
+    moment = add(
+        times(inertia, frame.angular_rate), cross(frame.angular, momentum), cross(com, force)
+    )
+    return force, moment
+
+
+def inwards(
+    steps: Steps,
+    links: Sequence[Link],
+    frames: Sequence[Frame],
+    own: Mapping[int, tuple[Vector, Vector]],
+) -> list[tuple[Vector, Vector]]:
+    """For each link, and the base at the end: force and moment about its origin, in its axes, that
+    reach it through its joint. own : what the link itself needs."""
+    sums: list[list[tuple[Vector, Vector]]] = [
+        [own[k]] if k in own else [] for k in range(len(links))
+    ]
+    base: list[tuple[Vector, Vector]] = []
+    result: list[tuple[Vector, Vector]] = [(ZERO, ZERO)] * (len(links) + 1)
+    for k in reversed(range(len(links))):
+        link = links[k]
+        total = _sum(steps, link.name, sums[k])
+        result[k] = total
+        f = steps.vector(f"f_{link.name}_inner", times(frames[k].rotation, total[0]))
+        n = times(frames[k].rotation, total[1])
+        arm = add(link.at, tuple(link.q)) if isinstance(link.primitive, Slide) else link.at
+        n = steps.vector(f"n_{link.name}_inner", add(n, cross(arm, f)))
+        (sums[link.parent] if link.parent >= 0 else base).append((f, n))
+    result[-1] = _sum(steps, "base", base)
+    return result
+
+
+def _sum(
+    steps: Steps, name: str, wrenches: Sequence[tuple[Vector, Vector]]
+) -> tuple[Vector, Vector]:
+    forces, moments = zip(*wrenches, strict=True) if wrenches else ((ZERO,), (ZERO,))
+    return steps.vector(f"f_{name}", add(*forces)), steps.vector(f"n_{name}", add(*moments))
+
+
+def along_joint(link: Link, rotation: Matrix, wrench: tuple[Vector, Vector]) -> list[sp.Expr]:
+    """Kane's generalised forces of a wrench (in the axes of the link), one for each speed."""
+    force, moment = wrench
+    match link.primitive:
+        case Hinge(direction=direction):
+            return [dot(direction, moment)]
+        case Ball():
+            return list(moment)
+        case Slide():
+            return list(times(rotation, force))
+        case _:
+            return []
+
+
+def kinematics(steps: Steps, link: Link) -> list[sp.Expr]:
+    """Rates of the coordinates of a link."""
+    if not isinstance(link.primitive, Ball):
+        return list(link.u)
+    pairs = [_sine_cosine(steps, q.name, q) for q in link.q]
+    sines, cosines = zip(*pairs, strict=True)
+    return list(bryant_rates(link.primitive.sequence, sines, cosines, tuple(link.u)))
