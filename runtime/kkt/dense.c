@@ -10,7 +10,8 @@
 typedef double V __attribute__((vector_size(8 * LANES), may_alias));
 typedef int64_t M __attribute__((vector_size(8 * LANES), may_alias));
 
-/* The best pivot so far: `quality` is 1 / (largest entry of the columns of L that it would give). */
+/* The best pivot so far; `quality` as in kkt_tolerance: 1 / (most that its elimination adds to an
+ * entry of the scaled matrix). */
 typedef struct {
     double quality;
     int first, second; /* second < 0: of order 1 */

@@ -366,7 +366,7 @@ def check_bodies(tree: Tree) -> None:
         check_inertia(where, sp.sympify(body.mass), _inertia(body))
         known.add(body.name)
     for load in tree.loads:
-        if load.body not in known:
+        if load.body not in known - {None}:
             raise ValueError(f"load on {load.body}, which is no body of {tree.name}")
         if load.axes not in ("world", "body"):
             raise ValueError(f"the axes of a load are 'world' or 'body', got {load.axes!r}")
