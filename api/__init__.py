@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kinesym import models as models
+    from kinesym import multibody as multibody
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.evaluate import compile as compile
@@ -51,14 +52,17 @@ _HOME = {
     "t": "symbolic.names",
 }
 
-__all__ = sorted([*_HOME, "models"])
+#: Modules that are loaded as a whole.
+_MODULES = ("models", "multibody")
+
+__all__ = sorted([*_HOME, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.metadata.version("kinesym")
-    if name == "models":
-        return importlib.import_module("kinesym.models")
+    if name in _MODULES:
+        return importlib.import_module(f"kinesym.{name}")
     if name not in _HOME:
         raise AttributeError(f"kinesym has no {name}; it has {', '.join(__all__)}")
     value = getattr(importlib.import_module(f"kinesym.{_HOME[name]}"), name)
