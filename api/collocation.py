@@ -352,6 +352,7 @@ class Collocation:
             model=self.model.name,
             measurements=dict(trial.measurements),
             std=dict(trial.std),
+            drawing=self.model.drawing,
         )
 
     def _parameters(self, z: Array) -> dict[str, float]:

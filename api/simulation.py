@@ -21,8 +21,8 @@ from kinesym.runtime.native import HALVES, HOLD
 from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.simulation import Outcome, Stepper, Task, failure, hold_kind, said
 from kinesym.runtime.simulation import simulate as march
-from kinesym.runtime.trajectory import Trajectory
-from kinesym.symbolic.model import Model, check_signs
+from kinesym.runtime.trajectory import Drawing, Trajectory
+from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.schemes import SCHEMES
 
@@ -78,7 +78,7 @@ def simulate(
     grid = Experiment(time).grid
     start = _numbers(initial, model.state_names, {}, "initial", "initial value of state")
     values = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
-    check_signs(model, {name: float(np.min(values[name])) for name in model.positive})
+    check_values(model, values)
     courses = _courses(model, grid, inputs, hold)
     members = _members(start, values, inputs or {})
     count = 1 if members is None else members
@@ -94,8 +94,8 @@ def simulate(
     stepper = compiled_stepper(model, method, len(task.parameters) > 1, members is None)
     outcome = march(stepper, task, progress)
     if members is None:
-        return _trajectory(stepper, task, outcome)
-    return _ensemble(stepper, task, outcome)
+        return _trajectory(stepper, task, outcome, model.drawing)
+    return _ensemble(stepper, task, outcome, model.drawing)
 
 
 @lru_cache(maxsize=64)
@@ -227,7 +227,9 @@ def _node_samples(courses: list[tuple[Array, int]]) -> list[Array]:
     return [array[:, ::2] if kind == HALVES else array for array, kind in courses]
 
 
-def _trajectory(stepper: Stepper, task: Task, outcome: Outcome) -> Trajectory:
+def _trajectory(
+    stepper: Stepper, task: Task, outcome: Outcome, drawing: Drawing
+) -> Trajectory:
     """The one trajectory, up to where it is valid; warns if that is not the end."""
     end, message = int(outcome.reached[0]), ""
     if end < len(task.time):
@@ -242,10 +244,11 @@ def _trajectory(stepper: Stepper, task: Task, outcome: Outcome) -> Trajectory:
         parameters=dict(zip(stepper.parameters, map(float, task.parameters[0]), strict=True)),
         model=stepper.model,
         message=message,
+        drawing=drawing,
     )
 
 
-def _ensemble(stepper: Stepper, task: Task, outcome: Outcome) -> Ensemble:
+def _ensemble(stepper: Stepper, task: Task, outcome: Outcome, drawing: Drawing) -> Ensemble:
     members, N = outcome.states.shape[1:]
     failures = tuple(
         Failure(k, float(task.time[outcome.reached[k]]), failure(stepper, task, outcome, k))
@@ -268,4 +271,5 @@ def _ensemble(stepper: Stepper, task: Task, outcome: Outcome) -> Ensemble:
         parameters=dict(zip(stepper.parameters, columns, strict=True)),
         model=stepper.model,
         failures=failures,
+        drawing=drawing,
     )

@@ -12,7 +12,7 @@ from sympy.core.relational import Relational
 
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
-from kinesym.symbolic.model import Model, check_signs
+from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
@@ -174,7 +174,7 @@ def known_values(
         if np.ndim(values[name]) or not np.isfinite(values[name]):
             raise ValueError(f"the value of parameter {name} must be a number, got {values[name]}")
         result[name] = float(values[name])
-    check_signs(model, result)
+    check_values(model, result)
     return result
 
 

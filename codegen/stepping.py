@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian
 from kinesym.codegen.evaluate import Point, model_point
@@ -34,8 +35,11 @@ def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
     return Program(
         name=f"{model.name}_{scheme.name if scheme else 'explicit'}".replace("-", "_"),
         kernels=tuple(kernels),
-        description={"stepping": _description(model, pattern, tuple(model.outputs), varying)},
-    )
+        description={"stepping": {
+            **_description(model, pattern, tuple(model.outputs), varying),
+            "limits": list(_moving_limits(model)),
+        }},
+    )  # fmt: skip
 
 
 def _description(
@@ -48,6 +52,7 @@ def _description(
         "inputs": list(model.input_names),
         "parameters": list(model.parameter_names),
         "outputs": list(outputs),
+        "limits": [],
         "values": dict(model.values),
         "varying": varying,
         "solution": [],
@@ -116,12 +121,18 @@ def _rhs(model: Model, point: Point, required: bool) -> list[Kernel]:
 
 
 def _outputs(model: Model, point: Point) -> list[Kernel]:
-    if not model.outputs:
+    """Outputs, then the limits that change along a trajectory."""
+    expressions = {**model.outputs, **_moving_limits(model)}
+    if not expressions:
         return []
-    values = tuple(point.lower(e) for e in model.outputs.values())
+    values = tuple(point.lower(e) for e in expressions.values())
     arguments = (point.xdot, point.x, point.u, point.p, point.t)
-    labels = tuple(model.outputs)
+    labels = tuple(expressions)
     return [Kernel("outputs", point.graph, arguments, values, labels, "y = g(x', x, u, p, t)")]
+
+
+def _moving_limits(model: Model) -> dict[str, sp.Expr]:
+    return {k: e for k, e in model.limits.items() if e.atoms(AppliedUndef)}
 
 
 def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel], Sparse]:

@@ -11,7 +11,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from kinesym.runtime.trajectory import KINDS, Trajectory, named_row
+from kinesym.runtime.trajectory import (
+    KINDS,
+    Drawing,
+    Trajectory,
+    drawing_attribute,
+    drawing_of,
+    named_row,
+)
 
 Array = NDArray[np.float64]
 
@@ -40,6 +47,7 @@ class Ensemble:
     parameters: Mapping[str, Array]
     model: str = ""
     failures: Sequence[Failure] = ()
+    drawing: Drawing = ()
 
     @property
     def members(self) -> int:
@@ -80,6 +88,7 @@ class Ensemble:
             parameters={name: float(values[k]) for name, values in self.parameters.items()},
             model=self.model,
             message=failed.get(k % self.members, ""),
+            drawing=self.drawing,
         )
 
     def plot(self, title: str | None = None) -> Any:
@@ -99,6 +108,7 @@ class Ensemble:
         for name, values in self.parameters.items():
             variables[f"parameter_{name}"] = ("member", values, {"kind": "parameters"})
         attributes: dict[str, Any] = {"model": self.model, "ensemble": 1}
+        attributes |= drawing_attribute(self.drawing)
         if self.failures:
             attributes["failed_members"] = [f.member for f in self.failures]
             attributes["failed_times"] = [f.time for f in self.failures]
@@ -123,7 +133,7 @@ class Ensemble:
                 for k, t, text in zip(members, times, words, strict=True)
             )
         return cls(data["time"].to_numpy(), **groups, model=str(data.attrs["model"]),
-                   failures=failures)  # fmt: skip
+                   failures=failures, drawing=drawing_of(data.attrs))  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file."""

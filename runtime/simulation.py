@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,8 @@ class Stepper:
     """A library that steps a model, and the names of what it steps.
 
     `loop` is one of "rk4", "implicit" and "dormand-prince"; parameters are `varying` if they may
-    differ between members; `pattern` and `solution` are places of derivatives, see kinesym.h.
+    differ between members; `limits` are the sentences of what must not be negative;
+    `pattern` and `solution` are places of derivatives, see kinesym.h.
     """
 
     library: Library
@@ -41,6 +42,7 @@ class Stepper:
     inputs: tuple[str, ...]
     parameters: tuple[str, ...]
     outputs: tuple[str, ...]
+    limits: tuple[str, ...]
     values: Mapping[str, float]
     varying: bool
     outputs_need_rates: bool
@@ -55,7 +57,8 @@ class Stepper:
         return cls(
             library=library, loop=loop, model=about["model"], states=tuple(about["states"]),
             inputs=tuple(about["inputs"]), parameters=tuple(about["parameters"]),
-            outputs=tuple(about["outputs"]), values=about["values"], varying=about["varying"],
+            outputs=tuple(about["outputs"]), limits=tuple(about["limits"]),
+            values=about["values"], varying=about["varying"],
             outputs_need_rates=about["outputs_need_rates"],
             pattern=(rows, columns),
             solution=([i for i, _ in about["solution"]], [j for _, j in about["solution"]]),
@@ -84,6 +87,7 @@ class Outcome:
     """States (n, M, N) and outputs (n_out, M, N), NaN beyond the `reached` nodes of each member.
 
     trouble : (M,), the defect where Newton's method failed. interrupted : whether Ctrl-C ended it.
+    broken : the limit that ended a member, by its number.
     """
 
     states: Array
@@ -91,6 +95,7 @@ class Outcome:
     reached: NDArray[np.intp]
     trouble: Array
     interrupted: bool = False
+    broken: Mapping[int, str] = field(default_factory=dict)
 
 
 def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Run, Outcome]:
@@ -108,11 +113,16 @@ def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Ru
 
 
 def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outcome:
-    """March through all nodes; Ctrl-C ends it with what has been computed."""
+    """March through all nodes; Ctrl-C ends it with what has been computed.
+
+    Raises `ValueError` if a limit is broken at the start.
+    """
     members, N = task.initial.shape[1], len(task.time)
     states = np.empty((len(stepper.states), members, N))
-    values = np.empty((len(stepper.outputs), members, N))
+    n_outputs = len(stepper.outputs)
+    values = np.empty((n_outputs + len(stepper.limits), members, N))
     run, outcome = bind(stepper, task, states, values)
+    check_start(stepper, task, run, values[n_outputs:, :, 0])
     chunk = max(1, _STEPS_AT_ONCE // (members * task.substeps))
     if stepper.loop == "dormand-prince":
         chunk = _ADAPTIVE_NODES_AT_ONCE
@@ -128,10 +138,39 @@ def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outc
         interrupted = True
     last = int(outcome.reached.max()) - 1
     run.outputs(0, last)
+    broken = broken_limits(stepper, values[n_outputs:], outcome.reached)
     for member in np.flatnonzero(outcome.reached < N):
         states[:, member, outcome.reached[member] :] = np.nan
         values[:, member, outcome.reached[member] :] = np.nan
-    return Outcome(states, values, outcome.reached, outcome.trouble, interrupted)
+    return Outcome(
+        states, values[:n_outputs], outcome.reached, outcome.trouble, interrupted, broken
+    )
+
+
+def check_start(stepper: Stepper, task: Task, run: Run, limits: Array) -> None:
+    """Raise `ValueError` if one of the limits (n_limits, M) is broken by the initial state."""
+    if not stepper.limits:
+        return
+    run.outputs(0, 0)
+    for limit, member in np.argwhere(limits < 0.0):
+        state = zip(stepper.states, task.initial[:, member], strict=True)
+        moved = ", ".join(f"{name} = {x:.4g}" for name, x in state if x)
+        raise ValueError(f"the initial state of {stepper.model} cannot be: {stepper.limits[limit]} "
+                         f"({moved})")  # fmt: skip
+
+
+def broken_limits(
+    stepper: Stepper, limits: Array, reached: NDArray[np.intp]
+) -> dict[int, str]:
+    """The first limit (n_limits, M, N) that each member breaks; `reached` ends before that node."""
+    found: dict[int, str] = {}
+    for row, sentence in zip(limits, stepper.limits, strict=True):
+        for member in np.flatnonzero((row < 0.0).any(axis=1)).tolist():
+            node = int(np.argmax(row[member] < 0.0))
+            if node < reached[member]:
+                reached[member] = node
+                found[member] = sentence
+    return found
 
 
 # -- why a run ended early ------------------------------------------------------------------
@@ -146,6 +185,8 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
     place = f"between t = {time[last]:g} and {time[last + 1]:g} s"
     state = ", ".join(f"{k} = {v:.4g}" for k, v in zip(stepper.states, x, strict=True))
     step = (time[last + 1] - time[last]) / task.substeps
+    if member in outcome.broken:
+        return f"{place}: {outcome.broken[member]}; last state {state}"
     if stepper.loop == "implicit":
         cause = (
             f"Newton's method failed {place} with a defect of {outcome.trouble[member]:.2g}; "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -15,8 +16,21 @@ from kinesym.runtime.experiment import key_name
 
 Array = NDArray[np.float64]
 
+#: Lines of a stick figure, each from point to point; a point `knee` is at outputs `knee_x`, ...
+Drawing: TypeAlias = Sequence[Sequence[str]]
+
 #: Groups of trajectories of a result
 KINDS = ("states", "inputs", "outputs")
+
+
+def drawing_attribute(drawing: Drawing) -> dict[str, str]:
+    """The lines of a stick figure as an attribute of a file, if there are any."""
+    return {"drawing": json.dumps([list(line) for line in drawing])} if drawing else {}
+
+
+def drawing_of(attributes: Mapping[Any, Any]) -> Drawing:
+    """What `drawing_attribute` made."""
+    return tuple(map(tuple, json.loads(attributes.get("drawing", "[]"))))
 
 
 class Named(dict[str, float]):
@@ -55,6 +69,7 @@ class Trajectory:
     measurements: Mapping[str, Array] = field(default_factory=dict)
     std: Mapping[str, Array] = field(default_factory=dict)
     message: str = ""
+    drawing: Drawing = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Named(self.parameters))
@@ -84,6 +99,14 @@ class Trajectory:
 
         return plot_trial(self, title=self.model if title is None else title)
 
+    def animate(
+        self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z"
+    ) -> Path:
+        """A moving stick figure as a .gif or .html file; see `runtime.animate.animate`."""
+        from kinesym.runtime.animate import animate
+
+        return animate(self, Path(path), fps, speed, up)
+
     # -- files ------------------------------------------------------------------------------
 
     def to_xarray(self) -> xr.Dataset:
@@ -96,6 +119,7 @@ class Trajectory:
             variables[f"measured_{name}"] = ("time", values, {"kind": "measurements"})
             variables[f"std_{name}"] = ("time", self.std[name], {"kind": "std"})
         attributes: dict[str, Any] = {"model": self.model, "message": self.message}
+        attributes |= drawing_attribute(self.drawing)
         attributes.update({f"parameter_{k}": v for k, v in self.parameters.items()})
         return xr.Dataset(variables, {"time": self.time}, attributes)
 
@@ -114,7 +138,8 @@ class Trajectory:
         }
         return cls(data["time"].to_numpy(), **groups, parameters=parameters,
                    model=str(data.attrs["model"]),
-                   message=str(data.attrs.get("message", "")))  # fmt: skip
+                   message=str(data.attrs.get("message", "")),
+                   drawing=drawing_of(data.attrs))  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
@@ -32,6 +34,10 @@ class Model:
         intermediates may use. Large models are written this way, never as one expression.
     values : default values of parameters, by symbol or name [units of the model].
     positive : parameters that must be positive, by symbol or name.
+    limits : expressions of states and parameters that must not be negative, by the sentence that
+        says so; a simulation ends where one is. Those of parameters alone are checked at once.
+    drawing : lines of a stick figure, each from point to point; a point `knee` is where outputs
+        `knee_x`, `knee_y` and, in space, `knee_z` say [m].
 
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
@@ -45,6 +51,8 @@ class Model:
     intermediates: Sequence[tuple[sp.Symbol, sp.Expr]] = ()
     values: Mapping[Any, float] = field(default_factory=dict)
     positive: Sequence[Any] = ()
+    limits: Mapping[str, sp.Expr] = field(default_factory=dict)
+    drawing: Sequence[Sequence[str]] = ()
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -59,6 +67,9 @@ class Model:
         if not isinstance(self.outputs, Mapping):
             raise ValueError(f"model {self.name}: outputs must be {{name: expression}}")
         put(self, "outputs", {str(k): sp.sympify(e) for k, e in dict(self.outputs).items()})
+        put(self, "limits", {str(k): sp.sympify(e) for k, e in dict(self.limits).items()})
+        put(self, "drawing", tuple(tuple(line) for line in self.drawing))
+        _check_drawing(self)
         _check_declarations(self)
         _check_expressions(self)
         names = [name_of(p) for p in self.parameters]
@@ -69,7 +80,7 @@ class Model:
         put(self, "values", {name: values[name] for name in names if name in values})
         chosen = by_name(dict.fromkeys(self.positive), names, f"positive of model {self.name}")
         put(self, "positive", tuple(name for name in names if name in chosen))
-        check_signs(self, self.values)
+        check_values(self, self.values)
 
     @classmethod
     def from_kane(
@@ -125,8 +136,10 @@ class Model:
             "equations": [e.xreplace(dict(replacement)) for e in self.equations],
             "outputs": {k: e.xreplace(dict(replacement)) for k, e in self.outputs.items()},
             "intermediates": [(s, e.xreplace(dict(replacement))) for s, e in self.intermediates],
+            "limits": {k: e.xreplace(dict(replacement)) for k, e in self.limits.items()},
         }
-        same = {k: getattr(self, k) for k in ("name", "states", "inputs", "parameters", "values")}
+        kept_fields = ("name", "states", "inputs", "parameters", "values", "drawing")
+        same = {k: getattr(self, k) for k in kept_fields}
         kept = {name_of(p) for p in changes.get("parameters", self.parameters)}
         new["positive"] = [name for name in self.positive if name in kept]
         return Model(**{**same, **new, **changes})
@@ -156,11 +169,19 @@ KINKS = (
 )  # fmt: skip
 
 
-def check_signs(model: Model, values: Mapping[str, float]) -> None:
-    """Raise `ValueError` for a value that is not positive though the model demands it."""
+def check_values(model: Model, values: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for values (numbers, or one for each member of an ensemble) that are not
+    positive though the model demands it, or that break a limit of parameters alone."""
     for name in model.positive:
-        if name in values and not values[name] > 0.0:
-            raise ValueError(f"parameter {name} must be positive, got {values[name]:g}")
+        if name in values and not np.min(values[name]) > 0.0:
+            raise ValueError(f"parameter {name} must be positive, got {np.min(values[name]):g}")
+    for sentence, expression in model.limits.items():
+        symbols = sorted(expression.free_symbols, key=str)
+        constant = not expression.atoms(AppliedUndef) and t not in symbols
+        if constant and all(name_of(s) in values for s in symbols):
+            given = [np.asarray(values[name_of(s)], dtype=float) for s in symbols]
+            if np.min(sp.lambdify(symbols, expression)(*given)) < 0.0:
+                raise ValueError(f"model {model.name}: {sentence}")
 
 
 def _equation(name: str, equation: Any) -> sp.Expr:
@@ -200,10 +221,11 @@ def _check_declarations(model: Model) -> None:
             raise ValueError(f"{where}: parameter {p} is not a constant symbol; use sympy.Symbol")
     names = [name_of(x) for x in (*model.states, *model.inputs, *model.parameters)]
     names += [name_of(s) for s, _ in model.intermediates] + list(model.outputs)
+    counts = Counter(names)
     for name in names:
         if name in _RESERVED or "/" in name or name.startswith(("measured_", "std_")):
             raise ValueError(f"{where}: the name {name} is reserved for results; choose another")
-        if names.count(name) > 1:
+        if counts[name] > 1:
             raise ValueError(f"{where}: the name {name} is declared more than once")
     n, count = len(model.states), len(model.equations)
     if n != count:
@@ -212,6 +234,16 @@ def _check_declarations(model: Model) -> None:
         raise ValueError(
             f"{where}: {hint}{count} equations for {n} states ({', '.join(map(str, model.states))})"
         )
+
+
+def _check_drawing(model: Model) -> None:
+    """A place for every point of the stick figure."""
+    for point in {point for line in model.drawing for point in line}:
+        for name in (f"{point}_x", f"{point}_y"):
+            if name not in model.outputs:
+                raise ValueError(
+                    f"model {model.name}: point {point} of the drawing needs the output {name}"
+                )
 
 
 def _check_expressions(model: Model) -> None:
@@ -246,6 +278,8 @@ def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
         yield f"equation {number}", equation, None
     for name, expression in model.outputs.items():
         yield f"output {name}", expression, None
+    for sentence, expression in model.limits.items():
+        yield f"the limit {sentence!r}", expression, None
 
 
 def _atoms_of_equations(model: Model) -> set[sp.Basic]:
@@ -272,13 +306,15 @@ def check_atoms(
                     f"introduce a state for the derivative of {function}"
                 )
             raise ValueError(f"{where} contains {atom}, but {function} is not a state")
-        if name_of(atom) in {name_of(k) for k in known} and atom not in known:
+        if atom in known:
+            continue
+        names = sorted(name_of(k) for k in known)
+        if name_of(atom) in names:
             raise ValueError(
                 f"{where} contains {atom}, another symbol than the declared one of that name; "
                 "use the same object (assumptions, constant or function of time differ)"
             )
-        if atom not in known:
-            raise ValueError(
-                f"{where} contains {atom}, which is not declared; add it to states, inputs or "
-                f"parameters ({suggest(name_of(atom), sorted(name_of(k) for k in known))})"
-            )
+        raise ValueError(
+            f"{where} contains {atom}, which is not declared; add it to states, inputs or "
+            f"parameters ({suggest(name_of(atom), names)})"
+        )

@@ -74,15 +74,15 @@ class PrescribedBase:
         """Its motion, gravity subtracted from its acceleration."""
         attitude = IDENTITY
         for axis, q in zip(self.sequence, self.inputs(""), strict=True):
-            sine = steps.scalar(f"sin_{q.name}", sp.sin(q))
-            cosine = steps.scalar(f"cos_{q.name}", sp.cos(q))
+            sine = steps.scalar(f"sin.{q.name}", sp.sin(q))
+            cosine = steps.scalar(f"cos.{q.name}", sp.cos(q))
             attitude = product(attitude, turn(unit(axis), sine, cosine))
-        attitude = steps.matrix(f"A_{self.name}", attitude)
+        attitude = steps.matrix(f"A.{self.name}", attitude)
         w, dw, a, v = (self.inputs(kind) for kind in ("w", "dw", "a", "v"))
         if self.acceleration == "derivative":
             a = add(a, cross(w, v))
         if self.acceleration != "imu":
             a = add(a, scale(sp.S.NegativeOne, times(transposed(attitude), gravity)))
-        a = steps.vector(f"a_{self.name}", a)
+        a = steps.vector(f"a.{self.name}", a)
         return Frame(IDENTITY, w, dw, change_matrix(steps, self.name, w, dw), a, v, attitude,
                      self.inputs("p"))  # fmt: skip

@@ -84,7 +84,7 @@ def links_of(name: str, joint: Joint, parent: int, at: Vector, number: int) -> l
     for k, (primitive, coordinates, speeds) in enumerate(parts):
         last = k == len(parts) - 1
         links.append(Link(
-            name if last else f"{name}_{k + 1}",
+            name if last else f"{name}.{k + 1}",
             number + k - 1 if k else parent,
             ZERO if k else at,
             primitive,
@@ -101,3 +101,10 @@ def _ball(sequence: str) -> tuple[Primitive, list[str], list[str]]:
 
 def _function(name: str) -> AppliedUndef:
     return sp.Function(name)(t)
+
+
+def actuator_name(speed: str) -> str:
+    """The name of the input that drives a speed: `_t...` for `_w...`, `_f...` for `_v...`."""
+    body, _, kind = speed.rpartition("_")
+    letters = {"w": "t", "v": "f"}
+    return f"{body}_{letters[kind[0]]}{kind[1]}" if kind != "rate" else f"{body}_torque"

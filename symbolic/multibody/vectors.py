@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import sympy as sp
 
@@ -18,7 +18,10 @@ AXES = "xyz"
 
 
 class Steps:
-    """A straight-line program: named expressions in the order in which they are computed."""
+    """A straight-line program: named expressions in the order in which they are computed.
+
+    Names hold a dot, as in `w.shank.x`, so that they are never those of a user's symbols.
+    """
 
     def __init__(self) -> None:
         self.definitions: dict[sp.Symbol, sp.Expr] = {}
@@ -34,13 +37,13 @@ class Steps:
         return symbol
 
     def vector(self, name: str, v: Sequence[sp.Expr]) -> Vector:
-        """Symbols `name_x`, `name_y`, `name_z`."""
-        x, y, z = (self.scalar(f"{name}_{axis}", e) for axis, e in zip(AXES, v, strict=True))
+        """Symbols `name.x`, `name.y`, `name.z`."""
+        x, y, z = (self.scalar(f"{name}.{axis}", e) for axis, e in zip(AXES, v, strict=True))
         return x, y, z
 
     def matrix(self, name: str, m: Matrix) -> Matrix:
-        """Symbols `name_xx`, `name_xy`, ... by row and column."""
-        a, b, c = (self.vector(f"{name}_{axis}", row) for axis, row in zip(AXES, m, strict=True))
+        """Symbols `name.x.x`, `name.x.y`, ... by row and column."""
+        a, b, c = (self.vector(f"{name}.{axis}", row) for axis, row in zip(AXES, m, strict=True))
         return a, b, c
 
     def needed(self, expressions: Iterable[sp.Expr]) -> list[tuple[sp.Symbol, sp.Expr]]:
@@ -90,3 +93,9 @@ def product(a: Matrix, b: Matrix) -> Matrix:
     """a b"""
     columns = [times(a, column) for column in transposed(b)]
     return transposed((columns[0], columns[1], columns[2]))
+
+
+def vector(values: Iterable[Any]) -> Vector:
+    """Three numbers or expressions as a vector."""
+    x, y, z = (sp.sympify(value) for value in values)
+    return x, y, z

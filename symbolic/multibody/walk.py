@@ -32,6 +32,9 @@ from kinesym.symbolic.multibody.vectors import (
 )
 from kinesym.symbolic.names import t
 
+#: Force and moment.
+Wrench = tuple[Vector, Vector]
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -58,17 +61,17 @@ def rotation_of(steps: Steps, link: Link) -> Matrix:
     if isinstance(link.primitive, Hinge):
         q = link.q[0]
         sine, cosine = _sine_cosine(steps, q.name, q)
-        return steps.matrix(f"R_{link.name}", turn(link.primitive.direction, sine, cosine))
+        return steps.matrix(f"R.{link.name}", turn(link.primitive.direction, sine, cosine))
     if isinstance(link.primitive, Ball):
         result = IDENTITY
         for axis, q in zip(link.primitive.sequence, link.q, strict=True):
             result = product(result, turn(unit(axis), *_sine_cosine(steps, q.name, q)))
-        return steps.matrix(f"R_{link.name}", result)
+        return steps.matrix(f"R.{link.name}", result)
     return IDENTITY
 
 
 def _sine_cosine(steps: Steps, name: str, angle: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    return _known(steps, f"sin_{name}", sp.sin(angle)), _known(steps, f"cos_{name}", sp.cos(angle))
+    return _known(steps, f"sin.{name}", sp.sin(angle)), _known(steps, f"cos.{name}", sp.cos(angle))
 
 
 def _known(steps: Steps, name: str, expression: sp.Expr) -> sp.Expr:
@@ -95,16 +98,16 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
         place = add(place, times(inner.attitude, q))
     if isinstance(link.primitive, (Hinge, Ball)):
         relative, change = along(link.primitive, link.u), along(link.primitive, rates)
-        w = steps.vector(f"w_{name}_carried", w)
+        w = steps.vector(f"w.{name}.carried", w)
         dw = add(dw, change, cross(w, relative))
         w = add(w, relative)
-    w, dw = steps.vector(f"w_{name}", w), steps.vector(f"dw_{name}", dw)
+    w, dw = steps.vector(f"w.{name}", w), steps.vector(f"dw.{name}", dw)
     return Frame(
         R, w, dw, change_matrix(steps, name, w, dw),
-        steps.vector(f"a_{name}", times(back, steps.vector(f"a_{name}_inner", a))),
-        steps.vector(f"v_{name}", times(back, steps.vector(f"v_{name}_inner", v))),
-        steps.matrix(f"A_{name}", product(inner.attitude, R)),
-        steps.vector(f"p_{name}", place),
+        steps.vector(f"a.{name}", times(back, steps.vector(f"a.{name}.inner", a))),
+        steps.vector(f"v.{name}", times(back, steps.vector(f"v.{name}.inner", v))),
+        steps.matrix(f"A.{name}", product(inner.attitude, R)),
+        steps.vector(f"p.{name}", place),
     )  # fmt: skip
 
 
@@ -119,11 +122,11 @@ def along(primitive: Hinge | Ball, speeds: Sequence[sp.Expr]) -> Vector:
 def change_matrix(steps: Steps, name: str, w: Vector, dw: Vector) -> Matrix:
     """dw x r + w x (w x r) = change r."""
     x, y, z = w
-    xx, yy, zz = (steps.scalar(f"ww_{name}_{axis}", e * e) for axis, e in zip(AXES, w, strict=True))
-    xy = steps.scalar(f"ww_{name}_xy", x * y)
-    xz = steps.scalar(f"ww_{name}_xz", x * z)
-    yz = steps.scalar(f"ww_{name}_yz", y * z)
-    return steps.matrix(f"S_{name}", (
+    xx, yy, zz = (steps.scalar(f"ww.{name}.{axis}", e * e) for axis, e in zip(AXES, w, strict=True))
+    xy = steps.scalar(f"ww.{name}.xy", x * y)
+    xz = steps.scalar(f"ww.{name}.xz", x * z)
+    yz = steps.scalar(f"ww.{name}.yz", y * z)
+    return steps.matrix(f"S.{name}", (
         (-yy - zz, xy - dw[2], xz + dw[1]),
         (xy + dw[2], -xx - zz, yz - dw[0]),
         (xz - dw[1], yz + dw[0], -xx - yy),
@@ -135,8 +138,8 @@ def needed_wrench(
 ) -> tuple[Vector, Vector]:
     """Force and moment about its origin that a body needs to move as it does, in its axes."""
     a = add(frame.acceleration, times(frame.change, com))
-    force = steps.vector(f"F_{name}", scale(mass, a))
-    momentum = steps.vector(f"L_{name}", times(inertia, frame.angular))
+    force = steps.vector(f"F.{name}", scale(mass, a))
+    momentum = steps.vector(f"L.{name}", times(inertia, frame.angular))
     moment = add(
         times(inertia, frame.angular_rate), cross(frame.angular, momentum), cross(com, force)
     )
@@ -160,12 +163,12 @@ def inwards(
         link = links[k]
         total = _sum(steps, link.name, sums[k])
         result[k] = total
-        f = steps.vector(f"f_{link.name}_inner", times(frames[k].rotation, total[0]))
+        f = steps.vector(f"f.{link.name}.inner", times(frames[k].rotation, total[0]))
         n = times(frames[k].rotation, total[1])
         arm = add(link.at, tuple(link.q)) if isinstance(link.primitive, Slide) else link.at
-        n = steps.vector(f"n_{link.name}_inner", add(n, cross(arm, f)))
+        n = steps.vector(f"n.{link.name}.inner", add(n, cross(arm, f)))
         (sums[link.parent] if link.parent >= 0 else base).append((f, n))
-    result[-1] = _sum(steps, "base", base)
+    result[-1] = _sum(steps, "(base)", base)
     return result
 
 
@@ -173,7 +176,7 @@ def _sum(
     steps: Steps, name: str, wrenches: Sequence[tuple[Vector, Vector]]
 ) -> tuple[Vector, Vector]:
     forces, moments = zip(*wrenches, strict=True) if wrenches else ((ZERO,), (ZERO,))
-    return steps.vector(f"f_{name}", add(*forces)), steps.vector(f"n_{name}", add(*moments))
+    return steps.vector(f"f.{name}", add(*forces)), steps.vector(f"n.{name}", add(*moments))
 
 
 def along_joint(link: Link, rotation: Matrix, wrench: tuple[Vector, Vector]) -> list[sp.Expr]:

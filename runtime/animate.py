@@ -1,0 +1,117 @@
+"""Moving stick figures of trajectories."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.progress import node_bar
+
+if TYPE_CHECKING:
+    from kinesym.runtime.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+
+#: The two horizontal axes, and the vertical one, by what points up.
+AXES = {"z": "xyz", "y": "xzy"}
+
+
+def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> Path:
+    """Write the stick figure of a trajectory to `path` and return it: a .gif that shows it from the
+    side and from the front, or an .html page on which it can be turned.
+
+    fps : pictures per second. speed : seconds of motion per second of film. up : "z" or "y"; a
+        motion in a plane is shown as it is.
+    Raises `ValueError` if the trajectory has no stick figure or for anything else that cannot be.
+    """
+    if path.suffix not in (".gif", ".html"):
+        raise ValueError(f"an animation is a .gif or .html file, got {path.name}")
+    if not (fps > 0.0 and speed > 0.0) or up not in AXES:
+        raise ValueError(f"fps and speed must be positive and up 'z' or 'y', got {fps}, {speed} "
+                         f"and {up!r}")  # fmt: skip
+    if not run.drawing:
+        raise ValueError(
+            f"the model {run.model} has no stick figure; a tree has one with outputs=['places'], "
+            "any other model with drawing=[...] that names points which its outputs place"
+        )
+    times = np.arange(run.time[0], run.time[-1] + 1e-9, speed / fps)
+    names = dict.fromkeys(name for line in run.drawing for name in line)
+    points = {name: coordinates(run, name, times, up) for name in names}
+    if path.suffix == ".html":
+        path.write_text(page(run, times, points, fps))
+    else:
+        write_gif(run, path, times, points, fps)
+    return path
+
+
+def coordinates(run: Trajectory, point: str, times: Array, up: str) -> Array:
+    """Where a point is [m]: forwards, sideways, upwards (3, K); forwards and upwards in a plane
+    (2, K)."""
+    found = {a: run.outputs[f"{point}_{a}"] for a in AXES[up] if f"{point}_{a}" in run.outputs}
+    return np.array([np.interp(times, run.time, row) for row in found.values()])
+
+
+def span(points: Mapping[str, Array]) -> tuple[Array, float]:
+    """The middle of all places and half the size of a cube around them [m]."""
+    everything = np.concatenate(list(points.values()), axis=1)
+    low, high = everything.min(axis=1), everything.max(axis=1)
+    return (low + high) / 2.0, 0.55 * max(float((high - low).max()), 1e-9)
+
+
+def page(run: Trajectory, times: Array, points: Mapping[str, Array], fps: float) -> str:
+    """The page with everything that it shows."""
+    middle, reach = span(points)
+    flat = len(middle) == 2
+    insert = (lambda p: np.insert(p, 1, 0.0, axis=0)) if flat else (lambda p: p)
+    number = {name: k for k, name in enumerate(points)}
+    film = {
+        "times": times.round(6).tolist(),
+        "points": [insert(p).T.round(5).tolist() for p in points.values()],
+        "lines": [[number[name] for name in line] for line in run.drawing],
+        "middle": insert(middle).tolist(),
+        "reach": reach,
+        "fps": fps,
+        "flat": flat,
+    }
+    template = files(__package__).joinpath("animate.html").read_text()
+    return template.replace("TITLE", html.escape(run.model)).replace("FILM", json.dumps(film))
+
+
+def write_gif(
+    run: Trajectory, path: Path, times: Array, points: Mapping[str, Array], fps: float
+) -> None:
+    """Side and front view, or the plane of the motion, over time."""
+    import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
+    from matplotlib.animation import PillowWriter
+
+    middle, reach = span(points)
+    views = [(0, 1)] if len(middle) == 2 else [(0, 2), (1, 2)]
+    figure, axes = plt.subplots(1, len(views), squeeze=False, figsize=(4.0 * len(views), 4.4))
+    sticks = []
+    for axis, view in zip(axes.flat, views, strict=True):
+        for name, k in zip("xy", view, strict=True):
+            getattr(axis, f"set_{name}lim")(middle[k] - reach, middle[k] + reach)
+        axis.set_aspect("equal")
+        axis.set_xlabel(("forwards [m]", "sideways [m]")[view[0]])
+        axis.set_ylabel("upwards [m]")
+        axis.grid(alpha=0.3)
+        sticks += [(axis.plot([], [], "o-", lw=3, ms=5)[0], line, view) for line in run.drawing]
+    figure.suptitle(run.model, x=0.02, ha="left")
+    label = figure.text(0.98, 0.97, "", ha="right", va="top")
+    figure.tight_layout()
+    writer: Any = PillowWriter(round(fps))
+    with writer.saving(figure, str(path), dpi=80), node_bar(len(times), None) as advance:
+        for k, now in enumerate(times):
+            for stick, line, view in sticks:
+                stick.set_data(*(np.array([points[name][i, k] for name in line]) for i in view))
+            label.set_text(f"{now:.1f} s")
+            writer.grab_frame()
+            advance(1)
+    plt.close(figure)

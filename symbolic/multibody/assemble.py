@@ -1,0 +1,180 @@
+"""From a tree to its model: the walk over all links, and the equations that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.multibody.bodies import Load, inertia_matrix
+from kinesym.symbolic.multibody.links import Ball, Link
+from kinesym.symbolic.multibody.outputs import Outputs
+from kinesym.symbolic.multibody.vectors import Steps, add, cross, scale, times, transposed, vector
+from kinesym.symbolic.multibody.walk import (
+    Frame,
+    Wrench,
+    inwards,
+    kinematics,
+    needed_wrench,
+    outwards,
+)
+from kinesym.symbolic.names import name_of, t
+
+if TYPE_CHECKING:
+    from kinesym.symbolic.multibody.tree import Tree
+
+#: How close the second Bryant angle may come to +-pi/2 [rad].
+SINGULAR = 1e-3
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Motion and forces of all links, in terms of the symbols that `steps` define."""
+
+    steps: Steps
+    base: Frame
+    frames: tuple[Frame, ...]
+    wrenches: tuple[Wrench, ...]
+
+
+def walk(tree: Tree) -> Walk:
+    """Outwards for motion, inwards for forces."""
+    steps = Steps()
+    links = moving(tree)
+    base = tree.base.frame(steps, vector(tree.gravity))
+    frames: list[Frame] = []
+    for link in links:
+        frames.append(outwards(steps, base if link.parent < 0 else frames[link.parent], link))
+    bodies, own = {body.name: body for body in tree.bodies}, {}
+    for k, (link, frame) in enumerate(zip(links, frames, strict=True)):
+        if link.body is not None:
+            body = bodies[link.body]
+            com, mass = vector(body.com), sp.sympify(body.mass)
+            needed = needed_wrench(steps, frame, link.name, mass, com, inertia_matrix(body))
+            applied = [load_wrench(frame, load) for load in tree.loads if load.body == body.name]
+            own[k] = subtract(needed, applied)
+    return Walk(steps, base, tuple(frames), tuple(inwards(steps, links, frames, own)))
+
+
+def moving(tree: Tree) -> list[Link]:
+    """The links with the speeds that they have: 0 if locked, (1 - lock) u if lockable.
+
+    So a lock makes the mass matrix neither singular nor unsymmetric.
+    """
+    actual = dict(tree.speeds)
+    actual |= dict.fromkeys(tree.locked, sp.S.Zero)
+    actual |= {name: (1 - lock_of(name)) * tree.speeds[name] for name in tree.lockable}
+    return [replace(link, u=tuple(actual[name_of(u)] for u in link.u)) for link in tree.links]
+
+
+def lock_of(speed: str) -> sp.Symbol:
+    """The parameter that locks a speed at run time: 1 locks, 0 leaves it free."""
+    return sp.Symbol(f"lock_{speed}")
+
+
+def load_wrench(frame: Frame, load: Load) -> Wrench:
+    """Force and moment about the joint, in the axes of the body."""
+    force, torque = vector(load.force), vector(load.torque)
+    if load.axes == "world":
+        back = transposed(frame.attitude)
+        force, torque = times(back, force), times(back, torque)
+    return force, add(torque, cross(vector(load.at), force))
+
+
+def subtract(needed: Wrench, applied: Iterable[Wrench]) -> Wrench:
+    """What is left to the joint."""
+    force, moment = needed
+    for f, n in applied:
+        force = add(force, scale(sp.S.NegativeOne, f))
+        moment = add(moment, scale(sp.S.NegativeOne, n))
+    return force, moment
+
+
+# -- the model ------------------------------------------------------------------------------------
+
+
+def assemble(
+    tree: Tree, torques: Mapping[str, sp.Expr], outputs: Outputs, values: Mapping[str, float]
+) -> Model:
+    """The model of a tree, with what is locked taken out."""
+    steps = tree._walk.steps
+    constant = {q: sp.Symbol(name_of(q)) for q in rigid_coordinates(tree)}
+    zero = {u: sp.S.Zero for name, u in tree.speeds.items() if name in tree.locked}
+    zero |= {u.diff(t): sp.S.Zero for u in zero}
+
+    def settled(expression: sp.Expr) -> sp.Expr:
+        return sp.sympify(expression).xreplace(zero).xreplace(constant)
+
+    rows = [*kinematic_rows(tree, constant), *dynamic_rows(tree, torques)]
+    equations = [settled(e) for e in rows]
+    expressions = {name: settled(e) for name, e in outputs.expressions.items()}
+    used = [*equations, *expressions.values()]
+    program = [(s, settled(e)) for s, e in steps.needed(used)]
+    states = [q for q in tree.coordinates.values() if q not in constant]
+    states += [u for name, u in tree.speeds.items() if name not in tree.locked]
+    everything = [*used, *(e for _, e in program)]
+    inputs = set().union(*(e.atoms(AppliedUndef) for e in everything)) - set(states)
+    symbols = set().union(*(e.free_symbols for e in everything)) - {t, *(s for s, _ in program)}
+    names = set(map(name_of, symbols))
+    defaults = {name_of(q): 0.0 for q in constant.values()}
+    masses = {str(body.mass) for body in tree.bodies if sp.sympify(body.mass).is_Symbol}
+    return Model(
+        tree.name, states, sorted(inputs, key=name_of), sorted(symbols, key=name_of), equations,
+        expressions, program,
+        values={name: v for name, v in {**defaults, **values}.items() if name in names},
+        positive=sorted(masses & names),
+        limits=limits(tree, constant),
+        drawing=outputs.drawing,
+    )  # fmt: skip
+
+
+def kinematic_rows(tree: Tree, constant: Mapping[AppliedUndef, sp.Symbol]) -> list[sp.Expr]:
+    """q' minus the rates that follow from the speeds, for every coordinate that moves."""
+    steps = tree._walk.steps
+    return [
+        q.diff(t) - rate
+        for link in moving(tree)
+        for q, rate in zip(link.q, kinematics(steps, link), strict=True)
+        if q not in constant
+    ]
+
+
+def dynamic_rows(tree: Tree, torques: Mapping[str, sp.Expr]) -> list[sp.Expr]:
+    """Kane's equations of all speeds that are not locked."""
+    rows = []
+    for name, needed in tree.needed().items():
+        row = needed - torques.get(name, 0)
+        if name in tree.lockable:
+            lock = lock_of(name)
+            row = (1 - lock) * row + lock * tree.speeds[name].diff(t)
+        if name not in tree.locked:
+            rows.append(row)
+    return rows
+
+
+def rigid_coordinates(tree: Tree) -> list[AppliedUndef]:
+    """Coordinates that cannot move because all speeds of their link are locked."""
+    return [q for link in tree.links if link.u and all(name_of(u) in tree.locked for u in link.u)
+            for q in link.q]  # fmt: skip
+
+
+def limits(tree: Tree, constant: Mapping[AppliedUndef, sp.Symbol]) -> dict[str, sp.Expr]:
+    """What must not be negative: the distance of Bryant angles from where their rates are
+    singular, and locked speeds other than zero."""
+    found: dict[str, sp.Expr] = {}
+    for link in tree.links:
+        if isinstance(link.primitive, Ball) and link.q[1] not in constant:
+            sentence = (
+                f"Bryant singularity at the joint of {link.body}: {name_of(link.q[1])} is "
+                f"not between -pi/2 and pi/2; try another sequence than {link.primitive.sequence!r}"
+            )
+            found[sentence] = sp.cos(link.q[1]) - SINGULAR
+    if tree.lockable:
+        sentence = "a speed is locked but not zero; start it at 0 or unlock it"
+        squares = (lock_of(name) * tree.speeds[name] ** 2 for name in sorted(tree.lockable))
+        found[sentence] = sp.Float(1e-18) - sp.Add(*squares)
+    return found

@@ -1,0 +1,156 @@
+"""Bodies and loads: the rows of the table from which a tree is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from kinesym.symbolic.multibody.joints import Joint, Spherical, check_joint
+from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector
+from kinesym.symbolic.names import suggest
+
+#: How much a principal moment may exceed the sum of the others by rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Body:
+    """A rigid body and the joint that carries it. Numbers, symbols and expressions may be mixed.
+
+    mass : [kg]. com : centre of mass from the joint, in the axes of the body [m].
+    inertia : about the centre of mass, three principal moments in the axes of the body or a
+        symmetric 3x3 matrix [kg m^2].
+    joint : how it moves relative to its parent. at : the joint from the parent's joint, in the axes
+        of the parent [m].
+    parent : the body that carries it; None for the base.
+    end : its far end in its axes, for pictures [m]; its centre of mass by default.
+    """
+
+    name: str
+    mass: Any
+    com: Sequence[Any] = (0, 0, 0)
+    inertia: Any = (0, 0, 0)
+    joint: Joint = field(default_factory=Spherical)
+    at: Sequence[Any] = (0, 0, 0)
+    parent: str | None = None
+    end: Sequence[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Load:
+    """A force [N] at a point [m] of a body and a torque [N m]; both in world or body axes."""
+
+    body: str
+    force: Sequence[Any] = (0, 0, 0)
+    torque: Sequence[Any] = (0, 0, 0)
+    at: Sequence[Any] = (0, 0, 0)
+    axes: str = "world"
+
+
+def inertia_matrix(body: Body) -> Matrix:
+    """About the centre of mass, in the axes of the body."""
+    moments = body.inertia.tolist() if hasattr(body.inertia, "tolist") else list(body.inertia)
+    nested = [isinstance(row, Sequence) for row in moments]
+    given = sp.Matrix(moments) if all(nested) else sp.diag(*moments)
+    if given.shape != (3, 3):
+        raise ValueError(f"body {body.name}: inertia is three principal moments or a 3x3 matrix")
+    a, b, c = (vector(given.row(k)) for k in range(3))
+    return a, b, c
+
+
+# -- numbers become parameters ---------------------------------------------------------------
+
+
+def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
+    """The body with a symbol for every number but 0, and their values.
+
+    `shank_m`; `shank_cx`, ... of the centre of mass; `shank_Ix`, ... or, for a matrix, `shank_Ixx`,
+    `shank_Ixy`, ...; `shank_rx`, ... of the joint; `shank_ex`, ... of the end.
+    """
+    values: dict[str, float] = {}
+
+    def symbol(suffix: str, value: Any) -> sp.Expr:
+        expression = sp.sympify(value)
+        if not expression.is_number or expression.is_zero:
+            return expression
+        values[f"{body.name}_{suffix}"] = float(expression)
+        return sp.Symbol(f"{body.name}_{suffix}")
+
+    def symbols(letter: str, given: Sequence[Any]) -> Vector:
+        x, y, z = (symbol(letter + axis, e) for axis, e in zip(AXES, given, strict=True))
+        return x, y, z
+
+    matrix = inertia_matrix(body)
+    if sp.Matrix(matrix).is_diagonal():
+        inertia: Any = symbols("I", [matrix[k][k] for k in range(3)])
+    else:
+        inertia = [
+            [symbol("I" + "".join(sorted(AXES[i] + AXES[j])), matrix[i][j]) for j in range(3)]
+            for i in range(3)
+        ]
+    end = None if body.end is None else symbols("e", body.end)
+    new = replace(body, mass=symbol("m", body.mass), com=symbols("c", body.com), inertia=inertia,
+                  at=symbols("r", body.at), end=end)  # fmt: skip
+    return new, values
+
+
+# -- checks ---------------------------------------------------------------------------------------
+
+
+def check_bodies(bodies: Sequence[Body], base: str | None) -> None:
+    """Raise `ValueError` for bodies that make no tree or cannot exist."""
+    known: dict[str, None] = {}
+    for body in bodies:
+        where = f"body {body.name}"
+        if not str(body.name).isidentifier():
+            raise ValueError(f"{where}: its name must be letters, digits and underscores")
+        if body.name in known or body.name == base:
+            raise ValueError(f"{where} is defined twice; names of bodies and base must differ")
+        if body.parent is not None and body.parent not in known:
+            raise ValueError(f"{where}: its parent {body.parent} is not defined before it; "
+                             f"{suggest(str(body.parent), known)}")  # fmt: skip
+        check_joint(body.joint)
+        for what in ("com", "at", "end"):
+            given = getattr(body, what)
+            if given is not None and len(tuple(given)) != 3:
+                raise ValueError(f"{where}: {what} must have three components, got {given!r}")
+        mass, inertia = sp.sympify(body.mass), inertia_matrix(body)
+        if mass.is_number and not mass >= 0:
+            raise ValueError(f"{where}: mass must not be negative, got {mass}")
+        if not sp.Matrix(inertia).is_symmetric():
+            raise ValueError(f"{where}: inertia is not symmetric")
+        if not sp.Matrix(inertia).free_symbols:
+            check_inertia(where, np.array(sp.Matrix(inertia), dtype=float))
+        known[body.name] = None
+
+
+def check_inertia(where: str, inertia: np.ndarray) -> None:
+    """Raise `ValueError` for moments of inertia (3, 3) [kg m^2] that no body can have."""
+    a, b, c = np.linalg.eigvalsh(inertia)
+    if a < -ROUNDING * c or a + b < c * (1.0 - ROUNDING):
+        raise ValueError(f"{where}: no body has principal moments of inertia {a:g}, {b:g}, {c:g}; "
+                         "each is at most the sum of the others")  # fmt: skip
+
+
+def check_values(bodies: Sequence[Body], values: dict[str, float]) -> None:
+    """`check_inertia` for bodies all of whose moments have values."""
+    for body in bodies:
+        matrix = sp.Matrix(inertia_matrix(body))
+        matrix = matrix.subs({s: values[s.name] for s in matrix.free_symbols if s.name in values})
+        if not matrix.free_symbols:
+            check_inertia(f"body {body.name}", np.array(matrix, dtype=float))
+
+
+def check_loads(tree: str, bodies: Sequence[Body], loads: Sequence[Load]) -> None:
+    """Raise `ValueError` for loads on nothing or in unknown axes."""
+    names = [body.name for body in bodies]
+    for load in loads:
+        if load.body not in names:
+            raise ValueError(f"load on {load.body}, which is no body of {tree}; "
+                             f"{suggest(load.body, names)}")  # fmt: skip
+        if load.axes not in ("world", "body"):
+            raise ValueError(f"the axes of a load are 'world' or 'body', got {load.axes!r}")
