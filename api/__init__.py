@@ -15,10 +15,17 @@ if TYPE_CHECKING:
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.evaluate import compile as compile
+    from kinesym.runtime.compare import nrmse as nrmse
     from kinesym.runtime.ensemble import Ensemble as Ensemble
     from kinesym.runtime.experiment import Experiment as Experiment
     from kinesym.runtime.fit import Fit as Fit
+    from kinesym.runtime.motion import Motion as Motion
+    from kinesym.runtime.motion import Recording as Recording
     from kinesym.runtime.solution import Solution as Solution
+    from kinesym.runtime.support import Interruption as Interruption
+    from kinesym.runtime.support import Support as Support
+    from kinesym.runtime.support import center_of_pressure as center_of_pressure
+    from kinesym.runtime.support import interruptions as interruptions
     from kinesym.runtime.trajectory import Trajectory as Trajectory
     from kinesym.shooting import Shooting as Shooting
     from kinesym.simulation import simulate as simulate
@@ -38,16 +45,23 @@ _HOME = {
     "Experiment": "runtime.experiment",
     "Fit": "runtime.fit",
     "Integral": "symbolic.objective",
+    "Interruption": "runtime.support",
     "LeastSquares": "symbolic.objective",
     "Model": "symbolic.model",
+    "Motion": "runtime.motion",
+    "Recording": "runtime.motion",
     "Shooting": "shooting",
     "Solution": "runtime.solution",
+    "Support": "runtime.support",
     "Terminal": "symbolic.objective",
     "Trajectory": "runtime.trajectory",
     "at_end": "symbolic.objective",
     "at_start": "symbolic.objective",
+    "center_of_pressure": "runtime.support",
     "compile": "evaluate",
     "dynamicsymbols": "symbolic.names",
+    "interruptions": "runtime.support",
+    "nrmse": "runtime.compare",
     "simulate": "simulation",
     "t": "symbolic.names",
 }
