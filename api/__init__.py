@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.support import Support as Support
     from kinesym.runtime.support import center_of_pressure as center_of_pressure
     from kinesym.runtime.support import interruptions as interruptions
+    from kinesym.runtime.support import support_loads as support_loads
     from kinesym.runtime.trajectory import Trajectory as Trajectory
     from kinesym.shooting import Shooting as Shooting
     from kinesym.simulation import simulate as simulate
@@ -63,6 +64,7 @@ _HOME = {
     "interruptions": "runtime.support",
     "nrmse": "runtime.compare",
     "simulate": "simulation",
+    "support_loads": "runtime.support",
     "t": "symbolic.names",
 }
 

@@ -2,9 +2,10 @@
 
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
 from kinesym.symbolic.multibody.joints import Fixed, Free, Revolute, Spherical, Universal
+from kinesym.symbolic.multibody.matrices import matrix_model
 from kinesym.symbolic.multibody.tree import Body, Load, Tree
 
 __all__ = [
     "Body", "Fixed", "FixedBase", "Free", "Load", "PrescribedBase", "Revolute", "Spherical", "Tree",
-    "Universal",
+    "Universal", "matrix_model",
 ]  # fmt: skip

@@ -85,8 +85,8 @@ def on_deck(tree: Tree, name: str, gains_of: tuple[str, ...]) -> Model:
         for axis, e in zip("xyz", tree.place(None, at), strict=True)
     }
     torques = tree.joint_pd(*gains_of) if gains_of else {}
-    outputs = ["places", "center_of_mass", "base_wrench", "held", corners]
-    model = replace(tree, name=name).model(torques, outputs)
+    families = ("places", "center_of_mass", "base_wrench", "held")
+    model = replace(tree, name=name).model(torques, (*families, corners))
     ring = (*DECK, next(iter(DECK)))
     return replace(model, drawing=(ring, *model.drawing))
 

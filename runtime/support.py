@@ -58,7 +58,7 @@ def center_of_pressure(force: ArrayLike, moment: ArrayLike) -> Array:
     return np.array([-n[1], n[0]]) / pressing
 
 
-def loads(force: ArrayLike, moment: ArrayLike, support: Support) -> dict[str, Array]:
+def support_loads(force: ArrayLike, moment: ArrayLike, support: Support) -> dict[str, Array]:
     """The load of a support as a fraction of what it can bear, by "sliding" and "tipping" (N,).
 
     Friction for sliding; for tipping the distance of the centre of pressure. Infinite where
@@ -90,7 +90,7 @@ def interruptions(
     if times.shape != np.shape(force)[1:]:
         raise ValueError(f"time has shape {times.shape}, force {np.shape(force)}, expected (3, N)")
     found = []
-    for kind, load in loads(force, moment, support).items():
+    for kind, load in support_loads(force, moment, support).items():
         for begin, end in _runs(times, load > 1.0, gap):
             worst = float(load[begin : end + 1].max())
             found.append(Interruption(kind, float(times[begin]), float(times[end]), worst))

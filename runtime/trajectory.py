@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -81,6 +81,18 @@ class Trajectory:
         names = [*self.states, *self.inputs, *self.outputs]
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s"
         return f"<trajectory of {self.model}: {', '.join(names)}; {len(self.time)} nodes, {span}>"
+
+    def between(self, begin: float, end: float) -> Trajectory:
+        """The part with begin <= t <= end [s]; raises `ValueError` if no node is there."""
+        here = (self.time >= begin) & (self.time <= end)
+        if not here.any():
+            raise ValueError(f"no node is between {begin:g} and {end:g} s; the trajectory covers "
+                             f"{self.time[0]:g} ... {self.time[-1]:g} s")  # fmt: skip
+        groups: dict[str, Any] = {
+            kind: {name: row[here] for name, row in getattr(self, kind).items()}
+            for kind in (*KINDS, "measurements", "std")
+        }
+        return replace(self, time=self.time[here], **groups)
 
     def vaf(self) -> dict[str, float]:
         """Variance accounted for [%] of each measurement: 100 (1 - var(residual)/var(measured))."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -100,20 +100,26 @@ def subtract(needed: Wrench, applied: Iterable[Wrench]) -> Wrench:
 def assemble(
     tree: Tree, torques: Mapping[str, sp.Expr], outputs: Outputs, values: Mapping[str, float]
 ) -> Model:
-    """The model of a tree, with what is locked taken out."""
-    steps = tree._walk.steps
+    """The model of a tree from the walk over its links."""
+    rows = [*kinematic_rows(tree), *dynamic_rows(tree, torques)]
+    return settled(tree, tree._walk.steps, rows, outputs, values)
+
+
+def settled(
+    tree: Tree,
+    steps: Steps,
+    rows: Sequence[sp.Expr],
+    outputs: Outputs,
+    values: Mapping[str, float],
+) -> Model:
+    """The model with these equations and outputs; zeros and parameters for what is locked."""
     constant = {q: sp.Symbol(name_of(q)) for q in rigid_coordinates(tree)}
-    zero = {u: sp.S.Zero for name, u in tree.speeds.items() if name in tree.locked}
-    zero |= {u.diff(t): sp.S.Zero for u in zero}
-
-    def settled(expression: sp.Expr) -> sp.Expr:
-        return sp.sympify(expression).xreplace(zero).xreplace(constant)
-
-    rows = [*kinematic_rows(tree, constant), *dynamic_rows(tree, torques)]
-    equations = [settled(e) for e in rows]
-    expressions = {name: settled(e) for name, e in outputs.expressions.items()}
+    still: dict[sp.Basic, sp.Expr] = {tree.speeds[name]: sp.S.Zero for name in tree.locked}
+    still |= {u.diff(t): sp.S.Zero for u in still} | constant
+    equations = [e.xreplace(still) for e in rows]
+    expressions = {name: e.xreplace(still) for name, e in outputs.expressions.items()}
     used = [*equations, *expressions.values()]
-    program = [(s, settled(e)) for s, e in steps.needed(used)]
+    program = [(s, e.xreplace(still)) for s, e in steps.needed(used)]
     states = [q for q in tree.coordinates.values() if q not in constant]
     states += [u for name, u in tree.speeds.items() if name not in tree.locked]
     everything = [*used, *(e for _, e in program)]
@@ -127,14 +133,14 @@ def assemble(
         expressions, program,
         values={name: v for name, v in {**defaults, **values}.items() if name in names},
         positive=sorted(masses & names),
-        limits=limits(tree, constant),
+        limits=limits(tree),
         drawing=outputs.drawing,
     )  # fmt: skip
 
 
-def kinematic_rows(tree: Tree, constant: Mapping[AppliedUndef, sp.Symbol]) -> list[sp.Expr]:
+def kinematic_rows(tree: Tree) -> list[sp.Expr]:
     """q' minus the rates that follow from the speeds, for every coordinate that moves."""
-    steps = tree._walk.steps
+    steps, constant = tree._walk.steps, rigid_coordinates(tree)
     return [
         q.diff(t) - rate
         for link in moving(tree)
@@ -162,10 +168,11 @@ def rigid_coordinates(tree: Tree) -> list[AppliedUndef]:
             for q in link.q]  # fmt: skip
 
 
-def limits(tree: Tree, constant: Mapping[AppliedUndef, sp.Symbol]) -> dict[str, sp.Expr]:
+def limits(tree: Tree) -> dict[str, sp.Expr]:
     """What must not be negative: the distance of Bryant angles from where their rates are
     singular, and locked speeds other than zero."""
     found: dict[str, sp.Expr] = {}
+    constant = rigid_coordinates(tree)
     for link in tree.links:
         if isinstance(link.primitive, Ball) and link.q[1] not in constant:
             sentence = (

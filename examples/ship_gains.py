@@ -1,0 +1,98 @@
+"""Stiffness and damping of the ankles of a person on a ship, from a noisy record, found twice.
+
+The pendulum of Bourgeois and Langlois 2015 (roll and pitch free, everything else locked) sways on a
+supply vessel in waves, all six motions of which are known. From a minute of angles with noise the
+four gains of the ankles and the unknown start are identified by direct collocation and by shooting.
+Both minimise the same sum of squares under the same trapezoidal rule, so they must agree.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import kinesym as ks
+from kinesym.examples.ship import vessel
+
+RATE = 100.0  # samples per second
+TRUE = {"Kp_shank_x": 1900.0, "Kp_shank_y": 1500.0, "Kd_shank_x": 110.0, "Kd_shank_y": 70.0}
+GUESS = {"Kp_shank_x": 3500.0, "Kp_shank_y": 3500.0, "Kd_shank_x": 30.0, "Kd_shank_y": 200.0}
+BOUNDS = {"Kp_shank_x": (800.0, 1e4), "Kp_shank_y": (800.0, 1e4), "Kd_shank_x": (1.0, 1e3),
+          "Kd_shank_y": (1.0, 1e3)}  # fmt: skip
+ANGLES = ("shank_x", "shank_y")
+NOISE = np.radians(0.1)
+
+
+def record(nodes, seed=3):
+    """A person with the true gains at rest at first, sampled with noise; the truth itself."""
+    time = np.arange(nodes) / RATE
+    model, motion = ks.models.psm3d(), vessel("bow")
+    inputs = motion.inputs("ship", time, model.input_names)
+    start = {**dict.fromkeys(model.state_names, 0.0), "shank_x": 0.02, "shank_y": -0.01}
+    run = ks.simulate(model, time, start, TRUE, inputs)
+    rng = np.random.default_rng(seed)
+    noisy = {name: run[name] + NOISE * rng.standard_normal(nodes) for name in ANGLES}
+    at_nodes = {name: samples[::2] for name, samples in inputs.items()}
+    trial = ks.Experiment(time, at_nodes, noisy, std=dict.fromkeys(ANGLES, NOISE))
+    return model, trial, run
+
+
+def collocate(model, trial):
+    """The gains by direct collocation, with their standard errors."""
+    problem = ks.Collocation(model, trial, unknown=BOUNDS, scheme="trapezoid")
+    solution = problem.solve(guess=GUESS)
+    deviations = np.sqrt(np.diag(problem.covariance(solution)))
+    return solution, dict(zip(solution.parameters, deviations, strict=False))
+
+
+def shoot(model, trial):
+    """The gains by shooting: steps from an unknown start."""
+    start = dict.fromkeys(model.state_names)
+    shooting = ks.Shooting(model, trial, unknown=BOUNDS, initial=start, method="trapezoid")
+    return shooting.solve(GUESS, optimizer="least-squares")
+
+
+def table(solution, errors, fit):
+    """Gains: true, found by each method, standard error, difference of the two."""
+    rows = [f"{'gain':12}{'true':>8}{'collocation':>14}{'shooting':>12}{'std error':>12}"
+            f"{'difference':>13}"]  # fmt: skip
+    for name in TRUE:
+        x, y = solution.parameters[name], fit.parameters[name]
+        rows.append(f"{name:12}{TRUE[name]:8.0f}{x:14.3f}{y:12.3f}{errors[name]:12.2f}"
+                    f"{abs(x / y - 1.0):13.1e}")  # fmt: skip
+    return "\n".join(rows)
+
+
+def figure(trial, run, solution, first):
+    """Angles measured and modelled, at the first guess and in the end."""
+    fig, axes = plt.subplots(2, 1, figsize=(9, 6), sharex=True, layout="constrained")
+    here = run.time <= 30.0
+    for axis, name, label in zip(axes, ANGLES, ("roll", "pitch"), strict=True):
+        axis.plot(run.time[here], np.degrees(trial.measurements[name][here]), ".", ms=2,
+                  color="0.7", label="measured")  # fmt: skip
+        axis.plot(run.time[here], np.degrees(first[name][here]), "C1", lw=1, label="first guess")
+        axis.plot(run.time[here], np.degrees(run[name][here]), "k--", lw=1.2, label="true")
+        axis.plot(run.time[here], np.degrees(solution[name][here]), "C0", lw=1, label="identified")
+        axis.set_ylabel(f"{label} of the ankle [deg]")
+        axis.grid(alpha=0.3)
+    axes[0].legend(loc="upper right", ncols=4)
+    axes[-1].set_xlabel("time [s]")
+    fig.suptitle("Ankle gains of a person on a ship", x=0.02, ha="left")
+    return fig
+
+
+def main(out: Path, nodes: int | None = None) -> list[Path]:
+    """Simulate, identify twice, compare, draw."""
+    model, trial, run = record(nodes or 6001)
+    solution, errors = collocate(model, trial)
+    print(solution)
+    fit = shoot(model, trial)
+    print(f"\n{fit}\n")
+    print(table(solution, errors, fit))
+    start = {name: run[name][0] for name in model.state_names}
+    first = ks.simulate(model, trial.time, start, GUESS, trial.inputs)
+    path = out / "ship_gains.png"
+    fig = figure(trial, run, solution, first)
+    fig.savefig(path, dpi=120)
+    plt.close(fig)
+    return [path]

@@ -1,0 +1,449 @@
+"""The motion of a base: from harmonics, from samples, or as it was recorded.
+
+Inputs of a model are named after the base: `ship_x`, ... Bryant angles, `ship_wx`, ... angular
+velocity, `ship_dwx`, ... angular acceleration, `ship_ax`, ... acceleration and `ship_vx`, ...
+velocity of its origin, all in its own axes; `ship_px`, ... place of its origin in world axes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline, make_interp_spline
+from scipy.signal import butter, sosfiltfilt
+
+from kinesym.runtime.experiment import Experiment, key_name
+
+Array = NDArray[np.float64]
+
+AXES = "xyz"
+SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
+#: Letters of the inputs: angles, angular velocity and acceleration, acceleration, velocity, place.
+KINDS = ("", "w", "dw", "a", "v", "p")
+
+#: What an acceleration is, in base axes: that of the origin; the derivatives of the components of
+#: its velocity; what an accelerometer at the origin shows, acceleration minus gravity.
+ACCELERATIONS = ("kinematic", "derivative", "imu")
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """The motion of a base with six degrees of freedom, twice differentiable.
+
+    course : takes times (n,) [s] to (3, 6, n): values, first and second derivatives of the Bryant
+        angles about x, y, z [rad] and of the place of the origin in world axes x, y, z [m].
+    span : where it is known [s].
+    sequence : order in which the angles turn about the axes of the base, such as "zyx" for yaw,
+        pitch, roll; the same as that of the base in the model.
+
+    Nothing here is singular; measured angles may jump where the second passes +-pi/2.
+    """
+
+    course: Callable[[Array], Array]
+    span: tuple[float, float] = (-np.inf, np.inf)
+    sequence: str = "xyz"
+
+    def __post_init__(self) -> None:
+        _check("sequence", self.sequence, SEQUENCES)
+        if not self.span[0] < self.span[1]:
+            raise ValueError(f"the span of a motion must be (begin, end) [s], got {self.span}")
+
+    # -- where it comes from --------------------------------------------------------------------
+
+    @classmethod
+    def harmonics(
+        cls, omega: ArrayLike, amplitude: ArrayLike, phase: ArrayLike, sequence: str = "xyz"
+    ) -> Motion:
+        """Sums of sines, q_i(t) = sum_k amplitude[i, k] sin(omega[i, k] t + phase[i, k]).
+
+        amplitude : (6, K), rows are angles about x, y, z [rad] and place x, y, z [m].
+        omega, phase : [rad/s] and [rad], each (6, K) or what broadcasts to it, such as (K,).
+
+        Derivatives are exact. Raises `ValueError` for other shapes and what is not finite.
+        """
+        rows = [np.asarray(part, dtype=np.float64) for part in (omega, amplitude, phase)]
+        try:
+            parts = np.array([np.broadcast_to(row, (6, rows[1].shape[1])) for row in rows])
+        except (ValueError, IndexError) as error:
+            shapes = ", ".join(str(row.shape) for row in rows)
+            raise ValueError(f"omega, amplitude, phase must be (6, K), got {shapes}") from error
+        if not np.isfinite(parts).all():
+            of, i, k = _first(~np.isfinite(parts))
+            name = ("omega", "amplitude", "phase")[of]
+            raise ValueError(f"{name} of row {i}, harmonic {k} is {parts[of, i, k]}")
+
+        def course(time: Array) -> Array:
+            result = np.zeros((3, 6, len(time)))
+            for w, a, p in np.moveaxis(parts, 2, 0)[..., None]:  # one at a time: less memory
+                sine, cosine = np.sin(w * time + p), np.cos(w * time + p)
+                result += a * sine, a * w * cosine, -a * w * w * sine
+            return result
+
+        return cls(course, sequence=sequence)
+
+    @classmethod
+    def samples(
+        cls, time: ArrayLike, angles: ArrayLike, place: ArrayLike | None = None,
+        cutoff: float | None = None, sequence: str = "xyz",
+    ) -> Motion:  # fmt: skip
+        """A quintic spline through samples at increasing times (N,) [s], N of at least 6.
+
+        angles, place : (3, N), Bryant angles about x, y, z [rad] and place [m] (default: zero).
+        cutoff : smooth uniform samples first by a Butterworth low-pass of order 2 forwards and
+            backwards: no lag, amplitudes reduced to 1/sqrt(2) at `cutoff` [Hz], by 0.2 % at a
+            quarter of it. From noise of deviation s the bare spline makes an acceleration of about
+            5 s/step^2; the rounding of a file is noise too.
+
+        The second derivative of a sine of 20 samples per period is within 2e-5 of its amplitude
+        (first and last step: 5e-3); the error falls with the fourth power of the step. With a
+        cutoff, accelerations are uncertain within half its period of the ends.
+
+        Raises `ValueError` for other shapes, what is not finite, time that does not increase,
+        angles that wrap, an impossible cutoff; warns of what looks like degrees.
+        """
+        _check("sequence", sequence, SEQUENCES)
+        grid = Experiment(time).grid
+        if len(grid) < 6:
+            raise ValueError(f"a quintic spline needs at least 6 samples, got {len(grid)}")
+        rows = _rows("angles", angles, grid)
+        _check_angles(rows, grid, stacklevel=3)
+        rows = np.vstack([rows, 0.0 * rows if place is None else _rows("place", place, grid)])
+        if cutoff is not None:
+            rows = _smooth(grid, rows, cutoff)
+        spline = make_interp_spline(grid, rows, k=5, axis=1)
+        orders = [spline, spline.derivative(1), spline.derivative(2)]
+        return cls(lambda time: np.array([order(time) for order in orders]),
+                   (float(grid[0]), float(grid[-1])), sequence)  # fmt: skip
+
+    # -- other motions made of it ---------------------------------------------------------------
+
+    def scaled(self, length: float) -> Motion:
+        """Froude scaling: lengths times `length`, times times its root; accelerations stay."""
+        if not 0.0 < length < np.inf:
+            raise ValueError(f"the scale of lengths must be positive and finite, got {length}")
+        pace = float(np.sqrt(length))
+        factors = np.repeat([[1.0], [length]], 3, axis=0) / pace ** np.arange(3.0)[:, None, None]
+        span = (self.span[0] * pace, self.span[1] * pace)
+        return Motion(lambda time: factors * self.course(time / pace), span, self.sequence)
+
+    def at(self, point: ArrayLike) -> Motion:
+        """The motion of another point of the base, its coordinates (3,) in base axes [m]."""
+        arm = np.asarray(point, dtype=np.float64).reshape(-1, 1)
+        if arm.shape != (3, 1) or not np.isfinite(arm).all():
+            raise ValueError(f"a point of the base has three finite coordinates, got {point!r}")
+
+        def course(time: Array) -> Array:
+            result = np.array(self.course(time))
+            attitude, w, dw = _turning(self.sequence, result[:, :3])
+            spin = np.cross(w, arm, axis=0)
+            change = np.cross(dw, arm, axis=0) + np.cross(w, spin, axis=0)
+            offset = [np.broadcast_to(arm, spin.shape), spin, change]
+            result[:, 3:] += np.einsum("ijn,kjn->kin", attitude, offset)
+            return result
+
+        return Motion(course, self.span, self.sequence)
+
+    def flipped(self) -> Motion:
+        """The same motion in axes whose y and z are reversed, in the world and in the base.
+
+        From the axes of seakeeping (x bow, y starboard, z down) to x bow, y port, z up, and back:
+        angles about y and z and places along y and z change sign, which is exact.
+        """
+        signs = np.array([[1.0], [-1.0], [-1.0]] * 2)
+        return Motion(lambda time: signs * self.course(time), self.span, self.sequence)
+
+    # -- what follows from it -------------------------------------------------------------------
+
+    def kinematics(self, time: ArrayLike) -> dict[str, Array]:
+        """Everything at times (n,) [s] by the letters of the inputs, each (3, n).
+
+        "" Bryant angles [rad]; in base axes "w" angular velocity [rad/s], "dw" its derivative
+        [rad/s^2], "a" acceleration [m/s^2] and "v" velocity [m/s] of the origin; "p" place of the
+        origin in world axes [m]. Raises `ValueError` for times outside the span.
+        """
+        times = np.asarray(time, dtype=np.float64)
+        if times.ndim != 1 or not len(times) or not np.isfinite(times).all():
+            raise ValueError(f"times must be finite numbers (n,), got {time!r}")
+        first, last, (begin, end) = float(times.min()), float(times.max()), self.span
+        slack = 1e-9 * (1.0 + abs(first) + abs(last))  # rounding of grids
+        if first < begin - slack or last > end + slack:
+            raise ValueError(f"the run needs {first:.10g} ... {last:.10g} s, the motion is known "
+                             f"for {begin:.10g} ... {end:.10g} s")  # fmt: skip
+        course, shape = np.asarray(self.course(np.clip(times, begin, end))), (3, 6, len(times))
+        if course.shape != shape:
+            raise ValueError(f"the course of a motion must return {shape}, got {course.shape}")
+        attitude, w, dw = _turning(self.sequence, course[:, :3])
+        v, a = np.einsum("jin,kjn->kin", attitude, course[1:, 3:])
+        return {"": course[0, :3], "w": w, "dw": dw, "a": a, "v": v, "p": course[0, 3:]}
+
+    def inputs(
+        self, base: str, time: ArrayLike, names: Iterable[Any], acceleration: str = "kinematic",
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+    ) -> dict[str, Array]:  # fmt: skip
+        """Inputs of a model: samples (2 N - 1,) at the nodes and midpoints of `time` (N,) [s].
+
+        base : its name. names : e.g. `model.input_names`; only those of the base are returned.
+        acceleration : what `ship_ax`, ... are, as chosen for the base in the model: "kinematic",
+            "derivative" (of the components of the velocity) or "imu" (minus gravity).
+        gravity : in world axes [m/s^2], for "imu".
+
+        Raises `ValueError` for times outside the span, and if no name belongs to the base.
+        """
+        wanted = _wanted(base, names)
+        _check("acceleration", acceleration, ACCELERATIONS)
+        fall = np.asarray(gravity, dtype=np.float64)
+        if fall.shape != (3,):
+            raise ValueError(f"gravity has three components, got {gravity!r}")
+        values = self.kinematics(_with_midpoints(Experiment(time).grid))
+        if acceleration == "derivative":
+            values["a"] = values["a"] - np.cross(values["w"], values["v"], axis=0)
+        if acceleration == "imu":
+            attitude = _turning(self.sequence, np.array([values[""]] * 3))[0]
+            values["a"] = values["a"] - np.einsum("jin,j->in", attitude, fall)
+        return {name: values[kind][axis] for name, (kind, axis) in wanted.items()}
+
+    def plot(self, time: ArrayLike) -> Any:
+        """A figure at times (n,) [s]: angles in degrees on the left, place on the right."""
+        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
+
+        values = self.kinematics(time)
+        figure, axes = plt.subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        rows = np.vstack([np.degrees(values[""]), values["p"]])
+        for k, (panel, row) in enumerate(zip(axes.T.flat, rows, strict=True)):
+            panel.plot(time, row, lw=1.2, color=f"C{k // 3}")
+            panel.set_ylabel(f"{('angle', 'place')[k // 3]} {AXES[k % 3]} [{'°m'[k // 3]}]")
+            panel.grid(alpha=0.3)
+        figure.supxlabel("time [s]")
+        return figure
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The motion of a base as it was measured; nothing is derived.
+
+    time : (N,) increasing instants [s]. All others are (3, N), vectors in base axes.
+    angles : Bryant angles about x, y, z [rad], which turn in the order of `sequence`.
+    rates : angular velocity [rad/s]; not the derivatives of the angles.
+    angular_accelerations : its derivative [rad/s^2].
+    accelerations : of the origin [m/s^2], as `acceleration` says: "kinematic", "derivative" (of the
+        components of the velocity) or "imu" (what an accelerometer shows, minus gravity).
+    velocities : of the origin [m/s]; needed with "derivative".
+
+    Raises `ValueError` for shapes, what is not finite, missing or unknown. Warns if the angular
+    velocity differs from that of the angles by more than 5 % of its root mean square.
+    """
+
+    time: ArrayLike
+    angles: ArrayLike
+    rates: ArrayLike
+    angular_accelerations: ArrayLike
+    accelerations: ArrayLike
+    acceleration: str
+    velocities: ArrayLike | None = None
+    sequence: str = "xyz"
+
+    def __post_init__(self) -> None:
+        _check("sequence", self.sequence, SEQUENCES)
+        _check("acceleration", self.acceleration, ACCELERATIONS)
+        if self.acceleration == "derivative" and self.velocities is None:
+            raise ValueError('accelerations of the kind "derivative" need velocities=...')
+        grid = Experiment(self.time).grid
+        object.__setattr__(self, "time", grid)
+        for name in ("angles", "rates", "angular_accelerations", "accelerations", "velocities"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _rows(name, getattr(self, name), grid))
+        _check_angles(np.asarray(self.angles), grid, stacklevel=4)
+        self._compare_rates(grid)
+
+    def inputs(
+        self, base: str, time: ArrayLike, names: Iterable[Any], interpolate: bool = False
+    ) -> dict[str, Array]:
+        """Inputs of a model: samples (2 N - 1,) at the nodes and midpoints of `time` (N,) [s].
+
+        base, names : as in `Motion.inputs`. interpolate : by cubic splines if a sample is missing.
+
+        Raises `ValueError` if the record is shorter than the run, or lacks a sample or quantity.
+        """
+        wanted = _wanted(base, names)
+        have = {"": self.angles, "w": self.rates, "dw": self.angular_accelerations,
+                "a": self.accelerations, "v": self.velocities, "p": None}  # fmt: skip
+        for name, (kind, _) in wanted.items():
+            if have[kind] is None:
+                raise ValueError(f"the run needs {name}, which was not recorded")
+        times, grid = _with_midpoints(Experiment(time).grid), np.asarray(self.time)
+        nearest = _matching(times, grid, interpolate)
+        rows = {name: np.asarray(have[kind])[axis] for name, (kind, axis) in wanted.items()}
+        if nearest is None:
+            return {name: CubicSpline(grid, row)(times) for name, row in rows.items()}
+        return {name: row[nearest] for name, row in rows.items()}
+
+    def _compare_rates(self, grid: Array) -> None:
+        """Warn if the angular velocity is not the one that follows from the angles.
+
+        Means over a twentieth of a period are compared, so that the noise of derivatives counts
+        less: the ratio of angles and rates is a period divided by 2 pi.
+        """
+        given, angles = np.asarray(self.rates), np.asarray(self.angles)
+        slopes = CubicSpline(grid, angles, axis=1)(grid, 1)
+        w = _turning(self.sequence, np.array([angles, slopes, 0.0 * slopes]))[1]
+        ratio = np.std(angles, axis=1).max() / max(np.std(given, axis=1).max(), 1e-12)
+        part = max(1, int(min(0.3 * ratio / np.diff(grid).mean(), len(grid) / 20)))
+        whole = len(grid) // part * part
+        ours, theirs = np.array([given, w])[..., :whole].reshape(2, 3, -1, part).mean(axis=-1)
+        size, *sizes = (np.sqrt((x**2).mean(axis=1).max()) for x in (ours - theirs, ours, theirs))
+        if size <= max(0.05 * max(sizes), 1e-9):
+            return
+        axis, k = np.unravel_index(np.argmax(np.abs(ours - theirs)), ours.shape)
+        warnings.warn(
+            f"the angular velocity differs from that of the angles by {size / max(sizes):.2g} of "
+            f"its root mean square, most about {AXES[axis]} at {grid[k * part]:.6g} s: "
+            f"{ours[axis, k]:.4g}, not {theirs[axis, k]:.4g} rad/s; check units, axes, sequence",
+            stacklevel=4,
+        )
+
+
+def _turning(sequence: str, angles: Array) -> tuple[Array, Array, Array]:
+    """Attitude (3, 3, n), and angular velocity and its derivative in base axes, each (3, n).
+
+    angles : (3, 3, n), values and derivatives about x, y, z. The attitude takes components in base
+    axes to world axes. After every turn w becomes R^T w + e q', and dw its derivative.
+    """
+    n = angles.shape[-1]
+    attitude = np.broadcast_to(np.eye(3)[:, :, None], (3, 3, n))
+    w, dw = np.zeros((2, 3, n))
+    for axis in map(AXES.index, sequence):
+        turn = _turn(axis, angles[0, axis])
+        own = np.zeros((2, 3, n))
+        own[:, axis] = angles[1:, axis]
+        attitude = np.einsum("ijn,jkn->ikn", attitude, turn)
+        w, dw = np.einsum("jin,kjn->kin", turn, [w, dw]) + own
+        dw += np.cross(w, own[0], axis=0)
+    return attitude, w, dw
+
+
+def _turn(axis: int, angle: Array) -> Array:
+    """The rotation about a coordinate axis, (3, 3, n)."""
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    turn = np.zeros((3, 3, len(angle)))
+    turn[axis, axis] = 1.0
+    turn[i, i] = turn[j, j] = np.cos(angle)
+    turn[j, i] = np.sin(angle)
+    turn[i, j] = -turn[j, i]
+    return turn
+
+
+def _smooth(time: Array, rows: Array, cutoff: float) -> Array:
+    """Samples after a Butterworth low-pass of order 2 forwards and backwards.
+
+    Each pass has a cutoff f_c further up, so that both reduce to 1/sqrt(2) at `cutoff`: the gain
+    of both is 1/(1 + (tan(pi f h)/tan(pi f_c h))^4).
+    """
+    steps = np.diff(time)
+    step = float(np.mean(steps))
+    k = int(np.abs(steps - step).argmax())
+    if abs(steps[k] - step) > 1e-3 * step:
+        raise ValueError(f"a low-pass needs uniform samples; step {k} is {steps[k]:.6g} s, "
+                         f"the mean one {step:.6g} s")  # fmt: skip
+    low, high = 2.0 / (step * len(time)), 0.5 / step
+    if not low <= cutoff < high:
+        raise ValueError(f"the cutoff must lie between {low:.6g} Hz, two periods in the record, "
+                         f"and {high:.6g} Hz, half the sampling rate, got {cutoff}")  # fmt: skip
+    single = np.arctan(np.tan(np.pi * cutoff * step) / (np.sqrt(2.0) - 1.0) ** 0.25) / np.pi
+    beyond = int(np.ceil(3.0 / (cutoff * step)))
+    before, after = _continued(rows[:, ::-1], beyond)[:, ::-1], _continued(rows, beyond)
+    whole = np.hstack([before, rows, after])
+    smooth = sosfiltfilt(butter(2, 2.0 * single, output="sos"), whole, axis=1, padlen=0)
+    return np.asarray(smooth[:, beyond:-beyond])
+
+
+def _continued(rows: Array, count: int) -> Array:
+    """The next `count` samples by a quartic polynomial through the last ones.
+
+    The usual padding by reflection reverses the curvature: accelerations at the ends were wrong by
+    their own size, with this by a tenth to a half of it.
+    """
+    fitted = min(rows.shape[1], max(2 * count // 3, 15))
+    ago, ahead = np.arange(1 - fitted, 1) / fitted, np.arange(1, count + 1) / fitted
+    ends = np.polynomial.polynomial.polyfit(ago, rows[:, -fitted:].T, 4)
+    return np.asarray(np.polynomial.polynomial.polyval(ahead, ends))
+
+
+def _matching(times: Array, grid: Array, interpolate: bool) -> NDArray[np.intp] | None:
+    """Indices of the samples of a record at these times; None to interpolate between them."""
+    slack = 1e-6 * float(np.diff(grid).min())
+    for k, sign, what in ((-1, 1.0, "ends"), (0, -1.0, "begins")):
+        if sign * (times[k] - grid[k]) > slack:
+            raise ValueError(f"the run needs {times[k]:.10g} s, "
+                             f"the record {what} at {grid[k]:.10g} s")  # fmt: skip
+    after = np.clip(np.searchsorted(grid, times), 1, len(grid) - 1)
+    nearest = after - (times - grid[after - 1] < grid[after] - times)
+    missing = np.abs(grid[nearest] - times) > slack
+    if not missing.any():
+        return nearest
+    if interpolate:
+        return None
+    (k,) = _first(missing)
+    what = f"the record has no sample at {times[k]:.10g} s"
+    if not missing[::2].any():
+        what = (f"samples at half steps are missing: the record has {np.median(np.diff(grid)):.6g} "
+                f"s between samples, the run needs {times[k] - times[k - 1]:.6g} s")  # fmt: skip
+    raise ValueError(f"{what}; interpolate=True uses a cubic spline")
+
+
+def _with_midpoints(grid: Array) -> Array:
+    """Nodes (N,) and the midpoints between them, (2 N - 1,)."""
+    times = np.empty(2 * len(grid) - 1)
+    times[::2], times[1::2] = grid, 0.5 * (grid[:-1] + grid[1:])
+    return times
+
+
+def _wanted(base: str, names: Iterable[Any]) -> dict[str, tuple[str, int]]:
+    """Those of the names that are inputs of the base, with the letters and the axis of each."""
+    known = {f"{base}_{kind}{axis}": (kind, k) for kind in KINDS for k, axis in enumerate(AXES)}
+    given = [key_name(name) for name in names]
+    wanted = {name: known[name] for name in given if name in known}
+    if not wanted:
+        raise ValueError(f"none of the inputs {', '.join(given) or '(there are none)'} belongs to "
+                         f"a base {base!r}, such as {base}_x or {base}_wx")  # fmt: skip
+    return wanted
+
+
+def _rows(name: str, values: ArrayLike, time: Array) -> Array:
+    """Samples as (3, N); raises `ValueError` naming what does not fit."""
+    rows = np.array(values, dtype=np.float64)
+    if rows.shape != (3, len(time)):
+        raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")
+    bad = ~np.isfinite(rows)
+    if bad.any():
+        k, axis = _first(bad.T)
+        raise ValueError(f"{name}: {int(bad.sum())} values are not finite, the first for axis "
+                         f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)")  # fmt: skip
+    return rows
+
+
+def _check_angles(angles: Array, time: Array, stacklevel: int) -> None:
+    """Warn of degrees; raise `ValueError` where an angle wraps from pi to -pi."""
+    largest = float(np.abs(angles).max())
+    if largest > 2.0 * np.pi:
+        warnings.warn(f"the angles reach {largest:.4g} rad: they look like degrees; numpy.radians "
+                      "converts", stacklevel=stacklevel)  # fmt: skip
+    jumps = np.abs(np.diff(angles)) > np.pi
+    if jumps.any():
+        k, axis = _first(jumps.T)
+        raise ValueError(f"the angle about {AXES[axis]} jumps from {angles[axis, k]:.4g} to "
+                         f"{angles[axis, k + 1]:.4g} rad at {time[k]:.6g} s; numpy.unwrap joins "
+                         "angles that wrap")  # fmt: skip
+
+
+def _check(what: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"unknown {what} {value!r}; choose one of {', '.join(known)}")
+
+
+def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(k) for k in np.argwhere(mask)[0])
