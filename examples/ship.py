@@ -21,7 +21,7 @@ RATE = 100.0  # nodes per second
 START = 20.0  # s, after which the start is forgotten
 PLACE = (20.0, 4.0, 8.0)  # m, where the person stands: ahead of the ship's centre, left, above
 SCALE = 36.0  # length of the ship over that of the model of its section
-CUTOFF = 3.0  # Hz, of the measured motion at the scale of the model
+CUTOFF = 2.0  # Hz, of the measured motion at the scale of the model
 
 #: Feet of 0.26 m, their middle under the upright body, 0.38 m across, on a wet painted deck.
 FEET = ks.Support(front=0.13, back=0.13, left=0.19, right=0.19, friction=0.35)

@@ -1,8 +1,10 @@
 """The motion of a base: from harmonics, from samples, or as it was recorded.
 
 Inputs of a model are named after the base: `ship_x`, ... Bryant angles, `ship_wx`, ... angular
-velocity, `ship_dwx`, ... angular acceleration, `ship_ax`, ... acceleration and `ship_vx`, ...
-velocity of its origin, all in its own axes; `ship_px`, ... place of its origin in world axes.
+velocity, `ship_dwx`, ... its derivative; of its origin `ship_ax`, ... acceleration, `ship_vx`, ...
+velocity, `ship_dvx`, ... derivatives of the components of the velocity, `ship_imux`, ... what an
+accelerometer shows, acceleration minus gravity; all in its own axes. `ship_px`, ... is the place of
+its origin in world axes.
 """
 
 from __future__ import annotations
@@ -23,12 +25,11 @@ Array = NDArray[np.float64]
 
 AXES = "xyz"
 SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
-#: Letters of the inputs: angles, angular velocity and acceleration, acceleration, velocity, place.
-KINDS = ("", "w", "dw", "a", "v", "p")
+#: Letters of the inputs, see above.
+KINDS = ("", "w", "dw", "a", "dv", "imu", "v", "p")
 
-#: What an acceleration is, in base axes: that of the origin; the derivatives of the components of
-#: its velocity; what an accelerometer at the origin shows, acceleration minus gravity.
-ACCELERATIONS = ("kinematic", "derivative", "imu")
+#: What accelerations a record can hold, and their letters.
+ACCELERATIONS = {"kinematic": "a", "derivative": "dv", "imu": "imu"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,25 +67,17 @@ class Motion:
 
         Derivatives are exact. Raises `ValueError` for other shapes and what is not finite.
         """
-        rows = [np.asarray(part, dtype=np.float64) for part in (omega, amplitude, phase)]
+        given = [np.asarray(part, dtype=np.float64) for part in (omega, amplitude, phase)]
         try:
-            parts = np.array([np.broadcast_to(row, (6, rows[1].shape[1])) for row in rows])
+            parts = np.array([np.broadcast_to(part, (6, given[1].shape[1])) for part in given])
         except (ValueError, IndexError) as error:
-            shapes = ", ".join(str(row.shape) for row in rows)
+            shapes = ", ".join(str(part.shape) for part in given)
             raise ValueError(f"omega, amplitude, phase must be (6, K), got {shapes}") from error
         if not np.isfinite(parts).all():
             of, i, k = _first(~np.isfinite(parts))
             name = ("omega", "amplitude", "phase")[of]
             raise ValueError(f"{name} of row {i}, harmonic {k} is {parts[of, i, k]}")
-
-        def course(time: Array) -> Array:
-            result = np.zeros((3, 6, len(time)))
-            for w, a, p in np.moveaxis(parts, 2, 0)[..., None]:  # one at a time: less memory
-                sine, cosine = np.sin(w * time + p), np.cos(w * time + p)
-                result += a * sine, a * w * cosine, -a * w * w * sine
-            return result
-
-        return cls(course, sequence=sequence)
+        return cls(_sum_of_sines(*parts), sequence=sequence)
 
     @classmethod
     def samples(
@@ -182,29 +175,26 @@ class Motion:
         return {"": course[0, :3], "w": w, "dw": dw, "a": a, "v": v, "p": course[0, 3:]}
 
     def inputs(
-        self, base: str, time: ArrayLike, names: Iterable[Any], acceleration: str = "kinematic",
+        self, base: str, time: ArrayLike, names: Iterable[Any],
         gravity: ArrayLike = (0.0, 0.0, -9.81),
     ) -> dict[str, Array]:  # fmt: skip
         """Inputs of a model: samples (2 N - 1,) at the nodes and midpoints of `time` (N,) [s].
 
-        base : its name. names : e.g. `model.input_names`; only those of the base are returned.
-        acceleration : what `ship_ax`, ... are, as chosen for the base in the model: "kinematic",
-            "derivative" (of the components of the velocity) or "imu" (minus gravity).
-        gravity : in world axes [m/s^2], for "imu".
+        base : the name of the base. names : e.g. `model.input_names`; those of the base are
+            returned, others are left out.
+        gravity : in world axes [m/s^2], for what an accelerometer shows.
 
-        Raises `ValueError` for times outside the span, and if no name belongs to the base.
+        Raises `ValueError` for times outside the span, and if none of the names belongs to the
+        base.
         """
         wanted = _wanted(base, names)
-        _check("acceleration", acceleration, ACCELERATIONS)
         fall = np.asarray(gravity, dtype=np.float64)
         if fall.shape != (3,):
             raise ValueError(f"gravity has three components, got {gravity!r}")
         values = self.kinematics(_with_midpoints(Experiment(time).grid))
-        if acceleration == "derivative":
-            values["a"] = values["a"] - np.cross(values["w"], values["v"], axis=0)
-        if acceleration == "imu":
-            attitude = _turning(self.sequence, np.array([values[""]] * 3))[0]
-            values["a"] = values["a"] - np.einsum("jin,j->in", attitude, fall)
+        values["dv"] = values["a"] - np.cross(values["w"], values["v"], axis=0)
+        attitude = _turning(self.sequence, np.array([values[""]] * 3))[0]
+        values["imu"] = values["a"] - np.einsum("jin,j->in", attitude, fall)
         return {name: values[kind][axis] for name, (kind, axis) in wanted.items()}
 
     def plot(self, time: ArrayLike) -> Any:
@@ -271,9 +261,10 @@ class Recording:
         """
         wanted = _wanted(base, names)
         have = {"": self.angles, "w": self.rates, "dw": self.angular_accelerations,
-                "a": self.accelerations, "v": self.velocities, "p": None}  # fmt: skip
+                "v": self.velocities,
+                ACCELERATIONS[self.acceleration]: self.accelerations}  # fmt: skip
         for name, (kind, _) in wanted.items():
-            if have[kind] is None:
+            if have.get(kind) is None:
                 raise ValueError(f"the run needs {name}, which was not recorded")
         times, grid = _with_midpoints(Experiment(time).grid), np.asarray(self.time)
         nearest = _matching(times, grid, interpolate)
@@ -305,6 +296,27 @@ class Recording:
             f"{ours[axis, k]:.4g}, not {theirs[axis, k]:.4g} rad/s; check units, axes, sequence",
             stacklevel=4,
         )
+
+
+def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Array], Array]:
+    """The course of a motion from arrays (6, K); each frequency is evaluated once for all rows."""
+    w, where = np.unique(omega, return_inverse=True)
+    rows = np.repeat(np.arange(6), omega.shape[1])
+    a, b = np.zeros((2, 6, len(w)))  # weights of sines and cosines
+    np.add.at(a, (rows, where.ravel()), (amplitude * np.cos(phase)).ravel())
+    np.add.at(b, (rows, where.ravel()), (amplitude * np.sin(phase)).ravel())
+
+    def course(time: Array) -> Array:
+        result = np.empty((3, 6, len(time)))
+        for begin in range(0, len(time), 4096):  # pieces that stay in the cache
+            here = slice(begin, begin + 4096)
+            sine, cosine = np.sin(np.outer(w, time[here])), np.cos(np.outer(w, time[here]))
+            result[0, :, here] = a @ sine + b @ cosine
+            result[1, :, here] = (a * w) @ cosine - (b * w) @ sine
+            result[2, :, here] = -(a * w**2) @ sine - (b * w**2) @ cosine
+        return result
+
+    return course
 
 
 def _turning(sequence: str, angles: Array) -> tuple[Array, Array, Array]:

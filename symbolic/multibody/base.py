@@ -23,8 +23,8 @@ from kinesym.symbolic.multibody.vectors import (
 from kinesym.symbolic.multibody.walk import Frame, change_matrix
 from kinesym.symbolic.names import t
 
-#: What the inputs of a prescribed linear acceleration mean.
-ACCELERATIONS = ("derivative", "kinematic", "imu")
+#: What is given as the acceleration of a base, and the letters of the inputs that hold it.
+ACCELERATIONS = {"kinematic": "a", "derivative": "dv", "imu": "imu"}
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,13 @@ class PrescribedBase:
     """A base whose motion is given by inputs, vectors in its own axes if not said otherwise.
 
     Inputs are named after it: Bryant angles `ship_x`, ... [rad]; angular velocity `ship_wx`, ...
-    [rad/s]; angular acceleration `ship_dwx`, ... [rad/s^2]; acceleration of its origin
-    `ship_ax`, ... [m/s^2]; where needed, the velocity of its origin `ship_vx`, ... [m/s] and its
-    place in world axes `ship_px`, ... [m].
-    acceleration : what `ship_ax`, ... are. "kinematic": the components of the acceleration.
-        "derivative": derivatives of the components `ship_vx`, ..., from which the acceleration
-        differs by w x v. "imu": what an accelerometer shows, acceleration minus gravity.
+    [rad/s]; angular acceleration `ship_dwx`, ... [rad/s^2]; what `acceleration` says [m/s^2]; where
+    needed, the velocity of its origin `ship_vx`, ... [m/s] and its place in world axes `ship_px`,
+    ... [m].
+    acceleration : "kinematic": the acceleration of its origin, `ship_ax`, ...; "derivative": the
+        derivatives of the components of its velocity, `ship_dvx`, ..., which differ by w x v;
+        "imu": what an accelerometer shows, `ship_imux`, ..., the acceleration minus gravity.
+    sequence : order in which the Bryant angles turn about axes of the base.
     """
 
     name: str = "base"
@@ -65,7 +66,7 @@ class PrescribedBase:
             )
 
     def inputs(self, kind: str) -> Vector:
-        """Three inputs by their letters: "", "w", "dw", "a", "v" or "p"."""
+        """Three inputs by their letters: "", "w", "dw", "v", "p" or of `ACCELERATIONS`."""
         axes = self.sequence if not kind else AXES
         x, y, z = (sp.Function(f"{self.name}_{kind}{axis}")(t) for axis in axes)
         return x, y, z
@@ -78,7 +79,8 @@ class PrescribedBase:
             cosine = steps.scalar(f"cos.{q.name}", sp.cos(q))
             attitude = product(attitude, turn(unit(axis), sine, cosine))
         attitude = steps.matrix(f"A.{self.name}", attitude)
-        w, dw, a, v = (self.inputs(kind) for kind in ("w", "dw", "a", "v"))
+        w, dw, v = (self.inputs(kind) for kind in ("w", "dw", "v"))
+        a = self.inputs(ACCELERATIONS[self.acceleration])
         if self.acceleration == "derivative":
             a = add(a, cross(w, v))
         if self.acceleration != "imu":

@@ -34,7 +34,7 @@ import sympy as sp
 
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import settled
-from kinesym.symbolic.multibody.base import FixedBase
+from kinesym.symbolic.multibody.base import ACCELERATIONS, FixedBase
 from kinesym.symbolic.multibody.bodies import Body, inertia_matrix
 from kinesym.symbolic.multibody.joints import Spherical, bryant_rates, turn, unit
 from kinesym.symbolic.multibody.outputs import Outputs
@@ -157,7 +157,8 @@ def generalised_speeds(tree: Tree) -> tuple[list[Vector], list[Vector]]:
     else:
         components = tree.base.acceleration == "derivative"
         y = [tree.base.inputs("w"), tree.base.inputs("v") if components else ZERO]
-        rates = [tree.base.inputs("dw"), tree.base.inputs("a")]
+        acceleration = tree.base.inputs(ACCELERATIONS[tree.base.acceleration])
+        rates = [tree.base.inputs("dw"), acceleration]
     u = {**tree.speeds, **dict.fromkeys(tree.locked, sp.S.Zero)}
     for body in tree.bodies:
         y.append(vector(u[name] for name in speed_names(body)))
