@@ -239,7 +239,7 @@ class Recording:
 
     def __post_init__(self) -> None:
         _check("sequence", self.sequence, SEQUENCES)
-        _check("acceleration", self.acceleration, ACCELERATIONS)
+        _check("acceleration", self.acceleration, tuple(ACCELERATIONS))
         if self.acceleration == "derivative" and self.velocities is None:
             raise ValueError('accelerations of the kind "derivative" need velocities=...')
         grid = Experiment(self.time).grid

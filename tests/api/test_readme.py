@@ -12,7 +12,7 @@ def test_readme(tmp_path, monkeypatch, capsys):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     namespace = {}
     for block in blocks:
         exec(block, namespace)
@@ -20,4 +20,7 @@ def test_readme(tmp_path, monkeypatch, capsys):
     assert abs(namespace["fit"].parameters["p"] - 10.0) < 0.002 and namespace["fit"].success
     assert namespace["runs"]["theta"].shape == (1000, 5000)
     assert (tmp_path / "pendulum.png").exists() and (tmp_path / "fit.nc").exists()
+    assert (tmp_path / "person.html").exists()
+    force = namespace["run"]["base_force_z"]
+    assert abs(force[1000:].mean() - 78 * 9.81) < 10.0
     assert "converged" in capsys.readouterr().out
