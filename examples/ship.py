@@ -78,11 +78,10 @@ def cases():
     ]
 
 
-def stand(case, nodes=None):
+def stand(model, case, nodes=None):
     """The run, and the seconds that it took."""
     count = min(nodes or np.inf, int(case.duration * RATE) + 1)
     time = np.arange(count) / RATE
-    model = ks.models.sim3d()
     inputs = case.motion.inputs("ship", time, model.input_names)
     begin = clock.perf_counter()
     run = ks.simulate(model, time, dict.fromkeys(model.state_names, 0.0), inputs=inputs)
@@ -185,9 +184,9 @@ def film(out, run):
 
 def main(out: Path, nodes: int | None = None) -> list[Path]:
     """Simulate, count, draw."""
-    results = []
+    model, results = ks.models.sim3d(), []
     for case in cases():
-        run, seconds = stand(case, nodes)
+        run, seconds = stand(model, case, nodes)
         results.append((case, run, seconds))
     print(table(results))
     paths = [out / "ship.png", out / "ship_pressure.png"]

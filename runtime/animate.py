@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,12 +88,14 @@ def write_gif(
     run: Trajectory, path: Path, times: Array, points: Mapping[str, Array], fps: float
 ) -> None:
     """Side and front view, or the plane of the motion, over time."""
-    import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
-    from matplotlib.animation import PillowWriter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # here: slow to import
+    from matplotlib.figure import Figure
+    from PIL import Image
 
     middle, reach = span(points)
     views = [(0, 1)] if len(middle) == 2 else [(0, 2), (1, 2)]
-    figure, axes = plt.subplots(1, len(views), squeeze=False, figsize=(4.0 * len(views), 4.4))
+    figure = Figure(figsize=(4.0 * len(views), 4.4), dpi=80)
+    canvas, axes = FigureCanvasAgg(figure), figure.subplots(1, len(views), squeeze=False)
     sticks = []
     for axis, view in zip(axes.flat, views, strict=True):
         for name, k in zip("xy", view, strict=True):
@@ -102,16 +104,22 @@ def write_gif(
         axis.set_xlabel(("forwards [m]", "sideways [m]")[view[0]])
         axis.set_ylabel("upwards [m]")
         axis.grid(alpha=0.3)
-        sticks += [(axis.plot([], [], "o-", lw=3, ms=5)[0], line, view) for line in run.drawing]
+        for line in run.drawing:
+            (stick,) = axis.plot([], [], "o-", lw=3, ms=5, animated=True)
+            sticks.append((axis, stick, line, view))
     figure.suptitle(run.model, x=0.02, ha="left")
-    label = figure.text(0.98, 0.97, "", ha="right", va="top")
+    label = figure.text(0.98, 0.97, "", ha="right", va="top", animated=True)
     figure.tight_layout()
-    writer: Any = PillowWriter(round(fps))
-    with writer.saving(figure, str(path), dpi=80), node_bar(len(times), None) as advance:
+    canvas.draw()
+    still, frames = canvas.copy_from_bbox(figure.bbox), []
+    with node_bar(len(times), None) as advance:
         for k, now in enumerate(times):
-            for stick, line, view in sticks:
+            canvas.restore_region(still)
+            for axis, stick, line, view in sticks:
                 stick.set_data(*(np.array([points[name][i, k] for name in line]) for i in view))
+                axis.draw_artist(stick)
             label.set_text(f"{now:.1f} s")
-            writer.grab_frame()
+            figure.draw_artist(label)
+            frames.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("P"))
             advance(1)
-    plt.close(figure)
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=1000.0 / fps, loop=0)

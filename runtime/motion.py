@@ -306,15 +306,15 @@ def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Arr
     np.add.at(a, (rows, where.ravel()), (amplitude * np.cos(phase)).ravel())
     np.add.at(b, (rows, where.ravel()), (amplitude * np.sin(phase)).ravel())
 
+    weights = np.vstack([np.hstack([a, b]), np.hstack([-b, a]) * np.tile(w, 2),
+                         -np.hstack([a, b]) * np.tile(w**2, 2)])  # fmt: skip
+
     def course(time: Array) -> Array:
-        result = np.empty((3, 6, len(time)))
+        result = np.empty((18, len(time)))
         for begin in range(0, len(time), 4096):  # pieces that stay in the cache
-            here = slice(begin, begin + 4096)
-            sine, cosine = np.sin(np.outer(w, time[here])), np.cos(np.outer(w, time[here]))
-            result[0, :, here] = a @ sine + b @ cosine
-            result[1, :, here] = (a * w) @ cosine - (b * w) @ sine
-            result[2, :, here] = -(a * w**2) @ sine - (b * w**2) @ cosine
-        return result
+            angle = np.outer(w, time[begin : begin + 4096])
+            result[:, begin : begin + 4096] = weights @ np.vstack([np.sin(angle), np.cos(angle)])
+        return result.reshape(3, 6, len(time))
 
     return course
 
