@@ -53,8 +53,8 @@ def simulate(
     ----------
     initial : value of every state at time[0]; (M,) for an ensemble.
     parameters : values, those of the model where not given; (M,) for an ensemble.
-    inputs : each a number, (N,) or, with samples at the midpoints too, (2 N - 1,); for an ensemble
-        also (M, N) or (M, 2 N - 1).
+    inputs : each a number, (N,) or, with samples at the midpoints too, (2 N - 1,), a parabola on
+        each interval; for an ensemble also (M, N) or (M, 2 N - 1).
     hold : "linear" (default) or "zero-order" between samples; held inputs also have N - 1 samples.
     method : "rk4", the classical method of order 4; "dormand-prince", adaptive, order 5 with dense
         output, for reference solutions; or implicit: "trapezoid", "midpoint", "backward-euler",

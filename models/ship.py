@@ -76,17 +76,17 @@ def gains(mass: float, stature: float) -> dict[str, float]:
 def on_deck(tree: Tree, name: str, gains_of: tuple[str, ...]) -> Model:
     """The model of a tree with joint PD control of these bodies or speeds.
 
-    Outputs: places and centre of mass [m] in world axes; the wrench of the ship on the feet and the
-    moments of locks [N, N m].
+    Outputs: places and centre of mass [m] in world axes; `base_force_x`, ... [N] and
+    `base_moment_x`, ... [N m] of the ship on the feet, in its axes; moments of locks `held_...`
+    [N m].
     """
-    corners = {
-        f"{corner}_{axis}": e
-        for corner, at in DECK.items()
-        for axis, e in zip("xyz", tree.place(None, at), strict=True)
-    }
+    points = {corner: tree.place(None, at) for corner, at in DECK.items()}
+    points["com"] = tree.center_of_mass()
+    places = {f"{point}_{axis}": e for point, place in points.items()
+              for axis, e in zip("xyz", place, strict=True)}  # fmt: skip
     torques = tree.joint_pd(*gains_of) if gains_of else {}
-    families = ("places", "center_of_mass", "base_wrench", "held")
-    model = replace(tree, name=name).model(torques, (*families, corners))
+    outputs = ("places", places, "base_wrench", "held")
+    model = replace(tree, name=name).model(torques, outputs)
     ring = (*DECK, next(iter(DECK)))
     return replace(model, drawing=(ring, *model.drawing))
 

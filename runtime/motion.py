@@ -223,6 +223,7 @@ class Recording:
     accelerations : of the origin [m/s^2], as `acceleration` says: "kinematic", "derivative" (of the
         components of the velocity) or "imu" (what an accelerometer shows, minus gravity).
     velocities : of the origin [m/s]; needed with "derivative".
+    place : of the origin in world axes [m]; zero by default, for it moves nothing but pictures.
 
     Raises `ValueError` for shapes, what is not finite, missing or unknown. Warns if the angular
     velocity differs from that of the angles by more than 5 % of its root mean square.
@@ -236,6 +237,7 @@ class Recording:
     acceleration: str
     velocities: ArrayLike | None = None
     sequence: str = "xyz"
+    place: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         _check("sequence", self.sequence, SEQUENCES)
@@ -244,7 +246,10 @@ class Recording:
             raise ValueError('accelerations of the kind "derivative" need velocities=...')
         grid = Experiment(self.time).grid
         object.__setattr__(self, "time", grid)
-        for name in ("angles", "rates", "angular_accelerations", "accelerations", "velocities"):
+        if self.place is None:
+            object.__setattr__(self, "place", np.zeros((3, len(grid))))
+        for name in ("angles", "rates", "angular_accelerations", "accelerations", "velocities",
+                     "place"):  # fmt: skip
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _rows(name, getattr(self, name), grid))
         _check_angles(np.asarray(self.angles), grid, stacklevel=4)
@@ -261,7 +266,7 @@ class Recording:
         """
         wanted = _wanted(base, names)
         have = {"": self.angles, "w": self.rates, "dw": self.angular_accelerations,
-                "v": self.velocities,
+                "v": self.velocities, "p": self.place,
                 ACCELERATIONS[self.acceleration]: self.accelerations}  # fmt: skip
         for name, (kind, _) in wanted.items():
             if have.get(kind) is None:

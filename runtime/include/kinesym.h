@@ -63,7 +63,7 @@ typedef int ks_map_fn(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double
 enum ks_kind {
     KS_LINEAR = 0, /* linear between the samples of the nodes */
     KS_HOLD = 1,   /* held from each node to the next (zero-order hold) */
-    KS_HALVES = 2  /* samples at nodes and midpoints, 2 n_nodes - 1 of them; linear in between */
+    KS_HALVES = 2  /* samples at nodes and midpoints, 2 n_nodes - 1; a parabola on each interval */
 };
 
 typedef struct {

@@ -1,8 +1,8 @@
 /* The adaptive method of Dormand and Prince of order 5(4) with dense output of order 4 (Hairer,
  * Norsett, Wanner, Solving Ordinary Differential Equations I, table II.5.2 and section II.6).
  *
- * Every lane has a time and a step of its own. Inputs have kinks or jumps at the nodes, those with
- * samples at midpoints there too: no step crosses one.
+ * Every lane has a time and a step of its own. Inputs have kinks or jumps at the nodes: no step
+ * crosses one.
  */
 #ifndef KINESYM_DOPRI_H
 #define KINESYM_DOPRI_H
@@ -32,7 +32,6 @@ static const double ks_dp_d[7] = {
 typedef struct {
     const ks_run *r;
     ptrdiff_t first, count, end, n, m;
-    int halves; /* whether an input has samples at midpoints */
     V *x, *y, *k[7], *error, *u, *p, *time;
     ks_bound rhs;
     double t[KS_LANES], h[KS_LANES], size[KS_LANES];
@@ -131,8 +130,7 @@ static double ks_dp_first(const ks_dp *d, int l) {
 static double ks_dp_target(const ks_dp *d, int l) {
     const ptrdiff_t i = d->at[l];
     if (d->m == 0 || !d->open[l]) return d->r->time[d->end];
-    const double middle = 0.5 * (d->r->time[i] + d->r->time[i + 1]);
-    return d->halves && d->t[l] < middle ? middle : d->r->time[i + 1];
+    return d->r->time[i + 1];
 }
 
 /* One step of all lanes, accepted or not. Returns whether some lane goes on. */
@@ -182,7 +180,6 @@ static int ks_dp_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdif
         if (pass == 1 && r->rhs->varying[2]) ks_load_parameters(r, np, first, count, d.p);
         ks_bind(&d.rhs, r->rhs, (V *[]){d.y, d.u, d.p, d.time}, parameters, &pool);
     }
-    for (ptrdiff_t k = 0; k < m; k++) d.halves |= r->inputs[k].kind == KS_HALVES;
     int some = 0;
     for (int l = 0; l < KS_LANES; l++) {
         d.t[l] = r->time[begin];

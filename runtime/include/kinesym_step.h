@@ -55,10 +55,10 @@ KS_PART void ks_bind(ks_bound *b, const ks_kernel *k, V *const *blocks, const do
 /* The value at the fraction s of the interval i */
 static inline double ks_course_at(const ks_course *c, const double *row, ptrdiff_t i, double s) {
     if (c->kind == KS_HOLD) return row[i];
-    if (c->kind == KS_HALVES) {
-        i *= 2;
-        s *= 2.0;
-        if (s > 1.0) i++, s -= 1.0;
+    if (c->kind == KS_HALVES) { /* exact at s = 0, 1/2, 1 */
+        row += 2 * i;
+        return (1.0 - s) * (1.0 - 2.0 * s) * row[0] + 4.0 * s * (1.0 - s) * row[1] +
+               s * (2.0 * s - 1.0) * row[2];
     }
     return s == 0.0 ? row[i] : row[i] + s * (row[i + 1] - row[i]);
 }
