@@ -90,7 +90,7 @@ def stand(model, case, nodes=None):
 
 def wrench(run):
     """Force [N] and moment [N m] of the deck on the person, (3, N) each."""
-    return [np.array([run[f"base_{what}_{a}"] for a in "xyz"]) for what in ("force", "moment")]
+    return [run.vector("base_force"), run.vector("base_moment")]
 
 
 def settled(run):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: The two horizontal axes, and the vertical one, by what points up.
-AXES = {"z": "xyz", "y": "xzy"}
+#: Axes forwards, to the left and upwards with their signs, by what points up.
+AXES = {"z": {"x": 1.0, "y": 1.0, "z": 1.0}, "y": {"x": 1.0, "z": -1.0, "y": 1.0}}
 
 
 def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> Path:
@@ -44,6 +45,10 @@ def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> P
     times = np.arange(run.time[0], run.time[-1] + 1e-9, speed / fps)
     names = dict.fromkeys(name for line in run.drawing for name in line)
     points = {name: coordinates(run, name, times, up) for name in names}
+    for name, p in points.items():
+        if len(p) != len(next(iter(points.values()))):
+            raise ValueError(f"some points of the drawing are in space, others in a plane: {name} "
+                             "has another number of coordinates than the first one")  # fmt: skip
     if path.suffix == ".html":
         path.write_text(page(run, times, points, fps))
     else:
@@ -52,10 +57,14 @@ def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> P
 
 
 def coordinates(run: Trajectory, point: str, times: Array, up: str) -> Array:
-    """Where a point is [m]: forwards, sideways, upwards (3, K); forwards and upwards in a plane
+    """Where a point is [m]: forwards, to the left, upwards (3, K); forwards and upwards in a plane
     (2, K)."""
-    found = {a: run.outputs[f"{point}_{a}"] for a in AXES[up] if f"{point}_{a}" in run.outputs}
-    return np.array([np.interp(times, run.time, row) for row in found.values()])
+    rows = [
+        sign * np.interp(times, run.time, run.outputs[f"{point}_{axis}"])
+        for axis, sign in AXES[up].items()
+        if f"{point}_{axis}" in run.outputs
+    ]
+    return np.array(rows)
 
 
 def span(points: Mapping[str, Array]) -> tuple[Array, float]:
@@ -81,7 +90,8 @@ def page(run: Trajectory, times: Array, points: Mapping[str, Array], fps: float)
         "flat": flat,
     }
     template = files(__package__).joinpath("animate.html").read_text()
-    return template.replace("TITLE", html.escape(run.model)).replace("FILM", json.dumps(film))
+    insert_of = {"title": html.escape(run.model), "film": json.dumps(film)}
+    return re.sub(r"{{(\w+)}}", lambda found: insert_of[found[1]], template)
 
 
 def write_gif(
@@ -101,7 +111,7 @@ def write_gif(
         for name, k in zip("xy", view, strict=True):
             getattr(axis, f"set_{name}lim")(middle[k] - reach, middle[k] + reach)
         axis.set_aspect("equal")
-        axis.set_xlabel(("forwards [m]", "sideways [m]")[view[0]])
+        axis.set_xlabel(("forwards [m]", "to the left [m]")[view[0]])
         axis.set_ylabel("upwards [m]")
         axis.grid(alpha=0.3)
         for line in run.drawing:
@@ -122,4 +132,6 @@ def write_gif(
             figure.draw_artist(label)
             frames.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("P"))
             advance(1)
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=1000.0 / fps, loop=0)
+    ticks = np.round(np.arange(len(times) + 1) * 100.0 / fps)  # a .gif counts hundredths
+    frames[0].save(path, save_all=True, append_images=frames[1:], loop=0,
+                   duration=(10.0 * np.diff(ticks)).tolist())  # fmt: skip

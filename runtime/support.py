@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime.experiment import Experiment
+
 Array = NDArray[np.float64]
 
 
@@ -84,11 +86,13 @@ def interruptions(
     closer than this [s] count as one.
 
     After Graham (1990), Naval Engineers Journal 102(2):65. Raises `ValueError` for shapes that do
-    not fit or numbers that are not finite.
+    not fit, numbers that are not finite, and times that do not increase.
     """
-    times = np.asarray(time, dtype=np.float64)
+    times = Experiment(time).grid
     if times.shape != np.shape(force)[1:]:
         raise ValueError(f"time has shape {times.shape}, force {np.shape(force)}, expected (3, N)")
+    if not gap >= 0.0:
+        raise ValueError(f"gap must not be negative, got {gap}")
     found = []
     for kind, load in support_loads(force, moment, support).items():
         for begin, end in _runs(times, load > 1.0, gap):
@@ -113,6 +117,6 @@ def _wrench(force: ArrayLike, moment: ArrayLike) -> tuple[Array, Array]:
         raise ValueError(f"force and moment must be (3, N), got {f.shape} and {n.shape}")
     for name, rows in (("force", f), ("moment", n)):
         if not np.isfinite(rows).all():
-            k = int(np.argwhere(~np.isfinite(rows))[0, 1])
+            k = int(np.argmax(~np.isfinite(rows).all(axis=0)))
             raise ValueError(f"the {name} is not finite, first at sample {k}")
     return f, n

@@ -82,6 +82,12 @@ class Trajectory:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s"
         return f"<trajectory of {self.model}: {', '.join(names)}; {len(self.time)} nodes, {span}>"
 
+    def vector(self, name: str) -> Array:
+        """Components `name_x`, `name_y` and, if there is one, `name_z` as (3, N) or (2, N)."""
+        rows = [self[f"{name}_x"], self[f"{name}_y"]]
+        known = {**self.states, **self.inputs, **self.outputs}
+        return np.array([*rows, known[f"{name}_z"]] if f"{name}_z" in known else rows)
+
     def between(self, begin: float, end: float) -> Trajectory:
         """The part with begin <= t <= end [s]; raises `ValueError` if no node is there."""
         here = (self.time >= begin) & (self.time <= end)

@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.multibody.bodies import Load, inertia_matrix
+from kinesym.symbolic.multibody.bodies import Load, inertia_limits, inertia_matrix
 from kinesym.symbolic.multibody.links import Ball, Link
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.vectors import Steps, add, cross, scale, times, transposed, vector
@@ -133,7 +133,7 @@ def settled(
         expressions, program,
         values={name: v for name, v in {**defaults, **values}.items() if name in names},
         positive=sorted(masses & names),
-        limits=limits(tree),
+        limits={k: e for k, e in limits(tree).items() if e.free_symbols - {t} <= symbols},
         drawing=outputs.drawing,
     )  # fmt: skip
 
@@ -170,7 +170,7 @@ def rigid_coordinates(tree: Tree) -> list[AppliedUndef]:
 
 def limits(tree: Tree) -> dict[str, sp.Expr]:
     """What must not be negative: the distance of Bryant angles from where their rates are
-    singular, and locked speeds other than zero."""
+    singular, what moments of inertia obey, locks that are open or closed, locked speeds of zero."""
     found: dict[str, sp.Expr] = {}
     constant = rigid_coordinates(tree)
     for link in tree.links:
@@ -180,6 +180,11 @@ def limits(tree: Tree) -> dict[str, sp.Expr]:
                 f"not between -pi/2 and pi/2; try another sequence than {link.primitive.sequence!r}"
             )
             found[sentence] = sp.cos(link.q[1]) - SINGULAR
+    for body in tree.bodies:
+        found |= inertia_limits(body)
+    for name in sorted(tree.lockable):
+        lock = lock_of(name)
+        found[f"{lock} must be 0 or 1"] = -((lock * (1 - lock)) ** 2)
     if tree.lockable:
         sentence = "a speed is locked but not zero; start it at 0 or unlock it"
         squares = (lock_of(name) * tree.speeds[name] ** 2 for name in sorted(tree.lockable))

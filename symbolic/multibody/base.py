@@ -58,6 +58,9 @@ class PrescribedBase:
     acceleration: str = "kinematic"
 
     def __post_init__(self) -> None:
+        if not str(self.name).isidentifier():
+            raise ValueError(f"the name of a base must be letters, digits and underscores, "
+                             f"got {self.name!r}")  # fmt: skip
         check_joint(Spherical(self.sequence))
         if self.acceleration not in ACCELERATIONS:
             raise ValueError(

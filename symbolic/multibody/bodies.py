@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -52,13 +52,14 @@ class Load:
 
 
 def inertia_matrix(body: Body) -> Matrix:
-    """About the centre of mass, in the axes of the body."""
-    moments = body.inertia.tolist() if hasattr(body.inertia, "tolist") else list(body.inertia)
-    nested = [isinstance(row, Sequence) for row in moments]
-    given = sp.Matrix(moments) if all(nested) else sp.diag(*moments)
+    """About the centre of mass, in the axes of the body; raises `ValueError` for another shape."""
+    given = np.array(body.inertia, dtype=object)
+    if given.shape == (3,):
+        given = np.diag(given)
     if given.shape != (3, 3):
-        raise ValueError(f"body {body.name}: inertia is three principal moments or a 3x3 matrix")
-    a, b, c = (vector(given.row(k)) for k in range(3))
+        raise ValueError("inertia is three principal moments or a 3x3 matrix, "
+                         f"got {body.inertia!r}")  # fmt: skip
+    a, b, c = (vector(row) for row in given)
     return a, b, c
 
 
@@ -104,35 +105,70 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
 def check_bodies(bodies: Sequence[Body], base: str | None) -> None:
     """Raise `ValueError` for bodies that make no tree or cannot exist."""
     known: dict[str, None] = {}
+    later = {body.name for body in bodies}
     for body in bodies:
         where = f"body {body.name}"
-        if not str(body.name).isidentifier():
-            raise ValueError(f"{where}: its name must be letters, digits and underscores")
         if body.name in known or body.name == base:
             raise ValueError(f"{where} is defined twice; names of bodies and base must differ")
         if body.parent is not None and body.parent not in known:
-            raise ValueError(f"{where}: its parent {body.parent} is not defined before it; "
-                             f"{suggest(str(body.parent), known)}")  # fmt: skip
-        check_joint(body.joint)
-        for what in ("com", "at", "end"):
-            given = getattr(body, what)
-            if given is not None and len(tuple(given)) != 3:
-                raise ValueError(f"{where}: {what} must have three components, got {given!r}")
-        mass, inertia = sp.sympify(body.mass), inertia_matrix(body)
-        if mass.is_number and not mass >= 0:
-            raise ValueError(f"{where}: mass must not be negative, got {mass}")
-        if not sp.Matrix(inertia).is_symmetric():
-            raise ValueError(f"{where}: inertia is not symmetric")
-        if not sp.Matrix(inertia).free_symbols:
-            check_inertia(where, np.array(sp.Matrix(inertia), dtype=float))
+            hint = "move it before" if body.parent in later else suggest(str(body.parent), known)
+            raise ValueError(f"{where}: its parent {body.parent} is not defined before it; {hint}")
+        try:
+            check_body(body)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
         known[body.name] = None
 
 
-def check_inertia(where: str, inertia: np.ndarray) -> None:
+def check_body(body: Body) -> None:
+    """Raise `ValueError` for a body that cannot exist."""
+    if not str(body.name).isidentifier():
+        raise ValueError("its name must be letters, digits and underscores")
+    check_joint(body.joint)
+    for what in ("com", "at", "end"):
+        given = getattr(body, what)
+        if given is not None:
+            check_numbers(what, vector_of(what, given))
+    try:
+        mass = sp.sympify(body.mass)
+        check_numbers("mass", [mass])
+        if mass.is_number and not mass >= 0:
+            raise ValueError(f"mass must not be negative, got {mass}")
+        inertia = sp.Matrix(inertia_matrix(body))
+    except (TypeError, sp.SympifyError) as error:
+        raise ValueError(f"mass and inertia must be numbers or expressions: {error}") from error
+    check_numbers("inertia", inertia)
+    if not inertia.is_symmetric():
+        raise ValueError("inertia is not symmetric")
+    if not inertia.free_symbols:
+        check_inertia(np.array(inertia, dtype=float))
+
+
+def vector_of(what: str, values: Any) -> Vector:
+    """`values` as a vector; raises `ValueError` that says of what."""
+    try:
+        return vector(values)
+    except ValueError as error:
+        raise ValueError(f"{what} must have three components, got {values!r}") from error
+
+
+def check_numbers(what: str, expressions: Iterable[Any]) -> None:
+    """Raise `ValueError` for what is no finite real number, and for names of intermediates."""
+    for expression in expressions:
+        if not isinstance(expression, sp.Expr):
+            raise ValueError(f"{what} must be a number or an expression, got {expression!r}")
+        if expression.is_number and not (expression.is_real and expression.is_finite):
+            raise ValueError(f"{what} must be finite and real, got {expression}")
+        for symbol in expression.free_symbols:
+            if "." in str(symbol):
+                raise ValueError(f"{what} holds {symbol}; names with a dot are for intermediates")
+
+
+def check_inertia(inertia: np.ndarray) -> None:
     """Raise `ValueError` for moments of inertia (3, 3) [kg m^2] that no body can have."""
     a, b, c = np.linalg.eigvalsh(inertia)
     if a < -ROUNDING * c or a + b < c * (1.0 - ROUNDING):
-        raise ValueError(f"{where}: no body has principal moments of inertia {a:g}, {b:g}, {c:g}; "
+        raise ValueError(f"no body has principal moments of inertia {a:g}, {b:g}, {c:g}; "
                          "each is at most the sum of the others")  # fmt: skip
 
 
@@ -142,7 +178,24 @@ def check_values(bodies: Sequence[Body], values: dict[str, float]) -> None:
         matrix = sp.Matrix(inertia_matrix(body))
         matrix = matrix.subs({s: values[s.name] for s in matrix.free_symbols if s.name in values})
         if not matrix.free_symbols:
-            check_inertia(f"body {body.name}", np.array(matrix, dtype=float))
+            try:
+                check_inertia(np.array(matrix, dtype=float))
+            except ValueError as error:
+                raise ValueError(f"body {body.name}: {error}") from error
+
+
+def inertia_limits(body: Body) -> dict[str, sp.Expr]:
+    """What must not be negative so that principal moments that are symbols are those of a body."""
+    matrix = sp.Matrix(inertia_matrix(body))
+    moments = [matrix[k, k] for k in range(3)]
+    if not matrix.is_diagonal() or not matrix.free_symbols:
+        return {}
+    found = {}
+    for k, moment in enumerate(moments):
+        a, b = moments[:k] + moments[k + 1 :]
+        sentence = f"body {body.name}: no body has moments of inertia with {moment} > {a} + {b}"
+        found[sentence] = (a + b) * (1.0 + ROUNDING) - moment
+    return found
 
 
 def check_loads(tree: str, bodies: Sequence[Body], loads: Sequence[Load]) -> None:
@@ -152,5 +205,7 @@ def check_loads(tree: str, bodies: Sequence[Body], loads: Sequence[Load]) -> Non
         if load.body not in names:
             raise ValueError(f"load on {load.body}, which is no body of {tree}; "
                              f"{suggest(load.body, names)}")  # fmt: skip
+        for what in ("force", "torque", "at"):
+            vector_of(f"load on {load.body}: {what}", getattr(load, what))
         if load.axes not in ("world", "body"):
             raise ValueError(f"the axes of a load are 'world' or 'body', got {load.axes!r}")

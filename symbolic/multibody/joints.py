@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
 import sympy as sp
 
 from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector
@@ -25,7 +27,7 @@ class Revolute:
     axis : "x", "y", "z", or three numbers (any length), in the axes of either body.
     """
 
-    axis: str | tuple[float, float, float] = "z"
+    axis: str | Sequence[float] = "z"
 
     @property
     def direction(self) -> Vector:
@@ -71,17 +73,27 @@ def unit(axis: str) -> Vector:
 
 
 def check_joint(joint: Joint) -> None:
-    """Raise `ValueError` for axes that make no such joint."""
+    """Raise `ValueError` for what is no joint, and for axes that make none."""
     match joint:
         case Revolute(axis=str() as axis) if axis not in AXES or len(axis) != 1:
             raise ValueError(f"the axis of a revolute joint is x, y, z or a vector, got {axis!r}")
-        case Revolute(axis=tuple() as axis) if len(axis) != 3 or not any(axis):
-            raise ValueError(f"the axis of a revolute joint has three components, got {axis!r}")
+        case Revolute(axis=axis) if not isinstance(axis, str):
+            if np.shape(axis) != (3,) or not any(axis):
+                raise ValueError(
+                    f"the axis of a revolute joint has three components, not all 0, got {axis!r}"
+                )
         case Universal(axes=axes) if len(axes) != 2 or set(axes) - set(AXES) or axes[0] == axes[1]:
             raise ValueError(f"a universal joint has two different axes such as 'xy', got {axes!r}")
         case Spherical(sequence=s) | Free(sequence=s) if s not in _PARITY:
             raise ValueError(
                 f"Bryant angles turn about three different axes such as 'xyz', got {s!r}"
+            )
+        case Fixed() | Revolute() | Universal() | Spherical() | Free():
+            pass
+        case _:
+            raise ValueError(
+                "a joint is Fixed(), Revolute('x'), Universal('xy'), Spherical('xyz') or "
+                f"Free('xyz'), got {joint!r}"
             )
 
 

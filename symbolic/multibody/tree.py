@@ -19,9 +19,11 @@ from kinesym.symbolic.multibody.bodies import (
     Load,
     check_bodies,
     check_loads,
+    check_numbers,
     check_values,
     inertia_matrix,
     parametrised,
+    vector_of,
 )
 from kinesym.symbolic.multibody.links import Link, actuator_name, links_of
 from kinesym.symbolic.multibody.outputs import named_outputs
@@ -61,10 +63,11 @@ class Tree:
     values: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.base, (FixedBase, PrescribedBase)):
+            raise ValueError(f"base must be FixedBase() or PrescribedBase(), got {self.base!r}")
         check_bodies(self.bodies, getattr(self.base, "name", None))
         check_loads(self.name, self.bodies, self.loads)
-        if len(tuple(self.gravity)) != 3:
-            raise ValueError(f"gravity must have three components, got {self.gravity!r}")
+        check_numbers("gravity", vector_of("gravity", self.gravity))
         names = Counter(name_of(f) for link in self.links for f in (*link.q, *link.u))
         for name, count in names.items():
             if count > 1:
@@ -101,14 +104,14 @@ class Tree:
             begin -= 1
         return self.links[begin : end + 1]
 
-    def speeds_of(self, *names: str) -> list[str]:
+    def speeds_of(self, *names: Any) -> list[str]:
         """Names of speeds, those of a whole joint by the name of its body; all without names.
 
         Raises `ValueError` for a name that is neither.
         """
         bodies = [body.name for body in self.bodies]
         chosen: list[str] = [] if names else list(self.speeds)
-        for name in names:
+        for name in map(name_of, names):
             if name in self.speeds:
                 chosen.append(name)
             elif name in bodies:
@@ -119,8 +122,9 @@ class Tree:
                                  f"{suggest(name, known)}")  # fmt: skip
         return list(dict.fromkeys(chosen))
 
-    def lock(self, *names: str) -> Tree:
-        """The tree with speeds that are zero: those named, or all of the joints of named bodies.
+    def lock(self, *names: Any) -> Tree:
+        """The tree with speeds that are zero: those named, all of the joints of named bodies, or
+        all there are.
 
         Their rows are removed. Coordinates of a joint that is locked as a whole become parameters.
         Bryant angles of a joint that is locked in part still move: it is speeds that are locked.
@@ -128,14 +132,25 @@ class Tree:
         chosen = frozenset(self.speeds_of(*names))
         return replace(self, locked=self.locked | chosen, lockable=self.lockable - chosen)
 
-    def with_locks(self, *names: str) -> Tree:
+    def with_locks(self, *names: Any) -> Tree:
         """The tree with speeds that can be locked at run time, by name or by body; all by default.
 
-        Each gets a parameter `lock_shank_wx`, ...: 0 (default) leaves it free, 1 locks it.
+        Each gets a parameter `lock_shank_wx`, ...: 0 (default) leaves it free, 1 locks it; see
+        `locks`.
         """
         chosen = frozenset(self.speeds_of(*names)) - self.locked
         values = {**{f"lock_{name}": 0.0 for name in chosen}, **self.values}
         return replace(self, lockable=self.lockable | chosen, values=values)
+
+    def locks(self, *names: Any) -> dict[str, float]:
+        """Values of parameters that lock speeds at run time, by name or by body; all by default.
+
+        Raises `ValueError` for a speed that cannot be locked at run time.
+        """
+        for name in self.speeds_of(*names):
+            if names and name not in self.lockable:
+                raise ValueError(f"{name} cannot be locked at run time; use with_locks({name!r})")
+        return {f"lock_{n}": 1.0 for n in self.speeds_of(*names) if n in self.lockable}
 
     def parametrised(self) -> Tree:
         """The tree with parameters in place of the numbers of its bodies and of gravity.
@@ -156,7 +171,7 @@ class Tree:
 
     # -- actuators ------------------------------------------------------------------------------
 
-    def torque_inputs(self, *names: str) -> dict[str, sp.Expr]:
+    def torque_inputs(self, *names: Any) -> dict[str, sp.Expr]:
         """Torques or forces of joints as inputs, by the name of their speed; of all by default.
 
         The input for `shank_wx` is `shank_tx` [N m], for `cart_vx` `cart_fx` [N], for the rate
@@ -164,7 +179,7 @@ class Tree:
         """
         return {name: sp.Function(actuator_name(name))(t) for name in self.speeds_of(*names)}
 
-    def joint_pd(self, *names: str) -> dict[str, sp.Expr]:
+    def joint_pd(self, *names: Any) -> dict[str, sp.Expr]:
         """Torques -Kp q - Kd u of joints, by the name of their speed; of all by default.
 
         Gains are parameters `Kp_shank_x` [N m/rad] and `Kd_shank_x` [N m s/rad]. For spherical
@@ -261,7 +276,7 @@ class Tree:
 
     def model(
         self,
-        torques: Mapping[str, Any] | None = None,
+        torques: Mapping[Any, Any] | None = None,
         outputs: Mapping[str, sp.Expr] | Iterable[str | Mapping[str, sp.Expr]] = (),
         values: Mapping[Any, float] | None = None,
     ) -> Model:
@@ -270,11 +285,13 @@ class Tree:
         outputs : expressions by name, or a list of such and of names of `outputs.FAMILIES`, such
             as "places", "base_wrench" or "held"; "places" also lets trajectories be animated.
 
+        values : of parameters; those that the model does not have are left out.
+
         Whatever function of time appears that is no coordinate and no speed becomes an input, every
-        other symbol a parameter. Raises `ValueError` if a name is unknown or if the values are
-        those of bodies that cannot exist.
+        other symbol a parameter. Raises `ValueError` if a speed or family is unknown or if the
+        values are those of bodies that cannot exist.
         """
-        torques = {name: sp.sympify(e) for name, e in (torques or {}).items()}
+        torques = {name_of(name): sp.sympify(e) for name, e in (torques or {}).items()}
         for name in torques:
             if name not in self.speeds:
                 raise ValueError(f"torques: {name} is no speed; {suggest(name, self.speeds)}")

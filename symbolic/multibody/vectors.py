@@ -96,6 +96,9 @@ def product(a: Matrix, b: Matrix) -> Matrix:
 
 
 def vector(values: Iterable[Any]) -> Vector:
-    """Three numbers or expressions as a vector."""
-    x, y, z = (sp.sympify(value) for value in values)
+    """Three numbers or expressions as a vector; raises `ValueError` for anything else."""
+    try:
+        x, y, z = (sp.sympify(value) for value in values)
+    except (TypeError, ValueError, sp.SympifyError) as error:
+        raise ValueError(f"a vector must have three components, got {values!r}") from error
     return x, y, z
