@@ -149,5 +149,6 @@ def test_bad_trees():
     for bodies, words in cases:
         with pytest.raises(ValueError, match=words):
             Tree("bad", bodies)
-    with pytest.raises(ValueError, match="shan is no joint and no speed of human; did you mean shank"):
+    words = "shan is no joint and no speed of human; did you mean shank"
+    with pytest.raises(ValueError, match=words):
         human()[0].lock("shan")
