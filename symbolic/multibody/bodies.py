@@ -52,14 +52,22 @@ class Load:
 
 
 def inertia_matrix(body: Body) -> Matrix:
-    """About the centre of mass, in the axes of the body; raises `ValueError` for another shape."""
+    """About the centre of mass, in the axes of the body; symmetric if it is but for rounding.
+
+    Raises `ValueError` for another shape.
+    """
     given = np.array(body.inertia, dtype=object)
     if given.shape == (3,):
         given = np.diag(given)
     if given.shape != (3, 3):
         raise ValueError("inertia is three principal moments or a 3x3 matrix, "
                          f"got {body.inertia!r}")  # fmt: skip
-    a, b, c = (vector(row) for row in given)
+    matrix = sp.Matrix(given)
+    if not matrix.free_symbols and matrix.is_symmetric() is False:
+        skew = matrix - matrix.T
+        if max(map(abs, skew)) <= ROUNDING * max(map(abs, matrix)):
+            matrix = (matrix + matrix.T) / 2
+    a, b, c = (vector(matrix.row(k)) for k in range(3))
     return a, b, c
 
 

@@ -34,8 +34,8 @@ class Revolute:
         """The axis as a unit vector."""
         if isinstance(self.axis, str):
             return unit(self.axis)
-        v = sp.Matrix([sp.nsimplify(e) for e in self.axis])
-        return tuple(v / v.norm())
+        x, y, z = sp.Matrix([sp.sympify(e) for e in self.axis]).normalized()
+        return x, y, z
 
 
 @dataclass(frozen=True)

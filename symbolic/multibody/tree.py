@@ -123,13 +123,12 @@ class Tree:
         return list(dict.fromkeys(chosen))
 
     def lock(self, *names: Any) -> Tree:
-        """The tree with speeds that are zero: those named, all of the joints of named bodies, or
-        all there are.
+        """The tree with speeds that are zero: those named, or all of the joints of named bodies.
 
         Their rows are removed. Coordinates of a joint that is locked as a whole become parameters.
         Bryant angles of a joint that is locked in part still move: it is speeds that are locked.
         """
-        chosen = frozenset(self.speeds_of(*names))
+        chosen = frozenset(self.speeds_of(*names) if names else ())
         return replace(self, locked=self.locked | chosen, lockable=self.lockable - chosen)
 
     def with_locks(self, *names: Any) -> Tree:
@@ -231,13 +230,14 @@ class Tree:
         return {
             name_of(u): force
             for k, link in enumerate(self.links)
-            for u, force in zip(link.u, along_joint(link, self._walk.frames[k].rotation,
-                                                    self._walk.wrenches[k]), strict=True)
-        }  # fmt: skip
+            for u, force in zip(link.u, along_joint(link, self._walk.wrenches[k]), strict=True)
+        }
 
     def center_of_mass(self) -> Vector:
-        """In world axes [m]."""
+        """In world axes [m]; raises `ValueError` if nothing has a mass."""
         total = sp.Add(*(sp.sympify(b.mass) for b in self.bodies))
+        if total.is_zero:
+            raise ValueError(f"{self.name} has no centre of mass: all masses are 0")
         parts = [scale(sp.sympify(b.mass), self.place(b.name, b.com)) for b in self.bodies]
         return scale(1 / total, add(*parts))
 

@@ -179,7 +179,7 @@ def _sum(
     return steps.vector(f"f.{name}", add(*forces)), steps.vector(f"n.{name}", add(*moments))
 
 
-def along_joint(link: Link, rotation: Matrix, wrench: tuple[Vector, Vector]) -> list[sp.Expr]:
+def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
     """Kane's generalised forces of a wrench (in the axes of the link), one for each speed."""
     force, moment = wrench
     match link.primitive:
@@ -188,7 +188,7 @@ def along_joint(link: Link, rotation: Matrix, wrench: tuple[Vector, Vector]) -> 
         case Ball():
             return list(moment)
         case Slide():
-            return list(times(rotation, force))
+            return list(force)
         case _:
             return []
 

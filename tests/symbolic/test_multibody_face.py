@@ -775,3 +775,24 @@ def test_massless_bodies_are_said_to_be_singular():
     with warnings.catch_warnings(), pytest.raises(ValueError, match="arm_wx has no derivative"):
         warnings.simplefilter("error")
         ks.simulate(tree.model(), [0.0, 1.0], dict.fromkeys(tree.model().state_names, 0.0))
+
+
+def test_rounding_of_a_turned_inertia():
+    """Symmetric to rounding is symmetric; more is not."""
+    turn = Rotation.random(random_state=1).as_matrix()
+    inertia = turn @ np.diag([1.0, 2.0, 2.5]) @ turn.T
+    inertia[0, 1] *= 1.0 + 1e-14
+    tree = Tree("t", [Body("a", 1.0, inertia=inertia)])
+    assert tree.kinetic_energy() is not None
+    inertia[0, 1] *= 1.0 + 1e-6
+    with pytest.raises(ValueError, match="inertia is not symmetric"):
+        Tree("t", [Body("a", 1.0, inertia=inertia)])
+
+
+def test_nothing_named_locks_nothing():
+    assert octopus().lock() == octopus()
+
+
+def test_no_mass_no_centre():
+    with pytest.raises(ValueError, match="all masses are 0"):
+        Tree("t", [Body("a", 0, joint=Revolute())]).center_of_mass()
