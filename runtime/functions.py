@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,20 @@ from kinesym.runtime.native import Call, Library, Plan
 from kinesym.runtime.places import rows
 
 Array = NDArray[np.float64]
+
+
+class Bound(NamedTuple):
+    """A kernel and the memory from which it takes its arguments, by name."""
+
+    arguments: dict[str, Array]
+    plan: Plan
+
+
+class Points(threading.local):
+    """Kernels bound for single points, of each thread its own."""
+
+    def __init__(self) -> None:
+        self.bound: dict[str, Bound] = {}
 
 
 class Functions:
@@ -32,6 +47,9 @@ class Functions:
         self.inputs: tuple[str, ...] = tuple(self._about["inputs"])
         self.parameters: tuple[str, ...] = tuple(self._about["parameters"])
         self.output_names: tuple[str, ...] = tuple(self._about["outputs"])
+        self._counts = {"xdot": len(self.states), "x": len(self.states), "u": len(self.inputs),
+                        "p": len(self.parameters), "t": 1}  # fmt: skip
+        self._points = Points()
 
     @property
     def library(self) -> Library:
@@ -97,26 +115,35 @@ class Functions:
 
     def _call(self, name: str, n_out: int, **given: ArrayLike) -> Array:
         arrays, n = self._shaped(given)
-        single = n is None
         count = 1 if n is None else n
         out = np.empty((n_out, count))
         if n_out and name in self._kernels:
-            arguments = []
-            for argument in self._kernels[name]["arguments"]:
-                value = arrays[argument]
-                if value.ndim == 2:
-                    value = np.broadcast_to(value, (value.shape[0], count))
-                value = np.ascontiguousarray(value, dtype=np.float64)
-                arguments.append((value.ravel(), 0, count if argument != "p" else 1))
-            place = rows(n_out, count)
-            call = Call(self._library, name, count, arguments, (), place, out.size)
-            Plan([call], [], out.size)((), out.reshape(-1))
-        return out[:, 0] if single else out
+            bound = self._points.bound.get(name) if count == 1 else None
+            if bound is None:
+                bound = self._bound(name, n_out, count)
+            for argument, buffer in bound.arguments.items():
+                buffer[...] = arrays[argument]
+            bound.plan((), out.reshape(-1))
+        return out[:, 0] if n is None else out
+
+    def _bound(self, name: str, n_out: int, count: int) -> Bound:
+        """A kernel with memory for its arguments; that for single points is kept."""
+        buffers = {
+            argument: np.empty((self._counts[argument], count) if argument != "p"
+                               else self._counts[argument])
+            for argument in self._kernels[name]["arguments"]
+        }  # fmt: skip
+        arguments = [(b.reshape(-1), 0, count if a != "p" else 1) for a, b in buffers.items()]
+        size = n_out * count
+        call = Call(self._library, name, count, arguments, (), rows(n_out, count), size)
+        bound = Bound(buffers, Plan([call], [], size))
+        if count == 1:
+            self._points.bound[name] = bound
+        return bound
 
     def _shaped(self, given: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], int | None]:
         """Every argument as (count, 1 or n), and n (None for a single point)."""
-        counts = {"xdot": len(self.states), "x": len(self.states), "u": len(self.inputs),
-                  "p": len(self.parameters), "t": 1}  # fmt: skip
+        counts = self._counts
         arrays: dict[str, Array] = {}
         n: int | None = None
         for name, value in given.items():
