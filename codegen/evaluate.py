@@ -8,7 +8,7 @@ from kinesym.codegen.derive import jacobian
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
-from kinesym.codegen.solve import NotExplicit, explicit_rates
+from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import t
 
@@ -82,7 +82,7 @@ def model_functions(model: Model) -> Program:
             kernels.append(Kernel(name, g, every, tuple(entries.values()), texts, purpose))
     explicit, reason = True, ""
     try:
-        rates = explicit_rates(g, functions["residual"], nodes["derivatives"], model.state_names)
+        rates = model_rates(model, lower, nodes["derivatives"])
         names = tuple(f"{name}'" for name in model.state_names)
         kernels.append(Kernel("rhs", g, (x, u, p, time), tuple(rates), names, "x' = f(x, u, p, t)"))
     except NotExplicit as error:

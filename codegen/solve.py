@@ -12,6 +12,8 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import evaluate_nodes
+from kinesym.codegen.lower import Lowering
+from kinesym.symbolic.model import Model
 
 
 class NotExplicit(ValueError):
@@ -29,6 +31,18 @@ def explicit_rates(
     bias = g.substitute(residual, dict.fromkeys(rates, g.zero))
     x = mass.solve({i: g.neg(b) for i, b in enumerate(bias)})
     return [x.get(j, g.zero) for j in range(len(rates))]
+
+
+def model_rates(model: Model, lower: Lowering, rates: Sequence[int]) -> list[int]:
+    """x' of a model as nodes: its explicit form if it has one, else from its equations.
+
+    rates : the nodes of x', known to `lower` where there is no explicit form.
+    """
+    if model.explicit is not None:
+        lower.define(model.explicit.intermediates)
+        return [lower(e) for e in model.explicit.rates]
+    residual = [lower(e) for e in model.equations]
+    return explicit_rates(lower.graph, residual, rates, model.state_names)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian
 from kinesym.codegen.evaluate import Point, model_point
 from kinesym.codegen.kernel import Argument, Kernel, Program
-from kinesym.codegen.solve import NotExplicit, explicit_rates, linearised_rates
+from kinesym.codegen.solve import NotExplicit, linearised_rates, model_rates
 from kinesym.codegen.transcribe import interval_family
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
@@ -103,11 +103,8 @@ def shooting_kernels(
 
 
 def _rhs(model: Model, point: Point, required: bool) -> list[Kernel]:
-    residual = [point.lower(e) for e in model.equations]
     try:
-        rates = explicit_rates(
-            point.graph, residual, point.nodes(point.xdot), model.state_names
-        )
+        rates = model_rates(model, point.lower, point.nodes(point.xdot))
     except NotExplicit as error:
         if required:
             raise ValueError(

@@ -29,7 +29,7 @@ from kinesym.codegen.derive import (
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
-from kinesym.codegen.solve import NotExplicit, explicit_rates
+from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import at_end, at_start
 from kinesym.symbolic.problem import Problem, moving_symbols
@@ -277,10 +277,9 @@ class _Symbols:
         """x' = f(x, u, p, t) at this point; raises `ValueError` if the equations do not give it."""
         model = self.problem.model
         rates = self.graph.symbols(f"rate.{name}" for name in model.state_names)
-        lower = self.lowering(states, inputs, signals, time, rates)
+        lower = self.lowering(states, inputs, signals, time, () if model.explicit else rates)
         try:
-            residual = [lower(e) for e in model.equations]
-            return explicit_rates(self.graph, residual, rates, model.state_names)
+            return model_rates(model, lower, rates)
         except NotExplicit as error:
             raise ValueError(
                 f"{self.problem.scheme.name} needs explicit derivatives: {error}; "

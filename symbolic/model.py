@@ -18,6 +18,14 @@ from kinesym.symbolic.names import by_name, name_of, suggest, t
 _RESERVED = frozenset(("time", "duration"))
 
 
+@dataclass(frozen=True, eq=False)
+class Explicit:
+    """x' of all states from x, u, p, t: a program of its own, intermediates first."""
+
+    intermediates: Sequence[tuple[sp.Symbol, sp.Expr]]
+    rates: Sequence[sp.Expr]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Model:
     """A dynamic system `0 = f(x', x, u, p, t)` with outputs `y = g(x', x, u, p, t)`.
@@ -38,6 +46,7 @@ class Model:
         says so; a simulation ends where one is. Those of parameters alone are checked at once.
     drawing : lines of a stick figure, each from point to point; a point `knee` is where outputs
         `knee_x`, `knee_y` and, in space, `knee_z` say [m].
+    explicit : x' solved for, if there is a better way than to eliminate x' from the equations.
 
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
@@ -53,6 +62,7 @@ class Model:
     positive: Sequence[Any] = ()
     limits: Mapping[str, sp.Expr] = field(default_factory=dict)
     drawing: Sequence[Sequence[str]] = ()
+    explicit: Explicit | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -132,7 +142,7 @@ class Model:
 
         `changes` replace fields of the model: `plant.substitute({T: -k*x}, inputs=[], ...)`.
         """
-        new = {
+        new: dict[str, Any] = {
             "equations": [e.xreplace(dict(replacement)) for e in self.equations],
             "outputs": {k: e.xreplace(dict(replacement)) for k, e in self.outputs.items()},
             "intermediates": [(s, e.xreplace(dict(replacement))) for s, e in self.intermediates],
@@ -141,6 +151,11 @@ class Model:
         kept_fields = ("name", "states", "inputs", "parameters", "values", "drawing")
         same = {k: getattr(self, k) for k in kept_fields}
         kept = {name_of(p) for p in changes.get("parameters", self.parameters)}
+        if self.explicit is not None:
+            new["explicit"] = Explicit(
+                [(s, e.xreplace(dict(replacement))) for s, e in self.explicit.intermediates],
+                [e.xreplace(dict(replacement)) for e in self.explicit.rates],
+            )
         new["positive"] = [name for name in self.positive if name in kept]
         return Model(**{**same, **new, **changes})
 
@@ -280,6 +295,11 @@ def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
         yield f"output {name}", expression, None
     for sentence, expression in model.limits.items():
         yield f"the limit {sentence!r}", expression, None
+    if model.explicit is not None:
+        for symbol, expression in model.explicit.intermediates:
+            yield f"intermediate {name_of(symbol)} of the explicit form", expression, symbol
+        for x, expression in zip(model.states, model.explicit.rates, strict=True):
+            yield f"the explicit form of {x}'", expression, None
 
 
 def _atoms_of_equations(model: Model) -> set[sp.Basic]:

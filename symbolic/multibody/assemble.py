@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.model import Model
+from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.multibody.bodies import Load, inertia_limits, inertia_matrix
+from kinesym.symbolic.multibody.forward import Joint, rigid, speed_rates
 from kinesym.symbolic.multibody.links import Ball, Link
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.vectors import Steps, add, cross, scale, times, transposed, vector
@@ -102,7 +103,43 @@ def assemble(
 ) -> Model:
     """The model of a tree from the walk over its links."""
     rows = [*kinematic_rows(tree), *dynamic_rows(tree, torques)]
-    return settled(tree, tree._walk.steps, rows, outputs, values)
+    model = settled(tree, tree._walk.steps, rows, outputs, values)
+    return replace(model, explicit=explicit(tree, torques))
+
+
+def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Explicit | None:
+    """x' of the states by articulated bodies; None if a mass matrix is singular."""
+    steps = Steps()
+    steps.definitions.update(tree._walk.steps.definitions)
+    frames, bodies = tree._walk.frames, {body.name: body for body in tree.bodies}
+    joints, own = [], {}
+    for k, (link, named) in enumerate(zip(moving(tree), tree.links, strict=True)):
+        inner = frames[link.parent] if link.parent >= 0 else tree._walk.base
+        joints.append(Joint(link, [name_of(u) for u in named.u], frames[k], inner))
+        if link.body is not None:
+            body = bodies[link.body]
+            loads = [load_wrench(frames[k], load) for load in tree.loads if load.body == body.name]
+            own[k] = rigid(steps, link.name, sp.sympify(body.mass), vector(body.com),
+                           inertia_matrix(body), frames[k], loads)  # fmt: skip
+    locks = {name: lock_of(name) for name in tree.lockable} | dict.fromkeys(tree.locked, sp.S.One)
+    found = speed_rates(steps, joints, own, torques, locks)
+    if found is None:
+        return None
+    constant, still = standing(tree)
+    rates = [rate for link in moving(tree)
+             for q, rate in zip(link.q, kinematics(steps, link), strict=True)
+             if q not in constant]  # fmt: skip
+    rates += [found[name] for name in tree.speeds if name not in tree.locked]
+    rates = [e.xreplace(still) for e in rates]
+    return Explicit(tuple((s, e.xreplace(still)) for s, e in steps.needed(rates)), tuple(rates))
+
+
+def standing(tree: Tree) -> tuple[dict[AppliedUndef, sp.Symbol], dict[sp.Basic, sp.Expr]]:
+    """Parameters for coordinates that cannot move; these and zeros for what is locked."""
+    constant = {q: sp.Symbol(name_of(q)) for q in rigid_coordinates(tree)}
+    still: dict[sp.Basic, sp.Expr] = {tree.speeds[name]: sp.S.Zero for name in tree.locked}
+    still |= {u.diff(t): sp.S.Zero for u in still}
+    return constant, {**still, **constant}
 
 
 def settled(
@@ -113,9 +150,7 @@ def settled(
     values: Mapping[str, float],
 ) -> Model:
     """The model with these equations and outputs; zeros and parameters for what is locked."""
-    constant = {q: sp.Symbol(name_of(q)) for q in rigid_coordinates(tree)}
-    still: dict[sp.Basic, sp.Expr] = {tree.speeds[name]: sp.S.Zero for name in tree.locked}
-    still |= {u.diff(t): sp.S.Zero for u in still} | constant
+    constant, still = standing(tree)
     equations = [e.xreplace(still) for e in rows]
     expressions = {name: e.xreplace(still) for name, e in outputs.expressions.items()}
     used = [*equations, *expressions.values()]

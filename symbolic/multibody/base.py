@@ -20,7 +20,7 @@ from kinesym.symbolic.multibody.vectors import (
     times,
     transposed,
 )
-from kinesym.symbolic.multibody.walk import Frame, change_matrix
+from kinesym.symbolic.multibody.walk import Frame, change_matrices
 from kinesym.symbolic.names import t
 
 #: What is given as the acceleration of a base, and the letters of the inputs that hold it.
@@ -33,10 +33,8 @@ class FixedBase:
 
     def frame(self, steps: Steps, gravity: Vector) -> Frame:
         """Its motion, gravity subtracted from its acceleration."""
-        still = (ZERO, ZERO, ZERO)
-        return Frame(
-            IDENTITY, ZERO, ZERO, still, scale(sp.S.NegativeOne, gravity), ZERO, IDENTITY, ZERO
-        )
+        still, lift = (ZERO, ZERO, ZERO), scale(sp.S.NegativeOne, gravity)
+        return Frame(IDENTITY, ZERO, ZERO, still, still, lift, ZERO, IDENTITY, ZERO)
 
 
 @dataclass(frozen=True)
@@ -89,5 +87,5 @@ class PrescribedBase:
         if self.acceleration != "imu":
             a = add(a, scale(sp.S.NegativeOne, times(transposed(attitude), gravity)))
         a = steps.vector(f"a.{self.name}", a)
-        return Frame(IDENTITY, w, dw, change_matrix(steps, self.name, w, dw), a, v, attitude,
+        return Frame(IDENTITY, w, dw, *change_matrices(steps, self.name, w, dw), a, v, attitude,
                      self.inputs("p"))  # fmt: skip

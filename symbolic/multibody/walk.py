@@ -40,8 +40,9 @@ Wrench = tuple[Vector, Vector]
 class Frame:
     """The motion of a link, vectors in its own axes.
 
-    rotation : to the axes of the link before it. angular : w. change : the matrix of
-    a(r) - a(0) = change r for points r fixed in the link. acceleration : of the origin, gravity
+    rotation : to the axes of the link before it. angular : w. spinning : the matrix of
+    w x (w x r) = spinning r. change : that of a(r) - a(0) = change r for points r fixed in the
+    link. acceleration : of the origin, gravity
     subtracted. velocity : of the origin. attitude : rotation to world axes. place : of the origin,
     in world axes.
     """
@@ -49,6 +50,7 @@ class Frame:
     rotation: Matrix
     angular: Vector
     angular_rate: Vector
+    spinning: Matrix
     change: Matrix
     acceleration: Vector
     velocity: Vector
@@ -103,7 +105,7 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
         w = add(w, relative)
     w, dw = steps.vector(f"w.{name}", w), steps.vector(f"dw.{name}", dw)
     return Frame(
-        R, w, dw, change_matrix(steps, name, w, dw),
+        R, w, dw, *change_matrices(steps, name, w, dw),
         steps.vector(f"a.{name}", times(back, steps.vector(f"a.{name}.inner", a))),
         steps.vector(f"v.{name}", times(back, steps.vector(f"v.{name}.inner", v))),
         steps.matrix(f"A.{name}", product(inner.attitude, R)),
@@ -119,18 +121,17 @@ def along(primitive: Hinge | Ball, speeds: Sequence[sp.Expr]) -> Vector:
     return x, y, z
 
 
-def change_matrix(steps: Steps, name: str, w: Vector, dw: Vector) -> Matrix:
-    """dw x r + w x (w x r) = change r."""
+def change_matrices(steps: Steps, name: str, w: Vector, dw: Vector) -> tuple[Matrix, Matrix]:
+    """The matrices of w x (w x r) and of dw x r + w x (w x r)."""
     x, y, z = w
     xx, yy, zz = (steps.scalar(f"ww.{name}.{axis}", e * e) for axis, e in zip(AXES, w, strict=True))
     xy = steps.scalar(f"ww.{name}.xy", x * y)
     xz = steps.scalar(f"ww.{name}.xz", x * z)
     yz = steps.scalar(f"ww.{name}.yz", y * z)
-    return steps.matrix(f"S.{name}", (
-        (-yy - zz, xy - dw[2], xz + dw[1]),
-        (xy + dw[2], -xx - zz, yz - dw[0]),
-        (xz - dw[1], yz + dw[0], -xx - yy),
-    ))  # fmt: skip
+    spinning = ((-yy - zz, xy, xz), (xy, -xx - zz, yz), (xz, yz, -xx - yy))
+    turning = ((0, -dw[2], dw[1]), (dw[2], 0, -dw[0]), (-dw[1], dw[0], 0))
+    a, b, c = (add(*rows) for rows in zip(spinning, turning, strict=True))
+    return spinning, steps.matrix(f"S.{name}", (a, b, c))
 
 
 def needed_wrench(

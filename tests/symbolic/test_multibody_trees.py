@@ -285,6 +285,28 @@ def mass_and_bias(model, values, names):
     return rows[:, 1:] - rows[:, :1], rows[:, 0], {name: row[0] for name, row in found.items()}
 
 
+def check_explicit(model, values, mass, bias, names):
+    """Rates by articulated bodies solve M u' + bias = 0, and are those of q' in the equations."""
+    if not len(names) or np.linalg.cond(mass) > 1e8:  # nothing moves; massless ends
+        return
+    point = model_point(model)
+    point.lower.define(model.explicit.intermediates)
+    arrays = {
+        "x": [values[name] for name in model.state_names],
+        "u": [values[name] for name in model.input_names],
+        "p": [values[name] for name in model.parameter_names],
+        "t": [0.0],
+    }
+    nodes = tuple(map(point.lower, model.explicit.rates))
+    arguments = (point.x, point.u, point.p, point.t)
+    kernel = Kernel("rates", point.graph, arguments, nodes, model.state_names)
+    rates = dict(zip(model.state_names, np.ravel(interpret(kernel, arrays, 1)), strict=True))
+    expected = np.linalg.solve(mass, -bias)
+    close([rates[name] for name in names], expected, 1e-14 * np.linalg.cond(mass) + 1e-12)
+    left = evaluate(model, values, {name: rates[name] for name in model.state_names})
+    close([left[name][0] for name in model.state_names if name not in names], 0.0, 1e-13)
+
+
 def check_kinematics(case, found):
     """Rates of angles, each about its axis turned by the angles after it, sum up to the speeds."""
     for body in case.bodies:
@@ -318,10 +340,12 @@ def test_equations_of_motion(shape, seed, base):
     case = random_case(shape, seed, base)
     names, twin = list(case.tree.speeds), Twin(case)
     torques = {name: 0.5 + k for k, name in enumerate(names[::2])}
-    mass, bias, found = mass_and_bias(case.tree.model(torques), case.values, names)
+    model = case.tree.model(torques)
+    mass, bias, found = mass_and_bias(model, case.values, names)
     close(mass, twin.mass_matrix(names), 1e-12)
     close(bias, twin.needed(names) - [torques.get(name, 0.0) for name in names], 1e-12)
     check_kinematics(case, found)
+    check_explicit(model, case.values, mass, bias, names)
 
 
 def motion_of_tree(tree, at, about):
@@ -392,6 +416,7 @@ def test_locks_take_out_rows_and_columns(shape, seed, base):
     close(bias, twin.needed(free), 1e-12)
     close([found[name] for name in model.outputs], twin.data.f[1].vector, 1e-11)
     check_kinematics(case, found)
+    check_explicit(model, case.values, mass, bias, free)
     rigid = [q.name for link in tree.links for q in link.q
              if all(u.name in tree.locked for u in link.u)]  # fmt: skip
     assert set(model.state_names) == {*free, *tree.coordinates} - {*rigid}

@@ -1,0 +1,289 @@
+"""Rates of the speeds by articulated bodies: operations grow with the number of bodies.
+
+Inwards, each link with all that it carries is a body whose inertia is what the free joints beyond
+leave of it; outwards, rates follow. R. Featherstone (1983), The calculation of robot dynamics using
+articulated-body inertias, Int J Robotics Research 2(1):13.
+
+Everything about a link is in its axes and about its origin. Components 0, 1, 2 of six are of
+rotation, 3, 4, 5 of translation; alpha is the angular acceleration and the acceleration of the
+origin, gravity subtracted, and A alpha + b the moment and the force that the link needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import sympy as sp
+
+from kinesym.symbolic.multibody.links import Ball, Hinge, Link, Slide
+from kinesym.symbolic.multibody.vectors import (
+    IDENTITY,
+    ZERO,
+    Matrix,
+    Steps,
+    Vector,
+    add,
+    cross,
+    product,
+    scale,
+    times,
+    transposed,
+    vector,
+)
+from kinesym.symbolic.multibody.walk import Frame, Wrench, along
+
+SIX = range(6)
+Six: TypeAlias = tuple[sp.Expr, ...]
+
+
+@dataclass
+class Articulated:
+    """A, its entries (i, j) with i <= j, and b of a link; named `steps` keep them small."""
+
+    steps: Steps
+    name: str
+    A: dict[tuple[int, int], sp.Expr] = field(default_factory=dict)
+    b: list[sp.Expr] = field(default_factory=lambda: [sp.S.Zero] * 6)
+
+    def __getitem__(self, place: tuple[int, int]) -> sp.Expr:
+        return self.A.get((min(place), max(place)), sp.S.Zero)
+
+    def block(self, rows: int, columns: int) -> Matrix:
+        """A 3x3 block of A; 0: rotation, 1: translation."""
+        a, b, c = (vector(self[3 * rows + i, 3 * columns + j] for j in range(3)) for i in range(3))
+        return a, b, c
+
+    def add(self, J: Matrix, H: Matrix, M: Matrix, moment: Vector, force: Vector) -> None:
+        """Add [[J, H], [H', M]] and (moment, force)."""
+        for i in range(3):
+            for j in range(3):
+                if i <= j:
+                    self.A[i, j] = self[i, j] + J[i][j]
+                    self.A[3 + i, 3 + j] = self[3 + i, 3 + j] + M[i][j]
+                self.A[i, 3 + j] = self[i, 3 + j] + H[i][j]
+        self.b = [x + y for x, y in zip(self.b, (*moment, *force), strict=True)]
+
+    def named(self, stage: str) -> Articulated:
+        """The same with symbols for its entries."""
+        A = {
+            (i, j): self.steps.scalar(f"A{stage}.{self.name}.{i}{j}", e)
+            for (i, j), e in self.A.items()
+        }
+        b = [self.steps.scalar(f"b{stage}.{self.name}.{i}", e) for i, e in enumerate(self.b)]
+        return Articulated(self.steps, self.name, A, b)
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """A free direction of a joint, once it is eliminated.
+
+    row : A d. rest : torque - d b. inverse : 1/(d A d), times 1 - lock where it can be locked.
+    axis : its number among the six if alpha itself was eliminated, else None.
+    """
+
+    speed: str
+    direction: Six
+    row: Six
+    rest: sp.Expr
+    inverse: sp.Expr
+    axis: int | None
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A link as it moves (speeds 0 where locked), names of its speeds, frames of it and before."""
+
+    link: Link
+    speeds: Sequence[str]
+    frame: Frame
+    inner: Frame
+
+
+def speed_rates(
+    steps: Steps,
+    joints: Sequence[Joint],
+    bodies: Mapping[int, Articulated],
+    torques: Mapping[str, sp.Expr],
+    locks: Mapping[str, sp.Expr],
+) -> dict[str, sp.Expr] | None:
+    """u' by name; None if the mass matrix is singular whatever the numbers.
+
+    bodies : A and b of the joints that carry a body, loads included. locks : 1 for speeds that are
+    locked, the symbol for those that can be.
+    """
+    sums = [bodies.get(k) or Articulated(steps, j.link.name) for k, j in enumerate(joints)]
+    pivots: list[list[Pivot]] = [[] for _ in joints]
+    drift = [velocity_terms(joint) for joint in joints]
+    for k in reversed(range(len(joints))):
+        left, joint = sums[k].named("0"), joints[k]
+        for speed, direction in free_directions(joint, locks):
+            free = 1 - locks.get(speed, sp.S.Zero)
+            stage = str(len(pivots[k]) + 1)
+            found = eliminated(left, stage, direction, torques.get(speed, sp.S.Zero), free)
+            if found is None:
+                return None
+            left, pivot = found
+            pivots[k].append(replace(pivot, speed=speed))
+        if joint.link.parent >= 0:
+            carry(sums[joint.link.parent], left, joint, drift[k])
+    return outwards_rates(steps, joints, drift, pivots)
+
+
+def offset(link: Link) -> Vector:
+    """The origin of a link from that of the one before it, in axes of that."""
+    return add(link.at, tuple(link.q)) if isinstance(link.primitive, Slide) else link.at
+
+
+def velocity_terms(joint: Joint) -> tuple[Vector, Vector]:
+    """What alpha is besides that of the link before it and u', from velocities."""
+    link, relative, coriolis = joint.link, ZERO, ZERO
+    if isinstance(link.primitive, Slide):
+        coriolis = scale(sp.Integer(2), cross(joint.inner.angular, vector(link.u)))
+    elif isinstance(link.primitive, (Hinge, Ball)):
+        relative = along(link.primitive, link.u)
+    turning = cross(joint.frame.angular, relative)
+    moving = add(times(joint.inner.spinning, offset(link)), coriolis)
+    return turning, times(transposed(joint.frame.rotation), moving)
+
+
+def free_directions(joint: Joint, locks: Mapping[str, sp.Expr]) -> list[tuple[str, Six]]:
+    """Speeds that are not locked for good, and their directions among the six."""
+    found: list[tuple[str, Six]] = []
+    for k, name in enumerate(joint.speeds):
+        if isinstance(joint.link.primitive, Hinge):
+            direction: Six = (*joint.link.primitive.direction, *ZERO)
+        else:
+            at = k + 3 * isinstance(joint.link.primitive, Slide)
+            direction = tuple(sp.Integer(i == at) for i in SIX)
+        if locks.get(name) != 1:
+            found.append((name, direction))
+    return found
+
+
+def eliminated(
+    left: Articulated, stage: str, direction: Six, torque: sp.Expr, free: sp.Expr
+) -> tuple[Articulated, Pivot] | None:
+    """What is left of A and b when u' along a direction follows from its equation; None if nothing
+    has inertia there. free : 1, or 1 - lock."""
+    steps, name = left.steps, left.name
+    axis = direction.index(1) if sorted(direction) == [0] * 5 + [1] and free == 1 else None
+    row = tuple(sp.Add(*(left[i, j] * direction[j] for j in SIX)) for i in SIX)
+    strength = sp.Add(*(d * e for d, e in zip(direction, row, strict=True)))
+    if strength == 0:
+        return None
+    row = tuple(steps.scalar(f"U{stage}.{name}.{i}", e) for i, e in enumerate(row))
+    inverse = steps.scalar(f"D{stage}.{name}", free / strength)
+    rest = torque - sp.Add(*(d * e for d, e in zip(direction, left.b, strict=True)))
+    rest = steps.scalar(f"r{stage}.{name}", rest)
+    gain = [steps.scalar(f"G{stage}.{name}.{i}", e * inverse) for i, e in enumerate(row)]
+    kept = [i for i in SIX if i != axis]
+    A = {(i, j): left[i, j] - gain[i] * row[j] for i in kept for j in kept if i <= j}
+    b = [left.b[i] + gain[i] * rest if i != axis else torque for i in SIX]
+    new = Articulated(steps, name, {k: e for k, e in A.items() if e != 0}, b)
+    return new.named(stage), Pivot("", direction, row, rest, inverse, axis)
+
+
+def carry(
+    onto: Articulated, left: Articulated, joint: Joint, drift: tuple[Vector, Vector]
+) -> None:
+    """Add what a link demands of the one that carries it."""
+    steps, name = left.steps, left.name
+    J, H, M = left.block(0, 0), left.block(0, 1), left.block(1, 1)
+    turning, moving = drift
+    moment = add(vector(left.b[:3]), times(J, turning), times(H, moving))
+    force = add(vector(left.b[3:]), times(transposed(H), turning), times(M, moving))
+    R, p = joint.frame.rotation, offset(joint.link)
+    force = steps.vector(f"g.{name}", times(R, force))
+    moment = add(times(R, moment), cross(p, force))
+    J, M = (turned(steps, f"{x}.{name}", R, K, True) for x, K in (("J", J), ("M", M)))
+    H = turned(steps, f"H.{name}", R, H, False)
+    P = ((sp.S.Zero, -p[2], p[1]), (p[2], sp.S.Zero, -p[0]), (-p[1], p[0], sp.S.Zero))
+    PM = steps.matrix(f"PM.{name}", product(P, M))
+    HP = product(H, transposed(P))
+    PH = transposed(HP)
+    PMP = product(PM, transposed(P))
+    onto.add(total(J, HP, PH, PMP), total(H, PM), M, moment, force)
+
+
+def turned(steps: Steps, name: str, R: Matrix, K: Matrix, symmetric: bool) -> Matrix:
+    """R K R'"""
+    if R == IDENTITY:
+        return K
+    whole = product(steps.matrix(f"R{name}", product(R, K)), transposed(R))
+    if not symmetric:
+        return steps.matrix(name, whole)
+    upper = {(i, j): steps.scalar(f"{name}.{i}{j}", whole[i][j]) for i in range(3)
+             for j in range(i, 3)}  # fmt: skip
+    a, b, c = (vector(upper[min(i, j), max(i, j)] for j in range(3)) for i in range(3))
+    return a, b, c
+
+
+def total(*matrices: Matrix) -> Matrix:
+    """Their sum."""
+    a, b, c = (add(*rows) for rows in zip(*matrices, strict=True))
+    return a, b, c
+
+
+def outwards_rates(
+    steps: Steps,
+    joints: Sequence[Joint],
+    drift: Sequence[tuple[Vector, Vector]],
+    pivots: Sequence[Sequence[Pivot]],
+) -> dict[str, sp.Expr]:
+    """u' from the accelerations of the base, link by link."""
+    found: dict[str, sp.Expr] = {}
+    alphas: list[tuple[Vector, Vector]] = []
+    for joint, (turning, moving), own in zip(joints, drift, pivots, strict=True):
+        link, base = joint.link, joint.inner
+        known = link.parent >= 0
+        dw, a = alphas[link.parent] if known else (base.angular_rate, base.acceleration)
+        back = transposed(joint.frame.rotation)
+        carried = [*add(times(back, dw), turning),
+                   *add(times(back, add(a, cross(dw, offset(link)))), moving)]  # fmt: skip
+        carried = [steps.scalar(f"c.{link.name}.{i}", e) for i, e in enumerate(carried)]
+        alpha = list(carried)
+        for pivot in reversed(own):
+            others = sp.Add(*(pivot.row[j] * alpha[j] for j in SIX if j != pivot.axis))
+            value = steps.scalar(f"dU.{pivot.speed}", (pivot.rest - others) * pivot.inverse)
+            if pivot.axis is None:
+                found[pivot.speed] = value
+                alpha = [e + d * value for e, d in zip(alpha, pivot.direction, strict=True)]
+            else:
+                found[pivot.speed] = value - carried[pivot.axis]
+                alpha[pivot.axis] = value
+        alpha = [steps.scalar(f"alpha.{link.name}.{i}", e) for i, e in enumerate(alpha)]
+        alphas.append((vector(alpha[:3]), vector(alpha[3:])))
+    return found
+
+
+def rigid(
+    steps: Steps,
+    name: str,
+    mass: sp.Expr,
+    com: Vector,
+    inertia: Matrix,
+    frame: Frame,
+    applied: Sequence[Wrench],
+) -> Articulated:
+    """A and b of a body alone, under loads."""
+    own = Articulated(steps, name)
+    x, y, z = com
+    zero = sp.S.Zero
+    C = ((zero, -z, y), (z, zero, -x), (-y, x, zero))
+    H = scaled(mass, C)
+    J = total(inertia, product(H, transposed(C)))
+    force = steps.vector(f"f0.{name}", scale(mass, times(frame.spinning, com)))
+    spin = steps.vector(f"h.{name}", times(inertia, frame.angular))
+    own.add(J, H, scaled(mass, IDENTITY), add(cross(frame.angular, spin), cross(com, force)), force)
+    none = scaled(zero, IDENTITY)
+    for f, n in applied:
+        own.add(none, none, none, scale(sp.S.NegativeOne, n), scale(sp.S.NegativeOne, f))
+    return own
+
+
+def scaled(factor: sp.Expr, m: Matrix) -> Matrix:
+    """factor m"""
+    a, b, c = (scale(factor, row) for row in m)
+    return a, b, c
