@@ -122,6 +122,17 @@ class Model:
         """x', in the order of the states."""
         return tuple(x.diff(t) for x in self.states)
 
+    @cached_property
+    def _limits_of_parameters(self) -> tuple[dict[str, list[str]], dict[str, Any]]:
+        """Of the limits that contain nothing else: names of parameters, and functions of them."""
+        names, functions = {}, {}
+        for sentence, expression in self.limits.items():
+            symbols = sorted(expression.free_symbols, key=str)
+            if not expression.atoms(AppliedUndef) and t not in symbols:
+                names[sentence] = [name_of(s) for s in symbols]
+                functions[sentence] = sp.lambdify(symbols, expression)
+        return names, functions
+
     @property
     def state_names(self) -> tuple[str, ...]:
         """Names of the states."""
@@ -190,12 +201,12 @@ def check_values(model: Model, values: Mapping[str, Any]) -> None:
     for name in model.positive:
         if name in values and not np.min(values[name]) > 0.0:
             raise ValueError(f"parameter {name} must be positive, got {np.min(values[name]):g}")
-    for sentence, expression in model.limits.items():
-        symbols = sorted(expression.free_symbols, key=str)
-        constant = not expression.atoms(AppliedUndef) and t not in symbols
-        if constant and all(name_of(s) in values for s in symbols):
-            given = [np.asarray(values[name_of(s)], dtype=float) for s in symbols]
-            if np.min(sp.lambdify(symbols, expression)(*given)) < 0.0:
+    names, functions = model._limits_of_parameters
+    for sentence, function in functions.items():
+        used = names[sentence]
+        if all(name in values for name in used):
+            given = [np.asarray(values[name], dtype=float) for name in used]
+            if np.min(function(*given)) < 0.0:
                 raise ValueError(f"model {model.name}: {sentence}")
 
 
