@@ -91,10 +91,10 @@ class MassMatrix:
     ) -> None:
         self._graph, n = g, len(rates)
         self._mass = jacobian(g, residual, rates)
-        depends = set(rates)
-        for (i, _), node in self._mass.items():
-            if depends & set(g.ancestors([node])):
-                raise NotExplicit(f"x' enters equation {i} nonlinearly and cannot be solved for")
+        if set(rates) & set(g.ancestors(self._mass.values())):
+            known = set(rates)
+            i = next(i for (i, _), e in self._mass.items() if known & set(g.ancestors([e])))
+            raise NotExplicit(f"x' enters equation {i} nonlinearly and cannot be solved for")
         pattern = _pattern(self._mass, n)
         match = maximum_bipartite_matching(pattern, perm_type="column")  # column of each row
         if (match < 0).any():
@@ -166,15 +166,18 @@ def _pattern(mass: Sparse, n: int) -> csr_array:
 
 
 def _equal(g: Graph, pairs: Sequence[tuple[int, int]]) -> bool:
-    """Whether the two nodes of every pair have the same value, tried at random arguments."""
+    """Whether the two nodes of every pair have the same value, tried at random arguments.
+
+    Relative to the largest of all: small entries of a mass matrix are differences of large ones.
+    """
     different = [pair for pair in pairs if pair[0] != pair[1]]
     nodes = g.ancestors(node for pair in different for node in pair)
     rng = np.random.default_rng(0)
     symbols = {g.name[k]: rng.uniform(0.5, 1.5, size=3) for k in nodes if k in g.name}
     values = evaluate_nodes(g, nodes, symbols)
-    return all(
-        np.allclose(values[a], values[b], rtol=1e-12, atol=1e-14) for a, b in different
-    )  # NaN is not equal
+    a, b = (np.array([values[pair[k]] for pair in different]) for k in (0, 1))
+    largest = np.max(np.abs(a), initial=0.0)
+    return bool(np.allclose(a, b, rtol=0.0, atol=1e-12 * largest + 1e-14))  # NaN is not equal
 
 
 def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:
