@@ -1,7 +1,7 @@
 """The compiled extensions, under a name that tools which only read Python can follow."""
 
 from kinesym.runtime._ipopt import Ipopt, Problem, trial
-from kinesym.runtime._kkt import Factorisation, close_session, open_session
+from kinesym.runtime._kkt import UNKNOWN, Factorisation, close_session, open_session
 from kinesym.runtime._kkt import __file__ as KKT_LIBRARY
 from kinesym.runtime._native import (
     ABI,
@@ -31,6 +31,7 @@ __all__ = [
     "PLACE",
     "SET",
     "SUM",
+    "UNKNOWN",
     "Call",
     "Chain",
     "Factorisation",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import block_array, coo_array
+from scipy.sparse import block_array, coo_array, tril
 from scipy.sparse.linalg import splu
 
+from kinesym.runtime.native import UNKNOWN, Factorisation
 from kinesym.runtime.nlp import NLP
 
 Array = NDArray[np.float64]
@@ -47,13 +49,31 @@ def parameter_covariance(
     unit = np.zeros((kkt.shape[0], r))
     unit[place[is_free], np.flatnonzero(is_free)] = 1.0
     inverse = np.zeros((r, r))
+    stages = np.full(kkt.shape[0], UNKNOWN, dtype=np.int32)
+    stages[: len(free)] = layout.stages()[free]
     try:
-        inverse[is_free] = splu(kkt).solve(unit)[place[is_free]]
+        inverse[is_free] = _solve(kkt, stages, unit)[place[is_free]]
     except RuntimeError as error:
         raise ValueError("singular curvature: the parameters are not identifiable") from error
     if not (np.diag(inverse)[is_free] > 0.0).all():
         raise ValueError("the curvature is not positive: the parameters are not identifiable")
     return 2.0 * inverse
+
+
+def _solve(kkt: Any, stages: NDArray[np.int32], b: Array) -> Array:
+    """x of kkt x = b (n, r) by the solver that knows time, refined once, or by SuperLU.
+
+    stages : of the unknowns, see `kkt.h`. Raises `RuntimeError` if the matrix is singular.
+    """
+    lower = tril(kkt, format="coo")
+    try:
+        factors = Factorisation(len(b), lower.row, lower.col, stages)
+    except ValueError:  # no narrow stages
+        return np.asarray(splu(kkt).solve(b))
+    if factors.factorise(lower.data) != "ok":
+        raise RuntimeError("singular")
+    x = factors.solve(b)
+    return np.asarray(x + factors.solve(b - kkt @ x))
 
 
 #: Scaled condition number from which parameters count as not identifiable together.
