@@ -273,6 +273,7 @@ class Shooting:
             model=self.model.name,
             measurements=dict(trial.measurements),
             std=dict(trial.std),
+            drawing=self.model.drawing,
         )  # fmt: skip
 
     # -- solution ---------------------------------------------------------------------------

@@ -125,7 +125,7 @@ class MassMatrix:
         mirrored = all(i in rows[j] for i, j in pairs) and len(pairs) * 2 == sum(
             len(row) - (i in row) for i, row in rows.items()
         )
-        if mirrored and _equal(self._graph, [(rows[i][j], rows[j][i]) for i, j in pairs]):
+        if mirrored and _symmetric(self._graph, rows, pairs):
             for i, j in pairs:
                 rows[j][i] = rows[i][j]
         return rows
@@ -165,19 +165,31 @@ def _pattern(mass: Sparse, n: int) -> csr_array:
     return csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(n, n))
 
 
-def _equal(g: Graph, pairs: Sequence[tuple[int, int]]) -> bool:
-    """Whether the two nodes of every pair have the same value, tried at random arguments.
+def _symmetric(
+    g: Graph, rows: Mapping[int, Mapping[int, int]], pairs: Sequence[tuple[int, int]]
+) -> bool:
+    """Whether M_ij and M_ji have the same value for all pairs (i, j), tried at random arguments.
 
-    Relative to the largest of all: small entries of a mass matrix are differences of large ones.
+    Relative to the root of M_ii M_jj, whatever their units: small entries of a mass matrix are
+    differences of larger ones.
     """
-    different = [pair for pair in pairs if pair[0] != pair[1]]
-    nodes = g.ancestors(node for pair in different for node in pair)
+    different = [(i, j) for i, j in pairs if rows[i][j] != rows[j][i]]
+    if not different:
+        return True
+    wanted = [rows[i][j] for i, j in different] + [rows[j][i] for i, j in different]
+    diagonal = {i: rows[i][i] for pair in different for i in pair if i in rows[i]}
+    nodes = g.ancestors([*wanted, *diagonal.values()])
     rng = np.random.default_rng(0)
     symbols = {g.name[k]: rng.uniform(0.5, 1.5, size=3) for k in nodes if k in g.name}
     values = evaluate_nodes(g, nodes, symbols)
-    a, b = (np.array([values[pair[k]] for pair in different]) for k in (0, 1))
-    largest = np.max(np.abs(a), initial=0.0)
-    return bool(np.allclose(a, b, rtol=0.0, atol=1e-12 * largest + 1e-14))  # NaN is not equal
+    for i, j in different:
+        a, b = values[rows[i][j]], values[rows[j][i]]
+        size = np.maximum(np.abs(a), np.abs(b))
+        if i in diagonal and j in diagonal:
+            size = np.sqrt(np.abs(values[diagonal[i]] * values[diagonal[j]]))
+        if not (np.abs(a - b) <= 1e-12 * size).all():  # NaN is not equal
+            return False
+    return True
 
 
 def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
 from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian
 from kinesym.codegen.evaluate import Point, model_point
@@ -37,7 +36,7 @@ def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
         kernels=tuple(kernels),
         description={"stepping": {
             **_description(model, pattern, tuple(model.outputs), varying),
-            "limits": list(_moving_limits(model)),
+            "limits": list(model.moving_limits),
         }},
     )  # fmt: skip
 
@@ -58,7 +57,7 @@ def _description(
         "solution": [],
         "outputs_need_rates": any(
             output.atoms(sp.Symbol, sp.Derivative) & moving_symbols(model)
-            for output in model.outputs.values()
+            for output in (*model.outputs.values(), *model.moving_limits.values())
         ),
         "pattern": [[i for i, _ in pattern], [j for _, j in pattern]],
     }
@@ -119,17 +118,12 @@ def _rhs(model: Model, point: Point, required: bool) -> list[Kernel]:
 
 def _outputs(model: Model, point: Point) -> list[Kernel]:
     """Outputs, then the limits that change along a trajectory."""
-    expressions = {**model.outputs, **_moving_limits(model)}
-    if not expressions:
+    labels = (*model.outputs, *model.moving_limits)
+    if not labels:
         return []
-    values = tuple(point.lower(e) for e in expressions.values())
+    values = tuple(map(point.lower, (*model.outputs.values(), *model.moving_limits.values())))
     arguments = (point.xdot, point.x, point.u, point.p, point.t)
-    labels = tuple(expressions)
     return [Kernel("outputs", point.graph, arguments, values, labels, "y = g(x', x, u, p, t)")]
-
-
-def _moving_limits(model: Model) -> dict[str, sp.Expr]:
-    return {k: e for k, e in model.limits.items() if e.atoms(AppliedUndef)}
 
 
 def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel], Sparse]:

@@ -34,9 +34,12 @@ def person_on_ship(mass: float = 80.0, stature: float = 1.80, sex: str = "M") ->
     """Shanks, thighs, trunk with arms, and head of a person of `mass` [kg] and `stature` [m].
 
     Bodies shank, thigh, trunk, head on the base `ship`, joined by spherical joints with angles in
-    the sequence x, y, z (roll, pitch, yaw). Every number is a parameter, gains for `joint_pd` among
-    the values. Fore-aft offsets of a few centimetres [chosen] keep the person from being symmetric.
-    Stiffness scales with mass and stature, damping so that it stays as damped.
+    the sequence x, y, z (roll, pitch, yaw); the joint of a body is below it: ankle, knee, hip,
+    neck. The feet are part of the ship: the reaction lacks their 2.6 to 2.7 % of the weight.
+
+    Every number is a parameter, gains for `joint_pd` among the values. Fore-aft offsets of a few
+    centimetres [chosen] keep the person from being symmetric. Stiffness scales with mass and
+    stature, damping so that it stays as damped.
 
     Raises `ValueError` for a mass or stature that is not positive.
     """

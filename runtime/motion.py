@@ -69,8 +69,10 @@ class Motion:
         """
         given = [np.asarray(part, dtype=np.float64) for part in (omega, amplitude, phase)]
         try:
+            if len(given[1]) != 6:
+                raise ValueError
             parts = np.array([np.broadcast_to(part, (6, given[1].shape[1])) for part in given])
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, TypeError) as error:
             shapes = ", ".join(str(part.shape) for part in given)
             raise ValueError(f"omega, amplitude, phase must be (6, K), got {shapes}") from error
         if not np.isfinite(parts).all():
@@ -175,19 +177,20 @@ class Motion:
         return {"": course[0, :3], "w": w, "dw": dw, "a": a, "v": v, "p": course[0, 3:]}
 
     def inputs(
-        self, base: str, time: ArrayLike, names: Iterable[Any],
+        self, base: Any, time: ArrayLike, names: Iterable[Any],
         gravity: ArrayLike = (0.0, 0.0, -9.81),
     ) -> dict[str, Array]:  # fmt: skip
         """Inputs of a model: samples (2 N - 1,) at the nodes and midpoints of `time` (N,) [s].
 
-        base : the name of the base. names : e.g. `model.input_names`; those of the base are
+        base : the base of the tree, or its name (then nobody checks that both turn in the same
+            sequence). names : e.g. `model.input_names`; those of the base are
             returned, others are left out.
         gravity : in world axes [m/s^2], for what an accelerometer shows.
 
         Raises `ValueError` for times outside the span, and if none of the names belongs to the
         base.
         """
-        wanted = _wanted(base, names)
+        wanted = _wanted(base, names, self.sequence)
         fall = np.asarray(gravity, dtype=np.float64)
         if fall.shape != (3,):
             raise ValueError(f"gravity has three components, got {gravity!r}")
@@ -256,7 +259,7 @@ class Recording:
         self._compare_rates(grid)
 
     def inputs(
-        self, base: str, time: ArrayLike, names: Iterable[Any], interpolate: bool = False
+        self, base: Any, time: ArrayLike, names: Iterable[Any], interpolate: bool = False
     ) -> dict[str, Array]:
         """Inputs of a model: samples (2 N - 1,) at the nodes and midpoints of `time` (N,) [s].
 
@@ -264,7 +267,7 @@ class Recording:
 
         Raises `ValueError` if the record is shorter than the run, or lacks a sample or quantity.
         """
-        wanted = _wanted(base, names)
+        wanted = _wanted(base, names, self.sequence)
         have = {"": self.angles, "w": self.rates, "dw": self.angular_accelerations,
                 "v": self.velocities, "p": self.place,
                 ACCELERATIONS[self.acceleration]: self.accelerations}  # fmt: skip
@@ -419,8 +422,13 @@ def _with_midpoints(grid: Array) -> Array:
     return times
 
 
-def _wanted(base: str, names: Iterable[Any]) -> dict[str, tuple[str, int]]:
+def _wanted(base: Any, names: Iterable[Any], sequence: str) -> dict[str, tuple[str, int]]:
     """Those of the names that are inputs of the base, with the letters and the axis of each."""
+    own = getattr(base, "sequence", sequence)
+    if own != sequence:
+        raise ValueError(f"the angles of the base turn in the order {own}, those of the motion in "
+                         f"the order {sequence}")  # fmt: skip
+    base = getattr(base, "name", base)
     known = {f"{base}_{kind}{axis}": (kind, k) for kind in KINDS for k, axis in enumerate(AXES)}
     given = [key_name(name) for name in names]
     wanted = {name: known[name] for name in given if name in known}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from kinesym.runtime.experiment import key_name
 
 if TYPE_CHECKING:
     from kinesym.runtime.ensemble import Ensemble
@@ -12,9 +15,11 @@ if TYPE_CHECKING:
     from kinesym.runtime.trajectory import Trajectory
 
 
-def plot_trial(trial: Trajectory, title: str = "") -> Any:
+def plot_trial(trial: Trajectory, title: str = "", names: Sequence[Any] | None = None) -> Any:
     """One panel per trajectory over time; measured samples as dots under the line."""
     panels = {**trial.states, **trial.inputs, **trial.outputs}
+    if names is not None:
+        panels = {key_name(name): trial[name] for name in names}
     figure, axes = _panels(len(panels))
     for axis, (name, values) in zip(axes.T.flat, panels.items(), strict=False):
         if name in trial.measurements:

@@ -142,9 +142,10 @@ def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outc
     for member in np.flatnonzero(outcome.reached < N):
         states[:, member, outcome.reached[member] :] = np.nan
         values[:, member, outcome.reached[member] :] = np.nan
-    return Outcome(
-        states, values[:n_outputs], outcome.reached, outcome.trouble, interrupted, broken
-    )
+    kept = values[:n_outputs]
+    if n_outputs < len(stepper.limits):  # do not keep the limits alive
+        kept = kept.copy()
+    return Outcome(states, kept, outcome.reached, outcome.trouble, interrupted, broken)
 
 
 def check_start(stepper: Stepper, task: Task, run: Run, limits: Array) -> None:
@@ -154,9 +155,11 @@ def check_start(stepper: Stepper, task: Task, run: Run, limits: Array) -> None:
     run.outputs(0, 0)
     for limit, member in np.argwhere(limits < 0.0):
         state = zip(stepper.states, task.initial[:, member], strict=True)
-        moved = ", ".join(f"{name} = {x:.4g}" for name, x in state if x)
-        raise ValueError(f"the initial state of {stepper.model} cannot be: {stepper.limits[limit]} "
-                         f"({moved})")  # fmt: skip
+        moved = [f"{name} = {x:.4g}" for name, x in state if x]
+        more = f", and {len(moved) - 24} more" if len(moved) > 24 else ""
+        which = f" of member {member}" if limits.shape[1] > 1 else ""
+        raise ValueError(f"the initial state{which} of {stepper.model} cannot be: "
+                         f"{stepper.limits[limit]} ({', '.join(moved[:24])}{more})")  # fmt: skip
 
 
 def broken_limits(
@@ -186,7 +189,9 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
     state = ", ".join(f"{k} = {v:.4g}" for k, v in zip(stepper.states, x, strict=True))
     step = (time[last + 1] - time[last]) / task.substeps
     if member in outcome.broken:
-        return f"{place}: {outcome.broken[member]}; last state {state}"
+        advice = _unstable(stepper, task, outcome, member, step) if stepper.loop == "rk4" else ""
+        cause = f"; but {advice}" if advice.startswith("the step") else ""
+        return f"{place}: {outcome.broken[member]}{cause}; last state {state}"
     if stepper.loop == "implicit":
         cause = (
             f"Newton's method failed {place} with a defect of {outcome.trouble[member]:.2g}; "

@@ -111,11 +111,11 @@ class Trajectory:
                 result[name] = float(100.0 * (1.0 - rest / variance))
         return result
 
-    def plot(self, title: str | None = None) -> Any:
-        """A figure with one panel per trajectory, measurements as dots."""
+    def plot(self, title: str | None = None, names: Sequence[Any] | None = None) -> Any:
+        """A figure with one panel per trajectory, or those of these names; measurements as dots."""
         from kinesym.runtime.plot import plot_trial
 
-        return plot_trial(self, title=self.model if title is None else title)
+        return plot_trial(self, self.model if title is None else title, names)
 
     def animate(
         self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z"

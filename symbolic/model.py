@@ -20,10 +20,30 @@ _RESERVED = frozenset(("time", "duration"))
 
 @dataclass(frozen=True, eq=False)
 class Explicit:
-    """x' of all states from x, u, p, t: a program of its own, intermediates first."""
+    """x' of all states from x, u, p, t: a program of its own, intermediates first.
 
-    intermediates: Sequence[tuple[sp.Symbol, sp.Expr]]
-    rates: Sequence[sp.Expr]
+    of : states, equations and intermediates that it solves; it is dropped where these change.
+    """
+
+    intermediates: tuple[tuple[sp.Symbol, sp.Expr], ...]
+    rates: tuple[sp.Expr, ...]
+    of: tuple[Any, ...]
+
+    def substitute(self, replacement: Mapping[sp.Basic, Any]) -> Explicit:
+        """With symbols exchanged, in what it solves too."""
+        states, equations, intermediates = self.of
+        return Explicit(
+            _exchanged(self.intermediates, replacement),
+            tuple(e.xreplace(replacement) for e in self.rates),
+            (states, tuple(e.xreplace(replacement) for e in equations),
+             _exchanged(intermediates, replacement)),
+        )  # fmt: skip
+
+
+def _exchanged(
+    program: Iterable[tuple[sp.Symbol, sp.Expr]], replacement: Mapping[sp.Basic, Any]
+) -> tuple[tuple[sp.Symbol, sp.Expr], ...]:
+    return tuple((s, e.xreplace(replacement)) for s, e in program)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -42,8 +62,8 @@ class Model:
         intermediates may use. Large models are written this way, never as one expression.
     values : default values of parameters, by symbol or name [units of the model].
     positive : parameters that must be positive, by symbol or name.
-    limits : expressions of states and parameters that must not be negative, by the sentence that
-        says so; a simulation ends where one is. Those of parameters alone are checked at once.
+    limits : expressions that must not be negative, by the sentence to say where one is: there a
+        simulation ends. Those of parameters alone are checked at once.
     drawing : lines of a stick figure, each from point to point; a point `knee` is where outputs
         `knee_x`, `knee_y` and, in space, `knee_z` say [m].
     explicit : x' solved for, if there is a better way than to eliminate x' from the equations.
@@ -81,6 +101,8 @@ class Model:
         put(self, "drawing", tuple(tuple(line) for line in self.drawing))
         _check_drawing(self)
         _check_declarations(self)
+        if self.explicit is not None and not _is_explicit(self):
+            put(self, "explicit", None)
         _check_expressions(self)
         names = [name_of(p) for p in self.parameters]
         values = by_name(self.values, names, f"values of model {self.name}")
@@ -123,15 +145,25 @@ class Model:
         return tuple(x.diff(t) for x in self.states)
 
     @cached_property
-    def _limits_of_parameters(self) -> tuple[dict[str, list[str]], dict[str, Any]]:
-        """Of the limits that contain nothing else: names of parameters, and functions of them."""
-        names, functions = {}, {}
+    def moving_limits(self) -> dict[str, sp.Expr]:
+        """The limits that change along a trajectory."""
+        parameters = set(self.parameters)
+        return {sentence: e for sentence, e in self.limits.items()
+                if e.atoms(AppliedUndef) or not e.free_symbols <= parameters}  # fmt: skip
+
+    @cached_property
+    def _limits_of_parameters(self) -> dict[str, tuple[list[str], Any]]:
+        """The others: names of parameters and a function of them, by the sentence."""
+        found = {}
         for sentence, expression in self.limits.items():
-            symbols = sorted(expression.free_symbols, key=str)
-            if not expression.atoms(AppliedUndef) and t not in symbols:
-                names[sentence] = [name_of(s) for s in symbols]
-                functions[sentence] = sp.lambdify(symbols, expression)
-        return names, functions
+            if sentence not in self.moving_limits:
+                symbols = sorted(expression.free_symbols, key=str)
+                found[sentence] = [name_of(s) for s in symbols], sp.lambdify(symbols, expression)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without functions, which cannot be pickled."""
+        return {k: v for k, v in self.__dict__.items() if k != "_limits_of_parameters"}
 
     @property
     def state_names(self) -> tuple[str, ...]:
@@ -163,10 +195,7 @@ class Model:
         same = {k: getattr(self, k) for k in kept_fields}
         kept = {name_of(p) for p in changes.get("parameters", self.parameters)}
         if self.explicit is not None:
-            new["explicit"] = Explicit(
-                [(s, e.xreplace(dict(replacement))) for s, e in self.explicit.intermediates],
-                [e.xreplace(dict(replacement)) for e in self.explicit.rates],
-            )
+            new["explicit"] = self.explicit.substitute(dict(replacement))
         new["positive"] = [name for name in self.positive if name in kept]
         return Model(**{**same, **new, **changes})
 
@@ -201,13 +230,22 @@ def check_values(model: Model, values: Mapping[str, Any]) -> None:
     for name in model.positive:
         if name in values and not np.min(values[name]) > 0.0:
             raise ValueError(f"parameter {name} must be positive, got {np.min(values[name]):g}")
-    names, functions = model._limits_of_parameters
-    for sentence, function in functions.items():
-        used = names[sentence]
-        if all(name in values for name in used):
-            given = [np.asarray(values[name], dtype=float) for name in used]
+    for sentence, (names, function) in model._limits_of_parameters.items():
+        if all(name in values for name in names):
+            given = [np.asarray(values[name], dtype=float) for name in names]
             if np.min(function(*given)) < 0.0:
-                raise ValueError(f"model {model.name}: {sentence}")
+                found = ", ".join(f"{name} = {v}" for name, v in zip(names, given, strict=True))
+                raise ValueError(f"model {model.name}: {sentence} ({found})")
+
+
+def _is_explicit(model: Model) -> bool:
+    """Whether the explicit form solves the equations of this model and has no x' on the right."""
+    explicit = model.explicit
+    assert explicit is not None
+    if explicit.of != (model.states, model.equations, model.intermediates):
+        return False
+    expressions = (*explicit.rates, *(e for _, e in explicit.intermediates))
+    return not any(e.has(sp.Derivative) for e in expressions)
 
 
 def _equation(name: str, equation: Any) -> sp.Expr:
@@ -263,12 +301,17 @@ def _check_declarations(model: Model) -> None:
 
 
 def _check_drawing(model: Model) -> None:
-    """A place for every point of the stick figure."""
+    """Lines from point to point, and a place for every point of the stick figure."""
+    for line in model.drawing:
+        if len(line) < 2 or any(len(name) < 2 for name in line):
+            raise ValueError(f"model {model.name}: a line of the drawing names two points or more, "
+                             f"such as ('hip', 'knee'), got {line!r}")  # fmt: skip
     for point in {point for line in model.drawing for point in line}:
         for name in (f"{point}_x", f"{point}_y"):
             if name not in model.outputs:
                 raise ValueError(
-                    f"model {model.name}: point {point} of the drawing needs the output {name}"
+                    f"model {model.name}: point {point} of the drawing needs the output {name}; "
+                    "without a drawing: drawing=()"
                 )
 
 
@@ -279,6 +322,9 @@ def _check_expressions(model: Model) -> None:
     rates = set(model.derivatives)
     everything: set[sp.Basic] = set()
     for label, expression, symbol in _labelled(model):
+        if not isinstance(expression, sp.Expr):
+            raise ValueError(f"{where}: {label} is no expression: {expression}; "
+                             "write 5 - x for x < 5")  # fmt: skip
         if expression.has(sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I):
             raise ValueError(f"{where}: {label} contains NaN, infinity or the imaginary unit")
         atoms = expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
@@ -326,10 +372,8 @@ def check_atoms(
     atoms: set[sp.Basic], known: set[sp.Basic], rates: set[sp.Derivative], where: str
 ) -> None:
     """Raise `ValueError` for an atom that is neither known nor the derivative of a state."""
-    for atom in sorted(atoms, key=str):
+    for atom in sorted(atoms - known - rates, key=str):
         if isinstance(atom, sp.Derivative):
-            if atom in rates:
-                continue
             function, order = atom.expr, atom.derivative_count
             if order > 1 and function in known:
                 raise ValueError(
@@ -337,8 +381,6 @@ def check_atoms(
                     f"introduce a state for the derivative of {function}"
                 )
             raise ValueError(f"{where} contains {atom}, but {function} is not a state")
-        if atom in known:
-            continue
         names = sorted(name_of(k) for k in known)
         if name_of(atom) in names:
             raise ValueError(

@@ -11,7 +11,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.multibody.bodies import Load, inertia_limits, inertia_matrix
-from kinesym.symbolic.multibody.forward import Joint, rigid, speed_rates
+from kinesym.symbolic.multibody.forward import Moving, rigid, speed_rates
 from kinesym.symbolic.multibody.links import Ball, Link
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.vectors import Steps, add, cross, scale, times, transposed, vector
@@ -103,11 +103,14 @@ def assemble(
 ) -> Model:
     """The model of a tree from the walk over its links."""
     rows = [*kinematic_rows(tree), *dynamic_rows(tree, torques)]
-    model = settled(tree, tree._walk.steps, rows, outputs, values)
-    return replace(model, explicit=explicit(tree, torques))
+    return settled(tree, tree._walk.steps, rows, outputs, values, explicit(tree, torques))
 
 
-def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Explicit | None:
+#: Intermediates of an explicit form, and its rates.
+Forward = tuple[tuple[tuple[sp.Symbol, sp.Expr], ...], tuple[sp.Expr, ...]]
+
+
+def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
     """x' of the states by articulated bodies; None if a mass matrix is singular."""
     steps = Steps()
     steps.definitions.update(tree._walk.steps.definitions)
@@ -115,7 +118,7 @@ def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Explicit | None:
     joints, own = [], {}
     for k, (link, named) in enumerate(zip(moving(tree), tree.links, strict=True)):
         inner = frames[link.parent] if link.parent >= 0 else tree._walk.base
-        joints.append(Joint(link, [name_of(u) for u in named.u], frames[k], inner))
+        joints.append(Moving(link, [name_of(u) for u in named.u], frames[k], inner))
         if link.body is not None:
             body = bodies[link.body]
             loads = [load_wrench(frames[k], load) for load in tree.loads if load.body == body.name]
@@ -131,7 +134,7 @@ def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Explicit | None:
              if q not in constant]  # fmt: skip
     rates += [found[name] for name in tree.speeds if name not in tree.locked]
     rates = [e.xreplace(still) for e in rates]
-    return Explicit(tuple((s, e.xreplace(still)) for s, e in steps.needed(rates)), tuple(rates))
+    return tuple((s, e.xreplace(still)) for s, e in steps.needed(rates)), tuple(rates)
 
 
 def standing(tree: Tree) -> tuple[dict[AppliedUndef, sp.Symbol], dict[sp.Basic, sp.Expr]]:
@@ -148,19 +151,21 @@ def settled(
     rows: Sequence[sp.Expr],
     outputs: Outputs,
     values: Mapping[str, float],
+    forward: Forward | None = None,
 ) -> Model:
     """The model with these equations and outputs; zeros and parameters for what is locked."""
     constant, still = standing(tree)
-    equations = [e.xreplace(still) for e in rows]
+    equations = tuple(e.xreplace(still) for e in rows)
     expressions = {name: e.xreplace(still) for name, e in outputs.expressions.items()}
     used = [*equations, *expressions.values()]
-    program = [(s, e.xreplace(still)) for s, e in steps.needed(used)]
+    program = tuple((s, e.xreplace(still)) for s, e in steps.needed(used))
     states = [q for q in tree.coordinates.values() if q not in constant]
     states += [u for name, u in tree.speeds.items() if name not in tree.locked]
     everything = [*used, *(e for _, e in program)]
     inputs = set().union(*(e.atoms(AppliedUndef) for e in everything)) - set(states)
     symbols = set().union(*(e.free_symbols for e in everything)) - {t, *(s for s, _ in program)}
     names = set(map(name_of, symbols))
+    check_symbols(tree, names)
     defaults = {name_of(q): 0.0 for q in constant.values()}
     masses = {str(body.mass) for body in tree.bodies if sp.sympify(body.mass).is_Symbol}
     return Model(
@@ -170,7 +175,18 @@ def settled(
         positive=sorted(masses & names),
         limits={k: e for k, e in limits(tree).items() if e.free_symbols - {t} <= symbols},
         drawing=outputs.drawing,
+        explicit=Explicit(*forward, (tuple(states), equations, program)) if forward else None,
     )  # fmt: skip
+
+
+def check_symbols(tree: Tree, names: Iterable[str]) -> None:
+    """Raise `ValueError` for intermediates of another tree among the parameters."""
+    for name in sorted(names):
+        if "." in name:
+            raise ValueError(
+                f"{tree.name}: {name} comes from another tree, or from this one before lock, "
+                "with_locks or parametrised; ask this tree for the expression"
+            )
 
 
 def kinematic_rows(tree: Tree) -> list[sp.Expr]:
@@ -219,7 +235,7 @@ def limits(tree: Tree) -> dict[str, sp.Expr]:
         found |= inertia_limits(body)
     for name in sorted(tree.lockable):
         lock = lock_of(name)
-        found[f"{lock} must be 0 or 1"] = -((lock * (1 - lock)) ** 2)
+        found[f"{lock} is neither 0 nor 1"] = -((lock * (1 - lock)) ** 2)
     if tree.lockable:
         sentence = "a speed is locked but not zero; start it at 0 or unlock it"
         squares = (lock_of(name) * tree.speeds[name] ** 2 for name in sorted(tree.lockable))

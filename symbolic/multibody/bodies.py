@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from kinesym.symbolic.multibody.joints import Joint, Spherical, check_joint
+from kinesym.symbolic.multibody.joints import Joint, Revolute, Spherical, check_joint
 from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector
-from kinesym.symbolic.names import suggest
+from kinesym.symbolic.names import suggest, t
 
 #: How much a principal moment may exceed the sum of the others by rounding.
 ROUNDING = 1e-9
@@ -133,6 +133,8 @@ def check_body(body: Body) -> None:
     if not str(body.name).isidentifier():
         raise ValueError("its name must be letters, digits and underscores")
     check_joint(body.joint)
+    if isinstance(body.joint, Revolute):
+        check_numbers("the axis of its joint", body.joint.direction)
     for what in ("com", "at", "end"):
         given = getattr(body, what)
         if given is not None:
@@ -170,6 +172,8 @@ def check_numbers(what: str, expressions: Iterable[Any]) -> None:
         for symbol in expression.free_symbols:
             if "." in str(symbol):
                 raise ValueError(f"{what} holds {symbol}; names with a dot are for intermediates")
+            if symbol == t:
+                raise ValueError(f"{what} holds t, which is time; give the symbol another name")
 
 
 def check_inertia(inertia: np.ndarray) -> None:
@@ -214,6 +218,8 @@ def check_loads(tree: str, bodies: Sequence[Body], loads: Sequence[Load]) -> Non
             raise ValueError(f"load on {load.body}, which is no body of {tree}; "
                              f"{suggest(load.body, names)}")  # fmt: skip
         for what in ("force", "torque", "at"):
-            vector_of(f"load on {load.body}: {what}", getattr(load, what))
+            given = vector_of(f"load on {load.body}: {what}", getattr(load, what))
+            if any(e.is_number and not (e.is_real and e.is_finite) for e in given):
+                raise ValueError(f"load on {load.body}: {what} must be finite, got {given}")
         if load.axes not in ("world", "body"):
             raise ValueError(f"the axes of a load are 'world' or 'body', got {load.axes!r}")

@@ -28,6 +28,7 @@ from kinesym.symbolic.multibody.vectors import (
     cross,
     product,
     scale,
+    skew,
     times,
     transposed,
     vector,
@@ -92,7 +93,7 @@ class Pivot:
 
 
 @dataclass(frozen=True)
-class Joint:
+class Moving:
     """A link as it moves (speeds 0 where locked), names of its speeds, frames of it and before."""
 
     link: Link
@@ -103,7 +104,7 @@ class Joint:
 
 def speed_rates(
     steps: Steps,
-    joints: Sequence[Joint],
+    joints: Sequence[Moving],
     bodies: Mapping[int, Articulated],
     torques: Mapping[str, sp.Expr],
     locks: Mapping[str, sp.Expr],
@@ -136,7 +137,7 @@ def offset(link: Link) -> Vector:
     return add(link.at, tuple(link.q)) if isinstance(link.primitive, Slide) else link.at
 
 
-def velocity_terms(joint: Joint) -> tuple[Vector, Vector]:
+def velocity_terms(joint: Moving) -> tuple[Vector, Vector]:
     """What alpha is besides that of the link before it and u', from velocities."""
     link, relative, coriolis = joint.link, ZERO, ZERO
     if isinstance(link.primitive, Slide):
@@ -148,7 +149,7 @@ def velocity_terms(joint: Joint) -> tuple[Vector, Vector]:
     return turning, times(transposed(joint.frame.rotation), moving)
 
 
-def free_directions(joint: Joint, locks: Mapping[str, sp.Expr]) -> list[tuple[str, Six]]:
+def free_directions(joint: Moving, locks: Mapping[str, sp.Expr]) -> list[tuple[str, Six]]:
     """Speeds that are not locked for good, and their directions among the six."""
     found: list[tuple[str, Six]] = []
     for k, name in enumerate(joint.speeds):
@@ -168,7 +169,8 @@ def eliminated(
     """What is left of A and b when u' along a direction follows from its equation; None if nothing
     has inertia there. free : 1, or 1 - lock."""
     steps, name = left.steps, left.name
-    axis = direction.index(1) if sorted(direction) == [0] * 5 + [1] and free == 1 else None
+    along_axis = direction.count(1) == 1 and direction.count(0) == 5
+    axis = direction.index(1) if along_axis and free == 1 else None
     row = tuple(sp.Add(*(left[i, j] * direction[j] for j in SIX)) for i in SIX)
     strength = sp.Add(*(d * e for d, e in zip(direction, row, strict=True)))
     if strength == 0:
@@ -186,7 +188,7 @@ def eliminated(
 
 
 def carry(
-    onto: Articulated, left: Articulated, joint: Joint, drift: tuple[Vector, Vector]
+    onto: Articulated, left: Articulated, joint: Moving, drift: tuple[Vector, Vector]
 ) -> None:
     """Add what a link demands of the one that carries it."""
     steps, name = left.steps, left.name
@@ -199,7 +201,7 @@ def carry(
     moment = add(times(R, moment), cross(p, force))
     J, M = (turned(steps, f"{x}.{name}", R, K, True) for x, K in (("J", J), ("M", M)))
     H = turned(steps, f"H.{name}", R, H, False)
-    P = ((sp.S.Zero, -p[2], p[1]), (p[2], sp.S.Zero, -p[0]), (-p[1], p[0], sp.S.Zero))
+    P = skew(p)
     PM = steps.matrix(f"PM.{name}", product(P, M))
     HP = product(H, transposed(P))
     PH = transposed(HP)
@@ -228,7 +230,7 @@ def total(*matrices: Matrix) -> Matrix:
 
 def outwards_rates(
     steps: Steps,
-    joints: Sequence[Joint],
+    joints: Sequence[Moving],
     drift: Sequence[tuple[Vector, Vector]],
     pivots: Sequence[Sequence[Pivot]],
 ) -> dict[str, sp.Expr]:
@@ -269,9 +271,7 @@ def rigid(
 ) -> Articulated:
     """A and b of a body alone, under loads."""
     own = Articulated(steps, name)
-    x, y, z = com
-    zero = sp.S.Zero
-    C = ((zero, -z, y), (z, zero, -x), (-y, x, zero))
+    C, zero = skew(com), sp.S.Zero
     H = scaled(mass, C)
     J = total(inertia, product(H, transposed(C)))
     force = steps.vector(f"f0.{name}", scale(mass, times(frame.spinning, com)))

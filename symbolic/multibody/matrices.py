@@ -51,6 +51,7 @@ from kinesym.symbolic.multibody.vectors import (
     dot,
     product,
     scale,
+    skew,
     times,
     transposed,
     vector,
@@ -286,12 +287,6 @@ def applied(steps: Steps, tree: Tree, k: int, body: Body, R: Matrix) -> tuple[Ve
         moments += [times(axes, vector(load.torque)), cross(times(transposed(R), arm), force)]
     force = steps.vector(f"F.{k}.given", add(*forces))
     return force, steps.vector(f"M.{k}.given", add(*moments))
-
-
-def skew(v: Vector) -> Matrix:
-    """The matrix of v x."""
-    x, y, z = v
-    return (sp.S.Zero, -z, y), (z, sp.S.Zero, -x), (-y, x, sp.S.Zero)
 
 
 def mass_matrix(steps: Steps, entries: Entries, n: int) -> sp.Matrix:

@@ -63,6 +63,15 @@ class Tree:
     values: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for group, kind in (("bodies", Body), ("loads", Load)):
+            given = getattr(self, group)
+            rows = tuple(given) if isinstance(given, Iterable) else (given,)
+            if isinstance(given, str) or not all(isinstance(row, kind) for row in rows):
+                raise ValueError(f"{group} of {self.name} must be a list of {kind.__name__}(...), "
+                                 f"got {given!r}")  # fmt: skip
+            object.__setattr__(self, group, rows)
+        if not self.bodies:
+            raise ValueError(f"{self.name} has no bodies")
         if not isinstance(self.base, (FixedBase, PrescribedBase)):
             raise ValueError(f"base must be FixedBase() or PrescribedBase(), got {self.base!r}")
         check_bodies(self.bodies, getattr(self.base, "name", None))
@@ -282,10 +291,13 @@ class Tree:
     ) -> Model:
         """Equations of motion with these generalised forces by the name of their speeds [N m, N].
 
-        outputs : expressions by name, or a list of such and of names of `outputs.FAMILIES`, such
-            as "places", "base_wrench" or "held"; "places" also lets trajectories be animated.
+        outputs : expressions by name, or a list of such and of families: "places" (which lets
+            trajectories be animated), "velocities", "attitudes", "center_of_mass", "momentum",
+            "energy", "actuators", "base_wrench", "joint_wrenches", "held"; see
+            `kinesym.symbolic.multibody.outputs`.
 
-        values : of parameters; those that the model does not have are left out.
+        values : of parameters; they come before those of the tree. Those that the model does not
+            have are left out, as one table serves whatever is locked.
 
         Whatever function of time appears that is no coordinate and no speed becomes an input, every
         other symbol a parameter. Raises `ValueError` if a speed or family is unknown or if the

@@ -78,6 +78,13 @@ def cross(a: Vector, b: Vector) -> Vector:
     return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
+def skew(v: Vector) -> Matrix:
+    """The matrix of v x r"""
+    x, y, z = v
+    zero = sp.S.Zero
+    return (zero, -z, y), (z, zero, -x), (-y, x, zero)
+
+
 def times(m: Matrix, v: Vector) -> Vector:
     """m v"""
     return dot(m[0], v), dot(m[1], v), dot(m[2], v)
@@ -98,6 +105,8 @@ def product(a: Matrix, b: Matrix) -> Matrix:
 def vector(values: Iterable[Any]) -> Vector:
     """Three numbers or expressions as a vector; raises `ValueError` for anything else."""
     try:
+        if isinstance(values, str):
+            raise TypeError
         x, y, z = (sp.sympify(value) for value in values)
     except (TypeError, ValueError, sp.SympifyError) as error:
         raise ValueError(f"a vector must have three components, got {values!r}") from error

@@ -27,6 +27,7 @@ from kinesym.symbolic.multibody.vectors import (
     dot,
     product,
     scale,
+    skew,
     times,
     transposed,
 )
@@ -129,8 +130,7 @@ def change_matrices(steps: Steps, name: str, w: Vector, dw: Vector) -> tuple[Mat
     xz = steps.scalar(f"ww.{name}.xz", x * z)
     yz = steps.scalar(f"ww.{name}.yz", y * z)
     spinning = ((-yy - zz, xy, xz), (xy, -xx - zz, yz), (xz, yz, -xx - yy))
-    turning = ((0, -dw[2], dw[1]), (dw[2], 0, -dw[0]), (-dw[1], dw[0], 0))
-    a, b, c = (add(*rows) for rows in zip(spinning, turning, strict=True))
+    a, b, c = (add(*rows) for rows in zip(spinning, skew(dw), strict=True))
     return spinning, steps.matrix(f"S.{name}", (a, b, c))
 
 

@@ -50,4 +50,5 @@ def test_bench(capfd):
     assert main(["bench", "published", "gas_oil", "--nodes", "41"]) in (0, 1)  # a coarse grid
     assert "gas_oil" in capfd.readouterr().out
     assert main(["bench", "nothing"]) == 2
-    assert "there is no benchmark nothing; there are callbacks, optima" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "there is no benchmark nothing; there are callbacks, multibody, optima" in said
