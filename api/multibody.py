@@ -1,11 +1,19 @@
 """Multibody models of open trees: bodies, joints, bases, and the tree that makes the model."""
 
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
-from kinesym.symbolic.multibody.joints import Fixed, Free, Revolute, Spherical, Universal
+from kinesym.symbolic.multibody.joints import (
+    Fixed,
+    Free,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
 from kinesym.symbolic.multibody.matrices import matrix_model
 from kinesym.symbolic.multibody.tree import Body, Load, Tree
 
 __all__ = [
-    "Body", "Fixed", "FixedBase", "Free", "Load", "PrescribedBase", "Revolute", "Spherical", "Tree",
-    "Universal", "matrix_model",
+    "Body", "Fixed", "FixedBase", "Free", "Load", "Planar", "PrescribedBase", "Prismatic",
+    "Revolute", "Spherical", "Tree", "Universal", "matrix_model",
 ]  # fmt: skip

@@ -56,7 +56,7 @@ def walk(tree: Tree) -> Walk:
             body = bodies[link.body]
             com, mass = vector(body.com), sp.sympify(body.mass)
             needed = needed_wrench(steps, frame, link.name, mass, com, inertia_matrix(body))
-            applied = [load_wrench(frame, load) for load in tree.loads if load.body == body.name]
+            applied = [load_wrench(frame, load) for load in tree.applied if load.body == body.name]
             own[k] = subtract(needed, applied)
     return Walk(steps, base, tuple(frames), tuple(inwards(steps, links, frames, own)))
 
@@ -121,9 +121,10 @@ def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
         joints.append(Moving(link, [name_of(u) for u in named.u], frames[k], inner))
         if link.body is not None:
             body = bodies[link.body]
-            loads = [load_wrench(frames[k], load) for load in tree.loads if load.body == body.name]
+            loads = [load for load in tree.applied if load.body == body.name]
             own[k] = rigid(steps, link.name, sp.sympify(body.mass), vector(body.com),
-                           inertia_matrix(body), frames[k], loads)  # fmt: skip
+                           inertia_matrix(body), frames[k],
+                           [load_wrench(frames[k], load) for load in loads])  # fmt: skip
     locks = {name: lock_of(name) for name in tree.lockable} | dict.fromkeys(tree.locked, sp.S.One)
     found = speed_rates(steps, joints, own, torques, locks)
     if found is None:

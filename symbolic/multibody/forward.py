@@ -19,6 +19,7 @@ import sympy as sp
 
 from kinesym.symbolic.multibody.links import Ball, Hinge, Link, Slide
 from kinesym.symbolic.multibody.vectors import (
+    AXES,
     IDENTITY,
     ZERO,
     Matrix,
@@ -33,7 +34,7 @@ from kinesym.symbolic.multibody.vectors import (
     transposed,
     vector,
 )
-from kinesym.symbolic.multibody.walk import Frame, Wrench, along
+from kinesym.symbolic.multibody.walk import Frame, Wrench, along, offset
 
 SIX = range(6)
 Six: TypeAlias = tuple[sp.Expr, ...]
@@ -132,16 +133,11 @@ def speed_rates(
     return outwards_rates(steps, joints, drift, pivots)
 
 
-def offset(link: Link) -> Vector:
-    """The origin of a link from that of the one before it, in axes of that."""
-    return add(link.at, tuple(link.q)) if isinstance(link.primitive, Slide) else link.at
-
-
 def velocity_terms(joint: Moving) -> tuple[Vector, Vector]:
     """What alpha is besides that of the link before it and u', from velocities."""
     link, relative, coriolis = joint.link, ZERO, ZERO
     if isinstance(link.primitive, Slide):
-        coriolis = scale(sp.Integer(2), cross(joint.inner.angular, vector(link.u)))
+        coriolis = scale(sp.Integer(2), cross(joint.inner.angular, link.primitive.vector(link.u)))
     elif isinstance(link.primitive, (Hinge, Ball)):
         relative = along(link.primitive, link.u)
     turning = cross(joint.frame.angular, relative)
@@ -156,7 +152,9 @@ def free_directions(joint: Moving, locks: Mapping[str, sp.Expr]) -> list[tuple[s
         if isinstance(joint.link.primitive, Hinge):
             direction: Six = (*joint.link.primitive.direction, *ZERO)
         else:
-            at = k + 3 * isinstance(joint.link.primitive, Slide)
+            at = k
+            if isinstance(joint.link.primitive, Slide):
+                at = 3 + AXES.index(joint.link.primitive.axes[k])
             direction = tuple(sp.Integer(i == at) for i in SIX)
         if locks.get(name) != 1:
             found.append((name, direction))

@@ -39,6 +39,21 @@ class Revolute:
 
 
 @dataclass(frozen=True)
+class Prismatic:
+    """A translation along an axis, "x", "y" or "z", that both bodies share."""
+
+    axis: str = "z"
+
+
+@dataclass(frozen=True)
+class Planar:
+    """Two translations along axes of the inner body, such as "xz", then a rotation about the third:
+    any motion in a plane."""
+
+    plane: str = "xz"
+
+
+@dataclass(frozen=True)
 class Universal:
     """Two rotations one after the other about axes of the moving body, such as "xz"."""
 
@@ -63,7 +78,7 @@ class Free:
     sequence: str = "xyz"
 
 
-Joint: TypeAlias = Fixed | Revolute | Universal | Spherical | Free
+Joint: TypeAlias = Fixed | Revolute | Prismatic | Planar | Universal | Spherical | Free
 
 
 def unit(axis: str) -> Vector:
@@ -82,18 +97,22 @@ def check_joint(joint: Joint) -> None:
                 raise ValueError(
                     f"the axis of a revolute joint has three components, not all 0, got {axis!r}"
                 )
+        case Prismatic(axis=axis) if axis not in tuple(AXES):
+            raise ValueError(f"the axis of a prismatic joint is x, y or z, got {axis!r}")
+        case Planar(plane=axes) if len(axes) != 2 or set(axes) - set(AXES) or axes[0] == axes[1]:
+            raise ValueError(f"the plane of a planar joint has two axes such as 'xz', got {axes!r}")
         case Universal(axes=axes) if len(axes) != 2 or set(axes) - set(AXES) or axes[0] == axes[1]:
             raise ValueError(f"a universal joint has two different axes such as 'xy', got {axes!r}")
         case Spherical(sequence=s) | Free(sequence=s) if s not in _PARITY:
             raise ValueError(
                 f"Bryant angles turn about three different axes such as 'xyz', got {s!r}"
             )
-        case Fixed() | Revolute() | Universal() | Spherical() | Free():
+        case Fixed() | Revolute() | Prismatic() | Planar() | Universal() | Spherical() | Free():
             pass
         case _:
             raise ValueError(
-                "a joint is Fixed(), Revolute('x'), Universal('xy'), Spherical('xyz') or "
-                f"Free('xyz'), got {joint!r}"
+                "a joint is Fixed(), Revolute('x'), Prismatic('x'), Planar('xz'), Universal('xy'), "
+                f"Spherical('xyz') or Free('xyz'), got {joint!r}"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sympy as sp
@@ -11,6 +12,8 @@ from kinesym.symbolic.multibody.joints import (
     Fixed,
     Free,
     Joint,
+    Planar,
+    Prismatic,
     Revolute,
     Spherical,
     Universal,
@@ -36,7 +39,15 @@ class Ball:
 
 @dataclass(frozen=True)
 class Slide:
-    """Translation by q in inner axes, u = q'."""
+    """Translation by q along some of the inner axes, u = q'."""
+
+    axes: str = AXES
+
+    def vector(self, components: Sequence[sp.Expr]) -> Vector:
+        """Components along its axes as a vector."""
+        given = dict(zip(self.axes, components, strict=True))
+        x, y, z = (given.get(axis, sp.S.Zero) for axis in AXES)
+        return x, y, z
 
 
 @dataclass(frozen=True)
@@ -77,9 +88,13 @@ def links_of(name: str, joint: Joint, parent: int, at: Vector, number: int) -> l
             parts = [(Hinge(unit(axis)), [axis], [f"w{axis}"]) for axis in joint.axes]
         case Spherical():
             parts = [_ball(joint.sequence)]
+        case Prismatic():
+            parts = [_slide(joint.axis)]
+        case Planar():
+            (axis,) = set(AXES) - set(joint.plane)
+            parts = [_slide(joint.plane), (Hinge(unit(axis)), [axis], [f"w{axis}"])]
         case Free():
-            slide = (Slide(), [f"p{axis}" for axis in AXES], [f"v{axis}" for axis in AXES])
-            parts = [slide, _ball(joint.sequence)]
+            parts = [_slide(AXES), _ball(joint.sequence)]
     links = []
     for k, (primitive, coordinates, speeds) in enumerate(parts):
         last = k == len(parts) - 1
@@ -97,6 +112,10 @@ def links_of(name: str, joint: Joint, parent: int, at: Vector, number: int) -> l
 
 def _ball(sequence: str) -> tuple[Primitive, list[str], list[str]]:
     return Ball(sequence), list(sequence), [f"w{axis}" for axis in AXES]
+
+
+def _slide(axes: str) -> tuple[Primitive, list[str], list[str]]:
+    return Slide(axes), [f"p{axis}" for axis in axes], [f"v{axis}" for axis in axes]
 
 
 def _function(name: str) -> AppliedUndef:

@@ -181,7 +181,7 @@ def rotations(
     """
     turns: dict[int, Matrix] = {BASE: IDENTITY}
     kinematics: dict[str, sp.Expr] = {}
-    in_world = any(gravity(tree)) or any(load.axes == "world" for load in tree.loads)
+    in_world = any(gravity(tree)) or any(load.axes == "world" for load in tree.applied)
     if not isinstance(tree.base, FixedBase) and in_world:
         turns[BASE], _, _ = bryant(steps, "base", tree.base.sequence, tree.base.inputs(""))
     for k, body in enumerate(tree.bodies, 2):
@@ -279,7 +279,7 @@ def gravity(tree: Tree) -> Vector:
 def applied(steps: Steps, tree: Tree, k: int, body: Body, R: Matrix) -> tuple[Vector, Vector]:
     """Force f^k and moment m^k about the centre of mass, in world axes: weight and loads (5)."""
     forces, moments = [scale(sp.sympify(body.mass), gravity(tree))], [ZERO]
-    for load in (load for load in tree.loads if load.body == body.name):
+    for load in (load for load in tree.applied if load.body == body.name):
         axes = IDENTITY if load.axes == "world" else transposed(R)
         force = times(axes, vector(load.force))
         arm = add(vector(load.at), scale(sp.S.NegativeOne, vector(body.com)))

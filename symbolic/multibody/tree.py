@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -46,7 +46,9 @@ class Tree:
     """An open tree of rigid bodies on a fixed or moving base.
 
     bodies : each after its parent. base : `FixedBase()` or `PrescribedBase()`.
-    gravity : in world axes [m/s^2], e.g. (0, 0, -g). loads : external ones.
+    gravity : in world axes [m/s^2], e.g. (0, 0, -g). loads : external ones, or a function that
+        makes them from the tree without loads, for forces that depend on its motion:
+        `loads=lambda tree: [Load("foot", (0, 0, -k * tree.place("foot")[2]))]`.
     locked : names of speeds that are zero; see `lock`. lockable : see there.
     values : default values of parameters, by name.
 
@@ -57,25 +59,22 @@ class Tree:
     bodies: Sequence[Body]
     base: FixedBase | PrescribedBase = field(default_factory=FixedBase)
     gravity: Sequence[Any] = (0, 0, -sp.Symbol("g"))
-    loads: Sequence[Load] = ()
+    loads: Sequence[Load] | Callable[[Tree], Sequence[Load]] = ()
     locked: frozenset[str] = frozenset()
     lockable: frozenset[str] = frozenset()
     values: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for group, kind in (("bodies", Body), ("loads", Load)):
-            given = getattr(self, group)
-            rows = tuple(given) if isinstance(given, Iterable) else (given,)
-            if isinstance(given, str) or not all(isinstance(row, kind) for row in rows):
-                raise ValueError(f"{group} of {self.name} must be a list of {kind.__name__}(...), "
-                                 f"got {given!r}")  # fmt: skip
-            object.__setattr__(self, group, rows)
+        object.__setattr__(self, "bodies", _rows(self, "bodies", self.bodies, Body))
+        if not callable(self.loads):
+            object.__setattr__(self, "loads", _rows(self, "loads", self.loads, Load))
         if not self.bodies:
             raise ValueError(f"{self.name} has no bodies")
         if not isinstance(self.base, (FixedBase, PrescribedBase)):
             raise ValueError(f"base must be FixedBase() or PrescribedBase(), got {self.base!r}")
         check_bodies(self.bodies, getattr(self.base, "name", None))
-        check_loads(self.name, self.bodies, self.loads)
+        if not callable(self.loads):
+            check_loads(self.name, self.bodies, self.loads)
         check_numbers("gravity", vector_of("gravity", self.gravity))
         names = Counter(name_of(f) for link in self.links for f in (*link.q, *link.u))
         for name, count in names.items():
@@ -94,6 +93,15 @@ class Tree:
             links += links_of(body.name, body.joint, numbers[body.parent], at, len(links))
             numbers[body.name] = len(links) - 1
         return tuple(links)
+
+    @cached_property
+    def applied(self) -> tuple[Load, ...]:
+        """The loads; raises `ValueError` for what is none."""
+        if not callable(self.loads):
+            return tuple(self.loads)
+        loads = _rows(self, "loads", self.loads(replace(self, loads=())), Load)
+        check_loads(self.name, self.bodies, loads)
+        return loads
 
     @cached_property
     def coordinates(self) -> dict[str, AppliedUndef]:
@@ -319,3 +327,12 @@ class Tree:
         raise ValueError(f"{body} is no body of {self.name}; {suggest(body, known)}")
 
 
+
+
+def _rows(tree: Tree, group: str, given: Any, kind: type) -> tuple[Any, ...]:
+    """A list of bodies or loads as a tuple; raises `ValueError` for anything else."""
+    rows = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    if not all(isinstance(row, kind) for row in rows) or rows == (given,):
+        raise ValueError(f"{group} of {tree.name} must be a list of {kind.__name__}(...), "
+                         f"got {given!r}")  # fmt: skip
+    return rows

@@ -95,8 +95,9 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
     v = add(inner.velocity, cross(inner.angular, at))
     place = add(inner.place, times(inner.attitude, at))
     if isinstance(link.primitive, Slide):
-        q, u = tuple(link.q), tuple(link.u)
-        a = add(a, times(inner.change, q), rates, scale(sp.Integer(2), cross(inner.angular, u)))
+        q, u = link.primitive.vector(link.q), link.primitive.vector(link.u)
+        coriolis = scale(sp.Integer(2), cross(inner.angular, u))
+        a = add(a, times(inner.change, q), link.primitive.vector(rates), coriolis)
         v = add(v, cross(inner.angular, q), u)
         place = add(place, times(inner.attitude, q))
     if isinstance(link.primitive, (Hinge, Ball)):
@@ -112,6 +113,13 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
         steps.matrix(f"A.{name}", product(inner.attitude, R)),
         steps.vector(f"p.{name}", place),
     )  # fmt: skip
+
+
+def offset(link: Link) -> Vector:
+    """The origin of a link from that of the one before it, in axes of that."""
+    if isinstance(link.primitive, Slide):
+        return add(link.at, link.primitive.vector(link.q))
+    return link.at
 
 
 def along(primitive: Hinge | Ball, speeds: Sequence[sp.Expr]) -> Vector:
@@ -166,8 +174,7 @@ def inwards(
         result[k] = total
         f = steps.vector(f"f.{link.name}.inner", times(frames[k].rotation, total[0]))
         n = times(frames[k].rotation, total[1])
-        arm = add(link.at, tuple(link.q)) if isinstance(link.primitive, Slide) else link.at
-        n = steps.vector(f"n.{link.name}.inner", add(n, cross(arm, f)))
+        n = steps.vector(f"n.{link.name}.inner", add(n, cross(offset(link), f)))
         (sums[link.parent] if link.parent >= 0 else base).append((f, n))
     result[-1] = _sum(steps, "(base)", base)
     return result
@@ -188,8 +195,8 @@ def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
             return [dot(direction, moment)]
         case Ball():
             return list(moment)
-        case Slide():
-            return list(force)
+        case Slide(axes=axes):
+            return [force[AXES.index(axis)] for axis in axes]
         case _:
             return []
 

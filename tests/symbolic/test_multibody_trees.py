@@ -18,8 +18,20 @@ from scipy.spatial.transform import Rotation
 from kinesym.codegen.evaluate import model_point
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
-from kinesym.multibody import Body, FixedBase, Load, PrescribedBase, Tree
-from kinesym.symbolic.multibody.joints import Fixed, Free, Revolute, Spherical, Universal
+from kinesym.multibody import (
+    Body,
+    Fixed,
+    FixedBase,
+    Free,
+    Load,
+    Planar,
+    PrescribedBase,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Tree,
+    Universal,
+)
 
 AXES = "xyz"
 #: What is given as the acceleration of a base, and letters of the inputs.
@@ -32,6 +44,8 @@ joints = st.one_of(
     st.just(Fixed()),
     st.sampled_from(AXES).map(Revolute),
     directions.map(Revolute),
+    st.sampled_from(AXES).map(Prismatic),
+    sequences.map(lambda s: Planar(s[:2])),
     sequences.map(lambda s: Universal(s[:2])),
     sequences.map(Spherical),
     sequences.map(Free),
@@ -43,7 +57,8 @@ moving = st.builds(PrescribedBase, st.just("ship"), sequences, st.sampled_from([
 bases = st.one_of(st.just(FixedBase()), moving)
 #: A chain of all kinds of joints.
 ALL = [Free("yxz"), Revolute((1.0, 2.0, -0.5)), Universal("zx"), Fixed(), Spherical("xzy"),
-       Revolute("y"), Free("zxy"), Universal("xy")]  # fmt: skip
+       Planar("zy"), Revolute("y"), Free("zxy"), Prismatic("x"), Universal("xy"),
+       Planar("xz")]  # fmt: skip
 
 
 def some(count):
@@ -159,6 +174,14 @@ def hinge(axis):
     return pin.JointModelRevoluteUnaligned(np.array(axis) / np.linalg.norm(axis))
 
 
+def slide(axes):
+    """Translations along some axes."""
+    joint = pin.JointModelComposite(len(axes))
+    for axis in axes:
+        joint.addJoint(getattr(pin, f"JointModelP{axis.upper()}")())
+    return joint
+
+
 def primitives(joint):
     """What one of our joints is in Pinocchio."""
     match joint:
@@ -166,6 +189,10 @@ def primitives(joint):
             return [hinge("x")]
         case Revolute(axis=axis):
             return [hinge(axis)]
+        case Prismatic(axis=axis):
+            return [slide(axis)]
+        case Planar(plane=axes):
+            return [slide(axes), hinge(min(set(AXES) - set(axes)))]
         case Universal(axes=axes):
             return [hinge(axis) for axis in axes]
         case Spherical():
