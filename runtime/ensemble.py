@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from kinesym.runtime.trajectory import (
@@ -19,6 +18,9 @@ from kinesym.runtime.trajectory import (
     drawing_of,
     named_row,
 )
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[np.float64]
 
@@ -101,6 +103,8 @@ class Ensemble:
 
     def to_xarray(self) -> xr.Dataset:
         """Everything over `member` and `time`; parameters over `member`."""
+        import xarray as xr  # here: slow to import
+
         variables: dict[str, Any] = {}
         for kind in KINDS:
             for name, values in getattr(self, kind).items():
@@ -142,6 +146,8 @@ class Ensemble:
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
         """Read what `save` wrote; raises `ValueError` if the file is something else."""
+        import xarray as xr  # here: slow to import
+
         with xr.open_dataset(path, engine="h5netcdf") as data:
             if "ensemble" not in data.attrs:
                 raise ValueError(f"{path} was not written by Ensemble.save")

@@ -6,14 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from kinesym.runtime.minimise import Step
 from kinesym.runtime.trajectory import Named, Trajectory
+
+if TYPE_CHECKING:
+    pass
 
 Array = NDArray[np.float64]
 
@@ -111,6 +113,8 @@ class Fit:
 
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file, one group per trial."""
+        import xarray as xr  # here: slow to import
+
         story = {
             name: getattr(self, name)
             for name in ("success", "message", "objective", "condition", "optimizer", "model")
@@ -134,6 +138,8 @@ class Fit:
     @classmethod
     def load(cls, path: str | Path) -> Fit:
         """Read what `save` wrote; raises `ValueError` if the file is something else."""
+        import xarray as xr  # here: slow to import
+
         with xr.open_datatree(path, engine="h5netcdf") as tree:
             if "kinesym_fit" not in tree.attrs:
                 raise ValueError(f"{path} was not written by Fit.save")

@@ -6,14 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from kinesym.runtime.driver import Iteration
 from kinesym.runtime.trajectory import Named, Trajectory
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[np.float64]
 
@@ -111,6 +113,8 @@ class Solution:
 
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file, one group per trial."""
+        import xarray as xr  # here: slow to import
+
         story = {
             "success": self.success, "message": self.message, "status": self.status,
             "objective": self.objective, "parameters": dict(self.parameters),
@@ -134,6 +138,8 @@ class Solution:
     @classmethod
     def load(cls, path: str | Path) -> Solution:
         """Read what `save` wrote; raises `ValueError` if the file is something else."""
+        import xarray as xr  # here: slow to import
+
         with xr.open_datatree(path, engine="h5netcdf") as tree:
             if "kinesym" not in tree.attrs:
                 raise ValueError(f"{path} was not written by Solution.save")

@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from kinesym.runtime.experiment import key_name
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[np.float64]
 
@@ -129,6 +131,8 @@ class Trajectory:
 
     def to_xarray(self) -> xr.Dataset:
         """Everything over `time`, measured ones as `measured_...`; parameters as attributes."""
+        import xarray as xr  # here: slow to import
+
         variables: dict[str, Any] = {}
         for kind in KINDS:
             for name, values in getattr(self, kind).items():
@@ -166,6 +170,8 @@ class Trajectory:
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
         """Read what `save` wrote; raises `ValueError` if the file is something else."""
+        import xarray as xr  # here: slow to import
+
         with xr.open_dataset(path, engine="h5netcdf") as data:
             if "model" not in data.attrs or "ensemble" in data.attrs:
                 raise ValueError(f"{path} was not written by Trajectory.save")

@@ -108,7 +108,7 @@ def test_expressions_of_another_tree():
                        Body("b", 1.0, (0, 0, 1), joint=Revolute("y"), parent="a")])  # fmt: skip
     velocity = two.velocity("b", (0, 0, -1))[0]
     with pytest.raises(ValueError, match="comes from another tree, or from this one"):
-        two.lock("a").model(outputs={"v": velocity})
+        two.lock("b").model(outputs={"v": velocity})
 
 
 def test_rows_of_trees():
