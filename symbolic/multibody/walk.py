@@ -43,9 +43,8 @@ class Frame:
 
     rotation : to the axes of the link before it. angular : w. spinning : the matrix of
     w x (w x r) = spinning r. change : that of a(r) - a(0) = change r for points r fixed in the
-    link. acceleration : of the origin, gravity
-    subtracted. velocity : of the origin. attitude : rotation to world axes. place : of the origin,
-    in world axes.
+    link. acceleration : of the origin, gravity subtracted. velocity : of the origin. attitude :
+    rotation to world axes. place : of the origin, in world axes.
     """
 
     rotation: Matrix
