@@ -4,6 +4,7 @@ from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
 from kinesym.symbolic.multibody.joints import (
     Fixed,
     Free,
+    Oriented,
     Planar,
     Prismatic,
     Revolute,
@@ -14,6 +15,6 @@ from kinesym.symbolic.multibody.matrices import matrix_model
 from kinesym.symbolic.multibody.tree import Body, Load, Tree
 
 __all__ = [
-    "Body", "Fixed", "FixedBase", "Free", "Load", "Planar", "PrescribedBase", "Prismatic",
-    "Revolute", "Spherical", "Tree", "Universal", "matrix_model",
+    "Body", "Fixed", "FixedBase", "Free", "Load", "Oriented", "Planar", "PrescribedBase",
+    "Prismatic", "Revolute", "Spherical", "Tree", "Universal", "matrix_model",
 ]  # fmt: skip

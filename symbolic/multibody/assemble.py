@@ -12,7 +12,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.multibody.bodies import Load, inertia_limits, inertia_matrix
 from kinesym.symbolic.multibody.forward import Moving, rigid, speed_rates
-from kinesym.symbolic.multibody.links import Ball, Link
+from kinesym.symbolic.multibody.links import Aim, Ball, Link
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.vectors import Steps, add, cross, scale, times, transposed, vector
 from kinesym.symbolic.multibody.walk import (
@@ -34,12 +34,13 @@ SINGULAR = 1e-3
 
 @dataclass(frozen=True)
 class Walk:
-    """Motion and forces of all links, in terms of the symbols that `steps` define."""
+    """Motion and forces of all links (see `inwards`), in terms of the symbols of `steps`."""
 
     steps: Steps
     base: Frame
     frames: tuple[Frame, ...]
     wrenches: tuple[Wrench, ...]
+    kane: tuple[Wrench, ...]
 
 
 def walk(tree: Tree) -> Walk:
@@ -58,7 +59,8 @@ def walk(tree: Tree) -> Walk:
             needed = needed_wrench(steps, frame, link.name, mass, com, inertia_matrix(body))
             applied = [load_wrench(frame, load) for load in tree.applied if load.body == body.name]
             own[k] = subtract(needed, applied)
-    return Walk(steps, base, tuple(frames), tuple(inwards(steps, links, frames, own)))
+    wrenches, kane = inwards(steps, links, frames, own)
+    return Walk(steps, base, tuple(frames), tuple(wrenches), tuple(kane))
 
 
 def moving(tree: Tree) -> list[Link]:
@@ -226,7 +228,7 @@ def limits(tree: Tree) -> dict[str, sp.Expr]:
     found: dict[str, sp.Expr] = {}
     constant = rigid_coordinates(tree)
     for link in tree.links:
-        if isinstance(link.primitive, Ball) and link.q[1] not in constant:
+        if isinstance(link.primitive, (Ball, Aim)) and link.q[1] not in constant:
             sentence = (
                 f"Bryant singularity at the joint of {link.body}: {name_of(link.q[1])} is "
                 f"not between -pi/2 and pi/2; try another sequence than {link.primitive.sequence!r}"

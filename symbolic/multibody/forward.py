@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import sympy as sp
 
-from kinesym.symbolic.multibody.links import Ball, Hinge, Link, Slide
+from kinesym.symbolic.multibody.links import Aim, Ball, Hinge, Link, Slide
 from kinesym.symbolic.multibody.vectors import (
     AXES,
     IDENTITY,
@@ -128,6 +128,9 @@ def speed_rates(
                 return None
             left, pivot = found
             pivots[k].append(replace(pivot, speed=speed))
+        if isinstance(joint.link.primitive, Aim):  # nothing that carries it turns it
+            A = {place: e for place, e in left.A.items() if min(place) >= 3}
+            left = Articulated(steps, left.name, A, [*ZERO, *left.b[3:]])
         if joint.link.parent >= 0:
             carry(sums[joint.link.parent], left, joint, drift[k])
     return outwards_rates(steps, joints, drift, pivots)
@@ -240,7 +243,8 @@ def outwards_rates(
         known = link.parent >= 0
         dw, a = alphas[link.parent] if known else (base.angular_rate, base.acceleration)
         back = transposed(joint.frame.rotation)
-        carried = [*add(times(back, dw), turning),
+        turned_by = ZERO if isinstance(link.primitive, Aim) else times(back, dw)
+        carried = [*add(turned_by, turning),
                    *add(times(back, add(a, cross(dw, offset(link)))), moving)]  # fmt: skip
         carried = [steps.scalar(f"c.{link.name}.{i}", e) for i, e in enumerate(carried)]
         alpha = list(carried)

@@ -40,9 +40,9 @@ class Revolute:
 
 @dataclass(frozen=True)
 class Prismatic:
-    """A translation along an axis, "x", "y" or "z", that both bodies share."""
+    """Translations along one, two or three axes of the inner body, such as "z" or "xyz"."""
 
-    axis: str = "z"
+    axes: str = "z"
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,26 @@ class Spherical:
 
 
 @dataclass(frozen=True)
+class Oriented:
+    """Any rotation, like `Spherical`, but told in the world: Bryant angles are those of the body,
+    speeds its angular velocity in its own axes, whatever carries it.
+
+    Generalised forces are torques between world and body.
+    """
+
+    sequence: str = "xyz"
+
+
+@dataclass(frozen=True)
 class Free:
     """Any motion: a translation in the axes of the inner body, then as `Spherical`."""
 
     sequence: str = "xyz"
 
 
-Joint: TypeAlias = Fixed | Revolute | Prismatic | Planar | Universal | Spherical | Free
+Joint: TypeAlias = (
+    Fixed | Revolute | Prismatic | Planar | Universal | Spherical | Oriented | Free
+)
 
 
 def unit(axis: str) -> Vector:
@@ -97,22 +110,24 @@ def check_joint(joint: Joint) -> None:
                 raise ValueError(
                     f"the axis of a revolute joint has three components, not all 0, got {axis!r}"
                 )
-        case Prismatic(axis=axis) if axis not in tuple(AXES):
-            raise ValueError(f"the axis of a prismatic joint is x, y or z, got {axis!r}")
+        case Prismatic(axes=s) if not s or set(s) - set(AXES) or len(set(s)) < len(s):
+            raise ValueError(f"the axes of a prismatic joint are some of x, y, z, got {s!r}")
         case Planar(plane=axes) if len(axes) != 2 or set(axes) - set(AXES) or axes[0] == axes[1]:
             raise ValueError(f"the plane of a planar joint has two axes such as 'xz', got {axes!r}")
         case Universal(axes=axes) if len(axes) != 2 or set(axes) - set(AXES) or axes[0] == axes[1]:
             raise ValueError(f"a universal joint has two different axes such as 'xy', got {axes!r}")
-        case Spherical(sequence=s) | Free(sequence=s) if s not in _PARITY:
+        case Spherical(sequence=s) | Oriented(sequence=s) | Free(sequence=s) if s not in _PARITY:
             raise ValueError(
                 f"Bryant angles turn about three different axes such as 'xyz', got {s!r}"
             )
-        case Fixed() | Revolute() | Prismatic() | Planar() | Universal() | Spherical() | Free():
+        case Fixed() | Revolute() | Prismatic() | Planar() | Universal():
+            pass
+        case Spherical() | Oriented() | Free():
             pass
         case _:
             raise ValueError(
                 "a joint is Fixed(), Revolute('x'), Prismatic('x'), Planar('xz'), Universal('xy'), "
-                f"Spherical('xyz') or Free('xyz'), got {joint!r}"
+                f"Spherical('xyz'), Oriented('xyz') or Free('xyz'), got {joint!r}"
             )
 
 

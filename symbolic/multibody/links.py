@@ -12,6 +12,7 @@ from kinesym.symbolic.multibody.joints import (
     Fixed,
     Free,
     Joint,
+    Oriented,
     Planar,
     Prismatic,
     Revolute,
@@ -38,6 +39,13 @@ class Ball:
 
 
 @dataclass(frozen=True)
+class Aim:
+    """Rotation by Bryant angles q from world axes; u: angular velocity in outer axes."""
+
+    sequence: str
+
+
+@dataclass(frozen=True)
 class Slide:
     """Translation by q along some of the inner axes, u = q'."""
 
@@ -55,7 +63,7 @@ class Weld:
     """No motion."""
 
 
-Primitive = Hinge | Ball | Slide | Weld
+Primitive = Hinge | Ball | Aim | Slide | Weld
 
 
 @dataclass(frozen=True)
@@ -88,8 +96,10 @@ def links_of(name: str, joint: Joint, parent: int, at: Vector, number: int) -> l
             parts = [(Hinge(unit(axis)), [axis], [f"w{axis}"]) for axis in joint.axes]
         case Spherical():
             parts = [_ball(joint.sequence)]
+        case Oriented():
+            parts = [(Aim(joint.sequence), *_ball(joint.sequence)[1:])]
         case Prismatic():
-            parts = [_slide(joint.axis)]
+            parts = [_slide(joint.axes)]
         case Planar():
             (axis,) = set(AXES) - set(joint.plane)
             parts = [_slide(joint.plane), (Hinge(unit(axis)), [axis], [f"w{axis}"])]

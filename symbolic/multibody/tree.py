@@ -247,7 +247,7 @@ class Tree:
         return {
             name_of(u): force
             for k, link in enumerate(self.links)
-            for u, force in zip(link.u, along_joint(link, self._walk.wrenches[k]), strict=True)
+            for u, force in zip(link.u, along_joint(link, self._walk.kane[k]), strict=True)
         }
 
     def center_of_mass(self) -> Vector:

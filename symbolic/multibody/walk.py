@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from kinesym.symbolic.multibody.joints import bryant_rates, turn, unit
-from kinesym.symbolic.multibody.links import Ball, Hinge, Link, Slide
+from kinesym.symbolic.multibody.links import Aim, Ball, Hinge, Link, Slide
 from kinesym.symbolic.multibody.vectors import (
     AXES,
     IDENTITY,
@@ -30,6 +30,7 @@ from kinesym.symbolic.multibody.vectors import (
     skew,
     times,
     transposed,
+    vector,
 )
 from kinesym.symbolic.names import t
 
@@ -59,16 +60,16 @@ class Frame:
 
 
 def rotation_of(steps: Steps, link: Link) -> Matrix:
-    """From the axes of a link to those of the one before it."""
+    """From the axes of a link to those of the one before it; to those of the world for `Aim`."""
     if isinstance(link.primitive, Hinge):
         q = link.q[0]
         sine, cosine = _sine_cosine(steps, q.name, q)
         return steps.matrix(f"R.{link.name}", turn(link.primitive.direction, sine, cosine))
-    if isinstance(link.primitive, Ball):
+    if isinstance(link.primitive, (Ball, Aim)):
         result = IDENTITY
         for axis, q in zip(link.primitive.sequence, link.q, strict=True):
             result = product(result, turn(unit(axis), *_sine_cosine(steps, q.name, q)))
-        return steps.matrix(f"R.{link.name}", result)
+        return steps.matrix(f"{'AR'[isinstance(link.primitive, Ball)]}.{link.name}", result)
     return IDENTITY
 
 
@@ -87,6 +88,11 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
     name, at = link.name, link.at
     rates = tuple(u.diff(t) for u in link.u)
     R = rotation_of(steps, link)
+    if isinstance(link.primitive, Aim):
+        attitude = R
+        R = steps.matrix(f"R.{name}", product(transposed(inner.attitude), attitude))
+    else:
+        attitude = steps.matrix(f"A.{name}", product(inner.attitude, R))
     back = transposed(R)
     w = times(back, inner.angular)
     dw = times(back, inner.angular_rate)
@@ -104,13 +110,14 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
         w = steps.vector(f"w.{name}.carried", w)
         dw = add(dw, change, cross(w, relative))
         w = add(w, relative)
+    if isinstance(link.primitive, Aim):
+        w, dw = vector(link.u), vector(rates)
     w, dw = steps.vector(f"w.{name}", w), steps.vector(f"dw.{name}", dw)
     return Frame(
         R, w, dw, *change_matrices(steps, name, w, dw),
         steps.vector(f"a.{name}", times(back, steps.vector(f"a.{name}.inner", a))),
         steps.vector(f"v.{name}", times(back, steps.vector(f"v.{name}.inner", v))),
-        steps.matrix(f"A.{name}", product(inner.attitude, R)),
-        steps.vector(f"p.{name}", place),
+        attitude, steps.vector(f"p.{name}", place),
     )  # fmt: skip
 
 
@@ -158,32 +165,39 @@ def inwards(
     steps: Steps,
     links: Sequence[Link],
     frames: Sequence[Frame],
-    own: Mapping[int, tuple[Vector, Vector]],
-) -> list[tuple[Vector, Vector]]:
-    """For each link, and the base at the end: force and moment about its origin, in its axes, that
-    reach it through its joint. own : what the link itself needs."""
-    sums: list[list[tuple[Vector, Vector]]] = [
-        [own[k]] if k in own else [] for k in range(len(links))
-    ]
-    base: list[tuple[Vector, Vector]] = []
-    result: list[tuple[Vector, Vector]] = [(ZERO, ZERO)] * (len(links) + 1)
-    for k in reversed(range(len(links))):
-        link = links[k]
-        total = _sum(steps, link.name, sums[k])
-        result[k] = total
-        f = steps.vector(f"f.{link.name}.inner", times(frames[k].rotation, total[0]))
-        n = times(frames[k].rotation, total[1])
-        n = steps.vector(f"n.{link.name}.inner", add(n, cross(offset(link), f)))
-        (sums[link.parent] if link.parent >= 0 else base).append((f, n))
-    result[-1] = _sum(steps, "(base)", base)
-    return result
+    own: Mapping[int, Wrench],
+) -> tuple[list[Wrench], list[Wrench]]:
+    """For each link, and the base at the end, in its axes and about its origin: force and moment
+    that reach it through its joint; and Kane's, which follow speeds. own : what a link needs.
 
-
-def _sum(
-    steps: Steps, name: str, wrenches: Sequence[tuple[Vector, Vector]]
-) -> tuple[Vector, Vector]:
-    forces, moments = zip(*wrenches, strict=True) if wrenches else ((ZERO,), (ZERO,))
-    return steps.vector(f"f.{name}", add(*forces)), steps.vector(f"n.{name}", add(*moments))
+    They differ in the moment of links that are `Aim`ed: nothing that carries these turns them.
+    """
+    aimed = any(isinstance(link.primitive, Aim) for link in links)
+    count = len(links) + 1  # the base is the last one, number -1
+    forces, moments, kane = ([[] for _ in range(count)] for _ in range(3))  # type: ignore[var-annotated]
+    for k, (force, moment) in own.items():
+        forces[k], moments[k], kane[k] = [force], [moment], [moment]
+    reaching: list[Wrench] = [(ZERO, ZERO)] * count
+    following: list[Wrench] = [(ZERO, ZERO)] * count
+    for k in reversed(range(-1, count - 1)):
+        name = links[k].name if k >= 0 else "(base)"
+        f = steps.vector(f"f.{name}", add(ZERO, *forces[k]))
+        n = steps.vector(f"n.{name}", add(ZERO, *moments[k]))
+        m = steps.vector(f"m.{name}", add(ZERO, *kane[k])) if aimed else n
+        reaching[k], following[k] = (f, n), (f, m)
+        if k < 0:
+            break
+        link, R = links[k], frames[k].rotation
+        f = steps.vector(f"f.{name}.inner", times(R, f))
+        arm = cross(offset(link), f)
+        n = steps.vector(f"n.{name}.inner", add(times(R, n), arm))
+        forces[link.parent].append(f)
+        moments[link.parent].append(n)
+        if aimed and isinstance(link.primitive, Aim):
+            kane[link.parent].append(steps.vector(f"m.{name}.inner", arm))
+        elif aimed:
+            kane[link.parent].append(steps.vector(f"m.{name}.inner", add(times(R, m), arm)))
+    return reaching, following
 
 
 def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
@@ -192,7 +206,7 @@ def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
     match link.primitive:
         case Hinge(direction=direction):
             return [dot(direction, moment)]
-        case Ball():
+        case Ball() | Aim():
             return list(moment)
         case Slide(axes=axes):
             return [force[AXES.index(axis)] for axis in axes]
@@ -202,7 +216,7 @@ def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
 
 def kinematics(steps: Steps, link: Link) -> list[sp.Expr]:
     """Rates of the coordinates of a link."""
-    if not isinstance(link.primitive, Ball):
+    if not isinstance(link.primitive, (Ball, Aim)):
         return list(link.u)
     pairs = [_sine_cosine(steps, q.name, q) for q in link.q]
     sines, cosines = zip(*pairs, strict=True)
