@@ -97,7 +97,7 @@ def test_planar_joints():
     run = ks.simulate(tree.model(), TIME, start)
     np.testing.assert_allclose(run["a_pz"], 2.0 * TIME - 9.81 * TIME**2 / 2, atol=1e-12)
     np.testing.assert_allclose(run["a_y"], 3.0 * TIME, atol=1e-12)
-    for joint, words in ((Prismatic("q"), "prismatic joint is x, y or z"),
+    for joint, words in ((Prismatic("q"), "prismatic joint are some of x, y, z"),
                          (Planar("xx"), "planar joint has two axes")):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             Tree("t", [Body("a", 1.0, joint=joint)])
