@@ -339,7 +339,7 @@ def check_kinematics(case, found):
     for body in case.bodies:
         for link in case.tree.joint_of(body.name):
             w = rates = [-found[q.name] for q in link.q if q.name in found]
-            if len(rates) == 3 and link.body:
+            if len(rates) == 3 and isinstance(body.joint, (Spherical, Free)) and link.body:
                 w = np.zeros(3)
                 for axis, q, rate in zip(body.joint.sequence, link.q, rates, strict=True):
                     turn = Rotation.from_euler(axis, case.values[q.name])
