@@ -27,7 +27,7 @@ def test_segments_of_the_reference():
 
 
 def test_counts():
-    """22 points, two unit vectors and three angles of each segment: 228 coordinates, 57 freedoms."""
+    """22 points; two unit vectors and three angles of each segment: 228 coordinates, 57 free."""
     rows, tree = segments_of_body(), whole_body()
     points = 1 + sum(len(row.points) for row in rows)
     assert (points, len(rows), len(tree.speeds), len(tree.coordinates)) == (22, 18, 57, 57)
