@@ -22,7 +22,8 @@ class Segment:
     proximal : the point that it turns about; `ROOT` or a point of an earlier segment. mass : [kg].
     com : its centre of mass from there, in its axes, x forwards, y to the left, z up when standing
     upright [m]. inertia : principal moments about it [kg m^2]. points : places of the points that
-    it carries [m].
+    it carries [m]. basis_point, basis_vectors : one of these and two of the unit vectors u, v, w
+    along x, y, z, which span the segment in natural coordinates.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Segment:
     com: tuple[float, float, float]
     inertia: tuple[float, float, float]
     points: Mapping[str, tuple[float, float, float]]
+    basis_point: str = ""
+    basis_vectors: str = "uv"
 
 
 def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment, ...]:
@@ -51,7 +54,8 @@ def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment
         x, y, z = (float(row[f"com_{axis}"]) * stature for axis in "xyz")
         a, b, c = (float(row[f"I_{axis}{axis}"]) * mass * stature**2 for axis in "xyz")
         made.append(Segment(row["segment"], row["proximal"], float(row["mass"]) * mass, (x, y, z),
-                            (a, b, c), points[row["segment"]]))  # fmt: skip
+                            (a, b, c), points[row["segment"]], row["basis_point"],
+                            row["basis_vectors"]))  # fmt: skip
     return tuple(made)
 
 
