@@ -12,7 +12,7 @@ each, the root first, then in the order of the table), then two unit vectors of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -162,6 +162,57 @@ class NaturalBody:
             for to, letter in zip(self._vectors(k), row.basis_vectors, strict=True):
                 R[to : to + 3, own] = turned(pose, np.eye(3)["uvw".index(letter)])
         return R
+
+    # -- constraints ----------------------------------------------------------------------------
+
+    def constraints(self, q: ArrayLike, angles: ArrayLike) -> Array:
+        """Phi of the mixed coordinates at one instant, (171,) for 18 segments: for each segment its
+        two unit vectors and its points minus where its angles (54,) put them."""
+        given = np.asarray(q, dtype=np.float64)
+        return np.concatenate([
+            given[to] - (given[at] if at is not None else 0.0) - pose.A[0] @ place
+            for _, to, at, place, pose in self._rows(angles)
+        ])  # fmt: skip
+
+    def constraint_jacobian(self, angles: ArrayLike) -> Array:
+        """Phi_q with respect to q, then the angles, (171, 228) for 18 segments."""
+        n = self.size
+        result = np.zeros((n - 3, n + 3 * len(self.segments)))
+        for row, (k, to, at, place, pose) in enumerate(self._rows(angles)):
+            here = slice(3 * row, 3 * row + 3)
+            result[here, to] = np.eye(3)
+            if at is not None:
+                result[here, at] = -np.eye(3)
+            result[here, n + 3 * k : n + 3 * k + 3] = -turned(pose, place)
+        return result
+
+    def multipliers(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:
+        """lambda of M qdd + Phi_q' lambda = Q, in the order of the constraints, (171, N).
+
+        They are unique, as Phi_q with respect to all of q but the place of the root is square and
+        regular (equations 4 and 9).
+        """
+        course, instants = self.course(z, zd, zdd), np.asarray(z, dtype=np.float64).T
+        rest = self.weight[:, None] - self.mass_matrix @ course.qdd
+        return np.column_stack([
+            np.linalg.solve(self.constraint_jacobian(now[3:])[:, 3 : self.size].T, f[3:])
+            for now, f in zip(instants, rest.T, strict=True)
+        ])  # fmt: skip
+
+    def _rows(
+        self, angles: ArrayLike
+    ) -> Iterator[tuple[int, slice, slice | None, Array, Pose]]:
+        """Triples of constraints: segment, rows of q, those of the proximal point (None for unit
+        vectors), place in the segment, pose."""
+        values = np.concatenate([np.zeros(3), np.asarray(angles, dtype=np.float64)])[:, None]
+        poses = self.poses(values, np.zeros_like(values), np.zeros_like(values))
+        for k, (row, pose) in enumerate(zip(self.segments, poses, strict=True)):
+            for to, letter in zip(self._vectors(k), row.basis_vectors, strict=True):
+                yield k, slice(to, to + 3), None, np.eye(3)["uvw".index(letter)], pose
+            at = 3 * self.points[row.proximal]
+            for point, place in row.points.items():
+                to = 3 * self.points[point]
+                yield k, slice(to, to + 3), slice(at, at + 3), np.array(place), pose
 
     # -- inverse dynamics -------------------------------------------------------------------------
 

@@ -68,3 +68,25 @@ def test_coplanar_basis():
     rows[-1] = replace(rows[-1], basis_vectors="uw")
     with pytest.raises(ValueError, match=r"'Lforefoot': point 'LFG' and vectors u, w are nearly"):
         NaturalBody(rows)
+
+
+def test_constraints(body):
+    """Counts of the paper; they hold on the motion, their Jacobian is that of R, and multipliers
+    are the forces: of what is free, those that `forces` tells."""
+    z, zd, zdd = motion()
+    course, forces = body.course(z, zd, zdd), body.forces(z, zd, zdd)
+    multipliers = body.multipliers(z, zd, zdd)
+    for k in range(len(STATES)):
+        angles = z[3:, k]
+        jacobian = body.constraint_jacobian(angles)
+        assert jacobian.shape == (171, 228) and np.linalg.matrix_rank(jacobian) == 171
+        assert 0 < np.linalg.cond(jacobian[:, 3:174]) < 20.0
+        np.testing.assert_allclose(body.constraints(course.q[:, k], angles), 0.0, atol=1e-14)
+        rates = np.concatenate([course.qd[:, k], zd[3:, k]])
+        np.testing.assert_allclose(jacobian @ rates, 0.0, atol=1e-12)
+        R = np.vstack([body.projection(z[:, k]), np.eye(57)[3:]])
+        np.testing.assert_allclose(jacobian @ R, 0.0, atol=1e-13)
+        inertia = np.concatenate([body.mass_matrix @ course.qdd[:, k] - body.weight, np.zeros(54)])
+        needed = inertia + jacobian.T @ multipliers[:, k]  # on the root and on the angles
+        np.testing.assert_allclose(needed[3:174], 0.0, atol=1e-9)
+        np.testing.assert_allclose(needed[[0, 1, 2, *range(174, 228)]], forces[:, k], atol=1e-9)
