@@ -59,6 +59,15 @@ def unit(row):
     return "rad" if row in ("roll", "pitch", "yaw") else "m"
 
 
+def sampled():
+    """The vessel in bow-quartering seas again, from samples at 10 Hz, smoothed."""
+    record = data("ship_bow.csv.gz")
+    angles = [record[f"{row}_rad"] for row in ("roll", "pitch", "yaw")]
+    place = [record[f"{row}_m"] for row in ("surge", "sway", "heave")]
+    motion = ks.Motion.samples(record["time_s"], angles, place, cutoff=1.0)
+    return motion.flipped().at(PLACE)
+
+
 def section():
     """The measured section at full scale: sway, heave and roll, smoothed."""
     record = data("ship_section_3102_2.csv.gz")
@@ -69,12 +78,13 @@ def section():
 
 
 def cases():
-    """Six minutes in two seas, six minutes measured, forty minutes."""
+    """Six minutes in two seas and measured; forty minutes; the first once more from samples."""
     return [
         Case("bow-quartering sea, 3.5 m", vessel("bow"), 360.0),
         Case("beam sea, 2.5 m", vessel("beam"), 360.0),
         Case("measured section", section(), 360.0),
         Case("bow-quartering, 40 min", vessel("bow"), 2400.0),
+        Case("bow-quartering, samples", sampled(), 360.0),
     ]
 
 

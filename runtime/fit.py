@@ -6,16 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.minimise import Step
 from kinesym.runtime.trajectory import Named, Trajectory
-
-if TYPE_CHECKING:
-    pass
 
 Array = NDArray[np.float64]
 

@@ -183,8 +183,8 @@ class Motion:
         """Inputs of a model: samples (2 N - 1,) at the nodes and midpoints of `time` (N,) [s].
 
         base : the base of the tree, or its name (then nobody checks that both turn in the same
-            sequence). names : e.g. `model.input_names`; those of the base are
-            returned, others are left out.
+            sequence). names : e.g. `model.input_names`; those of the base are returned, others
+            are left out.
         gravity : in world axes [m/s^2], for what an accelerometer shows.
 
         Raises `ValueError` for times outside the span, and if none of the names belongs to the
@@ -195,9 +195,12 @@ class Motion:
         if fall.shape != (3,):
             raise ValueError(f"gravity has three components, got {gravity!r}")
         values = self.kinematics(_with_midpoints(Experiment(time).grid))
-        values["dv"] = values["a"] - np.cross(values["w"], values["v"], axis=0)
-        attitude = _turning(self.sequence, np.array([values[""]] * 3))[0]
-        values["imu"] = values["a"] - np.einsum("jin,j->in", attitude, fall)
+        kinds = {kind for kind, _ in wanted.values()}
+        if "dv" in kinds:
+            values["dv"] = values["a"] - np.cross(values["w"], values["v"], axis=0)
+        if "imu" in kinds:
+            attitude = _turning(self.sequence, np.array([values[""]] * 3))[0]
+            values["imu"] = values["a"] - np.einsum("jin,j->in", attitude, fall)
         return {name: values[kind][axis] for name, (kind, axis) in wanted.items()}
 
     def plot(self, time: ArrayLike) -> Any:
@@ -223,8 +226,8 @@ class Recording:
     angles : Bryant angles about x, y, z [rad], which turn in the order of `sequence`.
     rates : angular velocity [rad/s]; not the derivatives of the angles.
     angular_accelerations : its derivative [rad/s^2].
-    accelerations : of the origin [m/s^2], as `acceleration` says: "kinematic", "derivative" (of the
-        components of the velocity) or "imu" (what an accelerometer shows, minus gravity).
+    accelerations : of the origin [m/s^2], as `acceleration` says, which it must: "kinematic",
+        "derivative" (of the components of the velocity) or "imu" (what an accelerometer shows).
     velocities : of the origin [m/s]; needed with "derivative".
     place : of the origin in world axes [m]; zero by default, for it moves nothing but pictures.
 
@@ -237,13 +240,16 @@ class Recording:
     rates: ArrayLike
     angular_accelerations: ArrayLike
     accelerations: ArrayLike
-    acceleration: str
+    acceleration: str = ""
     velocities: ArrayLike | None = None
     sequence: str = "xyz"
     place: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         _check("sequence", self.sequence, SEQUENCES)
+        if not self.acceleration:
+            raise ValueError("say what the accelerations are: acceleration='kinematic', "
+                             "'derivative' or 'imu'")  # fmt: skip
         _check("acceleration", self.acceleration, tuple(ACCELERATIONS))
         if self.acceleration == "derivative" and self.velocities is None:
             raise ValueError('accelerations of the kind "derivative" need velocities=...')

@@ -224,13 +224,19 @@ def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step:
         longest = longest_step(mode)
         if longest < step < _WORTHWHILE * longest:
             return (
-                f"the step of {step:g} s is too long for the mode {mode:.4g} 1/s at "
+                f"the step of {step:g} s is too long for the mode {eigenvalue(mode)} 1/s at "
                 f"t = {task.time[node]:g} s: use steps of at most {rounded_down(longest)} s "
                 f"(substeps={int(np.ceil(task.substeps * step / longest))}) or method='trapezoid'"
             )
         if worst.real * spent > _GROWTH:
-            return f"the model is unstable: eigenvalue {worst:.4g} 1/s at t = {task.time[node]:g} s"
+            return (f"the model is unstable: eigenvalue {eigenvalue(worst)} 1/s at "
+                    f"t = {task.time[node]:g} s")  # fmt: skip
     return f"the model is unstable, or the step of {step:g} s too long (raise substeps)"
+
+
+def eigenvalue(mode: complex) -> str:
+    """A mode [1/s] as text, a real one without its imaginary part."""
+    return f"{mode.real:.4g}" if mode.imag == 0.0 else f"{mode:.4g}"
 
 
 def longest_step(mode: complex) -> float:

@@ -348,7 +348,7 @@ def test_what_was_not_recorded():
         recording(velocities=None).inputs("ship", SAMPLES[::2], NAMES)
     with pytest.raises(ValueError, match="need velocities="):
         recording(velocities=None, acceleration="derivative")
-    with pytest.raises(TypeError, match="acceleration"):
+    with pytest.raises(ValueError, match="say what the accelerations are: acceleration="):
         Recording(SAMPLES, *np.zeros((4, 3, 6001)))
 
 
