@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kinesym.models.whole_body import segments_of_body
-from kinesym.runtime.natural import NaturalBody
+from kinesym.runtime.gait.natural import NaturalBody
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 STATES = json.loads((DATA / "gait57_random_states.json").read_text())
 
 

@@ -1,0 +1,1 @@
+"""Measured gait: from markers and force plates to motion, torques and back."""
