@@ -11,6 +11,12 @@
 #define KS_NEWTON_SMALL 1e-11
 /* A step below this size that is not much smaller than the one before is rounding itself. */
 #define KS_NEWTON_STALLED 1e-6
+/* Models with as many states keep their factors from step to step: their derivatives and factors
+ * cost many times a defect. What is left after a step then is below this relative size, */
+#define KS_NEWTON_REUSE 16
+#define KS_NEWTON_ROUNDING 1e-15
+/* or stays at this size after steps that shrank well. */
+#define KS_NEWTON_STALLED_REUSED 1e-10
 
 /* Factorises a (n x n, row by row) in place as L U with partial pivoting; row k was row pivot[k].
  * Returns 0 if a is singular. */
@@ -83,17 +89,29 @@ typedef struct {
     ptrdiff_t *pivot;
 } ks_dense;
 
-/* One Newton step of lane l: x1 -= (d defect / d x1)^-1 defect. Returns its relative size, NaN if
- * the matrix is singular. */
-static double ks_newton_lane(const ks_run *r, int l, const double *defect, const double *entries,
-                             double *x1, const ks_dense *w) {
+/* One lane of Newton's method. `factored`: its matrix is that of an earlier point, good enough while
+ * steps shrink; `good`: they did within this step in time. */
+typedef struct {
+    ks_dense w;
+    double before;
+    int open, factored, good;
+} ks_lane;
+
+/* Factorises the derivatives of lane l; returns 0 if they are singular. */
+static int ks_newton_factor(const ks_run *r, int l, const double *entries, const ks_dense *w) {
     const ptrdiff_t n = r->n;
-    double size = 0.0, largest = 0.0;
     memset(w->matrix, 0, (size_t)(n * n) * sizeof(double));
     for (ptrdiff_t e = 0; e < r->n_entries; e++)
         w->matrix[r->rows[e] * n + r->columns[e]] = entries[e * KS_LANES + l];
+    return ks_lu(n, w->matrix, w->pivot);
+}
+
+/* One Newton step of lane l: x1 -= (d defect / d x1)^-1 defect. Returns its relative size. */
+static double ks_newton_lane(const ks_run *r, int l, const double *defect, double *x1,
+                             const ks_dense *w) {
+    const ptrdiff_t n = r->n;
+    double size = 0.0, largest = 0.0;
     for (ptrdiff_t k = 0; k < n; k++) w->side[k] = defect[k * KS_LANES + l];
-    if (!ks_lu(n, w->matrix, w->pivot)) return (double)NAN;
     ks_lu_solve(n, w->matrix, w->pivot, w->side, 1);
     for (ptrdiff_t k = 0; k < n; k++) {
         x1[k * KS_LANES + l] -= w->side[k];
@@ -107,33 +125,54 @@ static double ks_newton_lane(const ks_run *r, int l, const double *defect, const
     return size;
 }
 
+/* Whether the step of this relative size was the last. With the matrix of an earlier point errors
+ * shrink by the rate of the steps; where that is slow the matrix is made anew. */
+static int ks_newton_done(ks_lane *lane, double size, int fresh) {
+    const double rate = size / lane->before;
+    const int slow = size > 0.1 * lane->before;
+    lane->before = size;
+    if (size != size) return 1; /* seen in x1 */
+    if (fresh) return size <= KS_NEWTON_SMALL || (slow && size < KS_NEWTON_STALLED);
+    if (!slow) {
+        lane->good |= rate > 0.0;
+        return rate > 0.0 ? size * rate <= KS_NEWTON_ROUNDING : size == 0.0;
+    }
+    if (lane->good && size < KS_NEWTON_STALLED_REUSED) return 1;
+    lane->factored = 0;
+    return 0;
+}
+
 /* One implicit step of all lanes by Newton's method from x1. Lanes that fail become NaN, the norm of
  * their defect is kept. */
 static void ks_newton(const ks_run *r, ptrdiff_t first, ptrdiff_t count, const ks_bound *defect,
-                      const ks_bound *newton, V *x1, V *residual, V *entries, const ks_dense *w) {
-    int open[KS_LANES], some = 1;
-    double before[KS_LANES];
-    for (int l = 0; l < KS_LANES; l++) open[l] = l < count, before[l] = INFINITY;
+                      const ks_bound *newton, V *x1, V *residual, V *entries, ks_lane *lanes) {
+    int some = 1;
+    for (int l = 0; l < KS_LANES; l++)
+        lanes[l].open = l < count, lanes[l].good = 0, lanes[l].before = INFINITY;
     for (int step = 0; step < KS_NEWTON_STEPS && some; step++) {
+        int needed = 0;
+        for (int l = 0; l < KS_LANES; l++) needed |= lanes[l].open && !lanes[l].factored;
         ks_eval(defect, residual);
-        ks_eval(newton, entries);
+        if (needed) ks_eval(newton, entries);
         some = 0;
         for (int l = 0; l < KS_LANES; l++) {
-            if (!open[l]) continue;
-            const double size =
-                ks_newton_lane(r, l, (double *)residual, (double *)entries, (double *)x1, w);
-            const int stalled = size < KS_NEWTON_STALLED && size > 0.1 * before[l];
-            open[l] = size > KS_NEWTON_SMALL && !stalled; /* NaN ends it too, and is seen in x1 */
-            before[l] = size;
+            ks_lane *lane = lanes + l;
+            if (!lane->open) continue;
+            const int fresh = !lane->factored;
+            double size = (double)NAN;
+            if (!fresh || ks_newton_factor(r, l, (double *)entries, &lane->w))
+                size = ks_newton_lane(r, l, (double *)residual, (double *)x1, &lane->w);
+            lane->factored = r->n >= KS_NEWTON_REUSE;
+            lane->open = !ks_newton_done(lane, size, fresh);
             if (size != size) ((double *)x1)[l] = size;
-            some |= open[l];
+            some |= lane->open;
         }
     }
     for (int l = 0; l < KS_LANES; l++) {
         double norm = 0.0;
         for (ptrdiff_t k = 0; k < r->n; k++)
             norm = fmax(norm, fabs(((double *)residual)[k * KS_LANES + l]));
-        if (open[l]) ((double *)x1)[l] = (double)NAN;
+        if (lanes[l].open) ((double *)x1)[l] = (double)NAN;
         if (l < count && ((double *)x1)[l] != ((double *)x1)[l] && r->trouble[first + l] == 0.0)
             r->trouble[first + l] = norm;
     }
@@ -147,7 +186,7 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
     ks_pool pool = {NULL, 0};
     V *x0 = NULL, *x1 = NULL, *last = NULL, *u0 = NULL, *u1 = NULL, *p = NULL, *t = NULL, *h = NULL;
     V *residual = NULL, *entries = NULL;
-    ks_dense w = {0};
+    ks_lane lanes[KS_LANES] = {0};
     ks_bound defect = {0}, newton = {0};
     for (int pass = 0; pass < 2; pass++) { /* count, allocate, hand out */
         if (pass == 1 && ks_allocate(&pool)) return 1;
@@ -155,8 +194,11 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
         u0 = ks_take(&pool, m), u1 = ks_take(&pool, m), t = ks_take(&pool, 1);
         h = ks_take(&pool, 1), p = ks_take(&pool, np);
         residual = ks_take(&pool, n), entries = ks_take(&pool, r->n_entries);
-        w.matrix = (double *)ks_take(&pool, (n * n + KS_LANES - 1) / KS_LANES);
-        w.side = (double *)ks_take(&pool, n), w.pivot = (ptrdiff_t *)ks_take(&pool, n);
+        for (int l = 0; l < KS_LANES; l++) {
+            ks_dense *w = &lanes[l].w;
+            w->matrix = (double *)ks_take(&pool, (n * n + KS_LANES - 1) / KS_LANES);
+            w->side = (double *)ks_take(&pool, n), w->pivot = (ptrdiff_t *)ks_take(&pool, n);
+        }
         if (pass == 1 && r->defect->varying[4]) ks_load_parameters(r, np, first, count, p);
         V *const blocks[] = {x0, x1, u0, u1, p, t, h};
         ks_bind(&defect, r->defect, blocks, parameters, &pool);
@@ -174,7 +216,7 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
             *t = ks_splat(r->time[i] + (double)s * length);
             const double forth = before > 0.0 ? length / before : 0.0; /* extrapolate */
             for (ptrdiff_t k = 0; k < n; k++) x1[k] = x0[k] + forth * (x0[k] - last[k]);
-            ks_newton(r, first, count, &defect, &newton, x1, residual, entries, &w);
+            ks_newton(r, first, count, &defect, &newton, x1, residual, entries, lanes);
             for (ptrdiff_t k = 0; k < n; k++) last[k] = x0[k], x0[k] = x1[k];
             before = length;
         }
