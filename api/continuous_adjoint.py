@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,9 +11,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.codegen.c import emit
-from kinesym.codegen.evaluate import model_functions
-from kinesym.runtime.build import build
+from kinesym.evaluate import compile
 from kinesym.runtime.collocation import filled
 from kinesym.runtime.experiment import HOLDS, Experiment
 from kinesym.runtime.functions import Functions
@@ -87,7 +84,7 @@ class ContinuousAdjoint:
         self._held = frozenset(name for name, how in kinds.items() if how == "zero-order")
         self._adjoint = adjoint(model, objective, unknown, form, self._held)
         _check_hold(hold or {}, [*model.input_names, *self._adjoint.signals])
-        self._functions = _functions(self._adjoint.model)
+        self._functions = compile(self._adjoint.model)
         self._forward = model
 
     @property
@@ -282,15 +279,6 @@ def _sample_effects(time: Array, density: Array, held: bool) -> Array:
     if held:
         return np.append(0.5 * step * (density[:-1] + density[1:]), 0.0)
     return density * 0.5 * (np.append(step, 0.0) + np.append(0.0, step))
-
-
-def _functions(model: Model) -> Functions:
-    """Right-hand side and outputs alone: Jacobians take most of the time to compile."""
-    program = model_functions(model)
-    chosen = tuple(k for k in program.kernels if k.name in ("rhs", "outputs"))
-    source = emit(replace(program, kernels=chosen))
-    library, _ = build(source.files)
-    return Functions(library, json.loads(source.manifest))
 
 
 def _check_hold(hold: Mapping[Any, str], names: Sequence[str]) -> None:

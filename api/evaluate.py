@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from kinesym.codegen.c import emit
-from kinesym.codegen.evaluate import model_functions
+from kinesym.codegen.evaluate import model_functions, model_jacobians
+from kinesym.codegen.kernel import Program
 from kinesym.runtime.build import build
 from kinesym.runtime.functions import Functions
+from kinesym.runtime.native import Library
 from kinesym.symbolic.model import Model
 
 
 def compile(model: Model) -> Functions:
-    """Generate, build and open residual, right-hand side, outputs and Jacobians of `model`.
+    """Generate, build and open residual, right-hand side and outputs of `model`.
 
-    An unchanged model is taken from the cache. Raises `kinesym.runtime.build.CompilerError` if
+    An unchanged model is taken from the cache. Jacobians are built when the first is asked for.
+    Raises `kinesym.runtime.build.CompilerError` if
     there is no working C compiler.
     """
-    program = model_functions(model)
+    library, manifest = _built(model_functions(model))
+    return Functions(library, manifest, lambda: _built(model_jacobians(model)))
+
+
+def _built(program: Program) -> tuple[Library, Mapping[str, Any]]:
     source = emit(program)
     library, _ = build(source.files)
-    return Functions(library, json.loads(source.manifest))
+    return library, json.loads(source.manifest)

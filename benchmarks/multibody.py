@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
@@ -424,16 +424,15 @@ def grow(n: int, folder: str, seconds: float) -> dict[str, float]:
     model = make_model(case.rows, FixedBase())
     stamps.append(perf_counter())
     program = model_functions(model)
-    kernels = tuple(program.kernel(name) for name in ("residual", "rhs"))
     stamps.append(perf_counter())
-    source = emit(replace(program, kernels=kernels))
-    f = Functions(build(source.files)[0], json.loads(source.manifest))
+    source = emit(program)
+    f = Functions(build(source.files)[0], json.loads(source.manifest), NotImplemented)
     stamps.append(perf_counter())
+    x, p = case.x.T.copy(), np.array([model.values[name] for name in f.parameters])
     if n <= WHOLE:
         os.environ[CACHE_VARIABLE] = f"{folder}/{n} whole"
-        ks.compile(model)
+        ks.compile(model).jacobian(x, x, (), p)
         whole = perf_counter() - stamps[-1]
-    x, p = case.x.T.copy(), np.array([model.values[name] for name in f.parameters])
     calls = {"residual": partial(often, lambda: f.residual(x, x, (), p)),
              "x'": partial(often, lambda: f.rhs(x, (), p).T)}  # fmt: skip
     for name, tasks in tasks_of_peers(case, folder)[0].items():
@@ -445,7 +444,8 @@ def grow(n: int, folder: str, seconds: float) -> dict[str, float]:
              for name, value in medians(calls, seconds).items()}  # fmt: skip
     return {
         "links": n, **named(("model", "graph", "C"), np.diff(stamps)), "all": whole,
-        "operations": kernels[0].operations, "of x'": kernels[1].operations,
+        "operations": program.kernel("residual").operations,
+        "of x'": program.kernel("rhs").operations,
         **dict.fromkeys(PEERS, NAN), **times,
     }  # fmt: skip
 

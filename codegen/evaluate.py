@@ -46,56 +46,77 @@ def model_point(model: Model, varying: bool = False) -> Point:
     return Point(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
 
 
-def model_functions(model: Model) -> Program:
-    """Kernels `residual`, `outputs`, `rhs` (if x' can be solved for) and all Jacobians.
+@dataclass(frozen=True)
+class _Parts:
+    """What functions and Jacobians of a model share."""
 
-    Arguments are xdot (n), x (n), u (m), p (r, uniform) and t; `rhs` has no xdot. Jacobians are
-    called `residual_states`, `outputs_inputs` and so on; only entries that are not identically zero
-    are outputs, their places are in the description.
-    """
+    point: Point
+    every: tuple[Argument, ...]
+    functions: dict[str, list[int]]
+    labels: dict[str, tuple[str, ...]]
+
+
+def _parts(model: Model) -> _Parts:
     point = model_point(model)
-    g, lower, xdot, x, u, p, time = (
-        point.graph, point.lower, point.xdot, point.x, point.u, point.p, point.t
+    lower = point.lower
+    return _Parts(
+        point, (point.xdot, point.x, point.u, point.p, point.t),
+        {"residual": [lower(e) for e in model.equations],
+         "outputs": [lower(e) for e in model.outputs.values()]},
+        {"residual": tuple(f"equation {i}" for i in range(len(model.equations))),
+         "outputs": tuple(model.outputs)},
     )  # fmt: skip
-    groups = {"derivatives": xdot, "states": x, "inputs": u, "parameters": p}
-    nodes = {name: point.nodes(group) for name, group in groups.items()}
-    functions = {
-        "residual": [lower(e) for e in model.equations],
-        "outputs": [lower(e) for e in model.outputs.values()],
-    }
-    labels = {
-        "residual": [f"equation {i}" for i in range(len(model.equations))],
-        "outputs": list(model.outputs),
-    }
-    every = (xdot, x, u, p, time)
-    kernels: list[Kernel] = []
-    patterns: dict[str, list[list[int]]] = {}
-    for of, outputs in functions.items():
-        purpose = "0 = f(x', x, u, p, t)" if of == "residual" else "y = g(x', x, u, p, t)"
-        kernels.append(Kernel(of, g, every, tuple(outputs), tuple(labels[of]), purpose))
-        for wrt in groups:
-            name = f"{of}_{wrt}"
-            entries = jacobian(g, outputs, nodes[wrt])
-            patterns[name] = [[i for i, _ in entries], [j for _, j in entries]]
-            texts = tuple(f"d {labels[of][i]} / d {groups[wrt].symbols[j]}" for i, j in entries)
-            purpose = f"derivatives of the {of} with respect to the {wrt}"
-            kernels.append(Kernel(name, g, every, tuple(entries.values()), texts, purpose))
+
+
+def model_functions(model: Model) -> Program:
+    """Kernels `residual`, `outputs` and `rhs` (if x' can be solved for).
+
+    Arguments are xdot (n), x (n), u (m), p (r, uniform) and t; `rhs` has no xdot.
+    """
+    parts = _parts(model)
+    g, point = parts.point.graph, parts.point
+    purposes = {"residual": "0 = f(x', x, u, p, t)", "outputs": "y = g(x', x, u, p, t)"}
+    kernels = [Kernel(of, g, parts.every, tuple(nodes), parts.labels[of], purposes[of])
+               for of, nodes in parts.functions.items() if nodes]  # fmt: skip
     explicit, reason = True, ""
     try:
-        rates = model_rates(model, lower, nodes["derivatives"])
+        rates = model_rates(model, point.lower, point.nodes(point.xdot))
         names = tuple(f"{name}'" for name in model.state_names)
-        kernels.append(Kernel("rhs", g, (x, u, p, time), tuple(rates), names, "x' = f(x, u, p, t)"))
+        arguments = (point.x, point.u, point.p, point.t)
+        kernels.append(Kernel("rhs", g, arguments, tuple(rates), names, "x' = f(x, u, p, t)"))
     except NotExplicit as error:
         explicit, reason = False, str(error)
-    return Program(model.name, tuple(k for k in kernels if k.outputs), {
+    return Program(model.name, tuple(kernels), {
         "functions": {
             "states": list(model.state_names),
             "inputs": list(model.input_names),
             "parameters": list(model.parameter_names),
             "outputs": list(model.outputs),
             "values": dict(model.values),
-            "jacobians": patterns,
             "explicit": explicit,
             "reason": reason,
         }
     })  # fmt: skip
+
+
+def model_jacobians(model: Model) -> Program:
+    """All Jacobians of residual and outputs: kernels `residual_states`, `outputs_inputs` and so on.
+
+    Only entries that are not identically zero are outputs; their places are in the description.
+    """
+    parts = _parts(model)
+    g, point = parts.point.graph, parts.point
+    groups = {"derivatives": point.xdot, "states": point.x, "inputs": point.u,
+              "parameters": point.p}  # fmt: skip
+    kernels: list[Kernel] = []
+    patterns: dict[str, list[list[int]]] = {}
+    for of, outputs in parts.functions.items():
+        for wrt, group in groups.items():
+            name = f"{of}_{wrt}"
+            entries = jacobian(g, outputs, point.nodes(group))
+            patterns[name] = [[i for i, _ in entries], [j for _, j in entries]]
+            texts = tuple(f"d {parts.labels[of][i]} / d {group.symbols[j]}" for i, j in entries)
+            purpose = f"derivatives of the {of} with respect to the {wrt}"
+            kernels.append(Kernel(name, g, parts.every, tuple(entries.values()), texts, purpose))
+    named = tuple(k for k in kernels if k.outputs)
+    return Program(f"{model.name}_jacobians", named, {"jacobians": patterns})

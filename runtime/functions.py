@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,9 @@ from kinesym.runtime.native import Call, Library, Plan
 from kinesym.runtime.places import rows
 
 Array = NDArray[np.float64]
+
+#: What Jacobians can be taken with respect to.
+GROUPS = ("states", "derivatives", "inputs", "parameters")
 
 
 class Bound(NamedTuple):
@@ -37,10 +41,14 @@ class Functions:
     Raises `ValueError` naming the argument whose shape does not fit.
     """
 
-    def __init__(self, library: Library, manifest: Mapping[str, Any]) -> None:
+    def __init__(
+        self, library: Library, manifest: Mapping[str, Any],
+        jacobians: Callable[[], tuple[Library, Mapping[str, Any]]],
+    ) -> None:  # fmt: skip
         self._library = library
         self._about = manifest["functions"]
-        self._kernels = {k["name"]: k for k in manifest["kernels"]}
+        self._kernels = {k["name"]: (library, k) for k in manifest["kernels"]}
+        self._build_jacobians = jacobians
         self.name: str = manifest["name"]
         self.values: dict[str, float] = dict(self._about["values"])
         self.states: tuple[str, ...] = tuple(self._about["states"])
@@ -98,12 +106,12 @@ class Functions:
         of : "residual" or "outputs". wrt : "states", "derivatives", "inputs" or "parameters".
         """
         name = f"{of}_{wrt}"
-        if name not in self._about["jacobians"]:
+        if of not in ("residual", "outputs") or wrt not in GROUPS:
             raise ValueError(
                 f"no Jacobian of {of!r} with respect to {wrt!r}; of is residual or outputs, wrt is "
                 "states, derivatives, inputs or parameters"
             )
-        rows, columns = self._about["jacobians"][name]
+        rows, columns = self._patterns[name]
         values = self._call(name, len(rows), xdot=xdot, x=x, u=u, p=p, t=t)
         n_out = len(self.states if of == "residual" else self.output_names)
         n_wrt = {"inputs": len(self.inputs), "parameters": len(self.parameters)}.get(
@@ -112,6 +120,14 @@ class Functions:
         dense = np.zeros((n_out, n_wrt, *values.shape[1:]))
         dense[rows, columns] = values
         return dense
+
+    @cached_property
+    def _patterns(self) -> Mapping[str, Any]:
+        """Places of the entries of all Jacobians, whose kernels are built here: most of the time
+        that a model takes is theirs."""
+        library, manifest = self._build_jacobians()
+        self._kernels |= {k["name"]: (library, k) for k in manifest["kernels"]}
+        return dict(manifest["jacobians"])
 
     def _call(self, name: str, n_out: int, **given: ArrayLike) -> Array:
         arrays, n = self._shaped(given)
@@ -128,14 +144,15 @@ class Functions:
 
     def _bound(self, name: str, n_out: int, count: int) -> Bound:
         """A kernel with memory for its arguments; that for single points is kept."""
+        library, kernel = self._kernels[name]
         buffers = {
             argument: np.empty((self._counts[argument], count) if argument != "p"
                                else self._counts[argument])
-            for argument in self._kernels[name]["arguments"]
+            for argument in kernel["arguments"]
         }  # fmt: skip
         arguments = [(b.reshape(-1), 0, count if a != "p" else 1) for a, b in buffers.items()]
         size = n_out * count
-        call = Call(self._library, name, count, arguments, (), rows(n_out, count), size)
+        call = Call(library, name, count, arguments, (), rows(n_out, count), size)
         bound = Bound(buffers, Plan([call], [], size))
         if count == 1:
             self._points.bound[name] = bound
