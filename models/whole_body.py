@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
+from math import isfinite
+from pathlib import Path
+from typing import Any, Protocol
 
-from kinesym.symbolic.multibody.bodies import Body
+from kinesym.symbolic.multibody.bodies import ROUNDING, Body
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic
 from kinesym.symbolic.multibody.tree import Tree
+from kinesym.symbolic.names import suggest
 
 #: The joint at which pelvis and torso meet, whose place tells where the body is.
 ROOT = "J1"
+#: Share of the mass of a body by which the sum of its segments may differ without a warning.
+MASS = 0.01
+
+Place = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -24,16 +33,46 @@ class Segment:
     upright [m]. inertia : principal moments about it [kg m^2]. points : places of the points that
     it carries [m]. basis_point, basis_vectors : one of these and two of the unit vectors u, v, w
     along x, y, z, which span the segment in natural coordinates.
+
+    Raises `ValueError` for numbers that no body has.
     """
 
     name: str
     proximal: str
     mass: float
-    com: tuple[float, float, float]
-    inertia: tuple[float, float, float]
-    points: Mapping[str, tuple[float, float, float]]
+    com: Place
+    inertia: Place
+    points: Mapping[str, Place]
     basis_point: str = ""
     basis_vectors: str = "uv"
+
+    def __post_init__(self) -> None:
+        triples = {"com": self.com, "inertia": self.inertia,
+                   **{f"point {name!r}": place for name, place in self.points.items()}}  # fmt: skip
+        for what, given in triples.items():
+            if len(given) != 3 or not all(map(isfinite, given)):
+                raise ValueError(f"segment {self.name!r}: {what} must be three finite numbers, "
+                                 f"got {given!r}")  # fmt: skip
+        if not (isfinite(self.mass) and self.mass >= 0.0):
+            raise ValueError(f"segment {self.name!r}: mass must not be negative, got {self.mass}")
+        fault = inertia_fault(self.inertia)
+        if fault:
+            numbers = ", ".join(f"{moment:g}" for moment in self.inertia)
+            raise ValueError(f"segment {self.name!r}: inertia ({numbers}) is not that of a body: "
+                             f"{fault}")  # fmt: skip
+
+
+def inertia_fault(moments: Place) -> str:
+    """Why no body has these principal moments, such as "Ixx + Iyy < Izz"; empty if one has."""
+    low, middle, high = sorted(zip(moments, ("Ixx", "Iyy", "Izz"), strict=True))
+    if low[0] < -ROUNDING * high[0]:
+        return f"{low[1]} < 0"
+    if low[0] + middle[0] < high[0] * (1.0 - ROUNDING):
+        return f"{' + '.join(sorted((low[1], middle[1])))} < {high[1]}"
+    return ""
+
+
+# -- tables ---------------------------------------------------------------------------------------
 
 
 def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment, ...]:
@@ -45,23 +84,120 @@ def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment
     """
     if not (mass > 0.0 and stature > 0.0):
         raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")
-    points: dict[str, dict[str, tuple[float, float, float]]] = {}
-    for row in _rows("body18_points.csv"):
-        place = tuple(float(row[axis]) * stature for axis in "xyz")
-        points.setdefault(row["segment"], {})[row["point"]] = place  # type: ignore[assignment]
-    made = []
-    for row in _rows("body18.csv"):
-        x, y, z = (float(row[f"com_{axis}"]) * stature for axis in "xyz")
-        a, b, c = (float(row[f"I_{axis}{axis}"]) * mass * stature**2 for axis in "xyz")
-        made.append(Segment(row["segment"], row["proximal"], float(row["mass"]) * mass, (x, y, z),
-                            (a, b, c), points[row["segment"]], row["basis_point"],
-                            row["basis_vectors"]))  # fmt: skip
-    return tuple(made)
+    data = files(__package__).joinpath("data")
+    table, points = (data.joinpath(f"body18{end}.csv").read_text() for end in ("", "_points"))
+    return _segments(table, points, mass, stature)
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    text = files(__package__).joinpath("data", name).read_text()
-    return list(csv.DictReader(text.splitlines()))
+def read_segments(table: str | Path, points: str | Path) -> tuple[Segment, ...]:
+    """Measured segments from two files like `models/data/body18.csv` and `body18_points.csv`, in
+    kg, m, kg m^2.
+
+    Columns of the first: segment, proximal, mass, com_x, com_y, com_z, I_xx, I_yy, I_zz,
+    basis_point, basis_vectors; of the second: point, segment, x, y, z. Raises `ValueError` that
+    names segment and column for what is missing or no number.
+    """
+    return _segments(Path(table).read_text(), Path(points).read_text(), 1.0, 1.0)
+
+
+def _segments(table: str, points: str, mass: float, length: float) -> tuple[Segment, ...]:
+    """From the text of two tables, in these units."""
+    rows = list(csv.DictReader(table.splitlines()))
+    names = [_cell(row, "segment", "") for row in rows]
+    carried: dict[str, dict[str, Place]] = {name: {} for name in names}
+    for row in csv.DictReader(points.splitlines()):
+        name, point = (_cell(row, column, "") for column in ("segment", "point"))
+        if name not in carried:
+            raise ValueError(f"point {point!r}: there is no segment {name!r}; "
+                             f"{suggest(name, names)}")  # fmt: skip
+        carried[name][point] = _numbers(row, ("x", "y", "z"), f"point {point!r}", length)
+    return tuple(
+        Segment(
+            name,
+            _cell(row, "proximal", name),
+            _number(row, "mass", f"segment {name!r}") * mass,
+            _numbers(row, ("com_x", "com_y", "com_z"), f"segment {name!r}", length),
+            _numbers(row, ("I_xx", "I_yy", "I_zz"), f"segment {name!r}", mass * length**2),
+            carried[name],
+            _cell(row, "basis_point", name),
+            _cell(row, "basis_vectors", name),
+        )
+        for name, row in zip(names, rows, strict=True)
+    )
+
+
+def _cell(row: Mapping[str, str], column: str, segment: str) -> str:
+    value = row.get(column)
+    if value is None:
+        where = f"segment {segment!r}" if segment else "a table of segments"
+        raise ValueError(f"{where}: column {column} is missing; there are {', '.join(row)}")
+    return value.strip()
+
+
+def _number(row: Mapping[str, str], column: str, where: str) -> float:
+    try:
+        return float(row[column])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{where}: {column} must be a number, got {row.get(column)!r}") from error
+
+
+def _numbers(row: Mapping[str, str], columns: Iterable[str], where: str, unit: float) -> Place:
+    x, y, z = (_number(row, column, where) * unit for column in columns)
+    return x, y, z
+
+
+def segments_with(
+    segments: Sequence[Segment],
+    masses: Mapping[str, float] | None = None,
+    coms: Mapping[str, Place] | None = None,
+    inertias: Mapping[str, Place] | None = None,
+    points: Mapping[str, Place] | None = None,
+) -> tuple[Segment, ...]:
+    """The segments with measured numbers in place of some.
+
+    masses [kg], coms [m], inertias [kg m^2] : by the name of the segment. points : places [m] by
+    the name of the point, such as {"RK": (0, 0, -0.43)} for the length of the right thigh. Nothing
+    follows by itself: a longer thigh keeps its mass, and its centre of mass its distance from the
+    hip. Raises `ValueError` for a name that does not exist and for numbers that no body has.
+    """
+    by_field: dict[str, Mapping[str, Any]] = {"mass": masses or {}, "com": coms or {},
+                                              "inertia": inertias or {}}  # fmt: skip
+    names = [row.name for row in segments]
+    for name in (name for given in by_field.values() for name in given):
+        if name not in names:
+            raise ValueError(f"there is no segment {name!r}; {suggest(name, names)}")
+    moved = dict(points or {})
+    known = [point for row in segments for point in row.points]
+    for point in moved:
+        if point not in known:
+            raise ValueError(f"no segment has a point {point!r}; {suggest(point, known)}")
+    return tuple(
+        replace(
+            row,
+            points={point: moved.get(point, place) for point, place in row.points.items()},
+            **{field: given[row.name] for field, given in by_field.items() if row.name in given},
+        )
+        for row in segments
+    )
+
+
+class Weighed(Protocol):
+    """Whatever has a mass."""
+
+    @property
+    def mass(self) -> float:
+        """[kg]"""
+
+
+def check_mass(segments: Iterable[Weighed], body_mass: float) -> None:
+    """Warn if the masses of the segments differ by more than 1 % from that of the body [kg]."""
+    total = sum(row.mass for row in segments)
+    if abs(total - body_mass) > MASS * body_mass:
+        warnings.warn(f"the segments have {total:.4g} kg together, the body {body_mass:.4g} kg; "
+                      "weights and forces will differ by as much", stacklevel=2)  # fmt: skip
+
+
+# -- the tree -------------------------------------------------------------------------------------
 
 
 def whole_body(segments: Sequence[Segment] | None = None) -> Tree:
@@ -77,7 +213,7 @@ def whole_body(segments: Sequence[Segment] | None = None) -> Tree:
     Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
     """
     rows = segments_of_body() if segments is None else segments
-    owner: dict[str, tuple[str, tuple[float, float, float]]] = {ROOT: (ROOT, (0.0, 0.0, 0.0))}
+    owner: dict[str, tuple[str, Place]] = {ROOT: (ROOT, (0.0, 0.0, 0.0))}
     bodies = [Body(ROOT, 0, joint=Prismatic("xyz"))]
     for row in rows:
         if row.proximal not in owner:

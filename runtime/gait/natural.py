@@ -7,7 +7,8 @@ angles of each segment in the world, A = Ry(beta) Rx(alpha) Rz(gamma).
 
 Shapes: z, its rates and whatever follows from them are (rows, N) over N instants. Rows of z: place
 x, y, z of the root [m], then alpha, beta, gamma of each segment [rad]. Rows of q: points (three
-each, the root first, then in the order of the table), then two unit vectors of each segment.
+each, the root first, then in the order of the table), then two unit vectors of each segment; these
+have mass. The mixed coordinates are q, then the angles.
 """
 
 from __future__ import annotations
@@ -21,23 +22,44 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from kinesym.runtime.gait.constrained import Partition, Reduction, reduction
+
 Array = NDArray[np.float64]
 
 #: |det X| over the length between the two points of a segment below which it is not spanned.
 COPLANAR = 0.1
+#: How much a moment of inertia may exceed the sum of the others by rounding.
+ROUNDING = 1e-9
+#: Sets of constraints that describe the same motion; see `NaturalBody`.
+VARIANTS = ("explicit", "orthonormal")
 
 
-class Row(Protocol):
+class Hung(Protocol):
+    """A segment that hangs on a point, `proximal`, and carries others, `points` in its axes [m]."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def proximal(self) -> str: ...
+    @property
+    def points(self) -> Mapping[str, tuple[float, ...]]: ...
+
+
+class Row(Hung, Protocol):
     """A segment as `models.whole_body.Segment` has it."""
 
-    name: str
-    proximal: str
-    mass: float
-    com: tuple[float, float, float]
-    inertia: tuple[float, float, float]
-    points: Mapping[str, tuple[float, float, float]]
-    basis_point: str
-    basis_vectors: str
+    @property
+    def mass(self) -> float: ...
+    @property
+    def com(self) -> tuple[float, float, float]: ...
+    @property
+    def inertia(self) -> tuple[float, float, float]: ...
+    @property
+    def points(self) -> Mapping[str, tuple[float, float, float]]: ...
+    @property
+    def basis_point(self) -> str: ...
+    @property
+    def basis_vectors(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -61,47 +83,117 @@ class Pose:
 
 
 @dataclass(frozen=True)
+class Relations:
+    """Constraints of a segment with p points: six of its unit vectors, then three of each point.
+
+    values : (6 + 3 p, N), of the points without r_p - r_i. by_vectors : derivatives with respect to
+    its unit vectors, (N, 6 + 3 p, 6). by_angles : the same with respect to its angles,
+    (N, 6 + 3 p, 3).
+    """
+
+    values: Array
+    by_vectors: Array
+    by_angles: Array
+
+
+@dataclass(frozen=True)
 class NaturalBody:
-    """Segments in natural coordinates; raises `ValueError` for one that its basis does not span."""
+    """Segments in natural coordinates, with the constraints that make them rigid.
+
+    root : the point whose place is free. gravity : [m/s^2]. variant : of the constraints, with e_u,
+    e_v the axes of a segment that its vectors are, l its points:
+
+    "explicit" (default): u - A e_u, v - A e_v, r_p - r_i - A l. The multipliers of a point are the
+    force [N] with which what hangs on it pulls, and, if the point spans its segment, the share that
+    falls on it of what the segment needs.
+
+    "orthonormal": u.u - 1, v.v - 1, u.v; u.A e_v, u.A e_w, v.A e_w, which tie the angles;
+    r_p - r_i - (l_u u + l_v v + l_w u x v).
+
+    Both have 171 rows for 18 segments, the same R and the same motion. Raises `ValueError`, with
+    the segment, for a tree that does not hang together, for inertia of no body and for a segment
+    that its basis does not span.
+    """
 
     segments: Sequence[Row]
     root: str = "J1"
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    variant: str = "explicit"
 
     def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant is one of {', '.join(VARIANTS)}, got {self.variant!r}")
+        numbered(self.segments, self.root)
         for row in self.segments:
-            X, second = spanned(row), np.linalg.norm(row.points[row.basis_point])
-            if abs(np.linalg.det(X)) < COPLANAR * second:
-                raise ValueError(
-                    f"segment {row.name!r}: point {row.basis_point!r} and vectors "
-                    f"{', '.join(row.basis_vectors)} are nearly coplanar (det "
-                    f"{np.linalg.det(X) / second:.2g}); choose other vectors or another point"
-                )
+            check_inertia(row)
+            check_basis(row)
+
+    # -- sizes and names ------------------------------------------------------------------------
 
     @cached_property
     def points(self) -> dict[str, int]:
         """The number of each point."""
-        names = [self.root, *(point for row in self.segments for point in row.points)]
-        return {name: k for k, name in enumerate(names)}
+        return numbered(self.segments, self.root)
 
     @property
     def size(self) -> int:
-        """Number of natural coordinates."""
+        """Number of natural coordinates, which have mass."""
         return 3 * len(self.points) + 6 * len(self.segments)
 
-    def _vectors(self, k: int) -> list[int]:
-        """First rows of the two unit vectors of a segment."""
+    @property
+    def n(self) -> int:
+        """Number of mixed coordinates: natural ones and angles."""
+        return self.size + 3 * len(self.segments)
+
+    @property
+    def g(self) -> int:
+        """Number of degrees of freedom."""
+        return 3 + 3 * len(self.segments)
+
+    @property
+    def m(self) -> int:
+        """Number of constraints."""
+        return self.n - self.g
+
+    @property
+    def partition(self) -> Partition:
+        """Independent among the mixed coordinates: the place of the root and the angles."""
+        free = [*range(3), *range(self.size, self.n)]
+        return Partition(np.arange(3, self.size), np.array(free))
+
+    @cached_property
+    def constraint_names(self) -> tuple[str, ...]:
+        """What each constraint and multiplier belongs to, such as "Rthigh: u.v", "Rthigh: u.Av" (a
+        relation to the angles), "Rthigh: u x" or "Rthigh: point RK x"."""
+        names = []
+        for row in self.segments:
+            a, b, c = letters(row)
+            own = [f"{a}.{a}", f"{b}.{b}", f"{a}.{b}", f"{a}.A{b}", f"{a}.A{c}", f"{b}.A{c}"]
+            if self.variant == "explicit":
+                own = [f"{letter} {axis}" for letter in (a, b) for axis in "xyz"]
+            own += [f"point {point} {axis}" for point in row.points for axis in "xyz"]
+            names += [f"{row.name}: {each}" for each in own]
+        return tuple(names)
+
+    def _vectors(self, k: int) -> slice:
+        """Rows of the two unit vectors of a segment."""
         first = 3 * len(self.points) + 6 * k
-        return [first, first + 3]
+        return slice(first, first + 6)
+
+    def _point(self, name: str) -> slice:
+        """Rows of a point."""
+        return slice(3 * self.points[name], 3 * self.points[name] + 3)
+
+    # -- mass and weight ------------------------------------------------------------------------
 
     @cached_property
     def mass_matrix(self) -> csr_array:
-        """M, constant, (n, n)."""
+        """M, constant, (174, 174) for 18 segments; angles have no mass."""
         return csr_array(sum(self._blocks()[0]))
 
     @cached_property
     def weight(self) -> Array:
-        """Generalised forces of gravity on q, constant, (n,)."""
+        """Generalised forces of gravity on q, constant, (174,) for 18 segments."""
         return np.asarray(sum(self._blocks()[1]))
 
     def _blocks(self) -> tuple[list[Array], list[Array]]:
@@ -115,12 +207,10 @@ class NaturalBody:
             a = X @ G
             P = np.block([[row.mass * np.ones((1, 1)), row.mass * a[None]],
                           [row.mass * a[:, None], X @ J @ X.T]])  # fmt: skip
-            points = [3 * self.points[p] for p in (row.proximal, row.basis_point)]
-            place = [*points, *self._vectors(k)]
-            rows = np.add.outer(place, np.arange(3)).ravel()
+            place = np.r_[self._point(row.proximal), self._point(row.basis_point), self._vectors(k)]
             M, weight = np.zeros((self.size, self.size)), np.zeros(self.size)
-            M[np.ix_(rows, rows)] = np.kron(T @ P @ T.T, np.eye(3))
-            weight[rows] = np.kron((T @ P)[:, 0], self.gravity)
+            M[np.ix_(place, place)] = np.kron(T @ P @ T.T, np.eye(3))
+            weight[place] = np.kron((T @ P)[:, 0], self.gravity)
             matrices.append(M)
             weights.append(weight)
         return matrices, weights
@@ -129,105 +219,240 @@ class NaturalBody:
 
     def course(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Course:
         """q and its rates: R zd and R zdd + S c (equations 8 and 13)."""
-        motion = np.array([z, zd, zdd], dtype=np.float64)
+        motion = self._motion(z, zd, zdd)
+        return self._course(motion, self.poses(*motion))
+
+    def _course(self, motion: Array, poses: Sequence[Pose]) -> Course:
         result = np.empty((3, self.size, motion.shape[2]))
         result[:, :3] = motion[:, :3]
-        for k, (row, pose) in enumerate(zip(self.segments, self.poses(*motion), strict=True)):
-            at = 3 * self.points[row.proximal]
+        for k, (row, pose) in enumerate(zip(self.segments, poses, strict=True)):
+            at = result[:, self._point(row.proximal)]
             for point, place in row.points.items():
-                to = 3 * self.points[point]
-                result[:, to : to + 3] = result[:, at : at + 3] + carried(pose, place)
-            for to, letter in zip(self._vectors(k), row.basis_vectors, strict=True):
-                result[:, to : to + 3] = carried(pose, np.eye(3)["uvw".index(letter)])
+                result[:, self._point(point)] = at + carried(pose, place)
+            vectors = [carried(pose, axis(letter)) for letter in row.basis_vectors]
+            result[:, self._vectors(k)] = np.concatenate(vectors, axis=1)
         return Course(*result)
 
     def poses(self, z: Array, zd: Array, zdd: Array) -> list[Pose]:
-        """Attitudes and their rates."""
+        """Attitudes of the segments and their rates."""
         return [pose(z[r : r + 3], zd[r : r + 3], zdd[r : r + 3])
-                for r in range(3, 3 + 3 * len(self.segments), 3)]  # fmt: skip
+                for r in range(3, self.g, 3)]  # fmt: skip
+
+    def _motion(self, *given: ArrayLike) -> Array:
+        """(number, g, N); raises `ValueError` for other shapes."""
+        arrays = [np.asarray(each, dtype=np.float64) for each in given]
+        shapes = {each.shape for each in arrays}
+        if len(shapes) > 1 or arrays[0].ndim != 2 or len(arrays[0]) != self.g:
+            raise ValueError(f"z and its rates have shape ({self.g}, instants), got "
+                             f"{', '.join(str(each.shape) for each in arrays)}")  # fmt: skip
+        return np.array(arrays)
 
     def projection(self, z: ArrayLike) -> Array:
-        """R of qd = R zd at one instant (equation 10), (n, g)."""
+        """R of qd = R zd at one instant z (57,), in closed form (equation 10), (174, 57)."""
         values = np.asarray(z, dtype=np.float64).reshape(-1, 1)
-        R = np.zeros((self.size, len(values)))
+        motion = self._motion(values, np.zeros_like(values), np.zeros_like(values))
+        R = np.zeros((self.size, self.g))
         R[:3, :3] = np.eye(3)
-        still = np.zeros_like(values)
-        for k, (row, pose) in enumerate(zip(self.segments, self.poses(values, still, still),
-                                            strict=True)):  # fmt: skip
-            own, at = slice(3 + 3 * k, 6 + 3 * k), 3 * self.points[row.proximal]
+        for k, (row, pose) in enumerate(zip(self.segments, self.poses(*motion), strict=True)):
+            own = slice(3 + 3 * k, 6 + 3 * k)
             for point, place in row.points.items():
-                to = 3 * self.points[point]
-                R[to : to + 3] = R[at : at + 3]
-                R[to : to + 3, own] = turned(pose, place)
-            for to, letter in zip(self._vectors(k), row.basis_vectors, strict=True):
-                R[to : to + 3, own] = turned(pose, np.eye(3)["uvw".index(letter)])
+                to = self._point(point)
+                R[to] = R[self._point(row.proximal)]
+                R[to, own] = turned(pose, place)[0]
+            vectors = [turned(pose, axis(letter))[0] for letter in row.basis_vectors]
+            R[self._vectors(k), own] = np.concatenate(vectors)
         return R
 
     # -- constraints ----------------------------------------------------------------------------
 
     def constraints(self, q: ArrayLike, angles: ArrayLike) -> Array:
-        """Phi of the mixed coordinates at one instant, (171,) for 18 segments: for each segment its
-        two unit vectors and its points minus where its angles (54,) put them."""
-        given = np.asarray(q, dtype=np.float64)
-        return np.concatenate([
-            given[to] - (given[at] if at is not None else 0.0) - pose.A[0] @ place
-            for _, to, at, place, pose in self._rows(angles)
-        ])  # fmt: skip
+        """Phi of the mixed coordinates at one instant, q (174,) and angles (54,): (171,)."""
+        given = np.asarray(q, dtype=np.float64)[:, None]
+        result = []
+        for row, relations in zip(self.segments, self._relations(given, angles), strict=True):
+            values = relations.values[:, 0].copy()
+            arms = [given[self._point(p)] - given[self._point(row.proximal)] for p in row.points]
+            values[6:] += np.ravel(arms)
+            result.append(values)
+        return np.concatenate(result)
 
-    def constraint_jacobian(self, angles: ArrayLike) -> Array:
-        """Phi_q with respect to q, then the angles, (171, 228) for 18 segments."""
-        n = self.size
-        result = np.zeros((n - 3, n + 3 * len(self.segments)))
-        for row, (k, to, at, place, pose) in enumerate(self._rows(angles)):
-            here = slice(3 * row, 3 * row + 3)
-            result[here, to] = np.eye(3)
-            if at is not None:
-                result[here, at] = -np.eye(3)
-            result[here, n + 3 * k : n + 3 * k + 3] = -turned(pose, place)
+    def constraint_jacobian(self, q: ArrayLike, angles: ArrayLike) -> Array:
+        """Phi_q with respect to q, then the angles, at one instant, (171, 228) for 18 segments."""
+        given = np.asarray(q, dtype=np.float64)[:, None]
+        result = np.zeros((self.m, self.n))
+        for k, relations in enumerate(self._relations(given, angles)):
+            row, rows = self.segments[k], self._constraints_of(k)
+            result[rows, self._vectors(k)] = relations.by_vectors[0]
+            own = slice(self.size + 3 * k, self.size + 3 * k + 3)
+            result[rows, own] = relations.by_angles[0]
+            for number, point in enumerate(row.points):
+                here = slice(rows.start + 6 + 3 * number, rows.start + 9 + 3 * number)
+                result[here, self._point(point)] = np.eye(3)
+                result[here, self._point(row.proximal)] = -np.eye(3)
         return result
 
+    def acceleration_terms(self, z: ArrayLike, zd: ArrayLike) -> Array:
+        """c of Phi_q qdd = c on a motion (equation 11), (171, N); b is 0 as nothing here depends
+        on time."""
+        place, rate, still = self._motion(z, zd, np.zeros_like(z))
+        terms = _explicit_terms if self.variant == "explicit" else _orthonormal_terms
+        poses = self.poses(place, rate, still)
+        return np.concatenate([terms(row, p) for row, p in zip(self.segments, poses, strict=True)])
+
+    def reduction(self, z: ArrayLike) -> Reduction:
+        """S (228, 171) and R (228, 57) of the mixed coordinates at one instant z (57,), by solving
+        with the constraints of the variant (equations 9 and 10)."""
+        values = np.asarray(z, dtype=np.float64).reshape(-1, 1)
+        q = self.course(values, np.zeros_like(values), np.zeros_like(values)).q[:, 0]
+        return reduction(self.constraint_jacobian(q, values[3:, 0]), self.partition)
+
     def multipliers(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:
-        """lambda of M qdd + Phi_q' lambda = Q, in the order of the constraints, (171, N).
+        """lambda of M qdd + Phi_q' lambda = Q, in the order of `constraint_names`, (171, N).
 
-        They are unique, as Phi_q with respect to all of q but the place of the root is square and
-        regular (equations 4 and 9).
+        Q is `weight` on q and `forces` on z. The multipliers are unique, as Phi_q with respect to
+        all of q but the place of the root is square and regular (equations 4 and 9); it is block
+        triangular, from the outermost segments inwards.
         """
-        course, instants = self.course(z, zd, zdd), np.asarray(z, dtype=np.float64).T
-        rest = self.weight[:, None] - self.mass_matrix @ course.qdd
-        return np.column_stack([
-            np.linalg.solve(self.constraint_jacobian(now[3:])[:, 3 : self.size].T, f[3:])
-            for now, f in zip(instants, rest.T, strict=True)
-        ])  # fmt: skip
+        course = self.course(z, zd, zdd)
+        f = self.weight[:, None] - self.mass_matrix @ course.qdd
+        result = np.empty((self.m, f.shape[1]))
+        angles = np.asarray(z, dtype=np.float64)[3:]
+        for k, relations in reversed(list(enumerate(self._relations(course.q, angles)))):
+            row, rows = self.segments[k], self._constraints_of(k)
+            own = [f[self._point(p)] for p in row.points]
+            f[self._point(row.proximal)] += sum(own)
+            of_points = np.concatenate(own)
+            by_vectors = relations.by_vectors.transpose(0, 2, 1)
+            rest = f[self._vectors(k)] - np.einsum("nij,jn->in", by_vectors[:, :, 6:], of_points)
+            of_vectors = np.linalg.solve(by_vectors[:, :, :6], rest.T[:, :, None])[:, :, 0].T
+            result[rows] = np.concatenate([of_vectors, of_points])
+        return result
 
-    def _rows(
-        self, angles: ArrayLike
-    ) -> Iterator[tuple[int, slice, slice | None, Array, Pose]]:
-        """Triples of constraints: segment, rows of q, those of the proximal point (None for unit
-        vectors), place in the segment, pose."""
-        values = np.concatenate([np.zeros(3), np.asarray(angles, dtype=np.float64)])[:, None]
+    def _constraints_of(self, k: int) -> slice:
+        """Rows of the constraints of a segment."""
+        before = sum(6 + 3 * len(row.points) for row in self.segments[:k])
+        return slice(before, before + 6 + 3 * len(self.segments[k].points))
+
+    def _relations(self, q: Array, angles: ArrayLike) -> Iterator[Relations]:
+        """Those of each segment, q (174, N), angles (54, N) or (54,)."""
+        given = np.asarray(angles, dtype=np.float64).reshape(self.g - 3, -1)
+        values = np.concatenate([np.zeros((3, given.shape[1])), given])
         poses = self.poses(values, np.zeros_like(values), np.zeros_like(values))
+        relate = _explicit if self.variant == "explicit" else _orthonormal
         for k, (row, pose) in enumerate(zip(self.segments, poses, strict=True)):
-            for to, letter in zip(self._vectors(k), row.basis_vectors, strict=True):
-                yield k, slice(to, to + 3), None, np.eye(3)["uvw".index(letter)], pose
-            at = 3 * self.points[row.proximal]
-            for point, place in row.points.items():
-                to = 3 * self.points[point]
-                yield k, slice(to, to + 3), slice(at, at + 3), np.array(place), pose
+            yield relate(row, pose, *np.split(q[self._vectors(k)], 2))
 
-    # -- inverse dynamics -------------------------------------------------------------------------
+    # -- dynamics ---------------------------------------------------------------------------------
 
     def forces(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:
-        """Generalised forces on z that a motion needs, R' (M qdd - Q) (equation 16), (g, N)."""
-        course = self.course(z, zd, zdd)
-        needed = self.mass_matrix @ course.qdd - self.weight[:, None]
-        instants = np.asarray(z, dtype=np.float64).T
-        columns = [self.projection(now).T @ f for now, f in zip(instants, needed.T, strict=True)]
-        return np.array(columns).T
+        """Generalised forces on z that a motion needs, R' (M qdd - Q) (equation 16), (57, N):
+        the total force [N] and for each segment its torque from the world along its angles [N m].
+
+        R' is applied from the outermost segments inwards, without R.
+        """
+        motion = self._motion(z, zd, zdd)
+        poses = self.poses(*motion)
+        course = self._course(motion, poses)
+        f = self.mass_matrix @ course.qdd - self.weight[:, None]
+        result = np.empty((self.g, f.shape[1]))
+        for k, row in reversed(list(enumerate(self.segments))):
+            vectors, at = self._vectors(k), self._point(row.proximal)
+            pairs = [*zip(np.split(course.q[vectors], 2), np.split(f[vectors], 2), strict=True)]
+            for point in row.points:
+                to = self._point(point)
+                pairs.append((course.q[to] - course.q[at], f[to]))
+                f[at] += f[to]
+            torque = sum(np.cross(arm, force, axis=0) for arm, force in pairs)
+            result[3 + 3 * k : 6 + 3 * k] = np.einsum("nij,in->jn", poses[k].H, torque)
+        result[:3] = f[:3]
+        return result
+
+    def reduced_mass_matrix(self, z: ArrayLike) -> Array:
+        """R' M R at one instant z (57,) (equation 17), (57, 57)."""
+        R = self.projection(z)
+        return np.asarray(R.T @ (self.mass_matrix @ R))
+
+    def accelerations(self, z: ArrayLike, zd: ArrayLike, forces: ArrayLike) -> Array:
+        """zdd under generalised forces on z (57, N), gravity apart (equation 16), (57, N).
+
+        Raises `numpy.linalg.LinAlgError` where alpha of a segment is 90 degrees.
+        """
+        place, rate, given = self._motion(z, zd, forces)
+        rest = given - self.forces(place, rate, np.zeros_like(place))
+        columns = [np.linalg.solve(self.reduced_mass_matrix(now), f)
+                   for now, f in zip(place.T, rest.T, strict=True)]  # fmt: skip
+        return np.array(columns).reshape(-1, self.g).T
+
+
+# -- checks ---------------------------------------------------------------------------------------
+
+
+def numbered(segments: Sequence[Hung], root: str) -> dict[str, int]:
+    """The number of each point, the root first; raises `ValueError` for segments that do not hang
+    together, each on a point of an earlier one."""
+    result = {root: 0}
+    for row in segments:
+        if row.proximal not in result:
+            raise ValueError(f"segment {row.name!r}: proximal point {row.proximal!r} is not "
+                             "defined by any earlier segment")  # fmt: skip
+        for point in row.points:
+            if point in result:
+                raise ValueError(f"segment {row.name!r}: point {point!r} belongs to two segments")
+            result[point] = len(result)
+    return result
+
+
+def check_inertia(row: Row) -> None:
+    """Raise `ValueError` for principal moments of inertia that no body has."""
+    low, middle, high = sorted(zip(row.inertia, ("Ixx", "Iyy", "Izz"), strict=True))
+    fault = ""
+    if low[0] < -ROUNDING * high[0]:
+        fault = f"{low[1]} < 0"
+    elif low[0] + middle[0] < high[0] * (1.0 - ROUNDING):
+        fault = f"{' + '.join(sorted((low[1], middle[1])))} < {high[1]}"
+    if fault:
+        numbers = ", ".join(f"{moment:g}" for moment in row.inertia)
+        raise ValueError(f"segment {row.name!r}: inertia ({numbers}) is not that of a body: "
+                         f"{fault}")  # fmt: skip
+
+
+def check_basis(row: Row) -> None:
+    """Raise `ValueError` if the basis of a segment does not span it."""
+    if row.basis_point not in row.points:
+        raise ValueError(f"segment {row.name!r}: basis point {row.basis_point!r} is none of its "
+                         f"points {', '.join(row.points) or '(it has none)'}")  # fmt: skip
+    if row.basis_vectors not in ("uv", "vw", "uw"):
+        raise ValueError(f"segment {row.name!r}: basis vectors are uv, vw or uw, "
+                         f"got {row.basis_vectors!r}")  # fmt: skip
+    determinant = np.linalg.det(spanned(row))
+    second = np.linalg.norm(row.points[row.basis_point])
+    if abs(determinant) <= COPLANAR * second:
+        share = determinant / second if second else 0.0
+        raise ValueError(
+            f"segment {row.name!r}: point {row.basis_point!r} and vectors "
+            f"{', '.join(row.basis_vectors)} are nearly coplanar (det {share:.2g}); "
+            "choose other basis vectors or another point"
+        )
+
+
+# -- one segment ----------------------------------------------------------------------------------
+
+
+def axis(letter: str) -> Array:
+    """The unit vector u, v or w in the axes of its segment, (3,)."""
+    return np.eye(3)["uvw".index(letter)]
+
+
+def letters(row: Row) -> tuple[str, str, str]:
+    """The two unit vectors of the basis of a segment and the one that is their product."""
+    a, b = row.basis_vectors[0], row.basis_vectors[1]
+    (c,) = {"u", "v", "w"} - {a, b}
+    return a, b, c
 
 
 def spanned(row: Row) -> Array:
     """X: the basis of a segment in its own axes, (3, 3)."""
-    vectors = [np.eye(3)["uvw".index(letter)] for letter in row.basis_vectors]
+    vectors = [axis(letter) for letter in row.basis_vectors]
     return np.column_stack([row.points[row.basis_point], *vectors])
 
 
@@ -255,6 +480,70 @@ def carried(pose: Pose, place: ArrayLike) -> Array:
 
 
 def turned(pose: Pose, place: ArrayLike) -> Array:
-    """Its derivatives with respect to the angles at one instant, (3, 3)."""
-    x = pose.A[0] @ np.asarray(place, dtype=np.float64)
-    return np.cross(pose.H[0].T, x).T
+    """Its derivatives with respect to the angles, (N, 3, 3)."""
+    x = pose.A @ np.asarray(place, dtype=np.float64)
+    return np.cross(pose.H, x[:, :, None], axis=1)
+
+
+def _explicit(row: Row, pose: Pose, a: Array, b: Array) -> Relations:
+    """Unit vectors and points where the angles put them; a and b are the unit vectors (3, N)."""
+    p, q, _ = letters(row)
+    fixed = [axis(p), axis(q), *map(np.array, row.points.values())]
+    values = -np.concatenate([(pose.A @ each).T for each in fixed])
+    values[:6] += np.concatenate([a, b])
+    by_vectors = np.zeros((a.shape[1], len(values), 6))
+    by_vectors[:, :6] = np.eye(6)
+    return Relations(values, by_vectors, -np.concatenate([turned(pose, e) for e in fixed], axis=1))
+
+
+def _orthonormal(row: Row, pose: Pose, a: Array, b: Array) -> Relations:
+    """Orthonormal unit vectors, square to axes of the angles; points through these vectors."""
+    p, q, r = letters(row)
+    eq, er = ((pose.A @ axis(letter)).T for letter in (q, r))
+    pairs = ((a, eq, q), (a, er, r), (b, er, r))
+    values = [_dot(a, a) - 1.0, _dot(b, b) - 1.0, _dot(a, b), *(_dot(x, e) for x, e, _ in pairs)]
+    o = np.zeros_like(a)
+    own = [(2.0 * a, o), (o, 2.0 * b), (b, a), (eq, o), (er, o), (o, er)]
+    by_vectors = [np.array([np.concatenate(each).T for each in own]).transpose(1, 0, 2)]
+    by_angles = [np.zeros((a.shape[1], 3, 3))]
+    by_angles += [np.einsum("in,nij->nj", x, turned(pose, axis(e)))[:, None] for x, _, e in pairs]
+    sign = float(np.dot(np.cross(axis(p), axis(q)), axis(r)))
+    for place in row.points.values():
+        la, lb, lc = (float(np.dot(axis(letter), place)) for letter in (p, q, r))
+        lc *= sign
+        values += [*-(la * a + lb * b + lc * np.cross(a, b, axis=0))]
+        by_vectors.append(np.concatenate([-la * np.eye(3) + lc * _skew(b),
+                                          -lb * np.eye(3) - lc * _skew(a)], axis=2))  # fmt: skip
+        by_angles.append(np.zeros((a.shape[1], 3, 3)))
+    return Relations(np.array(values), np.concatenate(by_vectors, axis=1),
+                     np.concatenate(by_angles, axis=1))  # fmt: skip
+
+
+def _explicit_terms(row: Row, pose: Pose) -> Array:
+    """c of these constraints; the pose is that of a motion without accelerations of the angles."""
+    p, q, _ = letters(row)
+    fixed = [axis(p), axis(q), *map(np.array, row.points.values())]
+    return np.concatenate([carried(pose, each)[2] for each in fixed])
+
+
+def _orthonormal_terms(row: Row, pose: Pose) -> Array:
+    p, q, r = letters(row)
+    a, b, er = (carried(pose, axis(letter)) for letter in (p, q, r))
+    terms = [_dot(x[1], y[1]) for x, y in ((a, a), (b, b), (a, b))]
+    terms += [_dot(x[1], e[1]) + _dot(x[0], e[2]) / 2.0 for x, e in ((a, b), (a, er), (b, er))]
+    sign = _dot(np.cross(axis(p), axis(q)), axis(r))
+    across = sign * np.cross(a[1], b[1], axis=0)
+    points = [-np.dot(axis(r), place) * across for place in row.points.values()]
+    return -2.0 * np.concatenate([np.array(terms), *points])
+
+
+def _dot(a: Array, b: Array) -> Array:
+    """Over the first axis."""
+    return np.asarray((a * b).sum(axis=0))
+
+
+def _skew(a: Array) -> Array:
+    """The matrices of a x, (N, 3, 3), of vectors (3, N)."""
+    x, y, z = a
+    o = np.zeros_like(x)
+    return np.array([[o, -z, y], [z, o, -x], [-y, x, o]]).transpose(2, 0, 1)

@@ -1,0 +1,199 @@
+"""Inverse dynamics: what a measured motion needs, and what that means for joints.
+
+The motion alone says which wrench the ground must give; once that is shared between the feet, force
+and torque of every joint follow, and nothing is left over (Pamies-Vila, Font-Llagunes 2013). All
+vectors are in world axes, x forwards, y to the left, z up. N instants, S segments, g coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.gait.course import Samples
+from kinesym.runtime.gait.rates import spin
+from kinesym.runtime.gait.wrench import Wrench
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """Who hangs on whom.
+
+    segments : names, each after its parent; the first one, the pelvis, hangs on the root, and is
+        what others that hang there push against. parents : number of the parent, -1 for the root.
+    joints : name -> segment whose proximal joint it is. mass : of the body [kg].
+    """
+
+    segments: tuple[str, ...]
+    parents: tuple[int, ...]
+    mass: float
+    joints: Mapping[str, str] = field(default_factory=dict)
+
+    def number(self, name: str) -> int:
+        """Of a segment, by its own name or that of its proximal joint; raises `ValueError`."""
+        segment = self.joints.get(name, name)
+        if segment not in self.segments:
+            raise ValueError(f"there is no segment or joint {name!r}; there are "
+                             f"{', '.join((*self.segments, *self.joints))}")  # fmt: skip
+        return self.segments.index(segment)
+
+    def against(self, segment: int) -> int:
+        """The segment that one pushes against; -1 for the first, which has none."""
+        parent = self.parents[segment]
+        return 0 if parent < 0 < segment else parent
+
+    def chain(self, segment: int) -> list[int]:
+        """A segment and those that carry it, up to the one on the root."""
+        found = [segment]
+        while self.parents[found[-1]] >= 0:
+            found.append(self.parents[found[-1]])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamics:
+    """What a motion needs.
+
+    course : the motion. total : the external wrench, all but gravity. force : (S, 3, N) [N], and
+    moment about its joint : (S, 3, N) [N m], of each segment with all that it carries, as if
+    nothing but gravity acted on them from outside. place : of its joint, (S, 3, N) [m].
+    attitude : of the segment, (S, 3, 3, N).
+    """
+
+    skeleton: Skeleton
+    course: Samples
+    total: Wrench
+    force: Array
+    moment: Array
+    place: Array
+    attitude: Array
+
+    @property
+    def time(self) -> Array:
+        """(N,) [s]."""
+        return self.course.time
+
+    @cached_property
+    def torque(self) -> Array:
+        """Torques between the world and each segment, (S, 3, N) [N m], that drive the motion
+        together with the total force on the root: "absolute" torques."""
+        result = self.moment.copy()
+        for k, parent in enumerate(self.skeleton.parents):
+            if parent >= 0:
+                result[parent] -= self.moment[k]
+        return result
+
+    @cached_property
+    def spin(self) -> Array:
+        """Angular velocities, (S, 3, N) [rad/s]."""
+        turning = [rows[3:].reshape(-1, 3, rows.shape[1]).transpose(1, 0, 2)
+                   for rows in (self.course.z, self.course.zd)]  # fmt: skip
+        return np.einsum("sijn,jsn->sin", self.attitude, spin(*turning))
+
+    def under_foot(self, hind: str, fore: str, wrench: Wrench) -> dict[str, Wrench]:
+        """A wrench of the ground on a foot of two segments, on the one over the centre of pressure.
+
+        The choice changes the torque between both segments only.
+        """
+        k = self.skeleton.number(fore)
+        ahead = np.einsum("in,in->n", np.nan_to_num(wrench.cop()) - self.place[k],
+                          self.attitude[self.skeleton.number(hind)][:, 0])  # fmt: skip
+        on_toes = (ahead > 0.0).astype(float)
+        return {hind: wrench.scaled(1.0 - on_toes), fore: wrench.scaled(on_toes)}
+
+    def joints(self, loads: Mapping[str, Wrench]) -> JointLoads:
+        """Forces and torques of all joints, with these external wrenches on segments.
+
+        Raises `ValueError` for an unknown segment or wrenches at other times.
+        """
+        force, torque = self.force.copy(), self.moment.copy()
+        rest = self.total
+        for name, wrench in loads.items():
+            if wrench.time.shape != self.time.shape or not np.allclose(wrench.time, self.time):
+                raise ValueError(f"the wrench on {name} is at other times than the motion; use "
+                                 "wrench.at(time)")  # fmt: skip
+            rest = rest - wrench
+            for k in self.skeleton.chain(self.skeleton.number(name)):
+                force[k] -= wrench.force
+                torque[k] -= wrench.about(self.place[k])
+        root = [k for k, parent in enumerate(self.skeleton.parents) if parent < 0]
+        force[0], torque[0] = force[root].sum(axis=0), torque[root].sum(axis=0)
+        return JointLoads(self, force, torque, rest, dict(loads))
+
+
+@dataclass(frozen=True, eq=False)
+class JointLoads:
+    """What each joint transmits to its segment.
+
+    force, torque : (S, 3, N) [N, N m], from the proximal neighbour on the segment, at its joint.
+    Those of the first segment, which has no neighbour, are the residual: what the wrenches of the
+    ground leave unexplained. rest : the same as a wrench. loads : external wrenches by segment.
+    """
+
+    inverse: InverseDynamics
+    force: Array
+    torque: Array
+    rest: Wrench
+    loads: Mapping[str, Wrench]
+
+    @property
+    def time(self) -> Array:
+        """(N,) [s]."""
+        return self.inverse.time
+
+    def flexion(self, joint: str) -> Array:
+        """The torque of a joint along the lateral axis of its proximal segment, (N,) [N m].
+
+        Positive for what flexes a hip, extends a knee, flexes an ankle dorsally: a turn of the
+        segment about the axis that points to the right.
+        """
+        k, lateral = self._lateral(joint)
+        return -np.einsum("in,in->n", self.torque[k], lateral)
+
+    def flexion_angle(self, joint: str) -> Array:
+        """The angle in the same sense, (N,) [rad]: in the sagittal plane of the proximal segment,
+        zero where both have the same axes."""
+        k, _ = self._lateral(joint)
+        parent = self.inverse.skeleton.against(k)
+        relative = np.einsum("jin,jkn->ikn", self.inverse.attitude[parent],
+                             self.inverse.attitude[k])  # fmt: skip
+        return np.unwrap(np.arctan2(-relative[0, 2], relative[2, 2]))
+
+    def power(self, joint: str) -> Array:
+        """What the torque of a joint does, (N,) [W]: positive where it gives energy."""
+        k, _ = self._lateral(joint)
+        spin = self.inverse.spin
+        return np.einsum("in,in->n", self.torque[k],
+                         spin[k] - spin[self.inverse.skeleton.against(k)])  # fmt: skip
+
+    def _lateral(self, joint: str) -> tuple[int, Array]:
+        """The segment beyond a joint, and the axis to the left of the one before it."""
+        k = self.inverse.skeleton.number(joint)
+        if k == 0:
+            raise ValueError(f"{joint} has no neighbour; choose the joint of another segment")
+        return k, self.inverse.attitude[self.inverse.skeleton.against(k)][:, 1]
+
+    def columns(self) -> dict[str, Array]:
+        """Everything by name, (N,) each: for tables and files."""
+        found = {"time_s": self.time}
+        skeleton = self.inverse.skeleton
+        for name, parts, unit in (("torque", self.torque, "Nm"), ("force", self.force, "N")):
+            for k, segment in enumerate(skeleton.segments):
+                for axis, row in zip("xyz", parts[k], strict=True):
+                    found[f"{segment}_{name}_{axis}_{unit}"] = row
+        for joint in skeleton.joints:
+            found[f"{joint}_flexion_rad"] = self.flexion_angle(joint)
+            found[f"{joint}_flexion_Nm"] = self.flexion(joint)
+            found[f"{joint}_flexion_Nm_per_kg"] = self.flexion(joint) / skeleton.mass
+            found[f"{joint}_power_W"] = self.power(joint)
+        for segment, wrench in self.loads.items():
+            for axis, f, m in zip("xyz", wrench.force, wrench.moment, strict=True):
+                found[f"{segment}_ground_force_{axis}_N"] = f
+                found[f"{segment}_ground_moment_{axis}_Nm"] = m
+        return found

@@ -1,0 +1,228 @@
+"""Points and axes of segments from markers, by relations that are declared, not programmed.
+
+A place is the name of a marker, or of a point of the model that was declared before, or one of
+`Midpoint`, `Shifted`, `Carried` of places. Axes are declared by two directions: `Axes` of their
+owner. Everything is evaluated over all instants at once; places are (3, N) in world axes, x
+forwards, y to the left, z up [m], axes are (3, 3, N), columns are the unit vectors u, v, w.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Midpoint:
+    """The mean of places."""
+
+    of: Sequence[Place]
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A place moved by a constant vector in given axes [m], or, with a scale, in multiples of the
+    mean distance between two places."""
+
+    place: Place
+    by: tuple[float, float, float]
+    axes: Orientation
+    scale: tuple[Place, Place] | None = None
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Axes from two directions, each from one place to another; "up" is the vertical.
+
+    Give two of x (forwards), y (to the left), z (up); `first` is taken as it is, the other one made
+    normal to it.
+    """
+
+    first: str
+    x: Direction | None = None
+    y: Direction | None = None
+    z: Direction | None = None
+
+    def __post_init__(self) -> None:
+        given = [letter for letter in "xyz" if getattr(self, letter) is not None]
+        if len(given) != 2 or self.first not in given:
+            raise ValueError(f"axes need two directions, one of them first, got {self}")
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A place or axes as they were in the calibration trial, moved with markers that are on the
+    same segment: the rigid motion that fits these best (Kabsch 1976)."""
+
+    what: Place | Orientation
+    cluster: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if len(set(self.cluster)) < 3:
+            raise ValueError(f"a cluster needs at least three markers, got {self.cluster}")
+
+
+@dataclass(frozen=True)
+class Like:
+    """The axes of a segment that was declared before."""
+
+    segment: str
+
+
+Place: TypeAlias = "str | Midpoint | Shifted | Carried"
+Direction: TypeAlias = "tuple[Place, Place] | str"
+Orientation: TypeAlias = "Axes | Carried | Like"
+
+
+@dataclass(frozen=True)
+class Relations:
+    """What a set of markers says about the points and segments of a model.
+
+    places : point -> place, in an order in which each uses only earlier ones and markers.
+    axes : segment -> axes; they may use all places, a `Shifted` place axes of segments.
+    Points that are not named keep their place in the segment that owns them.
+    """
+
+    places: Mapping[str, Place] = field(default_factory=dict)
+    axes: Mapping[str, Orientation] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Markers of a trial, (3, N) each, and those of its calibration, (3,) each."""
+
+    markers: Mapping[str, Array]
+    calibration: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """What relations say at N instants: places (3, N) [m] by point, axes (3, 3, N) by segment."""
+
+    places: Mapping[str, Array]
+    axes: Mapping[str, Array]
+
+
+def landmarks(relations: Relations, trial: Trial) -> Landmarks:
+    """Evaluates all relations.
+
+    Raises `ValueError` for a marker or segment that neither the trial nor, where something is
+    carried, its calibration has.
+    """
+    return _Evaluation(relations, trial).all()
+
+
+def rigid_motion(before: Array, after: Array) -> tuple[Array, Array]:
+    """The rotation (3, 3, N) and centre (3, N) that move points (K, 3) best onto (K, 3, N)."""
+    centre = after.mean(axis=0)
+    crossed = np.einsum("ki,kjn->nij", before - before.mean(axis=0), after - centre)
+    U, _, Vt = np.linalg.svd(crossed)
+    sign = np.linalg.det(Vt.transpose(0, 2, 1) @ U.transpose(0, 2, 1))
+    flip = np.ones((len(sign), 3))
+    flip[:, 2] = np.sign(sign)
+    return np.einsum("nki,nk,njk->ijn", Vt, flip, U), centre
+
+
+class _Evaluation:
+    """Relations with what is known so far; places and axes are found when they are first needed."""
+
+    def __init__(self, relations: Relations, trial: Trial) -> None:
+        self._relations, self._trial = relations, trial
+        self._places: dict[str, Array] = {}
+        self._axes: dict[str, Array] = {}
+        self._open: list[str] = []
+
+    def all(self) -> Landmarks:
+        places = {name: self.place(name) for name in self._relations.places}
+        return Landmarks(places, {name: self.axes(Like(name)) for name in self._relations.axes})
+
+    def place(self, what: Place) -> Array:
+        if isinstance(what, str):
+            return self._named(what)
+        if isinstance(what, Midpoint):
+            return np.mean([self.place(part) for part in what.of], axis=0)
+        if isinstance(what, Shifted):
+            length = 1.0
+            if what.scale is not None:
+                ends = [self.place(end) for end in what.scale]
+                length = float(np.mean(np.linalg.norm(ends[1] - ends[0], axis=0)))
+            shift = length * np.array(what.by)
+            return self.place(what.place) + np.einsum("ijn,j->in", self.axes(what.axes), shift)
+        still, turn, centre, middle = self._carrier(what.cluster)
+        arm = still.place(what.what)[:, 0] - middle  # type: ignore[arg-type]
+        return centre + np.einsum("ijn,j->in", turn, arm)
+
+    def axes(self, what: Orientation) -> Array:
+        if isinstance(what, Like):
+            return self._once(self._axes, what.segment, self._relations.axes, "segment", self.axes)
+        if isinstance(what, Axes):
+            return self._triad(what)
+        still, turn, _, _ = self._carrier(what.cluster)
+        return np.einsum("ijn,jk->ikn", turn, still.axes(what.what)[..., 0])  # type: ignore[arg-type]
+
+    def _named(self, name: str) -> Array:
+        if name in self._trial.markers:
+            return np.asarray(self._trial.markers[name], dtype=np.float64)
+        return self._once(self._places, name, self._relations.places, "marker", self.place)
+
+    def _once(self, found, name, declared, kind, evaluate):  # type: ignore[no-untyped-def]
+        """A named relation, evaluated once."""
+        if name not in found:
+            if name not in declared or name in self._open:
+                raise ValueError(self._missing(name, kind, declared))
+            self._open.append(name)
+            found[name] = evaluate(declared[name])
+            self._open.remove(name)
+        return found[name]
+
+    def _missing(self, name: str, kind: str, declared: Mapping[str, object]) -> str:
+        if name in self._open:
+            return f"the relations of {', '.join(self._open)} need each other"
+        known = [*self._trial.markers, *declared] if kind == "marker" else [*declared]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
+        where = f" (needed by {self._open[-1]})" if self._open else ""
+        return f"{kind} {name!r} is not in the trial{where}; {hint}"
+
+    def _carrier(self, cluster: Sequence[str]) -> tuple[_Evaluation, Array, Array, Array]:
+        """The calibration, the motion of a cluster since then, and its centre there."""
+        known = self._trial.calibration
+        still = _Evaluation(
+            self._relations, Trial({k: np.asarray(v).reshape(3, 1) for k, v in known.items()})
+        )
+        before = np.array([still.place(name)[:, 0] for name in cluster])
+        turn, centre = rigid_motion(before, np.array([self.place(name) for name in cluster]))
+        return still, turn, centre, before.mean(axis=0)
+
+    def _triad(self, axes: Axes) -> Array:
+        vectors = {}
+        for letter in "xyz":
+            direction = getattr(axes, letter)
+            if direction is not None:
+                vectors[letter] = self._direction(direction)
+        first = vectors.pop(axes.first)
+        ((letter, other),) = vectors.items()
+        first = first / np.linalg.norm(first, axis=0)
+        other = other - first * np.sum(first * other, axis=0)
+        size = np.linalg.norm(other, axis=0)
+        if (size < 1e-6).any():
+            raise ValueError(f"the directions of {axes} are parallel")
+        unit = {axes.first: first, letter: other / size}
+        (third,) = set("xyz") - set(unit)
+        a, b = {"x": "yz", "y": "zx", "z": "xy"}[third]
+        unit[third] = np.cross(unit[a], unit[b], axis=0)
+        return np.stack([unit[letter] for letter in "xyz"], axis=1)
+
+    def _direction(self, direction: Direction) -> Array:
+        if not isinstance(direction, str):
+            return self.place(direction[1]) - self.place(direction[0])
+        if direction == "up":
+            return np.array([[0.0], [0.0], [1.0]])
+        raise ValueError(f'a direction is a pair of places or "up", got {direction!r}')

@@ -1,0 +1,290 @@
+"""What the ground does to a foot: force plates, centres of pressure, sums and resampling.
+
+World axes everywhere: x forwards, y to the left, z up. A wrench is what the ground does to the
+foot, so that the vertical force of someone who stands is positive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import butter, sosfiltfilt
+
+from kinesym.runtime.experiment import Experiment
+
+Array = NDArray[np.float64]
+
+AXES = "xyz"
+#: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
+THRESHOLD = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Wrench:
+    """A force and moment on a foot over time: world axes, the moment about the origin of the world.
+
+    time : (N,) increasing instants [s]. force : (3, N) [N]. moment : (3, N), about the origin
+    [N m].
+
+    About one fixed point wrenches may be added, scaled, smoothed and interpolated, which centres
+    of pressure may not. Raises `ValueError` for shapes, and for what is not finite.
+    """
+
+    time: Array
+    force: Array
+    moment: Array
+
+    def __post_init__(self) -> None:
+        grid = Experiment(self.time).grid
+        object.__setattr__(self, "time", grid)
+        for name in ("force", "moment"):
+            rows = _rows(name, getattr(self, name), grid)
+            _check_finite(name, rows, grid)
+            object.__setattr__(self, name, rows)
+
+    # -- where it comes from --------------------------------------------------------------------
+
+    @classmethod
+    def at_cop(
+        cls, time: ArrayLike, force: ArrayLike, cop: ArrayLike,
+        free_moment: ArrayLike | None = None, threshold: float = THRESHOLD,
+    ) -> Wrench:  # fmt: skip
+        """From a force at a centre of pressure, as most files of force plates have it.
+
+        time : (N,) [s]. force : (3, N), of the ground on the foot [N]. cop : (3, N) [m], NaN where
+        unloaded. free_moment : (3, N), or (N,) about the vertical [N m]; default none.
+
+        What little force there is without a centre of pressure acts at the one nearest in time,
+        so that the moment does not jump. Raises `ValueError` for shapes, if the plate gives the
+        load instead of the reaction, and if the centre is missing above `threshold` [N].
+        """
+        grid = Experiment(time).grid
+        rows = _rows("force", force, grid)
+        _check_finite("force", rows, grid)
+        if free_moment is None:
+            free = np.zeros_like(rows)
+        elif np.ndim(free_moment) == 1:
+            vertical = np.asarray(free_moment, dtype=np.float64)
+            free = _rows("free_moment", np.outer([0.0, 0.0, 1.0], vertical), grid)
+        else:
+            free = _rows("free_moment", free_moment, grid)
+        place = _held(grid, rows, _rows("cop", cop, grid), threshold)
+        found = cls(grid, rows, np.cross(place, rows, axis=0) + free)
+        check_reaction(found)
+        return found
+
+    @classmethod
+    def zero(cls, time: ArrayLike) -> Wrench:
+        """No wrench at times (N,) [s]."""
+        grid = Experiment(time).grid
+        return cls(grid, np.zeros((3, len(grid))), np.zeros((3, len(grid))))
+
+    # -- what follows from it -------------------------------------------------------------------
+
+    def about(self, point: ArrayLike) -> Array:
+        """The moment about a point (3,) or (3, N) in world axes [m], as (3, N) [N m]."""
+        place = np.asarray(point, dtype=np.float64)
+        if place.shape not in ((3,), self.force.shape):
+            raise ValueError(f"a point must be (3,) or {self.force.shape}, got {place.shape}")
+        place = place.reshape(3, -1)
+        return self.moment - np.cross(np.broadcast_to(place, self.force.shape), self.force, axis=0)
+
+    def cop(self, height: float = 0.0, threshold: float = THRESHOLD) -> Array:
+        """Centre of pressure on the plane z = height, (3, N) [m].
+
+        There the wrench has no horizontal moment. NaN where the vertical force is below
+        `threshold` [N].
+        """
+        (fx, fy, fz), (mx, my, _) = self.force, self.moment
+        pressing = np.where(fz >= threshold, fz, np.nan)
+        level = np.where(np.isnan(pressing), np.nan, height)
+        return np.array([(height * fx - my) / pressing, (mx + height * fy) / pressing, level])
+
+    def free_moment(self, height: float = 0.0, threshold: float = THRESHOLD) -> Array:
+        """The moment about the vertical through the centre of pressure, (N,) [N m]; see `cop`."""
+        return np.asarray(self.about(self.cop(height, threshold))[2])
+
+    # -- other wrenches made of it --------------------------------------------------------------
+
+    def at(self, time: ArrayLike) -> Wrench:
+        """Resampled at times (n,) [s]: straight lines between samples, nothing overshoots.
+
+        On a coarser grid each value is the mean over a step around it, half before, half after:
+        impulses are kept, what is faster than the new rate is damped, and a contact spreads by no
+        more than half a step. That leaves 0.98 of a tenth of the new rate and 0.64 of half of it;
+        `smoothed` first, with the cutoff of the motion, where more must go. The moment is about a
+        fixed point and resampled like the force.
+
+        Raises `ValueError` for times outside those of the wrench.
+        """
+        grid = Experiment(time).grid
+        slack = 1e-9 * (1.0 + abs(self.time[0]) + abs(self.time[-1]))
+        if grid[0] < self.time[0] - slack or grid[-1] > self.time[-1] + slack:
+            raise ValueError(f"the wrench is known for {self.time[0]:.6g} ... {self.time[-1]:.6g} "
+                             f"s, asked for {grid[0]:.6g} ... {grid[-1]:.6g} s")  # fmt: skip
+        rows = np.vstack([self.force, self.moment])
+        steps = np.diff(grid)
+        if np.mean(steps) <= np.mean(np.diff(self.time)) * (1.0 + 1e-6):
+            found = np.array([np.interp(grid, self.time, row) for row in rows])
+        else:
+            middles = 0.5 * (grid[:-1] + grid[1:])
+            before = np.concatenate([[grid[0] - 0.5 * steps[0]], middles])
+            after = np.concatenate([middles, [grid[-1] + 0.5 * steps[-1]]])
+            found = _means(self.time, rows, before, after)
+        return Wrench(grid, found[:3], found[3:])
+
+    def smoothed(self, cutoff: float) -> Wrench:
+        """After a Butterworth low-pass of order 2 forwards and backwards: no lag.
+
+        cutoff : amplitudes are reduced to 1/sqrt(2) at it by both passes together [Hz]. Contacts
+        spread by up to a quarter of its period: find them before.
+
+        Raises `ValueError` for samples that are not uniform and an impossible cutoff.
+        """
+        rows = np.vstack([self.force, self.moment])
+        found = low_pass(self.time, rows, cutoff)
+        return Wrench(self.time, found[:3], found[3:])
+
+    def __add__(self, other: Wrench) -> Wrench:
+        """The sum on the same grid; resample with `at` where they differ."""
+        self._check_grid(other)
+        return Wrench(self.time, self.force + other.force, self.moment + other.moment)
+
+    def __sub__(self, other: Wrench) -> Wrench:
+        """The difference on the same grid; resample with `at` where they differ."""
+        self._check_grid(other)
+        return Wrench(self.time, self.force - other.force, self.moment - other.moment)
+
+    def scaled(self, by: ArrayLike) -> Wrench:
+        """Force and moment times a number, or times one of (N,) numbers at each instant."""
+        factor = np.asarray(by, dtype=np.float64)
+        if factor.shape not in ((), self.time.shape):
+            raise ValueError(f"a wrench is scaled by a number or by {self.time.shape} numbers, "
+                             f"got {factor.shape}")  # fmt: skip
+        return Wrench(self.time, self.force * factor, self.moment * factor)
+
+    def _check_grid(self, other: Wrench) -> None:
+        if not same_grid(self.time, other.time):
+            raise ValueError(
+                f"the wrenches have different times: {_span(self.time)} and {_span(other.time)}; "
+                "first.at(second.time) resamples"
+            )
+
+    def plot(self, height: float = 0.0) -> Any:
+        """A figure over time: force on the left, centre of pressure and free moment on the right.
+
+        height : of the floor [m].
+        """
+        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
+
+        figure, axes = plt.subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        centre = self.cop(height)
+        rows = [*self.force, centre[0], centre[1], self.free_moment(height)]
+        names = [f"force {axis} [N]" for axis in AXES]
+        names += ["centre of pressure x [m]", "centre of pressure y [m]", "free moment [N m]"]
+        for k, (panel, row, name) in enumerate(zip(axes.T.flat, rows, names, strict=True)):
+            panel.plot(self.time, row, lw=1.2, color=f"C{k // 3}")
+            panel.set_ylabel(name)
+            panel.grid(alpha=0.3)
+        figure.supxlabel("time [s]")
+        return figure
+
+
+def check_reaction(wrench: Wrench, what: str = "force plate", threshold: float = THRESHOLD) -> None:
+    """Raise `ValueError` if the ground pulls: signs or axes are not as above.
+
+    Looks at the mean vertical force of the samples where it exceeds `threshold` [N] either way.
+    """
+    vertical = wrench.force[2]
+    loaded = np.abs(vertical) > threshold
+    mean = float(vertical[loaded].mean()) if loaded.any() else 0.0
+    if mean < 0.0:
+        raise ValueError(f"{what} seems to give the load, not the reaction (mean Fz = {mean:.0f} "
+                         "N): change the signs of force and moment; z points up")  # fmt: skip
+
+
+def same_grid(one: Array, other: Array) -> bool:
+    """Whether two grids are the same but for rounding."""
+    if one.shape != other.shape:
+        return False
+    return bool(np.abs(one - other).max() <= 1e-6 * np.diff(one).min())
+
+
+def _held(time: Array, force: Array, cop: Array, threshold: float) -> Array:
+    """Centres of pressure with gaps filled by the nearest in time; zero if there is none."""
+    known = np.isfinite(cop).all(axis=0)
+    # what was just below the threshold may have been rounded up to it in a file
+    missing = ~known & (np.abs(force[2]) > threshold * 1.001)
+    if missing.any():
+        k = int(np.argmax(missing))
+        raise ValueError(f"the centre of pressure is missing at {time[k]:.6g} s and "
+                         f"{int(missing.sum()) - 1} other instants, where the vertical force is "
+                         f"{force[2, k]:.4g} N; a larger threshold lets it be held")  # fmt: skip
+    if not known.any():
+        return np.zeros_like(cop)
+    here = np.flatnonzero(known)
+    after = np.clip(np.searchsorted(time[here], time), 1, max(len(here) - 1, 1))
+    after = np.minimum(after, len(here) - 1)
+    before = np.maximum(after - 1, 0)
+    nearer = time - time[here[before]] <= time[here[after]] - time
+    return np.asarray(cop[:, here[np.where(nearer, before, after)]])
+
+
+def _means(time: Array, rows: Array, begin: Array, end: Array) -> Array:
+    """Means of straight lines through samples from each `begin` to each `end`."""
+    steps = np.diff(time)
+    parts = np.cumsum(0.5 * (rows[:, 1:] + rows[:, :-1]) * steps, axis=1)
+    sums = np.hstack([np.zeros((len(rows), 1)), parts])
+
+    def integral(upto: Array) -> Array:
+        k = np.clip(np.searchsorted(time, upto, side="right") - 1, 0, len(steps) - 1)
+        into = upto - time[k]
+        slope = (rows[:, k + 1] - rows[:, k]) / steps[k]
+        return np.asarray(sums[:, k] + into * (rows[:, k] + 0.5 * slope * into))
+
+    begin, end = np.clip(begin, time[0], time[-1]), np.clip(end, time[0], time[-1])
+    return (integral(end) - integral(begin)) / (end - begin)
+
+
+def low_pass(time: Array, rows: Array, cutoff: float) -> Array:
+    """Rows after a Butterworth low-pass of order 2 forwards and backwards, reflected at the ends.
+
+    Each pass has a cutoff further up, so that both reduce to 1/sqrt(2) at `cutoff`. Forces end
+    within a stance; the polynomials that continue a motion would leave for thousands of newtons.
+    """
+    steps = np.diff(time)
+    step = float(np.mean(steps))
+    k = int(np.abs(steps - step).argmax())
+    if abs(steps[k] - step) > 1e-2 * step:  # files round times
+        raise ValueError(f"a low-pass needs uniform samples; step {k} is {steps[k]:.6g} s, the "
+                         f"mean one {step:.6g} s")  # fmt: skip
+    low, high = 2.0 / (step * len(time)), 0.5 / step
+    if not low <= cutoff < high:
+        raise ValueError(f"the cutoff must lie between {low:.6g} Hz, two periods in the record, "
+                         f"and {high:.6g} Hz, half the sampling rate, got {cutoff}")  # fmt: skip
+    single = np.arctan(np.tan(np.pi * cutoff * step) / (np.sqrt(2.0) - 1.0) ** 0.25) / np.pi
+    beyond = min(int(np.ceil(2.0 / (cutoff * step))), len(time) - 1)
+    sections = butter(2, 2.0 * single, output="sos")
+    return np.asarray(sosfiltfilt(sections, rows, axis=1, padtype="odd", padlen=beyond))
+
+
+def _rows(name: str, values: ArrayLike, time: Array) -> Array:
+    rows = np.array(values, dtype=np.float64)
+    if rows.shape != (3, len(time)):
+        raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")
+    return rows
+
+
+def _check_finite(name: str, rows: Array, time: Array) -> None:
+    bad = ~np.isfinite(rows)
+    if bad.any():
+        k, axis = (int(i) for i in np.argwhere(bad.T)[0])
+        raise ValueError(f"{name}: {int(bad.sum())} values are not finite, the first for axis "
+                         f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)")  # fmt: skip
+
+
+def _span(time: Array) -> str:
+    return f"{len(time)} from {time[0]:.6g} to {time[-1]:.6g} s"
