@@ -216,9 +216,10 @@ class _Evaluation:
             raise ValueError(f"the directions of {axes} are parallel")
         unit = {axes.first: first, letter: other / size}
         (third,) = set("xyz") - set(unit)
-        a, b = {"x": "yz", "y": "zx", "z": "xy"}[third]
+        a, b = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}[third]
         unit[third] = np.cross(unit[a], unit[b], axis=0)
-        return np.stack([unit[letter] for letter in "xyz"], axis=1)
+        rows = np.broadcast_arrays(*(unit[letter] for letter in "xyz"))
+        return np.stack(rows, axis=1)
 
     def _direction(self, direction: Direction) -> Array:
         if not isinstance(direction, str):
