@@ -186,7 +186,9 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
     if outcome.interrupted and outcome.reached[member] == outcome.reached.max():
         return f"interrupted at t = {time[last]:g} s"
     place = f"between t = {time[last]:g} and {time[last + 1]:g} s"
-    state = ", ".join(f"{k} = {v:.4g}" for k, v in zip(stepper.states, x, strict=True))
+    state = ", ".join(f"{k} = {v:.4g}" for k, v in list(zip(stepper.states, x, strict=True))[:12])
+    if len(x) > 12:
+        state += f", and {len(x) - 12} more"
     step = (time[last + 1] - time[last]) / task.substeps
     if member in outcome.broken:
         advice = _unstable(stepper, task, outcome, member, step) if stepper.loop == "rk4" else ""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.gait.course import Samples
+from kinesym.runtime.gait.natural import pose
 
 Array = NDArray[np.float64]
 
@@ -59,6 +60,14 @@ def in_turn(rows: Array) -> Array:
     result = rows.copy()
     result[3::3], result[4::3] = rows[4::3], rows[3::3]
     return result
+
+
+def world_moments(z: Array, effort: Array) -> Array:
+    """Efforts along coordinates (g,) as force on the root and moments on segments in world axes."""
+    angles = z[3:].reshape(-1, 3).T
+    axes = pose(angles, 0.0 * angles, 0.0 * angles).H  # of angles', (S, 3, 3)
+    along = effort[3:].reshape(-1, 3, 1)
+    return np.concatenate([effort[:3], np.linalg.solve(axes.transpose(0, 2, 1), along).ravel()])
 
 
 def _sines(angles: Array) -> tuple[Array, Array, Array, Array]:
