@@ -68,6 +68,34 @@ static void ks_lu_solve(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, do
     }
 }
 
+/* Four numbers anywhere in memory, whatever the lanes of the library are */
+typedef double ks_four __attribute__((vector_size(32), aligned(8), may_alias));
+
+static inline double ks_dot(const double *a, const double *b, ptrdiff_t n) {
+    ks_four one = {0}, two = {0};
+    ptrdiff_t k = 0;
+    for (; k + 8 <= n; k += 8) {
+        one += *(const ks_four *)(a + k) * *(const ks_four *)(b + k);
+        two += *(const ks_four *)(a + k + 4) * *(const ks_four *)(b + k + 4);
+    }
+    one += two;
+    double sum = (one[0] + one[1]) + (one[2] + one[3]);
+    for (; k < n; k++) sum += a[k] * b[k];
+    return sum;
+}
+
+/* b := a^-1 b for one right side: each row is a scalar product */
+static void ks_lu_solve_one(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, double *b) {
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const double swap = b[k];
+        b[k] = b[pivot[k]];
+        b[pivot[k]] = swap;
+    }
+    for (ptrdiff_t i = 1; i < n; i++) b[i] -= ks_dot(a + i * n, b, i);
+    for (ptrdiff_t i = n - 1; i >= 0; i--)
+        b[i] = (b[i] - ks_dot(a + i * n + i + 1, b + i + 1, n - 1 - i)) / a[i * n + i];
+}
+
 /* b := a^-T b */
 static void ks_lu_solve_transposed(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, double *b) {
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -112,7 +140,7 @@ static double ks_newton_lane(const ks_run *r, int l, const double *defect, doubl
     const ptrdiff_t n = r->n;
     double size = 0.0, largest = 0.0;
     for (ptrdiff_t k = 0; k < n; k++) w->side[k] = defect[k * KS_LANES + l];
-    ks_lu_solve(n, w->matrix, w->pivot, w->side, 1);
+    ks_lu_solve_one(n, w->matrix, w->pivot, w->side);
     for (ptrdiff_t k = 0; k < n; k++) {
         x1[k * KS_LANES + l] -= w->side[k];
         largest = fmax(largest, fabs(x1[k * KS_LANES + l]));
