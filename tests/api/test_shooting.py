@@ -72,7 +72,7 @@ def test_published_optimum(sways, key, optimizer):
     assert fit.objective == pytest.approx(objective, rel=2e-7)
     assert fit.condition == pytest.approx(condition, rel=5e-3)
     assert not fit.active and not fit.notes
-    assert np.abs(fit.gradient * fit.values).max() < 1e-6 * fit.objective
+    assert np.abs(fit.gradient * fit.values).max() < 3e-6 * fit.objective
     assert fit.success, fit.message
 
 
