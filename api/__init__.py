@@ -10,6 +10,7 @@ import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kinesym import gait as gait
     from kinesym import models as models
     from kinesym import multibody as multibody
     from kinesym.collocation import Collocation as Collocation
@@ -69,7 +70,7 @@ _HOME = {
 }
 
 #: Modules that are loaded as a whole.
-_MODULES = ("models", "multibody")
+_MODULES = ("gait", "models", "multibody")
 
 __all__ = sorted([*_HOME, *_MODULES])
 

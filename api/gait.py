@@ -15,21 +15,83 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
-from kinesym.models.whole_body import ROOT, Segment, segments_of_body, whole_body
+from kinesym.models.planar_body import PlanarSegment, planar_body, planar_segments
+from kinesym.models.whole_body import (
+    ROOT,
+    Segment,
+    check_mass,
+    read_segments,
+    segments_of_body,
+    segments_with,
+    whole_body,
+)
 from kinesym.runtime.build import build
 from kinesym.runtime.functions import Functions
+from kinesym.runtime.gait.constrained import ConstrainedSystem
 from kinesym.runtime.gait.control import PD
 from kinesym.runtime.gait.course import Samples, Spline
+from kinesym.runtime.gait.events import (
+    Contact,
+    Cycle,
+    assign_plates,
+    completed,
+    contacts_from_markers,
+    contacts_from_wrench,
+    gait_cycle,
+)
+from kinesym.runtime.gait.figures import flexion_angles, joint_torques, tracking_errors
 from kinesym.runtime.gait.forward import Tracking
-from kinesym.runtime.gait.inverse import InverseDynamics, Skeleton
-from kinesym.runtime.gait.markers import uniform
+from kinesym.runtime.gait.inverse import InverseDynamics, JointLoads, Skeleton
+from kinesym.runtime.gait.markers import Markers, uniform
+from kinesym.runtime.gait.natural import NaturalBody
+from kinesym.runtime.gait.planar import PlanarBody
 from kinesym.runtime.gait.rates import coordinates, in_turn, states, world_moments
+from kinesym.runtime.gait.readers import (
+    read_c3d,
+    read_csv,
+    read_forces,
+    read_mot,
+    read_places,
+    read_table,
+    read_trc,
+)
+from kinesym.runtime.gait.reconstruct import Reconstruction, reconstruct
+from kinesym.runtime.gait.relations import (
+    Axes,
+    Carried,
+    Like,
+    Midpoint,
+    Relations,
+    Shifted,
+    Trial,
+    landmarks,
+)
 from kinesym.runtime.gait.sampled import simulate_sampled
+from kinesym.runtime.gait.sharing import (
+    CorrectedForcePlates,
+    LeastCorrection,
+    Sharing,
+    SmoothTransition,
+    share,
+)
+from kinesym.runtime.gait.ssa import SSA
 from kinesym.runtime.gait.wrench import Wrench
 from kinesym.runtime.native import HALVES
 from kinesym.runtime.simulation import Task, failure
 from kinesym.simulation import compiled_stepper, simulate
 from kinesym.symbolic.model import Model
+
+__all__ = [
+    "PD", "SSA", "Axes", "Body", "Carried", "ConstrainedSystem", "Contact", "CorrectedForcePlates",
+    "Cycle", "InverseDynamics", "JointLoads", "LeastCorrection", "Like", "Markers", "Midpoint",
+    "NaturalBody", "PlanarBody", "PlanarSegment", "Reconstruction", "Relations", "Samples",
+    "Segment", "Sharing", "Shifted", "SmoothTransition", "Spline", "Tracking", "Trial", "Wrench",
+    "assign_plates", "check_mass", "completed", "contacts_from_markers", "contacts_from_wrench",
+    "flexion_angles", "gait_cycle", "joint_torques", "landmarks", "planar_body", "planar_segments",
+    "read_c3d", "read_csv", "read_forces", "read_mot", "read_places", "read_segments", "read_table",
+    "read_trc", "reconstruct", "segments_of_body", "segments_with", "share", "tracking_errors",
+    "whole_body",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
 
@@ -56,13 +118,9 @@ class Body:
     @cached_property
     def skeleton(self) -> Skeleton:
         """Who hangs on whom."""
-        owner = {point: k for k, row in enumerate(self.segments) for point in row.points}
-        names = tuple(row.name for row in self.segments)
-        return Skeleton(
-            names, tuple(owner.get(row.proximal, -1) for row in self.segments),
-            sum(row.mass for row in self.segments),
-            {joint: segment for joint, segment in self.joints.items() if segment in names},
-        )  # fmt: skip
+        names = [row.name for row in self.segments]
+        joints = {joint: name for joint, name in self.joints.items() if name in names}
+        return Skeleton(self.segments, joints)
 
     @cached_property
     def _inverse(self) -> Functions:

@@ -167,6 +167,12 @@ class Trajectory:
         """Write everything to a netCDF file."""
         self.to_xarray().to_netcdf(path, engine="h5netcdf")
 
+    def to_csv(self, path: str | Path) -> None:
+        """Write time [s], states, inputs and outputs as columns with a line of names."""
+        rows = {"time": self.time, **self.states, **self.inputs, **self.outputs}
+        np.savetxt(path, np.column_stack(list(rows.values())), fmt="%.10g", delimiter=",",
+                   header=",".join(rows), comments="")  # fmt: skip
+
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
         """Read what `save` wrote; raises `ValueError` if the file is something else."""

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import block_array, csc_array, diags_array
+from scipy.sparse.linalg import splu
 
 from kinesym.runtime.gait.natural import NaturalBody, Row
 from kinesym.runtime.gait.relations import Landmarks
@@ -26,6 +28,8 @@ SINGULAR = np.radians(85.0)
 #: Gauss-Newton ends when no angle or place changes by more [rad, m].
 STEP = 1e-11
 ITERATIONS = 60
+#: The projection ends when neither a step nor a constraint is larger [m, -].
+CONSISTENT = 1e-10
 #: Frames that are fitted at once: enough for the linear algebra, little memory.
 BLOCK = 256
 
@@ -243,3 +247,62 @@ def _distances(
 def _turned(H: Array, arm: Array) -> Array:
     """Derivatives of a carried vector (N, 3) with respect to the angles, (N, 3, 3)."""
     return np.cross(H.transpose(0, 2, 1), arm[:, None, :]).transpose(0, 2, 1)
+
+
+# -- in natural coordinates -----------------------------------------------------------------------
+
+
+def natural_targets(body: NaturalBody, targets: Sequence[Target]) -> tuple[Array, Array]:
+    """Measured natural coordinates q* (n, N) and their weights (n,); 0 where nothing is measured.
+
+    The targets are those of `landmark_targets`.
+    """
+    N = targets[0].measured.shape[1]
+    q, weights = np.zeros((body.size, N)), np.zeros(body.size)
+    places = {name: 3 * k for name, k in body.points.items()}
+    for k, row in enumerate(body.segments):
+        for i, letter in enumerate(row.basis_vectors):
+            places[f"{row.name} {letter}"] = 3 * len(body.points) + 6 * k + 3 * i
+    for target in targets:
+        here = slice(places[target.name], places[target.name] + 3)
+        q[here], weights[here] = target.measured, target.weight
+    return q, weights
+
+
+def project(
+    body: NaturalBody, q: Array, weights: Array, angles: Array, time: Array | None = None
+) -> Array:
+    """The nearest natural coordinates of rigid segments, (n, N), at every instant.
+
+    Minimises (q - q*)' W (q - q*) / 2 under the constraints of the natural coordinates alone, by
+    sequential quadratic programming; each instant begins where the one before ended.
+
+    body : in the orthonormal variant. q : measured, (n, N). weights : diagonal of W, (n,).
+    angles : (g - 3, N), near enough to begin with. time : (N,), for messages.
+
+    Raises `ValueError` if one does not converge: instant, residual and worst constraint by name.
+    """
+    if body.variant != "orthonormal":
+        raise ValueError("the projection needs a body in the orthonormal variant")
+    kept = np.array([".A" not in name for name in body.constraint_names])
+    names = [name for name, keep in zip(body.constraint_names, kept, strict=True) if keep]
+    W = csc_array(diags_array(weights))
+    start = np.vstack([q[:3], angles])
+    result = body.course(start, 0.0 * start, 0.0 * start).q
+    for k in range(q.shape[1]):
+        x = result[:, k]
+        for _ in range(ITERATIONS):
+            Phi = body.constraints(x, angles[:, k])[kept]
+            J = csc_array(body.constraint_jacobian(x, angles[:, k])[kept, : body.size])
+            matrix = csc_array(block_array([[W, J.T], [J, None]]))
+            step = splu(matrix).solve(np.concatenate([-weights * (x - q[:, k]), -Phi]))
+            x = x + step[: body.size]
+            if max(np.abs(step[: body.size]).max(), np.abs(Phi).max()) < CONSISTENT:
+                break
+        else:
+            worst = int(np.abs(Phi).argmax())
+            at = f"frame {k}" if time is None else f"frame {k} (t = {time[k]:.3f} s)"
+            raise ValueError(f"{at} cannot be made consistent: residual {np.abs(Phi).max():.2g}, "
+                             f"the worst constraint is {names[worst]}")  # fmt: skip
+        result[:, k] = x
+    return result

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.gait.course import Samples
-from kinesym.runtime.gait.natural import Row
+from kinesym.runtime.gait.inverse import stick_figure
+from kinesym.runtime.gait.natural import Row, pose
+from kinesym.runtime.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 
@@ -51,6 +53,23 @@ class Tracking:
             raise ValueError(f"there is no segment {segment!r}; there are {', '.join(names)}")
         first = 3 + 3 * names.index(segment)
         return slice(first, first + 3)
+
+    def attitude(self, segment: str, z: Array) -> Array:
+        """The axes of a segment in coordinates z (g, N), (3, 3, N)."""
+        angles = z[self.angle(segment)]
+        return pose(angles, 0.0 * angles, 0.0 * angles).A.transpose(1, 2, 0)
+
+    def trajectory(self) -> Trajectory:
+        """Everything over time: to plot, to animate, to write as netCDF or CSV."""
+        names = [f"{self.segments[0].proximal}_p{axis}" for axis in "xyz"]
+        names += [f"{row.name}_{axis}" for row in self.segments for axis in "xyz"]
+        points, drawing = stick_figure(self.segments, self.z)
+        outputs = {f"{name}_{kind}": row for kind, rows in
+                   (("reference", self.reference.z), ("effort", self.effort))
+                   for name, row in zip(names, rows, strict=True)}  # fmt: skip
+        return Trajectory(self.time, dict(zip(names, self.z, strict=True)), {}, outputs | points,
+                          {}, f"forward dynamics, {self.method}", message=self.message,
+                          drawing=drawing)  # fmt: skip
 
     def horizon(self, limit: float) -> float:
         """When a sagittal angle (beta) is first off by more than `limit` [rad], in s from the

@@ -7,16 +7,18 @@ vectors are in world axes, x forwards, y to the left, z up. N instants, S segmen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.gait.course import Samples
+from kinesym.runtime.gait.natural import NaturalBody, Row
 from kinesym.runtime.gait.rates import spin
 from kinesym.runtime.gait.wrench import Wrench
+from kinesym.runtime.trajectory import Drawing, Trajectory
 
 Array = NDArray[np.float64]
 
@@ -25,15 +27,29 @@ Array = NDArray[np.float64]
 class Skeleton:
     """Who hangs on whom.
 
-    segments : names, each after its parent; the first one, the pelvis, hangs on the root, and is
-        what others that hang there push against. parents : number of the parent, -1 for the root.
-    joints : name -> segment whose proximal joint it is. mass : of the body [kg].
+    rows : segments, each after its parent; the first one, the pelvis, hangs on the root, and is
+        what others that hang there push against. joints : name -> segment whose proximal joint it
+        is.
     """
 
-    segments: tuple[str, ...]
-    parents: tuple[int, ...]
-    mass: float
-    joints: Mapping[str, str] = field(default_factory=dict)
+    rows: Sequence[Row]
+    joints: Mapping[str, str]
+
+    @cached_property
+    def segments(self) -> tuple[str, ...]:
+        """Names of the segments."""
+        return tuple(row.name for row in self.rows)
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """Number of the parent of each segment, -1 for the root."""
+        owner = {point: k for k, row in enumerate(self.rows) for point in row.points}
+        return tuple(owner.get(row.proximal, -1) for row in self.rows)
+
+    @property
+    def mass(self) -> float:
+        """Of the body [kg]."""
+        return sum(row.mass for row in self.rows)
 
     def number(self, name: str) -> int:
         """Of a segment, by its own name or that of its proximal joint; raises `ValueError`."""
@@ -161,9 +177,7 @@ class JointLoads:
         zero where both have the same axes."""
         k, _ = self._lateral(joint)
         parent = self.inverse.skeleton.against(k)
-        relative = np.einsum("jin,jkn->ikn", self.inverse.attitude[parent],
-                             self.inverse.attitude[k])  # fmt: skip
-        return np.unwrap(np.arctan2(-relative[0, 2], relative[2, 2]))
+        return flexion_angle(self.inverse.attitude[parent], self.inverse.attitude[k])
 
     def power(self, joint: str) -> Array:
         """What the torque of a joint does, (N,) [W]: positive where it gives energy."""
@@ -178,6 +192,14 @@ class JointLoads:
         if k == 0:
             raise ValueError(f"{joint} has no neighbour; choose the joint of another segment")
         return k, self.inverse.attitude[self.inverse.skeleton.against(k)][:, 1]
+
+    def trajectory(self) -> Trajectory:
+        """Everything over time: to plot, to animate, to write as netCDF or CSV."""
+        skeleton = self.inverse.skeleton
+        points, drawing = stick_figure(skeleton.rows, self.inverse.course.z)
+        values = {name: row for name, row in self.columns().items() if name != "time_s"}
+        return Trajectory(self.time, {}, {}, values | points, {}, "inverse dynamics",
+                          drawing=drawing)  # fmt: skip
 
     def columns(self) -> dict[str, Array]:
         """Everything by name, (N,) each: for tables and files."""
@@ -197,3 +219,20 @@ class JointLoads:
                 found[f"{segment}_ground_force_{axis}_N"] = f
                 found[f"{segment}_ground_moment_{axis}_Nm"] = m
         return found
+
+
+def flexion_angle(before: Array, beyond: Array) -> Array:
+    """The angle (N,) [rad] between segments of these attitudes (3, 3, N), see
+    `JointLoads.flexion_angle`."""
+    relative = np.einsum("jin,jkn->ikn", before, beyond)
+    return np.unwrap(np.arctan2(-relative[0, 2], relative[2, 2]))
+
+
+def stick_figure(segments: Sequence[Row], z: Array) -> tuple[dict[str, Array], Drawing]:
+    """Coordinates of all points by name, `RK_x`, ..., and lines between those of a segment."""
+    root = segments[0].proximal
+    body = NaturalBody(segments, root)
+    q = body.course(z, np.zeros_like(z), np.zeros_like(z)).q
+    points = {f"{name}_{axis}": q[3 * k + i]
+              for name, k in body.points.items() for i, axis in enumerate("xyz")}  # fmt: skip
+    return points, tuple((row.proximal, point) for row in segments for point in row.points)
