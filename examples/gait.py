@@ -4,9 +4,10 @@ A recorded walk of a man of 72.6 kg, 41 markers and two plates: the motion of 18
 57 degrees of freedom, what it needs from the ground, the share of each foot in double support, the
 torques of all joints; then the walk simulated again from these torques, with and without control
 (Pamies-Vila, Font-Llagunes 2013). Torques are compared with those that OpenSim finds for the trial.
-The same for the legs of a second walk, over four plates. Data: see data/README.md.
+Data: see data/README.md.
 """
 
+import warnings
 from importlib import resources
 from pathlib import Path
 
@@ -145,11 +146,10 @@ def walk():
 
 def on_feet(needed, wrenches):
     """Joint loads with a wrench under each foot."""
-    loads = {}
-    for foot, wrench in wrenches.items():
-        side = foot[0].upper()
-        loads |= needed.under_foot(f"{side}hindfoot", f"{side}forefoot", wrench)
-    return needed.joints(loads)
+    sides = {foot: foot[0].upper() for foot in wrenches}
+    parts = [needed.under_foot(f"{side}hindfoot", f"{side}forefoot", wrenches[foot])
+             for foot, side in sides.items()]  # fmt: skip
+    return needed.joints({name: wrench for part in parts for name, wrench in part.items()})
 
 
 def torques(body, course, time, contacts, plates):
@@ -221,6 +221,23 @@ def report(walks, cycle):
     return "\n".join(lines)
 
 
+def horizons(body, course, cycle):
+    """How far the walk goes without control, by method and step, as text."""
+    lines = ["without control, % of the cycle until a sagittal angle is off by 0.1, 1, 5 deg"]
+    for method, steps in (("trapezoid", (0.01, 0.005, 0.002, 0.001)), ("rk4", (0.004, 0.002)),
+                          ("dormand-prince", (0.001,))):  # fmt: skip
+        for step in steps:
+            time = np.arange(cycle.begin, cycle.end, step)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it ends early, as it must
+                free = body.forward(course, time, method=method)
+            reached = [100.0 * free.horizon(np.radians(limit)) / cycle.duration
+                       for limit in (0.1, 1.0, 5.0)]  # fmt: skip
+            text = "".join(f"{h:6.0f}" if np.isfinite(h) else "     -" for h in reached)
+            lines.append(f"  {method:16} {1e3 * step:4.0f} ms {text}")
+    return "\n".join(lines)
+
+
 def peaks(walk, cycle):
     """The largest efforts of the controller and when, as text."""
     names = [f"{side}{part}" for part in SEGMENTS_OF_ERRORS for side in ("R", "L")]
@@ -242,6 +259,8 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     print(shared.report(), closure(loads), against_reference(loads), sep="\n")
     walks = simulations(body, found.course, cycle, nodes)
     print(report(walks, cycle), peaks(walks["trapezoid, control"], cycle), sep="\n")
+    if nodes is None:
+        print(horizons(body, found.course, cycle))
     joints = {f"{side}_{joint}": (before, beyond) for side in FEET for joint, before, beyond in (
         ("hip", "pelvis", f"{side[0].upper()}thigh"),
         ("knee", f"{side[0].upper()}thigh", f"{side[0].upper()}shank"),

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from scipy.sparse import block_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
-from kinesym.runtime.gait.natural import NaturalBody, Row
+from kinesym.runtime.gait.natural import NaturalBody
 from kinesym.runtime.gait.relations import Landmarks
+from kinesym.runtime.gait.segment import Row
 
 Array = NDArray[np.float64]
 

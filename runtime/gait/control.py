@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.gait.natural import Row
+from kinesym.runtime.gait.segment import Row
 
 Array = NDArray[np.float64]
 

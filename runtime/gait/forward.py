@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.gait.course import Samples
 from kinesym.runtime.gait.inverse import stick_figure
-from kinesym.runtime.gait.natural import Row, pose
+from kinesym.runtime.gait.segment import Row, pose
 from kinesym.runtime.trajectory import Trajectory
 
 Array = NDArray[np.float64]

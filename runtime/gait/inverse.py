@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.gait.course import Samples
-from kinesym.runtime.gait.natural import NaturalBody, Row
+from kinesym.runtime.gait.natural import NaturalBody
 from kinesym.runtime.gait.rates import spin
+from kinesym.runtime.gait.segment import Row
 from kinesym.runtime.gait.wrench import Wrench
 from kinesym.runtime.trajectory import Drawing, Trajectory
 

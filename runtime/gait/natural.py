@@ -13,53 +13,38 @@ have mass. The mixed coordinates are q, then the angles.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from kinesym.runtime.gait.constrained import Partition, Reduction, reduction
+from kinesym.runtime.gait.segment import (
+    Pose,
+    Rigidity,
+    Row,
+    axis,
+    carried,
+    check_basis,
+    check_inertia,
+    explicit,
+    explicit_terms,
+    letters,
+    numbered,
+    orthonormal,
+    orthonormal_terms,
+    pose,
+    spanned,
+    turned,
+)
 
 Array = NDArray[np.float64]
 
-#: |det X| over the length between the two points of a segment below which it is not spanned.
-COPLANAR = 0.1
-#: How much a moment of inertia may exceed the sum of the others by rounding.
-ROUNDING = 1e-9
 #: Sets of constraints that describe the same motion; see `NaturalBody`.
 VARIANTS = ("explicit", "orthonormal")
-
-
-class Hung(Protocol):
-    """A segment that hangs on a point, `proximal`, and carries others, `points` in its axes [m]."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def proximal(self) -> str: ...
-    @property
-    def points(self) -> Mapping[str, tuple[float, ...]]: ...
-
-
-class Row(Hung, Protocol):
-    """A segment as `models.whole_body.Segment` has it."""
-
-    @property
-    def mass(self) -> float: ...
-    @property
-    def com(self) -> tuple[float, float, float]: ...
-    @property
-    def inertia(self) -> tuple[float, float, float]: ...
-    @property
-    def points(self) -> Mapping[str, tuple[float, float, float]]: ...
-    @property
-    def basis_point(self) -> str: ...
-    @property
-    def basis_vectors(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -69,31 +54,6 @@ class Course:
     q: Array
     qd: Array
     qdd: Array
-
-
-@dataclass(frozen=True)
-class Pose:
-    """A segment over time: attitude A (N, 3, 3), H with w = H angles' (N, 3, 3), angular velocity
-    and acceleration in world axes (3, N)."""
-
-    A: Array
-    H: Array
-    w: Array
-    dw: Array
-
-
-@dataclass(frozen=True)
-class Relations:
-    """Constraints of a segment with p points: six of its unit vectors, then three of each point.
-
-    values : (6 + 3 p, N), of the points without r_p - r_i. by_vectors : derivatives with respect to
-    its unit vectors, (N, 6 + 3 p, 6). by_angles : the same with respect to its angles,
-    (N, 6 + 3 p, 3).
-    """
-
-    values: Array
-    by_vectors: Array
-    by_angles: Array
 
 
 @dataclass(frozen=True)
@@ -225,11 +185,11 @@ class NaturalBody:
     def _course(self, motion: Array, poses: Sequence[Pose]) -> Course:
         result = np.empty((3, self.size, motion.shape[2]))
         result[:, :3] = motion[:, :3]
-        for k, (row, pose) in enumerate(zip(self.segments, poses, strict=True)):
+        for k, (row, one) in enumerate(zip(self.segments, poses, strict=True)):
             at = result[:, self._point(row.proximal)]
             for point, place in row.points.items():
-                result[:, self._point(point)] = at + carried(pose, place)
-            vectors = [carried(pose, axis(letter)) for letter in row.basis_vectors]
+                result[:, self._point(point)] = at + carried(one, place)
+            vectors = [carried(one, axis(letter)) for letter in row.basis_vectors]
             result[:, self._vectors(k)] = np.concatenate(vectors, axis=1)
         return Course(*result)
 
@@ -253,13 +213,13 @@ class NaturalBody:
         motion = self._motion(values, np.zeros_like(values), np.zeros_like(values))
         R = np.zeros((self.size, self.g))
         R[:3, :3] = np.eye(3)
-        for k, (row, pose) in enumerate(zip(self.segments, self.poses(*motion), strict=True)):
+        for k, (row, one) in enumerate(zip(self.segments, self.poses(*motion), strict=True)):
             own = slice(3 + 3 * k, 6 + 3 * k)
             for point, place in row.points.items():
                 to = self._point(point)
                 R[to] = R[self._point(row.proximal)]
-                R[to, own] = turned(pose, place)[0]
-            vectors = [turned(pose, axis(letter))[0] for letter in row.basis_vectors]
+                R[to, own] = turned(one, place)[0]
+            vectors = [turned(one, axis(letter))[0] for letter in row.basis_vectors]
             R[self._vectors(k), own] = np.concatenate(vectors)
         return R
 
@@ -269,8 +229,8 @@ class NaturalBody:
         """Phi of the mixed coordinates at one instant, q (174,) and angles (54,): (171,)."""
         given = np.asarray(q, dtype=np.float64)[:, None]
         result = []
-        for row, relations in zip(self.segments, self._relations(given, angles), strict=True):
-            values = relations.values[:, 0].copy()
+        for row, rigidity in zip(self.segments, self._rigidities(given, angles), strict=True):
+            values = rigidity.values[:, 0].copy()
             arms = [given[self._point(p)] - given[self._point(row.proximal)] for p in row.points]
             values[6:] += np.ravel(arms)
             result.append(values)
@@ -280,11 +240,11 @@ class NaturalBody:
         """Phi_q with respect to q, then the angles, at one instant, (171, 228) for 18 segments."""
         given = np.asarray(q, dtype=np.float64)[:, None]
         result = np.zeros((self.m, self.n))
-        for k, relations in enumerate(self._relations(given, angles)):
+        for k, rigidity in enumerate(self._rigidities(given, angles)):
             row, rows = self.segments[k], self._constraints_of(k)
-            result[rows, self._vectors(k)] = relations.by_vectors[0]
+            result[rows, self._vectors(k)] = rigidity.by_vectors[0]
             own = slice(self.size + 3 * k, self.size + 3 * k + 3)
-            result[rows, own] = relations.by_angles[0]
+            result[rows, own] = rigidity.by_angles[0]
             for number, point in enumerate(row.points):
                 here = slice(rows.start + 6 + 3 * number, rows.start + 9 + 3 * number)
                 result[here, self._point(point)] = np.eye(3)
@@ -295,7 +255,7 @@ class NaturalBody:
         """c of Phi_q qdd = c on a motion (equation 11), (171, N); b is 0 as nothing here depends
         on time."""
         place, rate, still = self._motion(z, zd, np.zeros_like(z))
-        terms = _explicit_terms if self.variant == "explicit" else _orthonormal_terms
+        terms = explicit_terms if self.variant == "explicit" else orthonormal_terms
         poses = self.poses(place, rate, still)
         return np.concatenate([terms(row, p) for row, p in zip(self.segments, poses, strict=True)])
 
@@ -317,12 +277,12 @@ class NaturalBody:
         f = self.weight[:, None] - self.mass_matrix @ course.qdd
         result = np.empty((self.m, f.shape[1]))
         angles = np.asarray(z, dtype=np.float64)[3:]
-        for k, relations in reversed(list(enumerate(self._relations(course.q, angles)))):
+        for k, rigidity in reversed(list(enumerate(self._rigidities(course.q, angles)))):
             row, rows = self.segments[k], self._constraints_of(k)
             own = [f[self._point(p)] for p in row.points]
             f[self._point(row.proximal)] += sum(own)
             of_points = np.concatenate(own)
-            by_vectors = relations.by_vectors.transpose(0, 2, 1)
+            by_vectors = rigidity.by_vectors.transpose(0, 2, 1)
             rest = f[self._vectors(k)] - np.einsum("nij,jn->in", by_vectors[:, :, 6:], of_points)
             of_vectors = np.linalg.solve(by_vectors[:, :, :6], rest.T[:, :, None])[:, :, 0].T
             result[rows] = np.concatenate([of_vectors, of_points])
@@ -333,14 +293,14 @@ class NaturalBody:
         before = sum(6 + 3 * len(row.points) for row in self.segments[:k])
         return slice(before, before + 6 + 3 * len(self.segments[k].points))
 
-    def _relations(self, q: Array, angles: ArrayLike) -> Iterator[Relations]:
+    def _rigidities(self, q: Array, angles: ArrayLike) -> Iterator[Rigidity]:
         """Those of each segment, q (174, N), angles (54, N) or (54,)."""
         given = np.asarray(angles, dtype=np.float64).reshape(self.g - 3, -1)
         values = np.concatenate([np.zeros((3, given.shape[1])), given])
         poses = self.poses(values, np.zeros_like(values), np.zeros_like(values))
-        relate = _explicit if self.variant == "explicit" else _orthonormal
-        for k, (row, pose) in enumerate(zip(self.segments, poses, strict=True)):
-            yield relate(row, pose, *np.split(q[self._vectors(k)], 2))
+        relate = explicit if self.variant == "explicit" else orthonormal
+        for k, (row, one) in enumerate(zip(self.segments, poses, strict=True)):
+            yield relate(row, one, *np.split(q[self._vectors(k)], 2))
 
     # -- dynamics ---------------------------------------------------------------------------------
 
@@ -382,168 +342,3 @@ class NaturalBody:
         columns = [np.linalg.solve(self.reduced_mass_matrix(now), f)
                    for now, f in zip(place.T, rest.T, strict=True)]  # fmt: skip
         return np.array(columns).reshape(-1, self.g).T
-
-
-# -- checks ---------------------------------------------------------------------------------------
-
-
-def numbered(segments: Sequence[Hung], root: str) -> dict[str, int]:
-    """The number of each point, the root first; raises `ValueError` for segments that do not hang
-    together, each on a point of an earlier one."""
-    result = {root: 0}
-    for row in segments:
-        if row.proximal not in result:
-            raise ValueError(f"segment {row.name!r}: proximal point {row.proximal!r} is not "
-                             "defined by any earlier segment")  # fmt: skip
-        for point in row.points:
-            if point in result:
-                raise ValueError(f"segment {row.name!r}: point {point!r} belongs to two segments")
-            result[point] = len(result)
-    return result
-
-
-def check_inertia(row: Row) -> None:
-    """Raise `ValueError` for principal moments of inertia that no body has."""
-    low, middle, high = sorted(zip(row.inertia, ("Ixx", "Iyy", "Izz"), strict=True))
-    fault = ""
-    if low[0] < -ROUNDING * high[0]:
-        fault = f"{low[1]} < 0"
-    elif low[0] + middle[0] < high[0] * (1.0 - ROUNDING):
-        fault = f"{' + '.join(sorted((low[1], middle[1])))} < {high[1]}"
-    if fault:
-        numbers = ", ".join(f"{moment:g}" for moment in row.inertia)
-        raise ValueError(f"segment {row.name!r}: inertia ({numbers}) is not that of a body: "
-                         f"{fault}")  # fmt: skip
-
-
-def check_basis(row: Row) -> None:
-    """Raise `ValueError` if the basis of a segment does not span it."""
-    if row.basis_point not in row.points:
-        raise ValueError(f"segment {row.name!r}: basis point {row.basis_point!r} is none of its "
-                         f"points {', '.join(row.points) or '(it has none)'}")  # fmt: skip
-    if row.basis_vectors not in ("uv", "vw", "uw"):
-        raise ValueError(f"segment {row.name!r}: basis vectors are uv, vw or uw, "
-                         f"got {row.basis_vectors!r}")  # fmt: skip
-    determinant = np.linalg.det(spanned(row))
-    second = np.linalg.norm(row.points[row.basis_point])
-    if abs(determinant) <= COPLANAR * second:
-        share = determinant / second if second else 0.0
-        raise ValueError(
-            f"segment {row.name!r}: point {row.basis_point!r} and vectors "
-            f"{', '.join(row.basis_vectors)} are nearly coplanar (det {share:.2g}); "
-            "choose other basis vectors or another point"
-        )
-
-
-# -- one segment ----------------------------------------------------------------------------------
-
-
-def axis(letter: str) -> Array:
-    """The unit vector u, v or w in the axes of its segment, (3,)."""
-    return np.eye(3)["uvw".index(letter)]
-
-
-def letters(row: Row) -> tuple[str, str, str]:
-    """The two unit vectors of the basis of a segment and the one that is their product."""
-    a, b = row.basis_vectors[0], row.basis_vectors[1]
-    (c,) = {"u", "v", "w"} - {a, b}
-    return a, b, c
-
-
-def spanned(row: Row) -> Array:
-    """X: the basis of a segment in its own axes, (3, 3)."""
-    vectors = [axis(letter) for letter in row.basis_vectors]
-    return np.column_stack([row.points[row.basis_point], *vectors])
-
-
-def pose(angles: Array, rates: Array, accelerations: Array) -> Pose:
-    """Of A = Ry(beta) Rx(alpha) Rz(gamma), from alpha, beta, gamma (3, N) and their rates."""
-    (sa, sb, sc), (ca, cb, cc), zero = np.sin(angles), np.cos(angles), np.zeros_like(angles[0])
-    y, x = np.array([zero, zero + 1.0, zero]), np.array([cb, zero, -sb])
-    z = np.array([ca * sb, -sa, ca * cb])
-    across = np.cross(z, x, axis=0)
-    A = np.array([x * cc + across * sc, across * cc - x * sc, z])  # columns
-    H = np.array([x, y, z])
-    before = rates[1] * y  # of what turns x and, with alpha, z
-    change = np.array([np.cross(before, x, axis=0), np.zeros_like(x),
-                       np.cross(before + rates[0] * x, z, axis=0)])  # fmt: skip
-    w = np.einsum("kin,kn->in", H, rates)
-    dw = np.einsum("kin,kn->in", H, accelerations) + np.einsum("kin,kn->in", change, rates)
-    return Pose(A.transpose(2, 1, 0), H.transpose(2, 1, 0), w, dw)
-
-
-def carried(pose: Pose, place: ArrayLike) -> Array:
-    """A vector that is fixed in a segment, with two derivatives, (3, 3, N)."""
-    x = (pose.A @ np.asarray(place, dtype=np.float64)).T
-    xd = np.cross(pose.w, x, axis=0)
-    return np.array([x, xd, np.cross(pose.dw, x, axis=0) + np.cross(pose.w, xd, axis=0)])
-
-
-def turned(pose: Pose, place: ArrayLike) -> Array:
-    """Its derivatives with respect to the angles, (N, 3, 3)."""
-    x = pose.A @ np.asarray(place, dtype=np.float64)
-    return np.cross(pose.H, x[:, :, None], axis=1)
-
-
-def _explicit(row: Row, pose: Pose, a: Array, b: Array) -> Relations:
-    """Unit vectors and points where the angles put them; a and b are the unit vectors (3, N)."""
-    p, q, _ = letters(row)
-    fixed = [axis(p), axis(q), *map(np.array, row.points.values())]
-    values = -np.concatenate([(pose.A @ each).T for each in fixed])
-    values[:6] += np.concatenate([a, b])
-    by_vectors = np.zeros((a.shape[1], len(values), 6))
-    by_vectors[:, :6] = np.eye(6)
-    return Relations(values, by_vectors, -np.concatenate([turned(pose, e) for e in fixed], axis=1))
-
-
-def _orthonormal(row: Row, pose: Pose, a: Array, b: Array) -> Relations:
-    """Orthonormal unit vectors, square to axes of the angles; points through these vectors."""
-    p, q, r = letters(row)
-    eq, er = ((pose.A @ axis(letter)).T for letter in (q, r))
-    pairs = ((a, eq, q), (a, er, r), (b, er, r))
-    values = [_dot(a, a) - 1.0, _dot(b, b) - 1.0, _dot(a, b), *(_dot(x, e) for x, e, _ in pairs)]
-    o = np.zeros_like(a)
-    own = [(2.0 * a, o), (o, 2.0 * b), (b, a), (eq, o), (er, o), (o, er)]
-    by_vectors = [np.array([np.concatenate(each).T for each in own]).transpose(1, 0, 2)]
-    by_angles = [np.zeros((a.shape[1], 3, 3))]
-    by_angles += [np.einsum("in,nij->nj", x, turned(pose, axis(e)))[:, None] for x, _, e in pairs]
-    sign = float(np.dot(np.cross(axis(p), axis(q)), axis(r)))
-    for place in row.points.values():
-        la, lb, lc = (float(np.dot(axis(letter), place)) for letter in (p, q, r))
-        lc *= sign
-        values += [*-(la * a + lb * b + lc * np.cross(a, b, axis=0))]
-        by_vectors.append(np.concatenate([-la * np.eye(3) + lc * _skew(b),
-                                          -lb * np.eye(3) - lc * _skew(a)], axis=2))  # fmt: skip
-        by_angles.append(np.zeros((a.shape[1], 3, 3)))
-    return Relations(np.array(values), np.concatenate(by_vectors, axis=1),
-                     np.concatenate(by_angles, axis=1))  # fmt: skip
-
-
-def _explicit_terms(row: Row, pose: Pose) -> Array:
-    """c of these constraints; the pose is that of a motion without accelerations of the angles."""
-    p, q, _ = letters(row)
-    fixed = [axis(p), axis(q), *map(np.array, row.points.values())]
-    return np.concatenate([carried(pose, each)[2] for each in fixed])
-
-
-def _orthonormal_terms(row: Row, pose: Pose) -> Array:
-    p, q, r = letters(row)
-    a, b, er = (carried(pose, axis(letter)) for letter in (p, q, r))
-    terms = [_dot(x[1], y[1]) for x, y in ((a, a), (b, b), (a, b))]
-    terms += [_dot(x[1], e[1]) + _dot(x[0], e[2]) / 2.0 for x, e in ((a, b), (a, er), (b, er))]
-    sign = _dot(np.cross(axis(p), axis(q)), axis(r))
-    across = sign * np.cross(a[1], b[1], axis=0)
-    points = [-np.dot(axis(r), place) * across for place in row.points.values()]
-    return -2.0 * np.concatenate([np.array(terms), *points])
-
-
-def _dot(a: Array, b: Array) -> Array:
-    """Over the first axis."""
-    return np.asarray((a * b).sum(axis=0))
-
-
-def _skew(a: Array) -> Array:
-    """The matrices of a x, (N, 3, 3), of vectors (3, N)."""
-    x, y, z = a
-    o = np.zeros_like(x)
-    return np.array([[o, -z, y], [z, o, -x], [-y, x, o]]).transpose(2, 0, 1)

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from kinesym.runtime.gait.constrained import Partition
-from kinesym.runtime.gait.natural import Course, Hung, numbered
+from kinesym.runtime.gait.natural import Course
+from kinesym.runtime.gait.segment import Hung, numbered
 
 Array = NDArray[np.float64]
 

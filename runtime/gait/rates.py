@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.gait.course import Samples
-from kinesym.runtime.gait.natural import pose
+from kinesym.runtime.gait.segment import pose
 
 Array = NDArray[np.float64]
 

@@ -19,8 +19,9 @@ from kinesym.runtime.gait.consistency import (
 )
 from kinesym.runtime.gait.course import Spline
 from kinesym.runtime.gait.markers import Markers
-from kinesym.runtime.gait.natural import NaturalBody, Row
+from kinesym.runtime.gait.natural import NaturalBody
 from kinesym.runtime.gait.relations import Relations, Trial, landmarks
+from kinesym.runtime.gait.segment import Row
 from kinesym.runtime.gait.ssa import SSA
 
 Array = NDArray[np.float64]

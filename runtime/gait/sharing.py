@@ -227,6 +227,8 @@ class Sharing:
         size = 100.0 * np.linalg.norm(self.shares(), axis=0)
         for phase in self.phases:
             within = (self.total.time >= phase.begin) & (self.total.time <= phase.end)
+            if not within.any():
+                continue
             part = size[within & self.measured]
             what = "not measured"
             if len(part):
