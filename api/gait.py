@@ -103,24 +103,37 @@ JOINTS = {
                            ("toes", "forefoot"), ("shoulder", "arm"), ("elbow", "forearm"))
 } | {"lumbar": "torso"}  # fmt: skip
 
+#: Feet, each of two segments.
+FEET = {"right": ("Rhindfoot", "Rforefoot"), "left": ("Lhindfoot", "Lforefoot")}
+
 
 @dataclass(frozen=True)
 class Body:
     """A person in segments, with compiled inverse and forward dynamics.
 
-    segments : the table, see `segments_of_body`. joints : names of joints, by the segment beyond
-    them. One build serves all persons; it takes some seconds, and is taken from the cache later.
+    segments : the table, see `segments_of_body`. mass : of the person, if it was weighed [kg]; a
+    table that sums up to another one is warned of. joints : names of joints, by the segment beyond
+    them. feet : names of feet, with their segments at the ankle and at the toes.
+
+    One build serves all persons; it takes some seconds, and is taken from the cache later.
     """
 
     segments: Sequence[Segment] = field(default_factory=segments_of_body)
+    mass: float | None = None
     joints: Mapping[str, str] = field(default_factory=lambda: dict(JOINTS))
+    feet: Mapping[str, tuple[str, str]] = field(default_factory=lambda: dict(FEET))
+
+    def __post_init__(self) -> None:
+        if self.mass is not None:
+            check_mass(self.segments, self.mass)
 
     @cached_property
     def skeleton(self) -> Skeleton:
         """Who hangs on whom."""
         names = [row.name for row in self.segments]
         joints = {joint: name for joint, name in self.joints.items() if name in names}
-        return Skeleton(self.segments, joints)
+        feet = {name: parts for name, parts in self.feet.items() if set(parts) <= set(names)}
+        return Skeleton(self.segments, joints, feet)
 
     @cached_property
     def _inverse(self) -> Functions:

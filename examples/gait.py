@@ -144,21 +144,13 @@ def walk():
 # -- torques ----------------------------------------------------------------------------------
 
 
-def on_feet(needed, wrenches):
-    """Joint loads with a wrench under each foot."""
-    sides = {foot: foot[0].upper() for foot in wrenches}
-    parts = [needed.under_foot(f"{side}hindfoot", f"{side}forefoot", wrenches[foot])
-             for foot, side in sides.items()]  # fmt: skip
-    return needed.joints({name: wrench for part in parts for name, wrench in part.items()})
-
-
 def torques(body, course, time, contacts, plates):
     """Joint loads with corrected force plates, and with the plates as they are; the sharing."""
     needed = body.inverse(course.sample(time))
     shared = ks.gait.share(needed.total, contacts, plates)
     measured = {foot: plates[foot].at(time) for foot in plates}
-    return {"corrected plates": on_feet(needed, shared.wrenches),
-            "plates": on_feet(needed, measured)}, shared  # fmt: skip
+    return {"corrected plates": needed.joints(shared.wrenches),
+            "plates": needed.joints(measured)}, shared  # fmt: skip
 
 
 def against_reference(loads):
@@ -253,7 +245,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     print(found.report())
     contacts = [c for foot in FEET for c in ks.gait.contacts_from_wrench(foot, plates[foot])]
     cycle = ks.gait.gait_cycle(contacts)
-    body = ks.gait.Body(found.segments)
+    body = ks.gait.Body(found.segments, MASS)
     time = found.markers.time[6:-6]
     loads, shared = torques(body, found.course, time, contacts, plates)
     print(shared.report(), closure(loads), against_reference(loads), sep="\n")

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kinesym as ks
-from kinesym.examples.gait import data, on_feet
+from kinesym.examples.gait import data
 from kinesym.gait import Axes, Like, Midpoint, Relations, Shifted
 
 STATURE = 1.76  # m, from the height of the pelvis; nobody wrote it down
@@ -137,7 +137,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     needed = body.inverse(found.course.sample(time))
     shared = sharings(needed.total, contacts, under)
     print(shared["two plates"].report())
-    loads = {name: on_feet(needed, one.wrenches) for name, one in shared.items()}
+    loads = {name: needed.joints(one.wrenches) for name, one in shared.items()}
     print(table(loads))
     path = out / "gait_plates.png"
     figure = picture(shared, cycle)

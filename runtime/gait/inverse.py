@@ -30,11 +30,12 @@ class Skeleton:
 
     rows : segments, each after its parent; the first one, the pelvis, hangs on the root, and is
         what others that hang there push against. joints : name -> segment whose proximal joint it
-        is.
+        is. feet : name -> its segments, the one at the ankle first.
     """
 
     rows: Sequence[Row]
     joints: Mapping[str, str]
+    feet: Mapping[str, tuple[str, str]]
 
     @cached_property
     def segments(self) -> tuple[str, ...]:
@@ -113,11 +114,12 @@ class InverseDynamics:
                    for rows in (self.course.z, self.course.zd)]  # fmt: skip
         return np.einsum("sijn,jsn->sin", self.attitude, spin(*turning))
 
-    def under_foot(self, hind: str, fore: str, wrench: Wrench) -> dict[str, Wrench]:
+    def under_foot(self, foot: str, wrench: Wrench) -> dict[str, Wrench]:
         """A wrench of the ground on a foot of two segments, on the one over the centre of pressure.
 
         The choice changes the torque between both segments only.
         """
+        hind, fore = self.skeleton.feet[foot]
         k = self.skeleton.number(fore)
         ahead = np.einsum("in,in->n", np.nan_to_num(wrench.cop()) - self.place[k],
                           self.attitude[self.skeleton.number(hind)][:, 0])  # fmt: skip
@@ -125,10 +127,15 @@ class InverseDynamics:
         return {hind: wrench.scaled(1.0 - on_toes), fore: wrench.scaled(on_toes)}
 
     def joints(self, loads: Mapping[str, Wrench]) -> JointLoads:
-        """Forces and torques of all joints, with these external wrenches on segments.
+        """Forces and torques of all joints, with these external wrenches by segment or foot.
 
-        Raises `ValueError` for an unknown segment or wrenches at other times.
+        Raises `ValueError` for an unknown name or wrenches at other times.
         """
+        parts: dict[str, Wrench] = {}
+        for name, wrench in loads.items():
+            feet = name in self.skeleton.feet
+            parts |= self.under_foot(name, wrench) if feet else {name: wrench}
+        loads = parts
         force, torque = self.force.copy(), self.moment.copy()
         rest = self.total
         for name, wrench in loads.items():

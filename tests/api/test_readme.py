@@ -12,7 +12,7 @@ def test_readme(tmp_path, monkeypatch, capsys):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     namespace = {}
     for block in blocks:
         exec(block, namespace)
@@ -23,4 +23,8 @@ def test_readme(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "person.html").exists()
     force = namespace["run"]["base_force_z"]
     assert abs(force[1000:].mean() - 78 * 9.81) < 10.0
+    assert abs(namespace["needed"].total.force[2].mean() - 72.6 * 9.81) < 30.0
+    assert abs(namespace["joints"].force[0]).max() < 1e-9
+    assert abs(namespace["again"].error).max() < 1e-5 and not namespace["again"].message
+    assert (tmp_path / "walk.html").exists() and (tmp_path / "joints.csv").exists()
     assert "converged" in capsys.readouterr().out
