@@ -7,35 +7,30 @@ right: one of x, y, z, -x, -y, -z each.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.gait.markers import FARTHEST, Markers, uniform
+from kinesym.runtime.gait.text import (
+    File,
+    csv_rows,
+    lines_of,
+    number,
+    numbers_of,
+    over_time,
+    unique,
+)
 from kinesym.runtime.gait.wrench import THRESHOLD, Wrench, check_reaction
 
 Array = NDArray[np.float64]
 
-
-class Readable(Protocol):
-    """A file inside a package, as `importlib.resources.files` finds it."""
-
-    def is_file(self) -> bool:
-        """Whether it is there."""
-
-    def read_bytes(self) -> bytes:
-        """All of it."""
-
-
-File: TypeAlias = str | Path | Readable
 
 #: Lengths in metres.
 UNITS = {"m": 1.0, "mm": 1e-3}
@@ -102,7 +97,7 @@ def read_trc(
 
     Raises `FileNotFoundError`, and `ValueError` naming line and column of what is no TRC.
     """
-    lines = _lines(path)
+    lines = lines_of(path)
     if len(lines) < 6 or not lines[0].startswith("PathFileType"):
         raise ValueError(f"{path} is no TRC file: its first line must begin with 'PathFileType'; "
                          "read_csv, read_mot and read_c3d read others")  # fmt: skip
@@ -114,14 +109,14 @@ def read_trc(
     names = [label.strip() for label in labels[2::3]]
     columns = ["Frame#", "Time", *(f"{name} {axis}" for name in names for axis in "XYZ")]
     rows = ((k, line.split("\t")) for k, line in enumerate(lines[5:], start=6) if line.strip())
-    numbers = _numbers(path, columns, rows)
+    numbers = numbers_of(path, columns, rows)
     places = numbers[2:].reshape(len(names), 3, -1)
     scale = _scale(path, facts.get("Units", "m").lower(), unit)
     try:  # short records need the rate to tell what was rounded
-        time = uniform(numbers[1], _number(facts.get("DataRate", "")))
+        time = uniform(numbers[1], number(facts.get("DataRate", "")))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    return _markers(path, time, dict(_unique(path, names, places)), scale, up, forward)
+    return _markers(path, time, dict(unique(path, names, places)), scale, up, forward)
 
 
 def read_csv(
@@ -162,7 +157,7 @@ def read_places(
     A CSV file with columns `marker` and `x`, `y`, `z`, with `_m` or `_mm` if the unit is known.
     Arguments and errors as in `read_csv`.
     """
-    columns, rows = _csv(path)
+    columns, rows = csv_rows(path)
     heads = {column.partition("_")[0]: k for k, column in reversed(list(enumerate(columns)))}
     lacking = [head for head in ("marker", "x", "y", "z") if head not in heads]
     if lacking:
@@ -173,10 +168,10 @@ def read_places(
     lines = list(rows)
     # what is no place may be text: only its number of cells is looked at
     found = [(k, [x if i in index else "" for i, x in enumerate(cells)]) for k, cells in lines]
-    numbers = scale * rotation(up, forward) @ _numbers(path, columns, iter(found))[index]
+    numbers = scale * rotation(up, forward) @ numbers_of(path, columns, iter(found))[index]
     names = [cells[heads["marker"]] for _, cells in lines]
     _check_size(path, numbers)
-    places = dict(_unique(path, names, numbers.T))
+    places = dict(unique(path, names, numbers.T))
     for name, place in places.items():
         if np.isnan(place).any():
             raise ValueError(f"{path}: the place of {name!r} is missing; remove its line")
@@ -219,7 +214,7 @@ def read_c3d(
     scale = _scale(path, units[0].lower(), unit)
     begin = header["points"]["first_frame"] / header["points"]["frame_rate"]
     time = begin + np.arange(points.shape[2]) / header["points"]["frame_rate"]
-    markers = _markers(path, time, dict(_unique(path, names, places)), scale, up, forward)
+    markers = _markers(path, time, dict(unique(path, names, places)), scale, up, forward)
     types = _parameter(content, "FORCE_PLATFORM", "TYPE", [])
     turn, rate = rotation(up, forward), header["analogs"]["frame_rate"]
     wrenches = tuple(
@@ -237,7 +232,7 @@ def read_mot(path: File) -> Table:
 
     Columns keep their units: with `degrees` angles are in degrees, see `Table.radians`.
     """
-    lines = _lines(path)
+    lines = lines_of(path)
     ends = [k for k, line in enumerate(lines) if line.strip().lower() == "endheader"]
     if not ends or len(lines) < ends[0] + 2:
         raise ValueError(f"{path} is no MOT or STO file: a line 'endheader' with labels below it "
@@ -248,7 +243,7 @@ def read_mot(path: File) -> Table:
         header[key.lower()] = value.strip()
     labels = lines[ends[0] + 1].split()
     rows = ((k, line.split()) for k, line in enumerate(lines, 1) if k > ends[0] + 2)
-    time, columns = _over_time(path, labels, (row for row in rows if row[1]))
+    time, columns = over_time(path, labels, (row for row in rows if row[1]))
     return Table(time, columns, header.get("indegrees", "no").lower() == "yes", header)
 
 
@@ -258,7 +253,7 @@ def read_table(path: File) -> Table:
     Empty cells are NaN. Columns keep their names and units. Raises `FileNotFoundError`, and
     `ValueError` naming line and column of what is wrong.
     """
-    time, columns = _over_time(path, *_csv(path))
+    time, columns = over_time(path, *csv_rows(path))
     return Table(time, columns, False, {})
 
 
@@ -280,7 +275,7 @@ def read_forces(
 
     Raises `FileNotFoundError`, and `ValueError` naming line, column or plate of what is wrong.
     """
-    table = read_mot(path) if "endheader" in "\n".join(_lines(path)[:40]) else read_table(path)
+    table = read_mot(path) if "endheader" in "\n".join(lines_of(path)[:40]) else read_table(path)
     plates: dict[str, dict[str, dict[str, Array]]] = {}
     for column, row in table.columns.items():
         found = _force_column(path, column, unit)
@@ -437,94 +432,3 @@ def _plate_wrench(
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from error
     return wrench
-
-
-# -- text ---------------------------------------------------------------------------------------
-
-
-def _lines(path: File) -> list[str]:
-    """Lines of a text file, which may be compressed."""
-    file = Path(path) if isinstance(path, str) else path
-    if not file.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    raw = file.read_bytes()
-    raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-    if b"\0" in raw[:4096]:
-        raise ValueError(f"{path} is no text; read_c3d reads C3D files")
-    try:
-        return raw.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError:  # names of older systems
-        return raw.decode("latin-1").splitlines()
-
-
-def _csv(path: File) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """Names of columns, and number and cells of each further line."""
-    lines = _lines(path)
-    if not lines or "," not in lines[0]:
-        raise ValueError(f"{path} is no CSV file: line 1 must hold names of columns between commas")
-    names, *rows = csv.reader(lines)
-    return [name.strip() for name in names], ((k, row) for k, row in enumerate(rows, 2) if row)
-
-
-def _over_time(
-    path: File, names: Sequence[str], rows: Iterator[tuple[int, list[str]]]
-) -> tuple[Array, dict[str, Array]]:  # fmt: skip
-    """Time and the other columns."""
-    clocks = [name for name in names if name.lower() in ("time", "time_s")]
-    if not clocks:
-        raise ValueError(f"{path} has no column time or time_s; there are {', '.join(names[:6])}")
-    columns = dict(_unique(path, names, _numbers(path, names, rows)))
-    time = columns.pop(clocks[0])
-    bad = ~np.isfinite(time)
-    bad[1:] |= ~(np.diff(time) > 0.0)
-    if bad.any():
-        k = int(np.argmax(bad))
-        raise ValueError(f"{path}, row {k + 1}: time must increase, got {time[k]:g} s; remove what "
-                         "is repeated or out of order")  # fmt: skip
-    try:
-        return uniform(time), columns  # without the rounding of the file
-    except ValueError:
-        return time, columns  # markers refuse it, a table may have it
-
-
-def _numbers(path: File, names: Sequence[str], rows: Iterator[tuple[int, list[str]]]) -> Array:
-    """Cells as numbers, one row of the result per column; what is empty is NaN."""
-    table = []
-    for line, cells in rows:
-        while len(cells) > len(names) and not cells[-1].strip():  # a tabulator at the end
-            cells = cells[:-1]
-        if len(cells) != len(names):
-            raise ValueError(f"{path}, line {line} has {len(cells)} cells, not {len(names)} as "
-                             "there are columns; repair or remove it")  # fmt: skip
-        try:
-            row = [float(cell) if cell.strip() else np.nan for cell in cells]
-            if np.isinf(row).any():
-                raise ValueError
-            table.append(row)
-        except ValueError:
-            k = next(k for k, cell in enumerate(cells) if cell.strip() and _number(cell) is None)
-            raise ValueError(f"{path}, line {line}, column {names[k]}: {cells[k]!r} is no number; "
-                             "leave the cell empty if it is missing") from None  # fmt: skip
-    if not table:
-        raise ValueError(f"{path} holds no data below its header")
-    return np.array(table).T
-
-
-def _number(text: str) -> float | None:
-    """A number that is not infinite (NaN is one here), or nothing."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return None if np.isinf(value) else value
-
-
-def _unique(path: File, names: Sequence[str], rows: Array) -> Iterator[tuple[str, Array]]:
-    """Names with rows; raises `ValueError` for a name that comes twice or is empty."""
-    seen: set[str] = set()
-    for name, row in zip(names, rows, strict=True):
-        if not name or name in seen:
-            raise ValueError(f"{path}: the name {name!r} {'occurs twice' if name else 'is empty'}; "
-                             "rename the column or marker in the file")  # fmt: skip
-        seen.add(name)
-        yield name, row
