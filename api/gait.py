@@ -41,7 +41,12 @@ from kinesym.runtime.gait.events import (
 )
 from kinesym.runtime.gait.figures import flexion_angles, joint_torques, tracking_errors
 from kinesym.runtime.gait.forward import Tracking
-from kinesym.runtime.gait.inverse import InverseDynamics, JointLoads, Skeleton
+from kinesym.runtime.gait.inverse import (
+    InverseDynamics,
+    JointLoads,
+    Skeleton,
+    coordinate_names,
+)
 from kinesym.runtime.gait.markers import Markers, uniform
 from kinesym.runtime.gait.natural import NaturalBody
 from kinesym.runtime.gait.planar import PlanarBody
@@ -183,7 +188,7 @@ class Body:
             control.check_step(step)
             x, message = self._sampled(control, gains, grid, inputs, course, x0, method)
         else:
-            names = [f"Kp_{name}" for name in self._coordinates]
+            names = [f"Kp_{name}" for name in coordinate_names(self.segments)]
             values = dict(zip(names, gains, strict=True)) | {
                 "Td": 0.0 if control is None else control.Td}  # fmt: skip
             with warnings.catch_warnings():
@@ -222,12 +227,6 @@ class Body:
         message = "" if reached == len(grid) else failure(stepper, task, outcome, 0)
         return outcome.states[:, 0, :reached], message
 
-    @property
-    def _coordinates(self) -> list[str]:
-        """Names of coordinates in the order of z."""
-        segments = [f"{row.name}_{axis}" for row in self.segments for axis in "xyz"]
-        return [f"{ROOT}_p{axis}" for axis in "xyz"] + segments
-
     def _inputs(self, needed: InverseDynamics) -> dict[str, Array]:
         """Inputs of the forward model at the instants of inverse dynamics."""
         force = zip("xyz", needed.total.force, strict=True)
@@ -235,7 +234,8 @@ class Body:
         for k, row in enumerate(self.segments):
             for axis, torque in zip("xyz", needed.torque[k], strict=True):
                 found[f"{row.name}_m{axis}"] = torque
-        for name, z, zd in zip(self._coordinates, needed.course.z, needed.course.zd, strict=True):
+        names, course = coordinate_names(self.segments), needed.course
+        for name, z, zd in zip(names, course.z, course.zd, strict=True):
             found |= {f"{name}_ref": z, f"{name}_rate": zd}
         return found
 

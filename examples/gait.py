@@ -171,6 +171,17 @@ def against_reference(loads):
     return "\n".join(lines)
 
 
+def formulations(needed):
+    """How far the recursive formulation and the one in natural coordinates differ, as text."""
+    body = ks.gait.NaturalBody(needed.skeleton.rows)
+    course = needed.course
+    off = np.abs(body.forces(course.z, course.zd, course.zdd) - needed.forces).max()
+    pulls = needed.multipliers()
+    name = max(pulls, key=lambda key: np.abs(pulls[key]).max())
+    return (f"natural coordinates: {body.n} = {body.g} free + {body.m} constraints; forces differ "
+            f"by {off:.1e} N m; largest multiplier {np.abs(pulls[name]).max():.0f} N, {name}")
+
+
 def closure(loads):
     """What is left over at the pelvis, as text."""
     rows = []
@@ -248,7 +259,8 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     body = ks.gait.Body(found.segments, MASS)
     time = found.markers.time[6:-6]
     loads, shared = torques(body, found.course, time, contacts, plates)
-    print(shared.report(), closure(loads), against_reference(loads), sep="\n")
+    print(formulations(loads["plates"].inverse), shared.report(), closure(loads),
+          against_reference(loads), sep="\n")
     walks = simulations(body, found.course, cycle, nodes)
     print(report(walks, cycle), peaks(walks["trapezoid, control"], cycle), sep="\n")
     if nodes is None:
@@ -258,7 +270,10 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         ("knee", f"{side[0].upper()}thigh", f"{side[0].upper()}shank"),
         ("ankle", f"{side[0].upper()}shank", f"{side[0].upper()}hindfoot"))}  # fmt: skip
     free = {name: walks[name] for name in ("trapezoid", "Runge-Kutta")}
+    seen, heel = ("R.ASIS", "R.Heel", "L.Wrist.Lat"), found.markers["R.Heel"][2]
     figures = {
+        "gait_markers": found.smoothed.plot(seen, before=found.markers),
+        "gait_scree": ks.gait.SSA(noise=1e-3).scree(heel, found.markers.rate).plot(),
         "gait_reconstruction": found.plot(),
         "gait_sharing": shared.plot(),
         "gait_torques": ks.gait.joint_torques(loads, cycle),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.gait.course import Samples
-from kinesym.runtime.gait.inverse import stick_figure
+from kinesym.runtime.gait.inverse import coordinate_names, stick_figure
 from kinesym.runtime.gait.segment import Row, pose
 from kinesym.runtime.trajectory import Trajectory
 
@@ -61,8 +61,7 @@ class Tracking:
 
     def trajectory(self) -> Trajectory:
         """Everything over time: to plot, to animate, to write as netCDF or CSV."""
-        names = [f"{self.segments[0].proximal}_p{axis}" for axis in "xyz"]
-        names += [f"{row.name}_{axis}" for row in self.segments for axis in "xyz"]
+        names = coordinate_names(self.segments)
         points, drawing = stick_figure(self.segments, self.z)
         outputs = {f"{name}_{kind}": row for kind, rows in
                    (("reference", self.reference.z), ("effort", self.effort))

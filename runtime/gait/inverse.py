@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.gait.course import Samples
 from kinesym.runtime.gait.natural import NaturalBody
 from kinesym.runtime.gait.rates import spin
-from kinesym.runtime.gait.segment import Row
+from kinesym.runtime.gait.segment import Row, pose
 from kinesym.runtime.gait.wrench import Wrench
 from kinesym.runtime.trajectory import Drawing, Trajectory
 
@@ -106,6 +106,24 @@ class InverseDynamics:
             if parent >= 0:
                 result[parent] -= self.moment[k]
         return result
+
+    @cached_property
+    def forces(self) -> Array:
+        """Generalised forces along the coordinates, (g, N) [N, N m]: the total force, then the
+        torques along the angles of each segment (equation 16)."""
+        rows = [self.total.force]
+        for k, torque in enumerate(self.torque):
+            angles, still = self.course.z[3 + 3 * k : 6 + 3 * k], np.zeros((3, len(self.time)))
+            rows.append(np.einsum("nij,in->jn", pose(angles, still, still).H, torque))
+        return np.concatenate(rows)
+
+    def multipliers(self, variant: str = "explicit") -> dict[str, Array]:
+        """The Lagrange multipliers of the constraints in natural coordinates by name, (N,) each;
+        see `NaturalBody` for the variants and what they mean."""
+        body = NaturalBody(self.skeleton.rows, self.skeleton.rows[0].proximal, variant=variant)
+        course = self.course
+        values = body.multipliers(course.z, course.zd, course.zdd)
+        return dict(zip(body.constraint_names, values, strict=True))
 
     @cached_property
     def spin(self) -> Array:
@@ -205,9 +223,13 @@ class JointLoads:
         """Everything over time: to plot, to animate, to write as netCDF or CSV."""
         skeleton = self.inverse.skeleton
         points, drawing = stick_figure(skeleton.rows, self.inverse.course.z)
+        names, course = coordinate_names(skeleton.rows), self.inverse.course
         values = {name: row for name, row in self.columns().items() if name != "time_s"}
-        return Trajectory(self.time, {}, {}, values | points, {}, "inverse dynamics",
-                          drawing=drawing)  # fmt: skip
+        for kind, rows in (("rate", course.zd), ("acceleration", course.zdd),
+                           ("needed", self.inverse.forces)):  # fmt: skip
+            values |= {f"{name}_{kind}": row for name, row in zip(names, rows, strict=True)}
+        return Trajectory(self.time, dict(zip(names, course.z, strict=True)), {}, values | points,
+                          {}, "inverse dynamics", drawing=drawing)  # fmt: skip
 
     def columns(self) -> dict[str, Array]:
         """Everything by name, (N,) each: for tables and files."""
@@ -222,10 +244,11 @@ class JointLoads:
             found[f"{joint}_flexion_Nm"] = self.flexion(joint)
             found[f"{joint}_flexion_Nm_per_kg"] = self.flexion(joint) / skeleton.mass
             found[f"{joint}_power_W"] = self.power(joint)
-        for segment, wrench in self.loads.items():
-            for axis, f, m in zip("xyz", wrench.force, wrench.moment, strict=True):
-                found[f"{segment}_ground_force_{axis}_N"] = f
-                found[f"{segment}_ground_moment_{axis}_Nm"] = m
+        for name, wrench in {"total": self.inverse.total, **self.loads}.items():
+            for axis, f, m, c in zip("xyz", wrench.force, wrench.moment, wrench.cop(), strict=True):
+                found[f"{name}_ground_force_{axis}_N"] = f
+                found[f"{name}_ground_moment_{axis}_Nm"] = m
+                found[f"{name}_ground_cop_{axis}_m"] = c
         return found
 
 
@@ -234,6 +257,12 @@ def flexion_angle(before: Array, beyond: Array) -> Array:
     `JointLoads.flexion_angle`."""
     relative = np.einsum("jin,jkn->ikn", before, beyond)
     return np.unwrap(np.arctan2(-relative[0, 2], relative[2, 2]))
+
+
+def coordinate_names(segments: Sequence[Row]) -> list[str]:
+    """`J1_px`, ... of the root, then `pelvis_x`, ... of each segment: the rows of z."""
+    names = [f"{segments[0].proximal}_p{axis}" for axis in "xyz"]
+    return names + [f"{row.name}_{axis}" for row in segments for axis in "xyz"]
 
 
 def stick_figure(segments: Sequence[Row], z: Array) -> tuple[dict[str, Array], Drawing]:
