@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +16,6 @@ from kinesym.codegen.evaluate import model_functions
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.planar_body import PlanarSegment, planar_body, planar_segments
 from kinesym.models.whole_body import (
-    ROOT,
     Segment,
     check_mass,
     read_segments,
@@ -41,16 +39,11 @@ from kinesym.runtime.gait.events import (
 )
 from kinesym.runtime.gait.figures import flexion_angles, joint_torques, tracking_errors
 from kinesym.runtime.gait.forward import Tracking
-from kinesym.runtime.gait.inverse import (
-    InverseDynamics,
-    JointLoads,
-    Skeleton,
-    coordinate_names,
-)
+from kinesym.runtime.gait.inverse import InverseDynamics, JointLoads, Skeleton
 from kinesym.runtime.gait.markers import Markers, uniform
 from kinesym.runtime.gait.natural import NaturalBody
 from kinesym.runtime.gait.planar import PlanarBody
-from kinesym.runtime.gait.rates import coordinates, in_turn, states, world_moments
+from kinesym.runtime.gait.rates import states
 from kinesym.runtime.gait.readers import (
     read_c3d,
     read_csv,
@@ -71,7 +64,6 @@ from kinesym.runtime.gait.relations import (
     Trial,
     landmarks,
 )
-from kinesym.runtime.gait.sampled import simulate_sampled
 from kinesym.runtime.gait.sharing import (
     CorrectedForcePlates,
     LeastCorrection,
@@ -81,10 +73,8 @@ from kinesym.runtime.gait.sharing import (
 )
 from kinesym.runtime.gait.ssa import SSA
 from kinesym.runtime.gait.wrench import Wrench
-from kinesym.runtime.native import HALVES
-from kinesym.runtime.simulation import Task, failure
-from kinesym.simulation import compiled_stepper, simulate
 from kinesym.symbolic.model import Model
+from kinesym.tracking import track
 
 __all__ = [
     "PD", "SSA", "Axes", "Body", "Carried", "ConstrainedSystem", "Contact", "CorrectedForcePlates",
@@ -173,90 +163,13 @@ class Body:
 
         What ends early is returned up to there with a message that names the instant and the
         segment that is off most. Raises `ValueError` for times outside the motion or unequal
-        steps, and what `PD` and `ks.simulate` refuse.
+        steps, an unknown method, and what `PD` refuses.
         """
         grid = uniform(time)
-        gains = np.zeros(3 + 3 * len(self.segments)) if control is None \
-            else control.gains(self.segments)  # fmt: skip
         halves = np.empty(2 * len(grid) - 1)
         halves[::2], halves[1::2] = grid, (grid[1:] + grid[:-1]) / 2.0
         needed = self.inverse(course.sample(halves))
-        model, step = self._forward, float(grid[1] - grid[0])
-        inputs = self._inputs(needed)
-        x0 = states(course.sample(grid[:1]))[0][:, 0]
-        if control is not None and control.sampled:
-            control.check_step(step)
-            x, message = self._sampled(control, gains, grid, inputs, course, x0, method)
-        else:
-            names = [f"Kp_{name}" for name in coordinate_names(self.segments)]
-            values = dict(zip(names, gains, strict=True)) | {
-                "Td": 0.0 if control is None else control.Td}  # fmt: skip
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the message is passed on
-                run = simulate(model, grid, dict(zip(model.state_names, x0, strict=True)), values,
-                               inputs, method=method, rtol=1e-10, atol=1e-12)  # fmt: skip
-            x, message = np.array([run[name] for name in model.state_names]), run.message
-        return self._tracking(course, grid[: x.shape[1]], x, gains, control, method, message)
-
-    def _sampled(
-        self, control: PD, gains: Array, grid: Array, inputs: Mapping[str, Array], course: Spline,
-        x0: Array, method: str,
-    ) -> tuple[Array, str]:  # fmt: skip
-        """States up to where they are finite, and why that is not the end."""
-        model, step = self._forward, float(grid[1] - grid[0])
-        stepper = compiled_stepper(model, method, False, True)
-        reference, place = course.sample(grid).z, {u: k for k, u in enumerate(stepper.inputs)}
-        forces = [place[f"{ROOT}_f{axis}"] for axis in "xyz"]
-        forces += [place[f"{row.name}_m{axis}"] for row in self.segments for axis in "xyz"]
-        before = np.zeros(len(gains))
-
-        def effort(k: int, x: Array) -> Array:
-            nonlocal before
-            error = reference[:, k] - in_turn(x[: len(gains)])
-            held = gains * (error + control.Td * (error - before) / step)
-            before, added = error, np.zeros(len(place))
-            added[forces] = world_moments(reference[:, k] - error, held)
-            return added
-
-        values = [0.0 if name.startswith("Kp_") or name == "Td" else model.values[name]
-                  for name in stepper.parameters]  # fmt: skip
-        task = Task(grid, x0[:, None], np.array([values]),
-                    [(np.ascontiguousarray(inputs[u][None]), HALVES) for u in stepper.inputs])
-        outcome = simulate_sampled(stepper, task, effort)
-        reached = int(outcome.reached[0])
-        message = "" if reached == len(grid) else failure(stepper, task, outcome, 0)
-        return outcome.states[:, 0, :reached], message
-
-    def _inputs(self, needed: InverseDynamics) -> dict[str, Array]:
-        """Inputs of the forward model at the instants of inverse dynamics."""
-        force = zip("xyz", needed.total.force, strict=True)
-        found = {f"{ROOT}_f{axis}": row for axis, row in force}
-        for k, row in enumerate(self.segments):
-            for axis, torque in zip("xyz", needed.torque[k], strict=True):
-                found[f"{row.name}_m{axis}"] = torque
-        names, course = coordinate_names(self.segments), needed.course
-        for name, z, zd in zip(names, course.z, course.zd, strict=True):
-            found |= {f"{name}_ref": z, f"{name}_rate": zd}
-        return found
-
-    def _tracking(
-        self, course: Spline, time: Array, x: Array, gains: Array, control: PD | None,
-        method: str, message: str,
-    ) -> Tracking:  # fmt: skip
-        z, zd = coordinates(x)
-        reference = course.sample(time)
-        error, rate = reference.z - z, reference.zd - zd
-        Td, step = (control.Td if control else 0.0), float(time[1] - time[0])
-        if control is not None and control.sampled:
-            rate = np.diff(error, axis=1, prepend=error[:, :1]) / step
-        result = Tracking(self.segments, reference, z, zd, gains,
-                          gains[:, None] * (error + Td * rate), method, step, message)  # fmt: skip
-        if message:
-            name, off = result.worst()
-            said = f"ended at t = {time[-1]:.4g} s with {name} off by {np.degrees(off):.2g} deg"
-            result = replace(result, message=f"{said}; {message}")
-            warnings.warn(result.message, stacklevel=3)
-        return result
+        return track(self._forward, needed, course.sample(grid), control, method)
 
 
 def _outputs(model: Model) -> Functions:
