@@ -24,6 +24,7 @@ from kinesym.models.whole_body import (
     whole_body,
 )
 from kinesym.runtime.build import build
+from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.gait.constrained import ConstrainedSystem
 from kinesym.runtime.gait.control import PD
@@ -40,7 +41,7 @@ from kinesym.runtime.gait.events import (
 from kinesym.runtime.gait.figures import flexion_angles, joint_torques, tracking_errors
 from kinesym.runtime.gait.forward import Tracking
 from kinesym.runtime.gait.inverse import InverseDynamics, JointLoads, Skeleton
-from kinesym.runtime.gait.markers import Markers, uniform
+from kinesym.runtime.gait.markers import Markers
 from kinesym.runtime.gait.natural import NaturalBody
 from kinesym.runtime.gait.planar import PlanarBody
 from kinesym.runtime.gait.rates import states
@@ -121,6 +122,11 @@ class Body:
     def __post_init__(self) -> None:
         if self.mass is not None:
             check_mass(self.segments, self.mass)
+        names = {row.name for row in self.segments}
+        for joint, segment in self.joints.items():
+            if segment not in names and JOINTS.get(joint) != segment:
+                raise ValueError(f"joint {joint!r}: there is no segment {segment!r}; there are "
+                                 f"{', '.join(sorted(names))}")  # fmt: skip
 
     @cached_property
     def skeleton(self) -> Skeleton:
@@ -135,7 +141,7 @@ class Body:
         return _outputs(inverse_dynamics(whole_body(self.segments).parametrised()))
 
     def inverse(self, course: Samples) -> InverseDynamics:
-        """What a motion needs: its generalised forces, in a compiled pass over all instants."""
+        """What a motion needs, in a compiled pass over all instants, two or more."""
         x, xdot = states(course)
         f, S, N = self._inverse, len(self.segments), len(course.time)
         y = f.outputs(xdot, x, (), [f.values[name] for name in f.parameters], course.time)
@@ -143,7 +149,6 @@ class Body:
         attitude = y[6 + 9 * S :].reshape(S, 3, 3, N)
         return InverseDynamics(self.skeleton, course, Wrench(course.time, y[:3], y[3:6]),
                                per[:, :3], per[:, 3:6], per[:, 6:], attitude)  # fmt: skip
-
 
     @cached_property
     def _forward(self) -> Model:
@@ -165,7 +170,9 @@ class Body:
         segment that is off most. Raises `ValueError` for times outside the motion or unequal
         steps, an unknown method, and what `PD` refuses.
         """
-        grid = uniform(time)
+        grid = Experiment(time).grid
+        if np.ptp(np.diff(grid)) > 1e-6 * (grid[1] - grid[0]):
+            raise ValueError("the nodes of a simulated walk must be in equal steps")
         halves = np.empty(2 * len(grid) - 1)
         halves[::2], halves[1::2] = grid, (grid[1:] + grid[:-1]) / 2.0
         needed = self.inverse(course.sample(halves))

@@ -4,7 +4,8 @@ What is measured at an instant, points and unit vectors q*, does not belong to r
 nearest q that does minimises (q - q*)' W (q - q*) / 2 under Phi(q) = 0. Here it is found in two
 ways: by Gauss-Newton in the coordinates z that move freely, where the constraints hold by
 themselves (`fit`, fast), and by sequential quadratic programming in q (`project`, as Pamies-Vila
-and Font-Llagunes 2013 have it); both find the same point. `fit_markers` fits markers directly.
+and Font-Llagunes 2013 have it); both find the same point. Markers themselves can be fitted too,
+see `marker_targets`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ Array = NDArray[np.float64]
 SINGULAR = np.radians(85.0)
 #: Gauss-Newton ends when no angle or place changes by more [rad, m].
 STEP = 1e-11
-ITERATIONS = 60
+ITERATIONS = 150
+#: After as many steps one that hardly changes the sum of squares is the last.
+PATIENCE = 40
+#: A step that goes up is rounding if it is no larger [rad, m].
+ROUNDED = 1e-8
+#: Smallest eigenvalue of the normal equations over the largest of what holds all segments.
+HELD = 1e-10
 #: The projection ends when neither a step nor a constraint is larger [m, -].
 CONSISTENT = 1e-10
 #: Frames that are fitted at once: enough for the linear algebra, little memory.
@@ -142,7 +149,8 @@ def marker_targets(
 ) -> list[Target]:  # fmt: skip
     """Markers at fixed places of segments: the mean places that they have there in a motion z.
 
-    carriers : marker -> segment. weights : of squared distances, 1 by default.
+    carriers : marker -> segment. weights : of squared distances, 1 by default. Raises `ValueError`
+    for an unknown marker or segment.
     """
     still = np.zeros_like(z)
     names = [row.name for row in body.segments]
@@ -150,6 +158,9 @@ def marker_targets(
     poses = body.poses(z, still, still)
     targets = []
     for name, segment in carriers.items():
+        if segment not in names or name not in markers:
+            raise ValueError(f"marker {name!r} on segment {segment!r}: there is no such "
+                             f"{'segment' if name in markers else 'marker'}")  # fmt: skip
         k = names.index(segment)
         at = 3 * body.points[body.segments[k].proximal]
         local = np.einsum("nij,in->jn", poses[k].A, markers[name] - origins[at : at + 3])
@@ -162,9 +173,10 @@ def marker_targets(
 def fit(body: NaturalBody, targets: Sequence[Target], start: Array) -> Fitted:
     """The z (g, N) of least weighted squared distances to all targets at every instant.
 
-    start : z to begin with, (g, N). By Gauss-Newton with halved steps where one would go up.
+    start : z to begin with, (g, N).
 
-    Raises `ValueError` for an instant at which it does not converge, naming the worst target.
+    Raises `ValueError` for a segment that the targets leave free, and for an instant at which it
+    does not converge, naming the worst target.
     """
     parts = [_fit_block(body, targets, start, slice(k, k + BLOCK))
              for k in range(0, start.shape[1], BLOCK)]  # fmt: skip
@@ -182,33 +194,53 @@ def start_of(segments: Sequence[Row], found: Landmarks, root: str = "J1") -> Arr
 def _fit_block(
     body: NaturalBody, targets: Sequence[Target], start: Array, here: slice
 ) -> tuple[Array, Array]:
-    z = start[:, here].copy()
+    """Levenberg's method over the instants of a block; a step that goes up is not taken."""
+    z, N = start[:, here].copy(), start[:, here].shape[1]
     measured = np.array([t.measured[:, here] for t in targets])
-    root = np.sqrt(np.array([t.weight for t in targets]))
-    damping, cost = np.zeros(z.shape[1]), np.full(z.shape[1], np.inf)
-    for _ in range(ITERATIONS):
+    root = np.repeat(np.sqrt([t.weight for t in targets]), 3)
+
+    def system(z: Array) -> tuple[Array, Array, Array]:
         gap, J = _distances(body, targets, z, measured)
-        side = (gap * root[:, None, None]).transpose(2, 0, 1).reshape(z.shape[1], -1, 1)
-        J = J * np.repeat(root, 3)[:, None]
+        side = root[:, None] * gap.transpose(2, 0, 1).reshape(N, -1, 1)
+        return side, root[:, None] * J, np.sum(side**2, axis=(1, 2))
+
+    side, J, cost = system(z)
+    _check_held(body, J[0])
+    damping, done = np.zeros(N), np.zeros(N, dtype=bool)
+    for k in range(ITERATIONS):
         matrix = J.transpose(0, 2, 1) @ J
-        new = np.sum(side**2, axis=(1, 2))
-        damping = np.where(new > cost * (1.0 + 1e-9), 10.0 * damping + 1e-6, 0.1 * damping)
-        cost = np.minimum(cost, new)
         scale = np.trace(matrix, axis1=1, axis2=2) / len(z)
         matrix += (damping * scale)[:, None, None] * np.eye(len(z))
         step = np.linalg.solve(matrix, -J.transpose(0, 2, 1) @ side)[..., 0].T
-        z += step
-        if np.abs(step).max() < STEP:
-            break
-    else:
-        worst = int(np.abs(step).max(axis=0).argmax())
-        sizes = np.linalg.norm(gap[:, :, worst], axis=1)
-        raise ValueError(
-            f"frame {worst + (here.start or 0)} cannot be fitted: steps of "
-            f"{np.abs(step[:, worst]).max():.1g} remain; the worst is "
-            f"{targets[int(sizes.argmax())].name}, {sizes.max():.3g} m off"
-        )
-    return z, np.linalg.norm(_distances(body, targets, z, measured)[0], axis=1)
+        step[:, done] = 0.0
+        new_side, new_J, new = system(z + step)
+        size = np.abs(step).max(axis=0)
+        taken = new <= cost * (1.0 + 1e-12) + 1e-30
+        done |= (k >= PATIENCE) & (np.abs(cost - new) <= 1e-7 * cost)  # very large residuals
+        z = np.where(taken, z + step, z)
+        side, J, cost = (np.where(taken.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
+                         for a, b in ((new_side, side), (new_J, J), (new, cost)))  # fmt: skip
+        damping = np.where(taken, 0.3 * damping * (damping > 1e-9), 4.0 * damping + 1e-6)
+        done |= (size < STEP) | (~taken & (size < ROUNDED))
+        if done.all():
+            return z, np.linalg.norm(_distances(body, targets, z, measured)[0], axis=1)
+    worst = int(np.argmin(done))
+    sizes = np.linalg.norm(side[worst].reshape(-1, 3), axis=1)
+    raise ValueError(
+        f"frame {worst + (here.start or 0)} cannot be fitted: steps of {size[worst]:.1g} remain; "
+        f"the worst is {targets[int(sizes.argmax())].name}, "
+        f"{np.linalg.norm(measured[int(sizes.argmax()), :, worst]):.3g} m from the origin"
+    )
+
+
+def _check_held(body: NaturalBody, J: Array) -> None:
+    """Raise `ValueError` if targets with these derivatives (3 T, g) leave a segment free."""
+    values, vectors = np.linalg.eigh(J.T @ J)
+    if values[0] < HELD * values[-1]:
+        k = int(np.abs(vectors[:, 0]).argmax())
+        free = "the root" if k < 3 else f"segment {body.segments[(k - 3) // 3].name!r}"
+        raise ValueError(f"{free} is not held by what was measured; three markers that are not in "
+                         "line, or two axes, hold a segment")  # fmt: skip
 
 
 def _distances(

@@ -135,14 +135,24 @@ class InverseDynamics:
     def under_foot(self, foot: str, wrench: Wrench) -> dict[str, Wrench]:
         """A wrench of the ground on a foot of two segments, on the one over the centre of pressure.
 
-        The choice changes the torque between both segments only.
+        The choice changes the torque between both segments only. Raises `ValueError` for an
+        unknown foot or a wrench at other times.
         """
+        if foot not in self.skeleton.feet:
+            raise ValueError(f"there is no foot {foot!r}; there are "
+                             f"{', '.join(self.skeleton.feet) or 'none'}")  # fmt: skip
+        self._check_times(foot, wrench)
         hind, fore = self.skeleton.feet[foot]
         k = self.skeleton.number(fore)
         ahead = np.einsum("in,in->n", np.nan_to_num(wrench.cop()) - self.place[k],
                           self.attitude[self.skeleton.number(hind)][:, 0])  # fmt: skip
         on_toes = (ahead > 0.0).astype(float)
         return {hind: wrench.scaled(1.0 - on_toes), fore: wrench.scaled(on_toes)}
+
+    def _check_times(self, name: str, wrench: Wrench) -> None:
+        if wrench.time.shape != self.time.shape or not np.allclose(wrench.time, self.time):
+            raise ValueError(f"the wrench on {name} is at other times than the motion; use "
+                             "wrench.at(time)")  # fmt: skip
 
     def joints(self, loads: Mapping[str, Wrench]) -> JointLoads:
         """Forces and torques of all joints, with these external wrenches by segment or foot.
@@ -152,21 +162,20 @@ class InverseDynamics:
         parts: dict[str, Wrench] = {}
         for name, wrench in loads.items():
             feet = name in self.skeleton.feet
-            parts |= self.under_foot(name, wrench) if feet else {name: wrench}
-        loads = parts
+            for segment, part in (self.under_foot(name, wrench) if feet
+                                  else {name: wrench}).items():  # fmt: skip
+                self._check_times(name, part)
+                parts[segment] = parts[segment] + part if segment in parts else part
         force, torque = self.force.copy(), self.moment.copy()
         rest = self.total
-        for name, wrench in loads.items():
-            if wrench.time.shape != self.time.shape or not np.allclose(wrench.time, self.time):
-                raise ValueError(f"the wrench on {name} is at other times than the motion; use "
-                                 "wrench.at(time)")  # fmt: skip
+        for name, wrench in parts.items():
             rest = rest - wrench
             for k in self.skeleton.chain(self.skeleton.number(name)):
                 force[k] -= wrench.force
                 torque[k] -= wrench.about(self.place[k])
         root = [k for k, parent in enumerate(self.skeleton.parents) if parent < 0]
         force[0], torque[0] = force[root].sum(axis=0), torque[root].sum(axis=0)
-        return JointLoads(self, force, torque, rest, dict(loads))
+        return JointLoads(self, force, torque, rest, parts)
 
 
 @dataclass(frozen=True, eq=False)

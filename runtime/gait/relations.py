@@ -9,9 +9,9 @@ forwards, y to the left, z up [m], axes are (3, 3, N), columns are the unit vect
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,9 +120,16 @@ def landmarks(relations: Relations, trial: Trial) -> Landmarks:
 
 
 def rigid_motion(before: Array, after: Array) -> tuple[Array, Array]:
-    """The rotation (3, 3, N) and centre (3, N) that move points (K, 3) best onto (K, 3, N)."""
+    """The rotation (3, 3, N) and centre (3, N) that move points (K, 3) best onto (K, 3, N).
+
+    Raises `ValueError` for points in line, whose rotation nobody can tell.
+    """
+    arms = before - before.mean(axis=0)
+    sizes = np.linalg.svd(arms, compute_uv=False)
+    if sizes[1] < 1e-3 * sizes[0]:
+        raise ValueError("they are in line, or in one place")
     centre = after.mean(axis=0)
-    crossed = np.einsum("ki,kjn->nij", before - before.mean(axis=0), after - centre)
+    crossed = np.einsum("ki,kjn->nij", arms, after - centre)
     U, _, Vt = np.linalg.svd(crossed)
     sign = np.linalg.det(Vt.transpose(0, 2, 1) @ U.transpose(0, 2, 1))
     flip = np.ones((len(sign), 3))
@@ -133,13 +140,15 @@ def rigid_motion(before: Array, after: Array) -> tuple[Array, Array]:
 class _Evaluation:
     """Relations with what is known so far; places and axes are found when they are first needed."""
 
-    def __init__(self, relations: Relations, trial: Trial) -> None:
-        self._relations, self._trial = relations, trial
-        self._places: dict[str, Array] = {}
-        self._axes: dict[str, Array] = {}
-        self._open: list[str] = []
+    def __init__(self, relations: Relations, trial: Trial, name: str = "trial") -> None:
+        self._relations, self._trial, self._name = relations, trial, name
+        self._found: dict[tuple[str, str], Array] = {}
+        self._open: list[tuple[str, str]] = []
 
     def all(self) -> Landmarks:
+        for name in self._relations.places:
+            if name in self._trial.markers:
+                raise ValueError(f"{name!r} is a marker and a point of the relations; rename one")
         places = {name: self.place(name) for name in self._relations.places}
         return Landmarks(places, {name: self.axes(Like(name)) for name in self._relations.axes})
 
@@ -155,50 +164,61 @@ class _Evaluation:
                 length = float(np.mean(np.linalg.norm(ends[1] - ends[0], axis=0)))
             shift = length * np.array(what.by)
             return self.place(what.place) + np.einsum("ijn,j->in", self.axes(what.axes), shift)
+        if self._name == "calibration":  # nothing has moved yet
+            return self.place(what.what)  # type: ignore[arg-type]
         still, turn, centre, middle = self._carrier(what.cluster)
         arm = still.place(what.what)[:, 0] - middle  # type: ignore[arg-type]
         return centre + np.einsum("ijn,j->in", turn, arm)
 
     def axes(self, what: Orientation) -> Array:
         if isinstance(what, Like):
-            return self._once(self._axes, what.segment, self._relations.axes, "segment", self.axes)
+            return self._once("segment", what.segment, self._relations.axes, self.axes)
         if isinstance(what, Axes):
             return self._triad(what)
+        if self._name == "calibration":
+            return self.axes(what.what)  # type: ignore[arg-type]
         still, turn, _, _ = self._carrier(what.cluster)
         return np.einsum("ijn,jk->ikn", turn, still.axes(what.what)[..., 0])  # type: ignore[arg-type]
 
     def _named(self, name: str) -> Array:
         if name in self._trial.markers:
             return np.asarray(self._trial.markers[name], dtype=np.float64)
-        return self._once(self._places, name, self._relations.places, "marker", self.place)
+        return self._once("marker", name, self._relations.places, self.place)
 
-    def _once(self, found, name, declared, kind, evaluate):  # type: ignore[no-untyped-def]
+    def _once(
+        self, kind: str, name: str, declared: Mapping[str, Any], evaluate: Callable[[Any], Array]
+    ) -> Array:
         """A named relation, evaluated once."""
-        if name not in found:
-            if name not in declared or name in self._open:
-                raise ValueError(self._missing(name, kind, declared))
-            self._open.append(name)
-            found[name] = evaluate(declared[name])
-            self._open.remove(name)
-        return found[name]
+        key = (kind, name)
+        if key not in self._found:
+            if name not in declared or key in self._open:
+                raise ValueError(self._missing(kind, name, declared))
+            self._open.append(key)
+            self._found[key] = evaluate(declared[name])
+            self._open.remove(key)
+        return self._found[key]
 
-    def _missing(self, name: str, kind: str, declared: Mapping[str, object]) -> str:
-        if name in self._open:
-            return f"the relations of {', '.join(self._open)} need each other"
+    def _missing(self, kind: str, name: str, declared: Mapping[str, Any]) -> str:
+        if (kind, name) in self._open:
+            names = ", ".join(dict.fromkeys(each for _, each in self._open))
+            return f"the relations of {names} need each other"
         known = [*self._trial.markers, *declared] if kind == "marker" else [*declared]
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
-        where = f" (needed by {self._open[-1]})" if self._open else ""
-        return f"{kind} {name!r} is not in the trial{where}; {hint}"
+        where = f" (needed by {self._open[-1][1]})" if self._open else ""
+        return f"{kind} {name!r} is not in the {self._name}{where}; {hint}"
 
     def _carrier(self, cluster: Sequence[str]) -> tuple[_Evaluation, Array, Array, Array]:
         """The calibration, the motion of a cluster since then, and its centre there."""
         known = self._trial.calibration
-        still = _Evaluation(
-            self._relations, Trial({k: np.asarray(v).reshape(3, 1) for k, v in known.items()})
-        )
+        places = {name: np.asarray(place).reshape(3, 1) for name, place in known.items()}
+        still = _Evaluation(self._relations, Trial(places), "calibration")
         before = np.array([still.place(name)[:, 0] for name in cluster])
-        turn, centre = rigid_motion(before, np.array([self.place(name) for name in cluster]))
+        try:
+            turn, centre = rigid_motion(before, np.array([self.place(name) for name in cluster]))
+        except ValueError as error:
+            names = ", ".join(cluster)
+            raise ValueError(f"the cluster {names} tells no rotation: {error}") from error
         return still, turn, centre, before.mean(axis=0)
 
     def _triad(self, axes: Axes) -> Array:
@@ -209,7 +229,10 @@ class _Evaluation:
                 vectors[letter] = self._direction(direction)
         first = vectors.pop(axes.first)
         ((letter, other),) = vectors.items()
-        first = first / np.linalg.norm(first, axis=0)
+        length = np.linalg.norm(first, axis=0)
+        if (length < 1e-6).any():
+            raise ValueError(f"the direction {axes.first} of {axes} has no length")
+        first = first / length
         other = other - first * np.sum(first * other, axis=0)
         size = np.linalg.norm(other, axis=0)
         if (size < 1e-6).any():
