@@ -1,8 +1,18 @@
-"""Beyond inverse dynamics: joint torques of measured walking by dynamically consistent tracking."""
+"""Beyond inverse dynamics: joint torques of measured walking by dynamically consistent tracking.
 
-import csv
+Inverse dynamics takes a motion as it was measured and smoothed, and asks which forces it needs.
+These are not those that the plates show, and somebody must pay: with plates as measured a wrench is
+left over at the trunk that nobody exerts; with corrected plates (Pamies-Vila, Font-Llagunes 2013)
+motion counts for all and the forces of the ground are changed. Here motion, torques and forces are
+found at once by direct collocation, such that the equations of motion hold without any wrench left
+over, and come as near as they can to markers and plates alike: each gives way by as much as it is
+known. Markers need no smoothing. Seven segments, first in the sagittal plane, then in space.
+
+The subject is that of `gait`; data: see data/README.md. Axes are x forwards, y to the left, z up.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -10,218 +20,611 @@ import numpy as np
 import sympy as sp
 
 import kinesym as ks
-from kinesym.gait import Body
-from kinesym.models.planar_body import PlanarSegment, planar_body
-from kinesym.models.whole_body import Segment, segments_of_body, segments_with
+from kinesym.examples import gait
+from kinesym.gait import PlanarSegment, Samples, Segment, planar_body, whole_body
+from kinesym.models.planar_body import HIP, joint_angles
+from kinesym.models.whole_body import ROOT
 from kinesym.multibody import Load
-from kinesym.runtime.gait.consistency import fit, landmark_targets, measured_segments, start_of
-from kinesym.runtime.gait.course import Spline
-from kinesym.runtime.gait.events import contacts_from_wrench
-from kinesym.runtime.gait.natural import NaturalBody
-from kinesym.runtime.gait.readers import read_csv, read_forces, read_places, read_table
-from kinesym.runtime.gait.relations import (
-    Axes,
-    Carried,
-    Like,
-    Midpoint,
-    Relations,
-    Shifted,
-    Trial,
-    landmarks,
-)
-from kinesym.runtime.gait.sharing import share
-from kinesym.runtime.gait.ssa import SSA
+from kinesym.runtime.gait.rates import states
+from kinesym.runtime.gait.wrench import THRESHOLD
 
-DATA = Path(__file__).parent / "data"
-MASS, STATURE = 72.6, 1.8034  # of the subject [kg, m]
-FEET = ("right", "left")
-JOINTS = {"hip": "hip_flexion", "knee": "knee_angle", "ankle": "ankle_angle"}
+#: Feet by side, joints with the bodies beyond them.
+FEET = {"R": "right", "L": "left"}
+JOINTS = {"hip": "thigh", "knee": "shank", "ankle": "foot"}
+UPPER = ("torso", "pelvis", "neck", "head",
+         *(f"{side}{part}" for side in "RL" for part in ("arm", "forearm", "hand")))  # fmt: skip
+LEGS = [f"{side}{part}" for side in "RL" for part in ("thigh", "shank", "hindfoot")]
+TRIM = 6  # frames at each end where derivatives of the smoothed motion are poor
 
-# -- the subject and the trial --------------------------------------------------------------------
-
-
-def leg(side):
-    """Relations of one leg, "R" or "L": places and axes."""
-    thigh, shank = ([f"{side}.{part}.{k}" for k in ("Upper", "Front", "Rear")]
-                    for part in ("Thigh", "Shank"))  # fmt: skip
-    foot = [f"{side}.Heel", f"{side}.Midfoot.Sup", f"{side}.Midfoot.Lat"]
-    toes = [f"{side}.Toe.{k}" for k in ("Lat", "Med", "Tip")]
-    knee, ankle = ((f"{side}.{joint}.Lat", f"{side}.{joint}.Med") for joint in ("Knee", "Ankle"))
-    if side == "L":
-        knee, ankle = knee[::-1], ankle[::-1]
-    ball = Midpoint(toes[:2])
-    level = Axes("z", z="up", x=(f"{side}.Heel", ball))
-    outwards = [tuple(Carried(end, cluster) for end in ends)
-                for ends, cluster in ((knee, thigh), (ankle, shank))]  # fmt: skip
-    centre = {f"{side}K": Midpoint([Carried(Midpoint(knee), thigh), Carried(Midpoint(knee), shank)]),
-              f"{side}A": Midpoint([Carried(Midpoint(ankle), shank), Carried(Midpoint(ankle), foot)]),
-              f"{side}M": ball}  # fmt: skip
-    return centre, {
-        f"{side}thigh": Axes("z", z=(f"{side}K", f"{side}H"), y=outwards[0]),
-        f"{side}shank": Axes("z", z=(f"{side}A", f"{side}K"), y=outwards[1]),
-        f"{side}hindfoot": Carried(level, foot),
-        f"{side}forefoot": Carried(level, toes),
-    }
-
-
-def relations():
-    """Places of joints and axes of the 18 segments, from markers of walking and standing."""
-    both, acromia = ["R.ASIS", "L.ASIS"], ("R.Acromium", "L.Acromium")
-    shoulders, temples = Midpoint(acromia), ("R.Temple", "L.Temple")
-    places, axes = {}, {"pelvis": Axes("y", y=tuple(both), x=("V.Sacral", Midpoint(both)))}
-    for side, sign in (("R", -1), ("L", 1)):
-        inwards = (-0.0873, 0.0937 * sign, -0.0895)
-        places[f"{side}H"] = Shifted(Midpoint(both), inwards, Like("pelvis"))
-    waist = (-0.0055 * STATURE, 0.0, 0.1493 * STATURE)
-    places["J1"] = Shifted(Midpoint(["RH", "LH"]), waist, Like("pelvis"))
-    axes["torso"] = Axes("z", z=("J1", shoulders), y=acromia)
-    places["NK"] = Shifted(shoulders, (0.0, 0.0, 0.01), Like("torso"))
-    axes["head"] = Carried(Axes("z", z="up", y=temples), (*temples, "Top.Head"))
-    places["HJ"] = Shifted(Midpoint(temples), (-0.06, 0.0, -0.02), Like("head"))
-    axes["neck"] = Axes("z", z=("NK", "HJ"), y=acromia)
-    for side, sign in (("R", 1), ("L", -1)):
-        wrist = (f"{side}.Wrist.Lat", f"{side}.Wrist.Med")[::sign]
-        places[f"{side}S"] = Shifted(f"{side}.Acromium", (0, 0, -0.1), Like("torso"), acromia)
-        places[f"{side}E"] = Shifted(f"{side}.Elbow", (0, 0.04 * sign, 0), Like("torso"))
-        places[f"{side}W"] = Midpoint(wrist)
-        axes[f"{side}arm"] = Axes("z", z=(f"{side}E", f"{side}S"), y=acromia)
-        axes[f"{side}forearm"] = Axes("z", z=(f"{side}W", f"{side}E"), y=wrist)
-        axes[f"{side}hand"] = Like(f"{side}forearm")
-        found = leg(side)
-        places |= found[0]
-        axes |= found[1]
-    return Relations(places, axes)
-
-
-#: Mass [kg], centre of mass [m], inertia [kg m^2] of the legs of the OpenSim model of the subject.
-LEGS = {
-    "thigh": (8.98403823, (0, 0, -0.1950308), (0.17022071, 0.17950086, 0.04462096)),
-    "shank": (3.5810009, (0, 0, -0.18455724), (0.04756937, 0.04823005, 0.00481357)),
-    "hindfoot": (1.3039, (0.04, 0, -0.045), (0.0026, 0.0054, 0.0052)),
-    "forefoot": (0.2092, (0.0355, 0, 0.006), (0.0001, 0.0003, 0.0002)),
-}
-
-
-def weighed(segments):
-    """The segments with the legs of that model; the others share the rest of the mass."""
-    legs = {f"{side}{part}": row for part, row in LEGS.items() for side in "RL"}
-    others = [row for row in segments if row.name not in legs]
-    rest = MASS - sum(row[0] for row in legs.values())
-    masses = {row.name: row.mass * rest / sum(o.mass for o in others) for row in others}
-    coms, inertias = ({name: row[k] for name, row in legs.items()} for k in (1, 2))
-    return segments_with(segments, masses | {n: row[0] for n, row in legs.items()}, coms, inertias)
+# -- what is measured, and what inverse dynamics makes of it --------------------------------------
 
 
 @dataclass(frozen=True)
 class Walk:
-    """The trial: raw markers, landmarks of these, plates by foot, measured segments, and inverse
-    dynamics of the smoothed motion at 60 Hz."""
+    """The trial: places of raw markers and of joints found from these, the smoothed motion, plates
+    by foot, what the motion needs and two inverse dynamics of it at 60 Hz, by method."""
 
-    markers: object
-    found: object
+    found: ks.gait.Reconstruction
+    places: dict
     plates: dict
-    segments: tuple
-    inverse: object
+    needed: ks.gait.InverseDynamics
+    loads: dict
 
-    @cached_property
-    def contacts(self):
-        """Of both feet, from the plates."""
-        return [c for foot in FEET for c in contacts_from_wrench(foot, self.plates[foot])]
+    def number(self, segment):
+        """Of a segment in the rows of inverse dynamics."""
+        return self.needed.skeleton.number(segment)
 
 
 def walk():
-    """Everything that is measured, and what inverse dynamics makes of it."""
-    markers = read_csv(DATA / "gait_subject01_markers.csv.gz")
-    static = read_places(DATA / "gait_subject01_static.csv")
-    plates = read_forces(DATA / "gait_subject01_forces.csv.gz")
-    smooth = markers.smoothed(SSA(noise=1e-3))
-    found = landmarks(relations(), Trial(smooth.places, static))
-    segments = weighed(measured_segments(segments_of_body(MASS, STATURE), found))
-    fitted = fit(NaturalBody(segments), landmark_targets(segments, found),
-                 start_of(segments, found))  # fmt: skip
-    z = SSA(noise=5e-4)(fitted.z, markers.rate)
-    at = markers.time[6:-6]
-    inverse = Body(segments).inverse(Spline.through(markers.time, z).sample(at))
-    raw = landmarks(relations(), Trial(markers.places, static))
-    return Walk(markers, raw, {foot: plates[foot] for foot in FEET}, segments, inverse)
+    """The recorded walk and its inverse dynamics."""
+    found, plates = gait.walk()
+    raw = found.markers
+    standing = ks.gait.read_places(gait.data("gait_subject01_static.csv"))
+    joints = ks.gait.landmarks(gait.relations(), ks.gait.Trial(raw.places, standing))
+    contacts = [c for foot in plates for c in ks.gait.contacts_from_wrench(foot, plates[foot])]
+    body = ks.gait.Body(found.segments, gait.MASS)
+    loads, _ = gait.torques(body, found.course, raw.time[TRIM:-TRIM], contacts, plates)
+    loads = {method: loads[method] for method in ("plates", "corrected plates")}
+    places = {**raw.places, **joints.places}
+    return Walk(found, places, plates, loads["plates"].inverse, loads)
 
 
-def joint_torques(trial, wrenches):
-    """Flexion torques of the joints by inverse dynamics, {"right_hip": (N,)} [N m]."""
-    loads = {}
-    for foot in FEET:
-        side = foot[0].upper()
-        loads |= trial.inverse.under_foot(f"{side}hindfoot", f"{side}forefoot", wrenches[foot])
-    joints = trial.inverse.joints(loads)
-    names = [f"{foot}_{joint}" for foot in FEET for joint in JOINTS]
-    return {name: joints.flexion(name) for name in names}, joints
-
-# -- what both models share -----------------------------------------------------------------------
-
-HAT = ("torso", "pelvis", "neck", "head", "Rarm", "Rforearm", "Rhand", "Larm", "Lforearm", "Lhand")
+# -- seven segments -------------------------------------------------------------------------------
 
 
 def local(trial, segment, place):
     """Where a point (3, N) is in the axes of a segment from its joint, mean over the trial [m]."""
-    inverse = trial.inverse
-    k = inverse.skeleton.number(segment)
-    here = np.isin(trial.markers.time, inverse.time)
-    arm = place[:, here] - inverse.place[k]
-    return tuple(np.einsum("jin,jn->i", inverse.attitude[k], arm) / arm.shape[1])
+    k, A = trial.number(segment), trial.needed.attitude[trial.number(segment)]
+    arm = place[:, TRIM:-TRIM] - trial.needed.place[k]
+    return np.einsum("jin,jn->i", A, arm) / arm.shape[1]
 
 
 def lump(trial, name, members, proximal, points):
     """Segments that move as one, as they lie on average in the axes of the first one."""
-    inverse = trial.inverse
-    rows = {row.name: row for row in trial.segments}
-    first, mass = members[0], sum(rows[m].mass for m in members)
-    A = inverse.attitude[inverse.skeleton.number(first)]
-    centres, inertias = [], []
-    for member in members:
-        k = inverse.skeleton.number(member)
-        turn = np.einsum("jin,jkn->ikn", A, inverse.attitude[k])
-        at = np.einsum("jin,jn->in", A, inverse.place[k] - inverse.place[inverse.skeleton.number(first)])
-        centres.append((at + np.einsum("ikn,k->in", turn, rows[member].com)).mean(axis=1))
-        inertias.append(np.einsum("ikn,k,ikn->i", turn, rows[member].inertia, turn) / A.shape[2])
-    weights = np.array([rows[m].mass for m in members])
-    com = weights @ np.array(centres) / mass
-    off = np.array(centres) - com
-    moments = np.sum(inertias, axis=0) + weights @ (np.sum(off**2, axis=1)[:, None] - off**2)
-    return Segment(name, proximal, mass, tuple(com), tuple(moments), points)
-
-
-def tracked(trial):
-    """The points that are tracked: name -> (segment, place in its axes, measured (3, N)) [m]."""
-    m, found = trial.markers, trial.found.places
-    rows = {"shoulder": ("torso", 0.5 * (m["R.Acromium"] + m["L.Acromium"]))}
-    for side in "RL":
-        rows |= {f"{side}K": (f"{side}thigh", found[f"{side}K"]),
-                 f"{side}A": (f"{side}shank", found[f"{side}A"]),
-                 f"{side}heel": (f"{side}hindfoot", m[f"{side}.Heel"]),
-                 f"{side}M": (f"{side}hindfoot", found[f"{side}M"])}  # fmt: skip
-    return {name: (segment, local(trial, segment, place), place)
-            for name, (segment, place) in rows.items()}  # fmt: skip
+    rows = [row for member in members for row in trial.found.segments if row.name == member]
+    weights = np.array([row.mass for row in rows])
+    first = trial.number(members[0])
+    A, origin = trial.needed.attitude[first], trial.needed.place[first]
+    centres, moments = [], np.zeros(3)
+    for row in rows:
+        k = trial.number(row.name)
+        turn = np.einsum("jin,jkn->ikn", A, trial.needed.attitude[k])
+        at = np.einsum("jin,jn->in", A, trial.needed.place[k] - origin)
+        centres.append((at + np.einsum("ikn,k->in", turn, row.com)).mean(axis=1))
+        moments += np.einsum("ikn,k,ikn->i", turn, row.inertia, turn) / len(A.T)
+    com = weights @ np.array(centres) / weights.sum()
+    squares = (np.array(centres) - com) ** 2
+    moments += weights @ (squares.sum(axis=1, keepdims=True) - squares)
+    (x, y, z), (about_x, about_y, about_z) = com.tolist(), moments.tolist()
+    return Segment(name, proximal, float(weights.sum()), (x, y, z), (about_x, about_y, about_z),
+                   points)  # fmt: skip
 
 
 def seven(trial):
     """Head, arms and trunk in one, two thighs, shanks and feet, in space."""
-    hips = {f"{s}H": local(trial, "torso", trial.found.places[f"{s}H"]) for s in "RL"}
-    rows = {row.name: row for row in trial.segments}
-    made = [lump(trial, "HAT", HAT, "J1", hips)]
-    for s in "RL":
-        made += [replace(rows[f"{s}thigh"]), replace(rows[f"{s}shank"]),
-                 lump(trial, f"{s}foot", (f"{s}hindfoot", f"{s}forefoot"), f"{s}A", {})]
+    places, rows = trial.places, {row.name: row for row in trial.found.segments}
+    hips = {f"{s}H": tuple(local(trial, "torso", places[f"{s}H"])) for s in FEET}
+    made = [lump(trial, "HAT", UPPER, ROOT, hips)]
+    for s in FEET:
+        foot = lump(trial, f"{s}foot", (f"{s}hindfoot", f"{s}forefoot"), f"{s}A", {})
+        made += [rows[f"{s}thigh"], rows[f"{s}shank"], foot]
     return tuple(made)
 
 
-def planar_rows(segments):
-    """Seven segments in space as those of the sagittal plane; the hips fall together."""
-    hip = np.mean([segments[0].points[f"{s}H"] for s in "RL"], axis=0)
-    flat = lambda place: (float(place[0]), float(place[2]))  # noqa: E731
+def flat(segments):
+    """The same in the sagittal plane, where both hips fall together, and the hip from the root."""
+    hip = np.mean(list(segments[0].points.values()), axis=0)
     rows = []
     for row in segments:
         com = np.array(row.com) - (hip if row.name == "HAT" else 0.0)
-        proximal = {"J1": "hip", "RH": "hip", "LH": "hip"}.get(row.proximal, row.proximal)
-        points = {} if row.name == "HAT" else {n: flat(p) for n, p in row.points.items()}
-        rows.append(PlanarSegment(row.name, proximal, row.mass, flat(com), row.inertia[1], points))
+        points = {n: tuple(np.array(p)[::2]) for n, p in row.points.items() if row.name != "HAT"}
+        proximal = HIP if row.proximal in (ROOT, "RH", "LH") else row.proximal
+        rows.append(PlanarSegment(row.name, proximal, row.mass, tuple(com[::2]), row.inertia[1],
+                                  points))  # fmt: skip
     return tuple(rows), hip
+
+
+# -- models that are driven by what is to be found ------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """A model that is driven by torques of joints and forces of the ground, and what it tracks.
+
+    axes, turns : of its forces and torques. places : where points are measured, (3, N) each [m].
+    motion : states of the smoothed motion at times (N,), by name, for a first guess.
+    """
+
+    model: ks.Model
+    axes: str
+    turns: str
+    places: dict
+    motion: Callable
+
+    @property
+    def rates(self):
+        """Rates of the torques of joints, inputs."""
+        return [u for u in self.model.inputs if u.name.endswith("_rate")]
+
+
+def signal(name):
+    """A function of time by its name."""
+    return sp.Function(name)(ks.t)
+
+
+def ground(axes, turns):
+    """The wrench under each foot: a force at the measured centre of pressure, which is known, and a
+    moment about it, which moves the true one."""
+
+    def loads(tree):
+        made = []
+        for s in FEET:
+            force = [signal(f"{s}force_{a}") if a in axes else 0 for a in "xyz"]
+            moment = [signal(f"{s}moment_{a}") if a in turns else 0 for a in "xyz"]
+            centre = [signal(f"{s}cop_{a}") if a in axes else 0 for a in "xy"]
+            arm = sp.Matrix([*centre, 0]) - sp.Matrix(tree.place(f"{s}foot"))
+            about = sp.Matrix(moment) + arm.cross(sp.Matrix(force))
+            made.append(Load(f"{s}foot", force, list(about)))
+        return made
+
+    return loads
+
+
+def with_rates(model, names):
+    """The model with some inputs as states, whose rates are inputs: these can be kept small."""
+    rates = [signal(f"{name}_rate") for name in names]
+    states = [signal(name) for name in names]
+    inputs = [u for u in model.inputs if u not in states] + rates
+    equations = [x.diff(ks.t) - r for x, r in zip(states, rates, strict=True)]
+    return ks.Model(model.name, [*model.states, *states], inputs, model.parameters,
+                    [*model.equations, *equations], model.outputs, model.intermediates,
+                    model.values)  # fmt: skip
+
+
+def tracked(trial, rows):
+    """Points of bodies, name -> (body, place in its axes (3,) [m]), from name -> (segment, place in
+    the world (3, N) [m])."""
+    bodies = {"torso": "HAT", "Rhindfoot": "Rfoot", "Lhindfoot": "Lfoot"}
+    return {name: (bodies.get(segment, segment), local(trial, segment, place))
+            for name, (segment, place) in rows.items()}  # fmt: skip
+
+
+def outputs(tree, points, axes):
+    """Where tracked points are, `RK_x`, ... [m]."""
+    return {f"{name}_{a}": tree.place(body, at)["xyz".index(a)]
+            for name, (body, at) in points.items() for a in axes}  # fmt: skip
+
+
+def in_plane(trial):
+    """Seven segments in the sagittal plane, 9 degrees of freedom, torques of 6 joints."""
+    segments, hip = flat(seven(trial))
+    tree = replace(planar_body(segments).parametrised(), loads=ground("xz", "y"))
+    at = trial.places
+    rows = {"shoulder": ("torso", 0.5 * (at["R.Acromium"] + at["L.Acromium"]))}
+    for s in FEET:
+        rows |= {f"{s}K": (f"{s}thigh", at[f"{s}K"]), f"{s}A": (f"{s}shank", at[f"{s}A"]),
+                 f"{s}heel": (f"{s}hindfoot", at[f"{s}.Heel"]),
+                 f"{s}M": (f"{s}hindfoot", at[f"{s}M"])}  # fmt: skip
+    points = tracked(trial, rows)
+    points["shoulder"] = ("HAT", points["shoulder"][1] - hip)
+    points["hip"] = (HIP, np.zeros(3))
+    places = {name: place for name, (_, place) in rows.items()}
+    places["hip"] = 0.5 * (at["RH"] + at["LH"])
+    joints = {f"{s}{joint}": f"{s}{body}_wy" for s in FEET for joint, body in JOINTS.items()}
+    torques = {speed: signal(f"{name}_y") for name, speed in joints.items()}
+    torques["HAT_wy"] = -sum(signal(f"{s}hip_y") for s in FEET)
+    model = tree.model(torques, outputs(tree, points, "xz"))
+    model = with_rates(model, [f"{name}_y" for name in joints])
+
+    def motion(time):
+        return planar_motion(model, segments, hip, reduced(trial, time))
+
+    return Tracker(model, "xz", "y", places, motion)
+
+
+def reduced(trial, time):
+    """The smoothed motion of seven segments at times (N,): place of the root, then their angles."""
+    course = trial.found.course.sample(time)
+    here = [trial.number(name) for name in ("torso", *LEGS)]
+    rows = [0, 1, 2, *(3 + 3 * k + j for k in here for j in range(3))]
+    return Samples(course.time, course.z[rows], course.zd[rows], course.zdd[rows])
+
+
+def planar_motion(model, segments, hip, course):
+    """Coordinates and speeds of a motion in the plane, by name."""
+    z, zd = course.z, course.zd
+    lean = z[4]  # turns about the axis to the left are the second angles
+    c, s = np.cos(lean), np.sin(lean)
+    place = z[[0, 2]] + np.array([c * hip[0] + s * hip[2], c * hip[2] - s * hip[0]])
+    speed = zd[[0, 2]] + zd[4] * np.array([c * hip[2] - s * hip[0], -c * hip[0] - s * hip[2]])
+    turn = joint_angles(segments)
+    rows = [*place, *(turn @ z[4::3]), *speed, *(turn @ zd[4::3])]
+    return dict(zip(model.state_names, rows, strict=False))
+
+
+def in_space(trial):
+    """Seven segments in space, 24 degrees of freedom, torques of 6 ball joints."""
+    tree = replace(whole_body(seven(trial)).parametrised(), loads=ground("xyz", "xyz"))
+    at = trial.places
+    rows = {"RS": ("torso", at["R.Acromium"]), "LS": ("torso", at["L.Acromium"])}
+    for s in FEET:
+        thigh, shank, foot = f"{s}thigh", f"{s}shank", f"{s}hindfoot"
+        rows |= {f"{s}H": ("torso", at[f"{s}H"]), f"{s}K": (thigh, at[f"{s}K"]),
+                 f"{s}A": (shank, at[f"{s}A"]), f"{s}M": (foot, at[f"{s}M"]),
+                 f"{s}heel": (foot, at[f"{s}.Heel"]), f"{s}side": (foot, at[f"{s}.Midfoot.Lat"])}
+        rows |= {f"{s}{part}{k}": (body, at[f"{s}.{part}.{k}"])
+                 for part, body in (("Thigh", thigh), ("Shank", shank)) for k in ("Front", "Rear")}
+    torques = joint_torques(tree)
+    model = tree.model(torques, outputs(tree, tracked(trial, rows), "xyz"))
+    model = with_rates(model, [f"{s}{j}_{a}" for s in FEET for j in JOINTS for a in "xyz"])
+
+    def motion(time):
+        return dict(zip(model.state_names, states(reduced(trial, time))[0], strict=False))
+
+    places = {name: place for name, (_, place) in rows.items()}
+    return Tracker(model, "xyz", "xyz", places, motion)
+
+
+def joint_torques(tree):
+    """Torques between world and segments, in their axes, of torques in joints, which are inputs in
+    the axes of the segment that carries the joint."""
+    total = {body.name: sp.zeros(3, 1) for body in tree.bodies}
+    for s in FEET:
+        chain = ["HAT", *(f"{s}{body}" for body in JOINTS.values())]
+        for joint, parent, body in zip(JOINTS, chain, chain[1:], strict=False):
+            torque = sp.Matrix([signal(f"{s}{joint}_{a}") for a in "xyz"])
+            before, beyond = (sp.Matrix(tree.attitude(name)) for name in (parent, body))
+            total[parent] -= torque
+            total[body] += beyond.T * (before * torque)
+    return {f"{body}_w{a}": total[body][k] for body in total for k, a in enumerate("xyz")
+            if body != ROOT}  # fmt: skip
+
+
+# -- tracking -------------------------------------------------------------------------------------
+
+#: Standard deviations of the measurements: places, forces, centre of pressure, free moment ...
+PLACE, FORCE, CENTRE, FREE = 8e-3, {"x": 5.0, "y": 5.0, "z": 10.0}, 5e-3, 2.0  # [m, N, m, N m]
+#: ... and how fast torques change, as if their rates were measured as 0 once every PERIOD.
+RATE, PERIOD = 3000.0, 1.0 / 120.0  # [N m/s, s]
+#: Of a foot in the air: it bears nothing.
+NOTHING = 1e-2
+LOADED = 100.0  # vertical force beyond which plates are compared [N]
+COMPARED = (0.6, 1.6)  # with OpenSim, whose record ends here [s]
+SPAN = (0.55, 1.92)  # a cycle of the right leg, 0.618 to 1.853 s, and a bit more [s]
+
+
+def grid(trial, nodes=None):
+    """Two nodes per frame; the frames in SPAN, or as many as give these nodes at most."""
+    time = trial.found.markers.time
+    frames = np.flatnonzero((time >= SPAN[0]) & (time <= SPAN[1]))
+    frames = frames[: None if nodes is None else (nodes + 1) // 2]
+    N = 2 * len(frames) - 1
+    return frames, np.interp(np.arange(N) / 2, np.arange(len(frames)), time[frames])
+
+
+def experiment(trial, tracker, nodes=None):
+    """Markers at every second node, plates as means over every interval between nodes.
+
+    Forces are held over an interval, so that the impulse of a heel strike is what was measured.
+    """
+    frames, time = grid(trial, nodes)
+    inputs, measured, std = {}, {}, {}
+    for name, place in tracker.places.items():
+        for a in tracker.axes:
+            row = np.full(len(time), np.nan)
+            row[::2] = place["xyz".index(a), frames]
+            measured[f"{name}_{a}"], std[f"{name}_{a}"] = row, PLACE
+    hold = {u: "zero-order" for u in tracker.model.inputs}
+    for s, foot in FEET.items():
+        mean = trial.plates[foot].at(0.5 * (time[1:] + time[:-1]))
+        centre, loaded = mean.cop(), mean.force[2] > THRESHOLD
+        centre = [np.interp(mean.time, mean.time[loaded], row[loaded]) for row in centre[:2]]
+        tilt = NOTHING + CENTRE * np.maximum(mean.force[2], 0.0)
+        for k, a in enumerate("xyz"):
+            if a in tracker.axes and a != "z":
+                inputs[f"{s}cop_{a}"] = held(centre[k])
+            if a in tracker.axes:
+                measured[f"{s}force_{a}"] = held(np.where(loaded, mean.force[k], 0.0))
+                std[f"{s}force_{a}"] = held(np.where(loaded, FORCE[a], NOTHING))
+            if a in tracker.turns:
+                free = mean.free_moment() if a == "z" else 0.0
+                measured[f"{s}moment_{a}"] = held(np.where(loaded, free, 0.0))
+                std[f"{s}moment_{a}"] = held(np.where(loaded, FREE if a == "z" else tilt, NOTHING))
+    return ks.Experiment(time, inputs, measured, std, hold)
+
+
+def first_guess(trial, tracker, time):
+    """The smoothed motion, and the torques of inverse dynamics with plates as measured; forces of
+    the ground come from their measurements."""
+    loads = trial.loads["plates"]
+    guess = tracker.motion(time)
+    for s in FEET:
+        chain = ["torso", f"{s}thigh", f"{s}shank", f"{s}hindfoot"]
+        for joint, parent, body in zip(JOINTS, chain, chain[1:], strict=False):
+            axes = trial.needed.attitude[trial.number(parent)]
+            torque = np.einsum("jin,jn->in", axes, loads.torque[trial.number(body)])
+            for a in tracker.turns:
+                row = np.interp(time, trial.needed.time, torque["xyz".index(a)])
+                guess |= {f"{s}{joint}_{a}": row, f"{s}{joint}_{a}_rate": np.gradient(row, time)}
+    return guess
+
+
+def held(row):
+    """Values of intervals (N - 1,) as those of nodes (N,): the last one counts for nothing."""
+    return np.append(row, row[-1])
+
+
+def problem(trial, tracker, nodes=None, unknown=None):
+    """Motion, torques of joints and wrenches of the ground nearest to all measurements."""
+    measured = experiment(trial, tracker, nodes)
+    change = ks.Integral(sum((rate / RATE) ** 2 for rate in tracker.rates)) / PERIOD
+    free = {u: None for u in tracker.model.input_names if u not in measured.inputs}
+    return ks.Collocation(tracker.model, measured, unknown=unknown, unknown_inputs=free,
+                          objective=ks.LeastSquares() + change)  # fmt: skip
+
+
+def track(trial, tracker, nodes=None, unknown=None):
+    """Its solution."""
+    task = problem(trial, tracker, nodes, unknown)
+    return task.solve(guess=first_guess(trial, tracker, task.trials[0].time), max_iterations=200)
+
+
+def summary(method, tracker, solution):
+    """Size of a problem and where the time went, as text."""
+    seconds = solution.timings
+    return (f"{method}: {len(tracker.model.states)} states, {len(solution.time)} nodes, "
+            f"{len(solution.free_vector)} unknowns, {solution.iterations} iterations, "
+            f"{solution.message}; derive {seconds['derive']:.1f} s, compile "
+            f"{seconds['compile']:.1f} s, total {seconds['total']:.1f} s")  # fmt: skip
+
+
+def weighed(trial, tracker, nodes=None):
+    """The centre of mass of head, arms and trunk, found together with the motion, as text."""
+    name, given = "HAT_cx", tracker.model.values["HAT_cx"]
+    solution = track(trial, tracker, nodes, {name: (given - 0.2, given + 0.2)})
+    return ("left free, the centre of mass of head, arms and trunk is found "
+            f"{-1e3 * solution.parameters[name]:.1f} mm behind the line from hips to shoulders, "
+            f"where the segments have it {-1e3 * given:.1f} mm behind")  # fmt: skip
+
+
+# -- what comes out -------------------------------------------------------------------------------
+
+
+def rms(values):
+    """Root mean square of all that is known."""
+    return float(np.sqrt(np.nanmean(np.square(values))))
+
+
+def missed(solution, tracker):
+    """Modelled minus measured places of each point at the frames, {point: (axes, n)} [m]."""
+    given = solution.trials[0].measurements
+    return {name: np.array([(solution[f"{name}_{a}"] - given[f"{name}_{a}"])[::2]
+                            for a in tracker.axes]) for name in tracker.places}  # fmt: skip
+
+
+def flexions(trial, solutions):
+    """Torques of flexion by method, {"plates": (time, {"Rhip": (N,)})} [s, N m]; signs as in
+    `JointLoads.flexion`."""
+    names = [(s, joint) for s in FEET for joint in JOINTS]
+    found = {method: (loads.time, {s + j: loads.flexion(f"{FEET[s]}_{j}") for s, j in names})
+             for method, loads in trial.loads.items()}  # fmt: skip
+    for method, solution in solutions.items():
+        found[method] = solution.time, {s + j: -solution[f"{s}{j}_y"] for s, j in names}
+    return found
+
+
+def opensim():
+    """Time, torques of flexion by joint, and what OpenSim leaves over at the pelvis: force forwards
+    and upwards [N], moment that pitches it [N m]."""
+    table = ks.gait.read_table(gait.data("gait_subject01_torques.csv"))
+    torques = {s + joint: table[f"{column}_{s.lower()}_moment_Nm"]
+               for s in FEET for joint, column in gait.REFERENCE.items()}  # fmt: skip
+    left = [table[name] for name in ("pelvis_tx_force_N", "pelvis_ty_force_N",
+                                     "pelvis_tilt_moment_Nm")]  # fmt: skip
+    return table.time, torques, np.array(left)
+
+
+def changes(trial, method):
+    """Found minus measured wrenches of the ground by inverse dynamics while a foot is on it: force
+    forwards and upwards (2, n) [N], and how far the centre of pressure moved forwards (n,) [m]."""
+    forces, shifts = [], []
+    loads = trial.loads[method]
+    for foot, parts in loads.inverse.skeleton.feet.items():
+        found = loads.loads[parts[0]] + loads.loads[parts[1]]
+        given = trial.plates[foot].at(loads.time)
+        here = (given.force[2] > LOADED) & (loads.time >= SPAN[0]) & (loads.time <= SPAN[1])
+        forces.append((found.force - given.force)[::2, here])
+        shifts.append((found.cop() - given.cop())[0, here])
+    return np.hstack(forces), np.hstack(shifts)
+
+
+def changes_tracked(solution):
+    """The same of tracking, where the moment is about the measured centre of pressure."""
+    forces, shifts, given = [], [], solution.trials[0].measurements
+    for s in FEET:
+        here = given[f"{s}force_z"] > LOADED
+        forces.append(np.array([(solution[f"{s}force_{a}"] - given[f"{s}force_{a}"])[here]
+                                for a in "xz"]))  # fmt: skip
+        shifts.append(-solution[f"{s}moment_y"][here] / solution[f"{s}force_z"][here])
+    return np.hstack(forces), np.hstack(shifts)
+
+
+def who_pays(trial, solutions, trackers):
+    """What each method leaves over at the trunk and what it changes instead, rms, as text."""
+    heads = ("force [N]", "moment [N m]", "force [N]", "centre [mm]", "places [mm]")
+    lines = [f"{'in the sagittal plane, rms':34}{'left over at the trunk':>26}"
+             f"{'plates changed by':>26}{'markers off':>13}",
+             " " * 34 + "".join(f"{head:>13}" for head in heads)]  # fmt: skip
+
+    def add(name, values):
+        cells = ("-" if value is None else f"{value:.1f}" for value in values)
+        lines.append(f"{name:34}" + "".join(f"{cell:>13}" for cell in cells))
+
+    _, _, left = opensim()
+    add("OpenSim", (rms(left[:2]), rms(left[2]), 0.0, 0.0, None))
+    for method, loads in trial.loads.items():
+        here = (loads.time >= SPAN[0]) & (loads.time <= SPAN[1])
+        force, shift = changes(trial, method)
+        add(f"inverse dynamics, {method}", (
+            rms(loads.force[0][::2, here]), rms(loads.torque[0][1, here]), rms(force),
+            1e3 * rms(shift), 1e3 * rms(trial.found.fitted.rms)))  # fmt: skip
+    for method, solution in solutions.items():
+        force, shift = changes_tracked(solution)
+        gaps = [np.linalg.norm(gap, axis=0) for gap in missed(solution, trackers[method]).values()]
+        add(method, (0.0, 0.0, rms(force), 1e3 * rms(shift), 1e3 * rms(gaps)))
+    return "\n".join(lines)
+
+
+def against_opensim(found):
+    """Correlation and root mean square difference of torques of flexion, as text."""
+    time, given, _ = opensim()
+    end = min(COMPARED[1], *(times[-1] for times, _ in found.values()))
+    here = (time >= COMPARED[0]) & (time <= end)
+    lines = [f"against OpenSim, {COMPARED[0]:.2f} ... {end:.2f} s",
+             " " * 28 + "".join(f"{name:>20}" for name in found)]  # fmt: skip
+    for name, row in given.items():
+        line = f"{FEET[name[0]]:6}{name[1:]:7}up to {np.abs(row[here]).max():4.0f} N m"
+        for times, rows in found.values():
+            ours = np.interp(time[here], times, rows[name])
+            line += f"{np.corrcoef(ours, row[here])[0, 1]:9.3f}{rms(ours - row[here]):7.1f} N m"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+# -- pictures -------------------------------------------------------------------------------------
+
+COLOURS = {"plates": "C0", "corrected plates": "C1", "tracking, plane": "C2",
+           "tracking, space": "C3"}  # fmt: skip
+
+
+def torque_figure(found):
+    """Torques of flexion of both legs by all methods."""
+    fig, axes = plt.subplots(3, 2, figsize=(11, 8), sharex=True, sharey="row", layout="constrained")
+    time, given, _ = opensim()
+    names = {method: f"inverse dynamics, {method}" for method in ("plates", "corrected plates")}
+    for axis, (s, joint) in zip(axes.T.flat, [(s, j) for s in FEET for j in JOINTS], strict=True):
+        axis.plot(time, given[s + joint], color="0.7", lw=4, label="OpenSim")
+        for method, (times, rows) in found.items():
+            axis.plot(times, rows[s + joint], color=COLOURS[method], lw=1.3,
+                      label=names.get(method, method))  # fmt: skip
+        axis.axhline(0.0, color="0.5", lw=0.6)
+        axis.grid(alpha=0.3)
+        axis.set_title(f"{FEET[s]} {joint}", loc="left", fontsize=10)
+    for axis, label in zip(axes[:, 0], ("flexion", "extension", "dorsiflexion"), strict=True):
+        axis.set_ylabel(f"{label} [N m]")
+    times, _ = found["tracking, plane"]
+    axes[0, 0].set_xlim(times[0], times[-1])
+    for axis in axes[-1]:
+        axis.set_xlabel("time [s]")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
+    return fig
+
+
+def force_figure(trial, method, solution):
+    """Forces of the ground: measured, corrected, and found by tracking; and the differences."""
+    fig, axes = plt.subplots(3, 2, figsize=(11, 8), sharex=True, sharey="row", layout="constrained")
+    run, loads = solution.trials[0], trial.loads["corrected plates"]
+    middle = run.time[:-1] + 0.5 * np.diff(run.time)
+    here = (loads.time >= run.time[0]) & (loads.time <= run.time[-1])
+    for column, (s, foot) in zip(axes.T, FEET.items(), strict=True):
+        parts = loads.inverse.skeleton.feet[foot]
+        corrected = (loads.loads[parts[0]] + loads.loads[parts[1]]).force
+        plate = trial.plates[foot].at(loads.time).force
+        for axis, a, k in zip(column, "xz", (0, 2), strict=False):
+            given = run.measurements[f"{s}force_{a}"][:-1]
+            axis.plot(middle, given, ".", ms=4, color="0.6", label="plate, means of intervals")
+            axis.plot(loads.time[here], corrected[k, here], color="C1", lw=1.3,
+                      label="inverse dynamics, corrected plates")  # fmt: skip
+            axis.plot(middle, run[f"{s}force_{a}"][:-1], color=COLOURS[method],
+                      lw=1.3, label=method)  # fmt: skip
+        column[2].plot(loads.time[here], (corrected - plate)[2, here], color="C1", lw=1.3)
+        column[2].plot(middle, (run[f"{s}force_z"] - run.measurements[f"{s}force_z"])[:-1],
+                       color=COLOURS[method], lw=1.3)  # fmt: skip
+        column[0].set_title(f"{foot} foot", loc="left", fontsize=10)
+        column[2].set_xlabel("time [s]")
+    for axis, label in zip(axes[:, 0], ("forwards", "upwards", "upwards, found - plate"),
+                           strict=True):  # fmt: skip
+        axis.set_ylabel(f"{label} [N]")
+    for axis in axes.flat:
+        axis.grid(alpha=0.3)
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return fig
+
+
+#: Lines of the stick figure of the plane.
+STICKS = [("shoulder", "hip"), *((a, b) for s in FEET for a, b in (
+    ("hip", f"{s}K"), (f"{s}K", f"{s}A"), (f"{s}A", f"{s}heel"), (f"{s}heel", f"{s}M"),
+    (f"{s}M", f"{s}A")))]  # fmt: skip
+POINTS = {"hip": "hip", "K": "knee", "A": "ankle", "heel": "heel", "M": "ball of the foot",
+          "shoulder": "shoulders"}  # fmt: skip
+APART, SCALE = 0.9, 1e-3  # between figures [m], of forces [m/N]
+
+
+def stick_figure(solution, tracker):
+    """The walk at some instants with markers and forces; how far points are off, over time."""
+    run = solution.trials[0]
+    frames = np.linspace(0, (len(run.time) - 1) // 2, 7).astype(int) * 2
+    fig, (top, below) = plt.subplots(2, 1, figsize=(12, 7), layout="constrained",
+                                     height_ratios=(5, 4))  # fmt: skip
+    for number, k in enumerate(frames):
+        x0 = APART * number - run["hip_x"][k]
+        for a, b in STICKS:
+            colour = "C3" if "R" in a[0] + b[0] else "C0" if "L" in a[0] + b[0] else "0.3"
+            top.plot([x0 + run[f"{a}_x"][k], x0 + run[f"{b}_x"][k]],
+                     [run[f"{a}_z"][k], run[f"{b}_z"][k]], color=colour, lw=2)  # fmt: skip
+        for name in tracker.places:
+            top.plot(x0 + run.measurements[f"{name}_x"][k], run.measurements[f"{name}_z"][k], "k+",
+                     ms=6, mew=1)  # fmt: skip
+        for s, colour in (("R", "C3"), ("L", "C0")):
+            fx, fz = (run[f"{s}force_{a}"][k] for a in "xz")
+            if fz > THRESHOLD:
+                at = x0 + run[f"{s}cop_x"][k] - run[f"{s}moment_y"][k] / fz
+                top.annotate("", (at + SCALE * fx, SCALE * fz), (at, 0.0),
+                             arrowprops={"arrowstyle": "->", "color": colour, "alpha": 0.6})
+        top.text(APART * number, 1.62, f"{run.time[k]:.2f} s", ha="center")
+    top.axhline(0.0, color="0.5", lw=0.8)
+    top.set(aspect="equal", ylabel="height [m]", xticks=[],
+            xlim=(-0.75, APART * (len(frames) - 1) + 0.75), ylim=(-0.05, 1.7))  # fmt: skip
+    top.set_title("tracked in the plane: right leg red, left leg blue, crosses measured, arrows "
+                  "forces of the ground (1 m is 1 kN)", loc="left", fontsize=10)  # fmt: skip
+    for name, gap in missed(solution, tracker).items():
+        style = {"R": "-", "L": "--"}.get(name[0], ":")
+        colour = f"C{['hip', 'K', 'A', 'heel', 'M', 'shoulder'].index(name.lstrip('RL'))}"
+        below.plot(run.time[::2], 1e3 * np.linalg.norm(gap, axis=0), style, color=colour, lw=1.2,
+                   label=POINTS[name.lstrip("RL")] if name[0] != "L" else None)  # fmt: skip
+    below.set(xlabel="time [s]", ylabel="model to markers [mm]", ylim=(0, None),
+              xlim=(run.time[0], run.time[-1]))  # fmt: skip
+    below.grid(alpha=0.3)
+    below.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False,
+                 title="right solid, left dashed")  # fmt: skip
+    return fig
+
+
+def main(out: Path, nodes: int | None = None) -> list[Path]:
+    """Track in the plane and, at full size, in space, which is built longer; compare, draw."""
+    trial, solutions = walk(), {}
+    trackers = {"tracking, plane": in_plane(trial)}
+    if nodes is None:
+        trackers["tracking, space"] = in_space(trial)
+    for method, tracker in trackers.items():
+        solutions[method] = track(trial, tracker, nodes)
+        print(summary(method, tracker, solutions[method]))
+    found = flexions(trial, solutions)
+    print(f"\n{who_pays(trial, solutions, trackers)}\n\n{against_opensim(found)}")
+    print(f"\n{weighed(trial, trackers['tracking, plane'], nodes)}")
+    print("\nInverse dynamics takes the motion as given: what plates and motion disagree about is\n"
+          "left over at the trunk, or changes the plates. Tracking shares it out by what each\n"
+          "measurement is worth, and a few millimetres of skin are cheaper than tens of newtons.\n"
+          "The dips of the hips at heel strikes do not appear: they are made of plates that show\n"
+          "the impact and of a smoothed motion that does not.")
+    figures = {
+        "gait_tracking_torques": torque_figure(found),
+        "gait_tracking_forces": force_figure(trial, *list(solutions.items())[-1]),
+        "gait_tracking": stick_figure(solutions["tracking, plane"], trackers["tracking, plane"]),
+    }
+    paths = []
+    for name, figure in figures.items():
+        paths.append(out / f"{name}.png")
+        figure.savefig(paths[-1], dpi=120)
+        plt.close(figure)
+    return paths
