@@ -200,8 +200,12 @@ def named_bounds(
 def kinematic_pairs(model: Model) -> dict[str, str]:
     """{omega: theta} for every equation theta' - omega = 0."""
     pairs: dict[str, str] = {}
-    for x, rate in zip(model.states, model.derivatives, strict=True):
-        for v in model.states:
-            if any(e in (rate - v, v - rate) for e in model.equations):
-                pairs[name_of(v)] = name_of(x)
+    states = {rate: x for x, rate in zip(model.states, model.derivatives, strict=True)}
+    for equation in model.equations:
+        for sign in (1, -1):
+            terms = [sign * term for term in sp.Add.make_args(equation)]
+            rates = [term for term in terms if term in states]
+            others = [-term for term in terms if -term in model.states]
+            if len(terms) == 2 and len(rates) == len(others) == 1:
+                pairs[name_of(others[0])] = name_of(states[rates[0]])
     return pairs

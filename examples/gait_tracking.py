@@ -615,8 +615,8 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     print("\nInverse dynamics takes the motion as given: what plates and motion disagree about is\n"
           "left over at the trunk, or changes the plates. Tracking shares it out by what each\n"
           "measurement is worth, and a few millimetres of skin are cheaper than tens of newtons.\n"
-          "The dips of the hips at heel strikes do not appear: they are made of plates that show\n"
-          "the impact and of a smoothed motion that does not.")
+          "The dips of the hips at heel strikes do not appear: it seems that plates show\n"
+          "the impact and the smoothed motion does not.")
     figures = {
         "gait_tracking_torques": torque_figure(found),
         "gait_tracking_forces": force_figure(trial, *list(solutions.items())[-1]),

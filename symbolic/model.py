@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -369,7 +369,7 @@ def _atoms_of_equations(model: Model) -> set[sp.Basic]:
 
 
 def check_atoms(
-    atoms: set[sp.Basic], known: set[sp.Basic], rates: set[sp.Derivative], where: str
+    atoms: Set[sp.Basic], known: Set[sp.Basic], rates: Set[sp.Derivative], where: str
 ) -> None:
     """Raise `ValueError` for an atom that is neither known nor the derivative of a state."""
     for atom in sorted(atoms - known - rates, key=str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -98,13 +99,14 @@ class Problem:
                 raise ValueError(f"the objective {what} depends on nothing that is unknown")
 
 
-def moving_symbols(model: Model) -> set[sp.Basic]:
+@lru_cache(maxsize=16)
+def moving_symbols(model: Model) -> frozenset[sp.Basic]:
     """x' and the intermediates that depend on x'."""
     moving: set[sp.Basic] = set(model.derivatives)
     for symbol, expression in model.intermediates:
         if expression.atoms(sp.Symbol, sp.Derivative) & moving:
             moving.add(symbol)
-    return moving
+    return frozenset(moving)
 
 
 def _atoms(expression: sp.Expr) -> set[sp.Basic]:
@@ -115,7 +117,7 @@ def _check_boundary(
     condition: sp.Expr,
     known: set[sp.Basic],
     rates: set[sp.Derivative],
-    moving: set[sp.Basic],
+    moving: frozenset[sp.Basic],
     where: str,
 ) -> None:
     ends = condition.atoms(at_start, at_end)
