@@ -170,17 +170,6 @@ def ground(axes, turns):
     return loads
 
 
-def with_rates(model, names):
-    """The model with some inputs as states, whose rates are inputs: these can be kept small."""
-    rates = [signal(f"{name}_rate") for name in names]
-    states = [signal(name) for name in names]
-    inputs = [u for u in model.inputs if u not in states] + rates
-    equations = [x.diff(ks.t) - r for x, r in zip(states, rates, strict=True)]
-    return ks.Model(model.name, [*model.states, *states], inputs, model.parameters,
-                    [*model.equations, *equations], model.outputs, model.intermediates,
-                    model.values)  # fmt: skip
-
-
 def tracked(trial, rows):
     """Points of bodies, name -> (body, place in its axes (3,) [m]), from name -> (segment, place in
     the world (3, N) [m])."""
@@ -214,7 +203,7 @@ def in_plane(trial):
     torques = {speed: signal(f"{name}_y") for name, speed in joints.items()}
     torques["HAT_wy"] = -sum(signal(f"{s}hip_y") for s in FEET)
     model = tree.model(torques, outputs(tree, points, "xz"))
-    model = with_rates(model, [f"{name}_y" for name in joints])
+    model = model.with_rates(*(f"{name}_y" for name in joints))
 
     def motion(time):
         return planar_motion(model, segments, hip, reduced(trial, time))
@@ -256,7 +245,7 @@ def in_space(trial):
                  for part, body in (("Thigh", thigh), ("Shank", shank)) for k in ("Front", "Rear")}
     torques = joint_torques(tree)
     model = tree.model(torques, outputs(tree, tracked(trial, rows), "xyz"))
-    model = with_rates(model, [f"{s}{j}_{a}" for s in FEET for j in JOINTS for a in "xyz"])
+    model = model.with_rates(*(f"{s}{j}_{a}" for s in FEET for j in JOINTS for a in "xyz"))
 
     def motion(time):
         return dict(zip(model.state_names, states(reduced(trial, time))[0], strict=False))

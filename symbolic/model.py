@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -179,6 +179,25 @@ class Model:
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters."""
         return tuple(map(name_of, self.parameters))
+
+    def with_rates(self, *names: Any) -> Model:
+        """The model with inputs as states, whose rates `name_rate` are inputs instead.
+
+        So a torque that is to be found can start anywhere and change no faster than it should, by
+        bounds or weights of its rate. Raises `ValueError` for a name that is no input.
+        """
+        chosen = {name_of(name) for name in names}
+        for name in chosen - set(self.input_names):
+            raise ValueError(f"model {self.name} has no input {name}; "
+                             f"{suggest(name, self.input_names)}")  # fmt: skip
+        states = [u for u in self.inputs if name_of(u) in chosen]
+        rates = [sp.Function(f"{name_of(u)}_rate")(t) for u in states]
+        return replace(
+            self, states=[*self.states, *states],
+            inputs=[u for u in self.inputs if u not in states] + rates,
+            equations=[*self.equations,
+                       *(x.diff(t) - rate for x, rate in zip(states, rates, strict=True))],
+        )  # fmt: skip
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
         """A model with symbols exchanged, e.g. an input by a feedback law.

@@ -173,3 +173,15 @@ def test_spherical_trees_have_one():
     tree = Tree("t", [Body("a", 1.0, (0, 0, 1), (1, 1, 1), Spherical("zyx"))])
     assert tree.model().explicit is not None
     assert Tree("t", [Body("a", 0, joint=Revolute("y"))]).model().explicit is None  # no inertia
+
+
+def test_inputs_as_states_with_rates():
+    """A constant rate integrates to a ramp, and the model is explicit as before."""
+    model = ks.models.n_link_pendulum_on_cart(1).with_rates("F")
+    assert model.state_names[-1] == "F" and model.input_names == ("F_rate",)
+    time = np.linspace(0.0, 1.0, 11)
+    values = dict.fromkeys(model.parameter_names, 1.0)
+    run = ks.simulate(model, time, dict.fromkeys(model.state_names, 0.0), values, {"F_rate": 3.0})
+    np.testing.assert_allclose(run["F"], 3.0 * time, atol=1e-12)
+    with pytest.raises(ValueError, match="has no input G"):
+        model.with_rates("G")
