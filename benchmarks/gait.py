@@ -1,0 +1,769 @@
+"""How fast are inverse and forward dynamics of a whole body, next to Pinocchio and MuJoCo?
+
+18 segments with 57 degrees of freedom on a recorded walk, one thread: single evaluations of x' with
+PD actuators, the forces of 1,276 frames, 1,276 steps of 1 ms of the controlled walk; then, of
+kinesym alone, times to build and the way from markers to the motion.
+
+kinesym's angles are those of segments in the world. Peers get the same body of a free joint and 17
+balls with relative quaternions: once from such coordinates, as their users have them, and once in
+loops of C++ and C that turn the numbers of kinesym into theirs. All must agree before any is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy asks
+
+import numpy as np
+from multibody import CXX_FLAGS, FEW, NAN, PEERS, Tasks, Times, compiled, pointer
+from numpy.typing import NDArray
+from report import machine, number, parsed, ratio, save, table, write
+from scipy.spatial.transform import Rotation
+from stepping import medians, named
+
+import kinesym as ks
+from kinesym.codegen.c import emit
+from kinesym.codegen.evaluate import model_functions
+from kinesym.codegen.stepping import stepper
+from kinesym.examples import gait as example
+from kinesym.models.gait import forward_dynamics, inverse_dynamics
+from kinesym.models.whole_body import segments_of_body, whole_body
+from kinesym.runtime.build import CACHE_VARIABLE, build, find_compiler
+from kinesym.runtime.functions import Functions
+from kinesym.runtime.gait.consistency import fit, landmark_targets, measured_segments, start_of
+from kinesym.runtime.gait.course import Spline
+from kinesym.runtime.gait.natural import NaturalBody
+from kinesym.runtime.gait.rates import in_turn, states
+from kinesym.runtime.gait.reconstruct import NOISE
+from kinesym.runtime.gait.relations import Trial, landmarks
+from kinesym.runtime.gait.ssa import SSA
+from kinesym.symbolic.schemes import SCHEMES
+
+Array = NDArray[np.float64]
+
+S, G = 18, 57  # segments, degrees of freedom
+H, STEPS = example.STEP, 1276
+TOLERANCE = 1e-9  # largest difference between the packages, relative to the largest entry
+LOOSE = 1e-4  # of MuJoCo's steps, which turn quaternions
+RATES = ("x', points in lanes", "x', one by one", "x', calls from Python",
+         "u' from own coordinates", "u', fewest parts", "x' as a stage of Runge-Kutta")  # fmt: skip
+FORCES = ("from x and x'", "from own coordinates", "fewest parts", "calls from Python",
+          "`Body.inverse`", "spline to joints")  # fmt: skip
+RUNS = ("Runge-Kutta", "trapezoid", "Euler", "`forward`, Runge-Kutta", "`forward`, trapezoid")
+MORE = "Runge-Kutta, 5 substeps"  # what a stage takes without the call around the loop
+WAY = ("SSA of 123 series", "landmarks", "fit of rigid segments", "SSA and splines", "all")
+GOALS = (("x', one by one [us]", RATES[1], 1e6, 20.0), ("x', in lanes [us]", RATES[0], 1e6, 5.0),
+         ("1,276 frames, spline to joints [ms]", FORCES[5], 1e3, 20.0),
+         ("controlled walk, Runge-Kutta [s]", RUNS[3], 1.0, 0.2),
+         ("controlled walk, trapezoid [s]", RUNS[4], 1.0, 0.2))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """The walk with numbers for all. gains : (57,) in the order of states. x : (points, 114)
+    off the walk. u : (points, 171), force, moments, references and their rates. Those with `frame_`
+    and `node_` are of the walk itself, at frames, and at nodes of the simulation with midpoints."""
+
+    found: Any
+    plates: Any
+    body: Any
+    gains: Array
+    x: Array
+    u: Array
+    frame_x: Array
+    frame_dx: Array
+    node_u: Array
+    time: Array
+
+    @property
+    def parents(self) -> list[int]:
+        """Peers hang the torso on the pelvis, in the same place."""
+        return [-1, *(max(p, 0) for p in self.body.skeleton.parents[1:])]
+
+    @property
+    def places(self) -> Array:
+        """Of joints in their parents, (18, 3)."""
+        points = {name: at for row in self.body.segments for name, at in row.points.items()}
+        return np.array([points.get(row.proximal, (0.0,) * 3) for row in self.body.segments])
+
+
+def make_case(points: int, steps: int) -> Case:
+    (found, plates), rng = example.walk(), np.random.default_rng(3)
+    contacts = [c for f in example.FEET for c in ks.gait.contacts_from_wrench(f, plates[f])]
+    time = ks.gait.gait_cycle(contacts).begin + H * np.arange(steps + 1)
+    body = ks.gait.Body(found.segments)
+    instants = np.sort(rng.uniform(time[0], time[-1], points))
+    needed = body.inverse(found.course.sample(instants))
+    halves = body.inverse(found.course.sample(time[0] + H / 2 * np.arange(2 * steps + 1)))
+    x = states(needed.course)[0].T + 0.01 * rng.standard_normal((points, 2 * G))
+    frame_x, frame_dx = (part.T.copy() for part in states(found.course.sample(time[:-1])))
+    gains = in_turn(ks.gait.PD().gains(body.segments))
+    return Case(found, plates, body, gains, x, rows_of(needed), frame_x, frame_dx, rows_of(halves),
+                time)  # fmt: skip
+
+
+def rows_of(needed: Any) -> Array:
+    motion = needed.course
+    parts = (needed.total.force, needed.torque.reshape(3 * S, -1), in_turn(motion.z),
+             in_turn(motion.zd))  # fmt: skip
+    return np.vstack(parts).T.copy()
+
+
+# -- kinesym --------------------------------------------------------------------------------------
+
+
+def kinesym_tasks(case: Case) -> Tasks:
+    body, model, course = case.body, case.body._forward, case.found.course
+    f = ks.compile(model)
+    program = model_functions(model)
+    source = emit(replace(program, kernels=(program.kernel("rhs"),)))
+    library, about = build(source.files, lanes=1)[0], json.loads(source.manifest)
+    single = Functions(library, about, NotImplemented)
+    gains = {f"Kp_{name}": gain for name, gain in zip(model.state_names, case.gains, strict=False)}
+    values = dict(model.values) | gains | {"Td": ks.gait.PD().Td}
+    p = np.array([values[name] for name in f.parameters])
+    order = input_names(model)
+    x, u = case.x.T.copy(), case.u.T[[order.index(name) for name in f.inputs]]
+    columns = [(x[:, k].copy(), u[:, k].copy()) for k in range(min(FEW, len(case.x)))]
+    fx, fdx, q = case.frame_x.T.copy(), case.frame_dx.T.copy(), body._inverse
+    pq, frames = [q.values[name] for name in q.parameters], case.time[:-1]
+    start = named(model.state_names, case_start(case))
+    march = partial(ks.simulate, model, case.time, start, values, named(order, case.node_u.T),
+                    threads=1)  # fmt: skip
+    track = partial(body.forward, course, case.time, ks.gait.PD())
+    contacts = [c for f in example.FEET for c in ks.gait.contacts_from_wrench(f, case.plates[f])]
+    return {
+        RATES[0]: (lambda: f.rhs(x, u, p).T, len(case.x)),
+        RATES[1]: (lambda: single.rhs(x, u, p).T, len(case.x)),
+        RATES[2]: (lambda: [f.rhs(*point, p) for point in columns], len(columns)),
+        FORCES[0]: (lambda: q.outputs(fdx, fx, (), pq, frames).T, 1),
+        FORCES[4]: (partial(body.inverse, course.sample(frames)), 1),
+        FORCES[5]: (partial(to_joints, case, contacts), 1),
+        RUNS[0]: (lambda: march(method="rk4"), 1),
+        MORE: (lambda: march(method="rk4", substeps=5), 1),
+        RUNS[1]: (lambda: march(method="trapezoid"), 1),
+        RUNS[3]: (lambda: track(method="rk4"), 1),
+        RUNS[4]: (lambda: track(method="trapezoid"), 1),
+    }
+
+
+def input_names(model: ks.Model) -> list[str]:
+    """In the order of `Case.u`."""
+    places = model.state_names[:G]
+    segments = [name.removesuffix("_y") for name in places[3::3]]
+    turns = [f"{name}_m{axis}" for name in segments for axis in "xyz"]
+    wanted = [f"{name}_{kind}" for kind in ("ref", "rate") for name in places]
+    return ["J1_fx", "J1_fy", "J1_fz", *turns, *wanted]
+
+
+def case_start(case: Case) -> Array:
+    return states(case.found.course.sample(case.time[:1]))[0][:, 0]
+
+
+def to_joints(case: Case, contacts: Sequence[Any]) -> Any:
+    """Everything between splines and torques of joints."""
+    needed = case.body.inverse(case.found.course.sample(case.time[:-1]))
+    shared = ks.gait.share(needed.total, contacts, case.plates)
+    return needed.joints(shared.wrenches)
+
+
+# -- what the loops of both peers have in common --------------------------------------------------
+
+COMMON = r"""
+static int n;
+static const int *above;
+static const double *gain;
+static double lead;
+OUT void person(int segments, const int *parents, const double *gains, double Td) {
+    n = segments, above = parents, gain = gains, lead = Td;
+}
+static void axes(const double *angle, double *A) { /* turned about y, x and z */
+    const double sb = sin(angle[0]), cb = cos(angle[0]), sa = sin(angle[1]), ca = cos(angle[1]);
+    const double sc = sin(angle[2]), cc = cos(angle[2]);
+    A[0] = cb * cc + sb * sa * sc, A[1] = sb * sa * cc - cb * sc, A[2] = sb * ca;
+    A[3] = ca * sc, A[4] = ca * cc, A[5] = -sa;
+    A[6] = cb * sa * sc - sb * cc, A[7] = sb * sc + cb * sa * cc, A[8] = cb * ca;
+}
+static void turns(const double *A, double *angle) {
+    angle[0] = atan2(A[2], A[8]), angle[1] = asin(-A[5]), angle[2] = atan2(A[3], A[4]);
+}
+/* u: force, moments, reference, its rate -> force in world axes, torques of balls; rates of z */
+static void torques(const double *z, const double *v, const double *A, const double *u,
+                    double *tau, double *dz) {
+    const double *m = u + 3, *want = m + 3 * n, *rate = want + 3 * n + 3;
+    double M[32][3] = {{0.0}};
+    for (int j = 0; j < 3; j++)
+        dz[j] = v[j], tau[j] = u[j] + gain[j] * (want[j] - z[j] + lead * (rate[j] - v[j]));
+    for (int k = n - 1; k >= 0; k--) {
+        const int at = 3 + 3 * k;
+        const double *a = z + at, *w = v + at, *B = A + 9 * k;
+        const double ca = sqrt(1.0 - B[5] * B[5]), sc = B[3] / ca, cc = B[4] / ca, sa = -B[5];
+        double *d = dz + at, e[3];
+        d[0] = (sc * w[0] + cc * w[1]) / ca, d[1] = cc * w[0] - sc * w[1], d[2] = w[2] + sa * d[0];
+        for (int j = 0; j < 3; j++)
+            e[j] = gain[at + j] * (want[at + j] - a[j] + lead * (rate[at + j] - d[j]));
+        const double s = (e[0] + sa * e[2]) / ca, h0 = cc * e[1] + sc * s, h1 = cc * s - sc * e[1];
+        for (int j = 0; j < 3; j++)
+            M[k][j] += m[3 * k + j] + B[3 * j] * h0 + B[3 * j + 1] * h1 + B[3 * j + 2] * e[2];
+        for (int j = 0; j < 3; j++)
+            tau[at + j] = B[j] * M[k][0] + B[3 + j] * M[k][1] + B[6 + j] * M[k][2];
+        for (int j = 0; j < 3 && k > 0; j++) M[above[k]][j] += M[k][j];
+    }
+}
+"""
+
+
+def introduce(library: ctypes.CDLL, case: Case) -> None:
+    """Tell loops whose they are; what they point to is kept with them."""
+    library.kept = np.array(case.parents, np.int32), case.gains.copy()
+    library.person(S, *map(pointer, library.kept), ctypes.c_double(ks.gait.PD().Td))
+
+
+def call(function: Callable[..., Any], result: Array, *given: Any) -> Array:
+    """Arrays as pointers, the result last."""
+    function(*(pointer(g) if isinstance(g, np.ndarray) else g for g in given), pointer(result))
+    return result
+
+
+def relative(x: Array, dx: Array, parents: Sequence[int], scalar: int) -> tuple[Array, ...]:
+    """q, v and a of peers. scalar : place of it in quaternions, 0 for MuJoCo, whose free joint
+    moves in world axes, or 3 for Pinocchio, where it moves in its own."""
+    A = attitudes(x)
+    w, dw = (part[:, G + 3 :].reshape(-1, S, 3) for part in (x, dx))
+    R = np.array([np.swapaxes(A[:, k], 1, 2) @ A[:, max(p, 0)] for k, p in enumerate(parents)])
+    turned, v, a = A.copy(), w.copy(), dw.copy()
+    for k, p in enumerate(parents[1:], 1):
+        turned[:, k] = np.swapaxes(R[k], 1, 2)
+        v[:, k] -= np.einsum("nij,nj->ni", R[k], w[:, p])
+        a[:, k] -= np.einsum("nij,nj->ni", R[k], dw[:, p]) + np.cross(w[:, k], v[:, k])
+    quaternions = Rotation.from_matrix(turned.reshape(-1, 3, 3)).as_quat()
+    quaternions = np.roll(quaternions, 1 if scalar == 0 else 0, axis=1).reshape(len(x), -1)
+    move, push = x[:, G : G + 3], dx[:, G : G + 3]
+    if scalar:
+        own = np.swapaxes(A[:, 0], 1, 2)
+        move, push = (np.einsum("nij,nj->ni", own, part) for part in (move, push))
+        push = push - np.cross(w[:, 0], move)
+    rest = [part.reshape(len(x), -1) for part in (v, a)]
+    return (np.hstack([x[:, :3], quaternions]), np.hstack([move, rest[0]]),
+            np.hstack([push, rest[1]]))  # fmt: skip
+
+
+def attitudes(x: Array) -> Array:
+    """Axes of all segments, (points, 18, 3, 3)."""
+    return Rotation.from_euler("YXZ", x[:, 3:G].reshape(-1, 3)).as_matrix().reshape(-1, S, 3, 3)
+
+
+# -- Pinocchio ------------------------------------------------------------------------------------
+
+PINOCCHIO = r"""
+#include <pinocchio/multibody.hpp>
+#include <pinocchio/multibody/joint.hpp>
+#include <pinocchio/algorithm/aba.hpp>
+#include <pinocchio/algorithm/rnea.hpp>
+#define OUT extern "C" __attribute__((visibility("default")))
+COMMON
+using namespace pinocchio; using V3 = Eigen::Vector3d;
+using In = Eigen::Map<const Eigen::VectorXd>; using Out = Eigen::Map<Eigen::VectorXd>;
+using Three = Eigen::Map<const V3>;
+using Axes = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>;
+template <typename S, int O> struct Joints { /* no others: sooner compiled */
+    typedef S Scalar;
+    static constexpr int Options = O;
+    typedef boost::variant<JointModelFreeFlyerTpl<S, O>, JointModelSphericalTpl<S, O>>
+        JointModelVariant;
+    typedef boost::variant<JointDataFreeFlyerTpl<S, O>, JointDataSphericalTpl<S, O>>
+        JointDataVariant;
+};
+static ModelTpl<double, 0, Joints> *model;
+static DataTpl<double, 0, Joints> *data;
+static Eigen::VectorXd q, v, a, tau, y, slope;
+static double A[9 * 32];
+static Eigen::Map<V3> put(double *to) { return Eigen::Map<V3>(to); }
+static Eigen::Matrix3d R[32]; /* from the axes of the segment before */
+
+OUT void make(const double *row) { /* mass, centre, moments, place of the joint */
+    model = new ModelTpl<double, 0, Joints>();
+    model->gravity.linear() << 0, 0, -9.81;
+    for (int k = 0; k < n; k++, row += 10) {
+        const Inertia body(row[0], Three(row + 1), Eigen::Matrix3d(Three(row + 4).asDiagonal()));
+        const SE3 at(Eigen::Matrix3d::Identity(), Three(row + 7));
+        if (k == 0) model->addJoint(0, JointModelFreeFlyerTpl<double, 0>(), at, "0");
+        else model->addJoint(above[k] + 1, JointModelSphericalTpl<double, 0>(), at,
+                             std::to_string(k));
+        model->appendBodyToJoint(k + 1, body, SE3::Identity());
+    }
+    data = new DataTpl<double, 0, Joints>(*model);
+    q.resize(model->nq), v.resize(model->nv), a.resize(model->nv), tau.resize(model->nv);
+    y.resize(2 * model->nv), slope.resize(2 * model->nv);
+}
+static void turn(const double *x) { /* q and v */
+    const double *w = x + model->nv + 3;
+    for (int k = 0; k < n; k++) axes(x + 3 + 3 * k, A + 9 * k);
+    q.head<3>() = Three(x), v.head<3>() = Axes(A).transpose() * Three(x + model->nv);
+    for (int k = 0; k < n; k++) {
+        v.segment<3>(3 + 3 * k) = Three(w + 3 * k);
+        Eigen::Matrix3d here = Axes(A + 9 * k);
+        if (k) {
+            R[k].noalias() = here.transpose() * Axes(A + 9 * above[k]);
+            v.segment<3>(3 + 3 * k) -= R[k] * Three(w + 3 * above[k]);
+            here = R[k].transpose();
+        }
+        q.segment<4>(3 + 4 * k) = Eigen::Quaterniond(here).coeffs();
+    }
+}
+OUT void rates(long points, const double *x, const double *u, double *dx) {
+    const int g = model->nv;
+    for (; points-- > 0; x += 2 * g, dx += 2 * g, u += 3 + 3 * n + 2 * g) {
+        turn(x), torques(x, x + g, A, u, tau.data(), dx);
+        tau.head<3>() = (Axes(A).transpose() * tau.head<3>()).eval();
+        const auto &found = aba(*model, *data, q, v, tau);
+        const double *w = x + g + 3;
+        double *dw = dx + g + 3;
+        put(dx + g) = Axes(A) * (found.head<3>() + Three(w).cross(v.head<3>()));
+        for (int k = 0; k < n; k++) {
+            put(dw + 3 * k) = found.segment<3>(3 + 3 * k);
+            if (k) put(dw + 3 * k) += R[k] * Three(dw + 3 * above[k])
+                                    + Three(w + 3 * k).cross(v.segment<3>(3 + 3 * k));
+        }
+    }
+}
+OUT void run(long steps, double h, const double *u, double *x) { /* u also between nodes */
+    const int at[] = {0, 1, 1, 2}, m = 2 * model->nv, width = 3 + 3 * n + m;
+    const double node[] = {0.5, 0.5, 1.0, 0.0}, weight[] = {h / 6, h / 3, h / 3, h / 6};
+    for (long i = 0; i < steps; i++, x += m, u += 2 * width) {
+        Out now(x, m), next(x + m, m);
+        y = next = now;
+        for (int s = 0; s < 4; s++) {
+            rates(1, y.data(), u + at[s] * width, slope.data());
+            next += weight[s] * slope, y = now + node[s] * h * slope;
+        }
+    }
+}
+OUT void forces(long points, const double *x, const double *dx, double *out) {
+    const int g = model->nv; /* all that the outputs of kinesym have */
+    for (; points-- > 0; x += 2 * g, dx += 2 * g, out += 6 + 18 * n) {
+        const double *w = x + g + 3, *dw = dx + g + 3;
+        turn(x);
+        a.head<3>() = Axes(A).transpose() * Three(dx + g) - Three(w).cross(v.head<3>());
+        for (int k = 0; k < n; k++) {
+            a.segment<3>(3 + 3 * k) = Three(dw + 3 * k);
+            if (k) a.segment<3>(3 + 3 * k) -= R[k] * Three(dw + 3 * above[k])
+                                            + Three(w + 3 * k).cross(v.segment<3>(3 + 3 * k));
+        }
+        rnea(*model, *data, q, v, a);
+        for (int k = 0; k < n; k++) {
+            double *f = out + 6 + 9 * k;
+            const Axes here(A + 9 * k);
+            put(f) = here * data->f[k + 1].linear(), put(f + 3) = here * data->f[k + 1].angular();
+            put(f + 6) = Three(k ? out + 12 + 9 * above[k] : x);
+            if (k)
+                put(f + 6) += Axes(A + 9 * above[k]) * model->jointPlacements[k + 1].translation();
+            std::copy(A + 9 * k, A + 9 * k + 9, out + 6 + 9 * n + 9 * k);
+        }
+        const Three force(out + 6), moment(out + 9);
+        put(out) = force, put(out + 3) = moment + Three(x).cross(force);
+    }
+}
+OUT void native(long points, int back, const double *at, const double *speed, const double *given,
+                double *out) { /* a from tau, or tau from a */
+    const int g = model->nv;
+    for (; points-- > 0; at += model->nq, speed += g, given += g, out += g) {
+        const In q(at, model->nq), v(speed, g), third(given, g);
+        Out(out, g) = back ? rnea(*model, *data, q, v, third) : aba(*model, *data, q, v, third);
+    }
+}
+""".replace("COMMON", COMMON)
+
+
+def loops_of_pinocchio(folder: str) -> ctypes.CDLL:
+    """Pinocchio's wheel has its headers, CasADi's those of Eigen; see `multibody.py`."""
+    packages = [importlib.util.find_spec(name) for name in ("pinocchio", "casadi")]
+    places = [Path("/usr"), *(p for spec in packages if spec for p in Path(spec.origin).parents)]
+    folders = [place / "include" / more for place in places for more in ("", "eigen3")]
+    found = [next((path for path in folders if (path / header).exists()), None)
+             for header in ("pinocchio/multibody.hpp", "Eigen/Core")]  # fmt: skip
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None or None in found:
+        raise ImportError("no C++ compiler" if compiler is None else "no headers")
+    options = *CXX_FLAGS, *(f"-isystem{path}" for path in found)
+    return compiled(Path(folder, "body.cpp"), PINOCCHIO, (compiler,), options)
+
+
+def pinocchio_in_cpp(case: Case, folder: str) -> Tasks:
+    library = loops_of_pinocchio(folder)
+    introduce(library, case)
+    numbers = [[row.mass, *row.com, *row.inertia] for row in case.body.segments]
+    library.make(pointer(np.hstack([numbers, case.places])))
+    slope, forces = np.empty_like(case.x), np.empty((len(case.frame_x), 6 + 18 * S))
+    course = np.repeat(case_start(case)[None], len(case.time), axis=0)
+    q, v, a = (part.copy() for part in relative(case.frame_x, case.frame_dx, case.parents, 3))
+    tau, back = np.empty_like(v), np.empty_like(v)
+    count, size = ctypes.c_long(len(case.x)), ctypes.c_long(len(v))
+
+    inverse = partial(call, library.native, tau, size, 1, q, v, a)
+    inverse()
+    return {
+        RATES[1]: (partial(call, library.rates, slope, count, case.x, case.u), len(slope)),
+        RATES[3]: (partial(call, library.native, back, size, 0, q, v, tau), len(v)),
+        FORCES[0]: (partial(call, library.forces, forces, size, case.frame_x, case.frame_dx), 1),
+        FORCES[1]: (inverse, 1),
+        RUNS[0]: (partial(call, library.run, course, ctypes.c_long(len(course) - 1),
+                          ctypes.c_double(H), case.node_u), 1),
+    }  # fmt: skip
+
+
+def pinocchio_in_python(case: Case, folder: str) -> Tasks:
+    import pinocchio as pin
+
+    model, still = pin.Model(), pin.SE3.Identity()
+    model.gravity.linear = np.array([0.0, 0.0, -9.81])
+    for k, (row, place) in enumerate(zip(case.body.segments, case.places, strict=True)):
+        kind = pin.JointModelSpherical() if k else pin.JointModelFreeFlyer()
+        model.addJoint(case.parents[k] + 1, kind, pin.SE3(np.eye(3), place), row.name)
+        body = pin.Inertia(row.mass, np.array(row.com), np.diag(row.inertia))
+        model.appendBodyToJoint(k + 1, body, still)
+    data, points = model.createData(), relative(case.frame_x, case.frame_dx, case.parents, 3)
+    frames = list(zip(*points, strict=True))
+    efforts = [pin.rnea(model, data, *frame).copy() for frame in frames]
+    few = list(zip(*points[:2], efforts, strict=True))[:FEW]
+    return {
+        RATES[2]: (lambda: [pin.aba(model, data, *point).copy() for point in few], len(few)),
+        FORCES[3]: (lambda: [pin.rnea(model, data, *frame).copy() for frame in frames], 1),
+    }
+
+
+# -- MuJoCo ---------------------------------------------------------------------------------------
+
+MUJOCO = r"""
+#include <math.h>
+#include <string.h>
+#include <mujoco/mujoco.h>
+#define OUT
+COMMON
+static const double *now, *table;
+static double h;
+static void control(const mjModel *m, mjData *d) {
+    double z[96], v[96], dz[96];
+    const double *A = d->xmat + 9, *u = table ? table + lround(2.0 * d->time / h) * 3 * m->nv : now;
+    memcpy(z, d->qpos, 3 * sizeof *z), memcpy(v, d->qvel, sizeof *v * m->nv);
+    for (int k = 0; k < n; k++) {
+        turns(A + 9 * k, z + 3 + 3 * k);
+        if (k) {
+            double w[3], own[3];
+            mju_mulMatVec3(w, A + 9 * above[k], v + 3 + 3 * above[k]);
+            mju_mulMatTVec3(own, A + 9 * k, w), mju_addTo3(v + 3 + 3 * k, own);
+        }
+    }
+    torques(z, v, A, u, d->qfrc_applied, dz);
+}
+/* what: 0 a from tau, 1 with few parts; 2 tau from a, 3 with few parts; 4 a from u */
+void points(mjModel *m, mjData *d, int what, long count, const double *q, const double *v,
+            const double *third, double *out) {
+    const size_t size = sizeof(double) * m->nv;
+    table = NULL, mjcb_control = what == 4 ? control : NULL;
+    for (; count-- > 0; q += m->nq, v += m->nv, out += m->nv) {
+        memcpy(d->qpos, q, sizeof(double) * m->nq), memcpy(d->qvel, v, size), now = third;
+        if (what < 4) memcpy(what < 2 ? d->qfrc_applied : d->qacc, third, size);
+        third += what < 4 ? m->nv : 3 * m->nv;
+        if (what == 2) mj_inverse(m, d);
+        else if (what == 0 || what == 4) mj_forward(m, d);
+        else {
+            mj_kinematics(m, d), mj_comPos(m, d);
+            if (what == 1) mj_makeM(m, d), mj_factorM(m, d);
+            mj_comVel(m, d), mj_rne(m, d, what == 3, out);
+            if (what == 1) mju_sub(out, d->qfrc_applied, out, m->nv), mj_solveM(m, d, out, out, 1);
+            continue;
+        }
+        memcpy(out, what == 2 ? d->qfrc_inverse : d->qacc, size);
+    }
+    mjcb_control = NULL;
+}
+void run(mjModel *m, mjData *d, int integrator, double step, const double *q, const double *v,
+         const double *u, long steps, double *out) { /* speeds at the nodes after the first */
+    mj_resetData(m, d), table = u, h = m->opt.timestep = step, m->opt.integrator = integrator;
+    memcpy(d->qpos, q, sizeof(double) * m->nq), memcpy(d->qvel, v, sizeof(double) * m->nv);
+    mjcb_control = control;
+    for (; steps-- > 0; out += m->nv)
+        mj_step(m, d), memcpy(out, d->qvel, sizeof(double) * m->nv);
+    mjcb_control = NULL;
+}
+""".replace("COMMON", COMMON)
+
+
+def mujoco_model(case: Case) -> Any:
+    """A free joint, 17 balls, inertia and gravity; all else is disabled."""
+    import mujoco
+
+    def body(k: int) -> str:
+        row, joint = case.body.segments[k], '<joint type="ball"/>' if k else "<freejoint/>"
+        at, com, moments = (" ".join(repr(float(number)) for number in triple)
+                            for triple in (case.places[k], row.com, row.inertia))  # fmt: skip
+        inside = "".join(body(j) for j, parent in enumerate(case.parents) if parent == k)
+        return (f'<body name="{row.name}" pos="{at}">{joint}<inertial pos="{com}" '
+                f'mass="{float(row.mass)!r}" diaginertia="{moments}"/>{inside}</body>')  # fmt: skip
+
+    flags = 'contact="disable" constraint="disable" spring="disable" damper="disable"'
+    option = f'<option gravity="0 0 -9.81"><flag {flags}/></option>'
+    text = f"<mujoco>{option}<worldbody>{body(0)}</worldbody></mujoco>"
+    model = mujoco.MjModel.from_xml_string(text)
+    if [model.body(k + 1).name for k in range(S)] != [row.name for row in case.body.segments]:
+        raise ValueError("MuJoCo has the segments in another order")
+    return model
+
+
+def mujoco_tasks(case: Case, folder: str) -> Tasks:
+    import mujoco
+
+    place = Path(mujoco.__file__).parent
+    options = f"-I{place / 'include'}", str(next(place.glob("libmujoco*"))), "-lm"
+    library = compiled(Path(folder, "body.c"), MUJOCO, find_compiler().command, options)
+    introduce(library, case)
+    model = mujoco_model(case)
+    data = mujoco.MjData(model)
+    library.both = model, data
+    both = ctypes.c_void_p(model._address), ctypes.c_void_p(data._address)
+
+    def points(what: int, q: Array, v: Array, third: Array) -> Callable[[], Array]:
+        size = ctypes.c_long(len(q))
+        return partial(call, library.points, np.empty_like(v), *both, what, size, q, v, third)
+
+    def run(integrator: Any) -> Callable[[], Array]:
+        start, steps = case_start(case)[None], ctypes.c_long(len(case.time) - 1)
+        q, v, _ = relative(start, start, case.parents, 0)
+        return partial(call, library.run, np.empty((steps.value, G)), *both, int(integrator),
+                       ctypes.c_double(H), q, v, case.node_u, steps)  # fmt: skip
+
+    def step(k: int, kind: str) -> Array:
+        data.qpos, data.qvel = own[0][k], own[1][k]
+        if kind == "inverse":
+            data.qacc = own[2][k]
+            mujoco.mj_inverse(model, data)
+            return np.array(data.qfrc_inverse)
+        data.qfrc_applied = efforts[k]
+        mujoco.mj_forward(model, data)
+        return np.array(data.qacc)
+
+    off = relative(case.x, case.x, case.parents, 0)
+    own = [part.copy() for part in relative(case.frame_x, case.frame_dx, case.parents, 0)]
+    efforts = points(2, *own)().copy()
+    few = min(FEW, len(efforts))
+    return {
+        RATES[1]: (points(4, *(part.copy() for part in off[:2]), case.u), len(case.x)),
+        RATES[2]: (lambda: [step(k, "forward") for k in range(few)], few),
+        RATES[3]: (points(0, *own[:2], efforts), len(efforts)),
+        RATES[4]: (points(1, *own[:2], efforts), len(efforts)),
+        FORCES[1]: (points(2, *own), 1),
+        FORCES[2]: (points(3, *own), 1),
+        FORCES[3]: (lambda: [step(k, "inverse") for k in range(len(own[0]))], 1),
+        RUNS[0]: (run(mujoco.mjtIntegrator.mjINT_RK4), 1),
+        RUNS[2]: (run(mujoco.mjtIntegrator.mjINT_EULER), 1),
+    }
+
+
+# -- comparison, timing, report -------------------------------------------------------------------
+
+
+def tasks_of_peers(case: Case, folder: str) -> tuple[dict[str, Tasks], str]:
+    """What can be done here, and in words what is left out."""
+    found, words = {name: {} for name in PEERS}, ""
+    for name, make in (("Pinocchio", pinocchio_in_python), ("Pinocchio", pinocchio_in_cpp),
+                       ("MuJoCo", mujoco_tasks)):  # fmt: skip
+        try:
+            found[name] |= make(case, folder)
+        except ImportError as error:
+            words += f" Left out: {make.__name__} ({error})."
+    return found, words
+
+
+def verify(case: Case, sides: Mapping[str, Tasks]) -> str:
+    """Largest relative differences in words; raises `ValueError` if one is too large."""
+    ours, words = {task: call() for task, (call, _) in sides["kinesym"].items()}, []
+    tracks = {task: np.array([*ours[task].states.values()]).T for task in RUNS[:2]}
+    whole = ours[FORCES[0]]
+    for name, scalar in (("kinesym", 3), ("Pinocchio", 3), ("MuJoCo", 0)):
+        turned = partial(relative, parents=case.parents, scalar=scalar)
+        a, efforts = turned(case.frame_x, case.frame_dx)[2], joint_efforts(case, whole, scalar)
+        expected = {
+            RATES[1]: ours[RATES[0]], RATES[2]: a[:FEW], RATES[3]: a, RATES[4]: a,
+            FORCES[0]: np.delete(whole, range(6, 12), axis=1),
+            **dict.fromkeys(FORCES[1:4], efforts), RUNS[0]: tracks[RUNS[0]],
+        }  # fmt: skip
+        if name == "MuJoCo":
+            expected[RATES[1]] = turned(case.x, ours[RATES[0]])[2]
+            expected |= dict.fromkeys(RUNS[::2], turned(tracks[RUNS[0]], tracks[RUNS[0]])[1][1:])
+        elif name == "kinesym":
+            expected = {RATES[1]: ours[RATES[0]], RATES[2]: ours[RATES[0]][:FEW],
+                        RUNS[1]: tracks[RUNS[0]]}  # fmt: skip
+        for task, want in expected.items():
+            if task not in sides[name]:
+                continue
+            got = tracks[task] if name == "kinesym" and task in tracks \
+                else np.array(sides[name][task][0]())  # fmt: skip
+            if task == FORCES[0]:
+                got = np.delete(got, range(6, 12), axis=1)  # the pelvis: theirs with the torso
+            error = float(np.max(np.abs(got - want)) / np.max(np.abs(want)))
+            words.append(f"{name}, {task} {error:.0e}")
+            limit = TOLERANCE if task not in RUNS or name == "Pinocchio" else LOOSE
+            if task not in RUNS[1:3] and not error <= limit:
+                raise ValueError(f"{words[-1]} of the largest entry from kinesym")
+    return "; ".join(words)
+
+
+def joint_efforts(case: Case, whole: Array, scalar: int) -> Array:
+    """Generalised forces of peers from the outputs of kinesym."""
+    A = attitudes(case.frame_x)
+    per = whole[:, 6 : 6 + 9 * S].reshape(-1, S, 9)
+    moments, force = per[:, :, 3:6].copy(), whole[:, :3]
+    moments[:, 0] += moments[:, 1]  # the torso hangs on the pelvis
+    if scalar:
+        force = np.einsum("nji,nj->ni", A[:, 0], force)
+    return np.hstack([force, np.einsum("nsji,nsj->nsi", A, moments).reshape(len(whole), -1)])
+
+
+def way_tasks() -> dict[str, Callable[[], Any]]:
+    """From markers to splines, in steps and at once."""
+    markers = ks.gait.read_csv(example.data("gait_subject01_markers.csv.gz"))
+    still = ks.gait.read_places(example.data("gait_subject01_static.csv"))
+    segments, relations = example.subject(), example.relations()
+    first, second = (SSA(noise=level) for level in NOISE)
+    clean = markers.smoothed(first)
+    found = landmarks(relations, Trial(clean.places, still))
+    rows = measured_segments(segments, found)
+
+    def fitted() -> Any:
+        return fit(NaturalBody(rows), landmark_targets(rows, found), start_of(rows, found))
+
+    z = fitted().z
+    calls = (lambda: markers.smoothed(first),
+             lambda: landmarks(relations, Trial(clean.places, still)), fitted,
+             lambda: Spline.through(clean.time, second(z, clean.rate)),
+             lambda: ks.gait.reconstruct(segments, relations, markers, still))  # fmt: skip
+    return named(WAY, calls)
+
+
+def measure(sides: Mapping[str, Tasks], seconds: float, steps: int) -> Times:
+    """Seconds per point, per all frames or per run, by task and package."""
+    found: Times = {}
+    for tasks in (RATES, FORCES, (*RUNS, MORE)):
+        chosen = {(task, name): side[task] for name, side in sides.items()
+                  for task in tasks if task in side}  # fmt: skip
+        times = medians({key: call for key, (call, _) in chosen.items()}, seconds)
+        found |= {key: times[key] / count for key, (_, count) in chosen.items()}
+    for name in sides:
+        whole = found.get((RUNS[0], name), NAN)
+        more = (found.pop((MORE, name)) - whole) / 4.0 if name == "kinesym" else whole
+        found[RATES[5], name] = more / (4.0 * steps)
+    return found
+
+
+def built(kind: str, folder: str) -> dict[str, Any]:
+    """Times of one build, from the table, with nothing cached, and operations of its kernels."""
+    from sympy.core.cache import clear_cache
+
+    clear_cache()
+    os.environ[CACHE_VARIABLE] = f"{folder}/{kind}"
+    stamps = [perf_counter()]
+    tree = whole_body(segments_of_body()).parametrised()
+    model = inverse_dynamics(tree) if kind == "inverse" else forward_dynamics(tree)
+    stamps.append(perf_counter())
+    if kind == "inverse":
+        program = model_functions(model)
+        program = replace(program, kernels=(program.kernel("outputs"),))
+    else:
+        program = stepper(model, SCHEMES.get(kind), False)
+    stamps.append(perf_counter())
+    build(emit(program).files, narrow=kind != "inverse")
+    stamps.append(perf_counter())
+    return {"kind": kind, **named(("model", "graph", "C"), np.diff(stamps)),
+            "all": stamps[-1] - stamps[0],
+            "operations": {k.name: k.operations for k in program.kernels}}  # fmt: skip
+
+
+def lines_of(found: Times, tasks: Sequence[str], first: str, unit: float) -> list[list[str]]:
+    """Ours, and each peer's with its time over ours, or over ours of the `first` task."""
+    lines = []
+    for task in tasks:
+        ours = found.get((task, "kinesym"), NAN)
+        line = [task, number(unit * ours)]
+        for name in PEERS:
+            value = found.get((task, name), NAN)
+            line += [number(unit * value), ratio(value, found[first, "kinesym"]
+                                                 if np.isnan(ours) else ours)]  # fmt: skip
+        lines.append(line)
+    return lines
+
+
+def report(
+    words: str, found: Times, way: Mapping[str, float], builds: Sequence[Mapping[str, Any]],
+    frames: int,
+) -> str:  # fmt: skip
+    theirs = [word for name in PEERS for word in (name, "ratio")]
+    made = [[row["kind"], *(number(row[key]) for key in ("model", "graph", "C", "all")),
+             ", ".join(f"{name} {count}" for name, count in row["operations"].items())]
+            for row in builds]  # fmt: skip
+    goals = [[words, number(unit * found[task, "kinesym"]), number(goal)]
+             for words, task, unit, goal in GOALS]  # fmt: skip
+    goals.append(["all builds [s]", number(sum(row["all"] for row in builds)), "60"])
+    return "\n\n".join([
+        f"Machine: {words}",
+        f"Made by `{shlex.join(['python', 'benchmarks/gait.py', *sys.argv[1:]])}`.",
+        "One evaluation of forward dynamics:",
+        table(["task", "kinesym [us]", *theirs], lines_of(found, RATES, RATES[1], 1e6)),
+        f"Inverse dynamics of {frames} frames:",
+        table(["task", "kinesym [ms]", *theirs], lines_of(found, FORCES, FORCES[0], 1e3)),
+        f"{frames} steps of {1e3 * H:g} ms of the walk with PD actuators:",
+        table(["task", "kinesym [ms]", *theirs], lines_of(found, RUNS, RUNS[0], 1e3)),
+        "To build, nothing cached:",
+        table(["what", "model [s]", "graph [s]", "C [s]", "all [s]", "operations"], made),
+        "From 151 frames of 41 markers to the motion:",
+        table(["step", "[ms]"], [[name, number(1e3 * value)] for name, value in way.items()]),
+        "Goals:",
+        table(["what", "found", "goal"], goals),
+    ])  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=20.0, help="per table (default: 20)")
+    given = parsed(parser)
+    seconds = 0.0 if given.quick else given.seconds
+    print(words := machine("pin", "mujoco"))
+    case = make_case(*((256, 60) if given.quick else (4096, STEPS)))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[CACHE_VARIABLE] = folder
+        sides, missing = tasks_of_peers(case, folder)
+        sides["kinesym"] = kinesym_tasks(case)
+        words = f"{words}. Differences: {verify(case, sides)}.{missing}"
+        found = measure(sides, seconds, len(case.time) - 1)
+        way = medians(way_tasks(), seconds)
+        kinds = ("inverse",) if given.quick else ("inverse", "rk4", "trapezoid")
+        builds = [built(kind, folder) for kind in kinds]
+    text = report(words, found, way, builds, len(case.time) - 1)
+    print(f"\n{text}")
+    if given.report:
+        raw = [{"task": task, "of": name, "value": value} for (task, name), value in found.items()]
+        raw += [{"task": task, "of": "way", "value": value} for task, value in way.items()]
+        raw += [{"task": f"build {row['kind']}", "of": key, "value": row[key]}
+                for row in builds for key in ("model", "graph", "C", "all")]  # fmt: skip
+        save(given.report, "gait", text, raw)
+    if given.write:
+        write(text, "gait")
+
+
+if __name__ == "__main__":
+    main()
