@@ -184,49 +184,6 @@ def to_joints(case: Case, contacts: Sequence[Any]) -> Any:
 
 # -- what the loops of both peers have in common --------------------------------------------------
 
-COMMON = r"""
-static int n;
-static const int *above;
-static const double *gain;
-static double lead;
-OUT void person(int segments, const int *parents, const double *gains, double Td) {
-    n = segments, above = parents, gain = gains, lead = Td;
-}
-static void axes(const double *angle, double *A) { /* turned about y, x and z */
-    const double sb = sin(angle[0]), cb = cos(angle[0]), sa = sin(angle[1]), ca = cos(angle[1]);
-    const double sc = sin(angle[2]), cc = cos(angle[2]);
-    A[0] = cb * cc + sb * sa * sc, A[1] = sb * sa * cc - cb * sc, A[2] = sb * ca;
-    A[3] = ca * sc, A[4] = ca * cc, A[5] = -sa;
-    A[6] = cb * sa * sc - sb * cc, A[7] = sb * sc + cb * sa * cc, A[8] = cb * ca;
-}
-static void turns(const double *A, double *angle) {
-    angle[0] = atan2(A[2], A[8]), angle[1] = asin(-A[5]), angle[2] = atan2(A[3], A[4]);
-}
-/* u: force, moments, reference, its rate -> force in world axes, torques of balls; rates of z */
-static void torques(const double *z, const double *v, const double *A, const double *u,
-                    double *tau, double *dz) {
-    const double *m = u + 3, *want = m + 3 * n, *rate = want + 3 * n + 3;
-    double M[32][3] = {{0.0}};
-    for (int j = 0; j < 3; j++)
-        dz[j] = v[j], tau[j] = u[j] + gain[j] * (want[j] - z[j] + lead * (rate[j] - v[j]));
-    for (int k = n - 1; k >= 0; k--) {
-        const int at = 3 + 3 * k;
-        const double *a = z + at, *w = v + at, *B = A + 9 * k;
-        const double ca = sqrt(1.0 - B[5] * B[5]), sc = B[3] / ca, cc = B[4] / ca, sa = -B[5];
-        double *d = dz + at, e[3];
-        d[0] = (sc * w[0] + cc * w[1]) / ca, d[1] = cc * w[0] - sc * w[1], d[2] = w[2] + sa * d[0];
-        for (int j = 0; j < 3; j++)
-            e[j] = gain[at + j] * (want[at + j] - a[j] + lead * (rate[at + j] - d[j]));
-        const double s = (e[0] + sa * e[2]) / ca, h0 = cc * e[1] + sc * s, h1 = cc * s - sc * e[1];
-        for (int j = 0; j < 3; j++)
-            M[k][j] += m[3 * k + j] + B[3 * j] * h0 + B[3 * j + 1] * h1 + B[3 * j + 2] * e[2];
-        for (int j = 0; j < 3; j++)
-            tau[at + j] = B[j] * M[k][0] + B[3 + j] * M[k][1] + B[6 + j] * M[k][2];
-        for (int j = 0; j < 3 && k > 0; j++) M[above[k]][j] += M[k][j];
-    }
-}
-"""
-
 
 def introduce(library: ctypes.CDLL, case: Case) -> None:
     """Tell loops whose they are; what they point to is kept with them."""
@@ -268,126 +225,14 @@ def attitudes(x: Array) -> Array:
     return Rotation.from_euler("YXZ", x[:, 3:G].reshape(-1, 3)).as_matrix().reshape(-1, S, 3, 3)
 
 
+def text_of(name: str) -> str:
+    """A file of loops beside this one, with what they share."""
+    here = Path(__file__).parent
+    common = (here / "gait_common.h").read_text()
+    return (here / name).read_text().replace('#include "gait_common.h"', common)
+
+
 # -- Pinocchio ------------------------------------------------------------------------------------
-
-PINOCCHIO = r"""
-#include <pinocchio/multibody.hpp>
-#include <pinocchio/multibody/joint.hpp>
-#include <pinocchio/algorithm/aba.hpp>
-#include <pinocchio/algorithm/rnea.hpp>
-#define OUT extern "C" __attribute__((visibility("default")))
-COMMON
-using namespace pinocchio; using V3 = Eigen::Vector3d;
-using In = Eigen::Map<const Eigen::VectorXd>; using Out = Eigen::Map<Eigen::VectorXd>;
-using Three = Eigen::Map<const V3>;
-using Axes = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>;
-template <typename S, int O> struct Joints { /* no others: sooner compiled */
-    typedef S Scalar;
-    static constexpr int Options = O;
-    typedef boost::variant<JointModelFreeFlyerTpl<S, O>, JointModelSphericalTpl<S, O>>
-        JointModelVariant;
-    typedef boost::variant<JointDataFreeFlyerTpl<S, O>, JointDataSphericalTpl<S, O>>
-        JointDataVariant;
-};
-static ModelTpl<double, 0, Joints> *model;
-static DataTpl<double, 0, Joints> *data;
-static Eigen::VectorXd q, v, a, tau, y, slope;
-static double A[9 * 32];
-static Eigen::Map<V3> put(double *to) { return Eigen::Map<V3>(to); }
-static Eigen::Matrix3d R[32]; /* from the axes of the segment before */
-
-OUT void make(const double *row) { /* mass, centre, moments, place of the joint */
-    model = new ModelTpl<double, 0, Joints>();
-    model->gravity.linear() << 0, 0, -9.81;
-    for (int k = 0; k < n; k++, row += 10) {
-        const Inertia body(row[0], Three(row + 1), Eigen::Matrix3d(Three(row + 4).asDiagonal()));
-        const SE3 at(Eigen::Matrix3d::Identity(), Three(row + 7));
-        if (k == 0) model->addJoint(0, JointModelFreeFlyerTpl<double, 0>(), at, "0");
-        else model->addJoint(above[k] + 1, JointModelSphericalTpl<double, 0>(), at,
-                             std::to_string(k));
-        model->appendBodyToJoint(k + 1, body, SE3::Identity());
-    }
-    data = new DataTpl<double, 0, Joints>(*model);
-    q.resize(model->nq), v.resize(model->nv), a.resize(model->nv), tau.resize(model->nv);
-    y.resize(2 * model->nv), slope.resize(2 * model->nv);
-}
-static void turn(const double *x) { /* q and v */
-    const double *w = x + model->nv + 3;
-    for (int k = 0; k < n; k++) axes(x + 3 + 3 * k, A + 9 * k);
-    q.head<3>() = Three(x), v.head<3>() = Axes(A).transpose() * Three(x + model->nv);
-    for (int k = 0; k < n; k++) {
-        v.segment<3>(3 + 3 * k) = Three(w + 3 * k);
-        Eigen::Matrix3d here = Axes(A + 9 * k);
-        if (k) {
-            R[k].noalias() = here.transpose() * Axes(A + 9 * above[k]);
-            v.segment<3>(3 + 3 * k) -= R[k] * Three(w + 3 * above[k]);
-            here = R[k].transpose();
-        }
-        q.segment<4>(3 + 4 * k) = Eigen::Quaterniond(here).coeffs();
-    }
-}
-OUT void rates(long points, const double *x, const double *u, double *dx) {
-    const int g = model->nv;
-    for (; points-- > 0; x += 2 * g, dx += 2 * g, u += 3 + 3 * n + 2 * g) {
-        turn(x), torques(x, x + g, A, u, tau.data(), dx);
-        tau.head<3>() = (Axes(A).transpose() * tau.head<3>()).eval();
-        const auto &found = aba(*model, *data, q, v, tau);
-        const double *w = x + g + 3;
-        double *dw = dx + g + 3;
-        put(dx + g) = Axes(A) * (found.head<3>() + Three(w).cross(v.head<3>()));
-        for (int k = 0; k < n; k++) {
-            put(dw + 3 * k) = found.segment<3>(3 + 3 * k);
-            if (k) put(dw + 3 * k) += R[k] * Three(dw + 3 * above[k])
-                                    + Three(w + 3 * k).cross(v.segment<3>(3 + 3 * k));
-        }
-    }
-}
-OUT void run(long steps, double h, const double *u, double *x) { /* u also between nodes */
-    const int at[] = {0, 1, 1, 2}, m = 2 * model->nv, width = 3 + 3 * n + m;
-    const double node[] = {0.5, 0.5, 1.0, 0.0}, weight[] = {h / 6, h / 3, h / 3, h / 6};
-    for (long i = 0; i < steps; i++, x += m, u += 2 * width) {
-        Out now(x, m), next(x + m, m);
-        y = next = now;
-        for (int s = 0; s < 4; s++) {
-            rates(1, y.data(), u + at[s] * width, slope.data());
-            next += weight[s] * slope, y = now + node[s] * h * slope;
-        }
-    }
-}
-OUT void forces(long points, const double *x, const double *dx, double *out) {
-    const int g = model->nv; /* all that the outputs of kinesym have */
-    for (; points-- > 0; x += 2 * g, dx += 2 * g, out += 6 + 18 * n) {
-        const double *w = x + g + 3, *dw = dx + g + 3;
-        turn(x);
-        a.head<3>() = Axes(A).transpose() * Three(dx + g) - Three(w).cross(v.head<3>());
-        for (int k = 0; k < n; k++) {
-            a.segment<3>(3 + 3 * k) = Three(dw + 3 * k);
-            if (k) a.segment<3>(3 + 3 * k) -= R[k] * Three(dw + 3 * above[k])
-                                            + Three(w + 3 * k).cross(v.segment<3>(3 + 3 * k));
-        }
-        rnea(*model, *data, q, v, a);
-        for (int k = 0; k < n; k++) {
-            double *f = out + 6 + 9 * k;
-            const Axes here(A + 9 * k);
-            put(f) = here * data->f[k + 1].linear(), put(f + 3) = here * data->f[k + 1].angular();
-            put(f + 6) = Three(k ? out + 12 + 9 * above[k] : x);
-            if (k)
-                put(f + 6) += Axes(A + 9 * above[k]) * model->jointPlacements[k + 1].translation();
-            std::copy(A + 9 * k, A + 9 * k + 9, out + 6 + 9 * n + 9 * k);
-        }
-        const Three force(out + 6), moment(out + 9);
-        put(out) = force, put(out + 3) = moment + Three(x).cross(force);
-    }
-}
-OUT void native(long points, int back, const double *at, const double *speed, const double *given,
-                double *out) { /* a from tau, or tau from a */
-    const int g = model->nv;
-    for (; points-- > 0; at += model->nq, speed += g, given += g, out += g) {
-        const In q(at, model->nq), v(speed, g), third(given, g);
-        Out(out, g) = back ? rnea(*model, *data, q, v, third) : aba(*model, *data, q, v, third);
-    }
-}
-""".replace("COMMON", COMMON)
 
 
 def loops_of_pinocchio(folder: str) -> ctypes.CDLL:
@@ -401,7 +246,7 @@ def loops_of_pinocchio(folder: str) -> ctypes.CDLL:
     if compiler is None or None in found:
         raise ImportError("no C++ compiler" if compiler is None else "no headers")
     options = *CXX_FLAGS, *(f"-isystem{path}" for path in found)
-    return compiled(Path(folder, "body.cpp"), PINOCCHIO, (compiler,), options)
+    return compiled(Path(folder, "body.cpp"), text_of("gait_pinocchio.cpp"), (compiler,), options)
 
 
 def pinocchio_in_cpp(case: Case, folder: str) -> Tasks:
@@ -449,61 +294,6 @@ def pinocchio_in_python(case: Case, folder: str) -> Tasks:
 
 # -- MuJoCo ---------------------------------------------------------------------------------------
 
-MUJOCO = r"""
-#include <math.h>
-#include <string.h>
-#include <mujoco/mujoco.h>
-#define OUT
-COMMON
-static const double *now, *table;
-static double h;
-static void control(const mjModel *m, mjData *d) {
-    double z[96], v[96], dz[96];
-    const double *A = d->xmat + 9, *u = table ? table + lround(2.0 * d->time / h) * 3 * m->nv : now;
-    memcpy(z, d->qpos, 3 * sizeof *z), memcpy(v, d->qvel, sizeof *v * m->nv);
-    for (int k = 0; k < n; k++) {
-        turns(A + 9 * k, z + 3 + 3 * k);
-        if (k) {
-            double w[3], own[3];
-            mju_mulMatVec3(w, A + 9 * above[k], v + 3 + 3 * above[k]);
-            mju_mulMatTVec3(own, A + 9 * k, w), mju_addTo3(v + 3 + 3 * k, own);
-        }
-    }
-    torques(z, v, A, u, d->qfrc_applied, dz);
-}
-/* what: 0 a from tau, 1 with few parts; 2 tau from a, 3 with few parts; 4 a from u */
-void points(mjModel *m, mjData *d, int what, long count, const double *q, const double *v,
-            const double *third, double *out) {
-    const size_t size = sizeof(double) * m->nv;
-    table = NULL, mjcb_control = what == 4 ? control : NULL;
-    for (; count-- > 0; q += m->nq, v += m->nv, out += m->nv) {
-        memcpy(d->qpos, q, sizeof(double) * m->nq), memcpy(d->qvel, v, size), now = third;
-        if (what < 4) memcpy(what < 2 ? d->qfrc_applied : d->qacc, third, size);
-        third += what < 4 ? m->nv : 3 * m->nv;
-        if (what == 2) mj_inverse(m, d);
-        else if (what == 0 || what == 4) mj_forward(m, d);
-        else {
-            mj_kinematics(m, d), mj_comPos(m, d);
-            if (what == 1) mj_makeM(m, d), mj_factorM(m, d);
-            mj_comVel(m, d), mj_rne(m, d, what == 3, out);
-            if (what == 1) mju_sub(out, d->qfrc_applied, out, m->nv), mj_solveM(m, d, out, out, 1);
-            continue;
-        }
-        memcpy(out, what == 2 ? d->qfrc_inverse : d->qacc, size);
-    }
-    mjcb_control = NULL;
-}
-void run(mjModel *m, mjData *d, int integrator, double step, const double *q, const double *v,
-         const double *u, long steps, double *out) { /* speeds at the nodes after the first */
-    mj_resetData(m, d), table = u, h = m->opt.timestep = step, m->opt.integrator = integrator;
-    memcpy(d->qpos, q, sizeof(double) * m->nq), memcpy(d->qvel, v, sizeof(double) * m->nv);
-    mjcb_control = control;
-    for (; steps-- > 0; out += m->nv)
-        mj_step(m, d), memcpy(out, d->qvel, sizeof(double) * m->nv);
-    mjcb_control = NULL;
-}
-""".replace("COMMON", COMMON)
-
 
 def mujoco_model(case: Case) -> Any:
     """A free joint, 17 balls, inertia and gravity; all else is disabled."""
@@ -531,7 +321,8 @@ def mujoco_tasks(case: Case, folder: str) -> Tasks:
 
     place = Path(mujoco.__file__).parent
     options = f"-I{place / 'include'}", str(next(place.glob("libmujoco*"))), "-lm"
-    library = compiled(Path(folder, "body.c"), MUJOCO, find_compiler().command, options)
+    text = text_of("gait_mujoco.c")
+    library = compiled(Path(folder, "body.c"), text, find_compiler().command, options)
     introduce(library, case)
     model = mujoco_model(case)
     data = mujoco.MjData(model)
