@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from kinesym.models.whole_body import (
     segments_of_body,
     segments_with,
     whole_body,
+    write_segments,
 )
 from kinesym.runtime.build import build
 from kinesym.runtime.experiment import Experiment
@@ -75,6 +76,7 @@ from kinesym.runtime.gait.sharing import (
 from kinesym.runtime.gait.ssa import SSA
 from kinesym.runtime.gait.wrench import Wrench
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.multibody.tree import Tree
 from kinesym.tracking import track
 
 __all__ = [
@@ -86,7 +88,7 @@ __all__ = [
     "flexion_angles", "gait_cycle", "joint_torques", "landmarks", "planar_body", "planar_segments",
     "read_c3d", "read_csv", "read_forces", "read_mot", "read_places", "read_segments", "read_table",
     "read_trc", "reconstruct", "segments_of_body", "segments_with", "share", "tracking_errors",
-    "whole_body",
+    "whole_body", "write_segments",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -111,7 +113,8 @@ class Body:
     table that sums up to another one is warned of. joints : names of joints, by the segment beyond
     them. feet : names of feet, with their segments at the ankle and at the toes.
 
-    One build serves all persons; it takes some seconds, and is taken from the cache later.
+    One build serves all persons whose tables have numbers in the same places (others are 0): some
+    seconds, for the trapezoidal rule half a minute; later it is taken from the cache.
     """
 
     segments: Sequence[Segment] = field(default_factory=segments_of_body)
@@ -137,22 +140,31 @@ class Body:
         return Skeleton(self.segments, joints, feet)
 
     @cached_property
-    def _inverse(self) -> Functions:
-        return _outputs(inverse_dynamics(whole_body(self.segments).parametrised()))
+    def _structure(self) -> _Structure:
+        return _Structure(whole_body(self.segments).parametrised())
 
     def inverse(self, course: Samples) -> InverseDynamics:
         """What a motion needs, in a compiled pass over all instants, two or more."""
+        if not isinstance(course, Samples):
+            raise ValueError("inverse dynamics needs the motion at instants: course.sample(times)")
+        g = 3 + 3 * len(self.segments)
+        if len(course.z) != g:
+            raise ValueError(f"the motion has {len(course.z)} coordinates, this body {g}; was it "
+                             "reconstructed with other segments?")  # fmt: skip
         x, xdot = states(course)
-        f, S, N = self._inverse, len(self.segments), len(course.time)
-        y = f.outputs(xdot, x, (), [f.values[name] for name in f.parameters], course.time)
+        f, S, N = _inverse(self._structure), len(self.segments), len(course.time)
+        values = self._structure.tree.values
+        y = f.outputs(xdot, x, (), [values[name] for name in f.parameters], course.time)
         per = y[6 : 6 + 9 * S].reshape(S, 9, N)
         attitude = y[6 + 9 * S :].reshape(S, 3, 3, N)
         return InverseDynamics(self.skeleton, course, Wrench(course.time, y[:3], y[3:6]),
                                per[:, :3], per[:, 3:6], per[:, 6:], attitude)  # fmt: skip
 
-    @cached_property
-    def _forward(self) -> Model:
-        return forward_dynamics(whole_body(self.segments).parametrised())
+    @property
+    def model(self) -> Model:
+        """The model of forward dynamics with the numbers of this person; see
+        `kinesym.models.gait.forward_dynamics` for its inputs."""
+        return replace(_forward(self._structure), values=self._structure.tree.values)
 
     def forward(
         self, course: Spline, time: ArrayLike, control: PD | None = None, method: str = "trapezoid"
@@ -170,13 +182,44 @@ class Body:
         segment that is off most. Raises `ValueError` for times outside the motion or unequal
         steps, an unknown method, and what `PD` refuses.
         """
+        if not isinstance(course, Spline):
+            raise ValueError("a simulated walk needs a course that can be asked between its nodes, "
+                             "a Spline")  # fmt: skip
+        if control is not None and not isinstance(control, PD):
+            raise ValueError(f"control is None or PD(...), got {control!r}")
         grid = Experiment(time).grid
         if np.ptp(np.diff(grid)) > 1e-6 * (grid[1] - grid[0]):
             raise ValueError("the nodes of a simulated walk must be in equal steps")
         halves = np.empty(2 * len(grid) - 1)
         halves[::2], halves[1::2] = grid, (grid[1:] + grid[:-1]) / 2.0
         needed = self.inverse(course.sample(halves))
-        return track(self._forward, needed, course.sample(grid), control, method)
+        numbers = self._structure.tree.values
+        reference = course.sample(grid)
+        return track(_forward(self._structure), numbers, needed, reference, control, method)
+
+
+class _Structure:
+    """A parametrised tree as a key: persons who differ in numbers alone share their models."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._key = repr([(b.name, b.parent, b.mass, b.com, b.inertia, b.at) for b in tree.bodies])
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Structure) and other._key == self._key
+
+
+@lru_cache(maxsize=8)
+def _inverse(structure: _Structure) -> Functions:
+    return _outputs(inverse_dynamics(structure.tree))
+
+
+@lru_cache(maxsize=8)
+def _forward(structure: _Structure) -> Model:
+    return forward_dynamics(structure.tree)
 
 
 def _outputs(model: Model) -> Functions:

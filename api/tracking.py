@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -26,11 +27,13 @@ RTOL, ATOL = 1e-10, 1e-12
 
 
 def track(
-    model: Model, needed: InverseDynamics, reference: Samples, control: PD | None, method: str
-) -> Tracking:
+    model: Model, numbers: Mapping[str, float], needed: InverseDynamics, reference: Samples,
+    control: PD | None, method: str,
+) -> Tracking:  # fmt: skip
     """Simulate `model`, of `models.gait.forward_dynamics`, from the begin of a reference.
 
-    needed : at the nodes of the reference and between them. See `kinesym.gait.Body.forward`.
+    numbers : parameters of the person. needed : at the nodes of the reference and between them. See
+    `kinesym.gait.Body.forward`.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
@@ -39,9 +42,9 @@ def track(
     step = float(reference.time[1] - reference.time[0])
     if control is not None and control.sampled:
         control.check_step(step)
-        x, message = _sampled(model, needed, reference, control, gains, method)
+        x, message = _sampled(model, numbers, needed, reference, control, gains, method)
     else:
-        x, message = _continuous(model, needed, reference, control, gains, method)
+        x, message = _continuous(model, numbers, needed, reference, control, gains, method)
     N = x.shape[1]
     z, zd = coordinates(x)
     done = Samples(*(part[..., :N] for part in (reference.time, reference.z, reference.zd,
@@ -64,12 +67,13 @@ def _said(walk: Tracking) -> Tracking:
 
 
 def _continuous(
-    model: Model, needed: InverseDynamics, reference: Samples, control: PD | None, gains: Array,
-    method: str,
+    model: Model, numbers: Mapping[str, float], needed: InverseDynamics, reference: Samples,
+    control: PD | None, gains: Array, method: str,
 ) -> tuple[Array, str]:  # fmt: skip
     """States with actuators that follow the motion, and why they end early."""
     names = [f"Kp_{name}" for name in coordinate_names(needed.skeleton.rows)]
-    values = {**dict(zip(names, gains, strict=True)), "Td": control.Td if control else 0.0}
+    values = {**numbers, **dict(zip(names, gains, strict=True)),
+              "Td": control.Td if control else 0.0}  # fmt: skip
     start = dict(zip(model.state_names, states(reference)[0][:, 0], strict=True))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the message is passed on
@@ -79,8 +83,8 @@ def _continuous(
 
 
 def _sampled(
-    model: Model, needed: InverseDynamics, reference: Samples, control: PD, gains: Array,
-    method: str,
+    model: Model, numbers: Mapping[str, float], needed: InverseDynamics, reference: Samples,
+    control: PD, gains: Array, method: str,
 ) -> tuple[Array, str]:  # fmt: skip
     """The same with actuators that hold what they computed at the last node."""
     inputs, step = _inputs(needed), float(reference.time[1] - reference.time[0])
@@ -98,7 +102,7 @@ def _sampled(
         return added
 
     free = {name: 0.0 for name in stepper.parameters if name.startswith("Kp_")} | {"Td": 0.0}
-    values = {**model.values, **free}
+    values = {**model.values, **numbers, **free}
     task = Task(
         reference.time, states(reference)[0][:, :1],
         np.array([[values[name] for name in stepper.parameters]]),

@@ -41,6 +41,7 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.stepping import stepper
 from kinesym.examples import gait as example
+from kinesym.gait import _inverse
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import segments_of_body, whole_body
 from kinesym.runtime.build import CACHE_VARIABLE, build, find_compiler
@@ -128,7 +129,7 @@ def rows_of(needed: Any) -> Array:
 
 
 def kinesym_tasks(case: Case) -> Tasks:
-    body, model, course = case.body, case.body._forward, case.found.course
+    body, model, course = case.body, case.body.model, case.found.course
     f = ks.compile(model)
     program = model_functions(model)
     source = emit(replace(program, kernels=(program.kernel("rhs"),)))
@@ -140,7 +141,7 @@ def kinesym_tasks(case: Case) -> Tasks:
     order = input_names(model)
     x, u = case.x.T.copy(), case.u.T[[order.index(name) for name in f.inputs]]
     columns = [(x[:, k].copy(), u[:, k].copy()) for k in range(min(FEW, len(case.x)))]
-    fx, fdx, q = case.frame_x.T.copy(), case.frame_dx.T.copy(), body._inverse
+    fx, fdx, q = case.frame_x.T.copy(), case.frame_dx.T.copy(), _inverse(body._structure)
     pq, frames = [q.values[name] for name in q.parameters], case.time[:-1]
     start = named(model.state_names, case_start(case))
     march = partial(ks.simulate, model, case.time, start, values, named(order, case.node_u.T),

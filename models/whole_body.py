@@ -90,14 +90,38 @@ def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment
 
 
 def read_segments(table: str | Path, points: str | Path) -> tuple[Segment, ...]:
-    """Measured segments from two files like `models/data/body18.csv` and `body18_points.csv`, in
-    kg, m, kg m^2.
+    """Measured segments from two files in kg, m, kg m^2; `write_segments` writes such as a start.
 
     Columns of the first: segment, proximal, mass, com_x, com_y, com_z, I_xx, I_yy, I_zz,
     basis_point, basis_vectors; of the second: point, segment, x, y, z. Raises `ValueError` that
-    names segment and column for what is missing or no number.
+    names segment and column for what is missing or no number, for segments that do not hang
+    together, and for masses that look like shares of that of the body.
     """
-    return _segments(Path(table).read_text(), Path(points).read_text(), 1.0, 1.0)
+    for path in (table, points):
+        if not Path(path).is_file():
+            raise ValueError(f"there is no file {path}")
+    rows = _segments(Path(table).read_text(), Path(points).read_text(), 1.0, 1.0)
+    if abs(sum(row.mass for row in rows) - 1.0) < 1e-3:
+        raise ValueError(f"the masses in {table} sum up to 1: these are shares, not kg")
+    whole_body(rows)  # says what does not hang together
+    return rows
+
+
+def write_segments(
+    segments: Sequence[Segment], table: str | Path, points: str | Path
+) -> None:
+    """Write segments as `read_segments` reads them, to change them by hand."""
+    names = "segment proximal mass com_x com_y com_z I_xx I_yy I_zz basis_point basis_vectors"
+    rows = [[row.name, row.proximal, row.mass, *row.com, *row.inertia, row.basis_point,
+             row.basis_vectors] for row in segments]  # fmt: skip
+    places = [[point, row.name, *place] for row in segments for point, place in row.points.items()]
+    _write(table, [names.split(), *rows])
+    _write(points, ["point segment x y z".split(), *places])
+
+
+def _write(path: str | Path, rows: Iterable[Sequence[object]]) -> None:
+    with Path(path).open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
 
 
 def _segments(table: str, points: str, mass: float, length: float) -> tuple[Segment, ...]:

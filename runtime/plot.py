@@ -15,11 +15,18 @@ if TYPE_CHECKING:
     from kinesym.runtime.trajectory import Trajectory
 
 
+#: More panels are no picture, and take minutes.
+MOST_PANELS = 120
+
+
 def plot_trial(trial: Trajectory, title: str = "", names: Sequence[Any] | None = None) -> Any:
     """One panel per trajectory over time; measured samples as dots under the line."""
     panels = {**trial.states, **trial.inputs, **trial.outputs}
     if names is not None:
         panels = {key_name(name): trial[name] for name in names}
+    if len(panels) > MOST_PANELS:
+        raise ValueError(f"{len(panels)} trajectories are too many for one figure; choose some by "
+                         "names=[...]")  # fmt: skip
     figure, axes = _panels(len(panels))
     for axis, (name, values) in zip(axes.T.flat, panels.items(), strict=False):
         if name in trial.measurements:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +58,8 @@ class Skeleton:
         """Of a segment, by its own name or that of its proximal joint; raises `ValueError`."""
         segment = self.joints.get(name, name)
         if segment not in self.segments:
-            raise ValueError(f"there is no segment or joint {name!r}; there are "
-                             f"{', '.join((*self.segments, *self.joints))}")  # fmt: skip
+            known = ", ".join((*self.segments, *self.joints, *self.feet))
+            raise ValueError(f"there is no segment or joint {name!r}; there are {known}")
         return self.segments.index(segment)
 
     def against(self, segment: int) -> int:
@@ -227,6 +228,32 @@ class JointLoads:
         if k == 0:
             raise ValueError(f"{joint} has no neighbour; choose the joint of another segment")
         return k, self.inverse.attitude[self.inverse.skeleton.against(k)][:, 1]
+
+    def plot(self, joints: Sequence[str] | None = None) -> Any:
+        """Angle, torque over body mass and power of joints, by default of the legs."""
+        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
+
+        known = self.inverse.skeleton.joints
+        names = [name for name in (joints or known)
+                 if joints or name.split("_")[-1] in ("hip", "knee", "ankle")]  # fmt: skip
+        figure, axes = plt.subplots(
+            3, len(names), sharex=True, sharey="row", squeeze=False,
+            figsize=(2.6 * len(names), 6.4), layout="constrained",
+        )  # fmt: skip
+        mass = self.inverse.skeleton.mass
+        for column, name in zip(axes.T, names, strict=True):
+            rows = (np.degrees(self.flexion_angle(name)), self.flexion(name) / mass,
+                    self.power(name))  # fmt: skip
+            for panel, row in zip(column, rows, strict=True):
+                panel.plot(self.time, row, lw=1.2)
+                panel.axhline(0.0, color="k", lw=0.6)
+                panel.grid(alpha=0.3)
+            column[0].set_title(name, fontsize="medium")
+        for panel, label in zip(axes[:, 0], ("flexion [deg]", "torque [N m/kg]", "power [W]"),
+                                strict=True):  # fmt: skip
+            panel.set_ylabel(label)
+        figure.supxlabel("time [s]")
+        return figure
 
     def trajectory(self) -> Trajectory:
         """Everything over time: to plot, to animate, to write as netCDF or CSV."""

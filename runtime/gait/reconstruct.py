@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,14 +22,21 @@ from kinesym.runtime.gait.consistency import (
 from kinesym.runtime.gait.course import Spline
 from kinesym.runtime.gait.markers import Markers
 from kinesym.runtime.gait.natural import NaturalBody
-from kinesym.runtime.gait.relations import Relations, Trial, landmarks
-from kinesym.runtime.gait.segment import Row
-from kinesym.runtime.gait.ssa import SSA
+from kinesym.runtime.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
+from kinesym.runtime.gait.segment import Row, numbered
+from kinesym.runtime.gait.ssa import SSA, noise_of
 
 Array = NDArray[np.float64]
+#: Smooths series (..., N) with this rate [Hz].
+Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
 
-#: What is smoothed away from markers, and again from coordinates: root mean square [m, rad].
-NOISE = (1e-3, 5e-4)
+#: What is smoothed away at least from markers, and again from coordinates: root mean square
+#: [m, rad]. Where there is more noise, so many times as much: what stays of it oscillates.
+NOISE, ABOVE = (1e-3, 5e-4), 1.5
+#: Noise of markers below which nobody needs to be warned [m], and the share of it that may stay.
+QUIET, STAYS = 2e-4, 0.15
+#: Turn between a segment and the pelvis that nobody holds on average [rad].
+REVERSED = np.radians(120.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +65,17 @@ class Reconstruction:
             f"{self.fitted.targets[k]} {1e3 * np.sqrt(np.mean(self.fitted.distances[k] ** 2)):.1f}"
             for k in places
         )
+        kept = [point for row in self.segments for point in row.points
+                if point not in self.fitted.targets]  # fmt: skip
         return "\n".join([
+            f"noise of markers          {1e3 * noise(self.markers):8.2f} mm, "
+            f"{1e3 * noise(self.smoothed):.2f} after smoothing",
             f"smoothing of markers      {1e3 * _rms(moved):8.2f} mm",
             f"rigid segments            {1e3 * _rms(self.fitted.rms):8.2f} mm, up to "
             f"{1e3 * self.fitted.rms.max():.1f}; most at {named}",
             f"smoothing of coordinates  {1e3 * _rms(off[:3]):8.2f} mm, "
             f"{np.degrees(_rms(off[3:])):.3f} deg",
+            f"points from the table     {', '.join(kept) or 'none'}",
         ])  # fmt: skip
 
     def plot(self) -> Any:
@@ -84,21 +98,25 @@ class Reconstruction:
 
 def reconstruct(
     segments: Sequence[Row], relations: Relations, markers: Markers,
-    calibration: Mapping[str, ArrayLike] | None = None, smooth: SSA | None = None,
-    again: SSA | None = None, root: str = "J1",
+    calibration: Mapping[str, ArrayLike] | None = None, smooth: Smoother | None = None,
+    again: Smoother | None = None, root: str = "J1",
 ) -> Reconstruction:  # fmt: skip
     """The motion of a body from markers (Pamies-Vila, Font-Llagunes 2013, section on the
     laboratory): smoothed, points and axes by relations, rigid segments, smoothed, splines.
 
     segments : masses and inertias are theirs; the points are taken from the trial. calibration :
-    places of markers in a static trial, (3,) each [m]. smooth : SSA of markers, by default without
-    what is below 1 mm rms. again : of coordinates, by default without 0.5 mm or mrad.
+    places of markers in a static trial, (3,) each [m]. smooth : SSA of markers, or any function of
+    series (..., N) and their rate; by default without 1 mm rms, or 1.5 times their noise if that is
+    more. again : of coordinates, by default without 0.5 mm or mrad, or 1.5 times their noise.
 
-    Raises `ValueError` for gaps, missing markers, postures that angles cannot describe, and
-    instants that cannot be fitted.
+    Warns if much of the noise of the markers stays, which accelerations make large, and of segments
+    whose axes look reversed. Raises `ValueError` for gaps, missing markers, relations for points
+    that there are not, postures that angles cannot describe, and instants that cannot be fitted.
     """
-    first, second = smooth or SSA(noise=NOISE[0]), again or SSA(noise=NOISE[1])
+    check_relations(relations, segments, root)
+    first = smooth or SSA(noise=max(NOISE[0], ABOVE * noise(markers)))
     clean = markers.smoothed(first)
+    _check_noise(markers, clean)
     still = {name: np.asarray(place, dtype=np.float64)
              for name, place in (calibration or {}).items()}  # fmt: skip
     found = landmarks(relations, Trial(clean.places, still))
@@ -106,8 +124,58 @@ def reconstruct(
     body = NaturalBody(rows, root)
     fitted = fit(body, landmark_targets(rows, found, root), start_of(rows, found, root))
     check_angles(rows, fitted.z, clean.time)
-    course = Spline.through(clean.time, second(fitted.z, clean.rate))
+    _check_reversed(rows, found)
+    rest = float(np.median(noise_of(fitted.z)))
+    second = again or SSA(noise=max(NOISE[1], ABOVE * rest))
+    course = Spline.through(clean.time, np.asarray(second(fitted.z, clean.rate)))
     return Reconstruction(rows, markers, clean, fitted, course)
+
+
+def noise(markers: Markers) -> float:
+    """The median deviation of the noise of all coordinates [m]."""
+    rows = [place for place in markers.places.values() if np.isfinite(place).all()]
+    return float(np.median(noise_of(np.array(rows)))) if rows else 0.0
+
+
+def check_relations(relations: Relations, segments: Sequence[Row], root: str) -> None:
+    """Raise `ValueError` for segments that do not hang together, and for places and axes of what
+    the segments do not have and no other relation uses."""
+    points = numbered(segments, root)
+    used = {name for each in (*relations.places.values(), *relations.axes.values())
+            for name in names_in(each)}  # fmt: skip
+    for kind, declared, known in (("point", relations.places, [*points]),
+                                  ("segment", relations.axes, [row.name for row in segments])):
+        for name in declared:
+            if name not in known and name not in used:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+                raise ValueError(f"the relations say where {kind} {name!r} is, which the body does "
+                                 f"not have; {hint}")  # fmt: skip
+
+
+def _check_noise(markers: Markers, clean: Markers) -> None:
+    before, after = noise(markers), noise(clean)
+    if before > QUIET and after > STAYS * before:
+        warnings.warn(
+            f"markers have noise of about {1e3 * before:.2g} mm, and {1e3 * after:.2g} mm of it "
+            f"stay after smoothing: forces will oscillate; use "
+            f"smooth=SSA(noise={ABOVE * before:.1g})",
+            stacklevel=3,
+        )
+
+
+def _check_reversed(segments: Sequence[Row], found: Landmarks) -> None:
+    """Warn of segments that stand on their head next to the first one."""
+    base = found.axes[segments[0].name]
+    for row in segments[1:]:
+        relative = np.einsum("jin,jkn->ik", base, found.axes[row.name]) / base.shape[2]
+        angle = float(np.arccos(np.clip((np.trace(relative) - 1.0) / 2.0, -1.0, 1.0)))
+        if angle > REVERSED:
+            warnings.warn(
+                f"segment {row.name!r} is turned by {np.degrees(angle):.0f} deg against "
+                f"{segments[0].name!r} on average: are the ends of one of its axes exchanged?",
+                stacklevel=3,
+            )
 
 
 def _rms(values: ArrayLike) -> float:

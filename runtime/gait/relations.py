@@ -8,6 +8,7 @@ forwards, y to the left, z up [m], axes are (3, 3, N), columns are the unit vect
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,10 @@ class Midpoint:
     """The mean of places."""
 
     of: Sequence[Place]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.of, str):
+            raise ValueError(f"Midpoint needs a list of places, got {self.of!r}")
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,18 @@ class Landmarks:
 
     places: Mapping[str, Array]
     axes: Mapping[str, Array]
+
+
+def names_in(relation: Any) -> set[str]:
+    """All names of markers, points and segments that a relation uses."""
+    if isinstance(relation, str):
+        return {relation}
+    if isinstance(relation, (tuple, list)):
+        return {name for part in relation for name in names_in(part)}
+    if dataclasses.is_dataclass(relation):
+        parts = [getattr(relation, f.name) for f in dataclasses.fields(relation)]
+        return {name for part in parts for name in names_in(part)}
+    return set()
 
 
 def landmarks(relations: Relations, trial: Trial) -> Landmarks:
@@ -211,6 +228,10 @@ class _Evaluation:
     def _carrier(self, cluster: Sequence[str]) -> tuple[_Evaluation, Array, Array, Array]:
         """The calibration, the motion of a cluster since then, and its centre there."""
         known = self._trial.calibration
+        if not known:
+            names = ", ".join(cluster)
+            raise ValueError(f"what the cluster {names} carries needs a calibration trial: "
+                             "calibration={marker: place}, such as read_places gives")  # fmt: skip
         places = {name: np.asarray(place).reshape(3, 1) for name, place in known.items()}
         still = _Evaluation(self._relations, Trial(places), "calibration")
         before = np.array([still.place(name)[:, 0] for name in cluster])

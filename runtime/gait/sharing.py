@@ -221,10 +221,12 @@ class Sharing:
         return np.where(self.measured, self.correction.force / self.weight, np.nan)
 
     def report(self) -> str:
-        """One line per phase: the correction in per cent of body weight, root mean square and
-        largest."""
-        lines = [f"body weight {self.weight:.1f} N; force that the plates lack, in % of it"]
+        """One line per phase: what the plates lack, in per cent of body weight, root mean square
+        and largest, and the moment about the centre of pressure of the total."""
+        lines = [f"body weight {self.weight:.1f} N; what the plates lack: force in % of it, moment "
+                 "about the centre of pressure"]  # fmt: skip
         size = 100.0 * np.linalg.norm(self.shares(), axis=0)
+        moment = np.linalg.norm(self.correction.about(np.nan_to_num(self.total.cop())), axis=0)
         for phase in self.phases:
             within = (self.total.time >= phase.begin) & (self.total.time <= phase.end)
             if not within.any():
@@ -232,7 +234,9 @@ class Sharing:
             part = size[within & self.measured]
             what = "not measured"
             if len(part):
-                what = f"rms {np.sqrt(np.mean(part**2)):.1f}, largest {part.max():.1f}"
+                turn = np.sqrt(np.mean(moment[within & self.measured] ** 2))
+                what = (f"rms {np.sqrt(np.mean(part**2)):.1f}, largest {part.max():.1f}, "
+                        f"{turn:.0f} N m")  # fmt: skip
             feet = " to ".join(phase.feet) or "flight"
             lines.append(f"{phase.begin:8.3f} ... {phase.end:.3f} s  {feet:16s}{what}")
         return "\n".join(lines)
@@ -285,6 +289,9 @@ def share(
     unknown foot, and for what the method lacks.
     """
     way = CorrectedForcePlates() if method is None else method
+    if not hasattr(way, "leading"):
+        raise ValueError(f"method is CorrectedForcePlates(), SmoothTransition() or "
+                         f"LeastCorrection(), got {method!r}")  # fmt: skip
     ordered = sorted(contacts, key=lambda contact: (contact.begin, contact.end))
     course = phases(ordered)
     feet = sorted({contact.foot for contact in ordered})

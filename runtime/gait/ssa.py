@@ -165,6 +165,17 @@ class SSA:
         return projected(x, vectors[:, : self._kept(values, len(x))])
 
 
+def noise_of(series: ArrayLike) -> Array:
+    """The deviation of white noise in series (..., N), from their fourth differences, (...).
+
+    Motion that takes more than ten samples per period hardly counts, and the median keeps out the
+    instants of impacts.
+    """
+    x = _finite(series)
+    differences = np.diff(x, 4, axis=-1)
+    return np.asarray(np.median(np.abs(differences), axis=-1) / (0.6745 * np.sqrt(70.0)))
+
+
 def spectrum(x: Array, L: int) -> tuple[Array, Array]:
     """Eigenvalues (L,) and vectors (L, L) of the lag-covariance X X' of a series, largest first."""
     hankel = sliding_window_view(x, len(x) - L + 1)  # (L, K), a view

@@ -23,6 +23,7 @@ from kinesym.models.whole_body import (
     segments_of_body,
     segments_with,
     whole_body,
+    write_segments,
 )
 from kinesym.runtime.gait.natural import NaturalBody
 
@@ -339,11 +340,20 @@ def repr_(value):
     return value if isinstance(value, str) else repr(float(value))
 
 
-def test_the_table_of_the_package_is_read():
-    """It is one of a body of 1 kg and 1 m."""
+def test_the_table_of_the_package_is_in_shares(tmp_path):
+    """It is refused as a table of a person; what is written from it is not."""
     names = [Path(str(files("kinesym.models").joinpath("data", f"body18{end}.csv")))
              for end in ("", "_points")]  # fmt: skip
-    assert read_segments(*names) == segments_of_body(1.0, 1.0)
+    with pytest.raises(ValueError, match="sum up to 1: these are shares, not kg"):
+        read_segments(*names)
+    with pytest.raises(ValueError, match=r"there is no file none\.csv"):
+        read_segments("none.csv", names[1])
+    own = [tmp_path / "body.csv", tmp_path / "points.csv"]
+    write_segments(segments_of_body(72.0, 1.75), *own)
+    assert read_segments(*own) == segments_of_body(72.0, 1.75)
+    own[0].write_text(own[0].read_text().replace("Rshank,RK", "Rshank,RKK"))
+    with pytest.raises(ValueError, match="segment 'Rshank': proximal point 'RKK' is not defined"):
+        read_segments(*own)
 
 
 def test_mass_of_the_body():

@@ -1,12 +1,14 @@
 """From markers to motion, where the motion is known."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 from kinesym.models.whole_body import segments_of_body
 from kinesym.runtime.gait.markers import Markers
-from kinesym.runtime.gait.reconstruct import reconstruct
+from kinesym.runtime.gait.reconstruct import noise, reconstruct
 from kinesym.runtime.gait.relations import Axes, Carried, Midpoint, Relations
 from kinesym.runtime.gait.ssa import SSA
 
@@ -108,9 +110,10 @@ def test_report():
     found = reconstruct(ROWS, relations(), Markers(TIME, markers), calibration())
     text = found.report().splitlines()
     assert [line.split("  ")[0] for line in text] == [
-        "smoothing of markers", "rigid segments", "smoothing of coordinates"]  # fmt: skip
-    assert "most at R" in text[1] and "RA" in text[1]
-    size = float(text[1].split("mm")[0].split()[-1])
+        "noise of markers", "smoothing of markers", "rigid segments", "smoothing of coordinates",
+        "points from the table"]  # fmt: skip
+    assert "most at R" in text[2] and "RA" in text[2]
+    size = float(text[2].split("mm")[0].split()[-1])
     np.testing.assert_allclose(size, 1e3 * np.sqrt(np.mean(found.fitted.rms**2)), atol=0.005)
     figure = found.plot()
     assert len(figure.axes) == 2
@@ -147,3 +150,36 @@ def test_postures_that_angles_cannot_describe():
     with pytest.raises(ValueError, match=r"segment 'Lthigh': alpha reaches 88 deg at t = 1.0"):
         reconstruct(ROWS, relations(), Markers(TIME, markers_of(z)[0]), calibration(),
                     KEEP_ALL, KEEP_ALL)  # fmt: skip
+
+
+def test_noise_is_smoothed_away_or_warned_of():
+    """White noise of 1.2 mm is found, the default leaves little of it, less smoothing is warned
+    of."""
+    rng = np.random.default_rng(4)
+    places = {name: place + 1.2e-3 * rng.normal(size=place.shape)
+              for name, place in markers_of(motion())[0].items()}  # fmt: skip
+    noisy = Markers(TIME, places)
+    np.testing.assert_allclose(noise(noisy), 1.2e-3, rtol=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = reconstruct(ROWS, relations(), noisy, calibration())
+    assert noise(found.smoothed) < 0.15 * noise(noisy)
+    with pytest.warns(UserWarning, match=r"noise of about 1\.\d mm, and .* forces will oscillate"):
+        reconstruct(ROWS, relations(), noisy, calibration(), smooth=SSA(noise=4e-4))
+
+
+def test_axes_that_are_reversed_are_warned_of():
+    """A thigh whose x points backwards."""
+    declared, markers = relations(), Markers(TIME, markers_of(motion())[0])
+    away = Carried(Axes("z", z="up", x=("front", "back")), declared.axes["Rthigh"].cluster)
+    with pytest.warns(UserWarning, match=r"segment 'Rthigh' is turned by 1\d\d deg"):
+        reconstruct(ROWS, Relations(declared.places, {**declared.axes, "Rthigh": away}), markers,
+                    calibration())  # fmt: skip
+
+
+def test_relations_for_points_that_there_are_not():
+    declared = relations()
+    places = {("RKnee" if name == "RK" else name): place for name, place in declared.places.items()}
+    with pytest.raises(ValueError, match="point 'RKnee' is, which the body does not have; there"):
+        reconstruct(ROWS, Relations(places, {k: v for k, v in declared.axes.items()}),
+                    Markers(TIME, markers_of(motion())[0]), calibration())  # fmt: skip

@@ -54,7 +54,9 @@ def test_midpoints():
     markers = places_of("ABC")
     a, b, c = markers.values()
     np.testing.assert_allclose(one_place("A", markers), a, atol=0)
-    np.testing.assert_allclose(one_place(Midpoint("ABC"), markers), (a + b + c) / 3, atol=1e-15)
+    np.testing.assert_allclose(one_place(Midpoint([*"ABC"]), markers), (a + b + c) / 3, atol=1e-15)
+    with pytest.raises(ValueError, match="Midpoint needs a list of places, got 'ABC'"):
+        Midpoint("ABC")
     nested = Midpoint([Midpoint(["A", "B"]), "C"])
     np.testing.assert_allclose(one_place(nested, markers), (a + b) / 4 + c / 2, atol=1e-15)
 

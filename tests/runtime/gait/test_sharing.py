@@ -407,7 +407,8 @@ def test_the_report_gives_the_correction_as_a_share_of_the_weight():
     assert_allclose(shared.correction.force[2], 14.0, rtol=1e-9)
     lines = shared.report().splitlines()
     assert len(lines) == 6 and "700.0 N" in lines[0]
-    assert "right to left" in lines[2] and lines[2].endswith("rms 2.0, largest 2.0")
+    assert "right to left" in lines[2] and "rms 2.0, largest 2.0," in lines[2]
+    assert lines[2].endswith("N m")
     assert "not measured" in share(total, CONTACTS, method=SmoothTransition()).report()
     with pytest.raises(KeyError, match="unknown foot 'l'"):
         shared["l"]
