@@ -13,7 +13,7 @@ def extension(name: str, *sources: str, **options: object) -> Extension:
         f"kinesym.runtime.{name}",
         [f"runtime/{name}.pyx", *sources],
         include_dirs=["runtime", "runtime/include"],
-        depends=sorted([*glob("runtime/include/*.h"), *glob("runtime/kkt/*.h")]),
+        depends=sorted(glob("runtime/include/*.h") + glob("runtime/*/*.h")),
         libraries=["dl"] if sys.platform.startswith("linux") else [],
         **options,
     )
@@ -24,4 +24,7 @@ kkt = extension(
     "_kkt", *sorted(glob("runtime/kkt/*.c")), extra_compile_args=["-O3", "-Wno-psabi"]
 )
 
-setup(ext_modules=cythonize([extension("_native"), extension("_ipopt"), kkt], build_dir="build"))
+hybrid = extension("_hybrid", *sorted(glob("runtime/hybrid/*.c")), extra_compile_args=["-O3"])
+
+modules = [extension("_native"), extension("_ipopt"), kkt, hybrid]
+setup(ext_modules=cythonize(modules, build_dir="build"))

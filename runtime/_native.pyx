@@ -3,6 +3,7 @@
 
 from libc.stddef cimport ptrdiff_t
 from cpython.pycapsule cimport PyCapsule_New
+from libc.stdint cimport intptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport strcmp
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
@@ -195,6 +196,14 @@ cdef class Library:
     def openmp(self):
         """Whether the library was built with OpenMP."""
         return bool(self._table.openmp)
+
+    def kernel_address(self, str name):
+        """Where a kernel is in memory, 0 if there is none of that name."""
+        cdef int k
+        for k in range(self._table.n_kernels):
+            if self._table.kernels[k].name.decode() == name:
+                return <intptr_t>self._table.kernels[k]
+        return 0
 
     def kernel_names(self):
         """Names of the kernels, in order."""

@@ -1,5 +1,6 @@
 """The compiled extensions, under a name that tools which only read Python can follow."""
 
+from kinesym.runtime._hybrid import HybridRun, solve_contacts
 from kinesym.runtime._ipopt import Ipopt, Problem, trial
 from kinesym.runtime._kkt import UNKNOWN, Factorisation, close_session, open_session
 from kinesym.runtime._kkt import __file__ as KKT_LIBRARY
@@ -35,6 +36,7 @@ __all__ = [
     "Call",
     "Chain",
     "Factorisation",
+    "HybridRun",
     "Ipopt",
     "Library",
     "Plan",
@@ -42,5 +44,6 @@ __all__ = [
     "Run",
     "close_session",
     "open_session",
+    "solve_contacts",
     "trial",
 ]

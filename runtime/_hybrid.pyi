@@ -1,0 +1,41 @@
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.runtime._native import Library
+
+class HybridRun:
+    def __init__(
+        self,
+        library: Library,
+        kernels: Sequence[int],
+        sizes: Sequence[int],
+        numbers: Mapping[str, float],
+        arrays: Mapping[str, NDArray[Any]],
+    ) -> None: ...
+    def log(
+        self,
+        time: NDArray[np.float64],
+        kind: NDArray[np.intc],
+        index: NDArray[np.intc],
+        before: NDArray[np.float64],
+        after: NDArray[np.float64],
+    ) -> None: ...
+    def march(self, end: float) -> int: ...
+    @property
+    def at(self) -> tuple[float, int, int, int]: ...
+    @property
+    def work(self) -> tuple[int, int, int]: ...
+
+def solve_contacts(
+    law: ArrayLike,
+    tangent: ArrayLike,
+    mu: ArrayLike,
+    W: ArrayLike,
+    b: ArrayLike,
+    near: ArrayLike,
+    slide: ArrayLike,
+    mode: ArrayLike,
+) -> tuple[NDArray[np.intc], NDArray[np.float64]] | None: ...

@@ -1,0 +1,152 @@
+#include "contact.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A force or acceleration this small against the largest of its kind is none */
+#define NEGLIGIBLE 1e-10
+/* Tangential velocities below this are none [m/s] */
+#define STANDING 1e-9
+
+/* Solves a x = b (n x n, row by row) by elimination with full pivoting. Columns without a pivot,
+ * which redundant contacts leave, get 0; returns 0 if the rest is not zero then. */
+static int solve(int n, double *a, double *b, double *x) {
+    int column[HYBRID_ROWS];
+    double largest = 0.0, size = 0.0;
+    for (int k = 0; k < n * n; k++) largest = fmax(largest, fabs(a[k]));
+    for (int k = 0; k < n; k++) column[k] = k, size = fmax(size, fabs(b[k]));
+    int rank = 0;
+    for (; rank < n; rank++) {
+        int row = rank, best = rank;
+        for (int i = rank; i < n; i++)
+            for (int j = rank; j < n; j++)
+                if (fabs(a[i * n + j]) > fabs(a[row * n + best])) row = i, best = j;
+        if (!(fabs(a[row * n + best]) > 1e-12 * largest)) break;
+        for (int j = 0; j < n; j++) {
+            const double swap = a[rank * n + j];
+            a[rank * n + j] = a[row * n + j], a[row * n + j] = swap;
+        }
+        for (int i = 0; i < n; i++) {
+            const double swap = a[i * n + rank];
+            a[i * n + rank] = a[i * n + best], a[i * n + best] = swap;
+        }
+        const double swap = b[rank];
+        b[rank] = b[row], b[row] = swap;
+        const int moved = column[rank];
+        column[rank] = column[best], column[best] = moved;
+        for (int i = rank + 1; i < n; i++) {
+            const double factor = a[i * n + rank] / a[rank * n + rank];
+            for (int j = rank; j < n; j++) a[i * n + j] -= factor * a[rank * n + j];
+            b[i] -= factor * b[rank];
+        }
+    }
+    for (int i = rank; i < n; i++)
+        if (fabs(b[i]) > 1e-8 * (size + 1e-300)) return 0;
+    double y[HYBRID_ROWS] = {0};
+    for (int i = rank - 1; i >= 0; i--) {
+        y[i] = b[i];
+        for (int j = i + 1; j < rank; j++) y[i] -= a[i * n + j] * y[j];
+        y[i] /= a[i * n + i];
+    }
+    for (int k = 0; k < n; k++) x[column[k]] = y[k];
+    return 1;
+}
+
+int contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
+                   double *f) {
+    const int R = c->rows;
+    int unknown[HYBRID_ROWS], n = 0;
+    double a[HYBRID_ROWS * HYBRID_ROWS], side[HYBRID_ROWS], found[HYBRID_ROWS];
+    memset(f, 0, (size_t)R * sizeof *f);
+    for (int i = 0; i < c->count; i++)
+        if (mode[i] != CONTACT_OPEN) unknown[n++] = i;
+    for (int i = 0; i < c->count; i++)
+        if (mode[i] == CONTACT_STICKS && c->law[i] != LAW_SLIP) unknown[n++] = c->tangent[i];
+    for (int i = 0; i < n; i++) {
+        side[i] = -b[unknown[i]];
+        for (int j = 0; j < n; j++) {
+            const int k = unknown[j];
+            double value = W[unknown[i] * R + k];
+            if (k < c->count && mode[k] >= CONTACT_FORWARDS) /* friction follows the normal force */
+                value += (mode[k] == CONTACT_FORWARDS ? -1.0 : 1.0) * c->mu[k] *
+                         W[unknown[i] * R + c->tangent[k]];
+            a[i * n + j] = value;
+        }
+    }
+    if (n > 0 && !solve(n, a, side, found)) return 0;
+    for (int j = 0; j < n; j++) f[unknown[j]] = found[j];
+    for (int i = 0; i < c->count; i++)
+        if (mode[i] >= CONTACT_FORWARDS)
+            f[c->tangent[i]] = (mode[i] == CONTACT_FORWARDS ? -1.0 : 1.0) * c->mu[i] * f[i];
+    return 1;
+}
+
+/* Whether forces f of these modes obey all inequalities */
+static int agrees(const contact_set *c, const double *W, const double *b, const int *near,
+                  const double *slide, const int *mode, const double *f) {
+    const int R = c->rows;
+    double motion[HYBRID_ROWS], force = 0.0, speed = 0.0;
+    for (int i = 0; i < R; i++) {
+        motion[i] = b[i];
+        for (int j = 0; j < R; j++) motion[i] += W[i * R + j] * f[j];
+        force = fmax(force, fabs(f[i]));
+        speed = fmax(speed, fabs(b[i]));
+    }
+    const double little = NEGLIGIBLE * force, slow = NEGLIGIBLE * speed;
+    for (int i = 0; i < c->count; i++) {
+        if (!near[i]) continue;
+        if (mode[i] == CONTACT_OPEN) {
+            if (motion[i] < -slow) return 0;
+            continue;
+        }
+        if (f[i] < -little) return 0;
+        if (c->law[i] != LAW_COULOMB) continue;
+        const int t = c->tangent[i];
+        if (mode[i] == CONTACT_STICKS) {
+            if (fabs(f[t]) > c->mu[i] * f[i] + little) return 0;
+        } else if (fabs(slide[i]) <= STANDING) { /* starts to slide against its friction */
+            if ((mode[i] == CONTACT_FORWARDS ? motion[t] : -motion[t]) < -slow) return 0;
+        }
+    }
+    return 1;
+}
+
+/* Which modes a contact may be in: bits 1 << mode */
+static int possible(const contact_set *c, int i, const int *near, const double *slide) {
+    if (!near[i]) return 1 << CONTACT_OPEN;
+    int bits = 1 << CONTACT_OPEN;
+    if (c->law[i] != LAW_COULOMB) return bits | 1 << CONTACT_STICKS;
+    if (slide[i] > STANDING) return bits | 1 << CONTACT_FORWARDS;
+    if (slide[i] < -STANDING) return bits | 1 << CONTACT_BACKWARDS;
+    return bits | 1 << CONTACT_STICKS | 1 << CONTACT_FORWARDS | 1 << CONTACT_BACKWARDS;
+}
+
+/* Tries all modes that differ from `start` in exactly `left` of the contacts from i on */
+static int search(const contact_set *c, const double *W, const double *b, const int *near,
+                  const double *slide, const int *start, int i, int left, int *mode, double *f) {
+    if (i == c->count)
+        return left == 0 && contact_forces(c, W, b, mode, f) &&
+               agrees(c, W, b, near, slide, mode, f);
+    const int bits = possible(c, i, near, slide);
+    if (bits & 1 << start[i]) {
+        mode[i] = start[i];
+        if (search(c, W, b, near, slide, start, i + 1, left, mode, f)) return 1;
+    }
+    if (left == 0) return 0;
+    for (int m = 0; m < 4; m++) {
+        if (m == start[i] || !(bits & 1 << m)) continue;
+        mode[i] = m;
+        if (search(c, W, b, near, slide, start, i + 1, left - 1, mode, f)) return 1;
+    }
+    return 0;
+}
+
+int contact_solve(const contact_set *c, const double *W, const double *b, const int *near,
+                  const double *slide, int *mode, double *f) {
+    int start[HYBRID_CONTACTS];
+    memcpy(start, mode, (size_t)c->count * sizeof *start);
+    for (int different = 0; different <= c->count; different++)
+        if (search(c, W, b, near, slide, start, 0, different, mode, f)) return 1;
+    memcpy(mode, start, (size_t)c->count * sizeof *start);
+    return 0;
+}

@@ -1,0 +1,37 @@
+/* Unilateral contacts with friction: forces or impulses that leave no point moving into the ground.
+ *
+ * Rows are normal directions of all contacts, then tangential ones of those that have them. With
+ * forces f the accelerations (or velocities after an impact) are W f + b. A contact is OPEN (no
+ * force, moves away), STICKS (does not move; without friction: along the normal), or SLIPS forwards
+ * or backwards with a tangential force -mu f or mu f.
+ */
+#ifndef HYBRID_CONTACT_H
+#define HYBRID_CONTACT_H
+#include <stddef.h>
+
+#define HYBRID_CONTACTS 8 /* at most */
+#define HYBRID_ROWS (2 * HYBRID_CONTACTS)
+
+enum { CONTACT_OPEN = 0, CONTACT_STICKS = 1, CONTACT_FORWARDS = 2, CONTACT_BACKWARDS = 3 };
+enum { LAW_SLIP = 0, LAW_STICK = 1, LAW_COULOMB = 2 };
+
+typedef struct {
+    int count, rows;          /* contacts, rows */
+    const int *law;           /* of each contact */
+    const int *tangent;       /* row of each contact's tangential direction, -1 if none */
+    const double *mu;         /* friction coefficients */
+} contact_set;
+
+/* Forces f (rows) for given modes of all contacts; returns 0 if the equations are singular. */
+int contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
+                   double *f);
+
+/* Modes of the contacts that are `near`, all others open, and forces f that agree with them:
+ * pressing where closed, not moving into the ground where open, friction within its cone. `slide`
+ * are tangential velocities: a point that slides keeps its direction. The search begins at the modes
+ * given and goes on to those that differ from them in as few contacts as possible. Returns 0 if
+ * there are none. */
+int contact_solve(const contact_set *c, const double *W, const double *b, const int *near,
+                  const double *slide, int *mode, double *f);
+
+#endif

@@ -1,0 +1,66 @@
+/* Simulation of hybrid dynamics: smooth between events, which are located, handled and logged.
+ *
+ * Letters: n states x, inputs u = given (m), modes (d), contact forces (R). Kernels are compiled for
+ * one lane. Everything here works on one trajectory and allocates nothing but at the start.
+ */
+#ifndef HYBRID_H
+#define HYBRID_H
+#include "contact.h"
+#include "include/kinesym.h"
+
+/* States of a contact point: LEAVING is above the ground by less than the hysteresis and moves up */
+enum { POINT_OPEN = 0, POINT_ACTIVE = 1, POINT_LEAVING = 2 };
+
+/* Kinds of entries of the log */
+enum { LOG_CLOCK = 0, LOG_IMPACT = 1, LOG_CLOSE = 2, LOG_RELEASE = 3, LOG_SLIDE = 4, LOG_EVENT = 5 };
+
+/* What hybrid_march returns */
+enum {
+    HYBRID_DONE = 0,      /* the end is reached */
+    HYBRID_STOPPED = 1,   /* an event that stops has happened */
+    HYBRID_LOG_FULL = 2,  /* call again with a larger log */
+    HYBRID_STEP = 3,      /* the step has become too small */
+    HYBRID_STUCK = 4,     /* no state of the contacts is consistent */
+    HYBRID_CHATTER = 5,   /* more events than allowed */
+    HYBRID_NO_MEMORY = 6
+};
+
+typedef struct {
+    const ks_kernel *smooth, *guards, *resets, *contact; /* NULL: there are none */
+    ptrdiff_t n, m, d;
+    contact_set points;
+    const double *restitution;
+    int by_height; /* release: 0 when the force ends, 1 when the height has grown */
+
+    ptrdiff_t events;
+    const int *direction, *level, *stop;
+    const double *scale;
+    const ptrdiff_t *first_target, *target; /* n + k for mode k */
+
+    /* given inputs on segments: value + slope (t - begin), (m, segments); begin has one more entry */
+    ptrdiff_t segments;
+    const double *begin, *value, *slope;
+    const double *parameters;
+
+    double t, *x, *mode; /* now */
+    int *state, *friction, *armed;
+    ptrdiff_t segment;
+
+    ptrdiff_t nodes, node; /* of the grid; the next one to be filled */
+    const double *time;
+    double *states, *inputs; /* (n, nodes), (m + d + R, nodes) */
+
+    double rtol, atol, step, v_stop;
+    ptrdiff_t per_second; /* events allowed */
+
+    ptrdiff_t log_size, logged;
+    double *log_time, *log_before, *log_after; /* (log_size, n) the last two */
+    int *log_kind, *log_index;
+
+    ptrdiff_t steps, rejected, calls;
+} hybrid_run;
+
+/* Marches to `end`; see the enumeration above. */
+int hybrid_march(hybrid_run *r, double end);
+
+#endif

@@ -1,0 +1,79 @@
+"""Inputs that are straight lines between breaks, where they may jump."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+#: Breaks of several inputs that are as close as this are one [s].
+TOGETHER = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Piecewise:
+    """An input on segments: value + slope (t - begin) from each begin to the next.
+
+    begin : (B,) increasing [s]; the first segment also serves before. value : (B,). slope : (B,),
+    0 by default.
+
+    Raises `ValueError` for shapes, what is not finite, and times that do not increase.
+    """
+
+    begin: ArrayLike
+    value: ArrayLike
+    slope: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        begin = np.array(self.begin, dtype=np.float64)
+        rows = [np.array(self.value, dtype=np.float64),
+                np.zeros(begin.shape) if self.slope is None
+                else np.array(self.slope, dtype=np.float64)]  # fmt: skip
+        if begin.ndim != 1 or not len(begin) or any(row.shape != begin.shape for row in rows):
+            shapes = ", ".join(str(row.shape) for row in (begin, *rows))
+            raise ValueError(f"begins, values and slopes of an input must be (B,), got {shapes}")
+        if not np.isfinite([begin, *rows]).all():
+            raise ValueError("begins, values and slopes of an input must be finite")
+        if (np.diff(begin) <= 0.0).any():
+            k = int(np.argmax(np.diff(begin) <= 0.0))
+            raise ValueError(f"breaks of an input must increase; {begin[k + 1]:g} s comes after "
+                             f"{begin[k]:g} s")  # fmt: skip
+        for name, row in (("begin", begin), ("value", rows[0]), ("slope", rows[1])):
+            object.__setattr__(self, name, row)
+
+    @classmethod
+    def samples(cls, time: ArrayLike, values: ArrayLike) -> Piecewise:
+        """Straight lines between samples (N,) at increasing times [s]."""
+        at, rows = np.array(time, dtype=np.float64), np.array(values, dtype=np.float64)
+        slope = np.append(np.diff(rows) / np.diff(at), 0.0)
+        return cls(at, rows, slope)
+
+    def __call__(self, time: ArrayLike) -> Array:
+        """Values at times (n,) [s], at a break those after it."""
+        at = np.asarray(time, dtype=np.float64)
+        begin, value, slope = (np.asarray(row) for row in (self.begin, self.value, self.slope))
+        k = np.maximum(np.searchsorted(begin, at, side="right") - 1, 0)
+        return np.asarray(value[k] + slope[k] * (at - begin[k]))
+
+
+def segments(
+    inputs: Mapping[str, Piecewise], begin: float, end: float
+) -> tuple[Array, Array, Array]:
+    """Common segments of all inputs: begins and the end (S + 1,), values there, slopes (m, S)."""
+    breaks = [np.asarray(course.begin) for course in inputs.values()]
+    times = np.concatenate([[begin], *breaks]) if breaks else np.array([begin])
+    times = np.unique(times[(times >= begin) & (times < end)])
+    keep = np.append(True, np.diff(times) > TOGETHER * np.maximum(1.0, np.abs(times[1:])))
+    times = times[keep]
+    values, slopes = np.empty((len(inputs), len(times))), np.empty((len(inputs), len(times)))
+    for row, course in enumerate(inputs.values()):
+        own = np.asarray(course.begin)
+        slack = 2.0 * TOGETHER * np.maximum(1.0, np.abs(times))
+        k = np.maximum(np.searchsorted(own, times + slack, side="right") - 1, 0)
+        slopes[row] = np.asarray(course.slope)[k]
+        values[row] = np.asarray(course.value)[k] + slopes[row] * (times - own[k])
+    return np.append(times, end), values, slopes

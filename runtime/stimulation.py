@@ -1,0 +1,100 @@
+"""Electrical stimulation: trains of impulses, and the calcium clock that each of them starts."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.runtime.piecewise import Piecewise
+
+Array = NDArray[np.float64]
+
+RAMPS = ("to_Um", "to_zero")
+
+
+@dataclass(frozen=True)
+class Calcium:
+    """The calcium clock of a muscle: Um; `tau` after an impulse Up during `tau1`; a ramp during
+    `tau2`; Um again (Wieber, Billet 2006, figure 2).
+
+    tau, tau1, tau2 : [s]. Up, Um : rates of activation and, negative, of relaxation [1/s].
+    ramp : "to_Um", continuous at its end, or "to_zero". hold : an impulse does not end the sequence
+    of the one before but acts at its own time after `tau`, and replaces the pulse then.
+
+    Raises `ValueError` for durations or rates of the wrong sign.
+    """
+
+    tau: float
+    tau1: float
+    tau2: float
+    Up: float
+    Um: float
+    ramp: str = "to_Um"
+    hold: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("tau", "tau1", "tau2"):
+            if not getattr(self, name) >= 0.0:
+                raise ValueError(f"{name} of a calcium clock must not be negative, "
+                                 f"got {getattr(self, name)}")  # fmt: skip
+        if not self.Up > 0.0:
+            raise ValueError(f"Up must be positive (rate of activation), got {self.Up}")
+        if not self.Um < 0.0:
+            raise ValueError(f"Um must be negative (relaxation rate), got {self.Um}")
+        if self.ramp not in RAMPS:
+            raise ValueError(f"ramp is one of {', '.join(RAMPS)}, got {self.ramp!r}")
+
+    def course(self, impulses: ArrayLike) -> Piecewise:
+        """The clock over time for impulses at increasing times (n,) [s].
+
+        Warns if an impulse comes before the sequence of the last one is over; raises `ValueError`
+        for times that do not increase and, without `hold`, if none can act.
+        """
+        at = np.array(impulses, dtype=np.float64)
+        if at.ndim != 1 or not len(at) or (np.diff(at) <= 0.0).any():
+            raise ValueError("impulses must be at increasing times (n,)")
+        shortest = float(np.diff(at).min()) if len(at) > 1 else np.inf
+        if self.hold:
+            at = at + self.tau
+        elif shortest <= self.tau:
+            raise ValueError(
+                f"impulses {shortest:g} s apart come before the delay of {self.tau:g} s is over: "
+                "none but the last acts; use hold=True"
+            )
+        if shortest < self.tau + self.tau1 + self.tau2:
+            warnings.warn(f"impulses {shortest:g} s apart cut the pulse before them", stacklevel=2)
+        begin, value, slope = self._pulse()
+        times = at[:, None] + begin
+        ends = np.append(at[1:], np.inf)
+        kept = times < ends[:, None] - 1e-12
+        rows = [np.broadcast_to(row, times.shape)[kept] for row in (value, slope)]
+        first = min(0.0, float(at[0])) - 1.0
+        return Piecewise(np.append(first, times[kept]), np.append(self.Um, rows[0]),
+                         np.append(0.0, rows[1]))  # fmt: skip
+
+    def _pulse(self) -> tuple[Array, Array, Array]:
+        """Begins of the segments after an impulse, values there and slopes. The zero of the ramp is
+        one: there |u| has a kink."""
+        delay = 0.0 if self.hold else self.tau
+        low = self.Um if self.ramp == "to_Um" else 0.0
+        rows = [(0.0, self.Um, 0.0)] if delay > 0.0 else []
+        rows.append((delay, self.Up, 0.0))
+        if self.tau2 > 0.0:
+            fall = (low - self.Up) / self.tau2
+            rows.append((delay + self.tau1, self.Up, fall))
+            if low < 0.0:
+                rows.append((delay + self.tau1 - self.Up / fall, 0.0, fall))
+        rows.append((delay + self.tau1 + self.tau2, self.Um, 0.0))
+        begin, value, slope = np.array(rows).T
+        return begin, value, slope
+
+
+def train(start: float, period: float, count: int) -> Array:
+    """Times of equal impulses (count,) [s]: each start + n period, so that none drifts."""
+    if not (period > 0.0 and count >= 1):
+        raise ValueError("a train needs a positive period and at least one impulse, got "
+                         f"{period} s and {count}")  # fmt: skip
+    return np.asarray(start + period * np.arange(count))

@@ -1,0 +1,162 @@
+"""What makes the dynamics of a model hybrid: events, modes that they change, contacts.
+
+Modes and contact forces are inputs of the model that nobody gives: events set the first, the
+unilateral constraints of contacts determine the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy as sp
+
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of, suggest, t
+
+#: What a contact does along the ground.
+LAWS = ("slip", "stick", "coulomb")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens when a guard crosses zero.
+
+    guard : expression of states, inputs, modes, parameters and time. direction : -1 when it falls
+    below zero, 1 when it rises above, 0 both. scale : a typical size of the guard, which says what
+    is negligible. resets : states -> their values afterwards. sets : modes -> their values
+    afterwards. when : armed only while this expression of modes is positive. level : it also
+    happens if the guard is found beyond zero after something else happened; for switches without a
+    reset that moves the guard. stop : the simulation ends.
+    """
+
+    name: str
+    guard: Any
+    direction: int = -1
+    scale: float = 1.0
+    resets: Mapping[Any, Any] = field(default_factory=dict)
+    sets: Mapping[Any, Any] = field(default_factory=dict)
+    when: Any = 1
+    level: bool = False
+    stop: bool = False
+
+    def __post_init__(self) -> None:
+        if self.direction not in (-1, 0, 1):
+            raise ValueError(f"event {self.name!r}: direction is -1, 0 or 1, got {self.direction}")
+        if not self.scale > 0.0:
+            raise ValueError(f"event {self.name!r}: scale must be positive, got {self.scale}")
+        if self.level and self.direction == 0:
+            raise ValueError(f"event {self.name!r}: a level has a side; give direction -1 or 1")
+
+
+@dataclass(frozen=True)
+class Contact:
+    """A point that cannot go below the ground.
+
+    height : expression of the coordinates that is not negative [m]. force : input of the model, the
+    force along the height [N]. law : "slip", no friction; "stick", the point does not move along
+    the ground while it presses; "coulomb". For the last two: place : expression along the ground
+    [m], friction : input, the force along it [N]; friction_coefficient : of "coulomb".
+    restitution : of impacts, 0 to 1.
+
+    Raises `ValueError` for what does not fit.
+    """
+
+    name: str
+    height: Any
+    force: Any
+    law: str = "slip"
+    place: Any = None
+    friction: Any = None
+    friction_coefficient: float = 0.0
+    restitution: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.law not in LAWS:
+            raise ValueError(f"contact {self.name!r}: law is one of {', '.join(LAWS)}, "
+                             f"got {self.law!r}")  # fmt: skip
+        if not 0.0 <= self.restitution <= 1.0:
+            raise ValueError(f"contact {self.name!r}: restitution must be within 0 ... 1, "
+                             f"got {self.restitution}")  # fmt: skip
+        if not self.friction_coefficient >= 0.0:
+            raise ValueError(f"contact {self.name!r}: the friction coefficient must not be "
+                             f"negative, got {self.friction_coefficient}")  # fmt: skip
+        if self.law != "slip" and (self.place is None or self.friction is None):
+            raise ValueError(f"contact {self.name!r}: law {self.law!r} needs place= and friction=")
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """A model with modes, events and contacts.
+
+    modes : inputs of the model that events set, with their values at the start.
+
+    Raises `ValueError` for a name that the model does not have, or that is used twice.
+    """
+
+    model: Model
+    modes: Mapping[Any, float] = field(default_factory=dict)
+    events: Sequence[Event] = ()
+    contacts: Sequence[Contact] = ()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "modes", {name_of(mode): float(v) for mode, v in dict(self.modes).items()})
+        put(self, "events", tuple(self.events))
+        put(self, "contacts", tuple(self.contacts))
+        inputs, states = self.model.input_names, self.model.state_names
+        known = set(inputs)
+        taken: list[str] = [*self.modes, *self.forces]
+        for name in taken:
+            if name not in known:
+                raise ValueError(f"{name} is no input of {self.model.name}; "
+                                 f"{suggest(name, inputs)}")  # fmt: skip
+        if len(set(taken)) < len(taken):
+            twice = next(name for name in taken if taken.count(name) > 1)
+            raise ValueError(f"{name_of(twice)} is a mode or the force of two contacts")
+        names = [e.name for e in self.events] + [c.name for c in self.contacts]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two events or contacts are called {twice!r}")
+        for event in self.events:
+            for target in map(name_of, event.resets):
+                if target not in states:
+                    raise ValueError(f"event {event.name!r} resets {target}, which is no state; "
+                                     f"{suggest(target, states)}")  # fmt: skip
+            for target in map(name_of, event.sets):
+                if target not in self.modes:
+                    raise ValueError(f"event {event.name!r} sets {target}, which is no mode; "
+                                     f"{suggest(target, list(self.modes))}")  # fmt: skip
+        self._check_heights()
+
+    def _check_heights(self) -> None:
+        """Heights and places depend on states and parameters alone."""
+        known = {*self.model.states, *self.model.parameters}
+        known |= {symbol for symbol, _ in self.model.intermediates}
+        for contact in self.contacts:
+            for what, e in (("height", contact.height), ("place", contact.place)):
+                if e is None:
+                    continue
+                atoms = sp.sympify(e).atoms(sp.Symbol, sp.Function) - {t}
+                strange = [a for a in atoms if a not in known and getattr(a, "args", ()) == (t,)]
+                if strange:
+                    raise ValueError(f"contact {contact.name!r}: its {what} depends on "
+                                     f"{strange[0]}, which is no state")  # fmt: skip
+
+    @property
+    def tangential(self) -> tuple[Contact, ...]:
+        """Contacts with a force along the ground."""
+        return tuple(contact for contact in self.contacts if contact.law != "slip")
+
+    @property
+    def forces(self) -> tuple[str, ...]:
+        """Names of contact forces: along the heights, then along the ground."""
+        return (*(name_of(c.force) for c in self.contacts),
+                *(name_of(c.friction) for c in self.tangential))  # fmt: skip
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Names of the inputs that a simulation is given."""
+        taken = {*self.modes, *self.forces}
+        return tuple(name for name in self.model.input_names if name not in taken)

@@ -1,0 +1,125 @@
+"""A muscle under stimulation against another implementation and closed forms."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.optimize import brentq
+
+import kinesym as ks
+from kinesym import hybrid as kh
+
+DATA = Path(__file__).parents[1] / "data"
+TOLD = json.loads((DATA / "knee_20Hz.json").read_text())
+P = TOLD["params"]
+CLOCK = kh.Calcium(P["tau"], P["t1"], P["t2"], P["Up"], P["Um"])
+NUMBERS = {"F0": P["F0"], "k0": P["k0"], "ks": P["ks"], "Lc0": P["Lc0"], "recruitment": P["alpha"]}
+
+
+def knee():
+    """A seated person's shank, and the muscle that extends it."""
+    theta, omega = ks.dynamicsymbols("theta omega")
+    quad = kh.FESMuscle("quad", rate=-P["r"] * omega, **NUMBERS)
+    torque = P["r"] * quad.force - P["m"] * P["g"] * P["lc"] * sp.sin(theta) - P["bv"] * omega
+    model = ks.Model(
+        "knee", [theta, omega, *quad.states], quad.inputs, [],
+        [theta.diff(ks.t) - omega, P["I"] * omega.diff(ks.t) - torque, *quad.equations],
+        outputs={"x": quad.contractile_rate},
+    )  # fmt: skip
+    return kh.Hybrid(model, quad.modes, quad.events), quad
+
+
+def test_knee_at_20_hz():
+    """Angle and rate to 1e-7, force to 1e-6 N, switches to 1e-7 s, breaks of the clock."""
+    hybrid, quad = knee()
+    with gzip.open(DATA / "knee_20Hz.csv.gz", "rt") as file:
+        told = np.genfromtxt(file, delimiter=",", names=True)
+    impulses = kh.train(P["t0"], P["T"], P["npulse"])
+    start = {"theta": 0.0, "omega": 0.0, **quad.rest}
+    run = kh.simulate(hybrid, told["t_s"], start, inputs={quad.clock: CLOCK.course(impulses)},
+                      rtol=1e-11, atol=1e-12)  # fmt: skip
+    assert not run.message
+    for ours, theirs, most in (("theta", "theta_rad", 1e-9), ("omega", "omega_rad_s", 1e-9),
+                               ("quad_F", "Fc_N", 1e-7), ("quad_kc", "kc_N_per_m", 1e-5)):
+        assert np.abs(run[ours] - told[theirs]).max() < most, ours
+    breaks = [e.time for e in run.happened("clock")]
+    np.testing.assert_allclose(breaks, TOLD["clock_break_times"], atol=1e-14)
+    switches = run.happened("event")
+    assert len(switches) == len(TOLD["mode_switches"]) == 32
+    for ours, theirs in zip(switches, TOLD["mode_switches"], strict=True):
+        assert abs(ours.time - theirs["t"]) < 1e-10
+        assert ours.name == ("quad lengthens" if theirs["new_mode"] > 0 else "quad shortens")
+    assert run["theta"].max() == pytest.approx(0.9516, abs=1e-4)
+    assert run["quad_F"].max() == pytest.approx(185.2, abs=0.1)
+
+
+def held(rate, **numbers):
+    """A muscle whose ends move apart at a given rate."""
+    length = sp.Function("length")(ks.t)
+    muscle = kh.FESMuscle("m", rate=sp.Float(rate), **{**NUMBERS, **numbers})
+    model = ks.Model("held", [length, *muscle.states], muscle.inputs, [],
+                     [length.diff(ks.t) - rate, *muscle.equations])  # fmt: skip
+    return kh.Hybrid(model, muscle.modes, muscle.events), muscle
+
+
+def test_isometric_with_a_stiff_tendon():
+    """F = alpha F0 (1 - exp(-Up t)) while the clock is at Up."""
+    hybrid, muscle = held(0.0, ks=1e12)
+    time = np.linspace(0.0, 0.2, 21)
+    run = kh.simulate(hybrid, time, {"length": 0.0, **muscle.rest}, inputs={muscle.clock: 20.0},
+                      rtol=1e-10, atol=1e-12)  # fmt: skip
+    expected = P["alpha"] * P["F0"] * (1.0 - np.exp(-20.0 * time))
+    np.testing.assert_allclose(run["m_F"], expected, atol=1e-6 * P["F0"])
+
+
+def test_stretch_without_calcium():
+    """A stretch by D of a stiff tendon: (F + kc Lc0 D) exp(-D)."""
+    hybrid, muscle = held(0.05, ks=1e12)
+    time = np.linspace(0.0, 0.4, 9)
+    start = {"length": 0.0, "m_kc": 2000.0, "m_F": 40.0}
+    run = kh.simulate(hybrid, time, start, inputs={muscle.clock: 0.0}, rtol=1e-11, atol=1e-12)
+    D = 0.05 * time / P["Lc0"]
+    np.testing.assert_allclose(run["m_F"], (40.0 + 2000.0 * P["Lc0"] * D) * np.exp(-D), rtol=1e-6)
+
+
+def test_rate_of_the_contractile_element():
+    """The exact solution against a root of the difference of both equations."""
+    rng = np.random.default_rng(1)
+    muscle = kh.FESMuscle("m", rate=sp.Symbol("L"), **NUMBERS)
+    kc, F = muscle.states
+    mode = next(iter(muscle.modes))
+    exact = sp.lambdify([kc, F, muscle.clock, mode, sp.Symbol("L")], muscle.contractile_rate)
+    for _ in range(200):
+        k, f = rng.uniform(0, 3e4), rng.uniform(0, 1500.0)
+        u, rate = rng.uniform(-20, 20), rng.uniform(-1, 1)
+        if f >= (k + P["ks"]) * P["Lc0"]:
+            continue
+
+        def gap(x, k=k, f=f, u=u, rate=rate):
+            left = -(abs(u) + abs(x)) * f + P["alpha"] * P["F0"] * max(u, 0) + k * P["Lc0"] * x
+            return left - P["ks"] * (rate - P["Lc0"] * x)
+
+        root = brentq(gap, -1e4, 1e4, xtol=1e-13, rtol=1e-15)
+        assert exact(k, f, u, np.sign(root), rate) == pytest.approx(root, rel=1e-9, abs=1e-9)
+
+
+def test_an_hour_of_stimulation_does_not_drift():
+    course = CLOCK.course(kh.train(0.1, 0.05, 72_000))
+    begin = np.asarray(course.begin)[1:].reshape(-1, 5)
+    assert begin.shape[0] == 72_000
+    np.testing.assert_allclose(begin[:, 0], 0.1 + 0.05 * np.arange(72_000), atol=5e-13)
+    assert begin[-1, 0] == 0.1 + 0.05 * 71_999
+
+
+def test_clocks_that_cannot_be():
+    with pytest.raises(ValueError, match=r"Um must be negative \(relaxation rate\), got 15"):
+        kh.Calcium(0.02, 0.015, 0.01, 20.0, 15)
+    with pytest.raises(ValueError, match=r"come before the delay of 0\.02 s is over"):
+        CLOCK.course(kh.train(0.0, 0.015, 3))
+    with pytest.warns(UserWarning, match="cut the pulse before them"):
+        CLOCK.course(kh.train(0.0, 0.03, 3))
+    with pytest.raises(ValueError, match="muscle 'm': ks must be positive, got -1"):
+        kh.FESMuscle("m", 0, 1.0, 1.0, -1, 1.0)
