@@ -1,4 +1,5 @@
 #include "hybrid.h"
+#include "include/kinesym_dopri_tables.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,25 +10,6 @@
 #define SAMPLES 5                         /* per step, where events are looked for */
 #define PASSES 20                         /* of the handler at one instant */
 #define RESTING 1e-9                      /* a point this slow along its height rests [m/s] */
-
-static const double C[7] = {0.0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1.0, 1.0};
-static const double A[7][6] = {
-    {0},
-    {1.0 / 5},
-    {3.0 / 40, 9.0 / 40},
-    {44.0 / 45, -56.0 / 15, 32.0 / 9},
-    {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729},
-    {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656},
-    {35.0 / 384, 0.0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84},
-};
-static const double E[7] = {71.0 / 57600,       0.0,        -71.0 / 16695, 71.0 / 1920,
-                            -17253.0 / 339200, 22.0 / 525, -1.0 / 40};
-static const double D[7] = {
-    -12715105075.0 / 11282082432.0, 0.0,
-    87487479700.0 / 32700410799.0,  -10690763975.0 / 1880347072.0,
-    701980252875.0 / 199316789632.0, -1453857185.0 / 822651844.0,
-    69997945.0 / 29380423.0,
-};
 
 /* A kernel of (x, u, p, t) with its memory */
 typedef struct {
@@ -125,10 +107,10 @@ static void step(work *w, double h) {
     for (int s = 1; s < 7; s++) {
         for (ptrdiff_t i = 0; i < r->n; i++) {
             double sum = 0.0;
-            for (int j = 0; j < s; j++) sum += A[s][j] * w->k[j][i];
+            for (int j = 0; j < s; j++) sum += ks_dp_a[s][j] * w->k[j][i];
             w->y[i] = r->x[i] + h * sum;
         }
-        rate(w, w->y, r->t + C[s] * h, w->k[s]);
+        rate(w, w->y, r->t + ks_dp_c[s] * h, w->k[s]);
     }
 }
 
@@ -137,7 +119,7 @@ static double error(const work *w, double h) {
     double sum = 0.0;
     for (ptrdiff_t i = 0; i < r->n; i++) {
         double e = 0.0;
-        for (int s = 0; s < 7; s++) e += E[s] * w->k[s][i];
+        for (int s = 0; s < 7; s++) e += ks_dp_e[s] * w->k[s][i];
         e *= h / (r->atol + r->rtol * fmax(fabs(r->x[i]), fabs(w->y[i])));
         sum += e * e;
     }
@@ -149,7 +131,7 @@ static void dense(const work *w, double h, double s, double *out) {
     for (ptrdiff_t i = 0; i < w->r->n; i++) {
         const double x = w->r->x[i], first = h * w->k[0][i], last = h * w->k[6][i];
         double fifth = 0.0;
-        for (int j = 0; j < 7; j++) fifth += D[j] * w->k[j][i];
+        for (int j = 0; j < 7; j++) fifth += ks_dp_d[j] * w->k[j][i];
         const double a = w->y[i] - x, b = first - a, c = a - last - b;
         out[i] = x + s * (a + (1.0 - s) * (b + s * (c + (1.0 - s) * h * fifth)));
     }
