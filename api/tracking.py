@@ -61,7 +61,8 @@ def _said(walk: Tracking) -> Tracking:
     """A walk that ended early, with a warning."""
     name, off = walk.worst()
     said = f"ended at t = {walk.time[-1]:.4g} s with {name} off by {np.degrees(off):.2g} deg"
-    result = replace(walk, message=f"{said}; {walk.message}")
+    why = walk.message.split("; ")[0]  # what follows is advice for ks.simulate
+    result = replace(walk, message=f"{said}; {why}")
     warnings.warn(result.message, stacklevel=5)
     return result
 

@@ -119,6 +119,7 @@ def reconstruct(
     _check_noise(markers, clean)
     still = {name: np.asarray(place, dtype=np.float64)
              for name, place in (calibration or {}).items()}  # fmt: skip
+    _check_upright(still or {name: place[:, 0] for name, place in clean.places.items()})
     found = landmarks(relations, Trial(clean.places, still))
     rows = measured_segments(segments, found, root)
     body = NaturalBody(rows, root)
@@ -151,6 +152,17 @@ def check_relations(relations: Relations, segments: Sequence[Row], root: str) ->
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
                 raise ValueError(f"the relations say where {kind} {name!r} is, which the body does "
                                  f"not have; {hint}")  # fmt: skip
+
+
+def _check_upright(places: Mapping[str, Array]) -> None:
+    """Warn if somebody is wider than tall: two axes may be exchanged."""
+    size = np.ptp(np.array(list(places.values())), axis=0)
+    if size[2] < max(size[0], size[1]):
+        warnings.warn(
+            f"markers span {size[0]:.2f} m forwards, {size[1]:.2f} m sideways, but only "
+            f"{size[2]:.2f} m upwards: is the vertical of the file what up= says?",
+            stacklevel=3,
+        )
 
 
 def _check_noise(markers: Markers, clean: Markers) -> None:

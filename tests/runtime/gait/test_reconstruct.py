@@ -183,3 +183,13 @@ def test_relations_for_points_that_there_are_not():
     with pytest.raises(ValueError, match="point 'RKnee' is, which the body does not have; there"):
         reconstruct(ROWS, Relations(places, {k: v for k, v in declared.axes.items()}),
                     Markers(TIME, markers_of(motion())[0]), calibration())  # fmt: skip
+
+
+def test_somebody_who_lies_is_doubted():
+    """The up axis of a file is easily mistaken."""
+    fallen = {name: place[[0, 2, 1]] for name, place in markers_of(motion())[0].items()}
+    still = {name: place[[0, 2, 1]] for name, place in calibration().items()
+             if name not in ("back", "front")}  # fmt: skip
+    with pytest.warns(UserWarning, match="is the vertical of the file what up= says"), \
+            pytest.raises(ValueError, match="is not in the calibration"):  # fmt: skip
+        reconstruct(ROWS, relations(), Markers(TIME, fallen), still)
