@@ -25,6 +25,7 @@ from kinesym.runtime.hybrid_simulation import (
     HybridTask,
     HybridTrajectory,
     State,
+    outputs,
 )
 from kinesym.runtime.hybrid_simulation import simulate as march
 from kinesym.runtime.native import Library
@@ -90,8 +91,9 @@ def simulate(
     names = [*about["inputs"], *about["modes"], *hybrid.forces]
     run = Trajectory(
         grid[:N], dict(zip(model.state_names, states, strict=True)),
-        dict(zip(names, rows, strict=True)), {}, {k: float(values[k]) for k in values}, model.name,
-        drawing=model.drawing,
+        dict(zip(names, rows, strict=True)),
+        dict(zip(model.outputs, outputs(task, states, rows), strict=True)),
+        {k: float(values[k]) for k in values}, model.name, drawing=model.drawing,
     )  # fmt: skip
     message = _message(status, final, happened)
     if message and status != STOPPED:

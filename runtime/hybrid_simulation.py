@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.native import HybridRun, Library
+from kinesym.runtime.native import Call, HybridRun, Library, Plan
 from kinesym.runtime.piecewise import Piecewise, segments
+from kinesym.runtime.places import rows
 from kinesym.runtime.trajectory import Trajectory
 
 Array = NDArray[np.float64]
@@ -87,6 +88,15 @@ class HybridTrajectory:
     def __getitem__(self, key: object) -> Array:
         return self.run[key]
 
+    def plot(self, names: Sequence[Any] | None = None) -> Any:
+        """As `Trajectory.plot`, with a line at each impact, switch and event."""
+        figure = self.run.plot(names=names)
+        for panel in figure.axes:
+            for event in self.events:
+                if event.kind != "clock":
+                    panel.axvline(event.time, color="0.6", lw=0.6, zorder=0)
+        return figure
+
     def happened(self, kind: str, name: str | None = None) -> list[Happening]:
         """Those of a kind, and of a contact or event."""
         if kind not in KINDS:
@@ -155,6 +165,26 @@ def simulate(task: HybridTask) -> tuple[Array, Array, list[Happening], State, in
     return arrays["states"][:, :filled], arrays["inputs"][:, :filled], happened, final, status
 
 
+def outputs(task: HybridTask, states: Array, inputs: Array) -> Array:
+    """Outputs (n_out, N) at the nodes, from states and all inputs there."""
+    N, count = states.shape[1], len(task.about["outputs"])
+    if not count or not N:
+        return np.empty((count, N))
+    groups = [(states, N), (inputs, N), (task.parameters, 1), (task.time[:N], N)]
+    arguments = [(np.ascontiguousarray(a).ravel(), 0, ld) for a, ld in groups]
+    rates = _mapped(task.library, "smooth", arguments, len(states), N)
+    return _mapped(task.library, "outputs", [(rates.ravel(), 0, N), *arguments], count, N)
+
+
+def _mapped(
+    library: Library, kernel: str, arguments: list[tuple[Array, int, int]], n_out: int, N: int
+) -> Array:
+    out = np.empty(n_out * N)
+    call = Call(library, kernel, N, arguments, (), rows(n_out, N), out.size)
+    Plan([call], [], out.size)((), out)
+    return out.reshape(n_out, N)
+
+
 def _log(size: int, n: int) -> dict[str, NDArray[Any]]:
     return {"log_time": np.zeros(size), "log_kind": np.zeros(size, dtype=np.intc),
             "log_index": np.zeros(size, dtype=np.intc), "log_before": np.zeros((size, n)),
@@ -162,12 +192,12 @@ def _log(size: int, n: int) -> dict[str, NDArray[Any]]:
 
 
 def _happenings(about: Mapping[str, Any], log: Mapping[str, NDArray[Any]]) -> list[Happening]:
-    rows = np.stack([log["log_before"], log["log_after"]], axis=1)
+    pairs = np.stack([log["log_before"], log["log_after"]], axis=1)
     named = {"event": [e["name"] for e in about["events"]], "clock": None}
     contacts = [c["name"] for c in about["contacts"]]
     found = []
     for time, kind, index, row in zip(log["log_time"].tolist(), log["log_kind"].tolist(),
-                                      log["log_index"].tolist(), rows, strict=True):  # fmt: skip
+                                      log["log_index"].tolist(), pairs, strict=True):  # fmt: skip
         names = named.get(KINDS[kind], contacts)
         found.append(Happening(time, KINDS[kind], names[index] if names else "", about["states"],
                                row))  # fmt: skip

@@ -45,6 +45,10 @@ def test_knee_at_20_hz():
     for ours, theirs, most in (("theta", "theta_rad", 1e-9), ("omega", "omega_rad_s", 1e-9),
                                ("quad_F", "Fc_N", 1e-7), ("quad_kc", "kc_N_per_m", 1e-5)):
         assert np.abs(run[ours] - told[theirs]).max() < most, ours
+    free = np.abs(told["t_s"][:, None] - TOLD["clock_break_times"]).min(axis=1) > 1e-9
+    np.testing.assert_allclose(run["x"][free], told["eps_c_dot_right_limit_1_per_s"][free],
+                               atol=1e-6)  # fmt: skip
+    assert len(run.plot(["theta", "quad_F"]).axes) == 2
     breaks = [e.time for e in run.happened("clock")]
     np.testing.assert_allclose(breaks, TOLD["clock_break_times"], atol=1e-14)
     switches = run.happened("event")
