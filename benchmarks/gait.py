@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import importlib.util
 import json
 import os
 import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +28,7 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy asks
 
 import numpy as np
-from multibody import CXX_FLAGS, FEW, NAN, PEERS, Tasks, Times, compiled, pointer
+from multibody import FEW, NAN, PEERS, Tasks, Times, compiled, pinocchio_library, pointer
 from numpy.typing import NDArray
 from report import machine, number, parsed, ratio, save, table, write
 from scipy.spatial.transform import Rotation
@@ -236,22 +234,8 @@ def text_of(name: str) -> str:
 # -- Pinocchio ------------------------------------------------------------------------------------
 
 
-def loops_of_pinocchio(folder: str) -> ctypes.CDLL:
-    """Pinocchio's wheel has its headers, CasADi's those of Eigen; see `multibody.py`."""
-    packages = [importlib.util.find_spec(name) for name in ("pinocchio", "casadi")]
-    places = [Path("/usr"), *(p for spec in packages if spec for p in Path(spec.origin).parents)]
-    folders = [place / "include" / more for place in places for more in ("", "eigen3")]
-    found = [next((path for path in folders if (path / header).exists()), None)
-             for header in ("pinocchio/multibody.hpp", "Eigen/Core")]  # fmt: skip
-    compiler = shutil.which(os.environ.get("CXX", "c++"))
-    if compiler is None or None in found:
-        raise ImportError("no C++ compiler" if compiler is None else "no headers")
-    options = *CXX_FLAGS, *(f"-isystem{path}" for path in found)
-    return compiled(Path(folder, "body.cpp"), text_of("gait_pinocchio.cpp"), (compiler,), options)
-
-
 def pinocchio_in_cpp(case: Case, folder: str) -> Tasks:
-    library = loops_of_pinocchio(folder)
+    library = pinocchio_library(Path(folder, "body.cpp"), text_of("gait_pinocchio.cpp"))
     introduce(library, case)
     numbers = [[row.mass, *row.com, *row.inertia] for row in case.body.segments]
     library.make(pointer(np.hstack([numbers, case.places])))

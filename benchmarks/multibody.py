@@ -211,8 +211,8 @@ CXX_FLAGS = """-std=c++17 -w -fvisibility=hidden -DNDEBUG -DEIGEN_DONT_VECTORIZE
 -DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS -DBOOST_VARIANT_USE_RELAXED_GET_BY_DEFAULT""".split()
 
 
-def pinocchio_library(folder: str) -> ctypes.CDLL:
-    """The compiled loops. Pinocchio's wheel has its headers, CasADi's those of Eigen."""
+def pinocchio_library(path: Path, text: str) -> ctypes.CDLL:
+    """Compiled loops. Pinocchio's wheel has its headers, CasADi's those of Eigen."""
     packages = [importlib.util.find_spec(name) for name in ("pinocchio", "casadi")]
     places = [Path("/usr"), *(p for spec in packages if spec for p in Path(spec.origin).parents)]
     folders = [place / "include" / more for place in places for more in ("", "eigen3")]
@@ -222,7 +222,7 @@ def pinocchio_library(folder: str) -> ctypes.CDLL:
     if compiler is None or None in found:
         raise ImportError("no C++ compiler" if compiler is None else "no headers")
     options = *CXX_FLAGS, *(f"-isystem{path}" for path in found)
-    return compiled(Path(folder, "chain.cpp"), PINOCCHIO, (compiler,), options)
+    return compiled(path, text, (compiler,), options)
 
 
 @cache
@@ -277,7 +277,7 @@ def pinocchio_in_python(case: Case, folder: str) -> Tasks:
 
 
 def pinocchio_in_cpp(case: Case, folder: str) -> Tasks:
-    library, slope = pinocchio_library(folder), np.empty_like(case.x)
+    library, slope = pinocchio_library(Path(folder, "chain.cpp"), PINOCCHIO), np.empty_like(case.x)
     library.make(len(case.rows), ctypes.c_double(G), pointer(case.rows))
     many = np.repeat(case.starts[:, None], case.few + 1, axis=1)
     one = np.repeat(case.starts[:1, None], case.steps + 1, axis=1)

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
-from scipy.signal import butter, sosfiltfilt
+from scipy.signal import sosfiltfilt
 
 from kinesym.runtime.experiment import Experiment, key_name
+from kinesym.runtime.low_pass import passes
 
 Array = NDArray[np.float64]
 
@@ -364,26 +365,12 @@ def _turn(axis: int, angle: Array) -> Array:
 
 
 def _smooth(time: Array, rows: Array, cutoff: float) -> Array:
-    """Samples after a Butterworth low-pass of order 2 forwards and backwards.
-
-    Each pass has a cutoff f_c further up, so that both reduce to 1/sqrt(2) at `cutoff`: the gain
-    of both is 1/(1 + (tan(pi f h)/tan(pi f_c h))^4).
-    """
-    steps = np.diff(time)
-    step = float(np.mean(steps))
-    k = int(np.abs(steps - step).argmax())
-    if abs(steps[k] - step) > 1e-3 * step:
-        raise ValueError(f"a low-pass needs uniform samples; step {k} is {steps[k]:.6g} s, "
-                         f"the mean one {step:.6g} s")  # fmt: skip
-    low, high = 2.0 / (step * len(time)), 0.5 / step
-    if not low <= cutoff < high:
-        raise ValueError(f"the cutoff must lie between {low:.6g} Hz, two periods in the record, "
-                         f"and {high:.6g} Hz, half the sampling rate, got {cutoff}")  # fmt: skip
-    single = np.arctan(np.tan(np.pi * cutoff * step) / (np.sqrt(2.0) - 1.0) ** 0.25) / np.pi
+    """Samples after a Butterworth low-pass of order 2 forwards and backwards."""
+    sections, step = passes(time, cutoff, jitter=1e-3)
     beyond = int(np.ceil(3.0 / (cutoff * step)))
     before, after = _continued(rows[:, ::-1], beyond)[:, ::-1], _continued(rows, beyond)
     whole = np.hstack([before, rows, after])
-    smooth = sosfiltfilt(butter(2, 2.0 * single, output="sos"), whole, axis=1, padlen=0)
+    smooth = sosfiltfilt(sections, whole, axis=1, padlen=0)
     return np.asarray(smooth[:, beyond:-beyond])
 
 

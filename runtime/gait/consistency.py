@@ -225,11 +225,10 @@ def _fit_block(
         if done.all():
             return z, np.linalg.norm(_distances(body, targets, z, measured)[0], axis=1)
     worst = int(np.argmin(done))
-    sizes = np.linalg.norm(side[worst].reshape(-1, 3), axis=1)
+    sizes = np.linalg.norm((side[worst, :, 0] / root).reshape(-1, 3), axis=1)
     raise ValueError(
         f"frame {worst + (here.start or 0)} cannot be fitted: steps of {size[worst]:.1g} remain; "
-        f"the worst is {targets[int(sizes.argmax())].name}, "
-        f"{np.linalg.norm(measured[int(sizes.argmax()), :, worst]):.3g} m from the origin"
+        f"the worst is {targets[int(sizes.argmax())].name}, {sizes.max():.3g} m off"
     )
 
 

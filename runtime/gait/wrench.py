@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import butter, sosfiltfilt
+from scipy.signal import sosfiltfilt
 
 from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.low_pass import passes
 
 Array = NDArray[np.float64]
 
@@ -252,22 +253,11 @@ def _means(time: Array, rows: Array, begin: Array, end: Array) -> Array:
 def low_pass(time: Array, rows: Array, cutoff: float) -> Array:
     """Rows after a Butterworth low-pass of order 2 forwards and backwards, reflected at the ends.
 
-    Each pass has a cutoff further up, so that both reduce to 1/sqrt(2) at `cutoff`. Forces end
-    within a stance; the polynomials that continue a motion would leave for thousands of newtons.
+    Forces end within a stance; the polynomials that continue a motion would leave for thousands of
+    newtons.
     """
-    steps = np.diff(time)
-    step = float(np.mean(steps))
-    k = int(np.abs(steps - step).argmax())
-    if abs(steps[k] - step) > 1e-2 * step:  # files round times
-        raise ValueError(f"a low-pass needs uniform samples; step {k} is {steps[k]:.6g} s, the "
-                         f"mean one {step:.6g} s")  # fmt: skip
-    low, high = 2.0 / (step * len(time)), 0.5 / step
-    if not low <= cutoff < high:
-        raise ValueError(f"the cutoff must lie between {low:.6g} Hz, two periods in the record, "
-                         f"and {high:.6g} Hz, half the sampling rate, got {cutoff}")  # fmt: skip
-    single = np.arctan(np.tan(np.pi * cutoff * step) / (np.sqrt(2.0) - 1.0) ** 0.25) / np.pi
+    sections, step = passes(time, cutoff, jitter=1e-2)  # files round times
     beyond = min(int(np.ceil(2.0 / (cutoff * step))), len(time) - 1)
-    sections = butter(2, 2.0 * single, output="sos")
     return np.asarray(sosfiltfilt(sections, rows, axis=1, padtype="odd", padlen=beyond))
 
 
