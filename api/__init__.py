@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kinesym import gait as gait
+    from kinesym import hybrid as hybrid
     from kinesym import models as models
     from kinesym import multibody as multibody
     from kinesym.collocation import Collocation as Collocation
@@ -70,7 +71,7 @@ _HOME = {
 }
 
 #: Modules that are loaded as a whole.
-_MODULES = ("gait", "models", "multibody")
+_MODULES = ("gait", "hybrid", "models", "multibody")
 
 __all__ = sorted([*_HOME, *_MODULES])
 

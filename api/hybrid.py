@@ -32,13 +32,14 @@ from kinesym.runtime.native import Library
 from kinesym.runtime.piecewise import Piecewise
 from kinesym.runtime.stimulation import Calcium, train
 from kinesym.runtime.trajectory import Trajectory
+from kinesym.symbolic.ground import GroundPoint, on_ground
 from kinesym.symbolic.hybrid import Contact, Event, Hybrid
 from kinesym.symbolic.model import check_values
 from kinesym.symbolic.muscle import FESMuscle
 from kinesym.symbolic.names import by_name
 
-__all__ = ["Calcium", "Contact", "Event", "FESMuscle", "Happening", "Hybrid", "HybridTrajectory",
-           "Piecewise", "simulate", "train"]  # fmt: skip
+__all__ = ["Calcium", "Contact", "Event", "FESMuscle", "GroundPoint", "Happening", "Hybrid",
+           "HybridTrajectory", "Piecewise", "on_ground", "simulate", "train"]  # fmt: skip
 
 Array = NDArray[np.float64]
 

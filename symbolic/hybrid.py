@@ -7,13 +7,16 @@ unilateral constraints of contacts determine the second.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from kinesym.symbolic.model import Model
+from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.names import name_of, suggest, t
+
+if TYPE_CHECKING:
+    from kinesym.symbolic.muscle import FESMuscle
 
 #: What a contact does along the ground.
 LAWS = ("slip", "stick", "coulomb")
@@ -88,9 +91,10 @@ class Contact:
 
 @dataclass(frozen=True)
 class Hybrid:
-    """A model with modes, events and contacts.
+    """A model with modes, events, contacts and muscles.
 
-    modes : inputs of the model that events set, with their values at the start.
+    modes : inputs of the model that events set, with their values at the start. muscles : the model
+        may use their forces as inputs; their states, equations, modes and events are added to it.
 
     Raises `ValueError` for a name that the model does not have, or that is used twice.
     """
@@ -99,9 +103,17 @@ class Hybrid:
     modes: Mapping[Any, float] = field(default_factory=dict)
     events: Sequence[Event] = ()
     contacts: Sequence[Contact] = ()
+    muscles: Sequence[FESMuscle] = ()
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        put(self, "muscles", tuple(self.muscles))
+        for muscle in self.muscles:
+            if muscle.force in self.model.states:
+                continue  # has been added before
+            put(self, "model", with_muscle(self.model, muscle))
+            put(self, "modes", {**self.modes, **muscle.modes})
+            put(self, "events", (*self.events, *muscle.events))
         put(self, "modes", {name_of(mode): float(v) for mode, v in dict(self.modes).items()})
         put(self, "events", tuple(self.events))
         put(self, "contacts", tuple(self.contacts))
@@ -160,3 +172,30 @@ class Hybrid:
         """Names of the inputs that a simulation is given."""
         taken = {*self.modes, *self.forces}
         return tuple(name for name in self.model.input_names if name not in taken)
+
+
+def with_muscle(model: Model, muscle: FESMuscle) -> Model:
+    """The model with a muscle: its force, an input if it was used, becomes a state; the relative
+    rate of its contractile element, `quad_rate` [1/s], an output.
+
+    Raises `ValueError` if the model has other states or inputs of the muscle already.
+    """
+    taken = {*model.states, *model.inputs} - {muscle.force, muscle.clock}
+    for symbol in (*muscle.states, *muscle.inputs):
+        if symbol in taken:
+            raise ValueError(f"muscle {muscle.name!r}: {model.name} has {name_of(symbol)} already")
+    new: dict[str, Any] = {
+        "states": (*model.states, *muscle.states),
+        "inputs": tuple(dict.fromkeys([*(u for u in model.inputs if u != muscle.force),
+                                       *muscle.inputs])),
+        "equations": (*model.equations, *map(sp.sympify, muscle.equations)),
+    }  # fmt: skip
+    known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
+    more = set().union(*(e.free_symbols for e in new["equations"][len(model.equations) :])) - known
+    new["parameters"] = (*model.parameters, *sorted(more, key=name_of))
+    new["outputs"] = {**model.outputs, f"{muscle.name}_rate": muscle.contractile_rate}
+    if model.explicit is not None:
+        rates = (*model.explicit.rates, *map(sp.sympify, muscle.rates))
+        solved = (new["states"], new["equations"], model.intermediates)
+        new["explicit"] = Explicit(model.explicit.intermediates, rates, solved)
+    return replace(model, **new)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,33 +25,57 @@ class FESMuscle:
         element [N/m]. ks : stiffness of the tendon [N/m]. Lc0 : length of the contractile element
         [m]. recruitment : share of fibres that are stimulated, 0 to 1: a number, or "input" for an
         input `name_recruitment`. force_factor, stiffness_factor : of F0 and k0, for what the
-        literature adds, such as a force-length relation.
+        literature adds, such as a force-length relation. slack : what happens where the equations
+        let the tendon push: "error" ends the run; "hold" keeps the force at 0 and counts the length
+        `name_slack` [m] by which the tendon hangs, until it is tight again.
 
-    States are the stiffness `name_kc` [N/m] and the force `name_F` [N], `force`; the input `name_u`
-    [1/s] is the calcium clock, `clock`. The rate of the contractile element follows from the other
-    equations in one of two modes: unique while its force is below (kc + ks) Lc0, which ends a run.
+    Numbers may be symbols, which become parameters. States are the stiffness `name_kc` [N/m] and
+    the force `name_F` [N], `force`; the input `name_u` [1/s] is the calcium clock, `clock`. The
+    rate of the contractile element follows from the other equations in one of two modes: unique
+    while its force is below (kc + ks) Lc0, which ends a run.
 
-    Raises `ValueError` for numbers that are not positive, recruitment outside 0 ... 1.
+    Raises `ValueError` for numbers that are not positive, recruitment outside 0 ... 1; warns of
+    numbers with which the force could reach that limit.
     """
 
     name: str
     rate: Any
-    F0: float
-    k0: float
-    ks: float
-    Lc0: float
+    F0: Any
+    k0: Any
+    ks: Any
+    Lc0: Any
     recruitment: Any = 1.0
     force_factor: Any = 1
     stiffness_factor: Any = 1
+    slack: str = "error"
 
     def __post_init__(self) -> None:
+        numbers = {}
         for key in ("F0", "k0", "ks", "Lc0"):
-            value = getattr(self, key)
-            if not value > 0.0:
-                raise ValueError(f"muscle {self.name!r}: {key} must be positive, got {value}")
-        if self.recruitment != "input" and not 0.0 <= self.recruitment <= 1.0:
-            raise ValueError(f"muscle {self.name!r}: recruitment must be within 0 ... 1, "
-                             f"got {self.recruitment}")  # fmt: skip
+            value = sp.sympify(getattr(self, key))
+            if value.is_number:
+                numbers[key] = float(value)
+                if not 0.0 < numbers[key] < math.inf:
+                    raise ValueError(f"muscle {self.name!r}: {key} must be positive, got {value}")
+        share = 1.0 if self.recruitment == "input" else sp.sympify(self.recruitment)
+        if getattr(share, "is_number", True):
+            if not 0.0 <= float(share) <= 1.0:
+                raise ValueError(f"muscle {self.name!r}: recruitment must be within 0 ... 1, "
+                                 f"got {self.recruitment}")  # fmt: skip
+            if len(numbers) == 4 and float(share) > 0.0:
+                self._check_unique(float(share), **numbers)
+        if self.slack not in ("error", "hold"):
+            raise ValueError(f"muscle {self.name!r}: slack is 'error' or 'hold', "
+                             f"got {self.slack!r}")  # fmt: skip
+
+    def _check_unique(self, share: float, F0: float, k0: float, ks: float, Lc0: float) -> None:
+        """Warns if a stretch from the largest force and stiffness could reach (kc + ks) Lc0: there
+        F - kc Lc0 is largest after a stretch by 2 - F/(kc Lc0)."""
+        kc = share * k0
+        needed = kc * math.exp(min(share * F0 / (kc * Lc0) - 2.0, 700.0))
+        if ks <= needed:
+            warnings.warn(f"muscle {self.name!r}: ks = {ks:g} N/m may lose uniqueness in a stretch:"
+                          f" needs more than {needed:.4g} N/m", stacklevel=4)  # fmt: skip
 
     def _signal(self, what: str) -> AppliedUndef:
         return sp.Function(f"{self.name}_{what}")(t)
@@ -66,19 +92,25 @@ class FESMuscle:
 
     @property
     def states(self) -> list[AppliedUndef]:
-        """Stiffness and force."""
-        return [self._signal("kc"), self.force]
+        """Stiffness and force; the length of a slack tendon if it may be."""
+        return [self._signal("kc"), self.force, *self._hanging]
 
     @property
     def inputs(self) -> list[AppliedUndef]:
-        """Clock, mode, and recruitment if it is an input."""
+        """Clock, modes, and recruitment if it is an input."""
         more = [self._signal("recruitment")] if self.recruitment == "input" else []
-        return [self.clock, self._signal("mode"), *more]
+        return [self.clock, *self.modes, *more]
 
     @property
     def modes(self) -> dict[AppliedUndef, float]:
-        """1 while the contractile element lengthens, -1 while it shortens."""
-        return {self._signal("mode"): 1.0}
+        """1 while the contractile element lengthens, -1 while it shortens; 1 while the tendon is
+        tight, 0 while it is slack."""
+        tight = {self._signal("tight"): 1.0} if self._hanging else {}
+        return {self._signal("mode"): 1.0, **tight}
+
+    @property
+    def _hanging(self) -> list[AppliedUndef]:
+        return [self._signal("slack")] if self.slack == "hold" else []
 
     @property
     def rest(self) -> dict[AppliedUndef, float]:
@@ -88,9 +120,8 @@ class FESMuscle:
     @cached_property
     def _parts(self) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
         """b, whose sign is the mode, (kc + ks) Lc0, what the clock adds to stiffness and force."""
-        kc, F = self.states
-        u, share = self.clock, self._share
-        charge = share * sp.Max(u, 0)
+        kc, F, u = self._signal("kc"), self.force, self.clock
+        charge = self._share * sp.Max(u, 0)
         force = charge * self.F0 * self.force_factor
         b = self.ks * self.rate + sp.Abs(u) * F - force
         return b, (kc + self.ks) * self.Lc0, charge * self.k0 * self.stiffness_factor, force
@@ -102,30 +133,52 @@ class FESMuscle:
     @property
     def contractile_rate(self) -> sp.Expr:
         """The relative rate of the contractile element [1/s]."""
-        b, limit, _, _ = self._parts
-        return b / (limit - self._signal("mode") * self.force)
+        b, limit, _, force = self._parts
+        tight = b / (limit - self._signal("mode") * self.force)
+        if not self._hanging:
+            return tight
+        # Force 0 in (9); a muscle without stiffness would shorten infinitely fast
+        slack = -force / ((self._signal("kc") + sp.Float(1e-6) * self.k0) * self.Lc0)
+        closed = self._signal("tight")
+        return closed * tight + (1 - closed) * slack
+
+    @property
+    def rates(self) -> list[sp.Expr]:
+        """Derivatives of the states."""
+        _, _, stiffness, _ = self._parts
+        x, closed = self.contractile_rate, self._signal("tight") if self._hanging else 1
+        moving = self._signal("mode") * x * closed - (1 - closed) * x
+        kc_rate = stiffness - (sp.Abs(self.clock) + moving) * self._signal("kc")
+        stretch = self.rate - self.Lc0 * x
+        hanging = [(closed - 1) * stretch] if self._hanging else []
+        return [kc_rate, closed * self.ks * stretch, *hanging]
 
     @property
     def equations(self) -> list[sp.Expr]:
-        """Of stiffness and force, each = 0."""
-        kc, F = self.states
-        _, _, stiffness, _ = self._parts
-        x = self.contractile_rate
-        relaxing = sp.Abs(self.clock) + self._signal("mode") * x
-        return [kc.diff(t) + relaxing * kc - stiffness,
-                F.diff(t) - self.ks * (self.rate - self.Lc0 * x)]  # fmt: skip
+        """Of the states, each = 0."""
+        return [x.diff(t) - rate for x, rate in zip(self.states, self.rates, strict=True)]
 
     @property
     def events(self) -> list[Event]:
-        """The two switches, and the two ends of what the equations describe."""
+        """The switches, and the ends of what the equations describe."""
         b, limit, _, _ = self._parts
-        mode, scale = self._signal("mode"), self.ks * self.Lc0
+        mode, closed = self._signal("mode"), self._signal("tight") if self._hanging else 1
+        b = b / (self.ks * self.Lc0)
+        room, force = 1 - sp.Abs(self.force) / limit, self.force / self.F0
+        switches = [
+            Event(f"{self.name} shortens", b, -1, sets={mode: -1}, when=mode * closed, level=True),
+            Event(f"{self.name} lengthens", b, 1, sets={mode: 1}, when=-mode * closed, level=True),
+            Event(f"{self.name}: the force reaches (kc + ks) Lc0, beyond which equations (9) and "
+                  "(10) have no unique solution", room, -1, stop=True),
+        ]  # fmt: skip
+        if not self._hanging:
+            name = f"{self.name}: the tendon is slack, it cannot push; slack='hold' goes on"
+            return [*switches, Event(name, force + sp.Float(1e-6), -1, stop=True)]
+        (length,) = self._hanging
         return [
-            Event(f"{self.name} shortens", b, -1, scale, sets={mode: -1}, when=mode, level=True),
-            Event(f"{self.name} lengthens", b, 1, scale, sets={mode: 1}, when=-mode, level=True),
-            Event(f"{self.name}: the force reaches (kc + ks) Lc0, beyond which the rate of the "
-                  "contractile element is not unique", limit - sp.Abs(self.force), -1, scale,
-                  stop=True),
-            Event(f"{self.name}: the tendon is slack, it cannot push", self.force + 1e-6 * self.F0,
-                  -1, self.F0, stop=True),
+            *switches,
+            Event(f"{self.name} goes slack", force, -1, resets={self.force: 0, length: 0},
+                  sets={closed: 0}, when=closed, level=True),
+            Event(f"{self.name} is tight", length / self.Lc0, -1, resets={length: 0},
+                  sets={closed: 1}, when=1 - closed),
         ]  # fmt: skip
