@@ -24,7 +24,10 @@ kkt = extension(
     "_kkt", *sorted(glob("runtime/kkt/*.c")), extra_compile_args=["-O3", "-Wno-psabi"]
 )
 
-hybrid = extension("_hybrid", *sorted(glob("runtime/hybrid/*.c")), extra_compile_args=["-O3"])
+# Its own names, such as those of its steps, must not be taken for those of other libraries.
+hybrid = extension(
+    "_hybrid", *sorted(glob("runtime/hybrid/*.c")), extra_compile_args=["-O3", "-fvisibility=hidden"]
+)
 
 modules = [extension("_native"), extension("_ipopt"), kkt, hybrid]
 setup(ext_modules=cythonize(modules, build_dir="build"))

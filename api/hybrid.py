@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,18 +16,15 @@ from kinesym.codegen.hybrid import hybrid_program
 from kinesym.runtime.build import build
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.hybrid_simulation import (
-    CHATTER,
-    DONE,
-    STEP,
+    METHODS,
     STOPPED,
-    STUCK,
-    Happening,
     HybridTask,
-    HybridTrajectory,
-    State,
+    Marched,
     outputs,
 )
 from kinesym.runtime.hybrid_simulation import simulate as march
+from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory, State
+from kinesym.runtime.hybrid_troubles import check_start, explain
 from kinesym.runtime.native import Library
 from kinesym.runtime.piecewise import Piecewise
 from kinesym.runtime.stimulation import Calcium, train
@@ -53,53 +50,97 @@ def simulate(
     initial: Mapping[Any, float] | State,
     parameters: Mapping[Any, float] | None = None,
     inputs: Mapping[Any, Any] | None = None,
-    active: tuple[str, ...] = (),
+    active: Sequence[str] = (),
+    method: str = "dopri5",
+    step: float | None = None,
     rtol: float = 1e-9,
     atol: float = 1e-11,
     release: str = "force",
     v_stop: float = 1e-3,
     per_second: int = 1000,
+    progress: bool | None = None,
 ) -> HybridTrajectory:
-    """Simulate on the grid `time` (N,) [s], by Dormand and Prince between events.
+    """Simulate on the grid `time` (N,) [s], from event to event.
 
     initial : value of every state, or the final state of an earlier run, from which it goes on as
         if it had not ended. inputs : each a number, a `Piecewise`, or samples (N,) with straight
         lines between. active : contacts that press at the start.
+    method : "dopri5", steps by rtol and atol; or "rk4" or "trapezoid" with steps of at most `step`
+        [s], by default the shortest of the grid. All end steps exactly at events.
     release : a contact ends when its "force" does, or when its "height" has grown.
     v_stop : impacts that would leave points moving away more slowly than this are plastic [m/s].
     per_second : events allowed, beyond which it is chattering.
+    progress : a bar; by default on a terminal.
 
-    What ends early is returned up to there with a warning. Raises `ValueError` for what does not
-    fit.
+    What ends early is returned up to there with a warning; so is what Ctrl-C interrupts. Raises
+    `ValueError` for what does not fit.
     """
+    task = _task(hybrid, time, initial, parameters, inputs, active, method, step, rtol, atol,
+                 release, v_stop, per_second, progress)  # fmt: skip
+    return _run(hybrid, task)
+
+
+def _run(hybrid: Hybrid, task: HybridTask) -> HybridTrajectory:
+    marched = march(task)
+    run = _trajectory(hybrid, task, marched)
+    if run.message and marched.status != STOPPED:
+        warnings.warn(f"{hybrid.model.name}: {run.message}", stacklevel=3)
+    return run
+
+
+def _trajectory(hybrid: Hybrid, task: HybridTask, marched: Marched) -> HybridTrajectory:
+    model, about, states = hybrid.model, task.about, marched.states
+    N = states.shape[1]
+    names = [*about["inputs"], *about["modes"], *hybrid.forces]
+    message = explain(task, marched)
+    run = Trajectory(
+        task.time[:N], dict(zip(model.state_names, states, strict=True)),
+        dict(zip(names, marched.inputs, strict=True)),
+        dict(zip(model.outputs, outputs(task, states, marched.inputs), strict=True)),
+        dict(zip(model.parameter_names, task.parameters.tolist(), strict=True)), model.name,
+        message=message, drawing=model.drawing,
+    )  # fmt: skip
+    contacts = tuple(contact.name for contact in hybrid.contacts)
+    pressed = tuple(name for name, state in zip(contacts, task.start.contacts, strict=True)
+                    if state == 1)  # fmt: skip
+    return HybridTrajectory(run, tuple(marched.happened), marched.final, message, contacts, pressed,
+                            marched.work)  # fmt: skip
+
+
+def _task(
+    hybrid: Hybrid, time: ArrayLike, initial: Mapping[Any, float] | State,
+    parameters: Mapping[Any, float] | None = None, inputs: Mapping[Any, Any] | None = None,
+    active: Sequence[str] = (), method: str = "dopri5", step: float | None = None,
+    rtol: float = 1e-9, atol: float = 1e-11, release: str = "force", v_stop: float = 1e-3,
+    per_second: int = 1000, progress: bool | None = None,
+) -> HybridTask:  # fmt: skip
+    """What `simulate` is asked for, checked."""
     grid, model = Experiment(time).grid, hybrid.model
-    if release not in RELEASES:
-        raise ValueError(f"release is one of {', '.join(RELEASES)}, got {release!r}")
-    library, about = _compiled(hybrid)
+    for what, value, known in (("release", release, RELEASES), ("method", method, METHODS)):
+        if value not in known:
+            raise ValueError(f"{what} is one of {', '.join(known)}, got {value!r}")
+    if step is not None and method == "dopri5":
+        raise ValueError("dopri5 chooses its steps by rtol and atol; step= is for the others")
+    length = float(np.diff(grid).min()) if step is None else step
+    for what, number in (("step", length), ("rtol", rtol), ("atol", atol), ("v_stop", v_stop)):
+        if not 0.0 < number < np.inf:
+            raise ValueError(f"{what} must be positive, got {number}")
     values = {**model.values, **by_name(parameters or {}, model.parameter_names, "parameters")}
     missing = [name for name in model.parameter_names if name not in values]
     if missing:
         raise ValueError(f"the parameter {missing[0]} is missing; add it to parameters={{...}}")
     check_values(model, values)
+    courses = _courses(hybrid, grid, inputs or {})
+    library, about = _compiled(hybrid)
     start = initial if isinstance(initial, State) else _start(hybrid, about, grid, initial, active)
-    task = HybridTask(
-        library, about, grid, start,
-        np.array([float(values[name]) for name in model.parameter_names]),
-        _courses(hybrid, grid, inputs or {}), rtol, atol, v_stop, release, per_second,
-    )  # fmt: skip
-    states, rows, happened, final, status = march(task)
-    N = states.shape[1]
-    names = [*about["inputs"], *about["modes"], *hybrid.forces]
-    run = Trajectory(
-        grid[:N], dict(zip(model.state_names, states, strict=True)),
-        dict(zip(names, rows, strict=True)),
-        dict(zip(model.outputs, outputs(task, states, rows), strict=True)),
-        {k: float(values[k]) for k in values}, model.name, drawing=model.drawing,
-    )  # fmt: skip
-    message = _message(status, final, happened)
-    if message and status != STOPPED:
-        warnings.warn(f"{model.name}: {message}", stacklevel=2)
-    return HybridTrajectory(run, tuple(happened), final, message)
+    if start.time != grid[0]:
+        raise ValueError(f"the grid begins at {grid[0]:g} s, the state to go on from is at "
+                         f"{start.time:g} s")  # fmt: skip
+    numbers = np.array([float(values[name]) for name in model.parameter_names])
+    task = HybridTask(library, about, grid, start, numbers, courses, rtol, atol, v_stop, release,
+                      per_second, method, length, progress=progress)  # fmt: skip
+    check_start(task)
+    return task
 
 
 @lru_cache(maxsize=32)
@@ -128,7 +169,7 @@ def _compiled(hybrid: Hybrid) -> tuple[Library, Mapping[str, Any]]:
 
 def _start(
     hybrid: Hybrid, about: Mapping[str, Any], grid: Array, initial: Mapping[Any, float],
-    active: tuple[str, ...],
+    active: Sequence[str],
 ) -> State:  # fmt: skip
     given = by_name(initial, hybrid.model.state_names, "initial")
     for name in hybrid.model.state_names:
@@ -139,6 +180,9 @@ def _start(
     for name in active:
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; there are {', '.join(names)}")
+    for name, value in given.items():
+        if not np.isfinite(float(value)):
+            raise ValueError(f"the initial value of state {name} must be finite, got {value}")
     count = len(names)
     return State(
         float(grid[0]), np.array([float(given[name]) for name in hybrid.model.state_names]),
@@ -165,19 +209,3 @@ def _courses(hybrid: Hybrid, grid: Array, given: Mapping[Any, Any]) -> dict[str,
             raise ValueError(f"input {name} has shape {np.shape(course)}, expected {grid.shape}, "
                              "a number or ks.hybrid.Piecewise(...)")  # fmt: skip
     return found
-
-
-def _message(status: int, final: State, happened: list[Happening]) -> str:
-    if status == DONE:
-        return ""
-    at = f"at t = {final.time:.9g} s"
-    last = "; ".join(str(e) for e in happened[-20:])
-    return {
-        STOPPED: f"stopped {at} by {happened[-1].name if happened else 'an event'}",
-        STEP: f"the step became too small {at}",
-        STUCK: f"no state of the contacts is consistent {at}; with law 'stick' there may be none, "
-               "use 'coulomb'",
-        CHATTER: f"too many events {at}; raise v_stop, or set restitution 0. The last: {last}",
-    }.get(status, "no memory is left")  # fmt: skip
-
-

@@ -52,7 +52,9 @@ def hybrid_program(hybrid: Hybrid) -> Program:
     if values:
         every = (point.xdot, *arguments)
         kernels.append(Kernel("outputs", g, every, tuple(values), tuple(model.outputs)))
-    return Program(f"{model.name}_hybrid", tuple(kernels), {"hybrid": _description(hybrid)})
+    description = _description(hybrid)
+    description["sizes"] = {kernel.name: len(kernel.outputs) for kernel in kernels}
+    return Program(f"{model.name}_hybrid", tuple(kernels), {"hybrid": description})
 
 
 def _point(hybrid: Hybrid) -> Point:

@@ -60,6 +60,8 @@ cdef extern from "hybrid/hybrid.h" nogil:
         const double *time
         double *states
         double *inputs
+        int method
+        double fixed
         double rtol
         double atol
         double step
@@ -72,11 +74,25 @@ cdef extern from "hybrid/hybrid.h" nogil:
         double *log_after
         int *log_kind
         int *log_index
+        ptrdiff_t *log_step
+        int *log_contact
+        double *log_restitution
+        ptrdiff_t tape_size
+        ptrdiff_t taped
+        double *tape_time
+        double *tape_length
+        double *tape_state
+        double *tape_mode
+        int *tape_contact
+        int *tape_segment
+        int *tape_cause
         ptrdiff_t steps
         ptrdiff_t rejected
         ptrdiff_t calls
+        ptrdiff_t pause
 
     int hybrid_march(hybrid_run *, double)
+    ptrdiff_t hybrid_log_margin(const hybrid_run *)
 
 
 cdef double *doubles(array):
@@ -120,10 +136,13 @@ cdef class HybridRun:
         r.n, r.m, r.d, r.points.count, r.points.rows, r.events = sizes
         r.segments = len(arrays["begin"]) - 1
         r.nodes = len(arrays["time"])
-        r.t, r.rtol, r.atol, r.v_stop = (numbers[key] for key in ("t", "rtol", "atol", "v_stop"))
-        r.by_height, r.per_second = numbers["by_height"], numbers["per_second"]
-        r.segment, r.node, r.step = numbers["segment"], 0, 0.0
-        r.logged = r.steps = r.rejected = r.calls = 0
+        r.t, r.rtol, r.atol, r.v_stop, r.fixed = (
+            numbers[key] for key in ("t", "rtol", "atol", "v_stop", "fixed"))
+        r.method, r.by_height, r.per_second, r.pause = (
+            numbers[key] for key in ("method", "by_height", "per_second", "pause"))
+        r.segment = r.node = r.logged = r.taped = 0
+        r.steps = r.rejected = r.calls = 0
+        r.step = 0.0
         r.points.law, r.points.tangent = ints(arrays["law"]), ints(arrays["tangent"])
         r.points.mu, r.restitution = doubles(arrays["mu"]), doubles(arrays["restitution"])
         r.direction, r.level = ints(arrays["direction"]), ints(arrays["level"])
@@ -137,17 +156,27 @@ cdef class HybridRun:
                                         ints(arrays["armed"]))
         r.time, r.states, r.inputs = (doubles(arrays["time"]), doubles(arrays["states"]),
                                       doubles(arrays["inputs"]))
-        self.log(arrays["log_time"], arrays["log_kind"], arrays["log_index"],
-                 arrays["log_before"], arrays["log_after"])
+        self.room(arrays)
 
-    def log(self, time, kind, index, before, after):
-        """Memory for the log, beginning with what it holds."""
+    def room(self, arrays):
+        """Memory for the log and the tape, beginning with what they hold."""
         cdef hybrid_run *r = &self.run
-        self.arrays |= {"log_time": time, "log_kind": kind, "log_index": index,
-                        "log_before": before, "log_after": after}
-        r.log_size = len(time)
-        r.log_time, r.log_kind, r.log_index = doubles(time), ints(kind), ints(index)
-        r.log_before, r.log_after = doubles(before), doubles(after)
+        self.arrays |= arrays
+        r.log_size, r.tape_size = len(arrays["log_time"]), len(arrays["tape_time"])
+        r.log_time, r.log_kind, r.log_index = (
+            doubles(arrays["log_time"]), ints(arrays["log_kind"]), ints(arrays["log_index"]))
+        r.log_before, r.log_after = doubles(arrays["log_before"]), doubles(arrays["log_after"])
+        r.log_step, r.log_contact = places(arrays["log_step"]), ints(arrays["log_contact"])
+        r.log_restitution = doubles(arrays["log_restitution"])
+        r.tape_time, r.tape_length = doubles(arrays["tape_time"]), doubles(arrays["tape_length"])
+        r.tape_state, r.tape_mode = doubles(arrays["tape_state"]), doubles(arrays["tape_mode"])
+        r.tape_contact, r.tape_segment = ints(arrays["tape_contact"]), ints(arrays["tape_segment"])
+        r.tape_cause = ints(arrays["tape_cause"])
+
+    @property
+    def margin(self):
+        """Entries of the log that must be free at any time."""
+        return hybrid_log_margin(&self.run)
 
     def march(self, double end):
         """To `end` [s]; one of the values of the enumeration in hybrid.h."""
@@ -158,8 +187,8 @@ cdef class HybridRun:
 
     @property
     def at(self):
-        """Time [s], nodes that are filled, entries of the log, segment of the inputs."""
-        return self.run.t, self.run.node, self.run.logged, self.run.segment
+        """Time [s], nodes that are filled, entries of the log, steps on the tape."""
+        return self.run.t, self.run.node, self.run.logged, self.run.taped
 
     @property
     def work(self):

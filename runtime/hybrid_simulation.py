@@ -1,112 +1,42 @@
-"""Simulation of hybrid models: trajectories with a log of what happened."""
+"""Simulation of hybrid models: arrays for the loop of runtime/hybrid, and what comes back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.hybrid_trajectory import KINDS, Happening, State
 from kinesym.runtime.native import Call, HybridRun, Library, Plan
 from kinesym.runtime.piecewise import Piecewise, segments
 from kinesym.runtime.places import rows
-from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.progress import time_bar
 
 Array = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
 
-#: Entries of the log by their number in runtime/hybrid/hybrid.h.
-KINDS = ("clock", "impact", "close", "release", "slide", "event")
-DONE, STOPPED, LOG_FULL, STEP, STUCK, CHATTER, NO_MEMORY = range(7)
+#: What a march returns, see runtime/hybrid/hybrid.h.
+(DONE, STOPPED, FULL, STEP, STUCK, CHATTER, NO_MEMORY, PAUSED, NO_NUMBER,
+ NEWTON) = range(10)  # fmt: skip
+INTERRUPTED = 10
 LAWS = ("slip", "stick", "coulomb")
-STATES = ("open", "active", "leaving")
-#: First size of the log.
-LOG = 256
-
-
-@dataclass(frozen=True, eq=False)
-class Happening:
-    """Something that happened: "clock" (an input breaks), "impact", "close" (a contact begins to
-    press), "release", "slide" (it begins or ends to slide), or "event".
-
-    name : of the contact or event; "" for a clock. states : their names. rows : their values before
-    and after, (2, n).
-    """
-
-    time: float
-    kind: str
-    name: str
-    states: Sequence[str]
-    rows: Array
-
-    @property
-    def before(self) -> dict[str, float]:
-        """States just before, by name."""
-        return dict(zip(self.states, self.rows[0].tolist(), strict=True))
-
-    @property
-    def after(self) -> dict[str, float]:
-        """States just after, by name."""
-        return dict(zip(self.states, self.rows[1].tolist(), strict=True))
-
-    def __str__(self) -> str:
-        return f"{self.time:.9g} s: {self.kind} {self.name}".rstrip()
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """Where a hybrid simulation is: what it takes to go on."""
-
-    time: float
-    x: Array
-    modes: Array
-    contacts: NDArray[np.intc]
-    friction: NDArray[np.intc]
-    armed: NDArray[np.intc]
-
-
-@dataclass(frozen=True, eq=False)
-class HybridTrajectory:
-    """A trajectory of a hybrid model.
-
-    run : states, inputs (with modes and contact forces) and outputs at the nodes, at an event those
-    after it. events : what happened, in order. final : where it ended, to go on from.
-    message : why it ended early, empty if it did not.
-    """
-
-    run: Trajectory
-    events: tuple[Happening, ...]
-    final: State
-    message: str = ""
-
-    @property
-    def time(self) -> Array:
-        """(N,) [s]."""
-        return self.run.time
-
-    def __getitem__(self, key: object) -> Array:
-        return self.run[key]
-
-    def plot(self, names: Sequence[Any] | None = None) -> Any:
-        """As `Trajectory.plot`, with a line at each impact, switch and event."""
-        figure = self.run.plot(names=names)
-        for panel in figure.axes:
-            for event in self.events:
-                if event.kind != "clock":
-                    panel.axvline(event.time, color="0.6", lw=0.6, zorder=0)
-        return figure
-
-    def happened(self, kind: str, name: str | None = None) -> list[Happening]:
-        """Those of a kind, and of a contact or event."""
-        if kind not in KINDS:
-            raise ValueError(f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
-        return [e for e in self.events if e.kind == kind and name in (None, e.name)]
+METHODS = ("dopri5", "rk4", "trapezoid")
+#: Steps after which Ctrl-C is heard, and the bar moves.
+STEPS_AT_ONCE = 20_000
+#: First room for steps of the tape.
+TAPE = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class HybridTask:
-    """What to simulate. about : what the code generator says of the model, see `codegen.hybrid`."""
+    """What to simulate. about : what the code generator says of the model, see `codegen.hybrid`.
+
+    step : of methods that do not choose it [s]. release : "force" or "height". tape : whether every
+    step is kept.
+    """
 
     library: Library
     about: Mapping[str, Any]
@@ -119,16 +49,87 @@ class HybridTask:
     v_stop: float
     release: str
     per_second: int
+    method: str = "dopri5"
+    step: float = 1.0
+    tape: bool = False
+    progress: bool | None = None
+
+    @property
+    def rows(self) -> int:
+        """Contact forces."""
+        contacts = self.about["contacts"]
+        return len(contacts) + sum(c["row"] >= 0 for c in contacts)
 
 
-def simulate(task: HybridTask) -> tuple[Array, Array, list[Happening], State, int]:
+@dataclass(frozen=True, eq=False)
+class Tape:
+    """Every step: when it began (T,), its length, the state there (T, n), modes (T, d), contacts
+    (T, count) as in contact.h, segment of the inputs, and what ended it, as in hybrid.h.
+
+    log : of entries of the log: time, kind, index, steps before, states before and after, modes of
+    contacts and restitution in an impact.
+    """
+
+    time: Array
+    length: Array
+    state: Array
+    mode: Array
+    contact: NDArray[np.intc]
+    segment: NDArray[np.intc]
+    cause: NDArray[np.intc]
+    log: Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Marched:
     """States (n, N), inputs (m + d + R, N) at the nodes reached, the log, the end, the status."""
+
+    states: Array
+    inputs: Array
+    happened: list[Happening]
+    final: State
+    status: int
+    work: tuple[int, int, int]
+    tape: Tape
+
+
+def simulate(task: HybridTask) -> Marched:
+    """Marches to the end of the grid, or as far as it goes."""
+    arrays, start, end = _arrays(task), task.start, float(task.time[-1])
+    kernels = [task.library.kernel_address(name)
+               for name in ("smooth", "guards", "resets", "contact")]  # fmt: skip
+    numbers = {"t": start.time, "rtol": task.rtol, "atol": task.atol, "v_stop": task.v_stop,
+               "by_height": task.release == "height", "per_second": task.per_second,
+               "method": METHODS.index(task.method), "fixed": task.step,
+               "pause": STEPS_AT_ONCE}  # fmt: skip
+    sizes = (len(start.x), len(task.inputs), len(start.modes), len(task.about["contacts"]),
+             task.rows, len(task.about["events"]))  # fmt: skip
+    run = HybridRun(task.library, kernels, sizes, numbers, arrays)
+    try:
+        with time_bar(start.time, end, task.progress) as show:
+            while (status := run.march(end)) in (FULL, PAUSED):
+                show(run.at[0])
+                if status == FULL:
+                    arrays |= _grown(arrays, run)
+                    run.room(arrays)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    now, filled, logged, taped = run.at
+    final = State(now, *(arrays[key] for key in ("x", "mode", "state", "friction", "armed")))
+    log = {k[4:]: row[:logged] for k, row in arrays.items() if k.startswith("log_")}
+    tape = {k[5:]: row[:taped] for k, row in arrays.items() if k.startswith("tape_")}
+    return Marched(arrays["states"][:, :filled], arrays["inputs"][:, :filled],
+                   _happenings(task.about, log), final, status, run.work,
+                   Tape(**tape, log=log))  # fmt: skip
+
+
+def _arrays(task: HybridTask) -> Arrays:
+    """By the names of the fields of `hybrid_run`."""
     about, start, time = task.about, task.start, task.time
     contacts, events = about["contacts"], about["events"]
-    n, m, d = len(start.x), len(task.inputs), len(start.modes)
-    R = len(contacts) + sum(c["row"] >= 0 for c in contacts)
+    n, d, count = len(start.x), len(start.modes), len(contacts)
     begin, value, slope = segments(task.inputs, float(start.time), float(time[-1]))
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: Arrays = {
         "begin": begin, "value": value, "slope": slope, "parameters": task.parameters,
         "law": np.array([LAWS.index(c["law"]) for c in contacts], dtype=np.intc),
         "tangent": np.array([c["row"] for c in contacts], dtype=np.intc),
@@ -142,27 +143,39 @@ def simulate(task: HybridTask) -> tuple[Array, Array, list[Happening], State, in
         "x": start.x.copy(), "mode": start.modes.copy(), "state": start.contacts.copy(),
         "friction": start.friction.copy(), "armed": start.armed.copy(), "time": time,
         "states": np.full((n, len(time)), np.nan),
-        "inputs": np.full((m + d + R, len(time)), np.nan),
-        **_log(LOG, n),
+        "inputs": np.full((len(task.inputs) + d + task.rows, len(time)), np.nan),
     }  # fmt: skip
-    kernels = [task.library.kernel_address(name)
-               for name in ("smooth", "guards", "resets", "contact")]  # fmt: skip
-    numbers = {"t": start.time, "rtol": task.rtol, "atol": task.atol, "v_stop": task.v_stop,
-               "by_height": task.release == "height", "per_second": task.per_second,
-               "segment": 0}  # fmt: skip
-    sizes = (n, m, d, len(contacts), R, len(events))
-    run = HybridRun(task.library, kernels, sizes, numbers, arrays)
-    while (status := run.march(float(time[-1]))) == LOG_FULL:
-        larger = _log(4 * len(arrays["log_time"]), n)
-        for key, new in larger.items():
-            new[: len(arrays[key])] = arrays[key]
-        arrays |= larger
-        run.log(*(larger[f"log_{part}"] for part in ("time", "kind", "index", "before", "after")))
-    now, filled, logged, _ = run.at
-    final = State(now, arrays["x"], arrays["mode"], arrays["state"], arrays["friction"],
-                  arrays["armed"])  # fmt: skip
-    happened = _happenings(about, {k: row[:logged] for k, row in arrays.items() if "log_" in k})
-    return arrays["states"][:, :filled], arrays["inputs"][:, :filled], happened, final, status
+    return arrays | _log(1, n, count) | _tape(TAPE if task.tape else 0, n, d, count)
+
+
+def _log(size: int, n: int, count: int) -> Arrays:
+    return {"log_time": np.zeros(size), "log_kind": np.zeros(size, dtype=np.intc),
+            "log_index": np.zeros(size, dtype=np.intc), "log_before": np.zeros((size, n)),
+            "log_after": np.zeros((size, n)), "log_step": np.zeros(size, dtype=np.intp),
+            "log_contact": np.zeros((size, count), dtype=np.intc),
+            "log_restitution": np.zeros(size)}  # fmt: skip
+
+
+def _tape(size: int, n: int, d: int, count: int) -> Arrays:
+    return {"tape_time": np.zeros(size), "tape_length": np.zeros(size),
+            "tape_state": np.zeros((size, n)), "tape_mode": np.zeros((size, d)),
+            "tape_contact": np.zeros((size, count), dtype=np.intc),
+            "tape_segment": np.zeros(size, dtype=np.intc),
+            "tape_cause": np.zeros(size, dtype=np.intc)}  # fmt: skip
+
+
+def _grown(arrays: Arrays, run: HybridRun) -> Arrays:
+    """The log with room for what may come, the tape longer if it is full."""
+    n, d, count = len(arrays["x"]), len(arrays["mode"]), len(arrays["law"])
+    _, _, logged, taped = run.at
+    larger: Arrays = {}
+    if logged + run.margin > len(arrays["log_time"]):
+        larger |= _log(2 * (logged + run.margin), n, count)
+    if 0 < taped == len(arrays["tape_time"]):
+        larger |= _tape(2 * taped, n, d, count)
+    for key, new in larger.items():
+        new[: len(arrays[key])] = arrays[key]
+    return larger
 
 
 def outputs(task: HybridTask, states: Array, inputs: Array) -> Array:
@@ -170,35 +183,37 @@ def outputs(task: HybridTask, states: Array, inputs: Array) -> Array:
     N, count = states.shape[1], len(task.about["outputs"])
     if not count or not N:
         return np.empty((count, N))
-    groups = [(states, N), (inputs, N), (task.parameters, 1), (task.time[:N], N)]
-    arguments = [(np.ascontiguousarray(a).ravel(), 0, ld) for a, ld in groups]
-    rates = _mapped(task.library, "smooth", arguments, len(states), N)
-    return _mapped(task.library, "outputs", [(rates.ravel(), 0, N), *arguments], count, N)
+    point = points(task, states, inputs, task.time[:N])
+    rates = mapped(task.library, "smooth", point, len(states))
+    return mapped(task.library, "outputs", [rates, *point], count)
 
 
-def _mapped(
-    library: Library, kernel: str, arguments: list[tuple[Array, int, int]], n_out: int, N: int
-) -> Array:
+def points(task: HybridTask, states: Array, inputs: Array, time: Array) -> list[Array]:
+    """Arguments (rows, N) of kernels: x, u, p, t."""
+    return [states, inputs, task.parameters[:, None], time[None]]
+
+
+def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) -> Array:
+    """A kernel at many points: arguments (rows, N), or (rows, 1) if they are equal everywhere."""
+    N = max(argument.shape[1] for argument in arguments)
+    given = [(np.ascontiguousarray(a).ravel(), 0, a.shape[1] if a.shape[1] == N else 1)
+             for a in arguments]  # fmt: skip
     out = np.empty(n_out * N)
-    call = Call(library, kernel, N, arguments, (), rows(n_out, N), out.size)
+    call = Call(library, kernel, N, given, (), rows(n_out, N), out.size)
     Plan([call], [], out.size)((), out)
     return out.reshape(n_out, N)
 
 
-def _log(size: int, n: int) -> dict[str, NDArray[Any]]:
-    return {"log_time": np.zeros(size), "log_kind": np.zeros(size, dtype=np.intc),
-            "log_index": np.zeros(size, dtype=np.intc), "log_before": np.zeros((size, n)),
-            "log_after": np.zeros((size, n))}  # fmt: skip
-
-
 def _happenings(about: Mapping[str, Any], log: Mapping[str, NDArray[Any]]) -> list[Happening]:
-    pairs = np.stack([log["log_before"], log["log_after"]], axis=1)
+    pairs = np.stack([log["before"], log["after"]], axis=1)
     named = {"event": [e["name"] for e in about["events"]], "clock": None}
     contacts = [c["name"] for c in about["contacts"]]
     found = []
-    for time, kind, index, row in zip(log["log_time"].tolist(), log["log_kind"].tolist(),
-                                      log["log_index"].tolist(), pairs, strict=True):  # fmt: skip
+    for time, kind, index, row in zip(log["time"].tolist(), log["kind"].tolist(),
+                                      log["index"].tolist(), pairs, strict=True):  # fmt: skip
         names = named.get(KINDS[kind], contacts)
         found.append(Happening(time, KINDS[kind], names[index] if names else "", about["states"],
                                row))  # fmt: skip
     return found
+
+

@@ -12,6 +12,7 @@ from kinesym.runtime.experiment import key_name
 if TYPE_CHECKING:
     from kinesym.runtime.ensemble import Ensemble
     from kinesym.runtime.fit import Fit
+    from kinesym.runtime.hybrid_trajectory import HybridTrajectory
     from kinesym.runtime.trajectory import Trajectory
 
 
@@ -111,4 +112,28 @@ def plot_history(fit: Fit) -> Any:
     for axis in (top, bottom):
         axis.grid(alpha=0.3)
     figure.suptitle(f"{fit.model}: {fit.optimizer}", x=0.02, ha="left")
+    return figure
+
+
+def plot_modes(trial: HybridTrajectory) -> Any:
+    """A row per contact with bars while it presses and marks at impacts, a row per event with a
+    mark whenever it happens."""
+    import matplotlib.pyplot as plt
+
+    events = list(dict.fromkeys(e.name for e in trial.events if e.kind == "event"))
+    rows = [*trial.contacts, *events]
+    figure, axis = plt.subplots(figsize=(9.0, 1.2 + 0.4 * max(len(rows), 1)), layout="constrained")
+    for row, name in enumerate(rows):
+        times = [e.time for e in trial.events if e.name == name and e.kind in ("impact", "event")]
+        colour = "C0" if name in trial.contacts else "C3"
+        axis.plot(times, [row] * len(times), "|", ms=14.0, mew=1.5, color=colour)
+        if name in trial.contacts:
+            spans = [(begin, end - begin) for begin, end in trial.pressing(name)]
+            axis.broken_barh(spans, (row - 0.25, 0.5), color="C0", alpha=0.5)
+    axis.set_yticks(range(len(rows)), [name.split(":")[0] for name in rows])
+    axis.set_ylim(len(rows) - 0.4, -0.6)
+    axis.set_xlim(float(trial.time[0]), float(trial.time[-1]))
+    axis.set_xlabel("time [s]")
+    axis.set_title(f"{trial.run.model}: contacts that press, impacts and events")
+    axis.grid(axis="x", alpha=0.3)
     return figure

@@ -36,3 +36,14 @@ def node_bar(total: int, show: bool | None) -> Iterator[Callable[[int], object]]
         total=total, disable=not visible, unit=" nodes", unit_scale=True, leave=False, delay=0.5
     ) as bar:
         yield bar.update
+
+
+@contextmanager
+def time_bar(begin: float, end: float, show: bool | None) -> Iterator[Callable[[float], object]]:
+    """A function that is told the time reached [s]; shown after half a second, `None` only on a
+    terminal."""
+    visible = sys.stderr.isatty() if show is None else show
+    form = "{l_bar}{bar}| {n:.3g}/{total:.3g} s [{elapsed}<{remaining}]"
+    with tqdm(total=end - begin, disable=not visible, bar_format=form, leave=False,
+              delay=0.5) as bar:  # fmt: skip
+        yield lambda now: bar.update(now - begin - bar.n)

@@ -14,15 +14,24 @@ enum { POINT_OPEN = 0, POINT_ACTIVE = 1, POINT_LEAVING = 2 };
 /* Kinds of entries of the log */
 enum { LOG_CLOCK = 0, LOG_IMPACT = 1, LOG_CLOSE = 2, LOG_RELEASE = 3, LOG_SLIDE = 4, LOG_EVENT = 5 };
 
+enum { METHOD_DOPRI5 = 0, METHOD_RK4 = 1, METHOD_TRAPEZOID = 2 };
+
+/* What ended a step of the tape: nothing, a break of the inputs, or the watched function of that
+ * number (events, then of each contact: height, pressure, friction, sliding) */
+enum { TAPE_PLAIN = -2, TAPE_CLOCK = -1 };
+
 /* What hybrid_march returns */
 enum {
     HYBRID_DONE = 0,      /* the end is reached */
     HYBRID_STOPPED = 1,   /* an event that stops has happened */
-    HYBRID_LOG_FULL = 2,  /* call again with a larger log */
+    HYBRID_LOG_FULL = 2,  /* call again with a larger log, or a larger tape */
     HYBRID_STEP = 3,      /* the step has become too small */
     HYBRID_STUCK = 4,     /* no state of the contacts is consistent */
     HYBRID_CHATTER = 5,   /* more events than allowed */
-    HYBRID_NO_MEMORY = 6
+    HYBRID_NO_MEMORY = 6,
+    HYBRID_PAUSED = 7,    /* after so many steps; call again */
+    HYBRID_NO_NUMBER = 8, /* an expression is no finite number */
+    HYBRID_NEWTON = 9     /* the implicit step has no solution */
 };
 
 typedef struct {
@@ -50,15 +59,28 @@ typedef struct {
     const double *time;
     double *states, *inputs; /* (n, nodes), (m + d + R, nodes) */
 
+    int method;
+    double fixed; /* length of a step, of methods that do not choose it */
     double rtol, atol, step, v_stop;
     ptrdiff_t per_second; /* events allowed */
 
     ptrdiff_t log_size, logged;
     double *log_time, *log_before, *log_after; /* (log_size, n) the last two */
     int *log_kind, *log_index;
+    ptrdiff_t *log_step;      /* steps taken before */
+    int *log_contact;         /* (log_size, count) modes in an impact */
+    double *log_restitution;  /* of an impact */
 
-    ptrdiff_t steps, rejected, calls;
+    /* every step, to go over them again; of size 0 if that is not wanted */
+    ptrdiff_t tape_size, taped;
+    double *tape_time, *tape_length, *tape_state, *tape_mode; /* (tape_size, n), (tape_size, d) */
+    int *tape_contact, *tape_segment, *tape_cause;            /* (tape_size, count) the first */
+
+    ptrdiff_t steps, rejected, calls, pause;
 } hybrid_run;
+
+/* Room in the log without which nothing is begun: more than can happen at one instant */
+ptrdiff_t hybrid_log_margin(const hybrid_run *r);
 
 /* Marches to `end`; see the enumeration above. */
 int hybrid_march(hybrid_run *r, double end);

@@ -1,0 +1,216 @@
+/* What happens at one instant: impacts, contacts that change, events, and the log of it all. */
+#include "work.h"
+
+#include <math.h>
+#include <string.h>
+
+#define RESTING 1e-9 /* a point this slow along its height rests [m/s] */
+
+void note(work *w, int kind, int index) {
+    hybrid_run *r = w->r;
+    const ptrdiff_t k = r->logged;
+    r->log_time[k] = r->t, r->log_kind[k] = kind, r->log_index[k] = index;
+    memcpy(r->log_before + k * r->n, w->before, (size_t)r->n * sizeof(double));
+    memcpy(r->log_after + k * r->n, r->x, (size_t)r->n * sizeof(double));
+    r->log_step[k] = r->taped;
+    r->logged = k + 1;
+}
+
+/* More events in the last second than allowed */
+static int chatters(const hybrid_run *r) {
+    const ptrdiff_t k = r->logged - r->per_second;
+    return k >= 0 && r->log_time[k] > r->t - 1.0;
+}
+
+/* -- contacts change ------------------------------------------------------------------------------ */
+
+/* Contacts that are at the ground; with those that leave it slowly */
+static int at_ground(const work *w, int *near) {
+    const hybrid_run *r = w->r;
+    int some = 0;
+    for (int i = 0; i < r->points.count; i++) {
+        near[i] = r->state[i] == POINT_ACTIVE || heights(w)[i] <= HYSTERESIS;
+        some |= near[i];
+    }
+    return some;
+}
+
+/* An impact of all points at the ground, logged next: x += B impulse. Those that press on with no more than
+ * v_stop afterwards do so without restitution. Returns 0 if no impulse is consistent. */
+static int impact(work *w, const int *near) {
+    hybrid_run *r = w->r;
+    const int R = r->points.rows;
+    double b[HYBRID_ROWS], impulse[HYBRID_ROWS], slide[HYBRID_CONTACTS], least = 1.0, fast = 0.0;
+    int mode[HYBRID_CONTACTS];
+    for (int i = 0; i < r->points.count; i++)
+        if (near[i] && speeds(w)[i] < 0.0) {
+            least = fmin(least, r->restitution[i]);
+            fast = fmax(fast, -speeds(w)[i]);
+        }
+    const double e = least * fast < r->v_stop ? 0.0 : least;
+    for (int i = 0; i < R; i++) b[i] = speeds(w)[i];
+    for (int i = 0; i < r->points.count; i++) {
+        b[i] *= 1.0 + e; /* Moreau: 0 <= impulse, v+ + e v- >= 0, one of them 0 */
+        mode[i] = near[i] ? CONTACT_STICKS : CONTACT_OPEN;
+    }
+    sliding(w, slide);
+    if (!contact_solve(&r->points, coupling(w), b, near, slide, mode, impulse)) return 0;
+    for (ptrdiff_t j = 0; j < r->n; j++)
+        for (int i = 0; i < R; i++) r->x[j] += effects(w)[j * R + i] * impulse[i];
+    for (int i = 0; i < r->points.count; i++)
+        r->log_contact[r->logged * r->points.count + i] = mode[i];
+    r->log_restitution[r->logged] = e;
+    return 1;
+}
+
+/* Which of the points at the ground that do not move along their height keep pressing */
+static int settle(work *w) {
+    hybrid_run *r = w->r;
+    int near[HYBRID_CONTACTS], mode[HYBRID_CONTACTS], old[HYBRID_CONTACTS], ground[HYBRID_CONTACTS];
+    double f[HYBRID_ROWS], slide[HYBRID_CONTACTS];
+    memset(w->u + r->m + r->d, 0, (size_t)r->points.rows * sizeof(double));
+    evaluate(w, &w->contact, r->x, r->t);
+    at_ground(w, ground);
+    memcpy(old, r->state, sizeof(int) * (size_t)r->points.count);
+    for (int i = 0; i < r->points.count; i++) {
+        near[i] = ground[i] && fabs(speeds(w)[i]) <= RESTING;
+        mode[i] = !near[i]                        ? CONTACT_OPEN
+                  : w->ended[i] >= 0            ? w->ended[i]
+                  : r->state[i] == POINT_ACTIVE ? r->friction[i]
+                                                : CONTACT_STICKS;
+    }
+    sliding(w, slide);
+    if (!contact_solve(&r->points, coupling(w), free_motion(w), near, slide, mode, f)) return -1;
+    int changed = 0;
+    for (int i = 0; i < r->points.count; i++) {
+        const int was = r->friction[i];
+        if (mode[i] != CONTACT_OPEN) {
+            r->state[i] = POINT_ACTIVE, r->friction[i] = mode[i];
+        } else {
+            r->state[i] = heights(w)[i] <= HYSTERESIS ? POINT_LEAVING : POINT_OPEN;
+        }
+        if (r->state[i] == old[i] && !(r->state[i] == POINT_ACTIVE && was != r->friction[i]))
+            continue;
+        changed = 1;
+        if (r->state[i] == POINT_ACTIVE)
+            note(w, old[i] == POINT_ACTIVE ? LOG_SLIDE : LOG_CLOSE, i);
+        else if (old[i] == POINT_ACTIVE)
+            note(w, LOG_RELEASE, i);
+    }
+    return changed;
+}
+
+/* Impacts, then forces; -1 if there is no consistent state, 1 if something changed */
+static int handle_contacts(work *w) {
+    hybrid_run *r = w->r;
+    int near[HYBRID_CONTACTS], changed = 0;
+    if (r->points.count == 0) return 0;
+    memset(w->u + r->m + r->d, 0, (size_t)r->points.rows * sizeof(double));
+    evaluate(w, &w->contact, r->x, r->t);
+    if (at_ground(w, near)) {
+        int hits = -1;
+        for (int i = 0; i < r->points.count; i++)
+            if (near[i] && speeds(w)[i] < -RESTING) hits = hits < 0 ? i : hits;
+        if (hits >= 0) {
+            memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
+            if (!impact(w, near)) return -1;
+            note(w, LOG_IMPACT, hits);
+            memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
+            changed = 1;
+        }
+    }
+    const int settled = settle(w);
+    return settled < 0 ? -1 : changed | settled;
+}
+
+/* Takes the drift of active points back: the least change of x along the gradients of their heights
+ * and places, and of velocities by impulses without energy to speak of */
+static void project(work *w) {
+    hybrid_run *r = w->r;
+    const int R = r->points.rows;
+    if (!some_active(r)) return;
+    evaluate(w, &w->contact, r->x, r->t);
+    double b[HYBRID_ROWS], impulse[HYBRID_ROWS];
+    int mode[HYBRID_CONTACTS];
+    for (int i = 0; i < r->points.count; i++) {
+        mode[i] = r->state[i] == POINT_ACTIVE ? r->friction[i] : CONTACT_OPEN;
+        if (mode[i] == CONTACT_OPEN) continue;
+        const double *slope = gradients(w) + i * r->n;
+        double size = 0.0;
+        for (ptrdiff_t j = 0; j < r->n; j++) size += slope[j] * slope[j];
+        for (ptrdiff_t j = 0; j < r->n; j++) r->x[j] -= slope[j] * heights(w)[i] / size;
+        if (mode[i] >= CONTACT_FORWARDS) mode[i] = CONTACT_STICKS;
+    }
+    contact_set normal = r->points;
+    int smooth[HYBRID_CONTACTS];
+    for (int i = 0; i < r->points.count; i++) /* what slides keeps its velocity along the ground */
+        smooth[i] = r->friction[i] >= CONTACT_FORWARDS ? LAW_SLIP : r->points.law[i];
+    normal.law = smooth;
+    evaluate(w, &w->contact, r->x, r->t);
+    for (int i = 0; i < R; i++) b[i] = speeds(w)[i];
+    if (!contact_forces(&normal, coupling(w), b, mode, impulse)) return;
+    for (ptrdiff_t j = 0; j < r->n; j++)
+        for (int i = 0; i < R; i++) r->x[j] += effects(w)[j * R + i] * impulse[i];
+}
+
+/* -- events --------------------------------------------------------------------------------------- */
+
+static void happen(work *w, ptrdiff_t k) {
+    hybrid_run *r = w->r;
+    const ptrdiff_t first = r->first_target[k], last = r->first_target[k + 1];
+    memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
+    if (last > first) evaluate(w, &w->resets, r->x, r->t);
+    for (ptrdiff_t j = first; j < last; j++) {
+        if (r->target[j] < r->n)
+            r->x[r->target[j]] = w->resets.out[j];
+        else
+            w->u[r->m + r->target[j] - r->n] = r->mode[r->target[j] - r->n] = w->resets.out[j];
+    }
+    if (r->armed[k] != 0) r->armed[k] = r->direction[k] == 0 ? -r->armed[k] : 0;
+    note(w, LOG_EVENT, (int)k);
+}
+
+/* What a contact turns to when one of its functions has crossed zero: there the forces of its old
+ * mode still agree with all inequalities, to rounding */
+static void expect(work *w, ptrdiff_t which) {
+    hybrid_run *r = w->r;
+    for (int i = 0; i < r->points.count; i++) w->ended[i] = -1;
+    if (which < r->events) return;
+    const int i = (int)(which - r->events) / 4, what = (int)(which - r->events) % 4;
+    if (what == 1) w->ended[i] = CONTACT_OPEN;
+    if (what == 3) w->ended[i] = CONTACT_STICKS;
+    if (what != 2) return;
+    set_forces(w, r->x, r->t);
+    const double along = w->u[r->m + r->d + r->points.tangent[i]];
+    w->ended[i] = along < 0.0 ? CONTACT_FORWARDS : CONTACT_BACKWARDS;
+}
+
+int handle(work *w, ptrdiff_t which) {
+    hybrid_run *r = w->r;
+    int stop = 0;
+    memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
+    expect(w, which);
+    if (which >= 0 && which < r->events) {
+        happen(w, which);
+        stop |= r->stop[which];
+    }
+    for (int pass = 0; pass < PASSES; pass++) {
+        int changed = handle_contacts(w);
+        if (changed < 0) return HYBRID_STUCK;
+        for (int i = 0; i < r->points.count; i++) w->ended[i] = -1;
+        watch(w, r->x, r->t, w->now);
+        for (ptrdiff_t k = 0; k < r->events; k++) {
+            if (!r->level[k] || !(w->now[k] < 0.0)) continue;
+            happen(w, k);
+            stop |= r->stop[k];
+            changed = 1;
+            watch(w, r->x, r->t, w->now);
+        }
+        if (chatters(r)) return HYBRID_CHATTER;
+        if (!changed) {
+            project(w);
+            return stop ? HYBRID_STOPPED : 0;
+        }
+    }
+    return HYBRID_CHATTER;
+}

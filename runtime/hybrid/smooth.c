@@ -1,0 +1,184 @@
+/* The smooth motion of one mode: contact forces, rates, and steps of the three methods. */
+#include "include/kinesym_dopri_tables.h"
+#include "work.h"
+
+#include <math.h>
+#include <string.h>
+
+void evaluate(const work *w, const bound *b, const double *x, double t) {
+    const ks_arg arg[4] = {{x, 1}, {w->u, 1}, {w->r->parameters, 0}, {&t, 1}};
+    b->k->block(1, arg, b->uniform, b->out, 1, 0, b->scratch);
+}
+
+void set_inputs(const work *w, double t) {
+    const hybrid_run *r = w->r;
+    for (ptrdiff_t i = 0; i < r->m; i++) {
+        const ptrdiff_t k = i * r->segments + r->segment;
+        w->u[i] = r->value[k] + r->slope[k] * (t - r->begin[r->segment]);
+    }
+}
+
+int some_active(const hybrid_run *r) {
+    for (int i = 0; i < r->points.count; i++)
+        if (r->state[i] == POINT_ACTIVE) return 1;
+    return 0;
+}
+
+void sliding(const work *w, double *slide) {
+    for (int i = 0; i < w->r->points.count; i++)
+        slide[i] = w->r->points.tangent[i] < 0 ? 0.0 : speeds(w)[w->r->points.tangent[i]];
+}
+
+void set_forces(work *w, const double *x, double t) {
+    hybrid_run *r = w->r;
+    double *f = w->u + r->m + r->d;
+    memset(f, 0, (size_t)r->points.rows * sizeof *f);
+    if (!some_active(r)) return;
+    evaluate(w, &w->contact, x, t);
+    int mode[HYBRID_CONTACTS];
+    for (int i = 0; i < r->points.count; i++)
+        mode[i] = r->state[i] == POINT_ACTIVE ? r->friction[i] : CONTACT_OPEN;
+    if (!r->by_height) {
+        if (!contact_forces(&r->points, coupling(w), free_motion(w), mode, f)) w->failed |= 1;
+        return;
+    }
+    double slide[HYBRID_CONTACTS];
+    int near[HYBRID_CONTACTS];
+    sliding(w, slide);
+    for (int i = 0; i < r->points.count; i++) near[i] = r->state[i] == POINT_ACTIVE;
+    if (!contact_solve(&r->points, coupling(w), free_motion(w), near, slide, mode, f))
+        w->failed |= 1;
+}
+
+void rate(work *w, const double *x, double t, double *out) {
+    set_inputs(w, t);
+    set_forces(w, x, t);
+    evaluate(w, &w->smooth, x, t);
+    memcpy(out, w->smooth.out, (size_t)w->r->n * sizeof *out);
+    w->r->calls++;
+}
+
+/* -- methods -------------------------------------------------------------------------------------- */
+
+/* Row s leads to stage s, the last one to the end */
+static const double rk4_c[5] = {0.0, 0.5, 0.5, 1.0, 1.0};
+static const double rk4_a[5][6] = {
+    {0}, {0.5}, {0.0, 0.5}, {0.0, 0.0, 1.0}, {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6},
+};
+
+static void explicit_step(work *w, double h, const double (*a)[6], const double *c) {
+    const hybrid_run *r = w->r;
+    for (int s = 1; s <= w->last; s++) {
+        for (ptrdiff_t i = 0; i < r->n; i++) {
+            double sum = 0.0;
+            for (int j = 0; j < s; j++) sum += a[s][j] * w->k[j][i];
+            w->y[i] = r->x[i] + h * sum;
+        }
+        rate(w, w->y, r->t + c[s] * h, w->k[s]);
+    }
+}
+
+/* The rate at the end of a step, and Newton's matrix 1 - h/2 f' by differences: how good it is decides
+ * about the number of rounds alone */
+static void newton_matrix(work *w, double h) {
+    const ptrdiff_t n = w->r->n;
+    double *now = w->k[w->last], *moved = w->k[3];
+    rate(w, w->y, w->r->t + h, now);
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const double kept = w->y[j], d = HYSTERESIS * fmax(1.0, fabs(kept));
+        w->y[j] = kept + d;
+        rate(w, w->y, w->r->t + h, moved);
+        w->y[j] = kept;
+        for (ptrdiff_t i = 0; i < n; i++)
+            w->matrix[i * n + j] = (i == j) - 0.5 * h * (moved[i] - now[i]) / d;
+    }
+}
+
+/* Solves matrix x = side in place, destroying the matrix (n x n, row by row) */
+static void eliminate(ptrdiff_t n, double *matrix, double *side) {
+    for (ptrdiff_t k = 0; k < n; k++) {
+        ptrdiff_t best = k;
+        for (ptrdiff_t i = k + 1; i < n; i++)
+            if (fabs(matrix[i * n + k]) > fabs(matrix[best * n + k])) best = i;
+        for (ptrdiff_t j = k; j < n; j++) {
+            const double swap = matrix[k * n + j];
+            matrix[k * n + j] = matrix[best * n + j], matrix[best * n + j] = swap;
+        }
+        const double swap = side[k];
+        side[k] = side[best], side[best] = swap;
+        for (ptrdiff_t i = k + 1; i < n; i++) {
+            const double factor = matrix[i * n + k] / matrix[k * n + k];
+            for (ptrdiff_t j = k; j < n; j++) matrix[i * n + j] -= factor * matrix[k * n + j];
+            side[i] -= factor * side[k];
+        }
+    }
+    for (ptrdiff_t k = n - 1; k >= 0; k--) {
+        for (ptrdiff_t j = k + 1; j < n; j++) side[k] -= matrix[k * n + j] * side[j];
+        side[k] /= matrix[k * n + k];
+    }
+}
+
+/* y = x + h/2 (x'(x) + x'(y)) */
+static void trapezoid_step(work *w, double h) {
+    const hybrid_run *r = w->r;
+    double *end = w->k[w->last], *change = w->k[4];
+    for (ptrdiff_t i = 0; i < r->n; i++) w->y[i] = r->x[i] + h * w->k[0][i];
+    for (int round = 0; round < 20; round++) {
+        newton_matrix(w, h);
+        double size = 0.0, left = 0.0;
+        for (ptrdiff_t i = 0; i < r->n; i++) {
+            change[i] = r->x[i] + 0.5 * h * (w->k[0][i] + end[i]) - w->y[i];
+            size = fmax(size, fabs(w->y[i]));
+        }
+        eliminate(r->n, w->matrix, change);
+        for (ptrdiff_t i = 0; i < r->n; i++) {
+            w->y[i] += change[i];
+            left = fmax(left, fabs(change[i]));
+        }
+        if (left <= 1e-13 * (1.0 + size)) break;
+        if (!(left < INFINITY) || round == 19) w->failed |= 4;
+    }
+    rate(w, w->y, r->t + h, end);
+}
+
+void one_step(work *w, double h) {
+    switch (w->r->method) {
+    case METHOD_RK4: explicit_step(w, h, rk4_a, rk4_c); break;
+    case METHOD_TRAPEZOID: trapezoid_step(w, h); break;
+    default: explicit_step(w, h, ks_dp_a, ks_dp_c);
+    }
+}
+
+double step_error(const work *w, double h) {
+    const hybrid_run *r = w->r;
+    double sum = 0.0;
+    for (ptrdiff_t i = 0; i < r->n; i++) {
+        double e = 0.0;
+        for (int s = 0; s < 7 && r->method == METHOD_DOPRI5; s++) e += ks_dp_e[s] * w->k[s][i];
+        e *= h / (r->atol + r->rtol * fmax(fabs(r->x[i]), fabs(w->y[i])));
+        sum += e * e + 0.0 * w->y[i]; /* what is no number stays none */
+    }
+    return sqrt(sum / (double)r->n);
+}
+
+void dense(const work *w, double h, double s, double *out) {
+    const int fifth_order = w->r->method == METHOD_DOPRI5;
+    for (ptrdiff_t i = 0; i < w->r->n; i++) {
+        const double x = w->r->x[i], first = h * w->k[0][i], last = h * w->k[w->last][i];
+        double fifth = 0.0;
+        for (int j = 0; j < 7 && fifth_order; j++) fifth += ks_dp_d[j] * w->k[j][i];
+        const double a = w->y[i] - x, b = first - a, c = a - last - b;
+        out[i] = x + s * (a + (1.0 - s) * (b + s * (c + (1.0 - s) * h * fifth)));
+    }
+}
+
+/* A first step from the sizes of x and x' (Hairer, Norsett, Wanner I, section II.4, simplified) */
+double first_step(const work *w) {
+    const hybrid_run *r = w->r;
+    double x = 0.0, slope = 0.0;
+    for (ptrdiff_t i = 0; i < r->n; i++) {
+        const double scale = r->atol + r->rtol * fabs(r->x[i]);
+        x = fmax(x, fabs(r->x[i]) / scale), slope = fmax(slope, fabs(w->k[0][i]) / scale);
+    }
+    return x < 1e-5 || slope < 1e-5 ? 1e-6 : 0.01 * x / slope;
+}

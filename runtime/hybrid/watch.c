@@ -1,0 +1,149 @@
+/* What is watched, and where within a step the first of it crosses zero. */
+#include "work.h"
+
+#include <math.h>
+
+ptrdiff_t watches(const hybrid_run *r) { return r->events + 4 * r->points.count; }
+
+void watch(work *w, const double *x, double t, double *out) {
+    hybrid_run *r = w->r;
+    set_inputs(w, t);
+    if (r->points.count > 0) set_forces(w, x, t);
+    if (r->events > 0) evaluate(w, &w->guards, x, t);
+    for (ptrdiff_t k = 0; k < r->events; k++) {
+        const double little = HYSTERESIS * r->scale[k], guard = w->guards.out[k];
+        if (guard != guard) w->failed |= 2;
+        double side = r->direction[k] > 0 ? -guard : guard;
+        if (r->direction[k] == 0) side = r->armed[k] < 0 ? -guard : guard;
+        out[k] = !(w->guards.out[r->events + k] > 0.0) ? INFINITY
+                 : r->level[k] || r->armed[k] == 0     ? side + little
+                                                       : side;
+    }
+    if (r->points.count == 0) return;
+    if (!some_active(r)) evaluate(w, &w->contact, x, t);
+    const double *f = w->u + r->m + r->d;
+    for (int i = 0; i < r->points.count; i++) {
+        double *mine = out + r->events + 4 * i;
+        const double height = heights(w)[i];
+        const int tangent = r->points.tangent[i];
+        mine[0] = r->state[i] == POINT_OPEN ? height : height + HYSTERESIS;
+        mine[1] = mine[2] = mine[3] = INFINITY;
+        if (r->state[i] != POINT_ACTIVE) continue;
+        mine[0] = INFINITY;
+        mine[1] = r->by_height ? HYSTERESIS - height : f[i];
+        if (r->points.law[i] != LAW_COULOMB) continue;
+        if (r->friction[i] == CONTACT_STICKS)
+            mine[2] = r->points.mu[i] * f[i] - fabs(f[tangent]);
+        else
+            mine[3] = (r->friction[i] == CONTACT_FORWARDS ? 1.0 : -1.0) * speeds(w)[tangent];
+    }
+}
+
+void arm(work *w, const double *x, double t) {
+    hybrid_run *r = w->r;
+    set_inputs(w, t);
+    if (r->events > 0) evaluate(w, &w->guards, x, t);
+    for (ptrdiff_t k = 0; k < r->events; k++) {
+        const double guard = w->guards.out[k], little = HYSTERESIS * r->scale[k];
+        if (r->direction[k] == 0 && r->armed[k] == 0 && fabs(guard) > little)
+            r->armed[k] = guard > 0.0 ? 1 : -1;
+        else if ((r->direction[k] > 0 ? -guard : guard) > little && r->armed[k] == 0)
+            r->armed[k] = 1;
+    }
+    int some = 0;
+    for (int i = 0; i < r->points.count; i++) some |= r->state[i] == POINT_LEAVING;
+    if (!some) return;
+    evaluate(w, &w->contact, x, t);
+    for (int i = 0; i < r->points.count; i++)
+        if (r->state[i] == POINT_LEAVING && heights(w)[i] > HYSTERESIS) r->state[i] = POINT_OPEN;
+}
+
+/* The value of one watched function at the end of a true step of length s h, left in y */
+static double after_step(work *w, double h, ptrdiff_t which) {
+    one_step(w, h);
+    watch(w, w->y, w->r->t + h, w->sample);
+    return w->sample[which];
+}
+
+/* Locates the crossing of one function between shares a and b of the step: first on the dense
+ * output, then by true steps, so that the state is as good as any other. Returns the length. */
+static double locate(work *w, double h, ptrdiff_t which, double a, double va, double b, double vb) {
+    const hybrid_run *r = w->r;
+    const double close = 100.0 * EPSILON * fmax(1.0, fabs(r->t)) / h;
+    for (int k = 0; k < 100 && b - a > close; k++) { /* Illinois */
+        double s = (k % 3 == 2 || !isfinite(va) || !isfinite(vb)) ? 0.5 * (a + b)
+                                                                 : b - vb * (b - a) / (vb - va);
+        if (!(s > a && s < b)) s = 0.5 * (a + b);
+        dense(w, h, s, w->trial);
+        watch(w, w->trial, r->t + s * h, w->sample);
+        const double v = w->sample[which];
+        if (v < 0.0)
+            b = s, vb = v;
+        else
+            a = s, va = v;
+    }
+    double length = b * h, before = (b - fmax(1e-3 * b, close)) * h;
+    double v = after_step(w, length, which), u = after_step(w, before, which);
+    for (int k = 0; k < 6 && v != u && fabs(length - before) > 0.0; k++) { /* secant */
+        const double next = length - v * (length - before) / (v - u);
+        if (!(next > 0.0 && next <= h * 1.0001)) break;
+        before = length, u = v, length = next;
+        v = after_step(w, length, which);
+        if (fabs(length - before) <= 4.0 * EPSILON * fmax(1.0, fabs(r->t))) break;
+    }
+    return length;
+}
+
+/* As `locate`; a point that was leaving may have risen above the hysteresis on its way down */
+static double fall(work *w, double whole, ptrdiff_t k, double a, double va, double b, double vb) {
+    hybrid_run *r = w->r;
+    const ptrdiff_t point = (k - r->events) / 4;
+    one_step(w, whole);
+    const double found = locate(w, whole, k, a, va, b, vb);
+    if (k < r->events || r->state[point] != POINT_LEAVING) return found;
+    const double middle = 0.5 * (a + found / whole);
+    one_step(w, whole);
+    dense(w, whole, middle, w->trial);
+    arm(w, w->trial, r->t + middle * whole);
+    if (r->state[point] == POINT_LEAVING) return found;
+    watch(w, w->trial, r->t + middle * whole, w->sample);
+    return locate(w, whole, k, middle, w->sample[k], b, vb - HYSTERESIS);
+}
+
+ptrdiff_t first_event(work *w, double *h) {
+    hybrid_run *r = w->r;
+    const ptrdiff_t count = watches(r);
+    const double whole = *h, begin = r->t;
+    watch(w, r->x, begin, w->watched[0]);
+    for (int s = 1; s <= SAMPLES; s++) {
+        const double share = (double)s / SAMPLES, last = (double)(s - 1) / SAMPLES;
+        const double *x = w->y;
+        if (s < SAMPLES) dense(w, whole, share, w->trial), x = w->trial;
+        watch(w, x, begin + share * whole, w->watched[s]);
+        ptrdiff_t which = -1;
+        double earliest = INFINITY;
+        for (ptrdiff_t k = 0; k < count; k++) {
+            const double a = w->watched[s - 1][k], b = w->watched[s][k];
+            if (!(b < 0.0) || a == INFINITY) continue;
+            const double guess = a > 0.0 ? a / (a - b) : 0.0;
+            if (guess < earliest) earliest = guess, which = k;
+        }
+        if (which < 0) {
+            arm(w, x, begin + share * whole);
+            if (s < SAMPLES) watch(w, x, begin + share * whole, w->watched[s]);
+            continue;
+        }
+        double length = INFINITY;
+        ptrdiff_t chosen = which;
+        for (ptrdiff_t k = 0; k < count; k++) { /* the earliest of all that cross here */
+            const double a = w->watched[s - 1][k], b = w->watched[s][k];
+            if (!(b < 0.0) || a == INFINITY) continue;
+            const double found = fall(w, whole, k, last, fmax(a, 0.0), share, b);
+            if (found < length) length = found, chosen = k;
+        }
+        one_step(w, length);
+        *h = length;
+        return chosen;
+    }
+    return -1;
+}

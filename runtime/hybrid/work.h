@@ -1,0 +1,83 @@
+/* What the parts of the loop share: one run at work. Include only from this folder. */
+#ifndef HYBRID_WORK_H
+#define HYBRID_WORK_H
+#include "hybrid.h"
+
+#define EPSILON 2.220446049250313e-16
+#define HYSTERESIS 1.4901161193847656e-08 /* its root */
+#define SAMPLES 5                         /* per step, where events are looked for */
+#define PASSES 20                         /* of the handler at one instant */
+#define STAGES 7                          /* at most */
+
+/* A kernel of (x, u, p, t) with its memory */
+typedef struct {
+    const ks_kernel *k;
+    double *uniform, *scratch, *out;
+} bound;
+
+typedef struct {
+    hybrid_run *r;
+    bound smooth, guards, resets, contact;
+    int last; /* k[last] is the rate at the end of a step */
+    double *u, *k[STAGES], *y, *trial, *sample, *now, *before;
+    double *watched[SAMPLES + 1];
+    double *matrix; /* n x n of Newton's method, for the trapezoid */
+    int silent; /* located events in a row that changed nothing */
+    int failed; /* 1: contacts without a consistent state, 2: a guard is no number, 4: Newton */
+    int ended[HYBRID_CONTACTS]; /* what an event says a contact turns to: a mode, -1 nothing */
+} work;
+
+/* -- smooth.c -- */
+
+/* A kernel at (x, t) with the inputs, modes and forces of w->u */
+void evaluate(const work *w, const bound *b, const double *x, double t);
+/* Given inputs at t, into u */
+void set_inputs(const work *w, double t);
+/* Contact forces at (x, t), into u; what is not active has none */
+void set_forces(work *w, const double *x, double t);
+/* x' at (x, t) */
+void rate(work *w, const double *x, double t, double *out);
+/* One step of length h from (t, x), whose rate is k[0]; the end in y, its rate in k[last] */
+void one_step(work *w, double h);
+/* The error of a step as a share of what is allowed; 0 for methods that do not know it */
+double step_error(const work *w, double h);
+/* The state at the share s of the step, of order 4; of order 3 for the other methods */
+void dense(const work *w, double h, double s, double *out);
+double first_step(const work *w);
+/* Tangential velocities of contacts, 0 without friction */
+void sliding(const work *w, double *slide);
+int some_active(const hybrid_run *r);
+
+/* Parts of what the contact kernel gives */
+static inline const double *heights(const work *w) { return w->contact.out; }
+static inline const double *speeds(const work *w) { return heights(w) + w->r->points.count; }
+static inline const double *free_motion(const work *w) { return speeds(w) + w->r->points.rows; }
+static inline const double *coupling(const work *w) { return free_motion(w) + w->r->points.rows; }
+static inline const double *effects(const work *w) {
+    return coupling(w) + w->r->points.rows * w->r->points.rows;
+}
+static inline const double *gradients(const work *w) {
+    return effects(w) + w->r->n * w->r->points.rows;
+}
+
+/* -- watch.c -- */
+
+/* How many functions are watched: events, then four of each contact */
+ptrdiff_t watches(const hybrid_run *r);
+/* Values that trigger when they fall below zero; INFINITY where nothing is watched. First the
+ * events, then of each contact: height, pressure, what is left of its friction, sliding. */
+void watch(work *w, const double *x, double t, double *out);
+/* Guards that have moved away from zero can trigger again, points that have risen are open */
+void arm(work *w, const double *x, double t);
+/* The first thing that happens within the step, -1 if nothing does; *h becomes its length, the state
+ * there is in y */
+ptrdiff_t first_event(work *w, double *h);
+
+/* -- handle.c -- */
+
+void note(work *w, int kind, int index);
+/* Everything that follows at this instant, `which` being what was located (-1: a clock). Returns 0,
+ * or what hybrid_march returns. */
+int handle(work *w, ptrdiff_t which);
+
+#endif

@@ -1,0 +1,110 @@
+"""What a hybrid run that cannot begin, or ended early, is told."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.hybrid_simulation import (
+    CHATTER,
+    DONE,
+    INTERRUPTED,
+    NEWTON,
+    NO_NUMBER,
+    STEP,
+    STOPPED,
+    STUCK,
+    HybridTask,
+    Marched,
+    mapped,
+    points,
+)
+from kinesym.runtime.hybrid_trajectory import State
+
+Array = NDArray[np.float64]
+
+#: A contact is at the ground within this [m]: the root of the machine epsilon.
+HYSTERESIS = 2.0**-26
+
+
+def explain(task: HybridTask, marched: Marched) -> str:
+    """Why a run ended early; empty if it did not."""
+    final, status = marched.final, marched.status
+    at = f"at t = {final.time:.9g} s"
+    happened = marched.happened
+    if status == DONE:
+        return ""
+    if status == NO_NUMBER or (status in (STEP, NEWTON) and no_numbers(task, final)):
+        state = ", ".join(f"{name} = {value:.6g}" for name, value
+                          in zip(task.about["states"], final.x, strict=True))  # fmt: skip
+        names = ", ".join(no_numbers(task, final)) or "something within the next step"
+        return f"no finite number {at}: {names}; there {state}"
+    last = "; ".join(str(e) for e in happened[-20:])
+    return {
+        STOPPED: f"stopped {at} by {happened[-1].name if happened else 'an event'}",
+        STEP: f"the step became too small {at}",
+        NEWTON: f"the equation of the trapezoidal rule has no solution {at}; use a shorter step",
+        STUCK: stuck(task, final, at),
+        CHATTER: f"too many events {at}; raise v_stop, or set restitution 0. The last: {last}",
+        INTERRUPTED: f"interrupted {at}",
+    }.get(status, "no memory is left")  # fmt: skip
+
+
+def stuck(task: HybridTask, final: State, at: str) -> str:
+    """Contacts at the ground of which no modes are consistent."""
+    contacts = task.about["contacts"]
+    here = np.flatnonzero((contact_numbers(task, final)[0] <= HYSTERESIS) | (final.contacts == 1))
+    names = ", ".join(contacts[k]["name"] for k in here)
+    if any(contacts[k]["law"] == "stick" for k in here):
+        return (f"contacts {names}: no consistent sticking state {at}; "
+                "use law 'coulomb' with a friction_coefficient")  # fmt: skip
+    return (f"contacts {names}: no forces keep all of them from moving into the ground {at}; their "
+            "rows depend on each other, or the mass matrix is singular")  # fmt: skip
+
+
+def _point(task: HybridTask, state: State) -> list[Array]:
+    """Arguments of the kernels there, without contact forces."""
+    given = [course([state.time])[0] for course in task.inputs.values()]
+    u = np.concatenate([given, state.modes, np.zeros(task.rows)])
+    return points(task, state.x[:, None], u[:, None], np.array([state.time]))
+
+
+def no_numbers(task: HybridTask, state: State) -> list[str]:
+    """Names of expressions that are not finite."""
+    about, point = task.about, _point(task, state)
+    kernels = {"smooth": [f"the rate of {x}" for x in about["states"]],
+               "guards": [f"the guard of {e['name']}" for e in about["events"]],
+               "contact": [f"the height of {c['name']}" for c in about["contacts"]]}  # fmt: skip
+    found = []
+    for kernel, names in kernels.items():
+        if names:
+            total = about["sizes"][kernel]
+            values = mapped(task.library, kernel, point, total)[: len(names), 0]
+            found += [name for name, value in zip(names, values, strict=True)
+                      if not np.isfinite(value)]  # fmt: skip
+    return found
+
+
+def contact_numbers(task: HybridTask, state: State) -> tuple[Array, Array]:
+    """Heights [m] of contacts and their rates [m/s]."""
+    count = len(task.about["contacts"])
+    if not count:
+        return np.empty(0), np.empty(0)
+    out = mapped(task.library, "contact", _point(task, state), task.about["sizes"]["contact"])
+    return out[:count, 0], out[count : 2 * count, 0]
+
+
+def check_start(task: HybridTask) -> None:
+    """Raise `ValueError` for a start that cannot be, naming what cannot."""
+    strange = no_numbers(task, task.start)
+    if strange:
+        raise ValueError(f"no finite number at the start, t = {task.start.time:g} s: "
+                         f"{', '.join(strange)}")  # fmt: skip
+    heights, _ = contact_numbers(task, task.start)
+    for contact, height, state in zip(task.about["contacts"], heights, task.start.contacts,
+                                      strict=True):  # fmt: skip
+        if height < -HYSTERESIS * (2.0 if state == 2 else 1.0):
+            raise ValueError(f"contact {contact['name']!r} starts {-height:.3g} m below the ground")
+        if state == 1 and height > HYSTERESIS:
+            raise ValueError(f"contact {contact['name']!r} is declared active but is {height:.3g} "
+                             "m above the ground")  # fmt: skip
