@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.codegen.c import emit
-from kinesym.codegen.hybrid import hybrid_program
+from kinesym.codegen.hybrid import hybrid_program, slopes_program
 from kinesym.runtime.build import build
 from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.hybrid_linear import Linear
+from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import (
     METHODS,
     STOPPED,
@@ -26,7 +29,7 @@ from kinesym.runtime.hybrid_simulation import simulate as march
 from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory, State
 from kinesym.runtime.hybrid_troubles import check_start, explain
 from kinesym.runtime.native import Library
-from kinesym.runtime.piecewise import Piecewise
+from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
 from kinesym.runtime.stimulation import Calcium, train
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.ground import GroundPoint, on_ground
@@ -36,7 +39,8 @@ from kinesym.symbolic.muscle import FESMuscle
 from kinesym.symbolic.names import by_name
 
 __all__ = ["Calcium", "Contact", "Event", "FESMuscle", "GroundPoint", "Happening", "Hybrid",
-           "HybridTrajectory", "Piecewise", "on_ground", "simulate", "train"]  # fmt: skip
+           "HybridTrajectory", "Piecewise", "PiecewiseGradient", "on_ground", "sensitivities",
+           "simulate", "train"]  # fmt: skip
 
 Array = NDArray[np.float64]
 
@@ -78,6 +82,32 @@ def simulate(
     task = _task(hybrid, time, initial, parameters, inputs, active, method, step, rtol, atol,
                  release, v_stop, per_second, progress)  # fmt: skip
     return _run(hybrid, task)
+
+
+def sensitivities(
+    hybrid: Hybrid,
+    time: ArrayLike,
+    initial: Mapping[Any, float] | State,
+    parameters: Mapping[Any, float] | None = None,
+    inputs: Mapping[Any, Any] | None = None,
+    active: Sequence[str] = (),
+    **options: Any,
+) -> Sensitivities:
+    """A simulation with derivatives of its states and events; arguments as of `simulate`.
+
+    They are those of each step, with the motion of the events: forward in a few directions, or by
+    the adjoint with respect to all parameters, initial values and pieces of inputs. The sequence of
+    events is that of the run. Restitution and friction coefficients are numbers, not parameters.
+
+    Raises `ValueError` as `simulate`, for the trapezoidal rule and for release="height".
+    """
+    task = _task(hybrid, time, initial, parameters, inputs, active, **options)
+    library, structure = _slopes(_ById(hybrid))
+    marched = march(replace(task, tape=True))
+    run = _trajectory(hybrid, task, marched)
+    if run.message and marched.status != STOPPED:
+        warnings.warn(f"{hybrid.model.name}: {run.message}", stacklevel=2)
+    return Sensitivities(run, Linear(task, marched, library, structure))
 
 
 def _run(hybrid: Hybrid, task: HybridTask) -> HybridTrajectory:
@@ -148,6 +178,13 @@ def _built(hybrid: _ById) -> tuple[Library, Mapping[str, Any]]:
     source = emit(hybrid_program(hybrid.hybrid))
     library, _ = build(source.files, lanes=1)
     return library, json.loads(source.manifest)["hybrid"]
+
+
+@lru_cache(maxsize=32)
+def _slopes(hybrid: _ById) -> tuple[Library, Mapping[str, Any]]:
+    source = emit(slopes_program(hybrid.hybrid))
+    library, _ = build(source.files, lanes=1)
+    return library, json.loads(source.manifest)["slopes"]
 
 
 class _ById:

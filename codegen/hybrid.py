@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import sympy as sp
 
-from kinesym.codegen.derive import jacobian
+from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.evaluate import Point
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
@@ -26,35 +27,49 @@ def hybrid_program(hybrid: Hybrid) -> Program:
     Raises `codegen.solve.NotExplicit` if x' cannot be solved for.
     """
     model, point = hybrid.model, _point(hybrid)
-    g, lower = point.graph, point.lower
+    g = point.graph
     arguments = (point.x, point.u, point.p, point.t)
-    rates = model_rates(model, lower, point.nodes(point.xdot))
+    rates, lowered = _lowered(hybrid, point)
     labels = tuple(f"{x}'" for x in model.state_names)
     kernels = [Kernel("smooth", g, arguments, tuple(rates), labels, "x' with contact forces")]
-    explicit = dict(zip(point.nodes(point.xdot), rates, strict=True))
-
-    def lowered(expressions: Sequence[sp.Expr]) -> list[int]:
-        return g.substitute([lower(sp.sympify(e)) for e in expressions], explicit)
-
     if hybrid.events:
         guards = lowered([e.guard for e in hybrid.events] + [e.when for e in hybrid.events])
         names = [e.name for e in hybrid.events]
         kernels.append(Kernel("guards", g, arguments, tuple(guards),
                               tuple(names) + tuple(f"{n}, armed" for n in names)))  # fmt: skip
-    changes = [(name_of(target), e) for event in hybrid.events
-               for target, e in (*event.resets.items(), *event.sets.items())]  # fmt: skip
+    changes = _changes(hybrid)
     if changes:
         kernels.append(Kernel("resets", g, arguments, tuple(lowered([e for _, e in changes])),
                               tuple(name for name, _ in changes)))  # fmt: skip
     if hybrid.contacts:
-        kernels.append(_contact(hybrid, point, rates))
-    values = [lower(e) for e in model.outputs.values()]
+        kernels.append(_contact(hybrid, point, _touch(hybrid, point, rates)))
+    values = [point.lower(e) for e in model.outputs.values()]
     if values:
         every = (point.xdot, *arguments)
         kernels.append(Kernel("outputs", g, every, tuple(values), tuple(model.outputs)))
     description = _description(hybrid)
     description["sizes"] = {kernel.name: len(kernel.outputs) for kernel in kernels}
     return Program(f"{model.name}_hybrid", tuple(kernels), {"hybrid": description})
+
+
+def _lowered(
+    hybrid: Hybrid, point: Point
+) -> tuple[list[int], Callable[[Sequence[sp.Expr]], list[int]]]:
+    """Nodes of x', and what makes nodes of expressions, x' in them solved for."""
+    rates = model_rates(hybrid.model, point.lower, point.nodes(point.xdot))
+    explicit = dict(zip(point.nodes(point.xdot), rates, strict=True))
+
+    def lowered(expressions: Sequence[sp.Expr]) -> list[int]:
+        nodes = [point.lower(sp.sympify(e)) for e in expressions]
+        return list(point.graph.substitute(nodes, explicit))
+
+    return list(rates), lowered
+
+
+def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
+    """What events set to what, in order."""
+    return [(name_of(target), e) for event in hybrid.events
+            for target, e in (*event.resets.items(), *event.sets.items())]  # fmt: skip
 
 
 def _point(hybrid: Hybrid) -> Point:
@@ -76,24 +91,55 @@ def _point(hybrid: Hybrid) -> Point:
     return Point(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
 
 
-def _contact(hybrid: Hybrid, point: Point, rates: list[int]) -> Kernel:
+@dataclass(frozen=True)
+class _Touch:
+    """Nodes of all contacts: heights and places, their gradients, rates, the free acceleration b
+    (rows), and how forces act: W (rows x forces) on accelerations, B (states x forces) on x'."""
+
+    heights: list[int]
+    slopes: Sparse
+    speeds: list[int]
+    b: list[int]
+    W: Sparse
+    B: Sparse
+
+
+def _touch(hybrid: Hybrid, point: Point, rates: list[int]) -> _Touch:
     g, states = point.graph, point.nodes(point.x)
     heights = [point.lower(sp.sympify(c.height)) for c in hybrid.contacts]
     places = [point.lower(sp.sympify(c.place)) for c in hybrid.tangential]
-    forces = point.nodes(point.u)[len(point.u.symbols) - len(hybrid.forces) :]
+    forces = _forces(hybrid, point)
     free = g.substitute(rates, dict.fromkeys(forces, g.zero))
     slopes = jacobian(g, [*heights, *places], states)
-    rows, n = range(len(forces)), len(states)
-    speeds = [g.sum([g.mul(node, free[j]) for (i, j), node in slopes.items() if i == row])
-              for row in rows]  # fmt: skip
+    speeds = _products(g, slopes, dict(enumerate(free)), len(forces))
     turn = jacobian(g, speeds, states)
-    b = [g.sum([g.mul(node, free[j]) for (i, j), node in turn.items() if i == row])
-         for row in rows]  # fmt: skip
     B = jacobian(g, rates, forces)
-    W = [g.sum([g.mul(node, B[j, k]) for (i, j), node in turn.items() if i == row and (j, k) in B])
-         for row in rows for k in rows]  # fmt: skip
-    outputs = [*heights, *speeds, *b, *W, *(B.get((j, k), g.zero) for j in range(n) for k in rows),
-               *(slopes.get((i, j), g.zero) for i in rows for j in range(n))]  # fmt: skip
+    columns = [_products(g, turn, {j: B[j, k] for j in range(len(states)) if (j, k) in B},
+                         len(forces)) for k in range(len(forces))]  # fmt: skip
+    W = {(i, k): column[i] for k, column in enumerate(columns) for i in range(len(forces))}
+    return _Touch(heights, slopes, speeds, _products(g, turn, dict(enumerate(free)), len(forces)),
+                  W, B)  # fmt: skip
+
+
+def _forces(hybrid: Hybrid, point: Point) -> list[int]:
+    return point.nodes(point.u)[len(point.u.symbols) - len(hybrid.forces) :]
+
+
+def _products(g: Graph, matrix: Sparse, vector: Mapping[int, int], rows: int) -> list[int]:
+    """matrix times vector"""
+    terms: list[list[int]] = [[] for _ in range(rows)]
+    for (i, j), node in matrix.items():
+        if j in vector:
+            terms[i].append(g.mul(node, vector[j]))
+    return [g.sum(row) for row in terms]
+
+
+def _contact(hybrid: Hybrid, point: Point, touch: _Touch) -> Kernel:
+    g, rows, n = point.graph, range(len(hybrid.forces)), len(point.x.symbols)
+    outputs = [*touch.heights, *touch.speeds, *touch.b,
+               *(touch.W[i, k] for i in rows for k in rows),
+               *(touch.B.get((j, k), g.zero) for j in range(n) for k in rows),
+               *(touch.slopes.get((i, j), g.zero) for i in rows for j in range(n))]  # fmt: skip
     names = [*(c.name for c in hybrid.contacts), *(f"{c.name} along" for c in hybrid.tangential)]
     labels = [f"height of {c.name}" for c in hybrid.contacts]
     labels += [f"{what} of {name}" for what in ("rate", "free acceleration") for name in names]
@@ -102,6 +148,36 @@ def _contact(hybrid: Hybrid, point: Point, rates: list[int]) -> Kernel:
     labels += [f"d {a} / d {x}" for a in names for x in hybrid.model.state_names]
     arguments = (point.x, point.u, point.p, point.t)
     return Kernel("contact", g, arguments, tuple(outputs), tuple(labels), "contacts")
+
+
+def slopes_program(hybrid: Hybrid) -> Program:
+    """Kernels of first derivatives with respect to (x, u, p, t), entries that are not identically
+    zero: `smooth_slopes` of x' and of the accelerations of contacts, `guard_slopes`,
+    `reset_slopes`, and `touch_slopes` of heights, rates of heights and places, and, forces being
+    impulses, of the changes W f of these rates and B f of x.
+    """
+    point = _point(hybrid)
+    g = point.graph
+    rates, lowered = _lowered(hybrid, point)
+    of = {"smooth_slopes": list(rates), "guard_slopes": lowered([e.guard for e in hybrid.events]),
+          "reset_slopes": lowered([e for _, e in _changes(hybrid)])}  # fmt: skip
+    if hybrid.contacts:
+        touch, forces = _touch(hybrid, point, rates), dict(enumerate(_forces(hybrid, point)))
+        push = _products(g, touch.W, forces, len(forces))
+        jump = _products(g, touch.B, forces, len(rates))
+        of["smooth_slopes"] += [g.add(b, w) for b, w in zip(touch.b, push, strict=True)]
+        of["touch_slopes"] = [*touch.heights, *touch.speeds, *push, *jump]
+    arguments = (point.x, point.u, point.p, point.t)
+    wrt = [node for group in arguments for node in point.nodes(group)]
+    kernels, structure = [], {}
+    for name, values in of.items():
+        entries = jacobian(g, values, wrt)
+        structure[name] = {"rows": [i for i, _ in entries], "columns": [j for _, j in entries],
+                           "shape": [len(values), len(wrt)]}  # fmt: skip
+        if entries:
+            labels = tuple(f"{i}, {j}" for i, j in entries)
+            kernels.append(Kernel(name, g, arguments, tuple(entries.values()), labels))
+    return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": structure})
 
 
 def _description(hybrid: Hybrid) -> dict[str, object]:

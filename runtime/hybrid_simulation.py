@@ -128,9 +128,10 @@ def _arrays(task: HybridTask) -> Arrays:
     about, start, time = task.about, task.start, task.time
     contacts, events = about["contacts"], about["events"]
     n, d, count = len(start.x), len(start.modes), len(contacts)
-    begin, value, slope = segments(task.inputs, float(start.time), float(time[-1]))
+    common = segments(task.inputs, float(start.time), float(time[-1]))
     arrays: Arrays = {
-        "begin": begin, "value": value, "slope": slope, "parameters": task.parameters,
+        "begin": common.begin, "value": common.value, "slope": common.slope,
+        "parameters": task.parameters,
         "law": np.array([LAWS.index(c["law"]) for c in contacts], dtype=np.intc),
         "tangent": np.array([c["row"] for c in contacts], dtype=np.intc),
         "mu": np.array([c["friction_coefficient"] for c in contacts], dtype=np.float64),

@@ -60,20 +60,48 @@ class Piecewise:
         return np.asarray(value[k] + slope[k] * (at - begin[k]))
 
 
-def segments(
-    inputs: Mapping[str, Piecewise], begin: float, end: float
-) -> tuple[Array, Array, Array]:
-    """Common segments of all inputs: begins and the end (S + 1,), values there, slopes (m, S)."""
+@dataclass(frozen=True, eq=False)
+class PiecewiseGradient:
+    """Derivatives with respect to begin, value and slope of each piece of an input, (B,) each; or
+    how these change with something, (B,) or (B, P)."""
+
+    begin: Array
+    value: Array
+    slope: Array
+
+    @property
+    def parts(self) -> tuple[Array, Array, Array]:
+        """All three."""
+        return self.begin, self.value, self.slope
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Segments that several inputs have in common.
+
+    begin : (S + 1,), with the end [s]. value, slope : (m, S), at the begins. piece : (m, S), of
+    each input on its own.
+    """
+
+    begin: Array
+    value: Array
+    slope: Array
+    piece: NDArray[np.intp]
+
+
+def segments(inputs: Mapping[str, Piecewise], begin: float, end: float) -> Segments:
+    """Common segments of all inputs between two times [s]."""
     breaks = [np.asarray(course.begin) for course in inputs.values()]
     times = np.concatenate([[begin], *breaks]) if breaks else np.array([begin])
     times = np.unique(times[(times >= begin) & (times < end)])
     keep = np.append(True, np.diff(times) > TOGETHER * np.maximum(1.0, np.abs(times[1:])))
     times = times[keep]
-    values, slopes = np.empty((len(inputs), len(times))), np.empty((len(inputs), len(times)))
+    shape = (len(inputs), len(times))
+    values, slopes, pieces = np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.intp)
     for row, course in enumerate(inputs.values()):
         own = np.asarray(course.begin)
         slack = 2.0 * TOGETHER * np.maximum(1.0, np.abs(times))
         k = np.maximum(np.searchsorted(own, times + slack, side="right") - 1, 0)
-        slopes[row] = np.asarray(course.slope)[k]
+        pieces[row], slopes[row] = k, np.asarray(course.slope)[k]
         values[row] = np.asarray(course.value)[k] + slopes[row] * (times - own[k])
-    return np.append(times, end), values, slopes
+    return Segments(np.append(times, end), values, slopes, pieces)

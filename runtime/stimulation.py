@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.piecewise import Piecewise
+from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
 
 Array = NDArray[np.float64]
 
@@ -66,14 +66,25 @@ class Calcium:
             )
         if shortest < self.tau + self.tau1 + self.tau2:
             warnings.warn(f"impulses {shortest:g} s apart cut the pulse before them", stacklevel=2)
-        begin, value, slope = self._pulse()
-        times = at[:, None] + begin
-        ends = np.append(at[1:], np.inf)
-        kept = times < ends[:, None] - 1e-12
+        times, kept = self._times(at)
+        _, value, slope = self._pulse()
         rows = [np.broadcast_to(row, times.shape)[kept] for row in (value, slope)]
         first = min(0.0, float(at[0])) - 1.0
         return Piecewise(np.append(first, times[kept]), np.append(self.Um, rows[0]),
                          np.append(0.0, rows[1]))  # fmt: skip
+
+    def by_impulse(self, impulses: ArrayLike, gradient: PiecewiseGradient) -> Array:
+        """Derivatives with respect to the times of the impulses (n,), from those with respect to
+        the pieces of `course(impulses)`."""
+        _, kept = self._times(np.array(impulses, dtype=np.float64))
+        rows = np.zeros(kept.shape)
+        rows[kept] = gradient.begin[1:]
+        return np.asarray(rows.sum(axis=1))
+
+    def _times(self, at: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Begins of the segments of each impulse (n, segments), and which the next one spares."""
+        times = at[:, None] + self._pulse()[0]
+        return times, times < np.append(at[1:], np.inf)[:, None] - 1e-12
 
     def _pulse(self) -> tuple[Array, Array, Array]:
         """Begins of the segments after an impulse, values there and slopes. The zero of the ramp is
