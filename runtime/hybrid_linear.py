@@ -28,6 +28,9 @@ Integers = NDArray[np.intc]
 #: Modes of a contact, see runtime/hybrid/contact.h.
 OPEN, STICKS, FORWARDS, BACKWARDS = range(4)
 PLAIN, CLOCK = -2, -1
+#: How far from the ends of a step, as a share of it, inputs are read: where they break, something
+#: like |u| may have a kink, and only one of its two slopes belongs to the step.
+INSIDE = 1e-9
 #: Steps that are linearised at a time.
 AT_ONCE = 256
 
@@ -232,7 +235,7 @@ class Linear:
         eye[:, :, : self.n] = np.eye(self.n)
         x, X = at.x, eye
         for s, row in enumerate(rows):
-            share = sum(row) if s < len(rows) - 1 else 1.0
+            share = min(max(sum(row), INSIDE), 1.0 - INSIDE)
             if s > 0:
                 weights = [(a, k) for k, a in enumerate(row) if a]
                 x = at.x + h * sum(a * rates[k] for a, k in weights)

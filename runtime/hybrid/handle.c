@@ -35,19 +35,28 @@ static int at_ground(const work *w, int *near) {
     return some;
 }
 
-/* An impact of all points at the ground, logged next: x += B impulse. Those that press on with no more than
- * v_stop afterwards do so without restitution. Returns 0 if no impulse is consistent. */
+/* Whether points at the ground leave it after impulses, all of them more slowly than v_stop */
+static int leave_slowly(const work *w, const int *near, const double *impulse) {
+    const hybrid_run *r = w->r;
+    const int R = r->points.rows;
+    double fastest = 0.0;
+    for (int i = 0; i < r->points.count; i++) {
+        double after = speeds(w)[i];
+        for (int j = 0; j < R; j++) after += coupling(w)[i * R + j] * impulse[j];
+        if (near[i]) fastest = fmax(fastest, after);
+    }
+    return fastest > RESTING && fastest < r->v_stop;
+}
+
+/* An impact of all points at the ground, logged next: x += B impulse. If they would leave it with
+ * less than v_stop they stay, which takes energy away. Returns 0 if no impulse is consistent. */
 static int impact(work *w, const int *near) {
     hybrid_run *r = w->r;
     const int R = r->points.rows;
-    double b[HYBRID_ROWS], impulse[HYBRID_ROWS], slide[HYBRID_CONTACTS], least = 1.0, fast = 0.0;
+    double b[HYBRID_ROWS], impulse[HYBRID_ROWS], slide[HYBRID_CONTACTS], e = 1.0;
     int mode[HYBRID_CONTACTS];
     for (int i = 0; i < r->points.count; i++)
-        if (near[i] && speeds(w)[i] < 0.0) {
-            least = fmin(least, r->restitution[i]);
-            fast = fmax(fast, -speeds(w)[i]);
-        }
-    const double e = least * fast < r->v_stop ? 0.0 : least;
+        if (near[i] && speeds(w)[i] < 0.0) e = fmin(e, r->restitution[i]);
     for (int i = 0; i < R; i++) b[i] = speeds(w)[i];
     for (int i = 0; i < r->points.count; i++) {
         b[i] *= 1.0 + e; /* Moreau: 0 <= impulse, v+ + e v- >= 0, one of them 0 */
@@ -55,6 +64,12 @@ static int impact(work *w, const int *near) {
     }
     sliding(w, slide);
     if (!contact_solve(&r->points, coupling(w), b, near, slide, mode, impulse)) return 0;
+    if (leave_slowly(w, near, impulse)) {
+        e = 0.0;
+        for (int i = 0; i < r->points.count; i++)
+            if (near[i] && mode[i] == CONTACT_OPEN) mode[i] = CONTACT_STICKS;
+        if (!contact_forces(&r->points, coupling(w), speeds(w), mode, impulse)) return 0;
+    }
     for (ptrdiff_t j = 0; j < r->n; j++)
         for (int i = 0; i < R; i++) r->x[j] += effects(w)[j * R + i] * impulse[i];
     for (int i = 0; i < r->points.count; i++)
@@ -166,7 +181,7 @@ static void happen(work *w, ptrdiff_t k) {
         else
             w->u[r->m + r->target[j] - r->n] = r->mode[r->target[j] - r->n] = w->resets.out[j];
     }
-    if (r->armed[k] != 0) r->armed[k] = r->direction[k] == 0 ? -r->armed[k] : 0;
+    r->armed[k] = 0;
     note(w, LOG_EVENT, (int)k);
 }
 
@@ -202,7 +217,7 @@ int handle(work *w, ptrdiff_t which) {
         for (ptrdiff_t k = 0; k < r->events; k++) {
             if (!r->level[k] || !(w->now[k] < 0.0)) continue;
             happen(w, k);
-            stop |= r->stop[k];
+            if (r->stop[k]) return HYBRID_STOPPED;
             changed = 1;
             watch(w, r->x, r->t, w->now);
         }

@@ -5,6 +5,12 @@
 
 ptrdiff_t watches(const hybrid_run *r) { return r->events + 4 * r->points.count; }
 
+static int resets_state(const hybrid_run *r, ptrdiff_t k) {
+    for (ptrdiff_t j = r->first_target[k]; j < r->first_target[k + 1]; j++)
+        if (r->target[j] < r->n) return 1;
+    return 0;
+}
+
 void watch(work *w, const double *x, double t, double *out) {
     hybrid_run *r = w->r;
     set_inputs(w, t);
@@ -15,9 +21,12 @@ void watch(work *w, const double *x, double t, double *out) {
         if (guard != guard) w->failed |= 2;
         double side = r->direction[k] > 0 ? -guard : guard;
         if (r->direction[k] == 0) side = r->armed[k] < 0 ? -guard : guard;
-        out[k] = !(w->guards.out[r->events + k] > 0.0) ? INFINITY
-                 : r->level[k] || r->armed[k] == 0     ? side + little
-                                                       : side;
+        if (!(w->guards.out[r->events + k] > 0.0))
+            out[k] = INFINITY;
+        else if (r->level[k] || (r->armed[k] == 0 && resets_state(r, k)))
+            out[k] = side + little; /* what was sent back less far than the hysteresis returns */
+        else
+            out[k] = r->armed[k] == 0 ? INFINITY : side;
     }
     if (r->points.count == 0) return;
     if (!some_active(r)) evaluate(w, &w->contact, x, t);
