@@ -26,8 +26,9 @@ kkt = extension(
 
 # Its own names, such as those of its steps, must not be taken for those of other libraries.
 hybrid = extension(
-    "_hybrid", *sorted(glob("runtime/hybrid/*.c")), extra_compile_args=["-O3", "-fvisibility=hidden"]
-)
+    "_hybrid", *sorted(glob("runtime/hybrid/*.c")),
+    extra_compile_args=["-O3", "-fvisibility=hidden"],
+)  # fmt: skip
 
 modules = [extension("_native"), extension("_ipopt"), kkt, hybrid]
 setup(ext_modules=cythonize(modules, build_dir="build"))

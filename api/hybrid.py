@@ -72,7 +72,8 @@ def simulate(
     method : "dopri5", steps by rtol and atol; or "rk4" or "trapezoid" with steps of at most `step`
         [s], by default the shortest of the grid. All end steps exactly at events.
     release : a contact ends when its "force" does, or when its "height" has grown.
-    v_stop : points that would all leave the ground more slowly than this after an impact stay [m/s].
+    v_stop : if all points would leave the ground more slowly than this after an impact, they stay
+        [m/s].
     per_second : events allowed, beyond which it is chattering.
     progress : a bar; by default on a terminal.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import sympy as sp
 
-from kinesym.codegen.derive import Sparse, jacobian
+from kinesym.codegen.derive import jacobian
 from kinesym.codegen.evaluate import Point
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import model_rates
+from kinesym.codegen.touch import Touch, touch
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of, t
 
@@ -91,55 +91,21 @@ def _point(hybrid: Hybrid) -> Point:
     return Point(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
 
 
-@dataclass(frozen=True)
-class _Touch:
-    """Nodes of all contacts: heights and places, their gradients, rates, the free acceleration b
-    (rows), and how forces act: W (rows x forces) on accelerations, B (states x forces) on x'."""
-
-    heights: list[int]
-    slopes: Sparse
-    speeds: list[int]
-    b: list[int]
-    W: Sparse
-    B: Sparse
-
-
-def _touch(hybrid: Hybrid, point: Point, rates: list[int]) -> _Touch:
-    g, states = point.graph, point.nodes(point.x)
-    heights = [point.lower(sp.sympify(c.height)) for c in hybrid.contacts]
-    places = [point.lower(sp.sympify(c.place)) for c in hybrid.tangential]
+def _touch(hybrid: Hybrid, point: Point, rates: list[int]) -> Touch:
     forces = _forces(hybrid, point)
-    free = g.substitute(rates, dict.fromkeys(forces, g.zero))
-    slopes = jacobian(g, [*heights, *places], states)
-    speeds = _products(g, slopes, dict(enumerate(free)), len(forces))
-    turn = jacobian(g, speeds, states)
-    B = jacobian(g, rates, forces)
-    columns = [_products(g, turn, {j: B[j, k] for j in range(len(states)) if (j, k) in B},
-                         len(forces)) for k in range(len(forces))]  # fmt: skip
-    W = {(i, k): column[i] for k, column in enumerate(columns) for i in range(len(forces))}
-    return _Touch(heights, slopes, speeds, _products(g, turn, dict(enumerate(free)), len(forces)),
-                  W, B)  # fmt: skip
+    return touch(point.lower, hybrid.contacts, point.nodes(point.x), rates, forces)
 
 
 def _forces(hybrid: Hybrid, point: Point) -> list[int]:
     return point.nodes(point.u)[len(point.u.symbols) - len(hybrid.forces) :]
 
 
-def _products(g: Graph, matrix: Sparse, vector: Mapping[int, int], rows: int) -> list[int]:
-    """matrix times vector"""
-    terms: list[list[int]] = [[] for _ in range(rows)]
-    for (i, j), node in matrix.items():
-        if j in vector:
-            terms[i].append(g.mul(node, vector[j]))
-    return [g.sum(row) for row in terms]
-
-
-def _contact(hybrid: Hybrid, point: Point, touch: _Touch) -> Kernel:
+def _contact(hybrid: Hybrid, point: Point, found: Touch) -> Kernel:
     g, rows, n = point.graph, range(len(hybrid.forces)), len(point.x.symbols)
-    outputs = [*touch.heights, *touch.speeds, *touch.b,
-               *(touch.W[i, k] for i in rows for k in rows),
-               *(touch.B.get((j, k), g.zero) for j in range(n) for k in rows),
-               *(touch.slopes.get((i, j), g.zero) for i in rows for j in range(n))]  # fmt: skip
+    outputs = [*found.heights, *found.speeds, *found.b,
+               *(found.W[i, k] for i in rows for k in rows),
+               *(found.B.get((j, k), g.zero) for j in range(n) for k in rows),
+               *(found.slopes.get((i, j), g.zero) for i in rows for j in range(n))]  # fmt: skip
     names = [*(c.name for c in hybrid.contacts), *(f"{c.name} along" for c in hybrid.tangential)]
     labels = [f"height of {c.name}" for c in hybrid.contacts]
     labels += [f"{what} of {name}" for what in ("rate", "free acceleration") for name in names]
@@ -162,11 +128,10 @@ def slopes_program(hybrid: Hybrid) -> Program:
     of = {"smooth_slopes": list(rates), "guard_slopes": lowered([e.guard for e in hybrid.events]),
           "reset_slopes": lowered([e for _, e in _changes(hybrid)])}  # fmt: skip
     if hybrid.contacts:
-        touch, forces = _touch(hybrid, point, rates), dict(enumerate(_forces(hybrid, point)))
-        push = _products(g, touch.W, forces, len(forces))
-        jump = _products(g, touch.B, forces, len(rates))
-        of["smooth_slopes"] += [g.add(b, w) for b, w in zip(touch.b, push, strict=True)]
-        of["touch_slopes"] = [*touch.heights, *touch.speeds, *push, *jump]
+        found, forces = _touch(hybrid, point, rates), _forces(hybrid, point)
+        push, jump = found.push(g, forces), found.jump(g, forces, len(rates))
+        of["smooth_slopes"] += [g.add(b, w) for b, w in zip(found.b, push, strict=True)]
+        of["touch_slopes"] = [*found.heights, *found.speeds, *push, *jump]
     arguments = (point.x, point.u, point.p, point.t)
     wrt = [node for group in arguments for node in point.nodes(group)]
     kernels, structure = [], {}

@@ -1,7 +1,7 @@
 """A hybrid run, step by step and event by event, as linear maps of small changes.
 
-Changes are taken at equal times. A map has columns for what it depends on: dx (n) before it, then
-parameters p (r), then value, slope and next begin of each given input (m each): [x | p | v | s | b].
+Changes are taken at equal times. A map has columns for what it depends on, [x | p | v | s | b]: dx
+(n) before it, parameters p (r), then value, slope and next begin of each given input (m each).
 Inside a step inputs are v + s (t - begin); where one breaks, b is when. At an event that is
 located the change of its time dt is a row of the same columns (the rule behind the saltation
 matrix).
@@ -412,7 +412,4 @@ class Linear:
 
 def _solve(matrix: Array, side: Array) -> Array:
     """Stacks of equations; of least norm where contacts depend on each other."""
-    try:
-        return np.asarray(np.linalg.solve(matrix, side))
-    except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.pinv(matrix) @ side)
+    return np.asarray(np.linalg.pinv(matrix, rcond=1e-11) @ side)

@@ -90,8 +90,8 @@ class Sensitivities:
             rows, known = (dp, about["parameters"]) if name in about["parameters"] else (
                 S, about["states"])  # fmt: skip
             if name not in known:
-                raise ValueError(f"wrt: {name} is no parameter and no state; there are "
-                                 f"{', '.join([*about['parameters'], *about['states']])}")  # fmt: skip
+                there = ", ".join([*about["parameters"], *about["states"]])
+                raise ValueError(f"wrt: {name} is no parameter and no state; there are {there}")
             rows[list(known).index(name), column] = 1.0
         changes = self._changes(extra, len(names), P)
         nodes = np.zeros((len(self.run.time), linear.n, P))

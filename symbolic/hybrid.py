@@ -89,6 +89,21 @@ class Contact:
             raise ValueError(f"contact {self.name!r}: law {self.law!r} needs place= and friction=")
 
 
+def with_friction(contacts: Sequence[Contact]) -> tuple[Contact, ...]:
+    """Those with a force along the ground."""
+    return tuple(contact for contact in contacts if contact.law != "slip")
+
+
+def forces_of(contacts: Sequence[Contact]) -> list[Any]:
+    """Their forces: along the heights, then along the ground."""
+    return [*(c.force for c in contacts), *(c.friction for c in with_friction(contacts))]
+
+
+def rows_of(contacts: Sequence[Contact]) -> list[Any]:
+    """Heights, then places of those with friction: what the forces act along."""
+    return [*(c.height for c in contacts), *(c.place for c in with_friction(contacts))]
+
+
 @dataclass(frozen=True)
 class Hybrid:
     """A model with modes, events, contacts and muscles.
@@ -159,13 +174,12 @@ class Hybrid:
     @property
     def tangential(self) -> tuple[Contact, ...]:
         """Contacts with a force along the ground."""
-        return tuple(contact for contact in self.contacts if contact.law != "slip")
+        return with_friction(self.contacts)
 
     @property
     def forces(self) -> tuple[str, ...]:
         """Names of contact forces: along the heights, then along the ground."""
-        return (*(name_of(c.force) for c in self.contacts),
-                *(name_of(c.friction) for c in self.tangential))  # fmt: skip
+        return tuple(map(name_of, forces_of(self.contacts)))
 
     @property
     def given(self) -> tuple[str, ...]:

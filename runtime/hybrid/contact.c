@@ -9,8 +9,9 @@
 #define STANDING 1e-9
 
 /* Solves a x = b (n x n, row by row) by elimination with full pivoting. Columns without a pivot,
- * which redundant contacts leave, get 0; returns 0 if the rest is not zero then. */
-static int solve(int n, double *a, double *b, double *x) {
+ * which redundant contacts leave, get 0, and `null` (nullity x n) is what may be added; returns 0 if
+ * the rest is not zero then. */
+static int solve(int n, double *a, double *b, double *x, double *null, int *nullity) {
     int column[HYBRID_ROWS];
     double largest = 0.0, size = 0.0;
     for (int k = 0; k < n * n; k++) largest = fmax(largest, fabs(a[k]));
@@ -49,7 +50,36 @@ static int solve(int n, double *a, double *b, double *x) {
         y[i] /= a[i * n + i];
     }
     for (int k = 0; k < n; k++) x[column[k]] = y[k];
+    *nullity = n - rank;
+    for (int free = rank; free < n; free++) { /* directions that change nothing, one row each */
+        double v[HYBRID_ROWS] = {0};
+        v[free] = 1.0;
+        for (int i = rank - 1; i >= 0; i--) {
+            for (int j = i + 1; j < n; j++) v[i] -= a[i * n + j] * v[j];
+            v[i] /= a[i * n + i];
+        }
+        for (int k = 0; k < n; k++) null[(free - rank) * n + column[k]] = v[k];
+    }
     return 1;
+}
+
+/* Of all solutions x + null^T c that with the least sum of x^2 / weight */
+static void least(int n, double *x, const double *null, int nullity, const double *weight) {
+    double a[HYBRID_ROWS * HYBRID_ROWS], b[HYBRID_ROWS], c[HYBRID_ROWS];
+    double unused[HYBRID_ROWS * HYBRID_ROWS];
+    int more;
+    for (int i = 0; i < nullity; i++) {
+        b[i] = 0.0;
+        for (int k = 0; k < n; k++) b[i] -= null[i * n + k] * x[k] / weight[k];
+        for (int j = 0; j < nullity; j++) {
+            a[i * nullity + j] = 0.0;
+            for (int k = 0; k < n; k++)
+                a[i * nullity + j] += null[i * n + k] * null[j * n + k] / weight[k];
+        }
+    }
+    if (nullity == 0 || !solve(nullity, a, b, c, unused, &more)) return;
+    for (int i = 0; i < nullity; i++)
+        for (int k = 0; k < n; k++) x[k] += c[i] * null[i * n + k];
 }
 
 int contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
@@ -73,7 +103,22 @@ int contact_forces(const contact_set *c, const double *W, const double *b, const
             a[i * n + j] = value;
         }
     }
-    if (n > 0 && !solve(n, a, side, found)) return 0;
+    double null[HYBRID_ROWS * HYBRID_ROWS], weight[HYBRID_ROWS];
+    int nullity = 0;
+    if (n > 0 && !solve(n, a, side, found, null, &nullity)) return 0;
+    if (nullity > 0) { /* redundant points share pressure evenly, friction like pressure */
+        double most = 1e-300;
+        for (int j = 0; j < n; j++) weight[j] = 1.0;
+        least(n, found, null, nullity, weight);
+        for (int j = 0; j < n; j++) {
+            f[unknown[j]] = found[j];
+            if (unknown[j] < c->count) most = fmax(most, fabs(found[j]));
+        }
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < c->count; i++)
+                if (c->tangent[i] == unknown[j]) weight[j] = fmax(f[i] / most, 1e-14);
+        least(n, found, null, nullity, weight);
+    }
     for (int j = 0; j < n; j++) f[unknown[j]] = found[j];
     for (int i = 0; i < c->count; i++)
         if (mode[i] >= CONTACT_FORWARDS)

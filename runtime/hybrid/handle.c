@@ -62,7 +62,7 @@ static int impact(work *w, const int *near) {
         b[i] *= 1.0 + e; /* Moreau: 0 <= impulse, v+ + e v- >= 0, one of them 0 */
         mode[i] = near[i] ? CONTACT_STICKS : CONTACT_OPEN;
     }
-    sliding(w, slide);
+    memset(slide, 0, sizeof slide); /* what counts is the velocity afterwards */
     if (!contact_solve(&r->points, coupling(w), b, near, slide, mode, impulse)) return 0;
     if (leave_slowly(w, near, impulse)) {
         e = 0.0;
@@ -91,8 +91,9 @@ static int settle(work *w) {
         near[i] = ground[i] && fabs(speeds(w)[i]) <= RESTING;
         mode[i] = !near[i]                        ? CONTACT_OPEN
                   : w->ended[i] >= 0            ? w->ended[i]
-                  : r->state[i] == POINT_ACTIVE ? r->friction[i]
-                                                : CONTACT_STICKS;
+                  : r->state[i] == POINT_ACTIVE  ? r->friction[i]
+                  : r->state[i] == POINT_LEAVING ? CONTACT_OPEN
+                                                 : CONTACT_STICKS;
     }
     sliding(w, slide);
     if (!contact_solve(&r->points, coupling(w), free_motion(w), near, slide, mode, f)) return -1;
@@ -196,14 +197,19 @@ static void expect(work *w, ptrdiff_t which) {
     if (what == 3) w->ended[i] = CONTACT_STICKS;
     if (what != 2) return;
     set_forces(w, r->x, r->t);
-    const double along = w->u[r->m + r->d + r->points.tangent[i]];
-    w->ended[i] = along < 0.0 ? CONTACT_FORWARDS : CONTACT_BACKWARDS;
+    const double *f = w->u + r->m + r->d, along = f[r->points.tangent[i]];
+    double largest = 0.0;
+    for (int k = 0; k < r->points.count; k++) largest = fmax(largest, f[k]);
+    w->ended[i] = f[i] < 1e-9 * largest ? CONTACT_OPEN /* shared friction ends with pressure */
+                  : along < 0.0         ? CONTACT_FORWARDS
+                                        : CONTACT_BACKWARDS;
 }
 
 int handle(work *w, ptrdiff_t which) {
     hybrid_run *r = w->r;
     int stop = 0;
     memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
+    set_inputs(w, r->t); /* nodes of the grid may have been filled since */
     expect(w, which);
     if (which >= 0 && which < r->events) {
         happen(w, which);

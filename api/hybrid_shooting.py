@@ -1,0 +1,559 @@
+"""`ks.hybrid.Shooting`: identification of hybrid models by simulation, with exact gradients."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from kinesym.runtime.collocation import bound_pair
+from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.fit import Fit
+from kinesym.runtime.hybrid_sensitivity import Sensitivities
+from kinesym.runtime.hybrid_simulation import INTERRUPTED
+from kinesym.runtime.hybrid_trajectory import HybridTrajectory
+from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
+from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
+from kinesym.runtime.progress import iteration_line
+from kinesym.runtime.shooting import Diverged, Unknowns
+from kinesym.runtime.statistics import identifiability, least_squares_covariance
+from kinesym.shooting_task import initial_values
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.names import by_name, name_of, suggest
+from kinesym.task import known_values, named_bounds
+
+Array = NDArray[np.float64]
+
+MODES = ("adjoint", "forward")
+
+
+class Shooting:
+    """Least squares of measured states as a function of few unknowns; trajectories follow by
+    simulation from event to event.
+
+    Parameters
+    ----------
+    hybrid : the model with its events, contacts and muscles.
+    trials : an experiment, or several that share the unknown parameters. Their measurements are
+        states of the model, NaN where missing; their inputs are lines between samples.
+    unknown : parameters to be found, with bounds (low, high); None for free.
+    known : values of the other parameters; the model's values where not given.
+    initial : value of every state at the start; a list with one per trial if they differ; None or
+        bounds (low, high) if unknown.
+    courses : inputs that break exactly where they should, a mapping for all trials or one for each.
+        An input is a `Piecewise`, a number, or (begins, values, slopes) of its pieces, in which
+        entries may be expressions of parameters. Symbols that the model does not have become
+        parameters too, so that a break, a level or a slope can be unknown.
+    active : contacts that press at the start. rtol, atol, v_stop : as of `ks.hybrid.simulate`.
+
+    The vector q of unknowns holds parameters and unknown initial states; see `names`. Derivatives
+    are those of the motion, with the sequence of events that it has there: where that changes, the
+    objective has a kink. The object keeps the runs of the last q, so that cost and gradient share a
+    simulation: it is not for several threads at once. Raises `ValueError` for what does not fit.
+    """
+
+    def __init__(
+        self,
+        hybrid: Hybrid,
+        trials: Experiment | Sequence[Experiment],
+        unknown: Mapping[Any, Any] | None = None,
+        known: Mapping[Any, float] | None = None,
+        initial: Mapping[Any, Any] | None = None,
+        courses: Mapping[Any, Any] | Sequence[Mapping[Any, Any]] | None = None,
+        active: Sequence[str] = (),
+        rtol: float = 1e-9,
+        atol: float = 1e-11,
+        v_stop: float = 1e-3,
+    ) -> None:
+        self.hybrid, self.trials = hybrid, _checked_trials(hybrid, trials)
+        self.model = model = hybrid.model
+        for what, number in (("rtol", rtol), ("atol", atol), ("v_stop", v_stop)):
+            if not 0.0 < number < np.inf:
+                raise ValueError(f"{what} must be positive, got {number}")
+        self._options = {"active": tuple(active), "rtol": rtol, "atol": atol, "v_stop": v_stop,
+                         "progress": False}  # fmt: skip
+        _check_active(hybrid, active)
+        given = _per_trial(courses, len(self.trials))
+        self._courses = [_trial_courses(hybrid, trial, mine, k)
+                         for k, (trial, mine) in enumerate(zip(self.trials, given, strict=True))]
+        more = sorted({p for row in self._courses for course in row.values()
+                       for p in course.names} - set(model.parameter_names))  # fmt: skip
+        every = [*model.parameter_names, *more]
+        unknown = by_name({} if unknown is None else unknown, every, "unknown")
+        self._known = _known(hybrid, unknown, by_name(known or {}, every, "known"), more)
+        self._starts, start_bounds = initial_values(model, initial, len(self.trials))
+        if not (unknown or start_bounds):
+            raise ValueError("nothing is unknown; name parameters in unknown={...}, or an unknown "
+                             "start")  # fmt: skip
+        bounds = {**named_bounds(model, {p: b for p, b in unknown.items() if p not in more}, {}, {}),
+                  **{p: bound_pair(p, b) for p, b in unknown.items() if p in more}}  # fmt: skip
+        self._unknowns = Unknowns(
+            model.state_names, tuple(p for p in every if p in unknown), tuple(start_bounds), (),
+            tuple((0,) for _ in self.trials), tuple(trial.n_nodes for trial in self.trials),
+        )  # fmt: skip
+        sides = [[bounds[p][side] for p in self._unknowns.parameters]
+                 + [pair[side] for pair in start_bounds.values()] * len(self.trials)
+                 for side in (0, 1)]  # fmt: skip
+        self.bounds = np.array(sides[0]), np.array(sides[1])
+        self._q: Array | None = None
+        self._runs: list[Sensitivities] = []
+        self._failure = ""
+
+    # -- the unknowns -----------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """What each entry of q is."""
+        return list(self._unknowns.names)
+
+    def pack(self, guess: Any = None) -> Array:
+        """q from values by name (a state stands for its initial value, one or a list with one per
+        trial), an array, a `Fit`, or None.
+
+        What is not given comes from the model's values, the first measurements, or zero, moved into
+        the bounds. Raises `ValueError` naming what has a wrong size or lies outside its bounds.
+        """
+        if isinstance(guess, Fit):
+            guess = guess.values
+        if isinstance(guess, Mapping | None):
+            q = self._gather(guess or {})
+        else:
+            q = np.atleast_1d(np.array(guess, dtype=np.float64))
+            if q.shape != (self._unknowns.size,):
+                raise ValueError(f"there are {self._unknowns.size} unknowns "
+                                 f"({', '.join(self.names[:8])}...), got {q.shape}")  # fmt: skip
+        low, high = self.bounds
+        outside = np.flatnonzero(~((q >= low) & (q <= high)))
+        if len(outside):
+            k = int(outside[0])
+            raise ValueError(f"the guess of {self.names[k]} is {q[k]:g}, outside its bounds "
+                             f"({low[k]:g}, {high[k]:g})")  # fmt: skip
+        return q
+
+    def unpack(self, q: ArrayLike) -> dict[str, float]:
+        """Values by name, for q or a gradient."""
+        return dict(zip(self.names, map(float, np.asarray(q)), strict=True))
+
+    def _gather(self, guess: Mapping[Any, Any]) -> Array:
+        unknowns, count = self._unknowns, len(self.trials)
+        given = by_name(guess, [*unknowns.parameters, *unknowns.initial], "guess")
+        made_up = np.full(unknowns.size, np.nan)
+        made_up[: len(unknowns.parameters)] = [self.model.values.get(p, np.nan)
+                                               for p in unknowns.parameters]  # fmt: skip
+        for k, trial in enumerate(self.trials):
+            made_up[unknowns.starts(k)] = [trial.measurements.get(x, [np.nan])[0]
+                                           for x in unknowns.initial]  # fmt: skip
+        q = np.clip(np.nan_to_num(made_up), *self.bounds)
+        for name, value in given.items():
+            row = np.asarray(value, dtype=np.float64)
+            where = self._places(name)
+            if row.shape not in ((), (count,)) or (row.ndim and name in unknowns.parameters):
+                expected = "one number" + ("" if name in unknowns.parameters
+                                           else f" or one per trial ({count})")  # fmt: skip
+                raise ValueError(f"guess of {name} has shape {row.shape}, expected {expected}")
+            q[where] = row
+        return q
+
+    def _places(self, name: str) -> Any:
+        """Where a parameter, or the start of a state in all trials, is in q."""
+        unknowns = self._unknowns
+        if name in unknowns.parameters:
+            return unknowns.parameters.index(name)
+        row = unknowns.initial.index(name)
+        return [unknowns.starts(k).start + row for k in range(len(self.trials))]
+
+    # -- values and derivatives -------------------------------------------------------------
+
+    def cost(self, guess: Any = None) -> float:
+        """J(q), the sum of squares of `residuals`; infinite if a simulation ends early."""
+        return self._cost(self.pack(guess))
+
+    def gradient(self, guess: Any = None, mode: str = "adjoint") -> Array:
+        """d J/d q, in the order of `names`.
+
+        mode : "adjoint", backwards over steps and events, for any number of unknowns; "forward",
+        the same from the derivatives of all residuals. Raises `ValueError` if a simulation ends
+        early, with the reason.
+        """
+        if mode not in MODES:
+            raise ValueError(f"unknown mode {mode!r}; choose one of {', '.join(MODES)}")
+        q = self.pack(guess)
+        if mode == "adjoint":
+            return self._gradient(q)
+        return np.asarray(2.0 * self._residuals(q) @ self._jacobian(q))
+
+    def residuals(self, guess: Any = None) -> Array:
+        """(simulated - measured) / std of all samples that are not missing, by trial, then by
+        measurement. Raises `ValueError` if a simulation ends early."""
+        return self._residuals(self.pack(guess))
+
+    def residual_jacobian(self, guess: Any = None) -> Array:
+        """d r/d q, (n_residuals, n_unknowns), forward over steps and events."""
+        return self._jacobian(self.pack(guess))
+
+    def trajectories(self, guess: Any = None) -> list[HybridTrajectory]:
+        """The simulated trials at q, with what happened and their measurements; raises
+        `ValueError` if one ends early."""
+        runs = self._simulate(self.pack(guess))
+        return [
+            replace(made.run, run=replace(made.run.run, measurements=dict(trial.measurements),
+                                          std=dict(trial.std)))
+            for made, trial in zip(runs, self.trials, strict=True)
+        ]  # fmt: skip
+
+    def _values(self, q: Array) -> dict[str, float]:
+        """All parameters by name."""
+        return {**self._known, **dict(zip(self._unknowns.parameters, map(float, q), strict=False))}
+
+    def _simulate(self, q: Array) -> list[Sensitivities]:
+        """The runs at q; raises `Diverged`."""
+        if self._q is None or not np.array_equal(q, self._q):
+            self._q, self._failure, self._runs = None, "", []
+            try:
+                self._runs = [self._run(q, k) for k in range(len(self.trials))]
+            except Diverged as error:
+                self._failure = str(error)
+            self._q = q.copy()  # known when all is done: Ctrl-C may come between
+        if self._failure:
+            raise Diverged(self._failure)
+        return self._runs
+
+    def _run(self, q: Array, number: int) -> Sensitivities:
+        from kinesym.hybrid import sensitivities  # here: it exports this class
+
+        trial, values = self.trials[number], self._values(q)
+        start = {**self._starts[number],
+                 **dict(zip(self._unknowns.initial, q[self._unknowns.starts(number)],
+                            strict=True))}  # fmt: skip
+        numbers = {name: values[name] for name in self.model.parameter_names}
+        of = f"trial {number}: " if len(self.trials) > 1 else ""
+        try:
+            inputs = {u: c.at(values) for u, c in self._courses[number].items()}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # an early end is told below
+                made = sensitivities(self.hybrid, trial.grid, start, numbers, inputs,
+                                     **self._options)  # fmt: skip
+        except ValueError as error:  # a start that cannot be, breaks that do not increase
+            raise Diverged(f"{of}{error}") from error
+        if made.linear.marched.status == INTERRUPTED:
+            raise KeyboardInterrupt
+        if made.run.message:
+            raise Diverged(f"{of}{made.run.message}")
+        return made
+
+    def _cost(self, q: Array) -> float:
+        try:
+            r = self._residuals(q)
+        except Diverged:
+            return np.inf
+        value = float(r @ r)
+        return value if np.isfinite(value) else np.inf
+
+    def _residuals(self, q: Array) -> Array:
+        parts = [
+            ((made.run[name] - measured) / trial.std[name])[~np.isnan(measured)]
+            for made, trial in zip(self._simulate(q), self.trials, strict=True)
+            for name, measured in trial.measurements.items()
+        ]  # fmt: skip
+        return np.concatenate(parts)
+
+    def _gradient(self, q: Array) -> Array:
+        result, unknowns = np.zeros(q.size), self._unknowns
+        values = self._values(q)
+        for k, (made, trial) in enumerate(zip(self._simulate(q), self.trials, strict=True)):
+            weights = {name: np.nan_to_num(2.0 * (made.run[name] - measured)
+                                           / trial.std[name] ** 2)
+                       for name, measured in trial.measurements.items()}  # fmt: skip
+            slopes = made.gradient(weights)
+            result[unknowns.starts(k)] = [slopes.initial[x] for x in unknowns.initial]
+            for j, p in enumerate(unknowns.parameters):
+                result[j] += slopes.parameters.get(p, 0.0)
+                for u, change in self._changes(k, p, values).items():
+                    mine = zip(slopes.inputs[u].parts, change.parts, strict=True)
+                    result[j] += sum(float(a @ b) for a, b in mine)
+        return result
+
+    def _jacobian(self, q: Array) -> Array:
+        unknowns, values, parts = self._unknowns, self._values(q), list[Array]()
+        for k, (made, trial) in enumerate(zip(self._simulate(q), self.trials, strict=True)):
+            own = [p for p in unknowns.parameters if p in self.model.parameter_names]
+            changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
+            moved = {p: change for p, change in changes.items() if change}
+            along = made.forward([*own, *unknowns.initial],
+                                 {f"course {p}": change for p, change in moved.items()})
+            columns = [*(unknowns.parameters.index(p) for p in own),
+                       *range(q.size)[unknowns.starts(k)],
+                       *(unknowns.parameters.index(p) for p in moved)]  # fmt: skip
+            for name, measured in trial.measurements.items():
+                here = ~np.isnan(measured)
+                rows = np.zeros((int(here.sum()), q.size))
+                for column, row in zip(columns, along[name], strict=True):
+                    rows[:, column] += row[here] / trial.std[name][here]
+                parts.append(rows)
+        return np.concatenate(parts)
+
+    def _changes(
+        self, trial: int, name: str, values: Mapping[str, float]
+    ) -> dict[str, PiecewiseGradient]:
+        """How the inputs of a trial change with a parameter, those that do."""
+        return {u: course.by(name, values) for u, course in self._courses[trial].items()
+                if name in course.names}  # fmt: skip
+
+    # -- solution ---------------------------------------------------------------------------
+
+    def solve(
+        self,
+        guess: Any = None,
+        optimizer: str = "least-squares",
+        *,
+        scale: bool = True,
+        max_iterations: int | None = None,
+        tolerance: float = 1e-10,
+        options: Mapping[str, Any] | None = None,
+        progress: bool | None = None,
+    ) -> Fit:
+        """Minimise the objective; arguments as of `ks.Shooting.solve`.
+
+        Ctrl-C returns the best iterate, marked unconverged. Raises `ValueError` if a simulation
+        ends early at the guess.
+        """
+        if optimizer not in OPTIMIZERS:
+            raise ValueError(
+                f"unknown optimizer {optimizer!r}; choose one of {', '.join(OPTIMIZERS)}"
+            )
+        begin = time.perf_counter()
+        q = self.pack(guess)
+        low, high = self.bounds
+        for name in np.array(self.names)[low == high]:
+            raise ValueError(f"the bounds of {name} are equal; give it as known")
+        r = self._residuals(q)  # says why, if it ends early
+        J = float(r @ r)
+        if not np.isfinite(J):
+            raise ValueError(f"the objective is {J} at the guess")
+        size = self._sizes(q)
+        with iteration_line(progress) as report:
+            task = Task(
+                self._cost, self._gradient, size if scale else np.ones_like(q),
+                J if J > 0.0 else 1.0, self.bounds, report, self._values_of_residuals,
+                lambda q: _full(self._jacobian(q)),
+            )  # fmt: skip
+            limit = 500 if max_iterations is None else int(max_iterations)
+            found = minimise(optimizer, task, q, tolerance, limit, options or {})
+        return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
+
+    def _sizes(self, q: Array) -> Array:
+        """A typical size of each unknown: the guess, else the width of the bounds, else 1."""
+        low, high = self.bounds
+        width = np.where(np.isfinite(high - low), high - low, 1.0)
+        return np.where(q != 0.0, np.abs(q), width)
+
+    def _values_of_residuals(self, q: Array) -> Array:
+        try:
+            return self._residuals(q)
+        except Diverged:
+            return np.array([np.inf])
+
+    def _fit(
+        self, found: Minimum, task: Task, optimizer: str, size: Array, seconds: float
+    ) -> Fit:
+        q, unknowns = found.q, self._unknowns
+        J, slopes = self._cost(q), self._jacobian(q)
+        low, high = self.bounds
+        near = 1e-4 * size  # least squares approaches a bound from inside
+        bound = (q - low <= near) | (high - q <= near)
+        free = np.flatnonzero(~bound)
+        covariance = np.zeros((q.size, q.size))
+        covariance[np.ix_(free, free)] = least_squares_covariance(slopes[:, free], J, None)
+        scaled = slopes[:, free] * size[free]
+        condition, notes = identifiability(scaled.T @ scaled, [self.names[k] for k in free])
+        trials = [run.run for run in self.trajectories(q)]
+        notes += [
+            f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
+            "much noise, or a local minimum"
+            for k, trial in enumerate(trials) for name, percent in trial.vaf().items()
+            if percent < 50.0
+        ]  # fmt: skip
+        first = unknowns.starts(0)
+        return Fit(
+            success=found.success, message=found.message, objective=J,
+            parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
+            known=dict(self._known),
+            initial=dict(zip(unknowns.initial, map(float, q[first]), strict=True)),
+            trials=trials, names=self.names, values=q, gradient=self._gradient(q),
+            history=list(task.history), condition=condition, covariance=covariance,
+            active=[name for name, at in zip(self.names, bound, strict=True) if at], notes=notes,
+            timings={"total": seconds}, optimizer=optimizer, model=self.model.name,
+        )  # fmt: skip
+
+
+# -- courses whose pieces may be unknown --------------------------------------------------------
+
+
+class _Course:
+    """An input of a trial, whose pieces may be expressions of parameters.
+
+    names : of these. pieces : begins, values and slopes, (3, B).
+
+    Raises `ValueError` for shapes, and for entries that are not expressions of symbols.
+    """
+
+    def __init__(self, what: str, pieces: Sequence[Any]) -> None:
+        rows = [list(row) for row in pieces]
+        if len(rows) == 2:
+            rows.append([0.0] * len(rows[0]))
+        if len(rows) != 3 or len({len(row) for row in rows}) != 1:
+            raise ValueError(f"{what}: expected (begins, values, slopes) of equal length, got "
+                             f"lengths {', '.join(str(len(row)) for row in rows)}")  # fmt: skip
+        entries = sp.Matrix([[sp.sympify(entry) for entry in row] for row in rows])
+        symbols = sorted(entries.free_symbols, key=name_of)
+        if entries.has(sp.core.function.AppliedUndef):
+            raise ValueError(f"{what}: pieces are expressions of parameters, not of functions of "
+                             "time")  # fmt: skip
+        self.names = [name_of(symbol) for symbol in symbols]
+        self._pieces = sp.lambdify(symbols, entries, "numpy")
+        self._slopes = {name: sp.lambdify(symbols, entries.diff(symbol), "numpy")
+                        for name, symbol in zip(self.names, symbols, strict=True)}  # fmt: skip
+
+    def at(self, values: Mapping[str, float]) -> Piecewise:
+        """The input for values of the parameters; raises `ValueError` for begins that do not
+        increase."""
+        return Piecewise(*self._rows(self._pieces, values))
+
+    def by(self, name: str, values: Mapping[str, float]) -> PiecewiseGradient:
+        """How its pieces change with a parameter."""
+        return PiecewiseGradient(*self._rows(self._slopes[name], values))
+
+    def _rows(self, function: Any, values: Mapping[str, float]) -> Array:
+        return np.array(function(*(values[name] for name in self.names)), dtype=np.float64)
+
+
+class _Fixed:
+    """An input of a trial that depends on nothing."""
+
+    names: Sequence[str] = ()
+
+    def __init__(self, course: Piecewise) -> None:
+        self._course = course
+
+    def at(self, values: Mapping[str, float]) -> Piecewise:
+        """The input."""
+        return self._course
+
+    def by(self, name: str, values: Mapping[str, float]) -> PiecewiseGradient:
+        """Nothing changes it."""
+        raise KeyError(name)
+
+
+def _trial_courses(
+    hybrid: Hybrid, trial: Experiment, courses: Mapping[Any, Any], number: int
+) -> dict[str, _Course | _Fixed]:
+    """All given inputs of a trial."""
+    given = by_name(courses, hybrid.given, f"courses of trial {number}")
+    sampled = by_name(trial.inputs, hybrid.given, f"inputs of trial {number}")
+    found: dict[str, _Course | _Fixed] = {}
+    for name in hybrid.given:
+        if name in given and name in sampled:
+            raise ValueError(f"trial {number}: input {name} has samples and a course; give one")
+        if name not in given and name not in sampled:
+            raise ValueError(f"input {name} has no data in trial {number}; give it in courses, or "
+                             f"inputs={{{name}: ...}} in the experiment")  # fmt: skip
+        if name in sampled and trial.hold.get(name) == "zero-order":
+            found[name] = _Fixed(Piecewise(trial.grid, sampled[name]))
+        elif name in sampled:
+            found[name] = _Fixed(Piecewise.samples(trial.grid, sampled[name]))
+        else:
+            found[name] = _course(f"trial {number}, course of {name}", given[name])
+    return found
+
+
+def _course(what: str, given: Any) -> _Course | _Fixed:
+    if isinstance(given, Piecewise):
+        return _Fixed(given)
+    if isinstance(given, tuple | list):
+        if not given or not all(isinstance(row, Sequence | np.ndarray) for row in given):
+            raise ValueError(f"{what}: expected (begins, values, slopes), each a list; samples go "
+                             "into the inputs of the experiment")  # fmt: skip
+        return _Course(what, given)
+    if isinstance(given, sp.Expr) or np.ndim(given) == 0:
+        return _Course(what, ([0.0], [given]))
+    raise ValueError(f"{what}: expected a Piecewise, a number or (begins, values, slopes), got "
+                     f"{type(given).__name__}")  # fmt: skip
+
+
+# -- checks ---------------------------------------------------------------------------------------
+
+
+def _checked_trials(hybrid: Any, trials: Any) -> list[Experiment]:
+    """The trials as a list, with measurements that are states."""
+    if not isinstance(hybrid, Hybrid):
+        raise ValueError(f"expected a kinesym.hybrid.Hybrid, got {type(hybrid).__name__}")
+    listed = [trials] if isinstance(trials, Experiment) else list(trials)
+    if not listed or not all(isinstance(trial, Experiment) for trial in listed):
+        raise ValueError("trials must be an Experiment or a list of them")
+    model = hybrid.model
+    for number, trial in enumerate(listed):
+        if trial.free_duration:
+            raise ValueError("shooting needs a known duration; give the times of the trial")
+        for name in trial.measurements:
+            if name in model.outputs or name in model.input_names:
+                kind = "output" if name in model.outputs else "input"
+                raise ValueError(
+                    f"trial {number} measures {name}, an {kind}: measurements are states here; make"
+                    f" it a state of the model, with its rate as equation, or measure states that "
+                    "it follows from"
+                )
+            if name not in model.state_names:
+                raise ValueError(f"trial {number} measures {name}, which is no state of "
+                                 f"{model.name}; {suggest(name, model.state_names)}")  # fmt: skip
+    if not any(trial.measurements for trial in listed):
+        raise ValueError("there are no measurements; give measurements={...} in the experiments")
+    return listed
+
+
+def _check_active(hybrid: Hybrid, active: Sequence[str]) -> None:
+    names = [contact.name for contact in hybrid.contacts]
+    for name in active:
+        if name not in names:
+            raise ValueError(f"active: there is no contact {name!r}; {suggest(name, names)}")
+
+
+def _per_trial(
+    courses: Mapping[Any, Any] | Sequence[Mapping[Any, Any]] | None, count: int
+) -> list[Mapping[Any, Any]]:
+    if courses is None or isinstance(courses, Mapping):
+        return [courses or {}] * count
+    if len(courses) != count:
+        raise ValueError(f"courses has {len(courses)} mappings, expected one or one per trial "
+                         f"({count})")  # fmt: skip
+    return list(courses)
+
+
+def _known(
+    hybrid: Hybrid, unknown: Mapping[str, Any], known: Mapping[str, float], more: Sequence[str]
+) -> dict[str, float]:
+    """Values of the known parameters, those of courses included."""
+    model = hybrid.model
+    values = known_values(model, unknown, {p: v for p, v in known.items() if p not in more})
+    for name in more:
+        if name in unknown and name in known:
+            raise ValueError(f"parameter {name} is both known and unknown")
+        if name not in unknown:
+            if name not in known:
+                raise ValueError(f"parameter {name} of a course has no value; give "
+                                 f"known={{{name!r}: ...}} or make it unknown")  # fmt: skip
+            values[name] = float(known[name])
+    return values
+
+
+def _full(matrix: Array) -> csr_array:
+    """As a sparse matrix in which entries that are zero here are kept: they may change."""
+    rows, columns = matrix.shape
+    places = (np.tile(np.arange(columns), rows), np.arange(rows + 1) * columns)
+    return csr_array((matrix.ravel(), *places), shape=matrix.shape)
