@@ -36,6 +36,7 @@ from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.solution import Solution
 from kinesym.runtime.statistics import parameter_covariance
 from kinesym.runtime.trajectory import Trajectory
+from kinesym.symbolic.hybrid import Contact
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
@@ -69,6 +70,9 @@ class Collocation:
         Each is an expression that is to be zero, or (expression, low, high).
     unknown_inputs : inputs to be found, with bounds (low, high) or None.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
+    links : conditions on `at_end(...)` of each trial and `at_start(...)` of the next one, so that
+        trials are phases of one motion; cycle : of the last trial and the first one.
+    contacts : whose phases the trials are; `ks.hybrid.phases` makes such problems.
 
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
     `MemoryError` if the matrices would not fit into memory.
@@ -87,6 +91,9 @@ class Collocation:
         path: Sequence[Any] = (),
         unknown_inputs: Mapping[Any, Any] | None = None,
         threads: int | None = None,
+        links: Sequence[Any] = (),
+        cycle: Sequence[Any] = (),
+        contacts: Sequence[Contact] = (),
     ) -> None:
         self.model, self.trials = model, checked_trials(model, trials)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
@@ -94,9 +101,11 @@ class Collocation:
         free = by_name(free, model.input_names, "unknown_inputs")
         paths, path_bounds = conditions(path, "path condition")
         ends, end_bounds = conditions(boundary, "boundary condition")
+        tied, link_bounds = conditions(links, "link")
+        closing, cycle_bounds = conditions(cycle, "cycle condition")
         self.symbolic = symbolic_problem(
             model, self.trials, list(unknown), list(free), scheme_named(scheme), objective,
-            paths, ends,
+            paths, ends, tied, closing, contacts,
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
@@ -108,14 +117,18 @@ class Collocation:
         description = self.program.description["collocation"]
         self.timings = {"derive": time.perf_counter() - start, "compile": 0.0}
         self.layout = make_layout(description, self.trials)
-        self._data = [trial_data(description, trial, self._known) for trial in self.trials]
+        after = [*self.trials[1:], self.trials[0]]
+        self._data = [trial_data(description, trial, self._known, following)
+                      for trial, following in zip(self.trials, after, strict=True)]  # fmt: skip
         self._threads = threads or default_threads()
         self.nlp = self._built(self.program)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
         self.variable_bounds = variable_bounds(self.layout, self.trials, self._bounds)
-        self.constraint_bounds = constraint_bounds(self.layout, path_bounds, end_bounds)
+        self.constraint_bounds = constraint_bounds(self.layout, {
+            "node": path_bounds, "ends": end_bounds, "link": link_bounds, "cycle": cycle_bounds,
+        })  # fmt: skip
 
     def _built(self, program: Program) -> NLP:
         """The callbacks of a program, compiled."""

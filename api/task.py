@@ -12,8 +12,9 @@ from sympy.core.relational import Relational
 
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
+from kinesym.symbolic.hybrid import Contact
 from kinesym.symbolic.model import Model, check_values
-from kinesym.symbolic.names import by_name, name_of, suggest
+from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
 from kinesym.symbolic.schemes import Scheme
@@ -36,8 +37,11 @@ def symbolic_problem(
     unknown_inputs: Sequence[str],
     scheme: Scheme,
     objective: Objective | None,
-    path: Sequence[sp.Expr],
-    boundary: Sequence[sp.Expr],
+    path: Sequence[sp.Expr] = (),
+    boundary: Sequence[sp.Expr] = (),
+    links: Sequence[sp.Expr] = (),
+    cycle: Sequence[sp.Expr] = (),
+    contacts: Sequence[Contact] = (),
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know."""
     if not trials:
@@ -48,8 +52,9 @@ def symbolic_problem(
             f"the objective {chosen} is not made of Integral, Terminal or LeastSquares; "
             "wrap it in one of them"
         )
-    signals = _signals(model, trials, unknown_inputs, [chosen.integrand, chosen.terminal,
-                                                       *path, *boundary])  # fmt: skip
+    flags = [sp.Function(f"{what}_{c.name}")(t) for c in contacts for what in ("closed", "hit")]
+    signals = _signals(model, trials, unknown_inputs, [chosen.integrand, chosen.terminal, *path,
+                                                       *boundary, *links, *cycle, *flags])  # fmt: skip
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
     if len({trial.free_duration for trial in trials}) > 1:
         raise ValueError("either all trials have an unknown duration or none")
@@ -65,6 +70,9 @@ def symbolic_problem(
         boundary=boundary,
         hold=_holds(model, trials, signals),
         free_duration=trials[0].free_duration,
+        links=links,
+        cycle=cycle,
+        contacts=contacts,
     )
 
 

@@ -1,8 +1,8 @@
 """A symbolic problem becomes the kernels of its nonlinear program.
 
-Three families of points carry everything: *intervals* (defects, and what contains x'), *nodes*
-(costs and path conditions of one node) and *ends* (terminal cost and boundary conditions). Each
-family is one scalar cost and some constraints, functions of local variables z; it yields up to five
+Families of points carry everything: *intervals* (defects, and what contains x'), *nodes* (costs and
+path conditions of one node), *ends* (terminal cost and boundary conditions), *links* between the end
+of a trial and the start of the next, and the *cycle* from the last to the first. Each family is one scalar cost and some constraints, functions of local variables z; it yields up to five
 kernels: cost, gradient, constraints, jacobian, hessian.
 
 Equations are differentiated in terms of the model's own variables v (x', x, u, p, t, h); the
@@ -30,6 +30,8 @@ from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
+from kinesym.codegen.touch import Touch, switched_impulses, touch
+from kinesym.symbolic.hybrid import forces_of, with_friction
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import at_end, at_start
 from kinesym.symbolic.problem import Problem, moving_symbols
@@ -79,7 +81,8 @@ def transcribe(problem: Problem, curvature: str = "exact") -> Program:
 
     curvature : what the Hessian is, one of `CURVATURES`.
     """
-    families = [interval_family(problem), _node(problem), _ends(problem)]
+    families = [interval_family(problem), _node(problem), _ends(problem),
+                _link(problem, "link"), _link(problem, "cycle")]  # fmt: skip
     kernels: list[Kernel] = []
     description: dict[str, object] = {}
     for family in families:
@@ -220,7 +223,7 @@ def _kernel(
     )
 
 
-# -- the three families ---------------------------------------------------------------------
+# -- the families ---------------------------------------------------------------------
 
 
 @dataclass
@@ -506,6 +509,7 @@ def _node(problem: Problem) -> Family:
     wanted = [integrand, *chosen.values(), *model.outputs.values(), *problem.path]
     knows_rates = isinstance(problem.scheme, NodeScheme) and any(_moves(problem, e) for e in wanted)
     lower = s.lowering(*at, s.explicit(*at) if knows_rates else ())
+    contacts = _contact_rows(s, at) if problem.contacts else {}
     terms = []
     if not _integrates_on_intervals(problem):
         terms.append(g.mul(outer_q, lower(integrand)))
@@ -518,8 +522,8 @@ def _node(problem: Problem) -> Family:
         outer=[*own, outer_t, outer_q],
         inner=[*own, now, q],
         cost=g.sum(terms),
-        constraints=[lower(e) for e in problem.path],
-        labels=[f"path condition {number}" for number in range(len(problem.path))],
+        constraints=[*contacts.values(), *(lower(e) for e in problem.path)],
+        labels=[*contacts, *(f"path condition {number}" for number in range(len(problem.path)))],
         outputs={n: lower(e) for n, e in model.outputs.items() if not _on_interval(problem, e)},
         squares=_squares(problem, lower, list(chosen.values()), s.nodes(y), s.nodes(w)),
     )
@@ -540,6 +544,9 @@ def _ends(problem: Problem) -> Family:
     first = s.lowering(x0, u0, s.nodes(s0), s.nodes(t0)[0])
     last = s.lowering(x1, u1, s.nodes(s1), end)
     own = [*x0, *x1, *u0, *u1, *s.nodes(p), *s.nodes(duration)]
+    speeds: list[int] = []
+    if problem.contacts:
+        speeds = _touch_at(s, (x0, u0, s.nodes(s0), s.nodes(t0)[0]))[0].speeds
     return Family(
         name="ends",
         graph=g,
@@ -548,9 +555,80 @@ def _ends(problem: Problem) -> Family:
         outer=own,
         inner=own,
         cost=last(problem.objective.terminal),
-        constraints=[_boundary(e, s, first, last) for e in problem.boundary],
-        labels=[f"boundary condition {number}" for number in range(len(problem.boundary))],
+        constraints=[*speeds, *(_boundary(e, s, first, last) for e in problem.boundary)],
+        labels=[*(f"contact speed {row} at the start" for row in range(len(speeds))),
+                *(f"boundary condition {number}" for number in range(len(problem.boundary)))],
     )
+
+
+#: States, unknown inputs, signals and time at one point, as nodes.
+_At = tuple[Sequence[int], Sequence[int], Sequence[int], int]
+
+
+def _touch_at(s: _Symbols, at: _At) -> tuple[Touch, list[int]]:
+    """Contacts at a point, and the nodes of their forces."""
+    problem = s.problem
+    names = [name_of(u) for u in problem.unknown_inputs]
+    forces = [at[1][names.index(name_of(force))] for force in forces_of(problem.contacts)]
+    found = touch(s.lowering(*at), problem.contacts, at[0], s.explicit(*at), forces)
+    return found, forces
+
+
+def _flags(s: _Symbols, what: str, signals: Sequence[int]) -> list[int]:
+    """The signal of each row of the contacts."""
+    names = [name_of(signal) for signal in s.problem.signals]
+    contacts = [*s.problem.contacts, *with_friction(s.problem.contacts)]
+    return [signals[names.index(f"{what}_{contact.name}")] for contact in contacts]
+
+
+def _contact_rows(s: _Symbols, at: _At) -> dict[str, int]:
+    """No acceleration where a contact is closed, no force where it is open."""
+    g = s.graph
+    found, forces = _touch_at(s, at)
+    rows: dict[str, int] = {}
+    names = [f"contact {c.name}" for c in s.problem.contacts]
+    names += [f"contact {c.name} along the ground" for c in with_friction(s.problem.contacts)]
+    push = found.push(g, forces)
+    for name, flag, b, w, force in zip(names, _flags(s, "closed", at[2]), found.b, push, forces,
+                                       strict=True):  # fmt: skip
+        kept = g.mul(flag, g.add(b, w))
+        rows[name] = g.add(kept, g.mul(g.sub(g.one, flag), force))
+    return rows
+
+
+def _link(problem: Problem, name: str) -> Family:
+    """From the end of a trial (0) to the start of the next (1): the states continue, through
+    impacts where there are contacts; further conditions."""
+    s = _Symbols(problem)
+    g = s.graph
+    states, inputs = problem.model.states, problem.unknown_inputs
+    groups = [s.group("x0", states), s.group("x1", states)]
+    groups += [s.group("u0", inputs), s.group("u1", inputs)]
+    s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
+    p, _, k = s.parameters()
+    x0, x1, u0, u1 = (s.nodes(group) for group in groups)
+    rows: dict[str, int] = {}
+    if problem.contacts and name == "link":
+        at = (x0, u0, s.nodes(s0), g.zero)
+        found, _ = _touch_at(s, at)
+        contacts = problem.contacts
+        bounces = [g.const(1.0 + c.restitution) for c in contacts]
+        bounces += [g.one] * len(with_friction(contacts))
+        impulses = switched_impulses(g, found, _flags(s, "hit", s.nodes(s1)), bounces)
+        for x, a, b, jump in zip(problem.model.state_names, x0, x1,
+                                 found.jump(g, impulses, len(x0)), strict=True):  # fmt: skip
+            rows[f"jump of {x}"] = g.sub(g.sub(b, a), jump)
+    conditions = problem.links if name == "link" else problem.cycle
+    if conditions:
+        before = s.lowering(x0, u0, s.nodes(s0), g.zero)
+        after = s.lowering(x1, u1, s.nodes(s1), g.zero)
+        for number, condition in enumerate(conditions):
+            rows[f"{name} condition {number}"] = _boundary(condition, s, after, before)
+    own = [*x0, *x1, *u0, *u1, *s.nodes(p)]
+    return Family(
+        name=name, graph=g, variables=(*groups, p), data=(k, s0, s1), outer=own, inner=own,
+        cost=g.zero, constraints=list(rows.values()), labels=list(rows),
+    )  # fmt: skip
 
 
 def _boundary(e: sp.Expr, s: _Symbols, first: Lowering, last: Lowering) -> int:

@@ -28,9 +28,11 @@ def make_layout(description: Mapping[str, Any], trials: Sequence[Experiment]) ->
 
 
 def trial_data(
-    description: Mapping[str, Any], trial: Experiment, known: Mapping[str, float]
-) -> TrialData:
-    """Known numbers of a trial. `known` has the values of the known parameters."""
+    description: Mapping[str, Any], trial: Experiment, known: Mapping[str, float],
+    following: Experiment | None = None,
+) -> TrialData:  # fmt: skip
+    """Known numbers of a trial, and at its link to the `following` one. `known` has the values of
+    the known parameters."""
     N, grid = trial.n_nodes, trial.grid
     steps = np.diff(grid)
     signals = [trial.inputs[name] for name in description["signals"]]
@@ -61,6 +63,11 @@ def trial_data(
         ("ends", "t0"): (grid, 0, N),
         ("ends", "t1"): (grid, N - 1, N),
     }
+    later = trial if following is None else following
+    after = np.array([later.inputs[name][0] for name in description["signals"]])
+    for family in ("link", "cycle"):
+        arrays[family, "s0"] = (stacked, N - 1 if signals else 0, N)
+        arrays[family, "s1"] = (after, 0, 1)
     arrays.update({(family, "k"): (values, 0, 1) for family in FAMILIES})
     return TrialData(arrays)
 
@@ -132,16 +139,16 @@ def variable_bounds(
 
 
 def constraint_bounds(
-    layout: Layout,
-    path: Sequence[tuple[float, float]],
-    boundary: Sequence[tuple[float, float]],
+    layout: Layout, pairs: Mapping[str, Sequence[tuple[float, float]]]
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds of the constraints: zero for the equations of motion."""
+    """Lower and upper bounds of the constraints, by family: those of its last conditions; zero for
+    what comes before, such as the equations of motion."""
     low, high = np.zeros(layout.n_constraints), np.zeros(layout.n_constraints)
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)
-        pairs = {"interval": [], "node": path, "ends": boundary}[family]
-        for k, (below, above) in enumerate(pairs):
+        mine = pairs.get(family, ())
+        first = len(layout.labels[family]) - len(mine)
+        for k, (below, above) in enumerate(mine, start=first):
             low[begin + k * n : begin + (k + 1) * n] = below
             high[begin + k * n : begin + (k + 1) * n] = above
     return low, high

@@ -7,7 +7,8 @@ With n states, m unknown inputs, r unknown parameters and N nodes per trial,
         T of each trial                                   if durations are unknown.
 
 Constraints: for each trial the equations on its N - 1 intervals (equation by equation), then path
-conditions on its N nodes, then boundary conditions.
+conditions on its N nodes, then boundary conditions, then the links from its end to the start of the
+next trial, and from the last one to the first.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 #: Kinds of points, in the order of the constraints.
-FAMILIES = ("interval", "node", "ends")
+FAMILIES = ("interval", "node", "ends", "link", "cycle")
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,18 @@ class Layout:
 
     def points(self, trial: int, family: str) -> int:
         """Number of points of a family in a trial."""
-        return {"interval": self.nodes[trial] - 1, "node": self.nodes[trial], "ends": 1}[family]
+        last = trial == len(self.nodes) - 1
+        return {"interval": self.nodes[trial] - 1, "node": self.nodes[trial], "ends": 1,
+                "link": int(not last), "cycle": int(last)}[family]  # fmt: skip
+
+    def following(self, trial: int) -> int:
+        """The trial after this one; after the last one the first."""
+        return (trial + 1) % len(self.nodes)
+
+    @property
+    def linked(self) -> bool:
+        """Whether the end of each trial is tied to the start of the next."""
+        return bool(self.labels["link"])
 
     @cached_property
     def constraint_offsets(self) -> dict[tuple[int, str], int]:
@@ -83,18 +95,18 @@ class Layout:
     @cached_property
     def n_constraints(self) -> int:
         """Number of constraints."""
-        last = (len(self.nodes) - 1, FAMILIES[-1])
-        return self.constraint_offsets[last] + len(self.labels[FAMILIES[-1]])
+        return sum(len(self.labels[family]) * self.points(trial, family)
+                   for trial in range(len(self.nodes)) for family in FAMILIES)  # fmt: skip
 
     def stages(self) -> NDArray[np.int32]:
-        """The stage in time of each variable: its node, counted on through the trials with a gap
-        between them; -1 for parameters and durations."""
+        """The stage in time of each variable: its node, counted on through the trials, with a gap
+        between those that are not linked; -1 for parameters and durations."""
         stages = np.full(self.n_variables, -1, dtype=np.int32)
         begin = 0
         for trial, N in enumerate(self.nodes):
             first, last = self.offsets[trial], self.offsets[trial + 1]
             stages[first:last].reshape(self.width, N)[:] = np.arange(begin, begin + N)
-            begin += N + 1
+            begin += N + (not self.linked)
         return stages
 
     # -- views of z -------------------------------------------------------------------------
@@ -140,7 +152,8 @@ class Layout:
         """Trial, family, number of the equation and number of the point of constraint i."""
         if not 0 <= i < self.n_constraints:
             raise IndexError(f"constraint {i} of {self.n_constraints}")
-        owners = [key for key, begin in self.constraint_offsets.items() if begin <= i]
+        owners = [(trial, family) for (trial, family), begin in self.constraint_offsets.items()
+                  if begin <= i and self.points(trial, family) * len(self.labels[family])]
         trial, family = owners[-1]
         label, point = divmod(i - self.constraint_offsets[trial, family],
                               self.points(trial, family))  # fmt: skip
@@ -150,6 +163,8 @@ class Layout:
         """A place in words: node or interval, time, trial."""
         if family == "ends":
             return f"the ends of trial {trial}"
+        if family in ("link", "cycle"):
+            return f"the link of trials {trial} and {self.following(trial)}"
         unit = " of the duration" if self.free_duration else " s"
         at = f"t = {self.grids[trial][point]:.6g}{unit}"
         return f"{family} {point} ({at}) of trial {trial}"

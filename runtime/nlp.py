@@ -263,16 +263,22 @@ class NLP:
             return layout.parameter_offset, 1
         if group == "T":
             return layout.duration_offset + trial, 1
+        if family in ("link", "cycle"):
+            after = group.endswith("1")
+            trial = layout.following(trial) if after else trial
+            shift = 0 if after else layout.nodes[trial] - 1
+        else:
+            shift = _shift(family, group, layout.nodes[trial])
         N = layout.nodes[trial]
         begin = layout.offsets[trial] + (len(layout.states) * N if group[0] == "u" else 0)
-        return begin + _shift(family, group, N), N
+        return begin + shift, N
 
     def _with_kernel(self, what: str) -> list[tuple[int, str]]:
         return [
             (trial, family)
             for trial in range(len(self.layout.nodes))
             for family in FAMILIES
-            if f"{family}_{what}" in self._kernels
+            if f"{family}_{what}" in self._kernels and self.layout.points(trial, family)
         ]
 
     def _locals(self, family: str) -> list[tuple[str, int]]:

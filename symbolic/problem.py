@@ -9,6 +9,7 @@ from functools import lru_cache
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.symbolic.hybrid import Contact, forces_of
 from kinesym.symbolic.model import Model, check_atoms
 from kinesym.symbolic.names import name_of, suggest, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
@@ -27,6 +28,12 @@ class Problem:
         `at_end(...)`.
     hold : inputs and signals that are constant between nodes (zero-order hold); others are linear.
     free_duration : whether the duration of a trial is unknown.
+    links : expressions of `at_end(...)` of each trial and `at_start(...)` of the next one; cycle :
+        of the last trial and the first one.
+    contacts : of a hybrid model whose phases the trials are: their forces are unknown inputs, and
+        signals `closed_NAME` and `hit_NAME`, 0 or 1, say which press in a trial, and which are hit
+        at its start. The states then continue from trial to trial, through impacts. Needs a scheme
+        that knows x' at the nodes.
 
     Raises `ValueError` naming what does not fit.
     """
@@ -42,6 +49,9 @@ class Problem:
     boundary: Sequence[sp.Expr] = ()
     hold: frozenset[str] = frozenset()
     free_duration: bool = False
+    links: Sequence[sp.Expr] = ()
+    cycle: Sequence[sp.Expr] = ()
+    contacts: Sequence[Contact] = ()
 
     def __post_init__(self) -> None:
         known, moving = self.known_symbols, moving_symbols(self.model)
@@ -56,8 +66,10 @@ class Problem:
                     "Terminal(...) is taken at the end anyway"
                 )
             check_atoms(_atoms(expression), known, rates, what)
-        for number, condition in enumerate(self.boundary):
-            _check_boundary(condition, known, rates, moving, f"boundary condition {number}")
+        for what, conditions in (("boundary condition", self.boundary), ("link", self.links),
+                                 ("cycle condition", self.cycle)):  # fmt: skip
+            for number, condition in enumerate(conditions):
+                _check_boundary(condition, known, rates, moving, f"{what} {number}")
         at_nodes = isinstance(self.scheme, NodeScheme)  # these know x' at the nodes
         paths = [] if at_nodes else [what for what in terms if what.startswith("path")]
         for what in ("terminal cost", *paths):
@@ -66,7 +78,22 @@ class Problem:
                     f"{what} contains a derivative of a state; at a node it is not defined, "
                     "write it with the states"
                 )
+        self._check_contacts()
         self._check_objective()
+
+    def _check_contacts(self) -> None:
+        at_nodes = isinstance(self.scheme, NodeScheme) and self.scheme.rates is not None
+        if self.contacts and not at_nodes:
+            raise ValueError(f"phases with contacts need the rates of states at the nodes; the "
+                             f"scheme {self.scheme.name} has none, use trapezoid")  # fmt: skip
+        free, signals = set(map(name_of, self.unknown_inputs)), set(map(name_of, self.signals))
+        for force in map(name_of, forces_of(self.contacts)):
+            if force not in free:
+                raise ValueError(f"the contact force {force} must be an unknown input")
+        for contact in self.contacts:
+            for flag in (f"closed_{contact.name}", f"hit_{contact.name}"):
+                if flag not in signals:
+                    raise ValueError(f"contact {contact.name}: the signal {flag} is missing")
 
     @property
     def known_symbols(self) -> set[sp.Basic]:

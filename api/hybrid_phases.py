@@ -1,0 +1,144 @@
+"""Direct collocation of a hybrid model whose sequence of phases is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from kinesym.collocation import Collocation
+from kinesym.runtime.experiment import Experiment
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.names import by_name
+from kinesym.symbolic.objective import Objective, at_end, at_start
+from kinesym.task import conditions
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a motion between two events.
+
+    closed : contacts that press throughout, and do not slide if they have friction. duration :
+    (low, high) [s]. nodes : of the grid. modes : those that differ from the model's. inputs : given
+    ones, numbers or (nodes,). hits : contacts that are hit at its start, so that impulses act
+    there; by default, where a contact closes, all that are closed.
+    """
+
+    closed: Sequence[str] = ()
+    duration: tuple[float, float] = (1e-3, 10.0)
+    nodes: int = 41
+    modes: Mapping[Any, float] = field(default_factory=dict)
+    inputs: Mapping[Any, Any] = field(default_factory=dict)
+    hits: Sequence[str] | None = None
+
+
+def phases(
+    hybrid: Hybrid,
+    sequence: Sequence[Phase],
+    unknown: Mapping[Any, Any] | None = None,
+    known: Mapping[Any, float] | None = None,
+    objective: Objective | None = None,
+    bounds: Mapping[Any, Any] | None = None,
+    start: Sequence[Any] = (),
+    end: Sequence[Any] = (),
+    links: Sequence[Any] = (),
+    cycle: Sequence[Any] = (),
+    path: Sequence[Any] = (),
+    unknown_inputs: Mapping[Any, Any] | None = None,
+) -> Collocation:
+    """One nonlinear program for all phases, with free durations: trial k of it is phase k.
+
+    Contact forces are unknown: where a contact is closed it has no acceleration and does not pull,
+    where it is open there is no force and it is not below the ground. A phase ends where a contact
+    of the next one lands, or where the force of one that opens is zero. From phase to phase the
+    states continue through the impacts of `hits`, by the same law as in a simulation. Without
+    contacts say in `links` how they do, for example by a reset.
+
+    start, end : conditions on `at_start(...)` of the first and `at_end(...)` of the last phase.
+    links, cycle : on `at_end(...)` of a phase and `at_start(...)` of the next; of the last and the
+    first. The rest as in `Collocation`, with the trapezoidal rule.
+
+    Raises `ValueError` for what does not fit.
+    """
+    steps = list(sequence)
+    if not steps:
+        raise ValueError("a motion needs at least one phase")
+    hits = [_hits(hybrid, steps, k) for k in range(len(steps))]
+    trials = [_trial(hybrid, phase, hit) for phase, hit in zip(steps, hits, strict=True)]
+    contacts = hybrid.contacts
+    free = {contact.force: (0.0, None) for contact in contacts}
+    free |= {contact.friction: None for contact in hybrid.tangential}
+    free |= dict(unknown_inputs or {})
+    heights = [sp.sympify(contact.height) for contact in contacts]
+    boundary = [*start, *end]
+    boundary += [at_start(height) for height in heights]
+    boundary += [at_end(height) for height in heights]
+    boundary += [at_end(contact.force) for contact in contacts]
+    problem = Collocation(
+        hybrid.model, trials, unknown, known, "trapezoid", objective or Objective(), bounds, boundary,
+        [*((height, 0.0, None) for height in heights), *path], free,
+        links=links, cycle=cycle, contacts=contacts,
+    )  # fmt: skip
+    if len(steps) > 1 and not problem.layout.linked:
+        raise ValueError("nothing says how the states continue from phase to phase; give "
+                         "links=[...]")  # fmt: skip
+    _phase_bounds(problem, hybrid, steps, hits, list(start), list(end))
+    return problem
+
+
+def _hits(hybrid: Hybrid, steps: Sequence[Phase], k: int) -> tuple[str, ...]:
+    names = [contact.name for contact in hybrid.contacts]
+    for name in (*steps[k].closed, *(steps[k].hits or ())):
+        if name not in names:
+            raise ValueError(f"phase {k}: there is no contact {name!r}; there are "
+                             f"{', '.join(names) or 'none'}")  # fmt: skip
+    given = steps[k].hits
+    if given is not None:
+        return tuple(given)
+    lands = k > 0 and set(steps[k].closed) - set(steps[k - 1].closed)
+    return tuple(steps[k].closed) if lands else ()
+
+
+def _trial(hybrid: Hybrid, phase: Phase, hits: Sequence[str]) -> Experiment:
+    modes = {**hybrid.modes, **by_name(phase.modes, list(hybrid.modes), "modes")}
+    given = by_name(phase.inputs, hybrid.given, "inputs")
+    flags = {f"{what}_{contact.name}": float(contact.name in group) for contact in hybrid.contacts
+             for what, group in (("closed", phase.closed), ("hit", hits))}  # fmt: skip
+    rows = {name: np.full(phase.nodes, float(value)) if np.ndim(value) == 0 else value
+            for name, value in {**modes, **given, **flags}.items()}  # fmt: skip
+    return Experiment(nodes=phase.nodes, duration=phase.duration, inputs=rows)
+
+
+def _phase_bounds(
+    problem: Collocation, hybrid: Hybrid, steps: Sequence[Phase], hits: Sequence[Sequence[str]],
+    start: list[Any], end: list[Any],
+) -> None:  # fmt: skip
+    """Bounds of conditions that hold in some phases only; elsewhere they are free."""
+    layout, contacts = problem.layout, hybrid.contacts
+    low, high = problem.constraint_bounds
+    _, start_pairs = conditions(start, "start condition")
+    _, end_pairs = conditions(end, "end condition")
+    anything = (-np.inf, np.inf)
+    for k, phase in enumerate(steps):
+        first, last = k == 0, k == len(steps) - 1
+        after = () if last else steps[k + 1].closed
+        landing = () if last else set(hits[k + 1]) - set(phase.closed)
+        shut = [c.name in phase.closed for c in contacts]
+        rests = [*shut, *(c.name in phase.closed for c in hybrid.tangential)]
+        pairs = [(0.0, 0.0) if first and rest else anything for rest in rests]
+        pairs += [pair if first else anything for pair in start_pairs]
+        pairs += [pair if last else anything for pair in end_pairs]
+        pairs += [(0.0, 0.0) if first and closed else anything for closed in shut]
+        pairs += [(0.0, 0.0) if c.name in landing else anything for c in contacts]
+        pairs += [(0.0, 0.0) if closed and not last and c.name not in after else anything
+                  for closed, c in zip(shut, contacts, strict=True)]  # fmt: skip
+        begin = layout.constraint_offsets[k, "ends"]
+        low[begin : begin + len(pairs)], high[begin : begin + len(pairs)] = np.array(
+            pairs).reshape(-1, 2).T  # fmt: skip
+        rows = layout.constraint_offsets[k, "node"] + len(hybrid.forces) * phase.nodes
+        for row, closed in enumerate(shut):
+            here = slice(rows + row * phase.nodes, rows + (row + 1) * phase.nodes)
+            low[here] = -np.inf if closed else -1e-9
