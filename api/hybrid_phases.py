@@ -78,8 +78,8 @@ def phases(
     boundary += [at_end(height) for height in heights]
     boundary += [at_end(contact.force) for contact in contacts]
     problem = Collocation(
-        hybrid.model, trials, unknown, known, "trapezoid", objective or Objective(), bounds, boundary,
-        [*((height, 0.0, None) for height in heights), *path], free,
+        hybrid.model, trials, unknown, known, "trapezoid", objective or Objective(), bounds,
+        boundary, [*((height, 0.0, None) for height in heights), *path], free,
         links=links, cycle=cycle, contacts=contacts,
     )  # fmt: skip
     if len(steps) > 1 and not problem.layout.linked:

@@ -12,7 +12,9 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
+from sympy.core.function import AppliedUndef
 
+from kinesym.hybrid_run import sensitivities
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit
@@ -148,7 +150,7 @@ class Shooting:
         made_up[: len(unknowns.parameters)] = [self.model.values.get(p, np.nan)
                                                for p in unknowns.parameters]  # fmt: skip
         for k, trial in enumerate(self.trials):
-            made_up[unknowns.starts(k)] = [trial.measurements.get(x, [np.nan])[0]
+            made_up[unknowns.starts(k)] = [_first(trial.measurements.get(x))
                                            for x in unknowns.initial]  # fmt: skip
         q = np.clip(np.nan_to_num(made_up), *self.bounds)
         for name, value in given.items():
@@ -226,7 +228,6 @@ class Shooting:
         return self._runs
 
     def _run(self, q: Array, number: int) -> Sensitivities:
-        from kinesym.hybrid import sensitivities  # here: it exports this class
 
         trial, values = self.trials[number], self._values(q)
         start = {**self._starts[number],
@@ -412,10 +413,10 @@ class _Course:
             raise ValueError(f"{what}: expected (begins, values, slopes) of equal length, got "
                              f"lengths {', '.join(str(len(row)) for row in rows)}")  # fmt: skip
         entries = sp.Matrix([[sp.sympify(entry) for entry in row] for row in rows])
-        symbols = sorted(entries.free_symbols, key=name_of)
-        if entries.has(sp.core.function.AppliedUndef):
+        if entries.atoms(AppliedUndef):
             raise ValueError(f"{what}: pieces are expressions of parameters, not of functions of "
                              "time")  # fmt: skip
+        symbols = sorted(entries.free_symbols, key=name_of)
         self.names = [name_of(symbol) for symbol in symbols]
         self._pieces = sp.lambdify(symbols, entries, "numpy")
         self._slopes = {name: sp.lambdify(symbols, entries.diff(symbol), "numpy")
@@ -431,7 +432,9 @@ class _Course:
         return PiecewiseGradient(*self._rows(self._slopes[name], values))
 
     def _rows(self, function: Any, values: Mapping[str, float]) -> Array:
-        return np.array(function(*(values[name] for name in self.names)), dtype=np.float64)
+        given = (np.float64(values[name]) for name in self.names)
+        with np.errstate(all="ignore"):  # Piecewise refuses what is not finite
+            return np.array(function(*given), dtype=np.float64)
 
 
 class _Fixed:
@@ -550,6 +553,11 @@ def _known(
                                  f"known={{{name!r}: ...}} or make it unknown")  # fmt: skip
             values[name] = float(known[name])
     return values
+
+
+def _first(measured: Array | None) -> float:
+    """The first sample that is not missing."""
+    return np.nan if measured is None else float(measured[~np.isnan(measured)][0])
 
 
 def _full(matrix: Array) -> csr_array:

@@ -53,8 +53,8 @@ def symbolic_problem(
             "wrap it in one of them"
         )
     flags = [sp.Function(f"{what}_{c.name}")(t) for c in contacts for what in ("closed", "hit")]
-    signals = _signals(model, trials, unknown_inputs, [chosen.integrand, chosen.terminal, *path,
-                                                       *boundary, *links, *cycle, *flags])  # fmt: skip
+    used = [chosen.integrand, chosen.terminal, *path, *boundary, *links, *cycle, *flags]
+    signals = _signals(model, trials, unknown_inputs, used)
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
     if len({trial.free_duration for trial in trials}) > 1:
         raise ValueError("either all trials have an unknown duration or none")

@@ -1,9 +1,10 @@
 """A symbolic problem becomes the kernels of its nonlinear program.
 
-Families of points carry everything: *intervals* (defects, and what contains x'), *nodes* (costs and
-path conditions of one node), *ends* (terminal cost and boundary conditions), *links* between the end
-of a trial and the start of the next, and the *cycle* from the last to the first. Each family is one scalar cost and some constraints, functions of local variables z; it yields up to five
-kernels: cost, gradient, constraints, jacobian, hessian.
+Families of points carry everything: *intervals* (defects, and what contains x'), *nodes* (costs
+and path conditions of one node), *ends* (terminal cost and boundary conditions), *links* between
+the end of a trial and the start of the next, and the *cycle* from the last to the first. Each is
+one scalar cost and some constraints, functions of local variables z; it yields up to five kernels:
+cost, gradient, constraints, jacobian, hessian.
 
 Equations are differentiated in terms of the model's own variables v (x', x, u, p, t, h); the
 discretisation v(z) enters by the chain rule. Derivatives with respect to both nodes of an interval

@@ -1,0 +1,243 @@
+"""Simulation of hybrid models from event to event, with derivatives if wanted."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.codegen.c import emit
+from kinesym.codegen.hybrid import hybrid_program, slopes_program
+from kinesym.runtime.build import build
+from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.hybrid_linear import Linear
+from kinesym.runtime.hybrid_sensitivity import Sensitivities
+from kinesym.runtime.hybrid_simulation import (
+    METHODS,
+    STOPPED,
+    HybridTask,
+    Marched,
+    outputs,
+)
+from kinesym.runtime.hybrid_simulation import simulate as march
+from kinesym.runtime.hybrid_trajectory import HybridTrajectory, State
+from kinesym.runtime.hybrid_troubles import check_start, explain
+from kinesym.runtime.native import Library
+from kinesym.runtime.piecewise import Piecewise
+from kinesym.runtime.trajectory import Trajectory
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.model import check_values
+from kinesym.symbolic.names import by_name
+
+Array = NDArray[np.float64]
+
+#: How a contact ends: when its force does, or when its height has grown by the hysteresis.
+RELEASES = ("force", "height")
+
+
+def simulate(
+    hybrid: Hybrid,
+    time: ArrayLike,
+    initial: Mapping[Any, float] | State,
+    parameters: Mapping[Any, float] | None = None,
+    inputs: Mapping[Any, Any] | None = None,
+    active: Sequence[str] = (),
+    method: str = "dopri5",
+    step: float | None = None,
+    rtol: float = 1e-9,
+    atol: float = 1e-11,
+    release: str = "force",
+    v_stop: float = 1e-3,
+    per_second: int = 1000,
+    progress: bool | None = None,
+) -> HybridTrajectory:
+    """Simulate on the grid `time` (N,) [s], from event to event.
+
+    initial : value of every state, or the final state of an earlier run, from which it goes on as
+        if it had not ended. inputs : each a number, a `Piecewise`, or samples (N,) with straight
+        lines between. active : contacts that press at the start.
+    method : "dopri5", steps by rtol and atol; or "rk4" or "trapezoid" with steps of at most `step`
+        [s], by default the shortest of the grid. All end steps exactly at events.
+    release : a contact ends when its "force" does, or when its "height" has grown.
+    v_stop : if all points would leave the ground more slowly than this after an impact, they stay
+        [m/s].
+    per_second : events allowed, beyond which it is chattering.
+    progress : a bar; by default on a terminal.
+
+    What ends early is returned up to there with a warning; so is what Ctrl-C interrupts. Raises
+    `ValueError` for what does not fit.
+    """
+    task = task_of(hybrid, time, initial, parameters, inputs, active, method, step, rtol, atol,
+                 release, v_stop, per_second, progress)  # fmt: skip
+    return _run(hybrid, task)
+
+
+def sensitivities(
+    hybrid: Hybrid,
+    time: ArrayLike,
+    initial: Mapping[Any, float] | State,
+    parameters: Mapping[Any, float] | None = None,
+    inputs: Mapping[Any, Any] | None = None,
+    active: Sequence[str] = (),
+    **options: Any,
+) -> Sensitivities:
+    """A simulation with derivatives of its states and events; arguments as of `simulate`.
+
+    They are those of each step, with the motion of the events: forward in a few directions, or by
+    the adjoint with respect to all parameters, initial values and pieces of inputs. The sequence of
+    events is that of the run. Restitution and friction coefficients are numbers, not parameters.
+
+    Raises `ValueError` as `simulate`, for the trapezoidal rule and for release="height".
+    """
+    task = task_of(hybrid, time, initial, parameters, inputs, active, **options)
+    library, structure = _slopes(_ById(hybrid))
+    marched = march(replace(task, tape=True))
+    run = trajectory_of(hybrid, task, marched)
+    if run.message and marched.status != STOPPED:
+        warnings.warn(f"{hybrid.model.name}: {run.message}", stacklevel=2)
+    return Sensitivities(run, Linear(task, marched, library, structure))
+
+
+def _run(hybrid: Hybrid, task: HybridTask) -> HybridTrajectory:
+    marched = march(task)
+    run = trajectory_of(hybrid, task, marched)
+    if run.message and marched.status != STOPPED:
+        warnings.warn(f"{hybrid.model.name}: {run.message}", stacklevel=3)
+    return run
+
+
+def trajectory_of(hybrid: Hybrid, task: HybridTask, marched: Marched) -> HybridTrajectory:
+    """What came out, by name, with outputs."""
+    model, about, states = hybrid.model, task.about, marched.states
+    N = states.shape[1]
+    names = [*about["inputs"], *about["modes"], *hybrid.forces]
+    message = explain(task, marched)
+    run = Trajectory(
+        task.time[:N], dict(zip(model.state_names, states, strict=True)),
+        dict(zip(names, marched.inputs, strict=True)),
+        dict(zip(model.outputs, outputs(task, states, marched.inputs), strict=True)),
+        dict(zip(model.parameter_names, task.parameters.tolist(), strict=True)), model.name,
+        message=message, drawing=model.drawing,
+    )  # fmt: skip
+    contacts = tuple(contact.name for contact in hybrid.contacts)
+    pressed = tuple(name for name, state in zip(contacts, task.start.contacts, strict=True)
+                    if state == 1)  # fmt: skip
+    return HybridTrajectory(run, tuple(marched.happened), marched.final, message, contacts, pressed,
+                            marched.work)  # fmt: skip
+
+
+def task_of(
+    hybrid: Hybrid, time: ArrayLike, initial: Mapping[Any, float] | State,
+    parameters: Mapping[Any, float] | None = None, inputs: Mapping[Any, Any] | None = None,
+    active: Sequence[str] = (), method: str = "dopri5", step: float | None = None,
+    rtol: float = 1e-9, atol: float = 1e-11, release: str = "force", v_stop: float = 1e-3,
+    per_second: int = 1000, progress: bool | None = None,
+) -> HybridTask:  # fmt: skip
+    """What `simulate` is asked for, checked."""
+    grid, model = Experiment(time).grid, hybrid.model
+    for what, value, known in (("release", release, RELEASES), ("method", method, METHODS)):
+        if value not in known:
+            raise ValueError(f"{what} is one of {', '.join(known)}, got {value!r}")
+    if step is not None and method == "dopri5":
+        raise ValueError("dopri5 chooses its steps by rtol and atol; step= is for the others")
+    length = float(np.diff(grid).min()) if step is None else step
+    for what, number in (("step", length), ("rtol", rtol), ("atol", atol), ("v_stop", v_stop)):
+        if not 0.0 < number < np.inf:
+            raise ValueError(f"{what} must be positive, got {number}")
+    values = {**model.values, **by_name(parameters or {}, model.parameter_names, "parameters")}
+    missing = [name for name in model.parameter_names if name not in values]
+    if missing:
+        raise ValueError(f"the parameter {missing[0]} is missing; add it to parameters={{...}}")
+    check_values(model, values)
+    courses = _courses(hybrid, grid, inputs or {})
+    library, about = _compiled(hybrid)
+    start = initial if isinstance(initial, State) else _start(hybrid, about, grid, initial, active)
+    if start.time != grid[0]:
+        raise ValueError(f"the grid begins at {grid[0]:g} s, the state to go on from is at "
+                         f"{start.time:g} s")  # fmt: skip
+    numbers = np.array([float(values[name]) for name in model.parameter_names])
+    task = HybridTask(library, about, grid, start, numbers, courses, rtol, atol, v_stop, release,
+                      per_second, method, length, progress=progress)  # fmt: skip
+    check_start(task)
+    return task
+
+
+@lru_cache(maxsize=32)
+def _built(hybrid: _ById) -> tuple[Library, Mapping[str, Any]]:
+    source = emit(hybrid_program(hybrid.hybrid))
+    library, _ = build(source.files, lanes=1)
+    return library, json.loads(source.manifest)["hybrid"]
+
+
+@lru_cache(maxsize=32)
+def _slopes(hybrid: _ById) -> tuple[Library, Mapping[str, Any]]:
+    source = emit(slopes_program(hybrid.hybrid))
+    library, _ = build(source.files, lanes=1)
+    return library, json.loads(source.manifest)["slopes"]
+
+
+class _ById:
+    """A hybrid model as a key: the same object is the same model."""
+
+    def __init__(self, hybrid: Hybrid) -> None:
+        self.hybrid = hybrid
+
+    def __hash__(self) -> int:
+        return id(self.hybrid)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and other.hybrid is self.hybrid
+
+
+def _compiled(hybrid: Hybrid) -> tuple[Library, Mapping[str, Any]]:
+    return _built(_ById(hybrid))
+
+
+def _start(
+    hybrid: Hybrid, about: Mapping[str, Any], grid: Array, initial: Mapping[Any, float],
+    active: Sequence[str],
+) -> State:  # fmt: skip
+    given = by_name(initial, hybrid.model.state_names, "initial")
+    for name in hybrid.model.state_names:
+        if name not in given:
+            raise ValueError(f"the initial value of state {name} is missing; add it to "
+                             "initial={...}")  # fmt: skip
+    names = [contact.name for contact in hybrid.contacts]
+    for name in active:
+        if name not in names:
+            raise ValueError(f"active: there is no contact {name!r}; there are {', '.join(names)}")
+    for name, value in given.items():
+        if not np.isfinite(float(value)):
+            raise ValueError(f"the initial value of state {name} must be finite, got {value}")
+    count = len(names)
+    return State(
+        float(grid[0]), np.array([float(given[name]) for name in hybrid.model.state_names]),
+        np.array(list(about["modes"].values()), dtype=np.float64),
+        np.array([int(name in active) for name in names], dtype=np.intc),
+        np.ones(count, dtype=np.intc), np.zeros(len(hybrid.events), dtype=np.intc),
+    )  # fmt: skip
+
+
+def _courses(hybrid: Hybrid, grid: Array, given: Mapping[Any, Any]) -> dict[str, Piecewise]:
+    courses = by_name(given, hybrid.given, "inputs")
+    found = {}
+    for name in hybrid.given:
+        if name not in courses:
+            raise ValueError(f"the course of input {name} is missing; add it to inputs={{...}}")
+        course = courses[name]
+        if isinstance(course, Piecewise):
+            found[name] = course
+        elif np.ndim(course) == 0:
+            found[name] = Piecewise([grid[0]], [float(course)])
+        elif np.shape(course) == grid.shape:
+            found[name] = Piecewise.samples(grid, course)
+        else:
+            raise ValueError(f"input {name} has shape {np.shape(course)}, expected {grid.shape}, "
+                             "a number or ks.hybrid.Piecewise(...)")  # fmt: skip
+    return found
