@@ -12,7 +12,7 @@ def test_readme(tmp_path, monkeypatch, capsys):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 6
     namespace = {}
     for block in blocks:
         exec(block, namespace)
@@ -27,4 +27,6 @@ def test_readme(tmp_path, monkeypatch, capsys):
     assert abs(namespace["joints"].force[0]).max() < 1e-9
     assert abs(namespace["again"].error).max() < 1e-5 and not namespace["again"].message
     assert (tmp_path / "walk.html").exists() and (tmp_path / "joints.csv").exists()
+    assert abs(namespace["peak"].after["angle"] - 0.95) < 0.01
+    assert (tmp_path / "knee.png").exists() and (tmp_path / "contacts.png").exists()
     assert "converged" in capsys.readouterr().out
