@@ -149,13 +149,13 @@ static int advance(work *w, double end) {
         memcpy(w->k[0], w->k[w->last], (size_t)r->n * sizeof(double));
         return 0;
     }
+    const ptrdiff_t logged = r->logged;
     if (r->tape_size > 0) r->tape_cause[r->taped - 1] = which < 0 ? TAPE_CLOCK : (int)which;
     if (clock) {
         set_inputs(w, r->t);
         memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
         note(w, LOG_CLOCK, (int)r->segment);
     }
-    const ptrdiff_t logged = r->logged;
     const int status = handle(w, which);
     if (status) return status;
     w->silent = r->logged > logged ? 0 : w->silent + 1;
