@@ -78,6 +78,10 @@ class Flow:
     force: Array
     inputs: Array
 
+    def part(self, here: Any) -> Flow:
+        """Some of the points."""
+        return Flow(self.rate[:, here], self.slope[here], self.force[here], self.inputs[:, here])
+
 
 @dataclass(frozen=True, eq=False)
 class Instant:
@@ -264,25 +268,34 @@ class Linear:
     @cached_property
     def instants(self) -> dict[int, Instant]:
         """By the number of the step that they follow; -1 for the start."""
-        log_step = self.tape.log["step"]
-        eventful = {-1} if (log_step == 0).any() else set()
-        eventful |= set(np.flatnonzero(self.tape.cause != PLAIN).tolist())
-        return {k: self._instant(k) for k in sorted(eventful)}
+        eventful = np.flatnonzero(self.tape.cause != PLAIN)
+        found: dict[int, Instant] = {}
+        if (self.tape.log["step"] == 0).any():
+            found[-1] = self._instant(-1)
+        for first in range(0, len(eventful), AT_ONCE):
+            which = eventful[first : first + AT_ONCE]
+            at = self.places(which)
+            ends = at.moved(at.time + self.tape.length[which],
+                            self.step_maps(at, self.tape.length[which])[0])  # fmt: skip
+            before = self.flow(ends)
+            later = self.flow(self.places(np.minimum(which + 1, self.steps - 1))).rate
+            for j, k in enumerate(which.tolist()):
+                found[k] = self._instant(k, ends.part([j]), before.part([j]), later[:, j])
+        return found
 
-    def _instant(self, k: int) -> Instant:
+    def _instant(
+        self, k: int, end: Place | None = None, before: Flow | None = None,
+        later: Array | None = None,
+    ) -> Instant:  # fmt: skip
+        """What follows step k that ended there, with rates before and later."""
         dx = np.zeros((self.n, self.L))
         dx[:, : self.n] = np.eye(self.n)
         dt, after = np.zeros(self.L), self._after(k)
         entries = np.flatnonzero(self.tape.log["step"] == k + 1).tolist()
-        if k >= 0:
-            at = self.places([k])
-            h = self.tape.length[[k]]
-            end = at.moved(at.time + h, self.step_maps(at, h)[0])
-            cause = int(self.tape.cause[k])
-            before = self.flow(end)
-            rate = before.rate[:, 0]
+        if end is not None and before is not None:
+            cause, rate = int(self.tape.cause[k]), before.rate[:, 0]
             if cause == CLOCK:
-                dx, dt, rate = self._broken(dx, end, after, rate)
+                dx, dt, rate = self._broken(dx, end, rate)
             else:
                 dt = self._time_of(cause, end, before)
             dx = dx + np.outer(rate, dt)
@@ -290,8 +303,8 @@ class Linear:
         for entry in entries:
             changed = self._through(entry, dx, dt, after)
             found[entry], dx = (dx, changed), changed
-        if after is not None and dt.any():
-            dx = dx - np.outer(self.flow(after).rate[:, 0], dt)
+        if after is not None and later is not None:
+            dx = dx - np.outer(later, dt)
         return Instant(k, dx, dt, found)
 
     def _after(self, k: int) -> Place | None:
@@ -299,7 +312,7 @@ class Linear:
         return self.places([k + 1]) if k + 1 < self.steps else None
 
     def _broken(
-        self, dx: Array, end: Place, after: Place | None, rate: Array
+        self, dx: Array, end: Place, rate: Array
     ) -> tuple[Array, Array, Array]:
         """Each input that breaks changes x by the difference of rates times when it breaks."""
         old = int(end.segment[0])
