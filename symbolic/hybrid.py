@@ -57,7 +57,7 @@ class Event:
 class Contact:
     """A point that cannot go below the ground.
 
-    height : expression of the coordinates that is not negative [m]. force : input of the model, the
+    height : expression of coordinates, and modes, that is not negative [m]. force : input of the model, the
     force along the height [N]. law : "slip", no friction; "stick", the point does not move along
     the ground while it presses; "coulomb". For the last two: place : expression along the ground
     [m], friction : input, the force along it [N]; friction_coefficient : of "coulomb".
@@ -158,8 +158,9 @@ class Hybrid:
         self._check_heights()
 
     def _check_heights(self) -> None:
-        """Heights and places depend on states and parameters alone."""
+        """Heights and places depend on states, modes and parameters alone."""
         known = {*self.model.states, *self.model.parameters}
+        known |= {u for u in self.model.inputs if name_of(u) in self.modes}
         known |= {symbol for symbol, _ in self.model.intermediates}
         for contact in self.contacts:
             for what, e in (("height", contact.height), ("place", contact.place)):
@@ -169,7 +170,7 @@ class Hybrid:
                 strange = [a for a in atoms if a not in known and getattr(a, "args", ()) == (t,)]
                 if strange:
                     raise ValueError(f"contact {contact.name!r}: its {what} depends on "
-                                     f"{strange[0]}, which is no state")  # fmt: skip
+                                     f"{strange[0]}, which is no state and no mode")  # fmt: skip
 
     @property
     def tangential(self) -> tuple[Contact, ...]:
