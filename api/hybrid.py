@@ -1,7 +1,7 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
 from kinesym.hybrid_ensemble import ensemble
-from kinesym.hybrid_phases import Phase, phases
+from kinesym.hybrid_phases import Phase, joined, phases
 from kinesym.hybrid_run import sensitivities, simulate
 from kinesym.hybrid_shooting import Shooting
 from kinesym.runtime.hybrid_ensemble import HybridEnsemble
@@ -15,5 +15,5 @@ from kinesym.symbolic.muscle import FESMuscle
 
 __all__ = ["Calcium", "Contact", "Event", "FESMuscle", "GroundPoint", "Happening", "Hybrid",
            "HybridEnsemble", "HybridTrajectory", "Phase", "Piecewise", "PiecewiseGradient",
-           "Sensitivities", "Shooting", "State", "ensemble", "on_ground", "phases",
+           "Sensitivities", "Shooting", "State", "ensemble", "joined", "on_ground", "phases",
            "sensitivities", "simulate", "train"]  # fmt: skip

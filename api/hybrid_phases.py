@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import sympy as sp
 
 from kinesym.collocation import Collocation
 from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.solution import Solution
+from kinesym.runtime.trajectory import KINDS, Trajectory
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective, at_end, at_start
@@ -79,7 +81,7 @@ def phases(
     boundary += [at_end(contact.force) for contact in contacts]
     problem = Collocation(
         hybrid.model, trials, unknown, known, "trapezoid", objective or Objective(), bounds,
-        boundary, [*((height, 0.0, None) for height in heights), *path], free,
+        boundary, [*((height, 0.0, None) for height in heights), *_cones(hybrid), *path], free,
         links=links, cycle=cycle, contacts=contacts,
     )  # fmt: skip
     if len(steps) > 1 and not problem.layout.linked:
@@ -87,6 +89,29 @@ def phases(
                          "links=[...]")  # fmt: skip
     _phase_bounds(problem, hybrid, steps, hits, list(start), list(end))
     return problem
+
+
+def joined(solution: Solution) -> Trajectory:
+    """The phases of a solution one after the other, time counted on; where they meet there are two
+    nodes at the same time."""
+    trials, begin = [], 0.0
+    for trial in solution.trials:
+        trials.append(replace(trial, time=trial.time + begin))
+        begin = float(trials[-1].time[-1])
+    groups: dict[str, Any] = {
+        kind: {name: np.concatenate([getattr(trial, kind)[name] for trial in trials])
+               for name in getattr(trials[0], kind)}
+        for kind in KINDS
+    }  # fmt: skip
+    time = np.concatenate([trial.time for trial in trials])
+    return replace(trials[0], time=time, measurements={}, std={}, **groups)
+
+
+def _cones(hybrid: Hybrid) -> list[tuple[sp.Expr, float, None]]:
+    """Friction of contacts that stick by Coulomb's law."""
+    rows = [(c.friction_coefficient * c.force + sign * c.friction, 0.0, None)
+            for c in hybrid.tangential if c.law == "coulomb" for sign in (1, -1)]  # fmt: skip
+    return rows
 
 
 def _hits(hybrid: Hybrid, steps: Sequence[Phase], k: int) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from kinesym.runtime.shooting import Diverged, Unknowns
 from kinesym.runtime.statistics import identifiability, least_squares_covariance
 from kinesym.shooting_task import initial_values
 from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest
 from kinesym.task import known_values, named_bounds
 
@@ -56,9 +57,10 @@ class Shooting:
     active : contacts that press at the start. rtol, atol, v_stop : as of `ks.hybrid.simulate`.
 
     The vector q of unknowns holds parameters and unknown initial states; see `names`. Derivatives
-    are those of the motion, with the sequence of events that it has there: where that changes, the
-    objective has a kink. The object keeps the runs of the last q, so that cost and gradient share a
-    simulation: it is not for several threads at once. Raises `ValueError` for what does not fit.
+    are those of the motion, with the sequence of events that it has there: where that changes, or
+    an unknown break passes a sample, the objective has a kink. The object keeps the runs of the
+    last q, so that cost and gradient share a simulation: it is not for several threads at once.
+    Raises `ValueError` for what does not fit.
     """
 
     def __init__(
@@ -75,35 +77,29 @@ class Shooting:
         v_stop: float = 1e-3,
     ) -> None:
         self.hybrid, self.trials = hybrid, _checked_trials(hybrid, trials)
-        self.model = model = hybrid.model
-        for what, number in (("rtol", rtol), ("atol", atol), ("v_stop", v_stop)):
-            if not 0.0 < number < np.inf:
-                raise ValueError(f"{what} must be positive, got {number}")
-        self._options = {"active": tuple(active), "rtol": rtol, "atol": atol, "v_stop": v_stop,
-                         "progress": False}  # fmt: skip
-        _check_active(hybrid, active)
-        given = _per_trial(courses, len(self.trials))
-        self._courses = [_trial_courses(hybrid, trial, mine, k)
-                         for k, (trial, mine) in enumerate(zip(self.trials, given, strict=True))]
-        more = sorted({p for row in self._courses for course in row.values()
-                       for p in course.names} - set(model.parameter_names))  # fmt: skip
-        every = [*model.parameter_names, *more]
+        self.model, count = hybrid.model, len(self.trials)
+        self._options = _options(hybrid, active, rtol, atol, v_stop)
+        self._courses = [
+            _trial_courses(hybrid, trial, mine, k) for k, (trial, mine)
+            in enumerate(zip(self.trials, _per_trial(courses, count), strict=True))
+        ]  # fmt: skip
+        self._more = _new_names(self.model, self._courses)
+        every = [*self.model.parameter_names, *self._more]
         unknown = by_name({} if unknown is None else unknown, every, "unknown")
-        self._known = _known(hybrid, unknown, by_name(known or {}, every, "known"), more)
-        self._starts, start_bounds = initial_values(model, initial, len(self.trials))
+        given = by_name({} if known is None else known, every, "known")
+        self._known = _known(self.model, unknown, given, self._more)
+        self._starts, start_bounds = initial_values(self.model, initial, count)
         if not (unknown or start_bounds):
             raise ValueError("nothing is unknown; name parameters in unknown={...}, or an unknown "
                              "start")  # fmt: skip
-        bounds = {**named_bounds(model, {p: b for p, b in unknown.items() if p not in more}, {}, {}),
-                  **{p: bound_pair(p, b) for p, b in unknown.items() if p in more}}  # fmt: skip
         self._unknowns = Unknowns(
-            model.state_names, tuple(p for p in every if p in unknown), tuple(start_bounds), (),
-            tuple((0,) for _ in self.trials), tuple(trial.n_nodes for trial in self.trials),
+            self.model.state_names, tuple(p for p in every if p in unknown), tuple(start_bounds),
+            (), tuple((0,) for _ in self.trials), tuple(trial.n_nodes for trial in self.trials),
         )  # fmt: skip
-        sides = [[bounds[p][side] for p in self._unknowns.parameters]
-                 + [pair[side] for pair in start_bounds.values()] * len(self.trials)
-                 for side in (0, 1)]  # fmt: skip
-        self.bounds = np.array(sides[0]), np.array(sides[1])
+        bounds = _bounds(self.model, unknown, self._more)
+        pairs = [*(bounds[p] for p in self._unknowns.parameters),
+                 *[*start_bounds.values()] * count]  # fmt: skip
+        self.bounds = np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
         self._q: Array | None = None
         self._runs: list[Sensitivities] = []
         self._failure = ""
@@ -228,7 +224,6 @@ class Shooting:
         return self._runs
 
     def _run(self, q: Array, number: int) -> Sensitivities:
-
         trial, values = self.trials[number], self._values(q)
         start = {**self._starts[number],
                  **dict(zip(self._unknowns.initial, q[self._unknowns.starts(number)],
@@ -520,11 +515,19 @@ def _checked_trials(hybrid: Any, trials: Any) -> list[Experiment]:
     return listed
 
 
-def _check_active(hybrid: Hybrid, active: Sequence[str]) -> None:
+def _options(
+    hybrid: Hybrid, active: Sequence[str], rtol: float, atol: float, v_stop: float
+) -> dict[str, Any]:
+    """Those of a simulation, checked."""
+    for what, number in (("rtol", rtol), ("atol", atol), ("v_stop", v_stop)):
+        if not 0.0 < number < np.inf:
+            raise ValueError(f"{what} must be positive, got {number}")
     names = [contact.name for contact in hybrid.contacts]
     for name in active:
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; {suggest(name, names)}")
+    return {"active": tuple(active), "rtol": rtol, "atol": atol, "v_stop": v_stop,
+            "progress": False}  # fmt: skip
 
 
 def _per_trial(
@@ -538,21 +541,41 @@ def _per_trial(
     return list(courses)
 
 
+def _new_names(model: Model, courses: Sequence[Mapping[str, _Course | _Fixed]]) -> list[str]:
+    """Parameters of courses that the model does not have."""
+    names = {p for row in courses for course in row.values() for p in course.names}
+    new = sorted(names - set(model.parameter_names))
+    for name in new:
+        if name in (*model.state_names, *model.input_names):
+            raise ValueError(f"a course depends on {name}, which is a state or an input of "
+                             f"{model.name}; call the parameter something else")  # fmt: skip
+    return new
+
+
 def _known(
-    hybrid: Hybrid, unknown: Mapping[str, Any], known: Mapping[str, float], more: Sequence[str]
+    model: Model, unknown: Mapping[str, Any], given: Mapping[str, float], more: Sequence[str]
 ) -> dict[str, float]:
     """Values of the known parameters, those of courses included."""
-    model = hybrid.model
-    values = known_values(model, unknown, {p: v for p, v in known.items() if p not in more})
+    values = known_values(model, unknown, {p: v for p, v in given.items() if p not in more})
     for name in more:
-        if name in unknown and name in known:
+        if name in unknown and name in given:
             raise ValueError(f"parameter {name} is both known and unknown")
-        if name not in unknown:
-            if name not in known:
-                raise ValueError(f"parameter {name} of a course has no value; give "
-                                 f"known={{{name!r}: ...}} or make it unknown")  # fmt: skip
-            values[name] = float(known[name])
+        if name in unknown:
+            continue
+        if name not in given:
+            raise ValueError(f"parameter {name} of a course has no value; give "
+                             f"known={{{name!r}: ...}} or make it unknown")  # fmt: skip
+        values[name] = float(given[name])
     return values
+
+
+def _bounds(
+    model: Model, unknown: Mapping[str, Any], more: Sequence[str]
+) -> dict[str, tuple[float, float]]:
+    """(low, high) of unknown parameters by name."""
+    own = {p: bound for p, bound in unknown.items() if p not in more}
+    return {**named_bounds(model, own, {}, {}),
+            **{p: bound_pair(p, unknown[p]) for p in unknown if p in more}}  # fmt: skip
 
 
 def _first(measured: Array | None) -> float:

@@ -10,7 +10,8 @@ SMALL = {"standing": 600, "quiet_standing": 300, "swing_up": 201, "pendulum_loca
          "quiet_standing_subjects": 150, "ship": 2501, "ship_gains": 1501,
          "ship_validation": 301, "gait_planar": 301, "gait_treadmill": 801,
          "gait": 301, "gait_plates": 301, "gait_tracking": 41,
-         "bounces": 301, "fes_knee": 301, "foot_landing": 201, "fes_tuning": 151}  # fmt: skip
+         "bounces": 301, "fes_knee": 301, "foot_landing": 201, "fes_tuning": 151,
+         "muscle_fit": 201}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", example_names())

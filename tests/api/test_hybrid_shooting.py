@@ -1,0 +1,336 @@
+"""Identification of hybrid models by shooting: gradients, recovery of parameters, bad input."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+from kinesym import hybrid as kh
+from kinesym.runtime.piecewise import Piecewise
+
+P = json.loads((Path(__file__).parents[1] / "data" / "knee_20Hz.json").read_text())["params"]
+y, v, lam = ks.dynamicsymbols("y v lam")
+g, m = sp.symbols("g m")
+F0, k0 = sp.symbols("F0 k0")
+theta, omega = ks.dynamicsymbols("theta omega")
+
+
+def differences(shooting, q, relative=1e-6):
+    """d J/d q by central differences of two steps, extrapolated."""
+
+    def slope(step):
+        return np.array([(shooting.cost(q + h) - shooting.cost(q - h)) / (2.0 * h.max())
+                         for h in np.diag(step)])  # fmt: skip
+
+    step = relative * np.maximum(np.abs(q), 1e-3)
+    return (4.0 * slope(step) - slope(2.0 * step)) / 3.0
+
+
+# -- a ball that bounces --------------------------------------------------------------------------
+
+EQUATIONS = [y.diff(ks.t) - v, m * v.diff(ks.t) + m * g - lam]
+BALL = kh.Hybrid(
+    ks.Model("ball", [y, v], [lam], [g, m], EQUATIONS, values={g: 9.81, m: 0.5},
+             outputs={"energy": m * g * y + m * v**2 / 2}),
+    contacts=[kh.Contact("floor", y, lam, restitution=0.8)],
+)  # fmt: skip
+TIME = np.linspace(0.0, 1.5, 301)
+
+
+def ball_trial(height=1.0, noise=0.0, seed=0, missing=slice(0)):
+    run = kh.simulate(BALL, TIME, {y: height, v: 0.0}, {g: 9.6})
+    assert len(run.happened("impact")) >= 2
+    measured = run["y"] + noise * np.random.default_rng(seed).standard_normal(len(TIME))
+    measured[missing] = np.nan
+    return ks.Experiment(TIME, measurements={y: measured}, std={y: noise or 1.0})
+
+
+@pytest.fixture(scope="module")
+def balls():
+    """Two drops from unknown heights, with noise and a gap."""
+    trials = [ball_trial(1.0, 0.01, 1), ball_trial(0.7, 0.01, 2, slice(100, 140))]
+    return kh.Shooting(BALL, trials, unknown={g: (8.0, 11.0)}, initial={y: (0.3, 1.5), v: 0.0})
+
+
+def test_gradient_across_impacts(balls):
+    """Adjoint and forward are one; differences agree."""
+    assert balls.names == ["g", "y(0) of trial 0", "y(0) of trial 1"]
+    q = balls.pack({g: 9.7, y: [1.02, 0.69]})
+    adjoint, forward = balls.gradient(q), balls.gradient(q, mode="forward")
+    np.testing.assert_allclose(adjoint, forward, rtol=1e-9)
+    np.testing.assert_allclose(adjoint, differences(balls, q), rtol=1e-6)
+    r = balls.residuals(q)
+    assert balls.cost(q) == pytest.approx(r @ r) and r.shape == (2 * 301 - 40,)
+    assert balls.residual_jacobian(q).shape == (len(r), 3)
+
+
+@pytest.mark.parametrize("optimizer", ["least-squares", "bfgs", "ipopt"])
+def test_ball_is_recovered(balls, optimizer):
+    fit = balls.solve({g: 9.65, y: [1.01, 0.705]}, optimizer=optimizer)
+    assert fit.success, fit.message
+    errors = np.array([*fit.standard_errors().values()])
+    assert (np.abs(fit.values - [9.6, 1.0, 0.7]) < 3.0 * errors).all()
+    assert (errors < [0.02, 0.005, 0.005]).all()
+    assert fit.objective == pytest.approx(562, abs=4 * np.sqrt(2 * 562))
+    assert fit.parameters[g] == fit.values[0] and fit.initial[y] == fit.values[1]
+    assert fit.condition < 30.0 and not fit.active and not fit.notes
+    assert np.abs(fit.gradient * fit.values).max() < 1e-3 * fit.objective
+    assert fit.history[0].objective > fit.history[-1].objective
+
+
+def test_errors_are_those_of_the_jacobian(balls, tmp_path):
+    fit = balls.solve({g: 9.65, y: [1.01, 0.705]})
+    slopes = balls.residual_jacobian(fit)
+    np.testing.assert_allclose(fit.covariance, np.linalg.inv(slopes.T @ slopes), rtol=1e-8)
+    fit.save(tmp_path / "fit.nc")
+    again = ks.Fit.load(tmp_path / "fit.nc")
+    np.testing.assert_array_equal(again.trials[1]["y"], fit.trials[1]["y"])
+    np.testing.assert_array_equal(again.values, fit.values)
+
+
+def test_trajectories_hold_measurements_and_events(balls):
+    first, second = balls.trajectories({g: 9.6, y: [1.0, 0.7]})
+    assert len(first.happened("impact")) >= 2
+    assert np.isnan(second.run.measurements["y"]).sum() == 40
+    assert first.run.vaf()["y"] > 99.0
+
+
+def test_what_is_not_guessed_is_measured(balls):
+    """Heights from the first samples, g from the model."""
+    first = [trial.measurements["y"][0] for trial in balls.trials]
+    np.testing.assert_array_equal(balls.pack(), [9.81, *first])
+    assert balls.unpack(balls.pack({g: 9.0}))["g"] == 9.0
+
+
+def test_a_run_that_ends_early_costs_infinitely():
+    """A start below the floor; an event that stops the run; the optimiser steps around it."""
+    trial = ball_trial()
+    shooting = kh.Shooting(BALL, trial, unknown={g: None}, initial={y: (-1.0, 2.0), v: 0.0})
+    assert shooting.cost({y: -0.5}) == np.inf
+    with pytest.raises(ValueError, match=r"contact 'floor' starts 0\.5 m below the ground"):
+        shooting.gradient({y: -0.5})
+    with pytest.raises(ValueError, match=r"contact 'floor' starts 0\.5 m below the ground"):
+        shooting.solve({y: -0.5})
+    slow = kh.Event("too fast", v + 4.5, -1, stop=True)
+    stopped = kh.Hybrid(BALL.model, contacts=BALL.contacts, events=[slow])
+    shooting = kh.Shooting(stopped, trial, {g: None}, initial={y: 1.0, v: 0.0})
+    assert np.isfinite(shooting.cost({g: 9.7})) and shooting.cost({g: 11.0}) == np.inf
+    with pytest.raises(ValueError, match=r"stopped at t = .* by too fast"):
+        shooting.trajectories({g: 11.0})
+    for optimizer in ("least-squares", "bfgs"):
+        fit = shooting.solve({g: 9.9}, optimizer=optimizer)
+        assert fit.parameters[g] == pytest.approx(9.6, abs=1e-5), optimizer
+
+
+def test_ctrl_c_returns_the_best_iterate(balls, monkeypatch):
+    calls = []
+    original = kh.sensitivities
+
+    def interrupted(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr("kinesym.hybrid_shooting.sensitivities", interrupted)
+    fit = balls.solve({g: 9.8, y: [1.03, 0.72]})
+    assert not fit.success and fit.message.startswith("interrupted")
+    assert np.isfinite(fit.objective)
+
+
+# -- the knee under stimulation -------------------------------------------------------------------
+
+
+def knee():
+    """A seated person's shank, and the muscle that extends it."""
+    quad = kh.FESMuscle("quad", rate=-P["r"] * omega, F0=F0, k0=k0, ks=P["ks"], Lc0=P["Lc0"],
+                        recruitment=P["alpha"])  # fmt: skip
+    torque = P["r"] * quad.force - P["m"] * P["g"] * P["lc"] * sp.sin(theta) - P["bv"] * omega
+    model = ks.Model("knee", [theta, omega], [quad.force], [],
+                     [theta.diff(ks.t) - omega, P["I"] * omega.diff(ks.t) - torque])  # fmt: skip
+    return kh.Hybrid(model, muscles=[quad]), quad
+
+
+KNEE, QUAD = knee()
+REST = {theta: 0.0, omega: 0.0, **QUAD.rest}
+KNEE_TIME = np.linspace(0.0, 0.5, 101)
+
+
+def clock(count=6):
+    calcium = kh.Calcium(P["tau"], P["t1"], P["t2"], P["Up"], P["Um"])
+    return calcium.course(kh.train(P["t0"], P["T"], count))
+
+
+def knee_trial(noise):
+    run = kh.simulate(KNEE, KNEE_TIME, REST, {F0: P["F0"], k0: P["k0"]}, {QUAD.clock: clock()})
+    assert len(run.happened("event")) > 5 and not run.message
+    rng = np.random.default_rng(3)
+    return ks.Experiment(
+        KNEE_TIME, std={theta: noise[0], QUAD.force: noise[1]},
+        measurements={name: run[name] + sigma * rng.standard_normal(len(KNEE_TIME))
+                      for name, sigma in zip((theta, QUAD.force), noise, strict=True)},
+    )  # fmt: skip
+
+
+UNKNOWN = {F0: (300.0, 3000.0), k0: (5e3, 2e5)}
+
+
+def test_gradient_of_the_knee():
+    """Across switches of the muscle and breaks of the clock."""
+    trial = knee_trial((0.01, 2.0))
+    shooting = kh.Shooting(KNEE, trial, UNKNOWN, initial=REST, courses={QUAD.clock: clock()},
+                           rtol=1e-10, atol=1e-12)  # fmt: skip
+    assert shooting.names == ["F0", "k0"]
+    q = shooting.pack({F0: 1100.0, k0: 2.6e4})
+    adjoint = shooting.gradient(q)
+    np.testing.assert_allclose(adjoint, shooting.gradient(q, mode="forward"), rtol=1e-9)
+    np.testing.assert_allclose(adjoint, differences(shooting, q, 1e-4), rtol=1e-6)
+
+
+def test_knee_is_recovered():
+    trial = knee_trial((0.005, 1.0))
+    shooting = kh.Shooting(KNEE, trial, UNKNOWN, initial=REST, courses=[{QUAD.clock: clock()}])
+    fit = shooting.solve({F0: 900.0, k0: 4e4})
+    assert fit.success, fit.message
+    errors = fit.standard_errors()
+    for name in (F0, k0):
+        assert abs(fit.parameters[name] - P[name.name]) < 3.0 * errors[name.name]
+        assert errors[name.name] < 0.05 * P[name.name]
+
+
+def test_levels_and_breaks_of_a_course_are_found():
+    """A muscle whose ends are held: when stimulation begins and ends, both levels of the clock and
+    the duration of its ramp, from the force alone; gradients as before."""
+    rate = sp.Function("rate")(ks.t)
+    stretch = sp.Function("stretch")(ks.t)
+    muscle = kh.FESMuscle("m", rate=rate, F0=F0, k0=3e4, ks=2e4, Lc0=0.1)
+    model = ks.Model("held", [stretch], [rate], [], [stretch.diff(ks.t) - rate])
+    hybrid = kh.Hybrid(model, muscles=[muscle])
+    on, off, ramp, up, down = sp.symbols("on off ramp up down")
+    fall = -(up + down) / ramp
+    course = ([-1, on, off, off + ramp * up / (up + down), off + ramp], [-down, up, up, 0, -down],
+              [0, 0, fall, fall, 0])  # fmt: skip
+    true = {F0: 900.0, "on": 0.08, "off": 0.4, "ramp": 0.05, "up": 18.0, "down": 12.0}
+    start = {stretch: 0.0, **muscle.rest}
+    number = {s: true[s.name] for s in (on, off, ramp, up, down)}
+    told = kh.Piecewise(*[[float(sp.sympify(e).subs(number)) for e in row] for row in course])
+    time = np.linspace(0.0, 0.8, 161)
+    inputs = {rate: kh.Piecewise([0.0, 0.2, 0.3], [0.0, 0.1, 0.0]), muscle.clock: told}
+    run = kh.simulate(hybrid, time, start, {F0: 900.0}, inputs)
+    noise = 2.0 * np.random.default_rng(5).standard_normal(len(time))
+    trial = ks.Experiment(time, measurements={"m_F": run["m_F"] + noise}, std={"m_F": 2.0})
+    unknown = {F0: (100, 3000), on: (0.01, 0.15), off: (0.3, 0.5), ramp: (0.005, 0.1),
+               up: (1, 80), down: (1, 80)}  # fmt: skip
+    shooting = kh.Shooting(hybrid, trial, unknown, initial=start,
+                           courses={**inputs, muscle.clock: course}, rtol=1e-10)  # fmt: skip
+    # Breaks between samples: beside a jump of the rate a sample has two slopes
+    guess = {F0: 1000.0, on: 0.0617, off: 0.4187, ramp: 0.0367, up: 15.0, down: 10.0}
+    q = shooting.pack(guess)
+    adjoint = shooting.gradient(q)
+    np.testing.assert_allclose(adjoint, shooting.gradient(q, mode="forward"), rtol=1e-9)
+    np.testing.assert_allclose(adjoint, differences(shooting, q, 1e-4), rtol=1e-6)
+    fit = shooting.solve(guess)
+    errors = fit.standard_errors()
+    for name, value in zip(fit.names, fit.values, strict=True):
+        expected = true.get(name, true.get(F0))
+        assert abs(value - expected) < 3.0 * errors[name], name
+    late = {**guess, off: 0.3, on: 0.15, ramp: 0.005}
+    assert np.isfinite(shooting.cost(late))
+
+
+def test_courses_of_many_kinds():
+    """A number, samples, a hold and pieces give the same run."""
+    x, u = ks.dynamicsymbols("x u")
+    hybrid = kh.Hybrid(ks.Model("sum", [x], [u], [F0], [x.diff(ks.t) - F0 * u]))
+    time = np.linspace(0.0, 1.0, 11)
+    measured = {x: 2.0 * time}
+    ways = [
+        (ks.Experiment(time, measurements=measured), {u: 1.0}),
+        (ks.Experiment(time, {u: np.ones(11)}, measured), None),
+        (ks.Experiment(time, {u: np.ones(10)}, measured, hold={u: "zero-order"}), {}),
+        (ks.Experiment(time, measurements=measured), [{u: ([0.0], [1.0])}]),
+        (ks.Experiment(time, measurements=measured), {u: Piecewise([0.0, 0.5], [1.0, 1.0])}),
+    ]
+    for trial, courses in ways:
+        fit = kh.Shooting(hybrid, trial, {F0: None}, initial={x: 0.0}, courses=courses).solve()
+        assert fit.parameters[F0] == pytest.approx(2.0, rel=1e-8)
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+
+def bad(match, hybrid=BALL, trials=None, **given):
+    trial = ks.Experiment(TIME, measurements={y: np.ones(len(TIME))})
+    given = {"unknown": {g: None}, "initial": {y: 1.0, v: 0.0}, **given}
+    with pytest.raises(ValueError, match=match):
+        kh.Shooting(hybrid, trial if trials is None else trials, **given)
+
+
+def measuring(name):
+    return ks.Experiment(TIME, measurements={name: np.ones(len(TIME))})
+
+
+def test_what_does_not_fit():
+    bad(r"expected a kinesym\.hybrid\.Hybrid, got Model", hybrid=BALL.model)
+    bad("trials must be an Experiment or a list of them", trials=[])
+    bad("there are no measurements", trials=ks.Experiment(TIME))
+    bad("measures energy, an output: measurements are states here; make it a state",
+        trials=measuring("energy"))  # fmt: skip
+    bad("measures lam, an input", trials=measuring("lam"))
+    bad("measures w, which is no state of ball", trials=measuring("w"))
+    bad("needs a known duration", trials=ks.Experiment(nodes=5, duration=(1, 2)))
+    bad("unknown: G is unknown; known are: g, m", unknown={"G": None})
+    bad("nothing is unknown", unknown={})
+    bad("parameter g is both known and unknown", known={g: 9.0})
+    bad("initial value of state v is missing", initial={y: 1.0})
+    bad("bounds of g are crossed", unknown={g: (2, 1)})
+    bad("rtol must be positive, got 0", rtol=0)
+    bad("there is no contact 'roof'", active=["roof"])
+    bad("courses of trial 0: u is unknown", courses={"u": 1.0})
+    bad(r"courses has 2 mappings, expected one or one per trial \(1\)", courses=[{}, {}])
+
+
+def test_courses_that_do_not_fit():
+    x, u = ks.dynamicsymbols("x u")
+    hybrid = kh.Hybrid(ks.Model("sum", [x], [u], [F0], [x.diff(ks.t) - F0 * u]))
+    time = np.linspace(0.0, 1.0, 11)
+    trial = ks.Experiment(time, measurements={x: time})
+    sampled = ks.Experiment(time, {u: time}, {x: time})
+    on = sp.Symbol("on")
+    same = {"hybrid": hybrid, "trials": trial, "unknown": {F0: None}, "initial": {x: 0.0}}
+    bad("input u has no data in trial 0", **same)
+    bad("input u has samples and a course", **{**same, "trials": sampled}, courses={u: 1.0})
+    bad("begins, values, slopes.* of equal length, got lengths 2, 1, 2", **same,
+        courses={u: ([0, 1], [1])})  # fmt: skip
+    bad("each a list; samples go into the inputs", **same, courses={u: [1.0, 2.0]})
+    bad("got ndarray", **same, courses={u: time})
+    bad("not of functions of time", **same, courses={u: ([0, 1], [0, x])})
+    bad("parameter on of a course has no value", **same, courses={u: ([0, on], [0, 1])})
+    bad("a course depends on x, which is a state", **same, courses={u: ([0], [sp.Symbol("x")])})
+    shooting = kh.Shooting(**{**same, "unknown": {F0: None, on: (-1.0, 0.9)}},
+                           courses={u: ([0, on], [0, 1])})  # fmt: skip
+    assert np.isfinite(shooting.cost({F0: 1.0, on: 0.5}))
+    assert shooting.cost({F0: 1.0, on: -0.5}) == np.inf
+    with pytest.raises(ValueError, match="breaks of an input must increase"):
+        shooting.trajectories({F0: 1.0, on: -0.5})
+
+
+def test_guesses_that_do_not_fit(balls):
+    with pytest.raises(ValueError, match=r"the guess of g is 20, outside its bounds \(8, 11\)"):
+        balls.cost({g: 20.0})
+    with pytest.raises(ValueError, match=r"guess of y has shape \(3,\), expected one number"):
+        balls.cost({y: [1.0, 1.0, 1.0]})
+    with pytest.raises(ValueError, match="guess: v is unknown"):
+        balls.cost({v: 1.0})
+    with pytest.raises(ValueError, match="there are 3 unknowns"):
+        balls.cost([1.0])
+    with pytest.raises(ValueError, match="unknown mode 'backward'"):
+        balls.gradient(mode="backward")
+    with pytest.raises(ValueError, match="unknown optimizer 'newton'"):
+        balls.solve(optimizer="newton")
+    fixed = kh.Shooting(BALL, balls.trials, {g: (9.6, 9.6)}, initial={y: [1.0, 0.7], v: 0.0})
+    with pytest.raises(ValueError, match="the bounds of g are equal; give it as known"):
+        fixed.solve()
