@@ -295,7 +295,7 @@ class Linear:
         if end is not None and before is not None:
             cause, rate = int(self.tape.cause[k]), before.rate[:, 0]
             if cause == CLOCK:
-                dx, dt, rate = self._broken(dx, end, rate)
+                dx, dt, rate = self._broken(dx, end, rate, self._switched(entries, after))
             else:
                 dt = self._time_of(cause, end, before)
             dx = dx + np.outer(rate, dt)
@@ -311,23 +311,46 @@ class Linear:
         """The begin of the step after step k; None after the last one."""
         return self.places([k + 1]) if k + 1 < self.steps else None
 
+    def _switched(self, entries: list[int], after: Place | None) -> list[tuple[int, int, float]]:
+        """Events that set modes: their numbers, the modes, and their values afterwards."""
+        log, about, found = self.tape.log, self.task.about, []
+        if after is None:
+            return []
+        for entry in entries:
+            if KINDS[log["kind"][entry]] == "event":
+                k = int(log["index"][entry])
+                for target in about["targets"][slice(*about["first_target"][k : k + 2])]:
+                    if target >= self.n:
+                        found.append((k, target - self.n, float(after.mode[target - self.n, 0])))
+        return found
+
     def _broken(
-        self, dx: Array, end: Place, rate: Array
+        self, dx: Array, end: Place, rate: Array, switched: list[tuple[int, int, float]]
     ) -> tuple[Array, Array, Array]:
-        """Each input that breaks changes x by the difference of rates times when it breaks."""
+        """Each input that breaks changes x by the difference of rates times when it breaks; so do
+        the modes that switch because of it."""
         old = int(end.segment[0])
         pieces, dt = self.common.piece, np.zeros(self.L)
         breaking = np.flatnonzero(pieces[:, old + 1] != pieces[:, old])
         u = self.inputs(end)
         new = self.inputs(Place(end.time, end.x, end.mode, end.contact, np.array([old + 1])))
-        for i in breaking:
+        for i in breaking.tolist():
             u[i] = new[i]
+            for k, mode, value in switched:
+                if (k, self.n + i) in self._guards_of_inputs:
+                    u[self.m + mode] = value
             changed = self._rate_with(end, u)
             column = self.columns("b").start + i
             dx[:, column] += rate - changed
             rate = changed
         dt[self.columns("b").start + breaking[:1]] = 1.0  # what follows comes with the first
         return dx, dt, rate
+
+    @cached_property
+    def _guards_of_inputs(self) -> set[tuple[int, int]]:
+        """Guards and columns of what they depend on."""
+        told = self.structure["guard_slopes"]
+        return set(zip(told["rows"], told["columns"], strict=True))
 
     def _rate_with(self, at: Place, u: Array) -> Array:
         """x' (n,) with given inputs u, the contact forces that follow included."""

@@ -11,7 +11,8 @@
 /* Solves a x = b (n x n, row by row) by elimination with full pivoting. Columns without a pivot,
  * which redundant contacts leave, get 0, and `null` (nullity x n) is what may be added; returns 0 if
  * the rest is not zero then. */
-static int solve(int n, double *a, double *b, double *x, double *null, int *nullity) {
+static int solve(int n, double *a, double *b, double *x, double *null, int *nullity,
+                 double doubt) {
     int column[HYBRID_ROWS];
     double largest = 0.0, size = 0.0;
     for (int k = 0; k < n * n; k++) largest = fmax(largest, fabs(a[k]));
@@ -42,7 +43,7 @@ static int solve(int n, double *a, double *b, double *x, double *null, int *null
         }
     }
     for (int i = rank; i < n; i++)
-        if (fabs(b[i]) > 1e-8 * (size + 1e-300)) return 0;
+        if (fabs(b[i]) > doubt * (size + 1e-300)) return 0;
     double y[HYBRID_ROWS] = {0};
     for (int i = rank - 1; i >= 0; i--) {
         y[i] = b[i];
@@ -77,13 +78,19 @@ static void least(int n, double *x, const double *null, int nullity, const doubl
                 a[i * nullity + j] += null[i * n + k] * null[j * n + k] / weight[k];
         }
     }
-    if (nullity == 0 || !solve(nullity, a, b, c, unused, &more)) return;
+    if (nullity == 0 || !solve(nullity, a, b, c, unused, &more, 1.0)) return;
     for (int i = 0; i < nullity; i++)
         for (int k = 0; k < n; k++) x[k] += c[i] * null[i * n + k];
 }
 
+void contact_linear(int n, double *a, double *b, double *x) {
+    double unused[HYBRID_ROWS * HYBRID_ROWS];
+    int nullity;
+    solve(n, a, b, x, unused, &nullity, INFINITY);
+}
+
 int contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
-                   double *f) {
+                   double doubt, double *f) {
     const int R = c->rows;
     int unknown[HYBRID_ROWS], n = 0;
     double a[HYBRID_ROWS * HYBRID_ROWS], side[HYBRID_ROWS], found[HYBRID_ROWS];
@@ -105,7 +112,7 @@ int contact_forces(const contact_set *c, const double *W, const double *b, const
     }
     double null[HYBRID_ROWS * HYBRID_ROWS], weight[HYBRID_ROWS];
     int nullity = 0;
-    if (n > 0 && !solve(n, a, side, found, null, &nullity)) return 0;
+    if (n > 0 && !solve(n, a, side, found, null, &nullity, doubt)) return 0;
     if (nullity > 0) { /* redundant points share pressure evenly, friction like pressure */
         double most = 1e-300;
         for (int j = 0; j < n; j++) weight[j] = 1.0;
@@ -170,7 +177,7 @@ static int possible(const contact_set *c, int i, const int *near, const double *
 static int search(const contact_set *c, const double *W, const double *b, const int *near,
                   const double *slide, const int *start, int i, int left, int *mode, double *f) {
     if (i == c->count)
-        return left == 0 && contact_forces(c, W, b, mode, f) &&
+        return left == 0 && contact_forces(c, W, b, mode, DOUBT, f) &&
                agrees(c, W, b, near, slide, mode, f);
     const int bits = possible(c, i, near, slide);
     if (bits & 1 << start[i]) {

@@ -22,9 +22,17 @@ typedef struct {
     const double *mu;         /* friction coefficients */
 } contact_set;
 
-/* Forces f (rows) for given modes of all contacts; returns 0 if the equations are singular. */
+/* By how much redundant equations may contradict each other, as a share of b */
+#define DOUBT 1e-7
+
+/* Forces f (rows) for given modes of all contacts; returns 0 if the equations contradict each other
+ * by more than the share `doubt`. */
 int contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
-                   double *f);
+                   double doubt, double *f);
+
+/* Solves a x = b (n x n, symmetric, n <= HYBRID_ROWS), destroying a and b; equations that the others
+ * imply are left out. */
+void contact_linear(int n, double *a, double *b, double *x);
 
 /* Modes of the contacts that are `near`, all others open, and forces f that agree with them:
  * pressing where closed, not moving into the ground where open, friction within its cone. `slide`

@@ -68,7 +68,7 @@ static int impact(work *w, const int *near) {
         e = 0.0;
         for (int i = 0; i < r->points.count; i++)
             if (near[i] && mode[i] == CONTACT_OPEN) mode[i] = CONTACT_STICKS;
-        if (!contact_forces(&r->points, coupling(w), speeds(w), mode, impulse)) return 0;
+        if (!contact_forces(&r->points, coupling(w), speeds(w), mode, DOUBT, impulse)) return 0;
     }
     for (ptrdiff_t j = 0; j < r->n; j++)
         for (int i = 0; i < R; i++) r->x[j] += effects(w)[j * R + i] * impulse[i];
@@ -87,15 +87,16 @@ static int settle(work *w) {
     evaluate(w, &w->contact, r->x, r->t);
     at_ground(w, ground);
     memcpy(old, r->state, sizeof(int) * (size_t)r->points.count);
-    for (int i = 0; i < r->points.count; i++) {
-        near[i] = ground[i] && fabs(speeds(w)[i]) <= RESTING;
-        mode[i] = !near[i]                        ? CONTACT_OPEN
-                  : w->ended[i] >= 0            ? w->ended[i]
-                  : r->state[i] == POINT_ACTIVE  ? r->friction[i]
-                  : r->state[i] == POINT_LEAVING ? CONTACT_OPEN
-                                                 : CONTACT_STICKS;
-    }
     sliding(w, slide);
+    for (int i = 0; i < r->points.count; i++) {
+        const int slides = r->friction[i] >= CONTACT_FORWARDS && fabs(slide[i]) > RESTING;
+        near[i] = ground[i] && fabs(speeds(w)[i]) <= RESTING;
+        mode[i] = !near[i]                                ? CONTACT_OPEN
+                  : w->ended[i] >= 0                      ? w->ended[i]
+                  : r->state[i] == POINT_LEAVING          ? CONTACT_OPEN
+                  : r->state[i] == POINT_ACTIVE && slides ? r->friction[i]
+                                                          : CONTACT_STICKS;
+    }
     if (!contact_solve(&r->points, coupling(w), free_motion(w), near, slide, mode, f)) return -1;
     int changed = 0;
     for (int i = 0; i < r->points.count; i++) {
@@ -126,7 +127,8 @@ static int handle_contacts(work *w) {
     if (at_ground(w, near)) {
         int hits = -1;
         for (int i = 0; i < r->points.count; i++)
-            if (near[i] && speeds(w)[i] < -RESTING) hits = hits < 0 ? i : hits;
+            if (near[i] && speeds(w)[i] < -RESTING &&
+                (hits < 0 || speeds(w)[i] < speeds(w)[hits])) hits = i;
         if (hits >= 0) {
             memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
             if (!impact(w, near)) return -1;
@@ -146,17 +148,26 @@ static void project(work *w) {
     const int R = r->points.rows;
     if (!some_active(r)) return;
     evaluate(w, &w->contact, r->x, r->t);
-    double b[HYBRID_ROWS], impulse[HYBRID_ROWS];
-    int mode[HYBRID_CONTACTS];
+    double b[HYBRID_ROWS], impulse[HYBRID_ROWS], square[HYBRID_ROWS * HYBRID_ROWS];
+    int mode[HYBRID_CONTACTS], active[HYBRID_CONTACTS], count = 0;
     for (int i = 0; i < r->points.count; i++) {
         mode[i] = r->state[i] == POINT_ACTIVE ? r->friction[i] : CONTACT_OPEN;
-        if (mode[i] == CONTACT_OPEN) continue;
-        const double *slope = gradients(w) + i * r->n;
-        double size = 0.0;
-        for (ptrdiff_t j = 0; j < r->n; j++) size += slope[j] * slope[j];
-        for (ptrdiff_t j = 0; j < r->n; j++) r->x[j] -= slope[j] * heights(w)[i] / size;
+        if (mode[i] != CONTACT_OPEN) active[count++] = i;
         if (mode[i] >= CONTACT_FORWARDS) mode[i] = CONTACT_STICKS;
     }
+    for (int i = 0; i < count; i++) {
+        const double *mine = gradients(w) + active[i] * r->n;
+        b[i] = heights(w)[active[i]];
+        for (int k = 0; k < count; k++) {
+            const double *other = gradients(w) + active[k] * r->n;
+            square[i * count + k] = 0.0;
+            for (ptrdiff_t j = 0; j < r->n; j++) square[i * count + k] += mine[j] * other[j];
+        }
+    }
+    contact_linear(count, square, b, impulse);
+    for (int i = 0; i < count; i++)
+        for (ptrdiff_t j = 0; j < r->n; j++)
+            r->x[j] -= gradients(w)[active[i] * r->n + j] * impulse[i];
     contact_set normal = r->points;
     int smooth[HYBRID_CONTACTS];
     for (int i = 0; i < r->points.count; i++) /* what slides keeps its velocity along the ground */
@@ -164,7 +175,7 @@ static void project(work *w) {
     normal.law = smooth;
     evaluate(w, &w->contact, r->x, r->t);
     for (int i = 0; i < R; i++) b[i] = speeds(w)[i];
-    if (!contact_forces(&normal, coupling(w), b, mode, impulse)) return;
+    contact_forces(&normal, coupling(w), b, mode, INFINITY, impulse); /* b is rounding itself */
     for (ptrdiff_t j = 0; j < r->n; j++)
         for (int i = 0; i < R; i++) r->x[j] += effects(w)[j * R + i] * impulse[i];
 }
@@ -208,6 +219,9 @@ static void expect(work *w, ptrdiff_t which) {
 int handle(work *w, ptrdiff_t which) {
     hybrid_run *r = w->r;
     int stop = 0;
+    /* drift is no motion, but for a height that ends a contact; at the start it is not known what
+     * slides */
+    if (r->steps > 0 && !r->by_height) project(w);
     memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
     set_inputs(w, r->t); /* nodes of the grid may have been filled since */
     expect(w, which);
@@ -218,7 +232,6 @@ int handle(work *w, ptrdiff_t which) {
     for (int pass = 0; pass < PASSES; pass++) {
         int changed = handle_contacts(w);
         if (changed < 0) return HYBRID_STUCK;
-        for (int i = 0; i < r->points.count; i++) w->ended[i] = -1;
         watch(w, r->x, r->t, w->now);
         for (ptrdiff_t k = 0; k < r->events; k++) {
             if (!r->level[k] || !(w->now[k] < 0.0)) continue;

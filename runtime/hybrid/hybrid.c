@@ -127,6 +127,9 @@ static int begin_step(work *w) {
     return !(w->failed & 2);
 }
 
+/* Times closer than this are one [s] */
+static double instant(const hybrid_run *r) { return 8.0 * EPSILON * fmax(1.0, fabs(r->t)); }
+
 /* One step and what happens at its end; 0, or what hybrid_march returns */
 static int advance(work *w, double end) {
     hybrid_run *r = w->r;
@@ -136,11 +139,11 @@ static int advance(work *w, double end) {
     double h = accepted(w, rest);
     if (h < 0.0) return (int)-h;
     const double planned = r->step;
-    const ptrdiff_t which = first_event(w, &h);
+    const ptrdiff_t which = rest > instant(r) ? first_event(w, &h) : -1;
     if (w->failed & 2) return HYBRID_NO_NUMBER;
     fill_nodes(w, h);
     tape(w, h);
-    r->t = which < 0 && h >= rest ? target : r->t + h;
+    r->t = h + instant(r) >= rest ? target : r->t + h;
     memcpy(r->x, w->y, (size_t)r->n * sizeof(double));
     r->steps++;
     r->step = planned;
@@ -173,13 +176,14 @@ static int march(work *w, double end) {
     if (!begin_step(w)) return HYBRID_NO_NUMBER;
     if (!(r->step > 0.0)) r->step = first_step(w);
     const ptrdiff_t pause = r->steps + r->pause;
-    while (r->t < end) {
+    while (r->t + instant(r) < end) {
         if (!room_left(r)) return HYBRID_LOG_FULL;
         if (r->steps >= pause) return HYBRID_PAUSED;
         status = advance(w, end);
         if (status) return status;
     }
-    if (r->node < r->nodes && r->time[r->node] <= r->t) {
+    r->t = end;
+    if (r->node < r->nodes) {
         fill(w, r->node, r->x, r->t);
         r->node++;
     }

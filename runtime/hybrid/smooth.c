@@ -39,7 +39,8 @@ void set_forces(work *w, const double *x, double t) {
     for (int i = 0; i < r->points.count; i++)
         mode[i] = r->state[i] == POINT_ACTIVE ? r->friction[i] : CONTACT_OPEN;
     if (!r->by_height) {
-        if (!contact_forces(&r->points, coupling(w), free_motion(w), mode, f)) w->failed |= 1;
+        if (!contact_forces(&r->points, coupling(w), free_motion(w), mode, DOUBT, f))
+            w->failed |= 1;
         return;
     }
     double slide[HYBRID_CONTACTS];
