@@ -70,12 +70,15 @@ def switched_impulses(
 ) -> list[int]:
     """Impulses f with W f + bounce speed = 0 in the rows whose flag is 1, and f = 0 in the others.
 
-    By elimination along the diagonal, which is that of W or 1.
+    By elimination along the diagonal, which is that of W or 1; that of W is larger by a part in
+    1e9, so that rows which depend on each other share their impulse.
     """
     R = range(len(flags))
     rest = [g.sub(g.one, flag) for flag in flags]
-    a = [[g.add(g.mul(flags[i], found.W[i, k]), rest[i] if i == k else g.zero) for k in R]
-         for i in R]  # fmt: skip
+    soft = g.const(1.0 + 1e-9)
+    a = [[g.mul(flags[i], found.W[i, k]) for k in R] for i in R]
+    for i in R:
+        a[i][i] = g.add(g.mul(soft, a[i][i]), rest[i])
     side = [g.neg(g.mul(flags[i], g.mul(bounces[i], found.speeds[i]))) for i in R]
     for k in R:
         for i in range(k + 1, len(flags)):

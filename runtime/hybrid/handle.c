@@ -193,7 +193,7 @@ static void happen(work *w, ptrdiff_t k) {
         else
             w->u[r->m + r->target[j] - r->n] = r->mode[r->target[j] - r->n] = w->resets.out[j];
     }
-    r->armed[k] = 0;
+    r->armed[k] = UNARMED;
     note(w, LOG_EVENT, (int)k);
 }
 
@@ -234,7 +234,7 @@ int handle(work *w, ptrdiff_t which) {
         if (changed < 0) return HYBRID_STUCK;
         watch(w, r->x, r->t, w->now);
         for (ptrdiff_t k = 0; k < r->events; k++) {
-            if (!r->level[k] || !(w->now[k] < 0.0)) continue;
+            if (!(w->now[k] < 0.0)) continue; /* carried across zero by what happened */
             happen(w, k);
             if (r->stop[k]) return HYBRID_STOPPED;
             changed = 1;

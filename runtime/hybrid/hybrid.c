@@ -124,6 +124,8 @@ static int begin_step(work *w) {
     rate(w, r->x, r->t, w->k[0]);
     for (ptrdiff_t i = 0; i < r->n; i++)
         if (!isfinite(w->k[0][i])) return 0;
+    send_back(w);
+    set_inputs(w, r->t);
     return !(w->failed & 2);
 }
 

@@ -2,14 +2,11 @@
 #include "work.h"
 
 #include <math.h>
+#include <string.h>
+
+#define SOON 1e-8 /* when a motion shows its direction [s] */
 
 ptrdiff_t watches(const hybrid_run *r) { return r->events + 4 * r->points.count; }
-
-static int resets_state(const hybrid_run *r, ptrdiff_t k) {
-    for (ptrdiff_t j = r->first_target[k]; j < r->first_target[k + 1]; j++)
-        if (r->target[j] < r->n) return 1;
-    return 0;
-}
 
 void watch(work *w, const double *x, double t, double *out) {
     hybrid_run *r = w->r;
@@ -20,11 +17,11 @@ void watch(work *w, const double *x, double t, double *out) {
         const double little = HYSTERESIS * r->scale[k], guard = w->guards.out[k];
         if (guard != guard) w->failed |= 2;
         double side = r->direction[k] > 0 ? -guard : guard;
-        if (r->direction[k] == 0) side = r->armed[k] < 0 ? -guard : guard;
+        if (r->direction[k] == 0) side = r->armed[k] == BELOW ? -guard : guard;
         if (!(w->guards.out[r->events + k] > 0.0))
             out[k] = INFINITY;
-        else if (r->level[k] || (r->armed[k] == 0 && resets_state(r, k)))
-            out[k] = side + little; /* what was sent back less far than the hysteresis returns */
+        else if (r->level[k] || r->armed[k] == SENT_BACK)
+            out[k] = side + little;
         else
             out[k] = r->armed[k] == 0 ? INFINITY : side;
     }
@@ -54,10 +51,11 @@ void arm(work *w, const double *x, double t) {
     if (r->events > 0) evaluate(w, &w->guards, x, t);
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const double guard = w->guards.out[k], little = HYSTERESIS * r->scale[k];
-        if (r->direction[k] == 0 && r->armed[k] == 0 && fabs(guard) > little)
-            r->armed[k] = guard > 0.0 ? 1 : -1;
-        else if ((r->direction[k] > 0 ? -guard : guard) > little && r->armed[k] == 0)
-            r->armed[k] = 1;
+        const int waits = r->armed[k] == UNARMED || r->armed[k] == SENT_BACK;
+        if (r->direction[k] == 0 && waits && fabs(guard) > little)
+            r->armed[k] = guard > 0.0 ? ABOVE : BELOW;
+        else if ((r->direction[k] > 0 ? -guard : guard) > little && waits)
+            r->armed[k] = ABOVE;
     }
     int some = 0;
     for (int i = 0; i < r->points.count; i++) some |= r->state[i] == POINT_LEAVING;
@@ -65,6 +63,23 @@ void arm(work *w, const double *x, double t) {
     evaluate(w, &w->contact, x, t);
     for (int i = 0; i < r->points.count; i++)
         if (r->state[i] == POINT_LEAVING && heights(w)[i] > HYSTERESIS) r->state[i] = POINT_OPEN;
+}
+
+void send_back(work *w) {
+    hybrid_run *r = w->r;
+    if (r->events == 0) return;
+    set_inputs(w, r->t);
+    evaluate(w, &w->guards, r->x, r->t);
+    memcpy(w->now, w->guards.out, (size_t)r->events * sizeof(double));
+    for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + SOON * w->k[0][i];
+    set_inputs(w, r->t + SOON);
+    evaluate(w, &w->guards, w->trial, r->t + SOON);
+    for (ptrdiff_t k = 0; k < r->events; k++) {
+        const double change = w->guards.out[k] - w->now[k];
+        if (r->armed[k] != UNARMED || r->direction[k] == 0 || r->direction[k] * change >= 0.0)
+            continue;
+        if (fabs(w->now[k]) <= HYSTERESIS * r->scale[k]) r->armed[k] = SENT_BACK;
+    }
 }
 
 /* The value of one watched function at the end of a true step of length s h, left in y */

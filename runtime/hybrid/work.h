@@ -9,6 +9,9 @@
 #define PASSES 20                         /* of the handler at one instant */
 #define STAGES 7                          /* at most */
 
+/* Guards: those that are armed are above or, if any direction counts, below zero */
+enum { UNARMED = 0, ABOVE = 1, BELOW = -1, SENT_BACK = 2 };
+
 /* A kernel of (x, u, p, t) with its memory */
 typedef struct {
     const ks_kernel *k;
@@ -69,6 +72,9 @@ ptrdiff_t watches(const hybrid_run *r);
 void watch(work *w, const double *x, double t, double *out);
 /* Guards that have moved away from zero can trigger again, points that have risen are open */
 void arm(work *w, const double *x, double t);
+/* Guards near zero that move away from it, as after a bounce: they happen again when they come back,
+ * even if they never get as far as the hysteresis */
+void send_back(work *w);
 /* The first thing that happens within the step, -1 if nothing does; *h becomes its length, the state
  * there is in y */
 ptrdiff_t first_event(work *w, double *h);
