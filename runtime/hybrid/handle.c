@@ -205,15 +205,24 @@ static void expect(work *w, ptrdiff_t which) {
     if (which < r->events) return;
     const int i = (int)(which - r->events) / 4, what = (int)(which - r->events) % 4;
     if (what == 1) w->ended[i] = CONTACT_OPEN;
-    if (what == 3) w->ended[i] = CONTACT_STICKS;
-    if (what != 2) return;
+    if (what < 2) return;
     set_forces(w, r->x, r->t);
-    const double *f = w->u + r->m + r->d, along = f[r->points.tangent[i]];
+    const double *f = w->u + r->m + r->d;
     double largest = 0.0;
     for (int k = 0; k < r->points.count; k++) largest = fmax(largest, f[k]);
-    w->ended[i] = f[i] < 1e-9 * largest ? CONTACT_OPEN /* shared friction ends with pressure */
-                  : along < 0.0         ? CONTACT_FORWARDS
-                                        : CONTACT_BACKWARDS;
+    if (what == 2 && f[i] < 1e-9 * largest) { /* shared friction ends with pressure */
+        w->ended[i] = CONTACT_OPEN;
+        return;
+    }
+    for (int k = 0; k < r->points.count; k++) { /* points of one body begin and end together */
+        if (r->state[k] != POINT_ACTIVE || r->points.law[k] != LAW_COULOMB) continue;
+        const int tangent = r->points.tangent[k], sticks = r->friction[k] == CONTACT_STICKS;
+        const double room = r->points.mu[k] * f[k] - fabs(f[tangent]);
+        if (what == 2 && sticks && (k == i || room < 1e-9 * largest))
+            w->ended[k] = f[tangent] < 0.0 ? CONTACT_FORWARDS : CONTACT_BACKWARDS;
+        if (what == 3 && !sticks && (k == i || fabs(speeds(w)[tangent]) <= RESTING))
+            w->ended[k] = CONTACT_STICKS;
+    }
 }
 
 int handle(work *w, ptrdiff_t which) {
