@@ -13,7 +13,7 @@ from kinesym.collocation import Collocation
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.solution import Solution
 from kinesym.runtime.trajectory import KINDS, Trajectory
-from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.hybrid import Hybrid, flags_of
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.task import conditions
@@ -23,10 +23,11 @@ from kinesym.task import conditions
 class Phase:
     """A part of a motion between two events.
 
-    closed : contacts that press throughout, and do not slide if they have friction. duration :
-    (low, high) [s]. nodes : of the grid. modes : those that differ from the model's. inputs : given
-    ones, numbers or (nodes,). hits : contacts that are hit at its start, so that impulses act
-    there; by default, where a contact closes, all that are closed.
+    closed : contacts that press throughout, and do not slide if they have friction, unless `loose`,
+    as where another point of the same body holds it already. ignored : open ones that may be below
+    the ground. duration : (low, high) [s]. nodes : of the grid. modes : those that differ from the
+    model's. inputs : given ones, numbers or (nodes,). hits : contacts that are hit at its start, so
+    that impulses act there; by default, where a contact closes, all that are closed.
     """
 
     closed: Sequence[str] = ()
@@ -35,6 +36,8 @@ class Phase:
     modes: Mapping[Any, float] = field(default_factory=dict)
     inputs: Mapping[Any, Any] = field(default_factory=dict)
     hits: Sequence[str] | None = None
+    loose: Sequence[str] = ()
+    ignored: Sequence[str] = ()
 
 
 def phases(
@@ -55,7 +58,7 @@ def phases(
 
     Contact forces are unknown: where a contact is closed it has no acceleration and does not pull,
     where it is open there is no force and it is not below the ground. A phase ends where a contact
-    of the next one lands, or where the force of one that opens is zero. From phase to phase the
+    of the next one lands, or else where the force of one that opens is zero. From phase to phase the
     states continue through the impacts of `hits`, by the same law as in a simulation. Without
     contacts say in `links` how they do, for example by a reset.
 
@@ -116,7 +119,7 @@ def _cones(hybrid: Hybrid) -> list[tuple[sp.Expr, float, None]]:
 
 def _hits(hybrid: Hybrid, steps: Sequence[Phase], k: int) -> tuple[str, ...]:
     names = [contact.name for contact in hybrid.contacts]
-    for name in (*steps[k].closed, *(steps[k].hits or ())):
+    for name in (*steps[k].closed, *(steps[k].hits or ()), *steps[k].loose, *steps[k].ignored):
         if name not in names:
             raise ValueError(f"phase {k}: there is no contact {name!r}; there are "
                              f"{', '.join(names) or 'none'}")  # fmt: skip
@@ -130,8 +133,10 @@ def _hits(hybrid: Hybrid, steps: Sequence[Phase], k: int) -> tuple[str, ...]:
 def _trial(hybrid: Hybrid, phase: Phase, hits: Sequence[str]) -> Experiment:
     modes = {**hybrid.modes, **by_name(phase.modes, list(hybrid.modes), "modes")}
     given = by_name(phase.inputs, hybrid.given, "inputs")
-    flags = {f"{what}_{contact.name}": float(contact.name in group) for contact in hybrid.contacts
-             for what, group in (("closed", phase.closed), ("hit", hits))}  # fmt: skip
+    held = [name for name in phase.closed if name not in phase.loose]
+    groups = {"closed": phase.closed, "hit": hits, "stuck": held}
+    flags = {flag: float(contact.name in groups[flag.split("_", 1)[0]])
+             for contact in hybrid.contacts for flag in flags_of(contact)}  # fmt: skip
     rows = {name: np.full(phase.nodes, float(value)) if np.ndim(value) == 0 else value
             for name, value in {**modes, **given, **flags}.items()}  # fmt: skip
     return Experiment(nodes=phase.nodes, duration=phase.duration, inputs=rows)
@@ -152,18 +157,21 @@ def _phase_bounds(
         after = () if last else steps[k + 1].closed
         landing = () if last else set(hits[k + 1]) - set(phase.closed)
         shut = [c.name in phase.closed for c in contacts]
-        rests = [*shut, *(c.name in phase.closed for c in hybrid.tangential)]
+        held = set(phase.closed) - set(phase.loose)
+        rests = [*shut, *(c.name in held for c in hybrid.tangential)]
         pairs = [(0.0, 0.0) if first and rest else anything for rest in rests]
         pairs += [pair if first else anything for pair in start_pairs]
         pairs += [pair if last else anything for pair in end_pairs]
         pairs += [(0.0, 0.0) if first and closed else anything for closed in shut]
         pairs += [(0.0, 0.0) if c.name in landing else anything for c in contacts]
-        pairs += [(0.0, 0.0) if closed and not last and c.name not in after else anything
+        lets_go = not last and not hits[k + 1]  # an impact may open a contact that presses
+        pairs += [(0.0, 0.0) if closed and lets_go and c.name not in after else anything
                   for closed, c in zip(shut, contacts, strict=True)]  # fmt: skip
         begin = layout.constraint_offsets[k, "ends"]
         low[begin : begin + len(pairs)], high[begin : begin + len(pairs)] = np.array(
             pairs).reshape(-1, 2).T  # fmt: skip
         rows = layout.constraint_offsets[k, "node"] + len(hybrid.forces) * phase.nodes
-        for row, closed in enumerate(shut):
+        for row, contact in enumerate(contacts):
             here = slice(rows + row * phase.nodes, rows + (row + 1) * phase.nodes)
-            low[here] = -np.inf if closed else -1e-9
+            free = contact.name in (*phase.closed, *phase.ignored)
+            low[here] = -np.inf if free else -1e-9

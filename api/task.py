@@ -12,7 +12,7 @@ from sympy.core.relational import Relational
 
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
-from kinesym.symbolic.hybrid import Contact
+from kinesym.symbolic.hybrid import Contact, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
@@ -52,7 +52,7 @@ def symbolic_problem(
             f"the objective {chosen} is not made of Integral, Terminal or LeastSquares; "
             "wrap it in one of them"
         )
-    flags = [sp.Function(f"{what}_{c.name}")(t) for c in contacts for what in ("closed", "hit")]
+    flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
     used = [chosen.integrand, chosen.terminal, *path, *boundary, *links, *cycle, *flags]
     signals = _signals(model, trials, unknown_inputs, used)
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))

@@ -13,6 +13,10 @@ from kinesym.codegen.lower import Lowering
 from kinesym.symbolic.hybrid import Contact, rows_of
 
 
+#: By what share points give way to impulses, so that rows that depend on each other share them.
+SOFT = 1e-12
+
+
 @dataclass(frozen=True)
 class Touch:
     """Nodes of all contacts: heights and places, their gradients, rates, accelerations without
@@ -70,12 +74,11 @@ def switched_impulses(
 ) -> list[int]:
     """Impulses f with W f + bounce speed = 0 in the rows whose flag is 1, and f = 0 in the others.
 
-    By elimination along the diagonal, which is that of W or 1; that of W is larger by a part in
-    1e9, so that rows which depend on each other share their impulse.
+    By elimination along the diagonal, which is that of W, softened, or 1.
     """
     R = range(len(flags))
     rest = [g.sub(g.one, flag) for flag in flags]
-    soft = g.const(1.0 + 1e-9)
+    soft = g.const(1.0 + SOFT)
     a = [[g.mul(flags[i], found.W[i, k]) for k in R] for i in R]
     for i in R:
         a[i][i] = g.add(g.mul(soft, a[i][i]), rest[i])

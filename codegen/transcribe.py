@@ -32,7 +32,7 @@ from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.codegen.touch import Touch, switched_impulses, touch
-from kinesym.symbolic.hybrid import forces_of, with_friction
+from kinesym.symbolic.hybrid import Contact, forces_of, with_friction
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import at_end, at_start
 from kinesym.symbolic.problem import Problem, moving_symbols
@@ -576,10 +576,15 @@ def _touch_at(s: _Symbols, at: _At) -> tuple[Touch, list[int]]:
 
 
 def _flags(s: _Symbols, what: str, signals: Sequence[int]) -> list[int]:
-    """The signal of each row of the contacts."""
+    """The signal of each row of the contacts; along the ground of those that are stuck, too."""
     names = [name_of(signal) for signal in s.problem.signals]
-    contacts = [*s.problem.contacts, *with_friction(s.problem.contacts)]
-    return [signals[names.index(f"{what}_{contact.name}")] for contact in contacts]
+
+    def of(kind: str, contact: Contact) -> int:
+        return signals[names.index(f"{kind}_{contact.name}")]
+
+    contacts = s.problem.contacts
+    return [*(of(what, c) for c in contacts),
+            *(s.graph.mul(of(what, c), of("stuck", c)) for c in with_friction(contacts))]
 
 
 def _contact_rows(s: _Symbols, at: _At) -> dict[str, int]:
@@ -590,8 +595,8 @@ def _contact_rows(s: _Symbols, at: _At) -> dict[str, int]:
     names = [f"contact {c.name}" for c in s.problem.contacts]
     names += [f"contact {c.name} along the ground" for c in with_friction(s.problem.contacts)]
     push = found.push(g, forces)
-    for name, flag, b, w, force in zip(names, _flags(s, "closed", at[2]), found.b, push, forces,
-                                       strict=True):  # fmt: skip
+    for name, flag, b, w, force in zip(names, _flags(s, "closed", at[2]), found.b,
+                                       push, forces, strict=True):  # fmt: skip
         kept = g.mul(flag, g.add(b, w))
         rows[name] = g.add(kept, g.mul(g.sub(g.one, flag), force))
     return rows

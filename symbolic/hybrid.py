@@ -104,6 +104,12 @@ def rows_of(contacts: Sequence[Contact]) -> list[Any]:
     return [*(c.height for c in contacts), *(c.place for c in with_friction(contacts))]
 
 
+def flags_of(contact: Contact) -> list[str]:
+    """Signals of a contact in a program of phases: whether it presses, is hit, does not slide."""
+    kinds = ["closed", "hit"] if contact.law == "slip" else ["closed", "hit", "stuck"]
+    return [f"{kind}_{contact.name}" for kind in kinds]
+
+
 @dataclass(frozen=True)
 class Hybrid:
     """A model with modes, events, contacts and muscles.

@@ -9,7 +9,7 @@ from functools import lru_cache
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.hybrid import Contact, forces_of
+from kinesym.symbolic.hybrid import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model, check_atoms
 from kinesym.symbolic.names import name_of, suggest, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
@@ -31,8 +31,8 @@ class Problem:
     links : expressions of `at_end(...)` of each trial and `at_start(...)` of the next one; cycle :
         of the last trial and the first one.
     contacts : of a hybrid model whose phases the trials are: their forces are unknown inputs, and
-        signals `closed_NAME` and `hit_NAME`, 0 or 1, say which press in a trial, and which are hit
-        at its start. The states then continue from trial to trial, through impacts. Needs a scheme
+        signals `closed_NAME`, `stuck_NAME` (with friction) and `hit_NAME`, 0 or 1, say which press
+        in a trial, which of them do not slide, and which are hit at its start. The states then continue from trial to trial, through impacts. Needs a scheme
         that knows x' at the nodes.
 
     Raises `ValueError` naming what does not fit.
@@ -91,7 +91,7 @@ class Problem:
             if force not in free:
                 raise ValueError(f"the contact force {force} must be an unknown input")
         for contact in self.contacts:
-            for flag in (f"closed_{contact.name}", f"hit_{contact.name}"):
+            for flag in flags_of(contact):
                 if flag not in signals:
                     raise ValueError(f"contact {contact.name}: the signal {flag} is missing")
 
