@@ -14,7 +14,7 @@ from kinesym.hybrid_run import task_of, trajectory_of
 from kinesym.runtime.hybrid_ensemble import HybridEnsemble
 from kinesym.runtime.hybrid_simulation import HybridTask
 from kinesym.runtime.hybrid_simulation import simulate as march
-from kinesym.runtime.hybrid_trajectory import HybridTrajectory
+from kinesym.runtime.hybrid_trajectory import HybridTrajectory, State
 from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.progress import node_bar
 from kinesym.symbolic.hybrid import Hybrid
@@ -38,6 +38,11 @@ def ensemble(
     Members that end early say so in their `message`. Raises `ValueError` as `simulate`, naming the
     member, and if sizes differ.
     """
+    if isinstance(initial, State):
+        raise ValueError("members begin with values of states by name; a state to go on from is "
+                         "for simulate")  # fmt: skip
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, got {threads}")
     groups = [dict(initial), dict(parameters or {}), dict(inputs or {})]
     members = _members(*groups)
     tasks: list[HybridTask] = []
@@ -76,6 +81,10 @@ def _members(initial: Mapping[Any, Any], parameters: Mapping[Any, Any],
     if not sizes:
         raise ValueError("nothing differs between members; give initial values or parameters (M,), "
                          "or lists of M inputs")  # fmt: skip
+    for group in (initial, parameters):
+        for key, value in group.items():
+            if np.ndim(value) > 1 or np.size(value) == 0:
+                raise ValueError(f"{key} has shape {np.shape(value)}, expected a number or (M,)")
     if len(set(sizes.values())) > 1:
         raise ValueError("members differ in number: "
                          + ", ".join(f"{key} has {size}" for key, size in sizes.items()))

@@ -58,8 +58,8 @@ def phases(
 
     Contact forces are unknown: where a contact is closed it has no acceleration and does not pull,
     where it is open there is no force and it is not below the ground. A phase ends where a contact
-    of the next one lands, or else where the force of one that opens is zero. From phase to phase the
-    states continue through the impacts of `hits`, by the same law as in a simulation. Without
+    of the next one lands, or else where the force of one that opens is zero. From phase to phase
+    the states continue through the impacts of `hits`, by the same law as in a simulation. Without
     contacts say in `links` how they do, for example by a reset.
 
     start, end : conditions on `at_start(...)` of the first and `at_end(...)` of the last phase.
@@ -123,11 +123,17 @@ def _hits(hybrid: Hybrid, steps: Sequence[Phase], k: int) -> tuple[str, ...]:
         if name not in names:
             raise ValueError(f"phase {k}: there is no contact {name!r}; there are "
                              f"{', '.join(names) or 'none'}")  # fmt: skip
-    given = steps[k].hits
-    if given is not None:
-        return tuple(given)
-    lands = k > 0 and set(steps[k].closed) - set(steps[k - 1].closed)
-    return tuple(steps[k].closed) if lands else ()
+    given, before = steps[k].hits, set(steps[k - 1].closed) if k else set()
+    if given and k == 0:
+        raise ValueError("phase 0: nothing comes before the first phase, so nothing is hit there; "
+                         "put the phase that ends with the impact first")  # fmt: skip
+    lands = k > 0 and set(steps[k].closed) - before
+    hits = tuple(given) if given is not None else tuple(steps[k].closed) if lands else ()
+    bounces = {c.restitution for c in hybrid.contacts if c.name in hits and c.name not in before}
+    if len(bounces) > 1:
+        raise ValueError(f"phase {k}: contacts that are hit together need the same restitution, "
+                         f"got {', '.join(map(str, sorted(bounces)))}")  # fmt: skip
+    return hits
 
 
 def _trial(hybrid: Hybrid, phase: Phase, hits: Sequence[str]) -> Experiment:

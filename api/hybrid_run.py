@@ -150,14 +150,18 @@ def task_of(
     for what, number in (("step", length), ("rtol", rtol), ("atol", atol), ("v_stop", v_stop)):
         if not 0.0 < number < np.inf:
             raise ValueError(f"{what} must be positive, got {number}")
+    if per_second < 1:
+        raise ValueError(f"per_second must be at least 1, got {per_second}")
     values = {**model.values, **by_name(parameters or {}, model.parameter_names, "parameters")}
     missing = [name for name in model.parameter_names if name not in values]
     if missing:
         raise ValueError(f"the parameter {missing[0]} is missing; add it to parameters={{...}}")
     check_values(model, values)
     courses = _courses(hybrid, grid, inputs or {})
+    _check_muscles(hybrid, values, courses, grid)
     library, about = _compiled(hybrid)
-    start = initial if isinstance(initial, State) else _start(hybrid, about, grid, initial, active)
+    start = (_state(hybrid, initial, active) if isinstance(initial, State)
+             else _start(hybrid, about, grid, initial, active))  # fmt: skip
     if start.time != grid[0]:
         raise ValueError(f"the grid begins at {grid[0]:g} s, the state to go on from is at "
                          f"{start.time:g} s")  # fmt: skip
@@ -222,6 +226,40 @@ def _start(
         np.array([int(name in active) for name in names], dtype=np.intc),
         np.ones(count, dtype=np.intc), np.zeros(len(hybrid.events), dtype=np.intc),
     )  # fmt: skip
+
+
+def _check_muscles(
+    hybrid: Hybrid, values: Mapping[str, float], courses: Mapping[str, Piecewise], grid: Array
+) -> None:
+    """Their parameters, and that recruitment stays within 0 ... 1 where it is an input."""
+    for muscle in hybrid.muscles:
+        muscle.check(values)
+        course = courses.get(f"{muscle.name}_recruitment")
+        if course is None:
+            continue
+        begin, slope = np.asarray(course.begin), np.asarray(course.slope)
+        first, last = np.append(grid[0], begin[1:]), np.append(begin[1:], grid[-1])
+        here = (last > grid[0]) & (first < grid[-1])
+        ends = [np.asarray(course.value) + slope * (np.clip(at, grid[0], grid[-1]) - begin)
+                for at in (first, last)]  # fmt: skip
+        wrong = [v for row in ends for v in row[here] if not -1e-9 <= v <= 1.0 + 1e-9]
+        if wrong:
+            raise ValueError(f"muscle {muscle.name!r}: recruitment must be within 0 ... 1, "
+                             f"got {wrong[0]:g}")  # fmt: skip
+
+
+def _state(hybrid: Hybrid, state: State, active: Sequence[str]) -> State:
+    """A state to go on from, if it is one of this model."""
+    if active:
+        raise ValueError("a state to go on from says which contacts press; leave out active=")
+    for what, row, names in (("states", state.x, hybrid.model.state_names),
+                             ("modes", state.modes, hybrid.modes),
+                             ("contacts", state.contacts, hybrid.contacts),
+                             ("events", state.armed, hybrid.events)):  # fmt: skip
+        if len(row) != len(names):
+            raise ValueError(f"the state to go on from has {len(row)} {what}, {hybrid.model.name} "
+                             f"has {len(names)}; it belongs to another model")  # fmt: skip
+    return state
 
 
 def _courses(hybrid: Hybrid, grid: Array, given: Mapping[Any, Any]) -> dict[str, Piecewise]:

@@ -12,7 +12,6 @@ from kinesym.codegen.graph import Graph
 from kinesym.codegen.lower import Lowering
 from kinesym.symbolic.hybrid import Contact, rows_of
 
-
 #: By what share points give way to impulses, so that rows that depend on each other share them.
 SOFT = 1e-12
 

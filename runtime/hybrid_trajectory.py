@@ -116,7 +116,8 @@ class HybridTrajectory:
         if contact not in self.contacts:
             raise ValueError(f"there is no contact {contact!r}; there are "
                              f"{', '.join(self.contacts) or 'none'}")  # fmt: skip
-        begin = float(self.time[0]) if contact in self.pressed else None
+        first = float(self.time[0]) if len(self.time) else self.final.time
+        begin = first if contact in self.pressed else None
         spans = []
         for event in self.events:
             if event.name != contact:

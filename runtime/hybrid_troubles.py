@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,12 +22,14 @@ from kinesym.runtime.hybrid_simulation import (
     mapped,
     points,
 )
-from kinesym.runtime.hybrid_trajectory import State
+from kinesym.runtime.hybrid_trajectory import Happening, State
 
 Array = NDArray[np.float64]
 
 #: A contact is at the ground within this [m]: the root of the machine epsilon.
 HYSTERESIS = 2.0**-26
+#: Since the last entry of the log, if what was located since then changed nothing [s].
+QUIET = 1e-9
 
 
 def explain(task: HybridTask, marched: Marched) -> str:
@@ -34,20 +39,56 @@ def explain(task: HybridTask, marched: Marched) -> str:
     happened = marched.happened
     if status == DONE:
         return ""
-    if status == NO_NUMBER or (status in (STEP, NEWTON) and no_numbers(task, final)):
-        state = ", ".join(f"{name} = {value:.6g}" for name, value
-                          in zip(task.about["states"], final.x, strict=True))  # fmt: skip
-        names = ", ".join(no_numbers(task, final)) or "something within the next step"
-        return f"no finite number {at}: {names}; there {state}"
+    before = marched.happened[-1].rows[0] if _reset(task, marched) else final.x
+    there = ", ".join(f"{name} = {value:.6g}" for name, value
+                      in zip(task.about["states"], before, strict=True))  # fmt: skip
+    if status in (NO_NUMBER, STEP, NEWTON):
+        names = _reset(task, marched) or no_numbers(task, final) or _soon(task, final)
+        if status == NO_NUMBER or names:
+            told = ", ".join(names) or "something within the next step"
+            return f"no finite number {at}: {told}; there {there}"
     last = "; ".join(str(e) for e in happened[-20:])
+    if status == CHATTER and not (happened and happened[-1].time >= final.time - QUIET):
+        return stuck(task, final, at)  # what was located changes nothing: nothing is consistent
     return {
-        STOPPED: f"stopped {at} by {happened[-1].name if happened else 'an event'}",
-        STEP: f"the step became too small {at}",
+        STOPPED: f"stopped {at} by {happened[-1].name if happened else 'an event'}; there {there}",
+        STEP: f"the step became too small {at}; there {there}",
         NEWTON: f"the equation of the trapezoidal rule has no solution {at}; use a shorter step",
         STUCK: stuck(task, final, at),
-        CHATTER: f"too many events {at}; raise v_stop, or set restitution 0. The last: {last}",
+        CHATTER: f"too many events {at}; {_remedy(happened)}. The last: {last}",
         INTERRUPTED: f"interrupted {at}",
     }.get(status, "no memory is left")  # fmt: skip
+
+
+def _reset(task: HybridTask, marched: Marched) -> list[str]:
+    """What the last event has set to what is no number."""
+    found = []
+    for event in (e for e in marched.happened[-1:] if e.kind == "event"):
+        lost = np.isfinite(event.rows[0]) & ~np.isfinite(event.rows[1])
+        found += [name for name, gone in zip(event.states, lost, strict=True) if gone]
+        found += [name for name, value in zip(task.about["modes"], marched.final.modes, strict=True)
+                  if not np.isfinite(value)]  # fmt: skip
+        found = [f"the value to which {event.name} sets {name}" for name in found]
+    return found
+
+
+def _soon(task: HybridTask, state: State) -> list[str]:
+    """Names of expressions that are not finite a little later on a straight line, as in the step
+    that failed."""
+    rate = mapped(task.library, "smooth", _point(task, state), len(state.x))[:, 0]
+    for h in (task.time[-1] - task.time[0]) * 2.0 ** np.arange(-50.0, 0.0):
+        later = replace(state, time=state.time + h, x=state.x + h * rate)
+        names = no_numbers(task, later)
+        if names:
+            return [f"{name} within the next step" for name in names]
+    return []
+
+
+def _remedy(happened: Sequence[Happening]) -> str:
+    """Against chattering of contacts, or of events."""
+    if any(event.kind == "event" for event in happened[-2:]):
+        return "give events that switch back and forth a larger scale, or guards further apart"
+    return "raise v_stop, or set restitution 0"
 
 
 def stuck(task: HybridTask, final: State, at: str) -> str:
@@ -58,6 +99,9 @@ def stuck(task: HybridTask, final: State, at: str) -> str:
     if any(contacts[k]["law"] == "stick" for k in here):
         return (f"contacts {names}: no consistent sticking state {at}; "
                 "use law 'coulomb' with a friction_coefficient")  # fmt: skip
+    if any(contacts[k]["law"] == "coulomb" for k in here):
+        return (f"contacts {names}: no forces agree with the friction {at}; "
+                "try a smaller friction_coefficient")  # fmt: skip
     return (f"contacts {names}: no forces keep all of them from moving into the ground {at}; their "
             "rows depend on each other, or the mass matrix is singular")  # fmt: skip
 

@@ -132,7 +132,8 @@ def plot_modes(trial: HybridTrajectory) -> Any:
             axis.broken_barh(spans, (row - 0.25, 0.5), color="C0", alpha=0.5)
     axis.set_yticks(range(len(rows)), [name.split(":")[0] for name in rows])
     axis.set_ylim(len(rows) - 0.4, -0.6)
-    axis.set_xlim(float(trial.time[0]), float(trial.time[-1]))
+    if len(trial.time):
+        axis.set_xlim(float(trial.time[0]), max(float(trial.time[-1]), trial.final.time))
     axis.set_xlabel("time [s]")
     axis.set_title(f"{trial.run.model}: contacts that press, impacts and events")
     axis.grid(axis="x", alpha=0.3)

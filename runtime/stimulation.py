@@ -37,12 +37,12 @@ class Calcium:
 
     def __post_init__(self) -> None:
         for name in ("tau", "tau1", "tau2"):
-            if not getattr(self, name) >= 0.0:
+            if not 0.0 <= getattr(self, name) < np.inf:
                 raise ValueError(f"{name} of a calcium clock must not be negative, "
                                  f"got {getattr(self, name)}")  # fmt: skip
-        if not self.Up > 0.0:
+        if not 0.0 < self.Up < np.inf:
             raise ValueError(f"Up must be positive (rate of activation), got {self.Up}")
-        if not self.Um < 0.0:
+        if not -np.inf < self.Um < 0.0:
             raise ValueError(f"Um must be negative (relaxation rate), got {self.Um}")
         if self.ramp not in RAMPS:
             raise ValueError(f"ramp is one of {', '.join(RAMPS)}, got {self.ramp!r}")
@@ -58,9 +58,15 @@ class Calcium:
         for times that do not increase and, without `hold`, if none can act.
         """
         at = np.array(impulses, dtype=np.float64)
+        if at.ndim != 1 or not len(at):
+            raise ValueError(f"impulses must be at increasing times (n,), got {at.shape}")
+        if not np.isfinite(at).all():
+            raise ValueError(f"impulse {int(np.argmin(np.isfinite(at)))} is at no finite time")
+        if (np.diff(at) <= 0.0).any():
+            k = int(np.argmax(np.diff(at) <= 0.0))
+            raise ValueError(f"impulses must be at increasing times; {at[k + 1]:g} s comes after "
+                             f"{at[k]:g} s")  # fmt: skip
         at = at + place * 100.0 * np.finfo(float).eps * np.maximum(1.0, np.abs(at))
-        if at.ndim != 1 or not len(at) or (np.diff(at) <= 0.0).any():
-            raise ValueError("impulses must be at increasing times (n,)")
         shortest = float(np.diff(at).min()) if len(at) > 1 else np.inf
         if self.hold:
             at = at + self.tau
@@ -97,7 +103,8 @@ class Calcium:
         delay = 0.0 if self.hold else self.tau
         low = self.Um if self.ramp == "to_Um" else 0.0
         rows = [(0.0, self.Um, 0.0)] if delay > 0.0 else []
-        rows.append((delay, self.Up, 0.0))
+        if self.tau1 > 0.0:
+            rows.append((delay, self.Up, 0.0))
         if self.tau2 > 0.0:
             fall = (low - self.Up) / self.tau2
             rows.append((delay + self.tau1, self.Up, fall))
@@ -110,7 +117,7 @@ class Calcium:
 
 def train(start: float, period: float, count: int) -> Array:
     """Times of equal impulses (count,) [s]: each start + n period, so that none drifts."""
-    if not (period > 0.0 and count >= 1):
-        raise ValueError("a train needs a positive period and at least one impulse, got "
-                         f"{period} s and {count}")  # fmt: skip
+    if not (0.0 < period < np.inf and count >= 1 and np.isfinite(start)):
+        raise ValueError("a train needs a start, a positive period and at least one impulse, got "
+                         f"{start} s, {period} s and {count}")  # fmt: skip
     return np.asarray(start + period * np.arange(count))

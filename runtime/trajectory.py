@@ -81,7 +81,7 @@ class Trajectory:
 
     def __repr__(self) -> str:
         names = [*self.states, *self.inputs, *self.outputs]
-        span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s"
+        span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s" if len(self.time) else "none reached"
         return f"<trajectory of {self.model}: {', '.join(names)}; {len(self.time)} nodes, {span}>"
 
     def vector(self, name: str) -> Array:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.names import name_of, suggest, t
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: What a contact does along the ground.
 LAWS = ("slip", "stick", "coulomb")
+
+#: Contacts of one model at most, as many as runtime/hybrid/contact.h has room for.
+MOST_CONTACTS = 8
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,9 @@ class Event:
             raise ValueError(f"event {self.name!r}: direction is -1, 0 or 1, got {self.direction}")
         if not self.scale > 0.0:
             raise ValueError(f"event {self.name!r}: scale must be positive, got {self.scale}")
+        if not isinstance(sp.sympify(self.guard), sp.Expr):
+            raise ValueError(f"event {self.name!r}: the guard is no expression: {self.guard}; "
+                             "write x - 5 for x > 5")  # fmt: skip
         if self.level and self.direction == 0:
             raise ValueError(f"event {self.name!r}: a level has a side; give direction -1 or 1")
 
@@ -57,10 +64,10 @@ class Event:
 class Contact:
     """A point that cannot go below the ground.
 
-    height : expression of coordinates, and modes, that is not negative [m]. force : input of the model, the
-    force along the height [N]. law : "slip", no friction; "stick", the point does not move along
-    the ground while it presses; "coulomb". For the last two: place : expression along the ground
-    [m], friction : input, the force along it [N]; friction_coefficient : of "coulomb".
+    height : expression of coordinates, and modes, that is not negative [m]. force : input of the
+    model, the force along the height [N]. law : "slip", no friction; "stick", the point does not
+    move along the ground while it presses; "coulomb". For the last two: place : expression along
+    the ground [m], friction : input, the force along it [N]; friction_coefficient : of "coulomb".
     restitution : of impacts, 0 to 1.
 
     Raises `ValueError` for what does not fit.
@@ -138,6 +145,9 @@ class Hybrid:
         put(self, "modes", {name_of(mode): float(v) for mode, v in dict(self.modes).items()})
         put(self, "events", tuple(self.events))
         put(self, "contacts", tuple(self.contacts))
+        if len(self.contacts) > MOST_CONTACTS:
+            raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got "
+                             f"{len(self.contacts)}")  # fmt: skip
         inputs, states = self.model.input_names, self.model.state_names
         known = set(inputs)
         taken: list[str] = [*self.modes, *self.forces]
@@ -167,16 +177,16 @@ class Hybrid:
         """Heights and places depend on states, modes and parameters alone."""
         known = {*self.model.states, *self.model.parameters}
         known |= {u for u in self.model.inputs if name_of(u) in self.modes}
-        known |= {symbol for symbol, _ in self.model.intermediates}
+        hidden = dict(self.model.intermediates)
         for contact in self.contacts:
             for what, e in (("height", contact.height), ("place", contact.place)):
                 if e is None:
                     continue
-                atoms = sp.sympify(e).atoms(sp.Symbol, sp.Function) - {t}
-                strange = [a for a in atoms if a not in known and getattr(a, "args", ()) == (t,)]
+                strange = sorted(map(str, _depends_on(sp.sympify(e), hidden) - known))
                 if strange:
                     raise ValueError(f"contact {contact.name!r}: its {what} depends on "
-                                     f"{strange[0]}, which is no state and no mode")  # fmt: skip
+                                     f"{strange[0]}, which is no state and no mode; make what "
+                                     "moves the ground a state")  # fmt: skip
 
     @property
     def tangential(self) -> tuple[Contact, ...]:
@@ -193,6 +203,23 @@ class Hybrid:
         """Names of the inputs that a simulation is given."""
         taken = {*self.modes, *self.forces}
         return tuple(name for name in self.model.input_names if name not in taken)
+
+
+def _depends_on(e: sp.Expr, intermediates: Mapping[Any, Any]) -> set[Any]:
+    """Time and functions of time in an expression, also those behind intermediates."""
+    found: set[Any] = set()
+    seen, rest = set(), [e]
+    while rest:
+        here = rest.pop()
+        signals = here.atoms(AppliedUndef)
+        plain = here.xreplace({signal: sp.Dummy() for signal in signals})
+        for atom in signals | plain.atoms(sp.Symbol):
+            if atom not in intermediates:
+                found |= {atom} if atom == t or atom in signals else set()
+            elif atom not in seen:
+                seen.add(atom)
+                rest.append(sp.sympify(intermediates[atom]))
+    return found
 
 
 def with_muscle(model: Model, muscle: FESMuscle) -> Model:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -67,6 +68,23 @@ class FESMuscle:
         if self.slack not in ("error", "hold"):
             raise ValueError(f"muscle {self.name!r}: slack is 'error' or 'hold', "
                              f"got {self.slack!r}")  # fmt: skip
+
+    def check(self, values: Mapping[str, float]) -> None:
+        """Raise `ValueError` where values of parameters, by name, are not positive, or
+        recruitment is not within 0 ... 1."""
+        for key in ("F0", "k0", "ks", "Lc0", "recruitment"):
+            if getattr(self, key) == "input":
+                continue
+            given = sp.sympify(getattr(self, key))
+            value = given.subs({s: values[s.name] for s in given.free_symbols if s.name in values})
+            if not value.is_number:
+                continue
+            if key == "recruitment" and not 0.0 <= float(value) <= 1.0:
+                raise ValueError(f"muscle {self.name!r}: recruitment must be within 0 ... 1, "
+                                 f"got {float(value):g}")  # fmt: skip
+            if key != "recruitment" and not 0.0 < float(value) < math.inf:
+                raise ValueError(f"muscle {self.name!r}: {key} must be positive, "
+                                 f"got {float(value):g}")  # fmt: skip
 
     def _check_unique(self, share: float, F0: float, k0: float, ks: float, Lc0: float) -> None:
         """Warns if a stretch from the largest force and stiffness could reach (kc + ks) Lc0: there

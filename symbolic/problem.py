@@ -32,8 +32,8 @@ class Problem:
         of the last trial and the first one.
     contacts : of a hybrid model whose phases the trials are: their forces are unknown inputs, and
         signals `closed_NAME`, `stuck_NAME` (with friction) and `hit_NAME`, 0 or 1, say which press
-        in a trial, which of them do not slide, and which are hit at its start. The states then continue from trial to trial, through impacts. Needs a scheme
-        that knows x' at the nodes.
+        in a trial, which of them do not slide, and which are hit at its start. The states then
+        continue from trial to trial, through impacts. Needs a scheme that knows x' at the nodes.
 
     Raises `ValueError` naming what does not fit.
     """
