@@ -143,7 +143,7 @@ static int handle_contacts(work *w) {
 
 /* Takes the drift of active points back: the least change of x along the gradients of their heights
  * and places, and of velocities by impulses without energy to speak of */
-static void project(work *w) {
+void project(work *w) {
     hybrid_run *r = w->r;
     const int R = r->points.rows;
     if (!some_active(r)) return;

@@ -184,6 +184,7 @@ static int march(work *w, double end) {
         status = advance(w, end);
         if (status) return status;
     }
+    if (!r->by_height) project(w); /* who goes on from here begins without drift */
     r->t = end;
     if (r->node < r->nodes) {
         fill(w, r->node, r->x, r->t);

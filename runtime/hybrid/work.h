@@ -86,4 +86,7 @@ void note(work *w, int kind, int index);
  * or what hybrid_march returns. */
 int handle(work *w, ptrdiff_t which);
 
+/* Takes the drift of active points back */
+void project(work *w);
+
 #endif
