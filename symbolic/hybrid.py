@@ -142,9 +142,10 @@ class Hybrid:
             put(self, "model", with_muscle(self.model, muscle))
             put(self, "modes", {**self.modes, **muscle.modes})
             put(self, "events", (*self.events, *muscle.events))
-        put(self, "modes", {name_of(mode): float(v) for mode, v in dict(self.modes).items()})
         put(self, "events", tuple(self.events))
         put(self, "contacts", tuple(self.contacts))
+        put(self, "model", _with_symbols(self.model, self.modes, self.events))
+        put(self, "modes", {name_of(mode): float(v) for mode, v in dict(self.modes).items()})
         if len(self.contacts) > MOST_CONTACTS:
             raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got "
                              f"{len(self.contacts)}")  # fmt: skip
@@ -203,6 +204,22 @@ class Hybrid:
         """Names of the inputs that a simulation is given."""
         taken = {*self.modes, *self.forces}
         return tuple(name for name in self.model.input_names if name not in taken)
+
+
+def _with_symbols(model: Model, modes: Mapping[Any, float], events: Sequence[Event]) -> Model:
+    """The model with modes and parameters that appear in events alone: as inputs and parameters,
+    and so that they appear somewhere, as outputs `name_of_events`."""
+    every = [sp.sympify(e) for event in events for e in
+             (event.guard, event.when, *event.resets.values(), *event.sets.values())]  # fmt: skip
+    signals = set().union(*(e.atoms(AppliedUndef) for e in every)) - set(model.inputs)
+    inputs = sorted((m for m in signals if name_of(m) in set(map(name_of, modes))), key=name_of)
+    known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
+    parameters = sorted(set().union(*(e.free_symbols for e in every)) - known, key=name_of)
+    if not inputs and not parameters:
+        return model
+    outputs = {f"{name_of(symbol)}_of_events": symbol for symbol in (*inputs, *parameters)}
+    return replace(model, inputs=(*model.inputs, *inputs), outputs={**model.outputs, **outputs},
+                   parameters=(*model.parameters, *parameters))  # fmt: skip
 
 
 def _depends_on(e: sp.Expr, intermediates: Mapping[Any, Any]) -> set[Any]:

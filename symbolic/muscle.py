@@ -73,8 +73,8 @@ class FESMuscle:
         """Raise `ValueError` where values of parameters, by name, are not positive, or
         recruitment is not within 0 ... 1."""
         for key in ("F0", "k0", "ks", "Lc0", "recruitment"):
-            if getattr(self, key) == "input":
-                continue
+            if isinstance(getattr(self, key), (int, float, str)):
+                continue  # checked when it was made
             given = sp.sympify(getattr(self, key))
             value = given.subs({s: values[s.name] for s in given.free_symbols if s.name in values})
             if not value.is_number:
