@@ -48,6 +48,9 @@ def explain(task: HybridTask, marched: Marched) -> str:
             told = ", ".join(names) or "something within the next step"
             return f"no finite number {at}: {told}; there {there}"
     last = "; ".join(str(e) for e in happened[-20:])
+    buried = _buried(task, final) if status in (CHATTER, STUCK) else ""
+    if buried:
+        return f"{buried} {at}, where no motion led; the last: {last}"
     if status == CHATTER and not (happened and happened[-1].time >= final.time - QUIET):
         return stuck(task, final, at)  # what was located changes nothing: nothing is consistent
     return {
@@ -82,6 +85,15 @@ def _soon(task: HybridTask, state: State) -> list[str]:
         if names:
             return [f"{name} within the next step" for name in names]
     return []
+
+
+def _buried(task: HybridTask, state: State) -> str:
+    """A contact that a reset or a mode has put below the ground."""
+    heights, _ = contact_numbers(task, state)
+    for contact, height, how in zip(task.about["contacts"], heights, state.contacts, strict=True):
+        if how != 1 and height < -1e3 * HYSTERESIS:
+            return f"contact {contact['name']!r} is {-height:.3g} m below the ground"
+    return ""
 
 
 def _remedy(happened: Sequence[Happening]) -> str:

@@ -11,7 +11,7 @@ SMALL = {"standing": 600, "quiet_standing": 300, "swing_up": 201, "pendulum_loca
          "ship_validation": 301, "gait_planar": 301, "gait_treadmill": 801,
          "gait": 301, "gait_plates": 301, "gait_tracking": 41,
          "bounces": 301, "fes_knee": 301, "foot_landing": 201, "fes_tuning": 151,
-         "muscle_fit": 201, "walker": 401}  # fmt: skip
+         "muscle_fit": 201, "walker": 401, "walker_step": 11}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", example_names())
