@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from kinesym.hybrid_run import task_of, trajectory_of
 from kinesym.runtime.hybrid_ensemble import HybridEnsemble
 from kinesym.runtime.hybrid_simulation import HybridTask
-from kinesym.runtime.hybrid_simulation import simulate as march
 from kinesym.runtime.hybrid_trajectory import HybridTrajectory, State
+from kinesym.runtime.hybrid_troubles import marched
 from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.progress import node_bar
 from kinesym.symbolic.hybrid import Hybrid
@@ -57,13 +57,16 @@ def ensemble(
             raise ValueError(f"member {k}: {error}") from error
         tasks.append(replace(task, progress=False))
 
-    def run(task: HybridTask) -> HybridTrajectory:
-        return trajectory_of(hybrid, task, march(task))
+    def run(k: int) -> HybridTrajectory:
+        try:
+            return trajectory_of(hybrid, tasks[k], marched(tasks[k]))
+        except ValueError as error:
+            raise ValueError(f"member {k}: {error}") from error
 
     with ThreadPoolExecutor(threads or default_threads()) as pool, \
             node_bar(members, progress) as advance:  # fmt: skip
         found = []
-        for trajectory in pool.map(run, tasks):
+        for trajectory in pool.map(run, range(members)):
             found.append(trajectory)
             advance(1)
     return HybridEnsemble(found, np.asarray(tasks[0].time))

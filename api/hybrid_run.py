@@ -25,9 +25,8 @@ from kinesym.runtime.hybrid_simulation import (
     Marched,
     outputs,
 )
-from kinesym.runtime.hybrid_simulation import simulate as march
 from kinesym.runtime.hybrid_trajectory import HybridTrajectory, State
-from kinesym.runtime.hybrid_troubles import check_start, explain
+from kinesym.runtime.hybrid_troubles import check_start, explain, marched
 from kinesym.runtime.native import Library
 from kinesym.runtime.piecewise import Piecewise
 from kinesym.runtime.trajectory import Trajectory
@@ -97,39 +96,39 @@ def sensitivities(
     """
     task = task_of(hybrid, time, initial, parameters, inputs, active, **options)
     library, structure = _slopes(_ById(hybrid))
-    marched = march(replace(task, tape=True))
-    run = trajectory_of(hybrid, task, marched)
-    if run.message and marched.status != STOPPED:
+    found = marched(replace(task, tape=True))
+    run = trajectory_of(hybrid, task, found)
+    if run.message and found.status != STOPPED:
         warnings.warn(f"{hybrid.model.name}: {run.message}", stacklevel=2)
-    return Sensitivities(run, Linear(task, marched, library, structure))
+    return Sensitivities(run, Linear(task, found, library, structure))
 
 
 def _run(hybrid: Hybrid, task: HybridTask) -> HybridTrajectory:
-    marched = march(task)
-    run = trajectory_of(hybrid, task, marched)
-    if run.message and marched.status != STOPPED:
+    found = marched(task)
+    run = trajectory_of(hybrid, task, found)
+    if run.message and found.status != STOPPED:
         warnings.warn(f"{hybrid.model.name}: {run.message}", stacklevel=3)
     return run
 
 
-def trajectory_of(hybrid: Hybrid, task: HybridTask, marched: Marched) -> HybridTrajectory:
+def trajectory_of(hybrid: Hybrid, task: HybridTask, found: Marched) -> HybridTrajectory:
     """What came out, by name, with outputs."""
-    model, about, states = hybrid.model, task.about, marched.states
+    model, about, states = hybrid.model, task.about, found.states
     N = states.shape[1]
     names = [*about["inputs"], *about["modes"], *hybrid.forces]
-    message = explain(task, marched)
+    message = explain(task, found)
     run = Trajectory(
         task.time[:N], dict(zip(model.state_names, states, strict=True)),
-        dict(zip(names, marched.inputs, strict=True)),
-        dict(zip(model.outputs, outputs(task, states, marched.inputs), strict=True)),
+        dict(zip(names, found.inputs, strict=True)),
+        dict(zip(model.outputs, outputs(task, states, found.inputs), strict=True)),
         dict(zip(model.parameter_names, task.parameters.tolist(), strict=True)), model.name,
         message=message, drawing=model.drawing,
     )  # fmt: skip
     contacts = tuple(contact.name for contact in hybrid.contacts)
     pressed = tuple(name for name, state in zip(contacts, task.start.contacts, strict=True)
                     if state == 1)  # fmt: skip
-    return HybridTrajectory(run, tuple(marched.happened), marched.final, message, contacts, pressed,
-                            marched.work)  # fmt: skip
+    return HybridTrajectory(run, tuple(found.happened), found.final, message, contacts, pressed,
+                            found.work)  # fmt: skip
 
 
 def task_of(

@@ -44,10 +44,12 @@ def hybrid_program(hybrid: Hybrid) -> Program:
     if hybrid.contacts:
         kernels.append(_contact(hybrid, point, _touch(hybrid, point, rates)))
     values = [point.lower(e) for e in model.outputs.values()]
+    moving = set(point.nodes(point.xdot)) & set(g.ancestors(values))
     if values:
-        every = (point.xdot, *arguments)
+        every = (point.xdot, *arguments) if moving else arguments
         kernels.append(Kernel("outputs", g, every, tuple(values), tuple(model.outputs)))
     description = _description(hybrid)
+    description["outputs_move"] = bool(moving)
     description["sizes"] = {kernel.name: len(kernel.outputs) for kernel in kernels}
     return Program(f"{model.name}_hybrid", tuple(kernels), {"hybrid": description})
 

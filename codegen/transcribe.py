@@ -14,7 +14,7 @@ then share all their work.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -27,50 +27,13 @@ from kinesym.codegen.derive import (
     jacobian,
     pullback,
 )
-from kinesym.codegen.graph import Graph
+from kinesym.codegen.family import Family, Symbols, boundary
 from kinesym.codegen.kernel import Argument, Kernel, Program
+from kinesym.codegen.links import contact_rows, link_family, touch_at
 from kinesym.codegen.lower import Lowering
-from kinesym.codegen.solve import NotExplicit, model_rates
-from kinesym.codegen.touch import Touch, switched_impulses, touch
-from kinesym.symbolic.hybrid import Contact, forces_of, with_friction
-from kinesym.symbolic.names import name_of, t
-from kinesym.symbolic.objective import at_end, at_start
+from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import NodeScheme, StageScheme
-
-
-@dataclass(frozen=True)
-class Family:
-    """Cost and constraints at one kind of point, in terms of `inner` = v(z).
-
-    `variables` are the groups of z, `data` the groups of known numbers. `outer` are the symbols v
-    that `cost` and `constraints` are written in. The objective is `cost` and the sum of weight *
-    residual^2 over `squares`, pairs (weight, residual).
-    """
-
-    name: str
-    graph: Graph
-    variables: tuple[Argument, ...]
-    data: tuple[Argument, ...]
-    outer: Sequence[int]
-    inner: Sequence[int]
-    cost: int
-    constraints: Sequence[int]
-    labels: Sequence[str]
-    outputs: Mapping[str, int] = field(default_factory=dict)
-    squares: Sequence[tuple[int, int]] = ()
-
-    @property
-    def objective(self) -> int:
-        """All of the objective at this point."""
-        g = self.graph
-        return g.sum([self.cost, *(g.mul(w, g.mul(r, r)) for w, r in self.squares)])
-
-    @property
-    def z(self) -> list[int]:
-        """The local variables."""
-        return [self.graph.symbol(s) for group in self.variables for s in group.symbols]
-
 
 #: Second derivatives of the Lagrangian, or Gauss-Newton's: J' W J of residuals that are squared,
 #: and what else the objective contains; constraints count as linear.
@@ -83,7 +46,7 @@ def transcribe(problem: Problem, curvature: str = "exact") -> Program:
     curvature : what the Hessian is, one of `CURVATURES`.
     """
     families = [interval_family(problem), _node(problem), _ends(problem),
-                _link(problem, "link"), _link(problem, "cycle")]  # fmt: skip
+                link_family(problem, "link"), link_family(problem, "cycle")]  # fmt: skip
     kernels: list[Kernel] = []
     description: dict[str, object] = {}
     for family in families:
@@ -227,70 +190,6 @@ def _kernel(
 # -- the families ---------------------------------------------------------------------
 
 
-@dataclass
-class _Symbols:
-    """Graph symbols of one point and the argument groups they belong to."""
-
-    problem: Problem
-    graph: Graph = field(default_factory=Graph)
-
-    def group(self, name: str, members: Sequence[object], varying: bool = True) -> Argument:
-        symbols = tuple(f"{name}.{m if isinstance(m, str) else name_of(m)}" for m in members)
-        return Argument(name, symbols, varying)
-
-    def nodes(self, group: Argument) -> list[int]:
-        return self.graph.symbols(group.symbols)
-
-    def parameters(self) -> tuple[Argument, Argument, Argument]:
-        """Unknown parameters, duration (if free) and known parameters."""
-        problem = self.problem
-        duration = ["duration"] if problem.free_duration else []
-        return (
-            self.group("p", problem.unknown_parameters, varying=False),
-            self.group("T", duration, varying=False),
-            self.group("k", problem.known_parameters, varying=False),
-        )
-
-    def lowering(
-        self,
-        states: Sequence[int],
-        inputs: Sequence[int],
-        signals: Sequence[int],
-        time: int,
-        rates: Sequence[int] = (),
-    ) -> Lowering:
-        """A translator of expressions at this point, intermediates included."""
-        problem, model = self.problem, self.problem.model
-        p, _, k = self.parameters()
-        table: dict[sp.Basic, int] = {t: time}
-        table.update(zip(model.states, states, strict=True))
-        table.update(zip(problem.unknown_inputs, inputs, strict=True))
-        table.update(zip(problem.signals, signals, strict=True))
-        table.update(zip(problem.unknown_parameters, self.nodes(p), strict=True))
-        table.update(zip(problem.known_parameters, self.nodes(k), strict=True))
-        if rates:
-            table.update(zip(model.derivatives, rates, strict=True))
-        lower = Lowering(self.graph, table)
-        absent = set() if rates else moving_symbols(model)
-        lower.define((s, e) for s, e in model.intermediates if s not in absent)
-        return lower
-
-    def explicit(
-        self, states: Sequence[int], inputs: Sequence[int], signals: Sequence[int], time: int
-    ) -> list[int]:
-        """x' = f(x, u, p, t) at this point; raises `ValueError` if the equations do not give it."""
-        model = self.problem.model
-        rates = self.graph.symbols(f"rate.{name}" for name in model.state_names)
-        lower = self.lowering(states, inputs, signals, time, () if model.explicit else rates)
-        try:
-            return model_rates(model, lower, rates)
-        except NotExplicit as error:
-            raise ValueError(
-                f"{self.problem.scheme.name} needs explicit derivatives: {error}; "
-                "use midpoint or backward-euler"
-            ) from error
-
-
 def _moves(problem: Problem, e: sp.Expr) -> bool:
     """Whether `e` contains x', directly or through intermediates."""
     return bool(e.atoms(sp.Symbol, sp.Derivative) & moving_symbols(problem.model))
@@ -329,7 +228,7 @@ def _squares(
 
 def interval_family(problem: Problem) -> Family:
     """Defects of the scheme, and cost terms that belong to intervals."""
-    s = _Symbols(problem)
+    s = Symbols(problem)
     groups = _IntervalGroups.of(s)
     if isinstance(problem.scheme, StageScheme):
         return _stage_interval(problem.scheme, s, groups)
@@ -355,7 +254,7 @@ class _IntervalGroups:
     parameters: Sequence[int]
 
     @classmethod
-    def of(cls, s: _Symbols) -> _IntervalGroups:
+    def of(cls, s: Symbols) -> _IntervalGroups:
         """The groups of the problem of `s`."""
         problem = s.problem
         g, model = s.graph, problem.model
@@ -376,7 +275,7 @@ class _IntervalGroups:
         )  # fmt: skip
 
 
-def _stage_interval(scheme: StageScheme, s: _Symbols, groups: _IntervalGroups) -> Family:
+def _stage_interval(scheme: StageScheme, s: Symbols, groups: _IntervalGroups) -> Family:
     """Everything at the one collocation point of the interval."""
     problem, g = s.problem, s.graph
     model, h = problem.model, groups.h
@@ -409,7 +308,7 @@ def _stage_interval(scheme: StageScheme, s: _Symbols, groups: _IntervalGroups) -
     )
 
 
-def _node_interval(scheme: NodeScheme, s: _Symbols, groups: _IntervalGroups) -> Family:
+def _node_interval(scheme: NodeScheme, s: Symbols, groups: _IntervalGroups) -> Family:
     """Defects from the explicit derivatives at the two nodes."""
     problem, g = s.problem, s.graph
     t0, t1, h = g.symbols(["stage.t0", "stage.t1", "stage.h"])
@@ -446,14 +345,14 @@ def _node_interval(scheme: NodeScheme, s: _Symbols, groups: _IntervalGroups) -> 
     )
 
 
-def _held(s: _Symbols, left: Argument, right: Argument) -> list[int]:
+def _held(s: Symbols, left: Argument, right: Argument) -> list[int]:
     """The values at the right node; those of the left where held."""
     pairs = zip(left.symbols, right.symbols, strict=True)
     return s.graph.symbols(a if a.split(".", 1)[1] in s.problem.hold else b for a, b in pairs)
 
 
 def _mixed(
-    s: _Symbols,
+    s: Symbols,
     name: str,
     left: Argument,
     right: Argument,
@@ -491,7 +390,7 @@ def _equation_label(problem: Problem, number: int) -> str:
 def _node(problem: Problem) -> Family:
     """Cost terms and path conditions at one node."""
     model = problem.model
-    s = _Symbols(problem)
+    s = Symbols(problem)
     g = s.graph
     x, u = s.group("x", model.states), s.group("u", problem.unknown_inputs)
     signals, weight, time = (
@@ -510,7 +409,7 @@ def _node(problem: Problem) -> Family:
     wanted = [integrand, *chosen.values(), *model.outputs.values(), *problem.path]
     knows_rates = isinstance(problem.scheme, NodeScheme) and any(_moves(problem, e) for e in wanted)
     lower = s.lowering(*at, s.explicit(*at) if knows_rates else ())
-    contacts = _contact_rows(s, at) if problem.contacts else {}
+    contacts = contact_rows(s, at) if problem.contacts else {}
     terms = []
     if not _integrates_on_intervals(problem):
         terms.append(g.mul(outer_q, lower(integrand)))
@@ -532,7 +431,7 @@ def _node(problem: Problem) -> Family:
 
 def _ends(problem: Problem) -> Family:
     """Terminal cost and boundary conditions, functions of the first and the last node."""
-    s = _Symbols(problem)
+    s = Symbols(problem)
     g = s.graph
     states, inputs = problem.model.states, problem.unknown_inputs
     groups = [s.group("x0", states), s.group("x1", states)]
@@ -547,7 +446,7 @@ def _ends(problem: Problem) -> Family:
     own = [*x0, *x1, *u0, *u1, *s.nodes(p), *s.nodes(duration)]
     speeds: list[int] = []
     if problem.contacts:
-        speeds = _touch_at(s, (x0, u0, s.nodes(s0), s.nodes(t0)[0]))[0].speeds
+        speeds = touch_at(s, (x0, u0, s.nodes(s0), s.nodes(t0)[0]))[0].speeds
     return Family(
         name="ends",
         graph=g,
@@ -556,93 +455,7 @@ def _ends(problem: Problem) -> Family:
         outer=own,
         inner=own,
         cost=last(problem.objective.terminal),
-        constraints=[*speeds, *(_boundary(e, s, first, last) for e in problem.boundary)],
+        constraints=[*speeds, *(boundary(e, s, first, last) for e in problem.boundary)],
         labels=[*(f"contact speed {row} at the start" for row in range(len(speeds))),
                 *(f"boundary condition {number}" for number in range(len(problem.boundary)))],
     )
-
-
-#: States, unknown inputs, signals and time at one point, as nodes.
-_At = tuple[Sequence[int], Sequence[int], Sequence[int], int]
-
-
-def _touch_at(s: _Symbols, at: _At) -> tuple[Touch, list[int]]:
-    """Contacts at a point, and the nodes of their forces."""
-    problem = s.problem
-    names = [name_of(u) for u in problem.unknown_inputs]
-    forces = [at[1][names.index(name_of(force))] for force in forces_of(problem.contacts)]
-    found = touch(s.lowering(*at), problem.contacts, at[0], s.explicit(*at), forces)
-    return found, forces
-
-
-def _flags(s: _Symbols, what: str, signals: Sequence[int]) -> list[int]:
-    """The signal of each row of the contacts; along the ground of those that are stuck, too."""
-    names = [name_of(signal) for signal in s.problem.signals]
-
-    def of(kind: str, contact: Contact) -> int:
-        return signals[names.index(f"{kind}_{contact.name}")]
-
-    contacts = s.problem.contacts
-    return [*(of(what, c) for c in contacts),
-            *(s.graph.mul(of(what, c), of("stuck", c)) for c in with_friction(contacts))]
-
-
-def _contact_rows(s: _Symbols, at: _At) -> dict[str, int]:
-    """No acceleration where a contact is closed, no force where it is open."""
-    g = s.graph
-    found, forces = _touch_at(s, at)
-    rows: dict[str, int] = {}
-    names = [f"contact {c.name}" for c in s.problem.contacts]
-    names += [f"contact {c.name} along the ground" for c in with_friction(s.problem.contacts)]
-    push = found.push(g, forces)
-    for name, flag, b, w, force in zip(names, _flags(s, "closed", at[2]), found.b,
-                                       push, forces, strict=True):  # fmt: skip
-        kept = g.mul(flag, g.add(b, w))
-        rows[name] = g.add(kept, g.mul(g.sub(g.one, flag), force))
-    return rows
-
-
-def _link(problem: Problem, name: str) -> Family:
-    """From the end of a trial (0) to the start of the next (1): the states continue, through
-    impacts where there are contacts; further conditions."""
-    s = _Symbols(problem)
-    g = s.graph
-    states, inputs = problem.model.states, problem.unknown_inputs
-    groups = [s.group("x0", states), s.group("x1", states)]
-    groups += [s.group("u0", inputs), s.group("u1", inputs)]
-    s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
-    p, _, k = s.parameters()
-    x0, x1, u0, u1 = (s.nodes(group) for group in groups)
-    rows: dict[str, int] = {}
-    if problem.contacts and name == "link":
-        at = (x0, u0, s.nodes(s0), g.zero)
-        found, _ = _touch_at(s, at)
-        contacts = problem.contacts
-        bounces = [g.const(1.0 + c.restitution) for c in contacts]
-        bounces += [g.one] * len(with_friction(contacts))
-        impulses = switched_impulses(g, found, _flags(s, "hit", s.nodes(s1)), bounces)
-        for x, a, b, jump in zip(problem.model.state_names, x0, x1,
-                                 found.jump(g, impulses, len(x0)), strict=True):  # fmt: skip
-            rows[f"jump of {x}"] = g.sub(g.sub(b, a), jump)
-    conditions = problem.links if name == "link" else problem.cycle
-    if conditions:
-        before = s.lowering(x0, u0, s.nodes(s0), g.zero)
-        after = s.lowering(x1, u1, s.nodes(s1), g.zero)
-        for number, condition in enumerate(conditions):
-            rows[f"{name} condition {number}"] = _boundary(condition, s, after, before)
-    own = [*x0, *x1, *u0, *u1, *s.nodes(p)]
-    return Family(
-        name=name, graph=g, variables=(*groups, p), data=(k, s0, s1), outer=own, inner=own,
-        cost=g.zero, constraints=list(rows.values()), labels=list(rows),
-    )  # fmt: skip
-
-
-def _boundary(e: sp.Expr, s: _Symbols, first: Lowering, last: Lowering) -> int:
-    """A condition in which `at_start` and `at_end` stand for values at the two ends."""
-    table: dict[sp.Basic, int] = {}
-    for end in sorted(e.atoms(at_start, at_end), key=str):
-        table[end] = (first if isinstance(end, at_start) else last)(end.args[0])
-    p, _, k = s.parameters()
-    table.update(zip(s.problem.unknown_parameters, s.nodes(p), strict=True))
-    table.update(zip(s.problem.known_parameters, s.nodes(k), strict=True))
-    return Lowering(s.graph, table)(e)

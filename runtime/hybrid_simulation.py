@@ -26,8 +26,8 @@ LAWS = ("slip", "stick", "coulomb")
 METHODS = ("dopri5", "rk4", "trapezoid")
 #: Steps after which Ctrl-C is heard, and the bar moves.
 STEPS_AT_ONCE = 20_000
-#: First room for steps of the tape.
-TAPE = 1024
+#: First room for steps of the tape, and for entries of the log where hardly anything can happen.
+TAPE, LOG = 1024, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,8 @@ def _arrays(task: HybridTask) -> Arrays:
         "states": np.full((n, len(time)), np.nan),
         "inputs": np.full((len(task.inputs) + d + task.rows, len(time)), np.nan),
     }  # fmt: skip
-    return arrays | _log(1, n, count) | _tape(TAPE if task.tape else 0, n, d, count)
+    room = LOG + 80 * (2 * count + len(events))
+    return arrays | _log(room, n, count) | _tape(TAPE if task.tape else 0, n, d, count)
 
 
 def _log(size: int, n: int, count: int) -> Arrays:
@@ -185,8 +186,9 @@ def outputs(task: HybridTask, states: Array, inputs: Array) -> Array:
     if not count or not N:
         return np.empty((count, N))
     point = points(task, states, inputs, task.time[:N])
-    rates = mapped(task.library, "smooth", point, len(states))
-    return mapped(task.library, "outputs", [rates, *point], count)
+    if task.about["outputs_move"]:
+        point = [mapped(task.library, "smooth", point, len(states)), *point]
+    return mapped(task.library, "outputs", point, count)
 
 
 def points(task: HybridTask, states: Array, inputs: Array, time: Array) -> list[Array]:

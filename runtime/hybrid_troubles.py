@@ -21,6 +21,7 @@ from kinesym.runtime.hybrid_simulation import (
     Marched,
     mapped,
     points,
+    simulate,
 )
 from kinesym.runtime.hybrid_trajectory import Happening, State
 
@@ -32,18 +33,29 @@ HYSTERESIS = 2.0**-26
 QUIET = 1e-9
 
 
-def explain(task: HybridTask, marched: Marched) -> str:
+def marched(task: HybridTask) -> Marched:
+    """`simulate`; raises `ValueError` if something is no number from the start."""
+    found = simulate(task)
+    if found.status == NO_NUMBER and found.final.time == task.start.time:
+        strange = no_numbers(task, task.start)
+        if strange:
+            raise ValueError(f"no finite number at the start, t = {task.start.time:g} s: "
+                             f"{', '.join(strange)}")  # fmt: skip
+    return found
+
+
+def explain(task: HybridTask, run: Marched) -> str:
     """Why a run ended early; empty if it did not."""
-    final, status = marched.final, marched.status
+    final, status = run.final, run.status
     at = f"at t = {final.time:.9g} s"
-    happened = marched.happened
+    happened = run.happened
     if status == DONE:
         return ""
-    before = marched.happened[-1].rows[0] if _reset(task, marched) else final.x
+    before = run.happened[-1].rows[0] if _reset(task, run) else final.x
     there = ", ".join(f"{name} = {value:.6g}" for name, value
                       in zip(task.about["states"], before, strict=True))  # fmt: skip
     if status in (NO_NUMBER, STEP, NEWTON):
-        names = _reset(task, marched) or no_numbers(task, final) or _soon(task, final)
+        names = _reset(task, run) or no_numbers(task, final) or _soon(task, final)
         if status == NO_NUMBER or names:
             told = ", ".join(names) or "something within the next step"
             return f"no finite number {at}: {told}; there {there}"
@@ -63,13 +75,13 @@ def explain(task: HybridTask, marched: Marched) -> str:
     }.get(status, "no memory is left")  # fmt: skip
 
 
-def _reset(task: HybridTask, marched: Marched) -> list[str]:
+def _reset(task: HybridTask, run: Marched) -> list[str]:
     """What the last event has set to what is no number."""
     found = []
-    for event in (e for e in marched.happened[-1:] if e.kind == "event"):
+    for event in (e for e in run.happened[-1:] if e.kind == "event"):
         lost = np.isfinite(event.rows[0]) & ~np.isfinite(event.rows[1])
         found += [name for name, gone in zip(event.states, lost, strict=True) if gone]
-        found += [name for name, value in zip(task.about["modes"], marched.final.modes, strict=True)
+        found += [name for name, value in zip(task.about["modes"], run.final.modes, strict=True)
                   if not np.isfinite(value)]  # fmt: skip
         found = [f"the value to which {event.name} sets {name}" for name in found]
     return found
@@ -151,11 +163,9 @@ def contact_numbers(task: HybridTask, state: State) -> tuple[Array, Array]:
 
 
 def check_start(task: HybridTask) -> None:
-    """Raise `ValueError` for a start that cannot be, naming what cannot."""
-    strange = no_numbers(task, task.start)
-    if strange:
-        raise ValueError(f"no finite number at the start, t = {task.start.time:g} s: "
-                         f"{', '.join(strange)}")  # fmt: skip
+    """Raise `ValueError` for contacts that cannot be so at the start, naming them."""
+    if not task.about["contacts"]:
+        return
     heights, _ = contact_numbers(task, task.start)
     for contact, height, state in zip(task.about["contacts"], heights, task.start.contacts,
                                       strict=True):  # fmt: skip

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#define NARROW 1e-6 /* share of a step within which the dense output leaves a crossing */
 #define SOON 1e-8 /* when a motion shows its direction [s] */
 
 ptrdiff_t watches(const hybrid_run *r) { return r->events + 4 * r->points.count; }
@@ -45,24 +46,31 @@ void watch(work *w, const double *x, double t, double *out) {
     }
 }
 
+/* By what was evaluated last; whether anything has changed */
+static int rearm(work *w) {
+    hybrid_run *r = w->r;
+    int changed = 0;
+    for (ptrdiff_t k = 0; k < r->events; k++) {
+        const double guard = w->guards.out[k], little = HYSTERESIS * r->scale[k];
+        const int waits = r->armed[k] == UNARMED || r->armed[k] == SENT_BACK;
+        if (!waits) continue;
+        if (r->direction[k] == 0 && fabs(guard) > little)
+            r->armed[k] = guard > 0.0 ? ABOVE : BELOW, changed = 1;
+        else if ((r->direction[k] > 0 ? -guard : guard) > little)
+            r->armed[k] = ABOVE, changed = 1;
+    }
+    for (int i = 0; i < r->points.count; i++)
+        if (r->state[i] == POINT_LEAVING && heights(w)[i] > HYSTERESIS)
+            r->state[i] = POINT_OPEN, changed = 1;
+    return changed;
+}
+
 void arm(work *w, const double *x, double t) {
     hybrid_run *r = w->r;
     set_inputs(w, t);
     if (r->events > 0) evaluate(w, &w->guards, x, t);
-    for (ptrdiff_t k = 0; k < r->events; k++) {
-        const double guard = w->guards.out[k], little = HYSTERESIS * r->scale[k];
-        const int waits = r->armed[k] == UNARMED || r->armed[k] == SENT_BACK;
-        if (r->direction[k] == 0 && waits && fabs(guard) > little)
-            r->armed[k] = guard > 0.0 ? ABOVE : BELOW;
-        else if ((r->direction[k] > 0 ? -guard : guard) > little && waits)
-            r->armed[k] = ABOVE;
-    }
-    int some = 0;
-    for (int i = 0; i < r->points.count; i++) some |= r->state[i] == POINT_LEAVING;
-    if (!some) return;
-    evaluate(w, &w->contact, x, t);
-    for (int i = 0; i < r->points.count; i++)
-        if (r->state[i] == POINT_LEAVING && heights(w)[i] > HYSTERESIS) r->state[i] = POINT_OPEN;
+    if (r->points.count > 0) evaluate(w, &w->contact, x, t);
+    rearm(w);
 }
 
 void send_back(work *w) {
@@ -90,11 +98,12 @@ static double after_step(work *w, double h, ptrdiff_t which) {
 }
 
 /* Locates the crossing of one function between shares a and b of the step: first on the dense
- * output, then by true steps, so that the state is as good as any other. Returns the length. */
+ * output, as far as that is accurate, then by true steps, so that the state is as good as any other.
+ * Returns the length. */
 static double locate(work *w, double h, ptrdiff_t which, double a, double va, double b, double vb) {
     const hybrid_run *r = w->r;
-    const double close = 100.0 * EPSILON * fmax(1.0, fabs(r->t)) / h;
-    for (int k = 0; k < 100 && b - a > close; k++) { /* Illinois */
+    const double instant = 2.0 * EPSILON * fmax(1.0, fabs(r->t));
+    for (int k = 0; k < 60 && b - a > NARROW && (b - a) * h > instant; k++) {
         double s = (k % 3 == 2 || !isfinite(va) || !isfinite(vb)) ? 0.5 * (a + b)
                                                                  : b - vb * (b - a) / (vb - va);
         if (!(s > a && s < b)) s = 0.5 * (a + b);
@@ -106,14 +115,14 @@ static double locate(work *w, double h, ptrdiff_t which, double a, double va, do
         else
             a = s, va = v;
     }
-    double length = b * h, before = (b - fmax(1e-3 * b, close)) * h;
-    double v = after_step(w, length, which), u = after_step(w, before, which);
-    for (int k = 0; k < 6 && v != u && fabs(length - before) > 0.0; k++) { /* secant */
-        const double next = length - v * (length - before) / (v - u);
-        if (!(next > 0.0 && next <= h * 1.0001)) break;
-        before = length, u = v, length = next;
-        v = after_step(w, length, which);
-        if (fabs(length - before) <= 4.0 * EPSILON * fmax(1.0, fabs(r->t))) break;
+    double length = b * h, slope = (vb - va) / ((b - a) * h), last = length, was = 0.0;
+    for (int k = 0; k < 12; k++) { /* first by the slope of the dense output, then by secants */
+        const double v = after_step(w, length, which);
+        if (k > 0 && length != last && v != was) slope = (v - was) / (length - last);
+        if (!isfinite(v) || !isfinite(slope) || !(slope < 0.0)) break;
+        const double next = fmin(fmax(length - v / slope, instant), h);
+        if (fabs(next - length) <= instant) break;
+        last = length, was = v, length = next;
     }
     return length;
 }
@@ -153,8 +162,7 @@ ptrdiff_t first_event(work *w, double *h) {
             if (guess < earliest) earliest = guess, which = k;
         }
         if (which < 0) {
-            arm(w, x, begin + share * whole);
-            if (s < SAMPLES) watch(w, x, begin + share * whole, w->watched[s]);
+            if (rearm(w) && s < SAMPLES) watch(w, x, begin + share * whole, w->watched[s]);
             continue;
         }
         double length = INFINITY;

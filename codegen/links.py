@@ -1,0 +1,85 @@
+"""Phases of one motion: contacts at the nodes, and the links from trial to trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kinesym.codegen.family import Family, Symbols, boundary
+from kinesym.codegen.touch import Touch, switched_impulses, touch
+from kinesym.symbolic.hybrid import Contact, forces_of, with_friction
+from kinesym.symbolic.names import name_of
+from kinesym.symbolic.problem import Problem
+
+#: States, unknown inputs, signals and time at one point, as nodes.
+At = tuple[Sequence[int], Sequence[int], Sequence[int], int]
+
+
+def touch_at(s: Symbols, at: At) -> tuple[Touch, list[int]]:
+    """Contacts at a point, and the nodes of their forces."""
+    problem = s.problem
+    names = [name_of(u) for u in problem.unknown_inputs]
+    forces = [at[1][names.index(name_of(force))] for force in forces_of(problem.contacts)]
+    found = touch(s.lowering(*at), problem.contacts, at[0], s.explicit(*at), forces)
+    return found, forces
+
+
+def _flags(s: Symbols, what: str, signals: Sequence[int]) -> list[int]:
+    """The signal of each row of the contacts; along the ground of those that are stuck, too."""
+    names = [name_of(signal) for signal in s.problem.signals]
+
+    def of(kind: str, contact: Contact) -> int:
+        return signals[names.index(f"{kind}_{contact.name}")]
+
+    contacts = s.problem.contacts
+    return [*(of(what, c) for c in contacts),
+            *(s.graph.mul(of(what, c), of("stuck", c)) for c in with_friction(contacts))]
+
+
+def contact_rows(s: Symbols, at: At) -> dict[str, int]:
+    """No acceleration where a contact is closed, no force where it is open."""
+    g = s.graph
+    found, forces = touch_at(s, at)
+    rows: dict[str, int] = {}
+    names = [f"contact {c.name}" for c in s.problem.contacts]
+    names += [f"contact {c.name} along the ground" for c in with_friction(s.problem.contacts)]
+    push = found.push(g, forces)
+    for name, flag, b, w, force in zip(names, _flags(s, "closed", at[2]), found.b,
+                                       push, forces, strict=True):  # fmt: skip
+        kept = g.mul(flag, g.add(b, w))
+        rows[name] = g.add(kept, g.mul(g.sub(g.one, flag), force))
+    return rows
+
+
+def link_family(problem: Problem, name: str) -> Family:
+    """From the end of a trial (0) to the start of the next (1): the states continue, through
+    impacts where there are contacts; further conditions."""
+    s = Symbols(problem)
+    g = s.graph
+    states, inputs = problem.model.states, problem.unknown_inputs
+    groups = [s.group("x0", states), s.group("x1", states)]
+    groups += [s.group("u0", inputs), s.group("u1", inputs)]
+    s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
+    p, _, k = s.parameters()
+    x0, x1, u0, u1 = (s.nodes(group) for group in groups)
+    rows: dict[str, int] = {}
+    if problem.contacts and name == "link":
+        at = (x0, u0, s.nodes(s0), g.zero)
+        found, _ = touch_at(s, at)
+        contacts = problem.contacts
+        bounces = [g.const(1.0 + c.restitution) for c in contacts]
+        bounces += [g.one] * len(with_friction(contacts))
+        impulses = switched_impulses(g, found, _flags(s, "hit", s.nodes(s1)), bounces)
+        for x, a, b, jump in zip(problem.model.state_names, x0, x1,
+                                 found.jump(g, impulses, len(x0)), strict=True):  # fmt: skip
+            rows[f"jump of {x}"] = g.sub(g.sub(b, a), jump)
+    conditions = problem.links if name == "link" else problem.cycle
+    if conditions:
+        before = s.lowering(x0, u0, s.nodes(s0), g.zero)
+        after = s.lowering(x1, u1, s.nodes(s1), g.zero)
+        for number, condition in enumerate(conditions):
+            rows[f"{name} condition {number}"] = boundary(condition, s, after, before)
+    own = [*x0, *x1, *u0, *u1, *s.nodes(p)]
+    return Family(
+        name=name, graph=g, variables=(*groups, p), data=(k, s0, s1), outer=own, inner=own,
+        cost=g.zero, constraints=list(rows.values()), labels=list(rows),
+    )  # fmt: skip
