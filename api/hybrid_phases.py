@@ -53,6 +53,7 @@ def phases(
     cycle: Sequence[Any] = (),
     path: Sequence[Any] = (),
     unknown_inputs: Mapping[Any, Any] | None = None,
+    drift: float = 1e-4,
 ) -> Collocation:
     """One nonlinear program for all phases, with free durations: trial k of it is phase k.
 
@@ -62,9 +63,10 @@ def phases(
     the states continue through the impacts of `hits`, by the same law as in a simulation. Without
     contacts say in `links` how they do, for example by a reset.
 
-    start, end : conditions on `at_start(...)` of the first and `at_end(...)` of the last phase.
-    links, cycle : on `at_end(...)` of a phase and `at_start(...)` of the next; of the last and the
-    first. The rest as in `Collocation`, with the trapezoidal rule.
+    drift : how far a point may be below the ground when it is open [m]: what it has sunk by the
+    error of the rule while it pressed. start, end : conditions on `at_start(...)` of the first and
+    `at_end(...)` of the last phase. links, cycle : on `at_end(...)` of a phase and `at_start(...)`
+    of the next; of the last and the first. The rest as in `Collocation`, with the trapezoidal rule.
 
     Raises `ValueError` for what does not fit.
     """
@@ -90,7 +92,7 @@ def phases(
     if len(steps) > 1 and not problem.layout.linked:
         raise ValueError("nothing says how the states continue from phase to phase; give "
                          "links=[...]")  # fmt: skip
-    _phase_bounds(problem, hybrid, steps, hits, list(start), list(end))
+    _phase_bounds(problem, hybrid, steps, hits, list(start), list(end), drift)
     return problem
 
 
@@ -150,7 +152,7 @@ def _trial(hybrid: Hybrid, phase: Phase, hits: Sequence[str]) -> Experiment:
 
 def _phase_bounds(
     problem: Collocation, hybrid: Hybrid, steps: Sequence[Phase], hits: Sequence[Sequence[str]],
-    start: list[Any], end: list[Any],
+    start: list[Any], end: list[Any], drift: float,
 ) -> None:  # fmt: skip
     """Bounds of conditions that hold in some phases only; elsewhere they are free."""
     layout, contacts = problem.layout, hybrid.contacts
@@ -180,4 +182,4 @@ def _phase_bounds(
         for row, contact in enumerate(contacts):
             here = slice(rows + row * phase.nodes, rows + (row + 1) * phase.nodes)
             free = contact.name in (*phase.closed, *phase.ignored)
-            low[here] = -np.inf if free else -1e-9
+            low[here] = -np.inf if free else -drift

@@ -98,17 +98,23 @@ def sensitivities(
     library, structure = _slopes(_ById(hybrid))
     found = marched(replace(task, tape=True))
     run = trajectory_of(hybrid, task, found)
-    if run.message and found.status != STOPPED:
-        warnings.warn(f"{hybrid.model.name}: {run.message}", stacklevel=2)
+    _warn(task, found, run, stacklevel=3)
     return Sensitivities(run, Linear(task, found, library, structure))
 
 
 def _run(hybrid: Hybrid, task: HybridTask) -> HybridTrajectory:
     found = marched(task)
     run = trajectory_of(hybrid, task, found)
-    if run.message and found.status != STOPPED:
-        warnings.warn(f"{hybrid.model.name}: {run.message}", stacklevel=3)
+    _warn(task, found, run, stacklevel=4)
     return run
+
+
+def _warn(task: HybridTask, found: Marched, run: HybridTrajectory, stacklevel: int) -> None:
+    """Of runs that ended early, unless an event was to end them."""
+    failures = {e["name"] for e in task.about["events"] if e["failure"]}
+    meant = found.status == STOPPED and found.happened[-1].name not in failures
+    if run.message and not meant:
+        warnings.warn(f"{run.run.model}: {run.message}", stacklevel=stacklevel)
 
 
 def trajectory_of(hybrid: Hybrid, task: HybridTask, found: Marched) -> HybridTrajectory:

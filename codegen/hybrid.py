@@ -165,7 +165,7 @@ def _description(hybrid: Hybrid) -> dict[str, object]:
         "outputs": list(model.outputs),
         "values": dict(model.values),
         "events": [{"name": e.name, "direction": e.direction, "scale": e.scale, "level": e.level,
-                    "stop": e.stop} for e in hybrid.events],
+                    "stop": e.stop or e.failure, "failure": e.failure} for e in hybrid.events],
         "targets": targets,
         "first_target": first,
         "contacts": [{"name": c.name, "law": c.law, "restitution": c.restitution,

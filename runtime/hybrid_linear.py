@@ -300,9 +300,13 @@ class Linear:
                 dt = self._time_of(cause, end, before)
             dx = dx + np.outer(rate, dt)
         found: dict[int, tuple[Array, Array]] = {}
+        broken = end is not None and int(self.tape.cause[k]) == CLOCK
+        modes = self.places([max(k, 0)]).mode
         for entry in entries:
-            changed = self._through(entry, dx, dt, after)
+            changed = self._through(entry, dx, dt, after, modes, broken)
             found[entry], dx = (dx, changed), changed
+            if len(entries) > 1:
+                modes = self._modes_after(entry, modes, after)
         if after is not None and later is not None:
             dx = dx - np.outer(later, dt)
         return Instant(k, dx, dt, found)
@@ -392,16 +396,38 @@ class Linear:
         touch = self.local(self.derivatives("touch_slopes", end, before.inputs), end)
         return touch[0, i if what == 0 else self.count + tangent]
 
-    def _through(self, entry: int, dx: Array, dt: Array, after: Place | None) -> Array:
-        """dx after an entry of the log, at the event, in all."""
+    def _at(self, entry: int, modes: Array, after: Place | None) -> Place:
+        """The state before an entry of the log, with the inputs that follow the instant."""
+        log = self.tape.log
+        k = max(int(log["step"][entry]) - 1, 0)
+        at = self.places([k]).moved(log["time"][[entry]], log["before"][[entry]].T)
+        return replace(at, mode=modes, segment=at.segment if after is None else after.segment)
+
+    def _modes_after(self, entry: int, modes: Array, after: Place | None) -> Array:
+        """Modes as an entry of the log leaves them."""
+        log, about = self.tape.log, self.task.about
+        if KINDS[log["kind"][entry]] != "event":
+            return modes
+        first, last = about["first_target"][log["index"][entry] :][:2]
+        if not any(target >= self.n for target in about["targets"][first:last]):
+            return modes
+        at, changed = self._at(entry, modes, after), modes.copy()
+        args = points(self.task, at.x, self.inputs(at), at.time)
+        values = mapped(self.task.library, "resets", args, about["sizes"]["resets"])[:, 0]
+        for row in range(first, last):
+            if about["targets"][row] >= self.n:
+                changed[about["targets"][row] - self.n] = values[row]
+        return changed
+
+    def _through(
+        self, entry: int, dx: Array, dt: Array, after: Place | None, modes: Array, broken: bool
+    ) -> Array:
+        """dx after an entry of the log, at the event, in all; with the modes before it."""
         log = self.tape.log
         kind, index = KINDS[log["kind"][entry]], int(log["index"][entry])
         if kind not in ("impact", "event"):
             return dx
-        k = max(int(log["step"][entry]) - 1, 0)
-        at = self.places([k]).moved(log["time"][[entry]], log["before"][[entry]].T)
-        if after is not None:
-            at = replace(at, segment=after.segment)
+        at = self._at(entry, modes, after)
         if kind == "impact":
             e = float(log["restitution"][entry])
             return self._impact(at, log["contact"][entry], e, dx, dt)
@@ -409,6 +435,15 @@ class Linear:
         targets = self.task.about["targets"][first:last]
         if not any(target < self.n for target in targets):
             return dx
+        told = self.structure["reset_slopes"]
+        rows = set(range(first, last))
+        given = [row for row, column in zip(told["rows"], told["columns"], strict=True)
+                 if row in rows and self.n <= column < self.n + self.m]  # fmt: skip
+        if broken and given:
+            name = self.task.about["events"][index]["name"]
+            raise ValueError(f"event {name!r} follows the break of an input at t = "
+                             f"{at.time[0]:.9g} s and its reset depends on inputs: that has no "
+                             "derivative here; move the break")  # fmt: skip
         slope = self.local(self.derivatives("reset_slopes", at, self.inputs(at)), at)[0]
         changed = dx.copy()
         for row, target in enumerate(targets, start=first):

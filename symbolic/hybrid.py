@@ -35,7 +35,9 @@ class Event:
     is negligible. resets : states -> their values afterwards. sets : modes -> their values
     afterwards. when : armed only while this expression of modes is positive. level : it also
     happens if the guard is found beyond zero after something else happened; for switches without a
-    reset that moves the guard. stop : the simulation ends.
+    reset that moves the guard. stop : the simulation ends; failure : it does, with a warning.
+
+    Raises `ValueError` for what does not fit.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Event:
     when: Any = 1
     level: bool = False
     stop: bool = False
+    failure: bool = False
 
     def __post_init__(self) -> None:
         if self.direction not in (-1, 0, 1):
@@ -58,6 +61,9 @@ class Event:
                              "write x - 5 for x > 5")  # fmt: skip
         if self.level and self.direction == 0:
             raise ValueError(f"event {self.name!r}: a level has a side; give direction -1 or 1")
+        if self.level and not (self.sets or self.stop or self.failure):
+            raise ValueError(f"event {self.name!r}: a level that sets no mode would happen again "
+                             "and again; give sets={...} and when=")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Contact:
     model, the force along the height [N]. law : "slip", no friction; "stick", the point does not
     move along the ground while it presses; "coulomb". For the last two: place : expression along
     the ground [m], friction : input, the force along it [N]; friction_coefficient : of "coulomb".
-    restitution : of impacts, 0 to 1.
+    restitution : of impacts, 0 to 1; with friction it can add energy, as Newton's law is known to.
 
     Raises `ValueError` for what does not fit.
     """

@@ -187,11 +187,11 @@ class FESMuscle:
             Event(f"{self.name} shortens", b, -1, sets={mode: -1}, when=mode * closed, level=True),
             Event(f"{self.name} lengthens", b, 1, sets={mode: 1}, when=-mode * closed, level=True),
             Event(f"{self.name}: the force reaches (kc + ks) Lc0, beyond which equations (9) and "
-                  "(10) have no unique solution", room, -1, level=True, stop=True),
+                  "(10) have no unique solution", room, -1, level=True, failure=True),
         ]  # fmt: skip
         if not self._hanging:
             name = f"{self.name}: the tendon is slack, it cannot push; slack='hold' goes on"
-            return [*switches, Event(name, force + sp.Float(1e-6), -1, level=True, stop=True)]
+            return [*switches, Event(name, force + sp.Float(1e-6), -1, level=True, failure=True)]
         (length,) = self._hanging
         return [
             *switches,

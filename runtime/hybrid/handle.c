@@ -89,7 +89,8 @@ static int settle(work *w) {
     memcpy(old, r->state, sizeof(int) * (size_t)r->points.count);
     sliding(w, slide);
     for (int i = 0; i < r->points.count; i++) {
-        const int slides = r->friction[i] >= CONTACT_FORWARDS && fabs(slide[i]) > RESTING;
+        const int slides = r->friction[i] >= CONTACT_FORWARDS &&
+                           (w->begins || fabs(slide[i]) > RESTING);
         near[i] = ground[i] && fabs(speeds(w)[i]) <= RESTING;
         mode[i] = !near[i]                                ? CONTACT_OPEN
                   : w->ended[i] >= 0                      ? w->ended[i]

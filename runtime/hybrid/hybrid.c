@@ -172,7 +172,9 @@ static int advance(work *w, double end) {
 static int march(work *w, double end) {
     hybrid_run *r = w->r;
     if (!room_left(r)) return HYBRID_LOG_FULL;
+    w->begins = 1;
     int status = handle(w, -1);
+    w->begins = 0;
     if (status) return status;
     arm(w, r->x, r->t);
     if (!begin_step(w)) return HYBRID_NO_NUMBER;

@@ -33,6 +33,7 @@ void watch(work *w, const double *x, double t, double *out) {
         double *mine = out + r->events + 4 * i;
         const double height = heights(w)[i];
         const int tangent = r->points.tangent[i];
+        if (height != height) w->failed |= 2;
         mine[0] = r->state[i] == POINT_OPEN ? height : height + HYSTERESIS;
         mine[1] = mine[2] = mine[3] = INFINITY;
         if (r->state[i] != POINT_ACTIVE) continue;

@@ -25,6 +25,7 @@ typedef struct {
     double *u, *k[STAGES], *y, *trial, *sample, *now, *before;
     double *watched[SAMPLES + 1];
     double *matrix; /* n x n of Newton's method, for the trapezoid */
+    int begins; /* with the modes of contacts as they are given */
     int silent; /* located events in a row that changed nothing */
     int failed; /* 1: contacts without a consistent state, 2: a guard is no number, 4: Newton */
     int ended[HYBRID_CONTACTS]; /* what an event says a contact turns to: a mode, -1 nothing */

@@ -1,0 +1,351 @@
+"""Phases of a motion as one nonlinear program, against closed forms and simulations."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+from kinesym import hybrid as kh
+from kinesym.hybrid_phases import joined
+
+BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())
+TIGHT = {"rtol": 1e-12, "atol": 1e-13}
+y, v, lam = ks.dynamicsymbols("y v lam")
+g, m = sp.symbols("g m")
+FALL = np.sqrt(2.0 / 9.81)  # from 1 m [s]
+
+
+@cache
+def ball(restitution):
+    equations = [y.diff(ks.t) - v, m * v.diff(ks.t) + m * g - lam]
+    model = ks.Model("ball", [y, v], [lam], [g, m], equations, values={g: 9.81, m: 0.5})
+    return kh.Hybrid(model, contacts=[kh.Contact("floor", y, lam, restitution=restitution)])
+
+
+def free_ball(*more):
+    """Without a floor: what happens at it is said in links."""
+    drag, kick = (*more, 0, 0)[:2]
+    parameters = [g, *(p for p in more if isinstance(p, sp.Symbol))]
+    model = ks.Model("ball", [y, v], [], parameters,
+                     [y.diff(ks.t) - v, v.diff(ks.t) + g + drag * v + 0 * kick], values={g: 9.81})
+    return kh.Hybrid(model)
+
+
+def durations(solution):
+    assert solution.success, solution.message
+    return [trial.time[-1] for trial in solution.trials]
+
+
+# -- a ball ---------------------------------------------------------------------------------------
+
+
+def test_bouncing_ball():
+    """Falls, bounces, and bounces again to the top; e = 0.5: durations are exact for parabolas."""
+    flight = kh.Phase(nodes=21, duration=(0.05, 2.0))
+    hit = kh.Phase(nodes=21, duration=(0.05, 2.0), hits=("floor",))
+    problem = kh.phases(ball(0.5), [flight, hit, hit], start=[ks.at_start(y) - 1, ks.at_start(v)],
+                        end=[ks.at_end(v)])  # fmt: skip
+    solution = problem.solve({"duration": [0.4, 0.4, 0.1], y: 0.5})
+    np.testing.assert_allclose(durations(solution), [FALL, FALL, 0.25 * FALL], atol=1e-8)
+    speeds = [trial["v"][[0, -1]] for trial in solution.trials]
+    top = 9.81 * FALL
+    np.testing.assert_allclose(speeds, [[0, -top], [top / 2, -top / 2], [top / 4, 0]], atol=1e-7)
+    assert solution.trials[2]["y"][-1] == pytest.approx(1.0 / 16.0, abs=1e-7)
+    whole = joined(solution)
+    assert whole.time[-1] == pytest.approx(2.25 * FALL) and len(whole.time) == 63
+    run = kh.simulate(ball(0.5), np.unique(whole.time), {y: 1.0, v: 0.0}, **TIGHT)
+    np.testing.assert_allclose(np.interp(whole.time, run.time, run["y"]), whole["y"], atol=1e-6)
+
+
+def test_inelastic_impact_closes():
+    """It lies on the floor, which bears its weight."""
+    rest = kh.Phase(("floor",), nodes=5, duration=(0.2, 0.2))
+    problem = kh.phases(ball(0.0), [kh.Phase(nodes=11), rest],
+                        start=[ks.at_start(y) - 1, ks.at_start(v)])  # fmt: skip
+    solution = problem.solve({"duration": [0.4, 0.2], y: 0.5, lam: 1.0})
+    np.testing.assert_allclose(durations(solution), [FALL, 0.2], atol=1e-8)
+    last = solution.trials[1]
+    np.testing.assert_allclose(last["lam"], 0.5 * 9.81, rtol=1e-9)
+    np.testing.assert_allclose([last["y"], last["v"]], 0.0, atol=1e-7)
+
+
+def test_resets_by_links():
+    """A ball without contacts: v becomes -0.7 v at y = 0, by three conditions per link."""
+    hybrid, phase = free_ball(), kh.Phase(nodes=15, duration=(0.01, 2.0))
+    links = [ks.at_end(y), ks.at_start(y), ks.at_start(v) + sp.Rational(7, 10) * ks.at_end(v)]
+    problem = kh.phases(hybrid, [phase] * 3, start=[ks.at_start(y) - 1, ks.at_start(v)],
+                        end=[ks.at_end(v)], links=links)  # fmt: skip
+    solution = problem.solve({"duration": [0.4, 0.4, 0.2], y: 0.5})
+    np.testing.assert_allclose(durations(solution), [FALL, 1.4 * FALL, 0.49 * FALL], atol=1e-8)
+
+
+def test_periodic_bounce_from_an_unknown_speed():
+    """Each bounce halves the speed and adds 1 m/s: it repeats from 2 m/s on, every 0.408 s."""
+    cycle = [ks.at_start(y), ks.at_end(y), ks.at_start(v) + ks.at_end(v) / 2 - 1]
+    problem = kh.phases(free_ball(), [kh.Phase(nodes=15, duration=(0.1, 2.0))], cycle=cycle)
+    solution = problem.solve({"duration": [0.5], v: 1.0})
+    np.testing.assert_allclose(durations(solution), [4.0 / 9.81], atol=1e-8)
+    np.testing.assert_allclose(solution.trials[0]["v"][[0, -1]], [2.0, -2.0], atol=1e-8)
+    assert solution.trials[0]["y"].max() == pytest.approx(2.0 / 9.81, abs=1e-8)
+
+
+def test_periodic_bounce_with_the_least_thrust():
+    """e = 0.7, one bounce per second: the thrust that makes up for it is a straight line."""
+    thrust = sp.Function("thrust")(ks.t)
+    model = ks.Model("ball", [y, v], [thrust], [g],
+                     [y.diff(ks.t) - v, v.diff(ks.t) + g - thrust], values={g: 9.81})
+    e = sp.Rational(7, 10)
+    nodes = 201
+    problem = kh.phases(kh.Hybrid(model), [kh.Phase(nodes=nodes, duration=(1.0, 1.0))],
+                        start=[ks.at_start(y)], objective=ks.Integral(thrust**2),
+                        cycle=[ks.at_end(y), ks.at_start(v) + e * ks.at_end(v)],
+                        unknown_inputs={thrust: None})  # fmt: skip
+    solution = problem.solve({v: 1.0})
+    assert solution.success
+    # u = a + b t; v(1) = v0 + a - g + b/2, y(1) = v0 + (a - g)/2 + b/6 = 0, v0 = -e v(1), and of
+    # all such the least a^2 + a b + b^2/3
+    a, b, v0 = sp.symbols("a b v0")
+    found = sp.solve([v0 + (a - 9.81) / 2 + b / 6, v0 + e * (v0 + a - 9.81 + b / 2)], [b, v0])
+    square = (a**2 + a * b + b**2 / 3).subs(found)
+    best = sp.solve(sp.diff(square, a), a)[0]
+    bend = float(found[b].subs(a, best))
+    t = np.linspace(0.0, 1.0, nodes)
+    np.testing.assert_allclose(solution.trials[0]["thrust"][1:-1], (float(best) + bend * t)[1:-1],
+                               atol=2e-3)  # fmt: skip
+    assert solution.objective == pytest.approx(float(square.subs(a, best)), rel=1e-4)
+    start, end = solution.trials[0]["v"][[0, -1]]
+    assert start == pytest.approx(-0.7 * end, rel=1e-8)
+
+
+# -- friction -------------------------------------------------------------------------------------
+
+
+def slider(mu):
+    s, z, vs, vz = ks.dynamicsymbols("s z vs vz")
+    normal, along, pull = ks.dynamicsymbols("normal along pull")
+    equations = [s.diff(ks.t) - vs, z.diff(ks.t) - vz, 2 * vs.diff(ks.t) - along - pull,
+                 2 * vz.diff(ks.t) + 2 * 9.81 - normal]  # fmt: skip
+    model = ks.Model("slider", [s, z, vs, vz], [normal, along, pull], [], equations)
+    return kh.Hybrid(model, contacts=[
+        kh.Contact("floor", z, normal, "coulomb", s, along, friction_coefficient=mu)])  # fmt: skip
+
+
+def test_a_slider_that_sticks():
+    """Friction holds the pull, up to mu m g: beyond there is no solution."""
+    hybrid, pull = slider(0.3), np.linspace(0.0, 5.0, 6)
+    phase = kh.Phase(("floor",), (0.5, 0.5), 6, inputs={"pull": pull})
+    start = [ks.at_start(hybrid.model.states[0]) - sp.Rational(1, 5)]
+    solution = kh.phases(hybrid, [phase], start=start).solve({"normal": 19.0})
+    durations(solution)
+    only = solution.trials[0]
+    np.testing.assert_allclose(only["along"], -pull, atol=1e-8)
+    np.testing.assert_allclose(only["normal"], 2 * 9.81, rtol=1e-9)
+    np.testing.assert_allclose(only["s"], 0.2, atol=1e-9)
+    np.testing.assert_allclose([only["vs"], only["z"]], 0.0, atol=1e-9)
+    hybrid = slider(0.2)
+    problem = kh.phases(hybrid, [phase], start=[ks.at_start(hybrid.model.states[0])])
+    assert not problem.solve({"normal": 19.0}, max_iterations=100).success
+
+
+# -- the rocking block ----------------------------------------------------------------------------
+
+
+@cache
+def block():
+    """The block of rocking_block.json, and its states by name."""
+    q = ks.dynamicsymbols("x z th vx vz w")
+    told, contacts, inputs = BLOCK["params"], [], []
+    total = sp.Matrix([0, -told["m"] * told["g"], 0])
+    for side, (a, b) in zip(("left", "right"), told["corners"], strict=True):
+        across = q[0] + sp.cos(q[2]) * a - sp.sin(q[2]) * b
+        up = q[1] + sp.sin(q[2]) * a + sp.cos(q[2]) * b
+        normal, along = ks.dynamicsymbols(f"n_{side} f_{side}")
+        total += sp.Matrix([up]).jacobian(q[:3]).T * normal
+        total += sp.Matrix([across]).jacobian(q[:3]).T * along
+        contacts.append(kh.Contact(side, up, normal, "stick", across, along))
+        inputs += [normal, along]
+    rates = sp.diag(told["m"], told["m"], told["I"]) * sp.Matrix([u.diff(ks.t) for u in q[3:]])
+    model = ks.Model("block", q, inputs, [],
+                     [*(a.diff(ks.t) - b for a, b in zip(q[:3], q[3:], strict=True)),
+                      *(rates - total)])  # fmt: skip
+    states = dict(zip(("x", "z", "th", "vx", "vz", "w"), q, strict=True))
+    return kh.Hybrid(model, contacts=contacts), states
+
+
+def half_cycle(nodes):
+    """From rest on the right corner through the impact of the left one to rest on that."""
+    hybrid, s = block()
+    phases = [kh.Phase((side,), (0.05, 1.0), nodes) for side in ("right", "left")]
+    start = [ks.at_start(s["th"]) - BLOCK["q0"][2], ks.at_start(s["x"]) - BLOCK["q0"][0],
+             ks.at_start(s["w"])]  # fmt: skip
+    problem = kh.phases(hybrid, phases, start=start, end=[ks.at_end(s["w"])])
+    weight = BLOCK["params"]["m"] * 5.0
+    solution = problem.solve({"duration": [0.27, 0.25], s["z"]: BLOCK["params"]["half_height"],
+                              "n_right": weight, "n_left": weight})  # fmt: skip
+    return solution, np.array([*durations(solution), solution.trials[1]["th"][-1]])
+
+
+def test_half_a_cycle_of_a_rocking_block():
+    """One corner, the impact of the other which opens the first, the other: errors of the simulated
+    durations and of the angle fall with the square of the steps."""
+    hybrid, s = block()
+    top = kh.Event("top", s["w"], 0)
+    start = dict(zip(s.values(), BLOCK["q0"] + BLOCK["v0"], strict=True))
+    run = kh.simulate(kh.Hybrid(hybrid.model, events=[top], contacts=hybrid.contacts),
+                      [0.0, 0.6], start, active=("right",), **TIGHT)  # fmt: skip
+    hit, rest = run.happened("impact")[0], run.happened("event")[-1]
+    exact = np.array([hit.time, rest.time - hit.time, rest.after["th"]])
+    assert hit.time == pytest.approx(BLOCK["first_impact_quadrature"], abs=1e-9)
+    (coarse, a), (_, b) = half_cycle(11), half_cycle(21)
+    ratio = (a - exact) / (b - exact)
+    np.testing.assert_allclose(ratio, 4.0, rtol=0.05)
+    np.testing.assert_allclose((4.0 * b - a) / 3.0, exact, atol=1e-5)
+    before, after = coarse.trials[0]["w"][-1], coarse.trials[1]["w"][0]
+    assert after / before == pytest.approx(BLOCK["housner_ratio"], rel=1e-3)  # it has drifted
+    assert coarse.trials[0]["n_right"][-1] > 1.0  # it still presses when the impact opens it
+
+
+def test_a_block_that_falls_flat():
+    """Both corners hit at once and depend on each other: it stands, and they share the weight."""
+    hybrid, s = block()
+    high = BLOCK["params"]["half_height"]
+    start = [ks.at_start(q) - (high + 0.1 if name == "z" else 0) for name, q in s.items()]
+    stands = kh.Phase(("left", "right"), (0.1, 0.1), 5)
+    problem = kh.phases(hybrid, [kh.Phase(nodes=7, duration=(0.05, 1.0)), stands], start=start)
+    weight = BLOCK["params"]["m"] * 9.81 / 2.0
+    solution = problem.solve({"duration": [0.14, 0.1], s["z"]: high, "n_left": weight,
+                              "n_right": weight})  # fmt: skip
+    assert durations(solution)[0] == pytest.approx(np.sqrt(0.2 / 9.81), abs=1e-6)
+    last = solution.trials[1]
+    np.testing.assert_allclose(last["n_left"] + last["n_right"], 2.0 * weight, rtol=1e-6)
+    np.testing.assert_allclose([last["vz"], last["w"], last["vx"]], 0.0, atol=1e-6)
+
+
+# -- derivatives ----------------------------------------------------------------------------------
+
+
+def differences(f, z, h=1e-4):
+    """d f / d z by central differences of fourth order."""
+    columns = []
+    for k in range(len(z)):
+        step = np.zeros(len(z))
+        step[k] = h
+        near, far = f(z + step) - f(z - step), f(z + 2 * step) - f(z - 2 * step)
+        columns.append((8.0 * near - far) / (12.0 * h))
+    return np.array(columns).T
+
+
+def check_derivatives(problem, seed, size=0.5):
+    """Jacobian and Hessian of everything at a random point."""
+    rng = np.random.default_rng(seed)
+    z = size * rng.normal(size=problem.n_variables)
+    multipliers = rng.normal(size=problem.n_constraints)
+    offset = problem.layout.duration_offset
+    z[offset:] = np.abs(z[offset:]) + 0.3
+    jacobian = problem.constraint_jacobian(z).toarray()
+    hessian = problem.lagrangian_hessian(z, multipliers, 0.7).toarray()
+
+    def gradient(z):
+        return 0.7 * problem.cost_gradient(z) + problem.constraint_jacobian(z).T @ multipliers
+
+    for ours, theirs in ((jacobian, differences(problem.constraints, z)),
+                         (hessian, differences(gradient, z))):  # fmt: skip
+        np.testing.assert_allclose(ours, theirs, atol=1e-8 * max(1.0, np.abs(ours).max()))
+    np.testing.assert_allclose(problem.cost_gradient(z), differences(problem.cost, z), atol=1e-8)
+    np.testing.assert_array_equal(hessian, hessian.T)
+
+
+def test_derivatives_of_bounces():
+    hit = kh.Phase(nodes=4, hits=("floor",))
+    problem = kh.phases(ball(0.5), [kh.Phase(nodes=5), hit, hit], unknown={g: None},
+                        start=[ks.at_start(y) - 1, ks.at_start(v)], end=[ks.at_end(v * y) - g],
+                        links=[ks.at_end(lam) * ks.at_start(v)],
+                        cycle=[ks.at_end(v) - ks.at_start(y)],
+                        objective=ks.Terminal(ks.t * y) + ks.Integral(v**2))  # fmt: skip
+    for seed in range(3):
+        check_derivatives(problem, seed)
+
+
+def test_derivatives_of_impacts_with_friction():
+    """Corners that stick, impulses of two of them at once, and unknown inputs."""
+    hybrid, s = block()
+    steps = [kh.Phase(("right",), nodes=3), kh.Phase(("left",), nodes=4),
+             kh.Phase(("right",), nodes=3, hits=("left", "right"))]  # fmt: skip
+    problem = kh.phases(hybrid, steps, start=[ks.at_start(s["th"]) + 0.1],
+                        end=[ks.at_end(s["w"] * s["x"])], objective=ks.Integral(s["w"] ** 2))
+    for seed in range(2):
+        check_derivatives(problem, seed, size=0.3)
+
+
+def test_derivatives_of_friction_cones():
+    hybrid = slider(0.3)
+    pull = next(u for u in hybrid.model.inputs if str(u.func) == "pull")
+    problem = kh.phases(hybrid, [kh.Phase(nodes=3), kh.Phase(("floor",), nodes=4)],
+                        unknown_inputs={pull: (-1, 1)}, objective=ks.Integral(pull**2),
+                        path=[(pull * hybrid.model.states[0], -1, 1)])  # fmt: skip
+    check_derivatives(problem, 0)
+
+
+# -- what does not fit ----------------------------------------------------------------------------
+
+
+def test_what_does_not_fit():
+    phase = kh.Phase(nodes=5)
+    for words, make in {
+        "a motion needs at least one phase": lambda: kh.phases(ball(0.5), []),
+        "phase 0: there is no contact 'wall'; there are floor":
+            lambda: kh.phases(ball(0.5), [kh.Phase(("wall",))]),
+        "phase 1: there is no contact 'wall'; there are floor":
+            lambda: kh.phases(ball(0.5), [phase, kh.Phase(hits=("wall",))]),
+        "phase 0: nothing comes before the first phase":
+            lambda: kh.phases(ball(0.5), [kh.Phase(hits=("floor",))]),
+        "nothing says how the states continue": lambda: kh.phases(free_ball(), [phase, phase]),
+        "modes: m is unknown": lambda: kh.phases(ball(0.5), [kh.Phase(modes={m: 1.0})]),
+        "inputs: lam is unknown": lambda: kh.phases(ball(0.5), [kh.Phase(inputs={lam: 1.0})]),
+        "input pull has no data in trial 0": lambda: kh.phases(slider(0.3), [phase]),
+        "input pull has 4 values, expected 5":
+            lambda: kh.phases(slider(0.3), [kh.Phase(nodes=5, inputs={"pull": np.zeros(4)})]),
+        r"duration must be \(low, high\) with 0 < low":
+            lambda: kh.phases(ball(0.5), [kh.Phase(duration=(-1.0, 1.0))]),
+        "at least 2, got 1": lambda: kh.phases(ball(0.5), [kh.Phase(nodes=1)]),
+        "has neither at_start": lambda: kh.phases(ball(0.5), [phase], start=[y - 1]),
+        r"link 0, y\(t\), has neither at_start":
+            lambda: kh.phases(ball(0.5), [phase, phase], links=[y]),
+        "unknown: k is unknown": lambda: kh.phases(ball(0.5), [phase], unknown={"k": None}),
+    }.items():  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            make()
+
+
+def test_contacts_hit_together_bounce_alike():
+    """A simulation takes the least restitution of all; phases refuse to choose."""
+    z, w, n = (ks.dynamicsymbols(f"{k}1 {k}2") for k in "zwn")
+    equations = [*(a.diff(ks.t) - b for a, b in zip(z, w, strict=True)),
+                 *(b.diff(ks.t) + 9.81 - f for b, f in zip(w, n, strict=True))]  # fmt: skip
+    model = ks.Model("two", [*z, *w], n, [], equations)
+    hybrid = kh.Hybrid(model, contacts=[kh.Contact(name, z[k], n[k], restitution=0.8 - 0.6 * k)
+                                        for k, name in enumerate("ab")])  # fmt: skip
+    both = kh.Phase(nodes=5, hits=("a", "b"))
+    with pytest.raises(ValueError, match=r"hit together need the same restitution, got 0\.2"):
+        kh.phases(hybrid, [kh.Phase(nodes=5), both])
+    kh.phases(hybrid, [kh.Phase(nodes=5), kh.Phase(nodes=5, hits=("a",))])
+
+
+def test_contacts_of_a_collocation():
+    """What `phases` gives has to be given: forces that are free, and flags; x' at the nodes."""
+    hybrid = ball(0.5)
+    flags = {f"{what}_floor": np.zeros(5) for what in ("closed", "hit")}
+    trial = ks.Experiment(np.linspace(0.0, 1.0, 5), inputs=flags)
+    options = {"objective": ks.Integral(y**2), "contacts": hybrid.contacts}
+    with pytest.raises(ValueError, match=r"the scheme midpoint has none, use trapezoid"):
+        ks.Collocation(hybrid.model, trial, unknown_inputs={lam: None}, **options)
+    with pytest.raises(ValueError, match="closed_floor"):
+        ks.Collocation(hybrid.model, ks.Experiment(np.linspace(0.0, 1.0, 5)), scheme="trapezoid",
+                       unknown_inputs={lam: None}, **options)  # fmt: skip
+    trial = ks.Experiment(np.linspace(0.0, 1.0, 5), inputs={**flags, lam: np.zeros(5)})
+    with pytest.raises(ValueError, match="contact force lam must be an unknown input"):
+        ks.Collocation(hybrid.model, trial, scheme="trapezoid", **options)
