@@ -128,11 +128,19 @@ static double locate(work *w, double h, ptrdiff_t which, double a, double va, do
     return length;
 }
 
-/* As `locate`; a point that was leaving may have risen above the hysteresis on its way down */
+/* As `locate`; what begins at zero may have risen before it falls, and a point that was leaving may
+ * have risen above the hysteresis on its way down */
 static double fall(work *w, double whole, ptrdiff_t k, double a, double va, double b, double vb) {
     hybrid_run *r = w->r;
     const ptrdiff_t point = (k - r->events) / 4;
     one_step(w, whole);
+    double s = b;
+    for (int halved = 0; halved < 24 && !(va > 0.0); halved++) {
+        s = a + 0.5 * (s - a);
+        dense(w, whole, s, w->trial);
+        watch(w, w->trial, r->t + s * whole, w->sample);
+        if (w->sample[k] > 0.0) a = s, va = w->sample[k];
+    }
     const double found = locate(w, whole, k, a, va, b, vb);
     if (k < r->events || r->state[point] != POINT_LEAVING) return found;
     const double middle = 0.5 * (a + found / whole);

@@ -367,7 +367,6 @@ KINDS_OF_BODIES = [
 ]
 
 
-@pytest.mark.xfail(reason="the last bounces, as low as the hysteresis, are located without end")
 def test_last_bounces_of_a_turning_body():
     run = kh.simulate(*body_case(("slip", "slip"), 0.5, 175).arguments(), **TIGHT)
     assert not run.message
