@@ -53,8 +53,8 @@ class ForwardSensitivities:
         time, before, after = self.events[_number(self.run, happening)]
         if key_name(of) == "time":
             return time
-        rows = {"before": before, "after": after}[side]
-        return np.asarray(rows[:, list(self.states).index(key_name(of))])
+        rows = after if _is_after(side) else before
+        return np.asarray(rows[:, _place(list(self.states), of)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,11 +199,15 @@ class Sensitivities:
 
         Raises `ValueError` for unknown names, and for what did not happen in this run.
         """
+        _is_after(side)
         linear, names = self.linear, list(self.linear.task.about["states"])
         weights = np.zeros((len(self.run.time), linear.n))
         final, seeds = np.zeros(linear.n), {}
         if isinstance(of, Mapping):
             for name, row in of.items():
+                if np.shape(row) != self.run.time.shape:
+                    raise ValueError(f"weights of {name} have shape {np.shape(row)}, expected "
+                                     f"{self.run.time.shape}")  # fmt: skip
                 weights[:, _place(names, name)] = row
         elif at is None:
             final[_place(names, of)] = 1.0
@@ -276,6 +280,12 @@ def _place(names: Sequence[str], key: Any) -> int:
     if name not in names:
         raise ValueError(f"{name} is no state; there are {', '.join(names)}")
     return list(names).index(name)
+
+
+def _is_after(side: str) -> bool:
+    if side not in ("before", "after"):
+        raise ValueError(f"side is 'before' or 'after', got {side!r}")
+    return side == "after"
 
 
 def _number(run: HybridTrajectory, happening: Happening) -> int:

@@ -235,16 +235,21 @@ int handle(work *w, ptrdiff_t which) {
     memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
     set_inputs(w, r->t); /* nodes of the grid may have been filled since */
     expect(w, which);
-    if (which >= 0 && which < r->events) {
-        happen(w, which);
-        stop |= r->stop[which];
+    if (which >= 0) watch(w, r->x, r->t, w->now);
+    for (ptrdiff_t k = 0; k < r->events && which >= 0; k++) { /* what crosses together with it */
+        const int armed = !r->level[k] && (r->armed[k] == ABOVE || r->armed[k] == BELOW);
+        if (k != which && !(armed && w->now[k] <= HYSTERESIS * r->scale[k])) continue;
+        happen(w, k);
+        stop |= r->stop[k];
     }
     for (int pass = 0; pass < PASSES; pass++) {
         int changed = handle_contacts(w);
         if (changed < 0) return HYBRID_STUCK;
         watch(w, r->x, r->t, w->now);
         for (ptrdiff_t k = 0; k < r->events; k++) {
-            if (!(w->now[k] < 0.0)) continue; /* carried across zero by what happened */
+            const int clear = r->armed[k] == ABOVE || r->armed[k] == BELOW;
+            const double beyond = r->level[k] || !clear ? 0.0 : -HYSTERESIS * r->scale[k];
+            if (!(w->now[k] < beyond)) continue; /* carried across zero by what happened */
             happen(w, k);
             if (r->stop[k]) return HYBRID_STOPPED;
             changed = 1;

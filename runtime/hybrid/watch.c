@@ -16,10 +16,11 @@ void watch(work *w, const double *x, double t, double *out) {
     if (r->events > 0) evaluate(w, &w->guards, x, t);
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const double little = HYSTERESIS * r->scale[k], guard = w->guards.out[k];
-        if (guard != guard) w->failed |= 2;
+        const double when = w->guards.out[r->events + k];
+        if (guard != guard || when != when) w->failed |= 2;
         double side = r->direction[k] > 0 ? -guard : guard;
         if (r->direction[k] == 0) side = r->armed[k] == BELOW ? -guard : guard;
-        if (!(w->guards.out[r->events + k] > 0.0))
+        if (!(when > 0.0))
             out[k] = INFINITY;
         else if (r->level[k] || r->armed[k] == SENT_BACK)
             out[k] = side + little;
@@ -85,9 +86,9 @@ void send_back(work *w) {
     evaluate(w, &w->guards, w->trial, r->t + SOON);
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const double change = w->guards.out[k] - w->now[k];
-        if (r->armed[k] != UNARMED || r->direction[k] == 0 || r->direction[k] * change >= 0.0)
-            continue;
-        if (fabs(w->now[k]) <= HYSTERESIS * r->scale[k]) r->armed[k] = SENT_BACK;
+        const int away = r->armed[k] != UNARMED || r->direction[k] * change < 0.0;
+        if (r->direction[k] != 0 && away && fabs(w->now[k]) <= HYSTERESIS * r->scale[k])
+            r->armed[k] = SENT_BACK;
     }
 }
 

@@ -73,8 +73,8 @@ ptrdiff_t watches(const hybrid_run *r);
 void watch(work *w, const double *x, double t, double *out);
 /* Guards that have moved away from zero can trigger again, points that have risen are open */
 void arm(work *w, const double *x, double t);
-/* Guards near zero that move away from it, as after a bounce: they happen again when they come back,
- * even if they never get as far as the hysteresis */
+/* Guards near zero that were sent there, or move away from it as after a bounce: they happen when they
+ * are clearly beyond, even if they never get as far back as the hysteresis */
 void send_back(work *w);
 /* The first thing that happens within the step, -1 if nothing does; *h becomes its length, the state
  * there is in y */
