@@ -57,6 +57,7 @@ static inline double ks_course_at(const ks_course *c, const double *row, ptrdiff
     if (c->kind == KS_HOLD) return row[i];
     if (c->kind == KS_HALVES) { /* exact at s = 0, 1/2, 1 */
         row += 2 * i;
+        if (s == 0.0) return row[0]; /* nothing lies behind the last node */
         return (1.0 - s) * (1.0 - 2.0 * s) * row[0] + 4.0 * s * (1.0 - s) * row[1] +
                s * (2.0 * s - 1.0) * row[2];
     }
