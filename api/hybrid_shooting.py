@@ -17,7 +17,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.hybrid_run import sensitivities
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.fit import Fit
+from kinesym.runtime.fit import Fit, at_bounds, check_guess, poor_fits, typical_sizes
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
 from kinesym.runtime.hybrid_trajectory import HybridTrajectory
@@ -127,12 +127,7 @@ class Shooting:
             if q.shape != (self._unknowns.size,):
                 raise ValueError(f"there are {self._unknowns.size} unknowns "
                                  f"({', '.join(self.names[:8])}...), got {q.shape}")  # fmt: skip
-        low, high = self.bounds
-        outside = np.flatnonzero(~((q >= low) & (q <= high)))
-        if len(outside):
-            k = int(outside[0])
-            raise ValueError(f"the guess of {self.names[k]} is {q[k]:g}, outside its bounds "
-                             f"({low[k]:g}, {high[k]:g})")  # fmt: skip
+        check_guess(q, self.names, self.bounds)
         return q
 
     def unpack(self, q: ArrayLike) -> dict[str, float]:
@@ -333,7 +328,7 @@ class Shooting:
         J = float(r @ r)
         if not np.isfinite(J):
             raise ValueError(f"the objective is {J} at the guess")
-        size = self._sizes(q)
+        size = typical_sizes(q, self.bounds)
         with iteration_line(progress) as report:
             task = Task(
                 self._cost, self._gradient, size if scale else np.ones_like(q),
@@ -343,12 +338,6 @@ class Shooting:
             limit = 500 if max_iterations is None else int(max_iterations)
             found = minimise(optimizer, task, q, tolerance, limit, options or {})
         return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
-
-    def _sizes(self, q: Array) -> Array:
-        """A typical size of each unknown: the guess, else the width of the bounds, else 1."""
-        low, high = self.bounds
-        width = np.where(np.isfinite(high - low), high - low, 1.0)
-        return np.where(q != 0.0, np.abs(q), width)
 
     def _values_of_residuals(self, q: Array) -> Array:
         try:
@@ -361,21 +350,14 @@ class Shooting:
     ) -> Fit:
         q, unknowns = found.q, self._unknowns
         J, slopes = self._cost(q), self._jacobian(q)
-        low, high = self.bounds
-        near = 1e-4 * size  # least squares approaches a bound from inside
-        bound = (q - low <= near) | (high - q <= near)
+        bound = at_bounds(q, self.bounds, size)
         free = np.flatnonzero(~bound)
         covariance = np.zeros((q.size, q.size))
         covariance[np.ix_(free, free)] = least_squares_covariance(slopes[:, free], J, None)
         scaled = slopes[:, free] * size[free]
         condition, notes = identifiability(scaled.T @ scaled, [self.names[k] for k in free])
         trials = [run.run for run in self.trajectories(q)]
-        notes += [
-            f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
-            "much noise, or a local minimum"
-            for k, trial in enumerate(trials) for name, percent in trial.vaf().items()
-            if percent < 50.0
-        ]  # fmt: skip
+        notes += poor_fits(trials)
         first = unknowns.starts(0)
         return Fit(
             success=found.success, message=found.message, objective=J,

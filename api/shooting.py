@@ -17,7 +17,7 @@ from kinesym.continuous_adjoint import shooting_gradient
 from kinesym.runtime.build import build, find_compiler
 from kinesym.runtime.collocation import first_guess
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.fit import Fit
+from kinesym.runtime.fit import Fit, at_bounds, check_guess, poor_fits, typical_sizes
 from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
 from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.progress import iteration_line
@@ -158,14 +158,7 @@ class Shooting:
                                  f"got {q.shape}")  # fmt: skip
         else:
             q = self._gather(guess or {})
-        low, high = self.bounds
-        outside = np.flatnonzero(~((q >= low) & (q <= high)))
-        if len(outside):
-            k = int(outside[0])
-            raise ValueError(
-                f"the guess of {self.names[k]} is {q[k]:g}, outside its bounds "
-                f"({low[k]:g}, {high[k]:g})"
-            )
+        check_guess(q, self.names, self.bounds)
         return q
 
     def unpack(self, q: ArrayLike) -> dict[str, float]:
@@ -340,10 +333,8 @@ class Shooting:
             )
 
     def _sizes(self, q: Array) -> Array:
-        """A typical size of each unknown: the guess, else the width of the bounds, else 1."""
-        low, high = self.bounds
-        width = np.where(np.isfinite(high - low), high - low, 1.0)
-        size = np.where(q != 0.0, np.abs(q), np.where(width > 0.0, width, 1.0))
+        """A typical size of each unknown; of trajectories their largest value."""
+        size = typical_sizes(q, self.bounds)
         for k in range(len(self.trials)):
             for where in (self._unknowns.samples(k), self._unknowns.boundaries(k)):
                 part = q[where]
@@ -395,9 +386,7 @@ class Shooting:
         q, problem = found.q, self._problem
         J = problem.cost(q)
         gradient = problem.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
-        low, high = self.bounds
-        near = 1e-4 * size  # least squares approaches a bound from inside
-        bound = (q - low <= near) | (high - q <= near)
+        bound = at_bounds(q, self.bounds, size)
         free = np.flatnonzero(~bound)
         covariance, curvature = self._curvature(q, task, size, J, free)
         condition, notes = np.nan, list[str]()
@@ -405,12 +394,8 @@ class Shooting:
             condition, notes = identifiability(curvature, [self.names[k] for k in free])
         z = problem.simulate(q) if np.isfinite(J) else None
         trials = [] if z is None else [self._trajectory(q, z, k) for k in range(len(self.trials))]
-        notes += [
-            f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
-            "much noise, or a local minimum"
-            for k, trial in enumerate(trials) for name, percent in trial.vaf().items()
-            if percent < 50.0 and self.symbolic.objective.least_squares
-        ]  # fmt: skip
+        if self.symbolic.objective.least_squares:
+            notes += poor_fits(trials)
         unknowns = self._unknowns
         timings = {**self.timings, "total": sum(self.timings.values()) + seconds}
         first = unknowns.starts(0).start

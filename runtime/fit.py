@@ -17,6 +17,38 @@ from kinesym.runtime.trajectory import Named, Trajectory
 Array = NDArray[np.float64]
 
 
+def check_guess(q: Array, names: Sequence[str], bounds: tuple[Array, Array]) -> None:
+    """Raise `ValueError` for unknowns (n,) outside their bounds, naming the first."""
+    low, high = bounds
+    outside = np.flatnonzero(~((q >= low) & (q <= high)))
+    if len(outside):
+        k = int(outside[0])
+        raise ValueError(f"the guess of {names[k]} is {q[k]:g}, outside its bounds "
+                         f"({low[k]:g}, {high[k]:g})")  # fmt: skip
+
+
+def typical_sizes(q: Array, bounds: tuple[Array, Array]) -> Array:
+    """Of each unknown: the guess, else the width of the bounds, else 1."""
+    low, high = bounds
+    width = np.where(np.isfinite(high - low), high - low, 1.0)
+    return np.where(q != 0.0, np.abs(q), np.where(width > 0.0, width, 1.0))
+
+
+def at_bounds(q: Array, bounds: tuple[Array, Array], size: Array) -> NDArray[np.bool_]:
+    """Which unknowns are at a bound; least squares approaches it from inside."""
+    low, high = bounds
+    near = 1e-4 * size
+    return np.asarray((q - low <= near) | (high - q <= near))
+
+
+def poor_fits(trials: Sequence[Any]) -> list[str]:
+    """Sentences on measurements that a trajectory does not explain half of."""
+    return [f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
+            "much noise, or a local minimum"
+            for k, trial in enumerate(trials) for name, percent in trial.vaf().items()
+            if percent < 50.0]  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """The result of `Shooting.solve`.

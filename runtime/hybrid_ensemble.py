@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class HybridEnsemble:
-    """M runs over one time grid (N,). `runs["theta"]` is (M, N), NaN after the end of a member that
-    ended early; `runs[...]` of an integer would be ambiguous: `runs.member(k)` is one run."""
+    """M runs over one time grid (N,): `runs["theta"]` is (M, N), NaN after the end of a member that
+    ended early, `runs.member(k)` is one run."""
 
     members: Sequence[HybridTrajectory]
     time: Array

@@ -88,7 +88,6 @@ class Instant:
     """What happens after a step: the map (n, L) of dx, the row dt (L,), and for each entry of the
     log, by its number, dx at the event, in all, before and after it: (n, L) each."""
 
-    after_step: int
     map: Array
     dt: Array
     entries: Mapping[int, tuple[Array, Array]]
@@ -97,7 +96,8 @@ class Instant:
 class Linear:
     """The maps of one run.
 
-    Raises `ValueError` for runs that have none: by the trapezoidal rule, releases by height.
+    Raises `ValueError` for runs that have none: by the trapezoidal rule, releases by height, ended
+    before the first step.
     """
 
     def __init__(self, task: HybridTask, marched: Marched, slopes: Library,
@@ -107,6 +107,8 @@ class Linear:
                              f"not for {task.method}")  # fmt: skip
         if task.release != "force":
             raise ValueError("there are sensitivities for release='force' only")
+        if not len(marched.tape.time):
+            raise ValueError("the run ended before its first step: it has no derivatives")
         self.task, self.marched, self.tape = task, marched, marched.tape
         self.library, self.structure = slopes, structure
         self.n, self.m = len(task.start.x), len(task.inputs)
@@ -150,12 +152,16 @@ class Linear:
         since = at.time - self.common.begin[at.segment]
         given = self.common.value[:, at.segment] + self.common.slope[:, at.segment] * since
         u = np.concatenate([given, at.mode, np.zeros((self.R, len(at.time)))])
+        return self._with_forces(at, u)
+
+    def _with_forces(self, at: Place, u: Array) -> Array:
+        """Inputs with the contact forces that follow from the others, in place."""
         if self.R and (at.contact != OPEN).any():
+            u[-self.R :] = 0.0
             out = self._touch_numbers(at, u)
-            W, b = out["W"], out["b"]
             for here, Q, rows in self._patterns(at.contact):
-                S = W[here][:, rows] @ Q
-                f = -_solve(S, b[:, here][rows].T[..., None])
+                S = out["W"][here][:, rows] @ Q
+                f = -_solve(S, out["b"][:, here][rows].T[..., None])
                 u[-self.R :, here] = (Q @ f)[..., 0].T
         return u
 
@@ -309,7 +315,7 @@ class Linear:
                 modes = self._modes_after(entry, modes, after)
         if after is not None and later is not None:
             dx = dx - np.outer(later, dt)
-        return Instant(k, dx, dt, found)
+        return Instant(dx, dt, found)
 
     def _after(self, k: int) -> Place | None:
         """The begin of the step after step k; None after the last one."""
@@ -358,14 +364,7 @@ class Linear:
 
     def _rate_with(self, at: Place, u: Array) -> Array:
         """x' (n,) with given inputs u, the contact forces that follow included."""
-        u = u.copy()
-        if self.R:
-            u[-self.R :] = 0.0
-            out = self._touch_numbers(at, u)
-            for here, Q, rows in self._patterns(at.contact):
-                S = out["W"][here][:, rows] @ Q
-                f = -_solve(S, out["b"][:, here][rows].T[..., None])
-                u[-self.R :, here] = (Q @ f)[..., 0].T
+        u = self._with_forces(at, u.copy())
         args = points(self.task, at.x, u, at.time)
         return mapped(self.task.library, "smooth", args, self.n)[:, 0]
 
@@ -373,10 +372,10 @@ class Linear:
         """dt (L,) of what was located: -(d guard) / (its rate along the motion)."""
         events = len(self.task.about["events"])
         if cause < events:
-            row = self.local(self.derivatives("guard_slopes", end, before.inputs), end)[0, cause]
+            dense = self.derivatives("guard_slopes", end, before.inputs)
             first = self.n + self.m + self.d
-            dense = self.derivatives("guard_slopes", end, before.inputs)[0, cause]
-            row = row + dense[first : first + self.R] @ before.force[0]
+            by_force = dense[0, cause, first : first + self.R]
+            row = self.local(dense, end)[0, cause] + by_force @ before.force[0]
         else:
             row = self._contact_guard((cause - events) // 4, (cause - events) % 4, end, before)
         speed = row[: self.n] @ before.rate[:, 0] + row[-1]

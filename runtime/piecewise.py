@@ -103,11 +103,9 @@ def segments(inputs: Mapping[str, Piecewise], begin: float, end: float) -> Segme
         slack = 2.0 * TOGETHER * np.maximum(1.0, np.abs(times))
         k = np.maximum(np.searchsorted(own, times + slack, side="right") - 1, 0)
         pieces[row], slopes[row] = k, np.asarray(course.slope)[k]
-        since = times - own[k]
-        since[np.abs(since) <= slack] = 0.0  # begins that are one, are one
         begun = np.append(True, np.diff(k) != 0)
         first = np.maximum.accumulate(np.where(begun, np.arange(len(times)), 0))
-        near = np.abs(times[first] - own[k]) <= slack
-        since[near] = (times - times[first])[near]
+        one = np.abs(times[first] - own[k]) <= slack  # begins that are together are one
+        since = times - np.where(one, times[first], own[k])
         values[row] = np.asarray(course.value)[k] + slopes[row] * since
     return Segments(np.append(times, end), values, slopes, pieces)

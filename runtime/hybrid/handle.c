@@ -235,8 +235,8 @@ int handle(work *w, ptrdiff_t which) {
     memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
     set_inputs(w, r->t); /* nodes of the grid may have been filled since */
     expect(w, which);
-    if (which >= 0) watch(w, r->x, r->t, w->now);
-    for (ptrdiff_t k = 0; k < r->events && which >= 0; k++) { /* what crosses together with it */
+    if (!w->begins) watch(w, r->x, r->t, w->now);
+    for (ptrdiff_t k = 0; k < r->events && !w->begins; k++) { /* what crosses together with it */
         const int armed = !r->level[k] && (r->armed[k] == ABOVE || r->armed[k] == BELOW);
         if (k != which && !(armed && w->now[k] <= HYSTERESIS * r->scale[k])) continue;
         happen(w, k);

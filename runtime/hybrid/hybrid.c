@@ -101,7 +101,7 @@ static double accepted(work *w, double rest) {
     hybrid_run *r = w->r;
     for (;;) {
         double h = r->step * 1.000001 >= rest ? rest : r->step;
-        if (r->method != METHOD_DOPRI5) h = rest / ceil(rest / r->fixed - 1e-9);
+        if (r->method != METHOD_DOPRI5) h = rest / fmax(1.0, ceil(rest / r->fixed - 1e-9));
         w->failed = 0;
         one_step(w, h);
         const double size = step_error(w, h);
