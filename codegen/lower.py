@@ -49,7 +49,7 @@ class Lowering:
 
         Raises `UnsupportedExpression`, naming the part that has no counterpart.
         """
-        stack = [sp.sympify(expression)]
+        stack = [expression]
         while stack:  # an explicit stack: deep expressions must not hit Python's recursion limit
             top = stack[-1]
             if top in self._known:
@@ -60,7 +60,7 @@ class Lowering:
                 stack.extend(missing)
             else:
                 self._known[top] = self._convert(stack.pop())
-        return self._known[sp.sympify(expression)]
+        return self._known[expression]
 
     def _convert(self, e: sp.Basic) -> int:
         g, known = self.graph, self._known

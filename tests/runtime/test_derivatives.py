@@ -61,7 +61,7 @@ class Discretised:
         for symbol, expression in self.model.intermediates:
             if not expression.atoms(sp.Symbol, sp.Derivative) & self._absent(table):
                 table[symbol] = expression.xreplace(table)
-        return lambda e: sp.sympify(e).xreplace(table)
+        return lambda e: sp.S(e).xreplace(table)
 
     def _absent(self, table):
         """Derivatives and intermediates that have no value here."""
@@ -91,7 +91,7 @@ class Discretised:
         """At the stages if x' or a held input is involved, else trapezoids or right rectangles."""
         steps = [b - a for a, b in zip(self.t, self.t[1:], strict=False)]
         held = [u for u in self.model.inputs if self.trial.hold.get(u.name) == "zero-order"]
-        if sp.sympify(integrand).has(sp.Derivative, *held):
+        if sp.S(integrand).has(sp.Derivative, *held):
             return sum(h * at(integrand) for h, at in zip(steps, stages, strict=True))
         g = [at(integrand) for at in nodes]
         if not self.midpoint:
