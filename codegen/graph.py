@@ -25,6 +25,10 @@ _NEVER_SMALL = frozenset("cosh log sign floor lt le eq".split())
 #: Functions that are never negative.
 _NONNEGATIVE = frozenset("exp cosh sqrt abs erfc lt le eq".split())
 
+#: Operations that are finite wherever their operands are, but for overflow.
+_TOTAL = frozenset("neg add sub mul select min max lt le eq sin cos atan tanh asinh abs sign floor "
+                   "erf erfc atan2".split())  # fmt: skip
+
 #: Powers of symbols up to which a denominator counts as a number of ordinary size: of 1e-25 the
 #: 12th is the last whose reciprocal is finite.
 _ORDINARY = 12.0
@@ -51,6 +55,7 @@ class Graph:
         self._known: dict[tuple[object, ...], int] = {}
         self._degree: list[float] = []  # see `_smallness`
         self._nonnegative: list[bool] = []
+        self._total: list[bool] = []
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
 
@@ -66,6 +71,7 @@ class Graph:
             self.args.append(args)
             self._degree.append(self._smallness(op, args))
             self._nonnegative.append(self._never_negative(op, args))
+            self._total.append(op in _TOTAL and all(self._total[a] for a in args))
         return found
 
     def _smallness(self, op: str, args: tuple[int, ...]) -> float:
@@ -104,6 +110,7 @@ class Graph:
             self.value[found] = value
             self._degree.append(0.0 if value == 0.0 or 1e-20 < abs(value) < 1e20 else math.inf)
             self._nonnegative.append(value >= 0.0)
+            self._total.append(math.isfinite(value))
         return found
 
     def symbol(self, name: str) -> int:
@@ -117,6 +124,7 @@ class Graph:
             self.name[found] = name
             self._degree.append(1.0)
             self._nonnegative.append(False)
+            self._total.append(True)
         return found
 
     def symbols(self, names: Iterable[str]) -> list[int]:
@@ -334,9 +342,16 @@ class Graph:
             inner, first, second = self.args[chosen]
             outer = self.no(condition) if a == self.zero else condition
             kept = self.no(inner) if first == self.zero else inner
-            return self.select(self.mul(outer, kept), second if first == self.zero else first,
+            both = outer if outer == kept else self.mul(outer, kept)
+            return self.select(both, second if first == self.zero else first,
                                self.zero)  # fmt: skip
         return self._node("select", condition, a, b)
+
+    def counted(self, weight: int, x: int) -> int:
+        """`x` where `weight` is positive; else 0, if `x` may not be finite there."""
+        if self._total[x]:
+            return x
+        return self.select(self.binary("lt", self.zero, weight), x, self.zero)
 
     def no(self, condition: int) -> int:
         """1 where `condition` is 0, and 0 where it is 1."""

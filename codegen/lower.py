@@ -154,7 +154,9 @@ def _heaviside(g: Graph, e: sp.Heaviside, known: Mapping[sp.Basic, int]) -> int:
     x = known[e.args[0]]
     at_zero = known[e.args[1]]
     return g.select(g.binary("lt", g.zero, x), g.one,
-                    g.select(g.binary("lt", x, g.zero), g.zero, at_zero))  # fmt: skip
+                    g.select(g.binary("lt", x, g.zero), g.zero,
+                             g.select(g.binary("eq", x, g.zero), at_zero,
+                                      g.const(math.nan))))  # fmt: skip
 
 
 #: Of the series of sin(x)/x for |x| < 1, where it and its first derivatives lose no digit.
@@ -202,7 +204,8 @@ _CONVERTERS: dict[type, Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]
     sp.logic.boolalg.ITE: lambda g, e, known: g.select(*(known[a] for a in e.args)),
     sp.sec: lambda g, e, known: g.div(g.one, g.function("cos", known[e.args[0]])),
     sp.csc: lambda g, e, known: g.div(g.one, g.function("sin", known[e.args[0]])),
-    sp.cot: lambda g, e, known: g.div(g.one, g.function("tan", known[e.args[0]])),
+    sp.cot: lambda g, e, known: g.div(g.function("cos", known[e.args[0]]),
+                                      g.function("sin", known[e.args[0]])),
     sp.ceiling: lambda g, e, known: g.neg(g.function("floor", g.neg(known[e.args[0]]))),
     sp.Mod: _mod,
     sp.coth: lambda g, e, known: g.div(g.one, g.function("tanh", known[e.args[0]])),

@@ -365,7 +365,7 @@ def _check_expressions(model: Model) -> None:
         check_atoms(atoms, known, rates, f"{where}: {label}")
         everything |= atoms
         known |= {symbol} - {None}
-    in_equations = _atoms_of_equations(model)
+    in_equations = atoms_through(model, model.equations)
     for x, rate in zip(model.states, model.derivatives, strict=True):
         if x not in in_equations and rate not in in_equations:
             raise ValueError(f"{where}: state {x} has no equation; it appears in none of them")
@@ -393,9 +393,10 @@ def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
             yield f"the explicit form of {x}'", expression, None
 
 
-def _atoms_of_equations(model: Model) -> set[sp.Basic]:
-    """Atoms of the equations, through the intermediates that they use."""
-    atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in model.equations))
+def atoms_through(model: Model, expressions: Iterable[sp.Expr]) -> set[sp.Basic]:
+    """Symbols, functions of time and derivatives of expressions, through the intermediates that
+    they use."""
+    atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in expressions))
     for symbol, expression in reversed(model.intermediates):
         if symbol in atoms:
             atoms |= expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
