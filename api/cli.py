@@ -1,4 +1,4 @@
-"""The command line: kinesym list | run | bench | doctor."""
+"""The command line: kinesym list | run | bench | doctor | cache."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kinesym import examples, models
 from kinesym.doctor import diagnosis
+from kinesym.runtime.cache import CacheError, cache_folder, clear, summary
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,6 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     bench.set_defaults(action=_bench)
     doctor = commands.add_parser("doctor", help="what works here, and what to do about the rest")
     doctor.set_defaults(action=_doctor)
+    kept = commands.add_parser("cache", help="built libraries: where they are, how much they take")
+    kept.add_argument("--clear", action="store_true", help="remove them; they are built again")
+    kept.set_defaults(action=_cache)
     return parser
 
 
@@ -104,6 +108,23 @@ def _doctor(options: argparse.Namespace) -> int:
         print(finding[1])
         healthy = healthy and finding[0]
     return 0 if healthy else 1
+
+
+def _cache(options: argparse.Namespace) -> int:
+    folder = cache_folder()
+    try:
+        print(summary(folder))
+    except CacheError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not options.clear:
+        return 0
+    left = clear(folder)
+    if left:
+        print(f"{left} files in {folder} cannot be removed; are they yours?", file=sys.stderr)
+        return 1
+    print("removed")
+    return 0
 
 
 def _findings() -> Iterator[tuple[bool, str]]:
