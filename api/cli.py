@@ -88,11 +88,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    """Benchmarks come with the sources, not with an installed package."""
-    folder = Path(__file__).resolve().parents[1] / "benchmarks"
-    names = sorted(path.stem for path in folder.glob("*.py"))
+    """Benchmarks come with the sources, whose package is the folder api/."""
+    package = Path(__file__).resolve().parent
+    folder = package.with_name("benchmarks")
+    names = sorted(path.stem for path in folder.glob("*.py")) if package.name == "api" else []
     if not names:
-        print("the benchmarks come with the sources of kinesym", file=sys.stderr)
+        print("the benchmarks come with the sources of kinesym, not with the installed package; "
+              "get the sources, and run 'make bench' there", file=sys.stderr)  # fmt: skip
         return 2
     if options.name not in names:
         print(f"there is no benchmark {options.name}; there are {', '.join(names)}",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kinesym as ks
+from kinesym import cli
 from kinesym.cli import main
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
@@ -136,6 +137,16 @@ def test_command_line(cache, capsys, monkeypatch):
     assert "KINESYM_CACHE_LIMIT must be a number" in capsys.readouterr().err
     assert main(["doctor"]) == 1
     assert "KINESYM_CACHE_LIMIT must be a number" in capsys.readouterr().out
+
+
+def test_benchmarks_come_with_the_sources(tmp_path, monkeypatch, capsys):
+    """An installed package may lie beside the benchmarks of another one."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "report.py").write_text("raise SystemExit('not ours')\n")
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "kinesym" / "cli.py"))
+    for given in (["bench"], ["bench", "report"]):
+        assert main(given) == 2
+        assert "come with the sources of kinesym, not with the installed" in capsys.readouterr().err
 
 
 def test_foreign_file_is_refused(tmp_path):
