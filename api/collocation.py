@@ -17,7 +17,7 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.diagnose import explain
-from kinesym.runtime.build import build, find_compiler
+from kinesym.runtime.build import build, check_compiler
 from kinesym.runtime.collocation import (
     constraint_bounds,
     first_guess,
@@ -110,7 +110,7 @@ class Collocation:
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
 
-        find_compiler()  # before any long work
+        check_compiler()  # before any long work
         warn_if_missing()
         start = time.perf_counter()
         self.program = transcribe(self.symbolic)
