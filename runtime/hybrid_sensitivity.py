@@ -289,7 +289,7 @@ def _is_after(side: str) -> bool:
 
 
 def _number(run: HybridTrajectory, happening: Happening) -> int:
-    for number, event in enumerate(run.events):
+    for number, event in enumerate(run.log):
         if event is happening:
             return number
     raise ValueError(f"'{happening}' is nothing that happened in this run")
