@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import replace
 
 import h5py
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
@@ -272,3 +273,15 @@ def test_one_line_and_a_table(results):
 def test_tables_are_escaped(results):
     run = replace(results["Trajectory"], model="<b>&")
     assert "&lt;b&gt;&amp;" in run._repr_html_() and "<b>" not in run._repr_html_()
+
+
+def test_a_notebook_shows_a_figure_once(results, monkeypatch):
+    """As the value of its cell; elsewhere `plt.show()` finds it."""
+    plt.close("all")
+    figure = results["Trajectory"].plot()
+    assert plt.get_fignums() == [figure.number]
+    plt.close("all")
+    monkeypatch.setattr(plt, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
+    for figure in (results["Trajectory"].plot(), results["Ensemble"].plot(),
+                   results["HybridTrajectory"].plot_modes(), results["Fit"].plot_history()):  # fmt: skip
+        assert figure.axes and not plt.get_fignums()
