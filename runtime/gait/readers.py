@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from kinesym.runtime.gait.markers import FARTHEST, Markers, uniform
 from kinesym.runtime.gait.text import (
     File,
+    check_count,
     csv_rows,
     lines_of,
     number,
     numbers_of,
     over_time,
+    text_of,
     unique,
 )
 from kinesym.runtime.gait.wrench import THRESHOLD, Wrench, check_reaction
@@ -97,7 +99,8 @@ def read_trc(
 
     Raises `FileNotFoundError`, and `ValueError` naming line and column of what is no TRC.
     """
-    lines = lines_of(path)
+    text = text_of(path)
+    lines = text.splitlines()
     if len(lines) < 6 or not lines[0].startswith("PathFileType"):
         raise ValueError(f"{path} is no TRC file: its first line must begin with 'PathFileType'; "
                          "read_csv, read_mot and read_c3d read others")  # fmt: skip
@@ -110,6 +113,7 @@ def read_trc(
     columns = ["Frame#", "Time", *(f"{name} {axis}" for name in names for axis in "XYZ")]
     rows = ((k, line.split("\t")) for k, line in enumerate(lines[5:], start=6) if line.strip())
     numbers = numbers_of(path, columns, rows)
+    check_count(path, "NumFrames", facts.get("NumFrames", ""), numbers.shape[1], text)
     places = numbers[2:].reshape(len(names), 3, -1)
     scale = _scale(path, facts.get("Units", "m").lower(), unit)
     try:  # short records need the rate to tell what was rounded
@@ -232,7 +236,8 @@ def read_mot(path: File) -> Table:
 
     Columns keep their units: with `degrees` angles are in degrees, see `Table.radians`.
     """
-    lines = lines_of(path)
+    text = text_of(path)
+    lines = text.splitlines()
     ends = [k for k, line in enumerate(lines) if line.strip().lower() == "endheader"]
     if not ends or len(lines) < ends[0] + 2:
         raise ValueError(f"{path} is no MOT or STO file: a line 'endheader' with labels below it "
@@ -244,6 +249,7 @@ def read_mot(path: File) -> Table:
     labels = lines[ends[0] + 1].split()
     rows = ((k, line.split()) for k, line in enumerate(lines, 1) if k > ends[0] + 2)
     time, columns = over_time(path, labels, (row for row in rows if row[1]))
+    check_count(path, "nRows", header.get("nrows", ""), len(time), text)
     return Table(time, columns, header.get("indegrees", "no").lower() == "yes", header)
 
 

@@ -282,6 +282,6 @@ def test_a_notebook_shows_a_figure_once(results, monkeypatch):
     assert plt.get_fignums() == [figure.number]
     plt.close("all")
     monkeypatch.setattr(plt, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
-    for figure in (results["Trajectory"].plot(), results["Ensemble"].plot(),
-                   results["HybridTrajectory"].plot_modes(), results["Fit"].plot_history()):  # fmt: skip
-        assert figure.axes and not plt.get_fignums()
+    for make in (results["Trajectory"].plot, results["Ensemble"].plot,
+                 results["HybridTrajectory"].plot_modes, results["Fit"].plot_history):  # fmt: skip
+        assert make().axes and not plt.get_fignums()

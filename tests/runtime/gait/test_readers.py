@@ -1,6 +1,7 @@
 """Readers: small files of every format, errors by line and column, and the data of the examples."""
 
 import gzip
+import warnings
 from importlib import resources
 
 import numpy as np
@@ -337,6 +338,73 @@ def test_forces_of_one_plane_about_the_origin(tmp_path):
 def test_errors_of_forces(tmp_path, old, new, message):
     with pytest.raises(ValueError, match=message):
         read_forces(written(tmp_path, "grf.csv", FORCES.replace(old, new)))
+
+
+# -- damaged files ------------------------------------------------------------------------------
+
+READ = {"trc": (read_trc, TRC), "mot": (read_mot, MOT), "sto": (read_mot, MOT),
+        "csv": (read_csv, CSV), "forces.csv": (read_forces, FORCES)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("damage", [
+    lambda whole: whole[:-9], lambda whole: whole[:20], lambda whole: whole + b"more",
+    lambda whole: whole[:30] + b"\0\0\0" + whole[33:], lambda whole: b"\x1f\x8b" + whole[:5],
+    lambda whole: whole[:12] + bytes([whole[12] ^ 255]) + whole[13:],
+])  # fmt: skip
+def test_damaged_compressed_files(tmp_path, name, damage):
+    read, text = READ[name]
+    path = tmp_path / f"walk.{name}.gz"
+    path.write_bytes(damage(gzip.compress(text.encode())))
+    with pytest.raises(ValueError, match=r"walk.*gz is damaged: it cannot be decompressed"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_zero_bytes_and_other_encodings(tmp_path, name):
+    read, text = READ[name]
+    path = tmp_path / f"walk.{name}"
+    path.write_bytes(text.encode() + b"\n" * 4096 + bytes(3))
+    with pytest.raises(ValueError, match=r"is damaged: line \d+ holds bytes that are zero"):
+        read(path)
+
+
+@pytest.mark.parametrize("name, old", [
+    ("trc", "110.0"), ("mot", "45"), ("csv", "0.3"), ("forces.csv", "700"),
+])  # fmt: skip
+def test_numbers_that_are_none(tmp_path, name, old):
+    read, text = READ[name]
+    for wrong in ("1_000", "1e999", "0x10", "1,5" if name in ("trc", "mot") else "1;5"):
+        path = written(tmp_path, f"walk.{name}", text.replace(old, wrong, 1))
+        with pytest.raises(ValueError, match=rf"walk.*line \d+, column .*'{wrong}' is no number"):
+            read(path)
+
+
+def test_fields_without_an_end(tmp_path):
+    """A quotation mark that opens a field of more than a CSV file may have."""
+    text = "time_s,Heel_x_m\n0.0,\"0.1\n" + "0.1,0.2\n" * 40_000
+    with pytest.raises(ValueError, match=r"walk.csv, line \d+: field larger than field limit"):
+        read_csv(written(tmp_path, "walk.csv", text))
+
+
+@pytest.mark.parametrize("name, fact, said", [("trc", "NumFrames", 4), ("mot", "nRows", 3)])
+def test_files_cut_short(tmp_path, name, fact, said):
+    """The header tells; where the cut is within a row, or may be within a number, it is refused."""
+    read, text = READ[name]
+    lines = text.splitlines(keepends=True)
+    path = written(tmp_path, f"walk.{name}", "".join(lines[:-1]))
+    words = f"is cut short: its header says {fact} = {said}, there are {said - 1} rows"
+    with pytest.warns(UserWarning, match=words) as caught:
+        read(path)
+    assert caught[0].filename == __file__
+    with pytest.raises(ValueError, match=f"{words}, and the last line has no end"):
+        read(written(tmp_path, f"walk.{name}", "".join(lines[:-1])[:-2]))
+    with pytest.raises(ValueError, match=r"line \d+ has \d cells, not \d"):
+        read(written(tmp_path, f"walk.{name}", text[:-9]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(written(tmp_path, f"walk.{name}", text))
+        read(written(tmp_path, f"walk.{name}", text.rstrip("\n")))  # whole, without a line break
 
 
 # -- C3D ----------------------------------------------------------------------------------------
