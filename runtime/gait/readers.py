@@ -8,6 +8,7 @@ right: one of x, y, z, -x, -y, -z each.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.gait.c3d import content
 from kinesym.runtime.gait.markers import FARTHEST, Markers, uniform
 from kinesym.runtime.gait.text import (
     File,
@@ -192,39 +194,27 @@ def read_c3d(
 
     unit : of the points, "m" or "mm"; default what the file says. up, forward : see above.
 
-    Raises `FileNotFoundError`, and `ValueError` for what is no C3D file, holds no points, or
-    plates that cannot be evaluated or give the load instead of the reaction.
+    A file that is shorter than its header says is warned of, and read as far as it goes. Raises
+    `FileNotFoundError`, and `ValueError` for what is no C3D file, holds no points, or plates that
+    cannot be evaluated or give the load instead of the reaction.
     """
-    import ezc3d  # here: slow to import
-
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    try:
-        content = ezc3d.c3d(str(path))
-        used = _parameter(content, "FORCE_PLATFORM", "USED", [0])[0]
-        if used:  # fails if there are none
-            content = ezc3d.c3d(str(path), extract_forceplat_data=True)
-    except Exception as error:  # the library raises several kinds, from C++ too
-        raise ValueError(f"{path} cannot be read as C3D: {error}") from error
-    points, header = content["data"]["points"], content["header"]
-    labels = ["LABELS", *(f"LABELS{k}" for k in range(2, 10))]  # 255 names each
-    names = [name for more in labels for name in _parameter(content, "POINT", more, [])]
-    names = names[: points.shape[1]]
+    found = content(path)
+    names, frames, said, rate = (found[key] for key in ("names", "frames", "said", "rate"))
     if not names:
         raise ValueError(f"{path} holds no points; read_forces reads forces alone from CSV and MOT")
-    missing = content["data"]["meta_points"]["residuals"][0] < 0.0
-    places = np.where(missing[:, None], np.nan, points[:3].swapaxes(0, 1))
-    units = [*_parameter(content, "POINT", "UNITS", []), "m"]
-    scale = _scale(path, units[0].lower(), unit)
-    begin = header["points"]["first_frame"] / header["points"]["frame_rate"]
-    time = begin + np.arange(points.shape[2]) / header["points"]["frame_rate"]
+    if not (0.0 < rate < np.inf and frames):
+        raise ValueError(f"{path} holds {frames} frames at {rate:g} Hz; it seems to be damaged")
+    if frames < said:
+        warnings.warn(f"{path} is cut short: its header says {said} frames, there are {frames}",
+                      stacklevel=2)  # fmt: skip
+    places = found["points"].swapaxes(0, 1)[:, :, :frames]
+    scale = _scale(path, found["unit"], unit)
+    begin = found["first"] / rate
+    time = begin + np.arange(frames) / rate
     markers = _markers(path, time, dict(unique(path, names, places)), scale, up, forward)
-    types = _parameter(content, "FORCE_PLATFORM", "TYPE", [])
-    turn, rate = rotation(up, forward), header["analogs"]["frame_rate"]
-    wrenches = tuple(
-        _plate_wrench(f"{path}, plate {k + 1}", plate, int(types[k]), scale, turn, begin, rate)
-        for k, plate in enumerate(content["data"]["platform"] if used else [])
-    )
+    turn, end = rotation(up, forward), time[-1] + 1.0 / rate
+    wrenches = tuple(_plate_wrench(f"{path}, plate {k + 1}", found, k, scale, turn, begin, end)
+                     for k in range(len(found["unit_force"])))  # fmt: skip
     return markers, wrenches
 
 
@@ -413,27 +403,26 @@ def _wrench(
         raise ValueError(f"{what}: {error}") from error
 
 
-def _parameter(content: Any, group: str, name: str, default: Any) -> Any:
-    """A parameter of a C3D file, or what it is where the file says nothing."""
-    found = content["parameters"].get(group, {}).get(name)
-    return default if found is None or not len(found["value"]) else found["value"]
-
-
 def _plate_wrench(
-    what: str, plate: Any, kind: int, scale: float, turn: Array, begin: float, rate: float
+    what: str, found: Mapping[str, Any], k: int, scale: float, turn: Array, begin: float, end: float
 ) -> Wrench:
-    """One plate of a C3D file as ezc3d evaluates it, in the axes and units of the file."""
-    if plate["unit_force"] not in ("", "N"):
-        raise ValueError(f"{what} gives forces in {plate['unit_force']!r}, not in 'N'; convert it")
-    force, centre = plate["force"], plate["corners"].mean(axis=1, keepdims=True)
-    if kind == 1:  # holds its centre of pressure; the moment of ezc3d is that of the load
-        cop = np.where(np.abs(force) > 0.0, plate["center_of_pressure"], 0.0)
-        moment = np.cross(cop, force, axis=0) + plate["Tz"]
+    """Plate k of a C3D file as ezc3d evaluates it, in the axes and units of the file."""
+    if found["unit_force"][k] not in ("", "N"):
+        raise ValueError(f"{what} gives forces in {found['unit_force'][k]!r}, not in 'N'; "
+                         "convert it")  # fmt: skip
+    force, centre = found[f"force_{k}"], found[f"corners_{k}"].mean(axis=1, keepdims=True)
+    if found["kinds"][k] == 1:  # holds its centre of pressure; the moment of ezc3d is of the load
+        cop = np.where(np.abs(force) > 0.0, found[f"cop_{k}"], 0.0)
+        moment = np.cross(cop, force, axis=0) + found[f"free_{k}"]
     else:  # about the middle of the surface
-        moment = plate["moment"] + np.cross(centre, force, axis=0)
+        moment = found[f"moment_{k}"] + np.cross(centre, force, axis=0)
+    rate = found["analog_rate"]
+    if not 0.0 < rate < np.inf:
+        raise ValueError(f"{what} has samples at {rate:g} Hz; the file seems to be damaged")
     time = begin + np.arange(force.shape[1]) / rate
+    here = time < end - 0.5 / rate
     try:
-        wrench = Wrench(time, turn @ force, scale * turn @ moment)
+        wrench = Wrench(time[here], turn @ force[:, here], scale * turn @ moment[:, here])
         check_reaction(wrench)
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from error

@@ -7,6 +7,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
+from kinesym.runtime.gait import c3d as reader
 from kinesym.runtime.gait.readers import (
     read_c3d,
     read_csv,
@@ -483,6 +484,54 @@ def test_errors_of_c3d(tmp_path):
         read_c3d(c3d(tmp_path / "walk.c3d", kind=5))
     with pytest.raises(ValueError, match=r"text.c3d cannot be read as C3D"):
         read_c3d(written(tmp_path, "text.c3d", TRC))
+
+
+#: Bytes of the first parameters of a file which the library does not survive, or not in a second.
+FATAL = [(1203, 255), (758, 250), (648, 155), (567, 203), (550, 56)]
+
+
+@pytest.mark.parametrize("at, byte", FATAL)
+def test_c3d_that_the_library_does_not_survive(tmp_path, monkeypatch, at, byte):
+    monkeypatch.setattr(reader, "SECONDS", 1.0)
+    path = c3d(tmp_path / "walk.c3d")
+    content = bytearray(path.read_bytes())
+    content[at] = byte
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"walk\.c3d cannot be read as C3D: (it|the library)"):
+        read_c3d(path)
+
+
+@pytest.mark.parametrize("limit, value, words", [
+    ("MEMORY", 1 << 24, "much more memory"), ("SECONDS", 0.0, "takes too long"),
+])  # fmt: skip
+def test_limits_of_reading_c3d(tmp_path, monkeypatch, limit, value, words):
+    monkeypatch.setattr(reader, limit, value)
+    with pytest.raises(ValueError, match=rf"walk\.c3d cannot be read as C3D: .*{words}"):
+        read_c3d(c3d(tmp_path / "walk.c3d"))
+
+
+def test_c3d_that_is_cut_short(tmp_path):
+    """Whole frames are kept, of markers and plates alike."""
+    path = c3d(tmp_path / "walk.c3d")
+    whole, (plate,) = read_c3d(path)
+    content = path.read_bytes()
+    start = 512 * (content[16] - 1)
+    path.write_bytes(content[: start + 13 * 80 + 50])  # 80 bytes for a frame
+    with pytest.warns(UserWarning, match="cut short: its header says 20 frames, there are 13"):
+        markers, (part,) = read_c3d(path)
+    np.testing.assert_array_equal(markers["R.Heel"], whole["R.Heel"][:, :13])
+    np.testing.assert_array_equal(part.moment, plate.moment[:, :26])
+    path.write_bytes(content[:start])
+    with pytest.raises(ValueError, match=r"walk\.c3d"):
+        read_c3d(path)
+
+
+def test_the_current_folder_holds_no_modules_for_c3d(tmp_path, monkeypatch):
+    path = c3d(tmp_path / "walk.c3d")
+    for name in ("ezc3d", "json", "numpy", "runpy"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('planted')")
+    monkeypatch.chdir(tmp_path)
+    assert read_c3d(path)[0].names == ("R.Heel", "Head")
 
 
 # -- data of the examples -----------------------------------------------------------------------
