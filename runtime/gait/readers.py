@@ -240,7 +240,10 @@ def read_mot(path: File) -> Table:
     rows = ((k, line.split()) for k, line in enumerate(lines, 1) if k > ends[0] + 2)
     time, columns = over_time(path, labels, (row for row in rows if row[1]))
     check_count(path, "nRows", header.get("nrows", ""), len(time), text)
-    return Table(time, columns, header.get("indegrees", "no").lower() == "yes", header)
+    degrees = header.get("indegrees", "no").lower()
+    if degrees not in ("yes", "no"):
+        raise ValueError(f"{path} says inDegrees={header['indegrees']}; it must be yes or no")
+    return Table(time, columns, degrees == "yes", header)
 
 
 def read_table(path: File) -> Table:
@@ -384,21 +387,23 @@ def _wrench(
         raise ValueError(f"{what}: force and centre of pressure are needed, or force and moment "
                          f"about the origin; there is {', '.join(parts)}")  # fmt: skip
     force = turn @ _vector(what, "force ", parts["force"], plane)
-    try:
-        if "cop" not in parts:
-            moment = turn @ _vector(what, "moment ", parts["moment"], "xyz" if plane else "")
-            found = Wrench(time, force, moment)
-            check_reaction(found)
-            return found
+    if "cop" not in parts:
+        moment = turn @ _vector(what, "moment ", parts["moment"], "xyz" if plane else "")
+    else:
         height = "xyz"[int(np.argmax(np.abs(turn[2])))]
         cop = turn @ _vector(what, "cop ", parts["cop"], plane + height)
-        free = np.zeros_like(force)
-        if "torque" in parts:
-            free = turn @ _vector(what, "torque ", parts["torque"], "xyz")
-        for axis, row in parts.get("free_moment", {}).items():
-            along = turn @ _unit_vector(axis) if axis else np.array([0.0, 0.0, 1.0])
-            free += np.outer(along, row)
-        return Wrench.at_cop(time, force, cop, free, threshold)
+    free = np.zeros_like(force)
+    if "torque" in parts:
+        free = turn @ _vector(what, "torque ", parts["torque"], "xyz")
+    for axis, row in parts.get("free_moment", {}).items():
+        along = turn @ _unit_vector(axis) if axis else np.array([0.0, 0.0, 1.0])
+        free += np.outer(along, row)
+    try:
+        if "cop" in parts:
+            return Wrench.at_cop(time, force, cop, free, threshold)
+        found = Wrench(time, force, moment)
+        check_reaction(found)
+        return found
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from error
 

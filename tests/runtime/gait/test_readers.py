@@ -249,6 +249,7 @@ def test_mot(tmp_path):
         ("0.1\t45", "0.1\t45\t1", "line 9 has 4 cells, not 3"),
         ("0.1\t45", "0.1\tabc", "line 9, column hip_flexion: 'abc' is no number"),
         ("time\t", "t\t", "no column time or time_s"),
+        ("=yes", "=yas", "says inDegrees=yas; it must be yes or no"),
     ],
 )
 def test_errors_of_mot(tmp_path, old, new, message):
@@ -328,7 +329,8 @@ def test_forces_of_one_plane_about_the_origin(tmp_path):
     "old, new, message",
     [
         ("right_force", "right_push", "has no columns of forces, such as ground_force_vx"),
-        ("right_force_y_N", "right_push_y_N", "right: the column force y is missing"),
+        ("right_force_y_N", "right_push_y_N", r"grf\.csv, right: the column force y is missing"),
+        ("right_cop_x_m", "right_cop_q_m", r"^[^:]*grf\.csv, right: the column cop x is missing"),
         ("right_cop", "right_centre", "right: force and centre of pressure are needed"),
         ("30,700,-20", "-30,-700,20", r"right: force plate seems to give the load"),
         ("0.002,0,0,0", "0.002,0,700,0", "right: the centre of pressure is missing at 0.002 s"),
