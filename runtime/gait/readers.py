@@ -32,6 +32,7 @@ from kinesym.runtime.gait.text import (
     unique,
 )
 from kinesym.runtime.gait.wrench import THRESHOLD, Wrench, check_reaction
+from kinesym.runtime.trajectory import ByName
 
 Array = NDArray[np.float64]
 
@@ -56,7 +57,7 @@ _FORCE = re.compile(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(ByName):
     """Columns over time (N,) [s], each (N,), in the units of the file.
 
     degrees : whether the file says that angles are in degrees; `radians` takes that out.
@@ -73,12 +74,16 @@ class Table:
         """Names of the columns."""
         return tuple(self.columns)
 
-    def __getitem__(self, name: str) -> Array:
+    def __getitem__(self, name: object) -> Array:
         """A column (N,); `KeyError` suggests a name for an unknown one."""
         if name not in self.columns:
-            near = get_close_matches(name, self.columns, n=3) or list(self.columns)
+            near = get_close_matches(str(name), self.columns, n=3) or list(self.columns)
             raise KeyError(f"there is no column {name!r}; there is {', '.join(near)}")
-        return self.columns[name]
+        return self.columns[str(name)]
+
+    def keys(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.columns)
 
     def __repr__(self) -> str:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s"

@@ -93,6 +93,7 @@ class Case:
             return None
         forward = s.forward([*self.given[1], *self.given[0]], {"inputs": self.change[2]})
         along = np.array([*self.change[1].values(), *self.change[0].values(), 1.0])
+        assert tuple(forward) == self.hybrid.model.state_names and 0 not in forward
         ours = self.along(forward, along)
         first = len(self.time) * len(self.weights)
         close(ours[:first], theirs[:first], nodes)

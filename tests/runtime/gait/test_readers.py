@@ -227,7 +227,8 @@ time\thip_flexion\tpelvis_tx
 
 def test_mot(tmp_path):
     table = read_mot(written(tmp_path, "walk.mot", MOT))
-    assert table.names == ("hip_flexion", "pelvis_tx")
+    assert table.names == tuple(table) == tuple(dict(table)) == ("hip_flexion", "pelvis_tx")
+    assert "pelvis_tx" in table and "pelvis" not in table and 0 not in table
     assert table.degrees
     assert table.header["nrows"] == "3"
     np.testing.assert_allclose(table.time, [0.0, 0.1, 0.3])  # a table may have any grid
