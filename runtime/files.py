@@ -33,12 +33,14 @@ def replacing(path: str | Path) -> Iterator[Path]:
     an older file stays as it is.
 
     Raises `ValueError` for what is no name of a file, `FileNotFoundError` for a missing folder,
-    `PermissionError` for a file that must not be changed.
+    `PermissionError` for a file or folder that must not be changed.
     """
     target = _target(path)
     if target.exists() and not target.is_file():  # a device or a pipe has no place to take
         yield target
         return
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"the folder {target.parent} cannot be written to; choose another one")
     mode = target.stat().st_mode if target.exists() else None
     # the ending stays, by which libraries know what to write
     beside = target.with_name(f".kinesym-{secrets.token_hex(6)}{Path(path).suffix}")

@@ -126,6 +126,18 @@ def test_permissions_and_links(results, tmp_path):
     assert type(run).load(link)["x"][0] == 0.0
 
 
+def test_what_must_not_be_changed(results, tmp_path, monkeypatch):
+    """Also where the rights of the folder would let a file be replaced."""
+    path = tmp_path / "run.nc"
+    path.write_text("old")
+    for protected, words in ((path, r"run\.nc is write-protected"), (tmp_path, "cannot be written")):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "access", lambda name, mode, kept=protected: str(name) != str(kept))
+            with pytest.raises(PermissionError, match=words):
+                results["Trajectory"].save(path)
+    assert path.read_text() == "old"
+
+
 def test_a_device_is_written_to(tmp_path):
     with replacing("/dev/null") as path:
         path.write_text("gone")
