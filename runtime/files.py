@@ -40,7 +40,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield target
         return
     if not os.access(target.parent, os.W_OK):
-        raise PermissionError(f"the folder {target.parent} cannot be written to; choose another one")
+        raise PermissionError(f"the folder {target.parent} cannot be written to; choose another")
     mode = target.stat().st_mode if target.exists() else None
     # the ending stays, by which libraries know what to write
     beside = target.with_name(f".kinesym-{secrets.token_hex(6)}{Path(path).suffix}")

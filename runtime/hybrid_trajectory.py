@@ -164,7 +164,7 @@ class HybridTrajectory(ByName):
         figure = self.run.plot(names=names)
         for panel in figure.axes:
             for event in self.events:
-                if event.kind not in ("clock", "close"):
+                if event.kind != "close":
                     panel.axvline(event.time, color="0.6", lw=0.6, zorder=0)
         return figure
 

@@ -130,7 +130,7 @@ def test_what_must_not_be_changed(results, tmp_path, monkeypatch):
     """Also where the rights of the folder would let a file be replaced."""
     path = tmp_path / "run.nc"
     path.write_text("old")
-    for protected, words in ((path, r"run\.nc is write-protected"), (tmp_path, "cannot be written")):
+    for protected, words in ((path, r"run\.nc is write-protected"), (tmp_path, "cannot be writt")):
         with monkeypatch.context() as patch:
             patch.setattr(os, "access", lambda name, mode, kept=protected: str(name) != str(kept))
             with pytest.raises(PermissionError, match=words):
