@@ -210,8 +210,8 @@ def read_c3d(
     if not (0.0 < rate < np.inf and frames):
         raise ValueError(f"{path} holds {frames} frames at {rate:g} Hz; it seems to be damaged")
     if frames < said:
-        warnings.warn(f"{path} is cut short: its header says {said} frames, there are {frames}",
-                      stacklevel=2)  # fmt: skip
+        warnings.warn(f"{path} is shorter than it should be: its header says {said} frames, there "
+                      f"are {frames}", stacklevel=2)  # fmt: skip
     places = found["points"].swapaxes(0, 1)[:, :, :frames]
     scale = _scale(path, found["unit"], unit)
     begin = found["first"] / rate
