@@ -520,7 +520,7 @@ def test_c3d_that_is_cut_short(tmp_path):
     content = path.read_bytes()
     start = 512 * (content[16] - 1)
     path.write_bytes(content[: start + 13 * 80 + 50])  # 80 bytes for a frame
-    with pytest.warns(UserWarning, match="walk.c3d is shorter .* header says 20 frames, there are 13"):
+    with pytest.warns(UserWarning, match="header says 20 frames, there are 13"):
         markers, (part,) = read_c3d(path)
     np.testing.assert_array_equal(markers["R.Heel"], whole["R.Heel"][:, :13])
     np.testing.assert_array_equal(part.moment, plate.moment[:, :26])
