@@ -41,6 +41,7 @@ class Call:
 
 class Plan:
     n_out: int
+    sizes: tuple[int, ...]
     threads: int
     def __init__(
         self, calls: Sequence[Call], zero: Sequence[int] | NDArray[np.integer[Any]], n_out: int

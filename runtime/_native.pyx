@@ -353,6 +353,11 @@ cdef class Plan:
         return self._plan.n_out
 
     @property
+    def sizes(self):
+        """Lengths of the arrays given at each call; empty if nothing is called."""
+        return self._sizes
+
+    @property
     def threads(self):
         """The greatest number of threads that a call uses."""
         return max([(<Call>call)._step.threads for call in self._calls], default=1)
