@@ -1,3 +1,4 @@
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,13 @@ class Run:
         atol: float,
         threads: int,
         outputs_need_rates: bool,
+        budget: int = 200_000,
     ) -> None: ...
-    def march(self, method: str, begin: int, end: int) -> None: ...
+    @property
+    def failed(self) -> NDArray[np.bool_]: ...
+    def march(
+        self, method: str, begin: int, end: int, stop: threading.Event | None = None
+    ) -> bool: ...
     def outputs(self, begin: int, end: int) -> None: ...
     def adjoint(
         self,

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt_library import IpoptMissing, load_cyipopt, load_ipopt
 from kinesym.runtime.native import NO_FILE, Problem, overheard
 from kinesym.runtime.nlp import NLP
@@ -189,7 +187,7 @@ def run(
         story = Path(folder) / "ipopt.txt"
         set_options(problem, {**options, "output_file": str(story)}, required)
         began = time.perf_counter()
-        with _interruptible(watch.interrupted):
+        with interruptible(watch.interrupted):
             z, info = problem.solve(start.z, **more)
         if int(info["status"]) == _INVALID_OPTION:
             raise ValueError("IPOPT did not accept the value of an option, one of "
@@ -247,25 +245,3 @@ def _reason(name: str, words: str) -> str:
     limits = re.search(r"^(.*<.*) \(.*\) (<.*)$", words, flags=re.MULTILINE)
     kind = "a whole number with " if "(Integer)" in words else ""
     return f"expected {kind}{limits[1]} {name} {limits[2]}" if limits else "expected text"
-
-
-@contextmanager
-def _interruptible(flag: threading.Event) -> Iterator[None]:
-    """Ctrl-C sets `flag` instead of raising; a second one raises.
-
-    Only in the main thread, and not where Ctrl-C is ignored, as in background jobs.
-    """
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        yield
-        return
-
-    def first(number: int, frame: FrameType | None) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, previous)
-
-    previous = signal.signal(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
