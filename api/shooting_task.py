@@ -11,6 +11,7 @@ import numpy as np
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
+from kinesym.runtime import checks
 from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.native import Library
@@ -21,6 +22,9 @@ from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import SCHEMES, NodeScheme
 
 METHODS = ("rk4", *SCHEMES)
+
+#: Nodes of a refined grid: beyond, the trajectories alone would fill the memory.
+_MOST_NODES = 10**8
 
 
 def _finite(value: Any) -> bool:
@@ -90,9 +94,9 @@ def check_steps(
     """Raise `ValueError` for a method, steps or trials that shooting cannot use."""
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    for name, value in (("substeps", substeps), ("segments", segments)):
-        if value < 1 or value != int(value):
-            raise ValueError(f"{name} must be at least 1 and whole, got {value}")
+    checks.count(segments, "segments")
+    longest = max((trial.n_nodes for trial in trials), default=1)
+    checks.count(substeps, "substeps", most=max(1, _MOST_NODES // longest))
     if substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
     if any(trial.free_duration for trial in trials):
