@@ -302,8 +302,9 @@ class Collocation:
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
         return parameter_covariance(
-            self.nlp, solution.free_vector, solution.multipliers, self.variable_bounds,
-            self.constraint_bounds,
+            self.nlp, solution.free_vector,
+            (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers),
+            self.variable_bounds, self.constraint_bounds,
         )  # fmt: skip
 
     def _check_finite(self, z: Array) -> None:

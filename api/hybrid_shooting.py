@@ -17,7 +17,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.hybrid_run import sensitivities
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.fit import Fit, at_bounds, check_guess, poor_fits, typical_sizes
+from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
 from kinesym.runtime.hybrid_trajectory import HybridTrajectory
@@ -25,7 +25,7 @@ from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
 from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Unknowns
-from kinesym.runtime.statistics import identifiability, least_squares_covariance
+from kinesym.runtime.statistics import Estimate, confidence_of_squares
 from kinesym.shooting_task import initial_values
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
@@ -337,7 +337,7 @@ class Shooting:
             )  # fmt: skip
             limit = 500 if max_iterations is None else int(max_iterations)
             found = minimise(optimizer, task, q, tolerance, limit, options or {})
-        return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
+        return self._fit(found, task, optimizer, time.perf_counter() - begin)
 
     def _values_of_residuals(self, q: Array) -> Array:
         try:
@@ -345,28 +345,26 @@ class Shooting:
         except Diverged:
             return np.array([np.inf])
 
-    def _fit(
-        self, found: Minimum, task: Task, optimizer: str, size: Array, seconds: float
-    ) -> Fit:
-        q, unknowns = found.q, self._unknowns
-        J, slopes = self._cost(q), self._jacobian(q)
-        bound = at_bounds(q, self.bounds, size)
-        free = np.flatnonzero(~bound)
-        covariance = np.zeros((q.size, q.size))
-        covariance[np.ix_(free, free)] = least_squares_covariance(slopes[:, free], J, None)
-        scaled = slopes[:, free] * size[free]
-        condition, notes = identifiability(scaled.T @ scaled, [self.names[k] for k in free])
-        trials = [run.run for run in self.trajectories(q)]
-        notes += poor_fits(trials)
+    def _fit(self, ended: Minimum, task: Task, optimizer: str, seconds: float) -> Fit:
+        q, unknowns = ended.q, self._unknowns
+        J, gradient, runs = self._cost(q), self._gradient(q), self.trajectories(q)
+        trials = [run.run for run in runs]
+        natural = np.full(q.size, np.nan)
+        for k, run in enumerate(trials):
+            natural[unknowns.starts(k)] = [np.abs(run[x]).max() for x in unknowns.initial]
+        found = Estimate(q, self.names, self.bounds, J, gradient, natural)
+        sure = confidence_of_squares(found, self._jacobian(q))
+        notes = [*sure.notes, *poor_fits(trials)]
         first = unknowns.starts(0)
         return Fit(
-            success=found.success, message=found.message, objective=J,
+            success=ended.success, message=ended.message, objective=J,
             parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
             known=dict(self._known),
             initial=dict(zip(unknowns.initial, map(float, q[first]), strict=True)),
-            trials=trials, names=self.names, values=q, gradient=self._gradient(q),
-            history=list(task.history), condition=condition, covariance=covariance,
-            active=[name for name, at in zip(self.names, bound, strict=True) if at], notes=notes,
+            trials=trials, names=self.names, values=q, gradient=gradient,
+            history=list(task.history), condition=sure.condition, covariance=sure.covariance,
+            active=[name for name, at in zip(self.names, sure.held, strict=True) if at],
+            notes=notes,
             timings={"total": seconds}, optimizer=optimizer, model=self.model.name,
         )  # fmt: skip
 

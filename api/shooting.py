@@ -6,6 +6,7 @@ import json
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,18 @@ from kinesym.continuous_adjoint import shooting_gradient
 from kinesym.runtime.build import build, find_compiler
 from kinesym.runtime.collocation import first_guess
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.fit import Fit, at_bounds, check_guess, poor_fits, typical_sizes
+from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes
 from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
 from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Residuals, ShootingProblem, Unknowns
 from kinesym.runtime.simulation import Stepper
-from kinesym.runtime.statistics import identifiability, least_squares_covariance
+from kinesym.runtime.statistics import (
+    Confidence,
+    Estimate,
+    confidence_of_segments,
+    confidence_of_squares,
+)
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.shooting_task import (
     check_steps,
@@ -386,14 +392,10 @@ class Shooting:
         q, problem = found.q, self._problem
         J = problem.cost(q)
         gradient = problem.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
-        bound = at_bounds(q, self.bounds, size)
-        free = np.flatnonzero(~bound)
-        covariance, curvature = self._curvature(q, task, size, J, free)
-        condition, notes = np.nan, list[str]()
-        if curvature is not None:
-            condition, notes = identifiability(curvature, [self.names[k] for k in free])
-        z = problem.simulate(q) if np.isfinite(J) else None
+        sure = self._confidence(q, task, J, gradient, size)
+        z = problem.simulate(q) if np.isfinite(J) else None  # a view, so nothing is simulated after
         trials = [] if z is None else [self._trajectory(q, z, k) for k in range(len(self.trials))]
+        notes = list(sure.notes)
         if self.symbolic.objective.least_squares:
             notes += poor_fits(trials)
         unknowns = self._unknowns
@@ -406,36 +408,53 @@ class Shooting:
             initial={name: float(value) for name, value in
                      zip(unknowns.initial, q[first:], strict=False)},
             trials=trials, names=self.names, values=q, gradient=gradient,
-            history=list(task.history), condition=condition, covariance=covariance,
-            active=[name for name, at in zip(self.names, bound, strict=True) if at], notes=notes,
+            history=list(task.history), condition=sure.condition, covariance=sure.covariance,
+            active=[name for name, at in zip(self.names, sure.held, strict=True) if at],
+            notes=notes,
             timings=timings, optimizer=optimizer, model=self.model.name,
         )  # fmt: skip
 
-    def _curvature(
-        self, q: Array, task: Task, size: Array, J: float, free: NDArray[np.intp]
-    ) -> tuple[Array, Array | None]:
-        """Covariance of q, zero where it is not free, and the scaled curvature of J/2 of the free
-        unknowns: from residuals, else by differences."""
-        n = len(q)
-        covariance = np.full((n, n), np.nan)
-        if not np.isfinite(J) or self.segments > 1:
-            return covariance, None
+    def _confidence(
+        self, q: Array, task: Task, J: float, gradient: Array, size: Array
+    ) -> Confidence:
+        """From residuals, else from differences of gradients."""
+        nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
+        if not np.isfinite(J):
+            return nothing
+        found = Estimate(q, self.names, self.bounds, J, gradient, self._natural_sizes(q))
         if task.jacobian is not None:
-            every, objective = task.jacobian(q).toarray(), self.symbolic.objective
+            slopes, objective = task.jacobian(q), self.symbolic.objective
+            slopes.eliminate_zeros()
             given = objective.integrand == 0 and objective.terminal == 0
-            telling = int((every != 0.0).any(axis=1).sum())
+            telling = int((np.diff(slopes.indptr) > 0).sum())
             samples = None if given else telling // self._substeps
-            slopes = every[:, free]
-            covariance[:] = 0.0
-            part = least_squares_covariance(slopes, J, samples)
-            covariance[np.ix_(free, free)] = part
-            return covariance, (slopes * size[free]).T @ (slopes * size[free])
-        if n > 60:
-            return covariance, None
-        rows = [self._slope_of_gradient(q, k, 1e-5 * size[k]) for k in free]
+            if self.segments == 1:
+                return confidence_of_squares(found, slopes.toarray(), samples)
+            inner = slice(*(self._unknowns.offsets[group, 0] for group in ("segments", "inputs")))
+            gaps = self._problem.tangent(q)[1]
+            return confidence_of_segments(found, slopes, gaps, inner, samples)
+        held = found.held(np.abs(gradient) / (1e-5 * size))  # where it is not known better
+        if self.segments > 1 or q.size > 60:
+            return replace(nothing, held=held)
+        free = np.flatnonzero(~held)
+        rows = [self._slope_of_gradient(q, int(k), 1e-5 * size[k]) for k in free]
         if not np.isfinite(rows).all():
-            return covariance, None
-        return covariance, 0.5 * np.array(rows)[:, free] * np.outer(size[free], size[free])
+            return replace(nothing, held=held)
+        curvature = 0.5 * np.reshape(rows, (len(free), q.size))[:, free]
+        return replace(found.judged(free, curvature, 0.0), held=held)
+
+    def _natural_sizes(self, q: Array) -> Array:
+        """The largest value of the trajectory that an unknown belongs to; NaN for parameters."""
+        unknowns, layout = self._unknowns, self._problem.nlp.layout
+        z, size = self._problem.simulate(q), np.full(q.size, np.nan)
+        rows = [layout.states.index(x) for x in unknowns.initial]
+        for k, begins in enumerate(unknowns.segments):
+            largest = np.abs(layout.trajectories(z, k)).max(axis=1)
+            states, inputs = np.split(largest, [len(layout.states)])
+            size[unknowns.starts(k)] = states[rows]
+            size[unknowns.boundaries(k)] = np.tile(states, len(begins) - 1)
+            size[unknowns.samples(k)] = np.repeat(inputs, unknowns.nodes[k])
+        return size
 
     def _slope_of_gradient(self, q: Array, k: int, step: float) -> Array:
         """d gradient/d q_k by central differences; NaN where a simulation fails."""

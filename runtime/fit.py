@@ -34,13 +34,6 @@ def typical_sizes(q: Array, bounds: tuple[Array, Array]) -> Array:
     return np.where(q != 0.0, np.abs(q), np.where(width > 0.0, width, 1.0))
 
 
-def at_bounds(q: Array, bounds: tuple[Array, Array], size: Array) -> NDArray[np.bool_]:
-    """Which unknowns are at a bound; least squares approaches it from inside."""
-    low, high = bounds
-    near = 1e-4 * size
-    return np.asarray((q - low <= near) | (high - q <= near))
-
-
 def poor_fits(trials: Sequence[Any]) -> list[str]:
     """Sentences on measurements that a trajectory does not explain half of."""
     return [f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
