@@ -81,7 +81,7 @@ def test_model(changes, words):
         ({"measurements": {x: np.zeros(12)}}, "measurement x has 12 values, expected 11"),
         ({"measurements": {x: np.full(11, np.nan)}}, "has no sample at all"),
         ({"measurements": TIME}, "measurements must be a mapping"),
-        ({"inputs": {u: np.sin}}, "input u must be numbers"),
+        ({"inputs": {u: np.sin}}, "input u must be real numbers"),
         ({"nodes": 12}, "time has 11 nodes, not 12"),
         ({"time": None, "nodes": 5, "duration": (0.5, np.inf)}, "both finite"),
         ({"std": {v: 1.0}}, "std of v, which is not measured"),
