@@ -15,9 +15,10 @@ from scipy.sparse import csr_array
 from sympy.core.function import AppliedUndef
 
 from kinesym.hybrid_run import sensitivities
-from kinesym.runtime.collocation import bound_pair
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.collocation import bound_pair, results_of
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes
+from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
 from kinesym.runtime.hybrid_trajectory import HybridTrajectory
@@ -48,8 +49,8 @@ class Shooting:
         states of the model, NaN where missing; their inputs are lines between samples.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
-    initial : value of every state at the start; a list with one per trial if they differ; None or
-        bounds (low, high) if unknown.
+    initial : value of every state at the start, as in `ks.Shooting`: by name, or a list of such
+        mappings, one per trial.
     courses : inputs that break exactly where they should, a mapping for all trials or one for each.
         An input is a `Piecewise`, a number, or (begins, values, slopes) of its pieces, in which
         entries may be expressions of parameters. Symbols that the model does not have become
@@ -98,7 +99,7 @@ class Shooting:
         )  # fmt: skip
         bounds = _bounds(self.model, unknown, self._more)
         pairs = [*(bounds[p] for p in self._unknowns.parameters),
-                 *[*start_bounds.values()] * count]  # fmt: skip
+                 *(start_bounds[x][k] for k in range(count) for x in start_bounds)]  # fmt: skip
         self.bounds = np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
         self._q: Array | None = None
         self._runs: list[Sensitivities] = []
@@ -113,20 +114,30 @@ class Shooting:
 
     def pack(self, guess: Any = None) -> Array:
         """q from values by name (a state stands for its initial value, one or a list with one per
-        trial), an array, a `Fit`, or None.
+        trial), an array, a `Fit` of this or another problem, a `Trajectory` or a list with one per
+        trial, or None.
 
-        What is not given comes from the model's values, the first measurements, or zero, moved into
-        the bounds. Raises `ValueError` naming what has a wrong size or lies outside its bounds.
+        What is not given comes from the model's values, the first measurements, or zero; this and
+        results are moved into the bounds. Raises `ValueError` naming what has a wrong size or lies
+        outside its bounds.
         """
-        if isinstance(guess, Fit):
-            guess = guess.values
+        unknowns, result = self._unknowns, results_of(guess)
+        if isinstance(guess, Fit) and list(guess.names) == self.names:
+            return np.clip(guess.values, *self.bounds)
+        if result is not None:
+            runs, values = result
+            if len(runs) != len(self.trials):
+                raise ValueError(f"the guess has {len(runs)} trials, this problem "
+                                 f"{len(self.trials)}")  # fmt: skip
+            starts = {x: [run.states[x][0] for run in runs] for x in unknowns.initial
+                      if all(x in run.states for run in runs)}  # fmt: skip
+            found = {p: values[p] for p in unknowns.parameters if p in values}
+            return np.clip(self._gather({**found, **starts}), *self.bounds)
         if isinstance(guess, Mapping | None):
-            q = self._gather(guess or {})
+            names = [*unknowns.parameters, *unknowns.initial]
+            q = self._gather(by_name(guess or {}, names, "guess"))
         else:
-            q = np.atleast_1d(np.array(guess, dtype=np.float64))
-            if q.shape != (self._unknowns.size,):
-                raise ValueError(f"there are {self._unknowns.size} unknowns "
-                                 f"({', '.join(self.names[:8])}...), got {q.shape}")  # fmt: skip
+            q = vector_of_guess(guess, self.names)
         check_guess(q, self.names, self.bounds)
         return q
 
@@ -134,9 +145,8 @@ class Shooting:
         """Values by name, for q or a gradient."""
         return dict(zip(self.names, map(float, np.asarray(q)), strict=True))
 
-    def _gather(self, guess: Mapping[Any, Any]) -> Array:
+    def _gather(self, given: Mapping[str, Any]) -> Array:
         unknowns, count = self._unknowns, len(self.trials)
-        given = by_name(guess, [*unknowns.parameters, *unknowns.initial], "guess")
         made_up = np.full(unknowns.size, np.nan)
         made_up[: len(unknowns.parameters)] = [self.model.values.get(p, np.nan)
                                                for p in unknowns.parameters]  # fmt: skip
@@ -145,7 +155,7 @@ class Shooting:
                                            for x in unknowns.initial]  # fmt: skip
         q = np.clip(np.nan_to_num(made_up), *self.bounds)
         for name, value in given.items():
-            row = np.asarray(value, dtype=np.float64)
+            row = real_array(value, f"the guess of {name}")
             where = self._places(name)
             if row.shape not in ((), (count,)) or (row.ndim and name in unknowns.parameters):
                 expected = "one number" + ("" if name in unknowns.parameters
@@ -355,12 +365,11 @@ class Shooting:
         found = Estimate(q, self.names, self.bounds, J, gradient, natural)
         sure = confidence_of_squares(found, self._jacobian(q))
         notes = [*sure.notes, *poor_fits(trials)]
-        first = unknowns.starts(0)
         return Fit(
             success=ended.success, message=ended.message, objective=J,
             parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
             known=dict(self._known),
-            initial=dict(zip(unknowns.initial, map(float, q[first]), strict=True)),
+            initial=unknowns.initial_values(q),
             trials=trials, names=self.names, values=q, gradient=gradient,
             history=list(task.history), condition=sure.condition, covariance=sure.covariance,
             active=[name for name, at in zip(self.names, sure.held, strict=True) if at],

@@ -16,9 +16,9 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.transcribe import transcribe
 from kinesym.continuous_adjoint import shooting_gradient
 from kinesym.runtime.build import build, find_compiler
-from kinesym.runtime.collocation import first_guess
+from kinesym.runtime.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes
+from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
 from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
 from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.progress import iteration_line
@@ -42,7 +42,7 @@ from kinesym.shooting_task import (
 )
 from kinesym.squares import residual_problem
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import RK4, SCHEMES
 from kinesym.task import (
@@ -68,8 +68,9 @@ class Shooting:
         their nodes; an integral also at those of the substeps.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
-    initial : value of every state at the start; a list with one per trial if they differ; None or
-        bounds (low, high) if unknown.
+    initial : value of every state at the start by name, or a list of such mappings, one per trial.
+        A value is a number, or None or bounds (low, high) if it is unknown; a list of values has
+        one per trial. A state is unknown in all trials or in none.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`.
     method : "rk4", or implicit: "trapezoid", "midpoint", "backward-euler". substeps : steps per
         interval of the grids.
@@ -149,21 +150,25 @@ class Shooting:
         return list(self._unknowns.names)
 
     def pack(self, guess: Any = None) -> Array:
-        """q from values by name (a state stands for its initial value), an array, a `Fit`, or None.
+        """q from values by name, an array, None, or a result: a `Fit` of this or another problem,
+        a `Solution`, a `Trajectory` or a list with one per trial.
 
-        What is not given comes from the measurements, the model's values, or zero. Raises
-        `ValueError` naming what has a wrong size or lies outside its bounds.
+        A state stands for its initial value: a number, a trajectory (N,), or a list with one of
+        these per trial. What is not given comes from the measurements, the model's values, or zero;
+        this and results are moved into the bounds. Raises `ValueError` naming what has a wrong size
+        or lies outside its bounds.
         """
-        size = self._unknowns.size
-        if isinstance(guess, Fit):
-            guess = guess.values
-        if not isinstance(guess, Mapping | None):
-            q = np.atleast_1d(np.array(guess, dtype=np.float64))
-            if q.shape != (size,):
-                raise ValueError(f"there are {size} unknowns ({', '.join(self.names[:8])}...), "
-                                 f"got {q.shape}")  # fmt: skip
+        if isinstance(guess, Fit) and list(guess.names) == self.names:
+            return np.clip(guess.values, *self.bounds)
+        layout, result = self._problem.nlp.layout, results_of(guess)
+        if result is not None:
+            values = values_of_results(*result, layout, self._fine)
+            return np.clip(self._gather(values), *self.bounds)
+        if isinstance(guess, Mapping | None):
+            known = [*layout.states, *layout.inputs, *layout.parameters]
+            q = self._gather(by_name(guess or {}, known, "guess"))
         else:
-            q = self._gather(guess or {})
+            q = vector_of_guess(guess, self.names)
         check_guess(q, self.names, self.bounds)
         return q
 
@@ -171,12 +176,10 @@ class Shooting:
         """Values by name, for q or a gradient."""
         return dict(zip(self.names, map(float, np.asarray(q)), strict=True))
 
-    def _gather(self, guess: Mapping[Any, Any]) -> Array:
+    def _gather(self, guess: Mapping[str, Any]) -> Array:
         layout, unknowns = self._problem.nlp.layout, self._unknowns
-        known = [*layout.states, *layout.inputs, *layout.parameters]
-        free = np.full(layout.n_variables, np.inf)
-        z = first_guess(layout, self._fine, by_name(guess, known, "guess"), dict(self.model.values),
-                        kinematic_pairs(self.model), (-free, free))  # fmt: skip
+        z, _ = first_guess(layout, self._fine, guess, dict(self.model.values),
+                           kinematic_pairs(self.model))  # fmt: skip
         q = np.zeros(unknowns.size)
         q[: len(unknowns.parameters)] = layout.parameter_values(z)
         rows = [layout.states.index(x) for x in unknowns.initial]
@@ -186,15 +189,15 @@ class Shooting:
             q[unknowns.starts(k)] = trajectories[rows, 0]
             q[unknowns.boundaries(k)] = trajectories[:n, begins[1:]].T.ravel()
             q[unknowns.samples(k)] = trajectories[n:].ravel()
-        low, high = self.bounds
-        given = {name_of(key) for key in guess}  # "x(0)" and "x at node 3" are about x
         owner = [name.split("(")[0].split(" at ")[0] for name in self.names]
-        return np.where([name in given for name in owner], q, np.clip(q, low, high))
+        given = np.array([name in guess for name in owner])  # "x(0)" and "x at node 3": x
+        made_up = within(q, self.bounds, np.zeros(q.size, dtype=bool), str)
+        return np.where(given, q, made_up)
 
     def _q_bounds(
         self,
         bounds: Mapping[str, tuple[float, float]],
-        starts: Mapping[str, tuple[float, float]],
+        starts: Mapping[str, Sequence[tuple[float, float]]],
     ) -> tuple[Array, Array]:
         unknowns = self._unknowns
         sides = []
@@ -202,7 +205,7 @@ class Shooting:
             q = np.full(unknowns.size, free)
             q[: len(unknowns.parameters)] = [bounds[p][side] for p in unknowns.parameters]
             for k, N in enumerate(unknowns.nodes):
-                q[unknowns.starts(k)] = [starts[x][side] for x in unknowns.initial]
+                q[unknowns.starts(k)] = [starts[x][k][side] for x in unknowns.initial]
                 q[unknowns.samples(k)] = np.repeat([bounds[u][side] for u in unknowns.inputs], N)
             sides.append(q)
         return sides[0], sides[1]
@@ -400,13 +403,11 @@ class Shooting:
             notes += poor_fits(trials)
         unknowns = self._unknowns
         timings = {**self.timings, "total": sum(self.timings.values()) + seconds}
-        first = unknowns.starts(0).start
         return Fit(
             success=found.success, message=found.message, objective=J,
             parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
             known=dict(self._known),
-            initial={name: float(value) for name, value in
-                     zip(unknowns.initial, q[first:], strict=False)},
+            initial=unknowns.initial_values(q),
             trials=trials, names=self.names, values=q, gradient=gradient,
             history=list(task.history), condition=sure.condition, covariance=sure.covariance,
             active=[name for name, at in zip(self.names, sure.held, strict=True) if at],

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import real_array
 from kinesym.runtime.minimise import Step
 from kinesym.runtime.trajectory import Named, Trajectory
 
@@ -18,13 +19,25 @@ Array = NDArray[np.float64]
 
 
 def check_guess(q: Array, names: Sequence[str], bounds: tuple[Array, Array]) -> None:
-    """Raise `ValueError` for unknowns (n,) outside their bounds, naming the first."""
+    """Raise `ValueError` for unknowns (n,) not finite or outside their bounds, naming the first."""
     low, high = bounds
-    outside = np.flatnonzero(~((q >= low) & (q <= high)))
-    if len(outside):
-        k = int(outside[0])
+    odd = np.flatnonzero(~(np.isfinite(q) & (q >= low) & (q <= high)))
+    if len(odd):
+        k = int(odd[0])
+        if not np.isfinite(q[k]):
+            raise ValueError(f"the guess of {names[k]} is {q[k]:g}, not a finite number")
         raise ValueError(f"the guess of {names[k]} is {q[k]:g}, outside its bounds "
                          f"({low[k]:g}, {high[k]:g})")  # fmt: skip
+
+
+def vector_of_guess(guess: Any, names: Sequence[str]) -> Array:
+    """All unknowns as an array (n,); raises `ValueError` for anything else."""
+    q = np.atleast_1d(real_array(guess, "the guess, if it is no mapping of names to values,"))
+    if q.shape != (len(names),):
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise ValueError(f"the guess has shape {q.shape}, but there are {len(names)} unknowns "
+                         f"({shown})")  # fmt: skip
+    return q
 
 
 def typical_sizes(q: Array, bounds: tuple[Array, Array]) -> Array:
@@ -46,8 +59,9 @@ def poor_fits(trials: Sequence[Any]) -> list[str]:
 class Fit:
     """The result of `Shooting.solve`.
 
-    `fit.parameters["p"]` is an estimate, `fit.initial` those of initial states; `fit["theta"]` is
-    the trajectory of the first trial, `fit.trials[k]` trial k. names, values : all unknowns, and
+    `fit.parameters["p"]` is an estimate, `fit.initial["theta"]` that of an initial state, a list
+    with one per trial if there are several; `fit["theta"]` is the trajectory of the first trial,
+    `fit.trials[k]` trial k. names, values : all unknowns, and
     `history` their course with the objective. gradient : of the objective at the end, (n,).
     condition : of the problem in scaled unknowns. covariance : (n, n), NaN if there is none.
     active : unknowns at a bound. notes : sentences on what the record does not identify.
@@ -58,7 +72,7 @@ class Fit:
     objective: float
     parameters: Mapping[str, float]
     known: Mapping[str, float]
-    initial: Mapping[str, float]
+    initial: Mapping[str, Any]
     trials: Sequence[Trajectory]
     names: Sequence[str]
     values: Array
