@@ -296,7 +296,8 @@ class Shooting:
         guess : see `pack`. optimizer : "bfgs" (SciPy's L-BFGS-B), "steepest-descent" (with a line
         search), "least-squares" (SciPy's trust region with exact Jacobian; for sums of squares) or
         "ipopt" (Gauss-Newton Hessian for sums of squares). scale : work in q divided by the size of
-        the guess; without it, parameters of different magnitude stall gradient methods.
+        the guess, samples of inputs that are zero by what lowers the objective most; without it,
+        parameters of different magnitude stall gradient methods.
         max_iterations : default 500; simulations with derivatives for "least-squares".
         tolerance : of the gradient in scaled unknowns, relative to the objective at the guess.
         options : further options of the optimiser. progress : None shows it only on a terminal.
@@ -343,21 +344,44 @@ class Shooting:
 
     def _sizes(self, q: Array) -> Array:
         """A typical size of each unknown; of trajectories their largest value."""
-        size = typical_sizes(q, self.bounds)
+        size, unknowns = typical_sizes(q, self.bounds), self._unknowns
         for k in range(len(self.trials)):
-            for where in (self._unknowns.samples(k), self._unknowns.boundaries(k)):
+            for where in (unknowns.samples(k), unknowns.boundaries(k)):
                 part = q[where]
-                if len(part):
-                    size[where] = max(float(np.abs(part).max()), 1e-3)
+                if len(part) and part.any():
+                    size[where] = np.abs(part).max()
+        samples = np.arange(unknowns.size) >= unknowns.offsets["inputs", 0]
+        if samples.any() and not q[samples].any():
+            size[samples] = self._size_by_effect(q, samples, size)
         return size
+
+    def _size_by_effect(self, q: Array, which: NDArray[np.bool_], size: Array) -> Array:
+        """Of samples that are zero: how far down the gradient the objective is lowest, with the
+        curvature there by a difference; what they had if that is none."""
+        slope = np.where(which, self._problem.gradient(q), 0.0)
+        largest = np.abs(slope).max()
+        if not 0.0 < largest < np.inf:
+            return size[which]
+        step = 1e-4 * np.median(size[which]) / largest
+        if not np.isfinite(self._problem.cost(q - step * slope)):
+            return size[which]
+        change = slope - np.where(which, self._problem.gradient(q - step * slope), 0.0)
+        bend = float(slope @ change) / step
+        found = largest * float(slope @ slope) / bend if bend > 0.0 else np.nan
+        return np.full(int(which.sum()), found) if 0.0 < found < np.inf else size[which]
 
     def _least_squares(self, optimizer: str) -> Residuals | None:
         """The residuals if the objective has them; needed by least squares only."""
+        others = "; use bfgs, ipopt or steepest-descent"
+        if optimizer == "least-squares" and self._unknowns.inputs:
+            raise ValueError("least-squares needs the derivatives of all residuals, which there are"
+                             f" not for samples of unknown inputs{others}")  # fmt: skip
         try:
             return self._residuals()
         except ValueError as error:  # the objective is no sum of squares
             if optimizer == "least-squares":
-                raise ValueError(f"least-squares needs a sum of squares: {error}") from error
+                words = f"least-squares needs a sum of squares: {error}{others}"
+                raise ValueError(words) from error
             return None
 
     def _callbacks(self, squares: Residuals) -> Any:

@@ -21,6 +21,10 @@ OPTIMIZERS = ("steepest-descent", "bfgs", "least-squares", "ipopt")
 
 #: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
 _STATIONARY = 1e-6
+#: Share of the cost that the gradient may still promise at a minimum, and of the first cost.
+_PROMISED, _ROUNDING = 1e-7, 1e-14
+#: A small step in scaled unknowns.
+_NEAR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,30 @@ def minimise(
     worse = task.cost(found.q) - best.objective > 1e-9 * abs(best.objective)
     if task.gaps is None and worse:
         return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
+    if task.gaps is None and found.success:
+        J, left = task.cost(found.q), _promised(task, found.q)
+        if left > _PROMISED * J + _ROUNDING * task.unit:
+            words = f"the gradient still promises {left / J:.0e} of the objective; solve from here"
+            return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
     return found
+
+
+def _promised(task: Task, q: Array) -> float:
+    """By how much a step along the scaled gradient would lower the cost, with the curvature there
+    by a difference; zero if that is none. Unknowns that are pushed against a near bound stay."""
+    y, (low, high) = q / task.scale, task.scaled_bounds
+    here = task.gradient(q) * task.scale
+    g = here.copy()
+    g[((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR))] = 0.0
+    size = float(np.linalg.norm(g))
+    if size == 0.0:
+        return 0.0
+    d = -_NEAR * g / size
+    at = task.scale * np.clip(y + d, low, high)
+    if not np.isfinite(task.cost(at)):
+        return 0.0
+    bend = float((task.gradient(at) * task.scale - here) @ d) / _NEAR**2
+    return 0.5 * size**2 / bend if bend > 0.0 else 0.0
 
 
 def _best(task: Task, q: Array) -> Step:
@@ -182,7 +209,8 @@ def bfgs(
                      bounds=bounds, options=settings)  # fmt: skip
     low, high = task.scaled_bounds
     slope = np.clip(found.x - found.jac, low, high) - found.x
-    if not found.success and np.linalg.norm(slope) <= _STATIONARY:
+    stuck = found.status == 2  # its line search ended; 1 is a limit
+    if stuck and np.linalg.norm(slope) <= _STATIONARY:
         return Minimum(task.scale * found.x, True, "converged: no step lowers the cost any more")
     return Minimum(task.scale * found.x, bool(found.success), str(found.message).lower())
 
@@ -193,7 +221,7 @@ def trust_region(
     """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
     residuals, jacobian = task.residuals, task.jacobian
     if residuals is None or jacobian is None:
-        raise ValueError("least-squares needs residuals")
+        raise ValueError("least-squares needs residuals and their derivatives; use bfgs")
     count, unit = len(residuals(q)), np.sqrt(task.unit)
 
     def values(y: Array) -> Array:

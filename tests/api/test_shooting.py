@@ -732,3 +732,45 @@ def test_unstable_model_is_named():
     stiff = swing(unknown={k: None, c: None})
     with pytest.warns(UserWarning, match="steps of 0.1 s are too long for the mode -4[0-9]"):
         stiff.solve({c: 45.0}, max_iterations=1)
+
+
+# -- unknown samples of an input -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[None, (-10.0, 10.0)], ids=["free", "bounded"])
+def forcing(request):
+    """The force behind a record, as smooth as its energy says: quadratic in 61 samples."""
+    trial = ks.Experiment(TIME, measurements={x: samples(0.01)}, std={x: 0.01})
+    linear = SWING.substitute({sp.sin(x): x}, name="linear", equations=[
+        x.diff(t) - v, v.diff(t) + k * x + c * v - u + q * x])  # fmt: skip
+    objective = ks.LeastSquares() + 30.0 * ks.Integral(u**2)
+    return ks.Shooting(linear, trial, initial={x: 0.5, v: 0.0}, objective=objective,
+                       unknown_inputs={u: request.param})  # fmt: skip
+
+
+def lowest(shooting):
+    """Of a quadratic objective: by its Hessian, column by column."""
+    n = len(shooting.names)
+    g = shooting.gradient(np.zeros(n))
+    hessian = np.array([shooting.gradient(row) - g for row in np.eye(n)])
+    return shooting.cost(np.linalg.solve(hessian, -g))
+
+
+@pytest.mark.parametrize("optimizer", ["bfgs", "ipopt", "steepest-descent"])
+def test_samples_guessed_at_zero(forcing, optimizer):
+    """Success is said of the optimum only, and bfgs gets there."""
+    best = lowest(forcing)
+    fit = forcing.solve(optimizer=optimizer)
+    assert fit.objective < best * (1.0 + 1e-6) or not fit.success, fit
+    if optimizer == "bfgs":
+        assert fit.success and fit.objective < best * (1.0 + 1e-8), fit
+
+
+def test_least_squares_says_who_can(forcing, one):
+    with pytest.raises(ValueError, match="not for samples of unknown inputs; use bfgs, ipopt or"):
+        forcing.solve(optimizer="least-squares")
+    trial = ks.Experiment(TIME, {u: PUSH})
+    other = ks.Shooting(SWING, trial, {k: None}, initial={x: 0.5, v: 0.0},
+                        objective=ks.Integral(sp.cosh(x)))  # fmt: skip
+    with pytest.raises(ValueError, match=r"sum of squares: .* is no square .*; use bfgs, ipopt or"):
+        other.solve(optimizer="least-squares")
