@@ -17,6 +17,7 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.diagnose import explain
+from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.build import build, find_compiler
 from kinesym.runtime.collocation import (
@@ -35,7 +36,7 @@ from kinesym.runtime.ipopt import Result, Wishes, solve
 from kinesym.runtime.ipopt_library import warn_if_missing
 from kinesym.runtime.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.memory import check_free, check_sizes, forecast
-from kinesym.runtime.nlp import NLP, default_threads
+from kinesym.runtime.nlp import NLP
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.solution import Solution
 from kinesym.runtime.statistics import parameter_covariance
@@ -52,6 +53,7 @@ from kinesym.task import (
     known_values,
     named_bounds,
     symbolic_problem,
+    warn_of_degrees,
 )
 
 Array = NDArray[np.float64]
@@ -100,6 +102,7 @@ class Collocation:
         contacts: Sequence[Contact] = (),
     ) -> None:
         self.model, self.trials = model, checked_trials(model, trials)
+        self._threads = checks.threads(threads)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         free = {} if unknown_inputs is None else unknown_inputs
         free = by_name(free, model.input_names, "unknown_inputs")
@@ -113,6 +116,7 @@ class Collocation:
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
+        warn_of_degrees(model, self.trials)
 
         find_compiler()  # before any long work
         warn_if_missing()
@@ -124,7 +128,6 @@ class Collocation:
         after = [*self.trials[1:], self.trials[0]]
         self._data = [trial_data(description, trial, self._known, following)
                       for trial, following in zip(self.trials, after, strict=True)]  # fmt: skip
-        self._threads = threads or default_threads()
         self.nlp = self._built(self.program)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
@@ -284,16 +287,16 @@ class Collocation:
         if hessian not in HESSIANS:
             raise ValueError(f"unknown hessian {hessian!r}; choose one of {', '.join(HESSIANS)}")
         check_driver(driver)
+        settings = checks.options(options)
+        if max_iterations is not None:
+            settings["max_iter"] = checks.count(max_iterations, "max_iterations", least=0)
+        if tolerance is not None:
+            settings["tol"] = checks.positive(tolerance, "tolerance")
         needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
         check_free(needed, self._sizes, "use fewer nodes, or free memory")
         start = time.perf_counter()
         z = self.pack(guess)
         self._check_finite(z)
-        settings = dict(options or {})
-        if max_iterations is not None:
-            settings["max_iter"] = int(max_iterations)
-        if tolerance is not None:
-            settings["tol"] = float(tolerance)
         nlp = self._gauss_newton if hessian == "gauss-newton" else self.nlp
         task = Task(nlp, self.variable_bounds, self.constraint_bounds)
         wishes = Wishes(settings, hessian, linear_solver, driver, log)

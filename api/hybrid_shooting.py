@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from sympy.core.function import AppliedUndef
 
 from kinesym.hybrid_run import sensitivities
+from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair, results_of
 from kinesym.runtime.experiment import Experiment
@@ -32,7 +33,13 @@ from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest
-from kinesym.task import known_values, named_bounds
+from kinesym.task import (
+    checked_trials,
+    known_values,
+    named_bounds,
+    one_number,
+    warn_of_degrees,
+)
 
 Array = NDArray[np.float64]
 
@@ -81,6 +88,7 @@ class Shooting:
         self.hybrid, self.trials = hybrid, _checked_trials(hybrid, trials)
         self.model, count = hybrid.model, len(self.trials)
         self._options = _options(hybrid, active, rtol, atol, v_stop)
+        warn_of_degrees(self.model, self.trials)
         self._courses = [
             _trial_courses(hybrid, trial, mine, k) for k, (trial, mine)
             in enumerate(zip(self.trials, _per_trial(courses, count), strict=True))
@@ -330,6 +338,9 @@ class Shooting:
             raise ValueError(
                 f"unknown optimizer {optimizer!r}; choose one of {', '.join(OPTIMIZERS)}"
             )
+        settings, tolerance = checks.options(options), checks.positive(tolerance, "tolerance")
+        limit = 500 if max_iterations is None else max_iterations
+        limit = checks.count(limit, "max_iterations", least=0)
         begin = time.perf_counter()
         q = self.pack(guess)
         low, high = self.bounds
@@ -346,8 +357,7 @@ class Shooting:
                 J if J > 0.0 else 1.0, self.bounds, report, self._values_of_residuals,
                 lambda q: _full(self._jacobian(q)),
             )  # fmt: skip
-            limit = 500 if max_iterations is None else int(max_iterations)
-            found = minimise(optimizer, task, q, tolerance, limit, options or {})
+            found = minimise(optimizer, task, q, tolerance, limit, settings)
         return self._fit(found, task, optimizer, time.perf_counter() - begin)
 
     def _values_of_residuals(self, q: Array) -> Array:
@@ -480,11 +490,7 @@ def _course(what: str, given: Any) -> _Course | _Fixed:
 
 def _checked_trials(hybrid: Any, trials: Any) -> list[Experiment]:
     """The trials as a list, with measurements that are states."""
-    if not isinstance(hybrid, Hybrid):
-        raise ValueError(f"expected a kinesym.hybrid.Hybrid, got {type(hybrid).__name__}")
-    listed = [trials] if isinstance(trials, Experiment) else list(trials)
-    if not listed or not all(isinstance(trial, Experiment) for trial in listed):
-        raise ValueError("trials must be an Experiment or a list of them")
+    listed = checked_trials(hybrid, trials, Hybrid)
     model = hybrid.model
     for number, trial in enumerate(listed):
         if trial.free_duration:
@@ -509,15 +515,13 @@ def _options(
     hybrid: Hybrid, active: Sequence[str], rtol: float, atol: float, v_stop: float
 ) -> dict[str, Any]:
     """Those of a simulation, checked."""
-    for what, number in (("rtol", rtol), ("atol", atol), ("v_stop", v_stop)):
-        if not 0.0 < number < np.inf:
-            raise ValueError(f"{what} must be positive, got {number}")
+    numbers = {"rtol": rtol, "atol": atol, "v_stop": v_stop}
+    numbers = {what: checks.positive(number, what) for what, number in numbers.items()}
     names = [contact.name for contact in hybrid.contacts]
     for name in active:
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; {suggest(name, names)}")
-    return {"active": tuple(active), "rtol": rtol, "atol": atol, "v_stop": v_stop,
-            "progress": False}  # fmt: skip
+    return {"active": tuple(active), **numbers, "progress": False}
 
 
 def _per_trial(
@@ -555,7 +559,7 @@ def _known(
         if name not in given:
             raise ValueError(f"parameter {name} of a course has no value; give "
                              f"known={{{name!r}: ...}} or make it unknown")  # fmt: skip
-        values[name] = float(given[name])
+        values[name] = one_number(given[name], f"the value of parameter {name}")
     return values
 
 

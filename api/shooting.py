@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.codegen.c import emit
 from kinesym.codegen.transcribe import transcribe
 from kinesym.continuous_adjoint import shooting_gradient
+from kinesym.runtime import checks
 from kinesym.runtime.build import build, find_compiler
 from kinesym.runtime.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
 from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
-from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Residuals, ShootingProblem, Unknowns
 from kinesym.runtime.simulation import Stepper
@@ -51,6 +51,7 @@ from kinesym.task import (
     known_values,
     named_bounds,
     symbolic_problem,
+    warn_of_degrees,
 )
 
 Array = NDArray[np.float64]
@@ -99,12 +100,13 @@ class Shooting:
         threads: int | None = None,
     ) -> None:
         self.model, self.trials = model, checked_trials(model, trials)
-        self.method, self.segments = method, segments
+        self._threads = checks.threads(threads)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         inputs = {} if unknown_inputs is None else unknown_inputs
         inputs = by_name(inputs, model.input_names, "unknown_inputs")
-        check_steps(method, substeps, segments, inputs, self.trials)
-        self._substeps = int(substeps)
+        self.method, self.segments = method, checks.count(segments, "segments")
+        self._substeps = checks.count(substeps, "substeps")
+        check_steps(method, self._substeps, inputs, self.trials)
         self._fine = [trial.refined(self._substeps) for trial in self.trials]
         self.symbolic = symbolic_problem(
             model, self._fine, list(unknown), list(inputs),
@@ -118,6 +120,7 @@ class Shooting:
         bounds = named_bounds(model, unknown, inputs, {})
 
         warn_of_kinks(model)
+        warn_of_degrees(model, self.trials)
         find_compiler()  # before any long work
         begin = time.perf_counter()
         program = shooting_program(self.symbolic)
@@ -126,7 +129,6 @@ class Shooting:
         library, compile_seconds = build(source.files, narrow=True)
         self.timings = {"derive": derive, "compile": compile_seconds}
         manifest = json.loads(source.manifest)
-        self._threads = threads or default_threads()
         nlp = make_nlp(library, manifest, self._fine, self._known, self._threads)
         self._unknowns = Unknowns(
             states=model.state_names, parameters=nlp.layout.parameters,
@@ -311,6 +313,9 @@ class Shooting:
             )
         if self.segments > 1 and optimizer != "ipopt":
             raise ValueError("multiple shooting has equations: use optimizer='ipopt'")
+        settings, tolerance = checks.options(options), checks.positive(tolerance, "tolerance")
+        limit = 500 if max_iterations is None else max_iterations
+        limit = checks.count(limit, "max_iterations", least=0)
         begin = time.perf_counter()
         q = self.pack(guess)
         J = self._problem.cost(q)
@@ -331,8 +336,7 @@ class Shooting:
                 task.residuals, task.jacobian = self._callbacks(squares)
             if self.segments > 1:
                 task.gaps, task.gap_jacobian = self._gaps()
-            limit = 500 if max_iterations is None else int(max_iterations)
-            found = minimise(optimizer, task, q, tolerance, limit, options or {})
+            found = minimise(optimizer, task, q, tolerance, limit, settings)
         return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
 
     def _check_room(self) -> None:

@@ -78,15 +78,11 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
 
 
 def check_steps(
-    method: str, substeps: int, segments: int, inputs: Mapping[str, Any],
-    trials: Sequence[Experiment],
-) -> None:  # fmt: skip
+    method: str, substeps: int, inputs: Mapping[str, Any], trials: Sequence[Experiment]
+) -> None:
     """Raise `ValueError` for a method, steps or trials that shooting cannot use."""
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    for name, value in (("substeps", substeps), ("segments", segments)):
-        if value < 1 or value != int(value):
-            raise ValueError(f"{name} must be at least 1 and whole, got {value}")
     if substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
     if any(trial.free_duration for trial in trials):
