@@ -247,25 +247,26 @@ def confidence_of_squares(
 def confidence_of_segments(
     found: Estimate, slopes: Any, gaps: Any, inner: slice, samples: int | None = None
 ) -> Confidence:
-    """The same with equations whose derivatives are `gaps` (m, n), sparse as `slopes`: they tell
-    the m unknowns at `inner` from the others, of which condition and notes speak."""
+    """The same with m equations whose derivatives are `gaps` (m, n), sparse as `slopes`: they tell
+    the m unknowns at `inner` from the others, to which all that is said belongs."""
     n = len(found.values)
     first = np.setdiff1d(np.arange(n), np.arange(n)[inner])
     hessian, gaps = 2.0 * (slopes.T @ slopes), csc_array(gaps)
     forces = splu(csc_array(gaps[:, inner].T)).solve(-found.gradient[inner])
     push = downhill(found.gradient + gaps.T @ forces)
     stiff = stiffness_of_bounds(found.values, found.bounds, push)
-    nothing = np.zeros(gaps.shape[0])
+    held, covariance = np.isinf(stiff), np.full((n, n), np.nan)
     try:
-        inverse = inverse_block(hessian.tocsr(), gaps.tocsr(), nothing, stiff, np.arange(n))
-        inverse, held = without_held(inverse, stiff)
+        nothing = np.zeros(gaps.shape[0])
+        inverse = inverse_block(hessian.tocsr(), gaps.tocsr(), nothing, stiff, first)
+        inverse, held[first] = without_held(inverse, stiff[first])
     except ValueError as error:
-        return Confidence(np.isinf(stiff), np.full((n, n), np.nan), np.inf, [str(error)])
-    free = first[~held[first]]
-    variance = _variance(found.objective, samples, len(free))
-    curvature = np.asarray(np.linalg.inv(2.0 * inverse[np.ix_(free, free)]), dtype=np.float64)
-    about = found.judged(free, curvature, variance)
-    return replace(about, held=held, covariance=2.0 * variance * inverse)
+        return Confidence(held, covariance, np.inf, [str(error)])
+    left = ~held[first]
+    variance = _variance(found.objective, samples, int(left.sum()))
+    covariance[np.ix_(first, first)] = 2.0 * variance * inverse
+    curvature = np.asarray(np.linalg.inv(2.0 * inverse[np.ix_(left, left)]), dtype=np.float64)
+    return replace(found.judged(first[left], curvature, variance), held=held, covariance=covariance)
 
 
 def _variance(objective: float, samples: int | None, unknowns: int) -> float:
