@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from sympy.core.function import AppliedUndef
 
+from kinesym.hybrid_courses import new_names, per_trial, trial_courses
 from kinesym.hybrid_run import sensitivities
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
@@ -24,15 +23,14 @@ from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
 from kinesym.runtime.hybrid_trajectory import HybridTrajectory
 from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
-from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
+from kinesym.runtime.piecewise import PiecewiseGradient
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Unknowns
 from kinesym.runtime.statistics import Estimate, confidence_of_squares
 from kinesym.shooting_task import initial_values
-from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, suggest
+from kinesym.symbolic.names import by_name, suggest
 from kinesym.task import (
     checked_trials,
     known_values,
@@ -90,10 +88,10 @@ class Shooting:
         self._options = _options(hybrid, active, rtol, atol, v_stop)
         warn_of_degrees(self.model, self.trials)
         self._courses = [
-            _trial_courses(hybrid, trial, mine, k) for k, (trial, mine)
-            in enumerate(zip(self.trials, _per_trial(courses, count), strict=True))
+            trial_courses(hybrid, trial, mine, k) for k, (trial, mine)
+            in enumerate(zip(self.trials, per_trial(courses, count), strict=True))
         ]  # fmt: skip
-        self._more = _new_names(self.model, self._courses)
+        self._more = new_names(self.model, self._courses)
         every = [*self.model.parameter_names, *self._more]
         unknown = by_name({} if unknown is None else unknown, every, "unknown")
         given = by_name({} if known is None else known, every, "known")
@@ -389,102 +387,6 @@ class Shooting:
         )  # fmt: skip
 
 
-# -- courses whose pieces may be unknown --------------------------------------------------------
-
-
-class _Course:
-    """An input of a trial, whose pieces may be expressions of parameters.
-
-    names : of these. pieces : begins, values and slopes, (3, B).
-
-    Raises `ValueError` for shapes, and for entries that are not expressions of symbols.
-    """
-
-    def __init__(self, what: str, pieces: Sequence[Any]) -> None:
-        rows = [list(row) for row in pieces]
-        if len(rows) == 2:
-            rows.append([0.0] * len(rows[0]))
-        if len(rows) != 3 or len({len(row) for row in rows}) != 1:
-            raise ValueError(f"{what}: expected (begins, values, slopes) of equal length, got "
-                             f"lengths {', '.join(str(len(row)) for row in rows)}")  # fmt: skip
-        entries = sp.Matrix([[real_expression(entry, what) for entry in row] for row in rows])
-        if entries.atoms(AppliedUndef):
-            raise ValueError(f"{what}: pieces are expressions of parameters, not of functions of "
-                             "time")  # fmt: skip
-        symbols = sorted(entries.free_symbols, key=name_of)
-        self.names = [name_of(symbol) for symbol in symbols]
-        self._pieces = sp.lambdify(symbols, entries, "numpy")
-        self._slopes = {name: sp.lambdify(symbols, entries.diff(symbol), "numpy")
-                        for name, symbol in zip(self.names, symbols, strict=True)}  # fmt: skip
-
-    def at(self, values: Mapping[str, float]) -> Piecewise:
-        """The input for values of the parameters; raises `ValueError` for begins that do not
-        increase."""
-        return Piecewise(*self._rows(self._pieces, values))
-
-    def by(self, name: str, values: Mapping[str, float]) -> PiecewiseGradient:
-        """How its pieces change with a parameter."""
-        return PiecewiseGradient(*self._rows(self._slopes[name], values))
-
-    def _rows(self, function: Any, values: Mapping[str, float]) -> Array:
-        given = (np.float64(values[name]) for name in self.names)
-        with np.errstate(all="ignore"):  # Piecewise refuses what is not finite
-            return np.array(function(*given), dtype=np.float64)
-
-
-class _Fixed:
-    """An input of a trial that depends on nothing."""
-
-    names: Sequence[str] = ()
-
-    def __init__(self, course: Piecewise) -> None:
-        self._course = course
-
-    def at(self, values: Mapping[str, float]) -> Piecewise:
-        """The input."""
-        return self._course
-
-    def by(self, name: str, values: Mapping[str, float]) -> PiecewiseGradient:
-        """Nothing changes it."""
-        raise KeyError(name)
-
-
-def _trial_courses(
-    hybrid: Hybrid, trial: Experiment, courses: Mapping[Any, Any], number: int
-) -> dict[str, _Course | _Fixed]:
-    """All given inputs of a trial."""
-    given = by_name(courses, hybrid.given, f"courses of trial {number}")
-    sampled = by_name(trial.inputs, hybrid.given, f"inputs of trial {number}")
-    found: dict[str, _Course | _Fixed] = {}
-    for name in hybrid.given:
-        if name in given and name in sampled:
-            raise ValueError(f"trial {number}: input {name} has samples and a course; give one")
-        if name not in given and name not in sampled:
-            raise ValueError(f"input {name} has no data in trial {number}; give it in courses, or "
-                             f"inputs={{{name}: ...}} in the experiment")  # fmt: skip
-        if name in sampled and trial.hold.get(name) == "zero-order":
-            found[name] = _Fixed(Piecewise(trial.grid, sampled[name]))
-        elif name in sampled:
-            found[name] = _Fixed(Piecewise.samples(trial.grid, sampled[name]))
-        else:
-            found[name] = _course(f"trial {number}, course of {name}", given[name])
-    return found
-
-
-def _course(what: str, given: Any) -> _Course | _Fixed:
-    if isinstance(given, Piecewise):
-        return _Fixed(given)
-    if isinstance(given, tuple | list):
-        if not given or not all(isinstance(row, Sequence | np.ndarray) for row in given):
-            raise ValueError(f"{what}: expected (begins, values, slopes), each a list; samples go "
-                             "into the inputs of the experiment")  # fmt: skip
-        return _Course(what, given)
-    if isinstance(given, sp.Expr) or np.ndim(given) == 0:
-        return _Course(what, ([0.0], [given]))
-    raise ValueError(f"{what}: expected a Piecewise, a number or (begins, values, slopes), got "
-                     f"{type(given).__name__}")  # fmt: skip
-
-
 # -- checks ---------------------------------------------------------------------------------------
 
 
@@ -522,28 +424,6 @@ def _options(
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; {suggest(name, names)}")
     return {"active": tuple(active), **numbers, "progress": False}
-
-
-def _per_trial(
-    courses: Mapping[Any, Any] | Sequence[Mapping[Any, Any]] | None, count: int
-) -> list[Mapping[Any, Any]]:
-    if courses is None or isinstance(courses, Mapping):
-        return [courses or {}] * count
-    if len(courses) != count:
-        raise ValueError(f"courses has {len(courses)} mappings, expected one or one per trial "
-                         f"({count})")  # fmt: skip
-    return list(courses)
-
-
-def _new_names(model: Model, courses: Sequence[Mapping[str, _Course | _Fixed]]) -> list[str]:
-    """Parameters of courses that the model does not have."""
-    names = {p for row in courses for course in row.values() for p in course.names}
-    new = sorted(names - set(model.parameter_names))
-    for name in new:
-        if name in (*model.state_names, *model.input_names):
-            raise ValueError(f"a course depends on {name}, which is a state or an input of "
-                             f"{model.name}; call the parameter something else")  # fmt: skip
-    return new
 
 
 def _known(
