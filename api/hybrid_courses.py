@@ -116,6 +116,7 @@ def _course(what: str, given: Any) -> Course | Fixed:
 def per_trial(
     courses: Mapping[Any, Any] | Sequence[Mapping[Any, Any]] | None, count: int
 ) -> list[Mapping[Any, Any]]:
+    """The courses of every trial; raises `ValueError` if there is not one mapping for each."""
     if courses is None or isinstance(courses, Mapping):
         return [courses or {}] * count
     if len(courses) != count:
