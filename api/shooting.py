@@ -347,32 +347,35 @@ class Shooting:
             )
 
     def _sizes(self, q: Array) -> Array:
-        """A typical size of each unknown; of trajectories their largest value."""
+        """A typical size of each unknown: of trajectories their largest value; of samples of inputs
+        at least what lowers the objective most."""
         size, unknowns = typical_sizes(q, self.bounds), self._unknowns
         for k in range(len(self.trials)):
             for where in (unknowns.samples(k), unknowns.boundaries(k)):
                 part = q[where]
                 if len(part) and part.any():
                     size[where] = np.abs(part).max()
-        samples = np.arange(unknowns.size) >= unknowns.offsets["inputs", 0]
-        if samples.any() and not q[samples].any():
-            size[samples] = self._size_by_effect(q, samples, size)
+        for name in unknowns.inputs:
+            which = np.array([owner.startswith(f"{name} at node ") for owner in self.names])
+            which &= np.arange(q.size) >= unknowns.offsets["inputs", 0]
+            largest, effect = np.abs(q[which]).max(), self._size_by_effect(q, which, size)
+            size[which] = max(largest, effect) or size[which]
         return size
 
-    def _size_by_effect(self, q: Array, which: NDArray[np.bool_], size: Array) -> Array:
-        """Of samples that are zero: how far down the gradient the objective is lowest, with the
-        curvature there by a difference; what they had if that is none."""
+    def _size_by_effect(self, q: Array, which: NDArray[np.bool_], size: Array) -> float:
+        """How far some unknowns go down the gradient to where the objective is lowest, with the
+        curvature there by a difference; zero if that is nowhere."""
         slope = np.where(which, self._problem.gradient(q), 0.0)
-        largest = np.abs(slope).max()
+        largest = float(np.abs(slope).max())
         if not 0.0 < largest < np.inf:
-            return size[which]
-        step = 1e-4 * np.median(size[which]) / largest
+            return 0.0
+        step = 1e-4 * float(np.median(size[which])) / largest
         if not np.isfinite(self._problem.cost(q - step * slope)):
-            return size[which]
+            return 0.0
         change = slope - np.where(which, self._problem.gradient(q - step * slope), 0.0)
         bend = float(slope @ change) / step
-        found = largest * float(slope @ slope) / bend if bend > 0.0 else np.nan
-        return np.full(int(which.sum()), found) if 0.0 < found < np.inf else size[which]
+        found = largest * float(slope @ slope) / bend if bend > 0.0 else 0.0
+        return found if np.isfinite(found) else 0.0
 
     def _least_squares(self, optimizer: str) -> Residuals | None:
         """The residuals if the objective has them; needed by least squares only."""

@@ -21,8 +21,8 @@ OPTIMIZERS = ("steepest-descent", "bfgs", "least-squares", "ipopt")
 
 #: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
 _STATIONARY = 1e-6
-#: Share of the cost that the gradient may still promise at a minimum, and of the first cost.
-_PROMISED, _ROUNDING = 1e-7, 1e-14
+#: Share of the cost by which a step may still lower it at a minimum, and of the first cost.
+_REST, _ROUNDING = 1e-7, 1e-14
 #: A small step in scaled unknowns.
 _NEAR = 1e-4
 
@@ -97,29 +97,31 @@ def minimise(
     if task.gaps is None and worse:
         return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
     if task.gaps is None and found.success:
-        J, left = task.cost(found.q), _promised(task, found.q)
-        if left > _PROMISED * J + _ROUNDING * task.unit:
-            words = f"the gradient still promises {left / J:.0e} of the objective; solve from here"
+        J, left = task.cost(found.q), _left(task, found.q)
+        if left > _REST * abs(J) + _ROUNDING * task.unit:
+            words = f"one more step lowers the objective by {left:.1e}; go on from here"
             return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
     return found
 
 
-def _promised(task: Task, q: Array) -> float:
-    """By how much a step along the scaled gradient would lower the cost, with the curvature there
-    by a difference; zero if that is none. Unknowns that are pushed against a near bound stay."""
+def _left(task: Task, q: Array) -> float:
+    """By how much a step along the scaled gradient lowers the cost, as long as the curvature there,
+    by a difference, says; zero if none does. Unknowns that are pushed against a near bound stay."""
     y, (low, high) = q / task.scale, task.scaled_bounds
-    here = task.gradient(q) * task.scale
+    J, here = task.cost(q), task.gradient(q) * task.scale
     g = here.copy()
     g[((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR))] = 0.0
     size = float(np.linalg.norm(g))
     if size == 0.0:
         return 0.0
-    d = -_NEAR * g / size
-    at = task.scale * np.clip(y + d, low, high)
+    d = -g / size
+    at = task.scale * np.clip(y + _NEAR * d, low, high)
     if not np.isfinite(task.cost(at)):
         return 0.0
-    bend = float((task.gradient(at) * task.scale - here) @ d) / _NEAR**2
-    return 0.5 * size**2 / bend if bend > 0.0 else 0.0
+    bend = float((task.gradient(at) * task.scale - here) @ d) / _NEAR
+    if not bend > 0.0:
+        return 0.0
+    return max(0.0, J - task.cost(task.scale * np.clip(y + size / bend * d, low, high)))
 
 
 def _best(task: Task, q: Array) -> Step:

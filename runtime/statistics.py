@@ -224,7 +224,8 @@ class Estimate:
         size = np.where(natural > 0.0, natural, np.maximum(values, error))
         size[size == 0.0] = 1.0
         names = [self.names[k] for k in free]
-        near_zero = [n for n, small in zip(names, values < error, strict=True) if small]
+        small = (values < error) & ~(natural > 0.0)
+        near_zero = [name for name, is_small in zip(names, small, strict=True) if is_small]
         n = len(self.values)
         condition, notes = identifiability(curvature * np.outer(size, size), names, near_zero)
         return Confidence(np.zeros(n, dtype=bool), np.full((n, n), np.nan), condition, notes)
