@@ -11,6 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
+from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.multibody.bodies import ROUNDING, Body
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic
 from kinesym.symbolic.multibody.tree import Tree
@@ -82,6 +83,7 @@ def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment
     and middle trunk, torso of upper trunk, head and neck apart, foot 78 % behind and 22 % before
     the toes. Raises `ValueError` for what is not positive.
     """
+    mass, stature = real_number(mass, "mass"), real_number(stature, "stature")
     if not (mass > 0.0 and stature > 0.0):
         raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")
     data = files(__package__).joinpath("data")
