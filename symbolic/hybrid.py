@@ -14,7 +14,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.expression import real_expression, real_expressions
-from kinesym.symbolic.model import Explicit, Model
+from kinesym.symbolic.model import Model, extended
 from kinesym.symbolic.names import name_of, suggest, t
 
 if TYPE_CHECKING:
@@ -264,18 +264,12 @@ def with_muscle(model: Model, muscle: FESMuscle) -> Model:
     for symbol in (*muscle.states, *muscle.inputs):
         if symbol in taken:
             raise ValueError(f"muscle {muscle.name!r}: {model.name} has {name_of(symbol)} already")
-    new: dict[str, Any] = {
-        "states": (*model.states, *muscle.states),
-        "inputs": tuple(dict.fromkeys([*(u for u in model.inputs if u != muscle.force),
-                                       *muscle.inputs])),
-        "equations": (*model.equations, *muscle.equations),
-    }  # fmt: skip
+    rates = dict(zip(muscle.states, muscle.rates, strict=True))
+    inputs = dict.fromkeys([*(u for u in model.inputs if u != muscle.force), *muscle.inputs])
     known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
-    more = set().union(*(e.free_symbols for e in new["equations"][len(model.equations) :])) - known
-    new["parameters"] = (*model.parameters, *sorted(more, key=name_of))
-    new["outputs"] = {**model.outputs, f"{muscle.name}_rate": muscle.contractile_rate}
-    if model.explicit is not None:
-        rates = (*model.explicit.rates, *muscle.rates)
-        solved = (new["states"], new["equations"], model.intermediates)
-        new["explicit"] = Explicit(model.explicit.intermediates, rates, solved)
-    return replace(model, **new)
+    more = set().union(*(e.free_symbols for e in rates.values())) - known
+    return extended(
+        model, rates, inputs=tuple(inputs),
+        parameters=(*model.parameters, *sorted(more, key=name_of)),
+        outputs={**model.outputs, f"{muscle.name}_rate": muscle.contractile_rate},
+    )  # fmt: skip
