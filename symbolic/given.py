@@ -53,6 +53,12 @@ def check_text(value: Any, what: str) -> None:
             raise ValueError(f"{what}, {value!r}, contains the control character {letter!r}")
 
 
+def check_identifier(value: Any, what: str) -> None:
+    """Raise `ValueError` naming `what` for a name that others are made of, if it is none."""
+    if not isinstance(value, str) or not value.isidentifier():
+        raise ValueError(f"{what} must be letters, digits and underscores, got {shown(value)}")
+
+
 def check_name(value: Any, what: str) -> None:
     """The same for the name of a symbol, which does not begin with a digit either."""
     check_text(value, what)

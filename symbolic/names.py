@@ -30,10 +30,10 @@ def name_of(key: object) -> str:
     raise TypeError(f"{shown(key)} is neither a name nor a symbol")
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
+def suggest(name: object, known: Iterable[str]) -> str:
     """A sentence fragment that helps after a misspelt name: near matches or all known names."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(str(name), names, n=1)
     if near:
         return f"did you mean {near[0]}?"
     return f"known are: {', '.join(names)}" if names else "none are declared"
