@@ -51,9 +51,12 @@ def _check_names(model: Model) -> None:
     counts = Counter(name for name, _ in kinds)
     for name, kind in kinds:
         check_name(name, f"model {model.name}: the name of {kind}")
-        if name in _RESERVED or "/" in name or name.startswith(("measured_", "std_")):
+        if name in _RESERVED or name.startswith(("measured_", "std_")):
             raise ValueError(f"model {model.name}: the name {name} is reserved for results; choose "
                              "another")  # fmt: skip
+        if "/" in name or name == ".":
+            raise ValueError(f"model {model.name}: the name {name!r} cannot be that of a column in "
+                             "saved files, where '/' separates groups; choose another")
         if counts[name] > 1:
             raise ValueError(f"model {model.name}: the name {name} is declared more than once")
     for sentence in model.limits:
@@ -87,7 +90,7 @@ def check_expressions(model: Model) -> None:
         check_atoms(atoms, known, rates, f"{where}: {label}")
         everything |= atoms
         known |= {symbol} - {None}
-    in_equations = _atoms_of_equations(model)
+    in_equations = atoms_through(model, model.equations)
     for x, rate in zip(model.states, model.derivatives, strict=True):
         if x not in in_equations and rate not in in_equations:
             raise ValueError(f"{where}: state {x} has no equation; it appears in none of them")
@@ -127,9 +130,10 @@ def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
             yield f"the explicit form of {x}'", expression, None
 
 
-def _atoms_of_equations(model: Model) -> set[sp.Basic]:
-    """Atoms of the equations, through the intermediates that they use."""
-    atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in model.equations))
+def atoms_through(model: Model, expressions: Iterable[sp.Expr]) -> set[sp.Basic]:
+    """Symbols, functions of time and derivatives of expressions, through the intermediates that
+    they use."""
+    atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in expressions))
     for symbol, expression in reversed(model.intermediates):
         if symbol in atoms:
             atoms |= expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
