@@ -37,6 +37,21 @@ def positive(value: Any, what: str, least: float = 0.0) -> float:
     return number
 
 
+def finite(value: Any, what: str) -> float:
+    """A finite number. Raises `ValueError` naming `what`."""
+    number = _number(value)
+    if not -np.inf < number < np.inf:
+        raise ValueError(f"{what} must be a finite number, got {value!r}")
+    return number
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or False. Raises `ValueError` naming `what` for anything else."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{what} is True or False, got {value!r}")
+    return bool(value)
+
+
 def _number(value: Any) -> float:
     """A real number as float, NaN for anything else."""
     try:

@@ -62,13 +62,13 @@ def real_expressions(values: Mapping[Any, Any], what: str) -> dict[Any, sp.Expr]
 
 def real_number(value: Any, what: str) -> float:
     """`value` as a finite number: of Python, NumPy or SymPy. Raises `ValueError` naming `what`."""
-    if isinstance(value, (bool, np.bool_, str)):
-        raise ValueError(f"{what} must be a finite number, got {shown(value)}")
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
     try:
-        found = real_expression(value, what)
-    except ValueError as error:
-        raise ValueError(f"{what} must be a finite number, got {shown(value)}") from error
-    if not found.is_number:
+        found = sp.nan if isinstance(value, (bool, np.bool_)) else real_expression(value, what)
+    except ValueError:
+        found = sp.nan
+    if not found.is_number or found is sp.nan:
         raise ValueError(f"{what} must be a finite number, got {shown(value)}")
     return float(found)
 

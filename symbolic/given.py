@@ -44,6 +44,27 @@ def listed(value: Any, what: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
+def listed_of(value: Any, kind: type, what: str) -> tuple[Any, ...]:
+    """The entries of a list of one kind; raises `ValueError` naming `what` for anything else."""
+    single = isinstance(value, (str, Mapping)) or not isinstance(value, Iterable)
+    rows = () if single else tuple(value)
+    if single or not all(isinstance(row, kind) for row in rows):
+        raise ValueError(f"{what} must be a list of {kind.__name__}(...), got {shown(value)}")
+    return rows
+
+
+def check_kind(value: Any, kind: type, where: str) -> None:
+    """Raise `ValueError` for what is not of a kind, such as `Model` of `kinesym`."""
+    if not isinstance(value, kind):
+        raise ValueError(f"expected a {where}.{kind.__name__}, got {shown(value)}")
+
+
+def check_flag(value: Any, what: str) -> None:
+    """Raise `ValueError` naming `what` for anything but True and False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{what} is True or False, got {shown(value)}")
+
+
 def check_text(value: Any, what: str) -> None:
     """Raise `ValueError` naming `what` for anything but text that can be read."""
     if not isinstance(value, str) or not value.strip():

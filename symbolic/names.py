@@ -64,7 +64,7 @@ def names_of(given: Any, what: str) -> list[str]:
     for one that is given twice."""
     found: list[str] = []
     for key in listed(given, what):
-        name = _named(key, what)
+        name = named(key, what)
         if name in found:
             raise ValueError(f"{what}: {name} is given twice")
         found.append(name)
@@ -81,7 +81,7 @@ def by_name(
     names = None if known is None else list(known)
     result: dict[str, Value] = {}
     for key, value in mapping(given, what).items():
-        name = _named(key, what)
+        name = named(key, what)
         if names is not None and name not in names:
             raise ValueError(f"{what}: {name} is unknown; {suggest(name, names)}")
         if name in result:
@@ -90,7 +90,8 @@ def by_name(
     return result
 
 
-def _named(key: Any, what: str) -> str:
+def named(key: Any, what: str) -> str:
+    """`name_of`; raises `ValueError` naming `what` for anything else."""
     try:
         return name_of(key)
     except TypeError as error:

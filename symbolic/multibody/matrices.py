@@ -33,7 +33,7 @@ from typing import Any
 import sympy as sp
 
 from kinesym.symbolic.expression import real_expressions
-from kinesym.symbolic.given import shown
+from kinesym.symbolic.given import check_kind
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import settled
 from kinesym.symbolic.multibody.base import ACCELERATIONS, FixedBase
@@ -339,8 +339,7 @@ def matrix_model(
       locked rows, in axes of the outer body; and `net_shank_wx`, ... [N m]: the unknowns as printed
       in (17), net moments that all locks together exert on each body, in its axes.
     """
-    if not isinstance(tree, Tree):
-        raise ValueError(f"expected a kinesym.multibody.Tree, got {shown(tree)}")
+    check_kind(tree, Tree, "kinesym.multibody")
     given = by_name({} if outputs is None else outputs, None, f"outputs of {tree.name}")
     found = real_expressions(given, "output")
     check(tree, found)

@@ -12,7 +12,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.expression import real_expressions, real_number
-from kinesym.symbolic.given import check_text, shown
+from kinesym.symbolic.given import check_text, listed_of, shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import Walk, assemble, walk
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
@@ -68,9 +68,9 @@ class Tree:
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a tree")
-        object.__setattr__(self, "bodies", _rows(self, "bodies", self.bodies, Body))
+        object.__setattr__(self, "bodies", listed_of(self.bodies, Body, f"bodies of {self.name}"))
         if not callable(self.loads):
-            object.__setattr__(self, "loads", _rows(self, "loads", self.loads, Load))
+            object.__setattr__(self, "loads", self._load_rows(self.loads))
         if not self.bodies:
             raise ValueError(f"{self.name} has no bodies")
         if not isinstance(self.base, (FixedBase, PrescribedBase)):
@@ -87,6 +87,9 @@ class Tree:
                 raise ValueError(f"two joints have a coordinate or speed {name}; rename a body")
         for group in ("locked", "lockable"):
             object.__setattr__(self, group, self._checked_speeds(group))
+
+    def _load_rows(self, given: Any) -> tuple[Load, ...]:
+        return listed_of(given, Load, f"loads of {self.name}")
 
     def _checked_speeds(self, group: str) -> frozenset[str]:
         given = getattr(self, group)
@@ -123,7 +126,7 @@ class Tree:
         """The loads; raises `ValueError` for what is none."""
         if not callable(self.loads):
             return tuple(self.loads)
-        loads = _rows(self, "loads", self.loads(replace(self, loads=())), Load)
+        loads = self._load_rows(self.loads(replace(self, loads=())))
         check_loads(self.name, self.bodies, loads)
         return loads
 
@@ -354,13 +357,3 @@ class Tree:
                 return number
         known = [b.name for b in self.bodies]
         raise ValueError(f"{body} is no body of {self.name}; {suggest(body, known)}")
-
-
-def _rows(tree: Tree, group: str, given: Any, kind: type) -> tuple[Any, ...]:
-    """A list of bodies or loads as a tuple; raises `ValueError` for anything else."""
-    single = isinstance(given, (str, Mapping)) or not isinstance(given, Iterable)
-    rows = () if single else tuple(given)
-    if single or not all(isinstance(row, kind) for row in rows):
-        raise ValueError(f"{group} of {tree.name} must be a list of {kind.__name__}(...), "
-                         f"got {shown(given)}")  # fmt: skip
-    return rows

@@ -11,6 +11,8 @@ JARGON = (
     "not subscriptable", "unsupported operand", "inhomogeneous", "invalid literal", "argument must",
     "unexpected keyword", "indices must", "task_of", "truth value", "broadcast", "out of range",
     "<lambda>", "object at 0x", "zip(", "setting an array element", "sequence item",
+    "must be an iterable", "cannot be interpreted", "Cannot convert", "operand type", "Use () not",
+    "can't multiply", "update sequence",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.multibody import Body, Planar, Revolute, Tree
+from kinesym.multibody import Body, Planar, Tree
 
 t = ks.t
 x, v, u, w, on = ks.dynamicsymbols("x v u w on")
@@ -257,7 +257,7 @@ GROUND = [
 ]
 
 INPUTS = [
-    (lambda: kh.Piecewise(None, [1.0]), "begins", "None"),
+    (lambda: kh.Piecewise(None, [1.0]), "begins, values and slopes", "()"),
     (lambda: kh.Piecewise("ab", [1.0]), "begins", "text"),
     (lambda: kh.Piecewise([0.0, 1.0], [1.0]), "(2,), (1,)"),
     (lambda: kh.Piecewise([], []), "(0,)"),
@@ -278,7 +278,6 @@ INPUTS = [
     (lambda: kh.Piecewise.samples("ab", [1.0, 2.0]), "text"),
     (lambda: kh.Piecewise.samples([0.0, 1.0], None), "(2,)", "()"),
     (lambda: kh.Piecewise([0.0], [1.0])("now"), "times", "text"),
-    (lambda: kh.Piecewise([0.0], [1.0])([0.0, np.nan]), "times", "finite"),
     (lambda: kh.train(0.0, 0.1, 2.5), "impulses", "2.5"),
     (lambda: kh.train(0.0, 0.1, 0), "impulses", "0"),
     (lambda: kh.train(0.0, 0.1, -1), "impulses", "-1"),
@@ -296,12 +295,12 @@ INPUTS = [
     (lambda: kh.Calcium(0.1, None, 0.1, 1.0, -1.0), "tau1 of a calcium clock", "None"),
     (lambda: kh.Calcium(0.1, 0.1, np.nan, 1.0, -1.0), "tau2 of a calcium clock", "nan"),
     (lambda: kh.Calcium(0.1, 0.1, 0.1, -1.0, -1.0), "Up must be positive", "-1.0"),
-    (lambda: kh.Calcium(0.1, 0.1, 0.1, "1", -1.0), "Up must be positive", "'1'"),
+    (lambda: kh.Calcium(0.1, 0.1, 0.1, "1", -1.0), "Up of a calcium clock", "'1'"),
     (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, 1.0), "Um must be negative", "1.0"),
-    (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, None), "Um must be negative", "None"),
+    (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, None), "Um of a calcium clock", "None"),
     (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, -1.0, ramp="fast"), "ramp is one of", "'fast'"),
     (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, -1.0, ramp=None), "ramp is one of", "None"),
-    (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, -1.0, hold="yes"), "hold is True or False", "'yes'"),
+    (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, -1.0, hold="yes"), "True or False", "'yes'"),
     (lambda: kh.Calcium(0, 0.1, 0.1, 1.0, -1.0).course([]), "impulses", "(0,)"),
     (lambda: kh.Calcium(0, 0.1, 0.1, 1.0, -1.0).course(None), "impulses", "()"),
     (lambda: kh.Calcium(0, 0.1, 0.1, 1.0, -1.0).course("now"), "impulses", "text"),
@@ -320,7 +319,7 @@ RUNS = [
     (lambda: run(body()), "kinesym.hybrid.Hybrid"),
     (lambda: run(time=[0.0]), "time needs at least 2 instants"),
     (lambda: run(time=[1.0, 0.0]), "time must increase"),
-    (lambda: run(time=None), "time", "None"),
+    (lambda: run(time=None), "give either time"),
     (lambda: run(initial=None), "initial must be a mapping", "None"),
     (lambda: run(initial=[1.0, 0.0]), "initial must be a mapping", "[1.0, 0.0]"),
     (lambda: run(initial=np.zeros(2)), "initial must be a mapping", "array"),
@@ -401,14 +400,14 @@ PHASES = [
     (lambda: kh.phases(ball(), ["flight"]), "sequence must be a list of Phase", "'flight'"),
     (lambda: kh.phases(ball(), [None]), "sequence must be a list of Phase", "None"),
     (lambda: kh.phases(ball(), 5), "sequence must be a list of Phase", "5"),
-    (lambda: phase(kh.Phase(closed="floor", inputs={w: 0})), "closed must be a list", "'floor'"),
-    (lambda: phase(kh.Phase(closed=["wall"], inputs={w: 0})), "phase 0: there is no contact 'wall'"),
-    (lambda: phase(kh.Phase(closed=None, inputs={w: 0})), "closed must be a list", "None"),
+    (lambda: phase(kh.Phase(closed="floor", inputs={w: 0})), "closed of a phase", "'floor'"),
+    (lambda: phase(kh.Phase(closed=["wall"], inputs={w: 0})), "phase 0: there is no contact"),
+    (lambda: phase(kh.Phase(closed=None, inputs={w: 0})), "closed of a phase", "None"),
     (lambda: phase(kh.Phase(closed=[5], inputs={w: 0})), "there is no contact 5"),
     (lambda: phase(kh.Phase(ignored=["wall"], inputs={w: 0})), "there is no contact 'wall'"),
-    (lambda: phase(kh.Phase(loose="floor", inputs={w: 0})), "loose must be a list", "'floor'"),
+    (lambda: phase(kh.Phase(loose="floor", inputs={w: 0})), "loose of a phase", "'floor'"),
     (lambda: phase(kh.Phase(hits=["floor"], inputs={w: 0})), "phase 0: nothing comes before"),
-    (lambda: phase(kh.Phase(hits=5, inputs={w: 0})), "hits must be a list", "5"),
+    (lambda: phase(kh.Phase(hits=5, inputs={w: 0})), "hits of a phase must be a list", "5"),
     (lambda: phase(kh.Phase(duration=1.0, inputs={w: 0})), "duration must be (low, high)", "1.0"),
     (lambda: phase(kh.Phase(duration=(2, 1), inputs={w: 0})), "duration must be (low, high)"),
     (lambda: phase(kh.Phase(duration=None, inputs={w: 0})), "duration", "None"),
@@ -418,9 +417,9 @@ PHASES = [
     (lambda: phase(kh.Phase(nodes=2.5, inputs={w: 0})), "nodes", "2.5"),
     (lambda: phase(kh.Phase(nodes="many", inputs={w: 0})), "nodes", "'many'"),
     (lambda: phase(kh.Phase(nodes=None, inputs={w: 0})), "nodes", "None"),
-    (lambda: phase(kh.Phase(modes=5, inputs={w: 0})), "modes must be a mapping", "5"),
+    (lambda: phase(kh.Phase(modes=5, inputs={w: 0})), "modes of a phase must be a mapping", "5"),
     (lambda: phase(kh.Phase(modes={"on": 1}, inputs={w: 0})), "modes: on is unknown"),
-    (lambda: phase(kh.Phase(inputs=5)), "inputs must be a mapping", "5"),
+    (lambda: phase(kh.Phase(inputs=5)), "inputs of a phase must be a mapping", "5"),
     (lambda: phase(kh.Phase(inputs={"z": 1})), "inputs: z is unknown"),
     (lambda: phase(kh.Phase(inputs={w: "a"})), "input w", "'a'"),
     (lambda: phase(kh.Phase(inputs={w: [1.0]})), "input w has 1 values, expected 41"),
@@ -434,7 +433,7 @@ PHASES = [
     (lambda: phase(kh.Phase(inputs={w: 0}), drift="small"), "drift", "'small'"),
     (lambda: phase(kh.Phase(inputs={w: 0}), drift=None), "drift", "None"),
     (lambda: phase(kh.Phase(inputs={w: 0}), unknown_inputs=5), "unknown_inputs must be a mapping"),
-    (lambda: phase(kh.Phase(inputs={w: 0}), path=5), "path must be a list", "5"),
+    (lambda: phase(kh.Phase(inputs={w: 0}), path=5), "path conditions must be a list", "5"),
 ]
 
 REFUSED = [*PARTS, *MUSCLES, *GROUND, *INPUTS, *RUNS, *PHASES]
