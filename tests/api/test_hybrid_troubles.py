@@ -99,7 +99,7 @@ def test_starts_and_options_of_the_wrong_kind():
         ({"release": "lambda"}, "release is one of force, height, got 'lambda'"),
         ({"step": 0.1}, "dopri5 chooses its steps by rtol and atol"),
         ({"step": np.inf, "method": "rk4"}, "step must be positive, got inf"),
-        ({"parameters": {g: np.nan}}, "no finite number at the start, t = 0 s: the rate of v"),
+        ({"parameters": {g: np.nan}}, "the parameter g must be a finite number, got nan"),
         ({"parameters": {"k": 1.0}}, "parameters: k is unknown"),
         ({"inputs": {"lam": 1.0}}, "inputs: lam is unknown"),
     ):
