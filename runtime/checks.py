@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -41,15 +41,43 @@ def finite(value: Any, what: str) -> float:
     """A finite number. Raises `ValueError` naming `what`."""
     number = _number(value)
     if not -np.inf < number < np.inf:
-        raise ValueError(f"{what} must be a finite number, got {value!r}")
+        raise ValueError(f"{what} must be a finite number, got {shown(value)}")
     return number
 
 
 def flag(value: Any, what: str) -> bool:
     """True or False. Raises `ValueError` naming `what` for anything else."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{what} is True or False, got {value!r}")
+        raise ValueError(f"{what} is True or False, got {shown(value)}")
     return bool(value)
+
+
+def listed(value: Any, what: str) -> list[Any]:
+    """The entries of a list. Raises `ValueError` naming `what` for a single thing."""
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+        raise ValueError(f"{what} must be a list, got {shown(value)}")
+    return list(value)
+
+
+def mapping(value: Any, what: str) -> Mapping[Any, Any]:
+    """`value` if it is a mapping. Raises `ValueError` naming `what` for anything else."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what} must be a mapping {{name: value}}, got {shown(value)}")
+    return value
+
+
+def check_kind(value: Any, kind: type, where: str) -> None:
+    """Raise `ValueError` for what is not of a kind, such as `Support` of `kinesym`."""
+    if not isinstance(value, kind):
+        raise ValueError(f"expected a {where}.{kind.__name__}, got {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """`value` in a message: on one line, not too long, functions and the like by their names."""
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _number(value: Any) -> float:
