@@ -59,11 +59,26 @@ def listed(value: Any, what: str) -> list[Any]:
     return list(value)
 
 
+def listed_of(value: Any, kind: type, what: str) -> list[Any]:
+    """The entries of a list of one kind. Raises `ValueError` naming `what` for anything else."""
+    single = not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping)
+    rows = [] if single else list(value)
+    if single or not all(isinstance(row, kind) for row in rows):
+        raise ValueError(f"{what} must be a list of {kind.__name__}(...), got {shown(value)}")
+    return rows
+
+
 def mapping(value: Any, what: str) -> Mapping[Any, Any]:
     """`value` if it is a mapping. Raises `ValueError` naming `what` for anything else."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{what} must be a mapping {{name: value}}, got {shown(value)}")
     return value
+
+
+def check_text(value: Any, what: str) -> None:
+    """Raise `ValueError` naming `what` for anything but text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{what} must be text that is not empty, got {shown(value)}")
 
 
 def check_kind(value: Any, kind: type, where: str) -> None:
