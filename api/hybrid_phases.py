@@ -79,7 +79,7 @@ def phases(
     free = {contact.force: (0.0, None) for contact in contacts}
     free |= {contact.friction: None for contact in hybrid.tangential}
     free |= dict(unknown_inputs or {})
-    heights = [sp.sympify(contact.height) for contact in contacts]
+    heights = [contact.height for contact in contacts]
     boundary = [*start, *end]
     boundary += [at_start(height) for height in heights]
     boundary += [at_end(height) for height in heights]

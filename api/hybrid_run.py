@@ -134,7 +134,7 @@ def trajectory_of(hybrid: Hybrid, task: HybridTask, found: Marched) -> HybridTra
     pressed = tuple(name for name, state in zip(contacts, task.start.contacts, strict=True)
                     if state == 1)  # fmt: skip
     return HybridTrajectory(run, tuple(found.happened), found.final, message, contacts, pressed,
-                            found.work)  # fmt: skip
+                            found.work, tuple(e["name"] for e in about["events"]))  # fmt: skip
 
 
 def task_of(

@@ -27,6 +27,7 @@ from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Unknowns
 from kinesym.runtime.statistics import identifiability, least_squares_covariance
 from kinesym.shooting_task import initial_values
+from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest
@@ -389,7 +390,7 @@ class _Course:
         if len(rows) != 3 or len({len(row) for row in rows}) != 1:
             raise ValueError(f"{what}: expected (begins, values, slopes) of equal length, got "
                              f"lengths {', '.join(str(len(row)) for row in rows)}")  # fmt: skip
-        entries = sp.Matrix([[sp.sympify(entry) for entry in row] for row in rows])
+        entries = sp.Matrix([[real_expression(entry, what) for entry in row] for row in rows])
         if entries.atoms(AppliedUndef):
             raise ValueError(f"{what}: pieces are expressions of parameters, not of functions of "
                              "time")  # fmt: skip

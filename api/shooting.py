@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.codegen.c import emit
 from kinesym.codegen.transcribe import transcribe
 from kinesym.continuous_adjoint import shooting_gradient
-from kinesym.runtime.build import build, find_compiler
+from kinesym.runtime.build import build, check_compiler
 from kinesym.runtime.collocation import first_guess
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, at_bounds, check_guess, poor_fits, typical_sizes
@@ -111,7 +111,7 @@ class Shooting:
         bounds = named_bounds(model, unknown, inputs, {})
 
         warn_of_kinks(model)
-        find_compiler()  # before any long work
+        check_compiler()  # before any long work
         begin = time.perf_counter()
         program = shooting_program(self.symbolic)
         source = emit(program)

@@ -12,6 +12,7 @@ from sympy.core.relational import Relational
 
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
+from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Contact, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
@@ -85,7 +86,7 @@ def _signals(
     """Known trajectories: known inputs, and functions of time in objective and conditions only."""
     known = [u for u in model.inputs if name_of(u) not in unknown_inputs]
     declared = {*model.states, *model.inputs}
-    found = set().union(*(sp.sympify(c).atoms(AppliedUndef) for c in conditions))
+    found = set().union(*(c.atoms(AppliedUndef) for c in conditions))
     extra = sorted(found - declared, key=name_of)
     names = [name_of(s) for s in (*known, *extra)]
     for number, trial in enumerate(trials):
@@ -138,8 +139,9 @@ def conditions(
             expression, pair = condition[0], bound_pair(name, condition[1:])
         elif isinstance(condition, Relational):
             expression, pair = _relation(name, condition)
-        expression = sp.sympify(expression)
-        if not isinstance(expression, sp.Expr) or not expression.free_symbols:
+        hint = "a single one goes into a list, with bounds as (expression, low, high)"
+        expression = real_expression(expression, name, hint)
+        if not expression.free_symbols:
             raise ValueError(
                 f"{name}, {expression}, must be an expression that depends on something, or "
                 "(expression, low, high); a single one goes into a list"

@@ -26,12 +26,13 @@ def _pow(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
         n = g.value[exponent]
         return (g.mul(exponent, g.power(base, n - 1.0)), g.zero)
     lower = g.binary("pow", base, g.sub(exponent, g.one))
-    return (g.mul(exponent, lower), g.mul(y, g.function("log", base)))
+    growth = g.mul(y, g.function("log", base))
+    return (g.mul(exponent, lower), g.select(g.binary("eq", y, g.zero), g.zero, growth))
 
 
 def _atan2(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-    r = g.inv(g.add(g.mul(a[0], a[0]), g.mul(a[1], a[1])))
-    return (g.mul(a[1], r), g.neg(g.mul(a[0], r)))
+    r = g.add(g.mul(a[0], a[0]), g.mul(a[1], a[1]))
+    return (g.div(a[1], r), g.neg(g.div(a[0], r)))
 
 
 def _minmax(first_if_less: bool) -> _Rule:
@@ -48,6 +49,11 @@ def _erf(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     return (_scaled(g, 1.1283791670955126, bell),)  # 2 / sqrt(pi)
 
 
+def _one_minus_square(g: Graph, x: int) -> int:
+    """1 - x^2 without a loss of digits near x = 1 and x = -1."""
+    return g.mul(g.sub(g.one, x), g.add(g.one, x))
+
+
 #: Partial derivatives of `y = op(a)` with respect to each operand.
 PARTIALS: dict[str, _Rule] = {
     "neg": lambda g, y, a: (g.const(-1.0),),
@@ -59,22 +65,23 @@ PARTIALS: dict[str, _Rule] = {
     "sin": lambda g, y, a: (g.function("cos", a[0]),),
     "cos": lambda g, y, a: (g.neg(g.function("sin", a[0])),),
     "tan": lambda g, y, a: (g.add(g.one, g.mul(y, y)),),
-    "asin": lambda g, y, a: (g.power(g.sub(g.one, g.mul(a[0], a[0])), -0.5),),
-    "acos": lambda g, y, a: (g.neg(g.power(g.sub(g.one, g.mul(a[0], a[0])), -0.5)),),
-    "atan": lambda g, y, a: (g.inv(g.add(g.one, g.mul(a[0], a[0]))),),
+    "asin": lambda g, y, a: (g.power(_one_minus_square(g, a[0]), -0.5),),
+    "acos": lambda g, y, a: (g.neg(g.power(_one_minus_square(g, a[0]), -0.5)),),
+    "atan": lambda g, y, a: (g.div(g.one, g.add(g.one, g.mul(a[0], a[0]))),),
     "sinh": lambda g, y, a: (g.function("cosh", a[0]),),
     "cosh": lambda g, y, a: (g.function("sinh", a[0]),),
-    "tanh": lambda g, y, a: (g.sub(g.one, g.mul(y, y)),),
+    "tanh": lambda g, y, a: (g.power(g.function("cosh", a[0]), -2.0),),
     "asinh": lambda g, y, a: (g.power(g.add(g.mul(a[0], a[0]), g.one), -0.5),),
-    "acosh": lambda g, y, a: (g.power(g.sub(g.mul(a[0], a[0]), g.one), -0.5),),
-    "atanh": lambda g, y, a: (g.inv(g.sub(g.one, g.mul(a[0], a[0]))),),
+    "acosh": lambda g, y, a: (g.power(g.neg(_one_minus_square(g, a[0])), -0.5),),
+    "atanh": lambda g, y, a: (g.div(g.one, _one_minus_square(g, a[0])),),
     "exp": lambda g, y, a: (y,),
-    "log": lambda g, y, a: (g.inv(a[0]),),
-    "sqrt": lambda g, y, a: (_scaled(g, 0.5, g.inv(y)),),
+    "log": lambda g, y, a: (g.div(g.one, a[0]),),
+    "sqrt": lambda g, y, a: (_scaled(g, 0.5, g.div(g.one, y)),),
     "abs": lambda g, y, a: (g.function("sign", a[0]),),
     "sign": lambda g, y, a: (g.zero,),
     "floor": lambda g, y, a: (g.zero,),
     "erf": _erf,
+    "erfc": lambda g, y, a: (g.neg(_erf(g, y, a)[0]),),
     "atan2": _atan2,
     "min": _minmax(first_if_less=True),
     "max": _minmax(first_if_less=False),
@@ -85,7 +92,10 @@ PARTIALS: dict[str, _Rule] = {
 
 
 def _weighted(g: Graph, node: int, position: int, partial: int, weight: int) -> int:
-    """`partial * weight`; a select keeps the untaken branch from leaking NaN into the product."""
+    """`partial * weight`; a select keeps the untaken branch from leaking NaN into the product, of
+    y = a/b, -y * weight/b does not overflow where it need not."""
+    if g.op[node] == "div" and position == 1:
+        return g.neg(g.mul(node, g.div(weight, g.args[node][1])))
     if g.op[node] != "select":
         return g.mul(partial, weight)
     condition = g.args[node][0]
@@ -97,6 +107,8 @@ def _partials(g: Graph, node: int) -> tuple[int, ...]:
     op = g.op[node]
     if op == "select":
         return (g.zero, g.one, g.one)  # the branch is chosen by `_weighted`
+    if op == "div":
+        return (g.div(g.one, g.args[node][1]), g.one)  # the second one, too
     return PARTIALS[op](g, node, g.args[node])
 
 

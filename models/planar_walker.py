@@ -277,7 +277,7 @@ def _with_states(model: Model, rates: Mapping[AppliedUndef, sp.Expr]) -> Model:
     states = (*model.states, *rates)
     equations = (*model.equations, *(x.diff(t) - rate for x, rate in rates.items()))
     given = set(model.inputs) | set(states)
-    more = set().union(*(sp.sympify(e).atoms(AppliedUndef) for e in rates.values())) - given
+    more = set().union(*(e.atoms(AppliedUndef) for e in rates.values())) - given
     explicit = model.explicit
     if explicit is not None:
         explicit = Explicit(explicit.intermediates, (*explicit.rates, *rates.values()),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.symbolic.expression import real_expression, real_expressions
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.names import name_of, suggest, t
 
@@ -56,9 +57,12 @@ class Event:
             raise ValueError(f"event {self.name!r}: direction is -1, 0 or 1, got {self.direction}")
         if not self.scale > 0.0:
             raise ValueError(f"event {self.name!r}: scale must be positive, got {self.scale}")
-        if not isinstance(sp.sympify(self.guard), sp.Expr):
-            raise ValueError(f"event {self.name!r}: the guard is no expression: {self.guard}; "
-                             "write x - 5 for x > 5")  # fmt: skip
+        put, where = object.__setattr__, f"event {self.name!r}: "
+        put(self, "guard", real_expression(self.guard, f"{where}the guard",
+                                           "write x - 5 for x > 5"))  # fmt: skip
+        put(self, "when", real_expression(self.when, f"{where}when"))
+        put(self, "resets", real_expressions(self.resets, f"{where}the reset of"))
+        put(self, "sets", real_expressions(self.sets, f"{where}the value of"))
         if self.level and self.direction == 0:
             raise ValueError(f"event {self.name!r}: a level has a side; give direction -1 or 1")
         if self.level and not (self.sets or self.stop or self.failure):
@@ -89,6 +93,11 @@ class Contact:
     restitution: float = 0.0
 
     def __post_init__(self) -> None:
+        for what in ("height", "place"):
+            given = getattr(self, what)
+            if given is not None:
+                found = real_expression(given, f"contact {self.name!r}: {what}")
+                object.__setattr__(self, what, found)
         if self.law not in LAWS:
             raise ValueError(f"contact {self.name!r}: law is one of {', '.join(LAWS)}, "
                              f"got {self.law!r}")  # fmt: skip
@@ -189,7 +198,7 @@ class Hybrid:
             for what, e in (("height", contact.height), ("place", contact.place)):
                 if e is None:
                     continue
-                strange = sorted(map(str, _depends_on(sp.sympify(e), hidden) - known))
+                strange = sorted(map(str, _depends_on(e, hidden) - known))
                 if strange:
                     raise ValueError(f"contact {contact.name!r}: its {what} depends on "
                                      f"{strange[0]}, which is no state and no mode; make what "
@@ -215,7 +224,7 @@ class Hybrid:
 def _with_symbols(model: Model, modes: Mapping[Any, float], events: Sequence[Event]) -> Model:
     """The model with modes and parameters that appear in events alone: as inputs and parameters,
     and so that they appear somewhere, as outputs `name_of_events`."""
-    every = [sp.sympify(e) for event in events for e in
+    every = [e for event in events for e in
              (event.guard, event.when, *event.resets.values(), *event.sets.values())]  # fmt: skip
     signals = set().union(*(e.atoms(AppliedUndef) for e in every)) - set(model.inputs)
     inputs = sorted((m for m in signals if name_of(m) in set(map(name_of, modes))), key=name_of)
@@ -241,7 +250,7 @@ def _depends_on(e: sp.Expr, intermediates: Mapping[Any, Any]) -> set[Any]:
                 found |= {atom} if atom == t or atom in signals else set()
             elif atom not in seen:
                 seen.add(atom)
-                rest.append(sp.sympify(intermediates[atom]))
+                rest.append(intermediates[atom])
     return found
 
 
@@ -259,14 +268,14 @@ def with_muscle(model: Model, muscle: FESMuscle) -> Model:
         "states": (*model.states, *muscle.states),
         "inputs": tuple(dict.fromkeys([*(u for u in model.inputs if u != muscle.force),
                                        *muscle.inputs])),
-        "equations": (*model.equations, *map(sp.sympify, muscle.equations)),
+        "equations": (*model.equations, *muscle.equations),
     }  # fmt: skip
     known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
     more = set().union(*(e.free_symbols for e in new["equations"][len(model.equations) :])) - known
     new["parameters"] = (*model.parameters, *sorted(more, key=name_of))
     new["outputs"] = {**model.outputs, f"{muscle.name}_rate": muscle.contractile_rate}
     if model.explicit is not None:
-        rates = (*model.explicit.rates, *map(sp.sympify, muscle.rates))
+        rates = (*model.explicit.rates, *muscle.rates)
         solved = (new["states"], new["equations"], model.intermediates)
         new["explicit"] = Explicit(model.explicit.intermediates, rates, solved)
     return replace(model, **new)

@@ -6,16 +6,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.symbolic.expression import real_expression, real_expressions
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 
 #: Names that results use for themselves.
 _RESERVED = frozenset(("time", "duration"))
+
+#: What to write instead of a relation.
+_RELATION = "write 5 - x for x < 5"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +97,17 @@ class Model:
                 raise ValueError(f"model {self.name}: {group} must be a list, got {value!r}")
         for group in ("states", "inputs", "parameters"):
             put(self, group, tuple(getattr(self, group)))
-        put(self, "equations", tuple(_equation(self.name, e) for e in self.equations))
-        put(self, "intermediates", tuple((s, sp.sympify(e)) for s, e in self.intermediates))
+        put(self, "equations", tuple(_equation(self.name, k, e)
+                                     for k, e in enumerate(self.equations)))
+        put(self, "intermediates", tuple(_intermediate(self.name, row)
+                                         for row in self.intermediates))  # fmt: skip
         if not isinstance(self.outputs, Mapping):
             raise ValueError(f"model {self.name}: outputs must be {{name: expression}}")
-        put(self, "outputs", {str(k): sp.sympify(e) for k, e in dict(self.outputs).items()})
-        put(self, "limits", {str(k): sp.sympify(e) for k, e in dict(self.limits).items()})
+        where = f"model {self.name}: "
+        put(self, "outputs", {str(k): real_expression(e, f"{where}output {k}", _RELATION)
+                              for k, e in self.outputs.items()})  # fmt: skip
+        put(self, "limits", {str(k): real_expression(e, f"{where}the limit {k!r}", _RELATION)
+                             for k, e in dict(self.limits).items()})  # fmt: skip
         put(self, "drawing", tuple(tuple(line) for line in self.drawing))
         _check_drawing(self)
         _check_declarations(self)
@@ -135,7 +145,8 @@ class Model:
         states, equations = kane_equations(kane)
         used = {*equations, *(outputs or {}).values()}
         if parameters is None:
-            free = set().union(*(sp.sympify(e).free_symbols for e in used)) - {t}
+            used = {real_expression(e, f"model {name}: an equation or output") for e in used}
+            free = set().union(*(e.free_symbols for e in used)) - {t}
             parameters = sorted(free, key=name_of)
         return cls(name, states, inputs, parameters, equations, outputs or {}, (), values or {})
 
@@ -204,36 +215,51 @@ class Model:
 
         `changes` replace fields of the model: `plant.substitute({T: -k*x}, inputs=[], ...)`.
         """
+        table = real_expressions(replacement, "the replacement of")
         new: dict[str, Any] = {
-            "equations": [e.xreplace(dict(replacement)) for e in self.equations],
-            "outputs": {k: e.xreplace(dict(replacement)) for k, e in self.outputs.items()},
-            "intermediates": [(s, e.xreplace(dict(replacement))) for s, e in self.intermediates],
-            "limits": {k: e.xreplace(dict(replacement)) for k, e in self.limits.items()},
+            "equations": [e.xreplace(table) for e in self.equations],
+            "outputs": {k: e.xreplace(table) for k, e in self.outputs.items()},
+            "intermediates": _exchanged(self.intermediates, table),
+            "limits": {k: e.xreplace(table) for k, e in self.limits.items()},
         }
         kept_fields = ("name", "states", "inputs", "parameters", "values", "drawing")
         same = {k: getattr(self, k) for k in kept_fields}
         kept = {name_of(p) for p in changes.get("parameters", self.parameters)}
         if self.explicit is not None:
-            new["explicit"] = self.explicit.substitute(dict(replacement))
+            new["explicit"] = self.explicit.substitute(table)
         new["positive"] = [name for name in self.positive if name in kept]
         return Model(**{**same, **new, **changes})
 
+    def __repr__(self) -> str:
+        return f"<{self._sizes}>"
+
     def __str__(self) -> str:
         count = sum(sp.count_ops(e) for e in [*self.equations, *(e for _, e in self.intermediates)])
-        rows = [
-            f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
-            f"{len(self.parameters)} parameters, {count} operations",
-            f"  states      {', '.join(self.state_names)}",
-            f"  inputs      {', '.join(self.input_names) or '-'}",
-            f"  parameters  {', '.join(_with_value(p, self.values) for p in self.parameter_names)}",
-            f"  outputs     {', '.join(self.outputs) or '-'}",
-        ]
+        rows = [f"{self._sizes}, {count} operations",
+                *(f"  {label:<11} {words}" for label, words in self._parts())]  # fmt: skip
         if self.intermediates:
             rows.append(f"  {len(self.intermediates)} intermediates")
         rows.extend(f"  0 = {_shortened(e)}" for e in self.equations)
         return "\n".join(rows)
 
-    __repr__ = __str__
+    def _repr_html_(self) -> str:
+        """A table for a notebook."""
+        rows = [*self._parts(), *(("0 =", _shortened(e)) for e in self.equations)]
+        cells = "".join(f'<tr><th>{escape(label)}</th><td style="text-align: left">{escape(words)}'
+                        "</td></tr>" for label, words in rows)  # fmt: skip
+        return f"<div>{escape(self._sizes)}</div><table>{cells}</table>"
+
+    @property
+    def _sizes(self) -> str:
+        return (f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
+                f"{len(self.parameters)} parameters")  # fmt: skip
+
+    def _parts(self) -> list[tuple[str, str]]:
+        """States, inputs, parameters and outputs, in words."""
+        known = ", ".join(_with_value(p, self.values) for p in self.parameter_names)
+        return [("states", ", ".join(self.state_names)),
+                ("inputs", ", ".join(self.input_names) or "-"), ("parameters", known),
+                ("outputs", ", ".join(self.outputs) or "-")]  # fmt: skip
 
 
 #: Functions with kinks or jumps, at which derivatives are one-sided.
@@ -267,14 +293,23 @@ def _is_explicit(model: Model) -> bool:
     return not any(e.has(sp.Derivative) for e in expressions)
 
 
-def _equation(name: str, equation: Any) -> sp.Expr:
+def _equation(name: str, number: int, equation: Any) -> sp.Expr:
     """`equation` as an expression that is zero; lhs - rhs of a SymPy equation."""
-    expression = sp.sympify(equation) if not isinstance(equation, str) else None
-    if isinstance(expression, sp.Eq):
-        expression = expression.lhs - expression.rhs
-    if not isinstance(expression, sp.Expr):
-        raise ValueError(f"model {name}: equation {equation!r} is not an expression (each = 0)")
-    return expression
+    if isinstance(equation, sp.Eq):
+        equation = equation.lhs - equation.rhs
+    what = f"model {name}: equation {number}"
+    return real_expression(equation, what, "each is an expression, = 0")
+
+
+def _intermediate(name: str, row: Any) -> tuple[sp.Basic, sp.Expr]:
+    """A pair of a symbol and the expression it stands for."""
+    if not isinstance(row, (tuple, list)) or len(row) != 2:
+        raise ValueError(f"model {name}: intermediates are (symbol, expression) pairs, got {row!r}")
+    symbol, value = row
+    if not isinstance(symbol, (sp.Symbol, AppliedUndef)) or symbol == t:
+        raise ValueError(f"model {name}: an intermediate is called by a symbol, got {symbol!r}")
+    what = f"model {name}: intermediate {name_of(symbol)}"
+    return symbol, real_expression(value, what, _RELATION)
 
 
 def _with_value(name: str, values: Mapping[Any, float]) -> str:
@@ -306,8 +341,11 @@ def _check_declarations(model: Model) -> None:
     names += [name_of(s) for s, _ in model.intermediates] + list(model.outputs)
     counts = Counter(names)
     for name in names:
-        if name in _RESERVED or "/" in name or name.startswith(("measured_", "std_")):
+        if name in _RESERVED or name.startswith(("measured_", "std_")):
             raise ValueError(f"{where}: the name {name} is reserved for results; choose another")
+        if "/" in name or "\0" in name or name in ("", "."):
+            raise ValueError(f"{where}: the name {name!r} cannot be that of a column in saved "
+                             "files, where '/' separates groups; choose another")  # fmt: skip
         if counts[name] > 1:
             raise ValueError(f"{where}: the name {name} is declared more than once")
     n, count = len(model.states), len(model.equations)
@@ -341,16 +379,11 @@ def _check_expressions(model: Model) -> None:
     rates = set(model.derivatives)
     everything: set[sp.Basic] = set()
     for label, expression, symbol in _labelled(model):
-        if not isinstance(expression, sp.Expr):
-            raise ValueError(f"{where}: {label} is no expression: {expression}; "
-                             "write 5 - x for x < 5")  # fmt: skip
-        if expression.has(sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I):
-            raise ValueError(f"{where}: {label} contains NaN, infinity or the imaginary unit")
         atoms = expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
         check_atoms(atoms, known, rates, f"{where}: {label}")
         everything |= atoms
         known |= {symbol} - {None}
-    in_equations = _atoms_of_equations(model)
+    in_equations = atoms_through(model, model.equations)
     for x, rate in zip(model.states, model.derivatives, strict=True):
         if x not in in_equations and rate not in in_equations:
             raise ValueError(f"{where}: state {x} has no equation; it appears in none of them")
@@ -378,9 +411,10 @@ def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
             yield f"the explicit form of {x}'", expression, None
 
 
-def _atoms_of_equations(model: Model) -> set[sp.Basic]:
-    """Atoms of the equations, through the intermediates that they use."""
-    atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in model.equations))
+def atoms_through(model: Model, expressions: Iterable[sp.Expr]) -> set[sp.Basic]:
+    """Symbols, functions of time and derivatives of expressions, through the intermediates that
+    they use."""
+    atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in expressions))
     for symbol, expression in reversed(model.intermediates):
         if symbol in atoms:
             atoms |= expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from kinesym.symbolic.expression import real_expression
+
 Number = int | float
 
 #: Integrals are costs; what to do for anything else.
@@ -43,8 +45,8 @@ class Objective:
     __radd__ = __add__
 
     def __mul__(self, factor: Number) -> Objective:
-        number = sp.sympify(factor)
-        if not (isinstance(number, sp.Expr) and number.is_extended_real and number.is_number):
+        number = real_expression(factor, "a factor of an objective", "it must be a number")
+        if not number.is_number:
             raise TypeError(f"an objective can be multiplied by numbers only, not by {factor}")
         factor = float(number)
         return Objective(
@@ -54,7 +56,8 @@ class Objective:
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Number) -> Objective:
-        return self * (1 / sp.sympify(divisor))
+        number = real_expression(divisor, "a divisor of an objective", "it must be a number")
+        return self * (1 / number)
 
     def __neg__(self) -> Objective:
         return -1 * self
@@ -73,12 +76,12 @@ def Integral(integrand: sp.Expr | Number) -> Objective:
     input that is held between nodes (zero-order hold), at the collocation points. Signals that the
     model does not know, e.g. a measured trajectory, are given as inputs of the experiment.
     """
-    return Objective(integrand=sp.sympify(integrand))
+    return Objective(integrand=real_expression(integrand, "the integrand"))
 
 
 def Terminal(cost: sp.Expr | Number) -> Objective:
     """The cost `cost(x, u, p, t)` at the end of the trial; `Terminal(t)` is the final time."""
-    return Objective(terminal=sp.sympify(cost))
+    return Objective(terminal=real_expression(cost, "the terminal cost"))
 
 
 def LeastSquares() -> Objective:

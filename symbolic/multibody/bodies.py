@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.multibody.joints import Joint, Revolute, Spherical, check_joint
 from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector
 from kinesym.symbolic.names import suggest, t
@@ -51,6 +52,11 @@ class Load:
     axes: str = "world"
 
 
+def mass_of(body: Body) -> sp.Expr:
+    """Its mass as an expression [kg]."""
+    return real_expression(body.mass, f"mass of body {body.name}")
+
+
 def inertia_matrix(body: Body) -> Matrix:
     """About the centre of mass, in the axes of the body; symmetric if it is but for rounding.
 
@@ -62,7 +68,8 @@ def inertia_matrix(body: Body) -> Matrix:
     if given.shape != (3, 3):
         raise ValueError("inertia is three principal moments or a 3x3 matrix, "
                          f"got {body.inertia!r}")  # fmt: skip
-    matrix = sp.Matrix(given)
+    what = f"inertia of body {body.name}"
+    matrix = sp.Matrix(3, 3, [real_expression(value, what) for value in given.ravel()])
     if not matrix.free_symbols and matrix.is_symmetric() is False:
         skew = matrix - matrix.T
         if max(map(abs, skew)) <= ROUNDING * max(map(abs, matrix)):
@@ -83,10 +90,10 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
     values: dict[str, float] = {}
 
     def symbol(suffix: str, value: Any) -> sp.Expr:
-        expression = sp.sympify(value)
-        if not expression.is_number or expression.is_zero:
-            return expression
-        values[f"{body.name}_{suffix}"] = float(expression)
+        given = real_expression(value, f"{body.name}_{suffix}")
+        if not given.is_number or given.is_zero:
+            return given
+        values[f"{body.name}_{suffix}"] = float(given)
         return sp.Symbol(f"{body.name}_{suffix}")
 
     def symbols(letter: str, given: Sequence[Any]) -> Vector:
@@ -138,28 +145,17 @@ def check_body(body: Body) -> None:
     for what in ("com", "at", "end"):
         given = getattr(body, what)
         if given is not None:
-            check_numbers(what, vector_of(what, given))
-    try:
-        mass = sp.sympify(body.mass)
-        check_numbers("mass", [mass])
-        if mass.is_number and not mass >= 0:
-            raise ValueError(f"mass must not be negative, got {mass}")
-        inertia = sp.Matrix(inertia_matrix(body))
-    except (TypeError, sp.SympifyError) as error:
-        raise ValueError(f"mass and inertia must be numbers or expressions: {error}") from error
+            check_numbers(what, vector(given, what))
+    mass = mass_of(body)
+    check_numbers("mass", [mass])
+    if mass.is_number and not mass >= 0:
+        raise ValueError(f"mass must not be negative, got {mass}")
+    inertia = sp.Matrix(inertia_matrix(body))
     check_numbers("inertia", inertia)
     if not inertia.is_symmetric():
         raise ValueError("inertia is not symmetric")
     if not inertia.free_symbols:
         check_inertia(np.array(inertia, dtype=float))
-
-
-def vector_of(what: str, values: Any) -> Vector:
-    """`values` as a vector; raises `ValueError` that says of what."""
-    try:
-        return vector(values)
-    except ValueError as error:
-        raise ValueError(f"{what} must have three components, got {values!r}") from error
 
 
 def check_numbers(what: str, expressions: Iterable[Any]) -> None:
@@ -218,7 +214,7 @@ def check_loads(tree: str, bodies: Sequence[Body], loads: Sequence[Load]) -> Non
             raise ValueError(f"load on {load.body}, which is no body of {tree}; "
                              f"{suggest(load.body, names)}")  # fmt: skip
         for what in ("force", "torque", "at"):
-            given = vector_of(f"load on {load.body}: {what}", getattr(load, what))
+            given = vector(getattr(load, what), f"load on {load.body}: {what}")
             if any(e.is_number and not (e.is_real and e.is_finite) for e in given):
                 raise ValueError(f"load on {load.body}: {what} must be finite, got {given}")
         if load.axes not in ("world", "body"):

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import sympy as sp
 
-from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector
+from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector
 
 #: +1 for the sequences in the order xyzxy, -1 for the others.
 _PARITY = {"xyz": 1, "yzx": 1, "zxy": 1, "xzy": -1, "zyx": -1, "yxz": -1}
@@ -34,7 +34,7 @@ class Revolute:
         """The axis as a unit vector."""
         if isinstance(self.axis, str):
             return unit(self.axis)
-        x, y, z = sp.Matrix([sp.sympify(e) for e in self.axis]).normalized()
+        x, y, z = sp.Matrix(vector(self.axis, "the axis of a joint")).normalized()
         return x, y, z
 
 

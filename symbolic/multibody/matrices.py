@@ -32,10 +32,11 @@ from typing import Any
 
 import sympy as sp
 
+from kinesym.symbolic.expression import real_expressions
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import settled
 from kinesym.symbolic.multibody.base import ACCELERATIONS, FixedBase
-from kinesym.symbolic.multibody.bodies import Body, inertia_matrix
+from kinesym.symbolic.multibody.bodies import Body, inertia_matrix, mass_of
 from kinesym.symbolic.multibody.joints import Spherical, bryant_rates, turn, unit
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.tree import Tree
@@ -121,7 +122,7 @@ def matrices(tree: Tree, torques: Mapping[str, Any] | None = None) -> Matrices:
     the speeds of its translation are 0 and their rates that vector: the forces are the same.
     Raises `ValueError` for joints that are not spherical and torques of unknown speeds.
     """
-    given = {name: sp.sympify(e) for name, e in (torques or {}).items()}
+    given = real_expressions(torques or {}, "torque")
     check(tree, given, {})
     steps, A, bias, forces = Steps(), Entries(list), Rows(list), Rows(list)
     y, rates = generalised_speeds(tree)
@@ -247,7 +248,7 @@ def add_inertia(
     steps: Steps, A: Entries, bias: Rows, k: int, body: Body, W: Blocks, centre: Point, spin: Spin
 ) -> None:
     """The terms of a body in A (2), B y (3) and C y (4), with I^k0 = (R^k0)' I^k R^k0 (11)."""
-    mass, R, V = sp.sympify(body.mass), spin.turn, centre.partial
+    mass, R, V = mass_of(body), spin.turn, centre.partial
     inertia = steps.matrix(f"I.{k}", product(transposed(R), product(inertia_matrix(body), R)))
     WI = {i: steps.matrix(f"WI.{k}.{i}", product(block, inertia)) for i, block in W.items()}
     entries = [(3 * i + a, 3 * j + b) for i in V for j in V for a in range(3) for b in range(3)]
@@ -278,7 +279,7 @@ def gravity(tree: Tree) -> Vector:
 
 def applied(steps: Steps, tree: Tree, k: int, body: Body, R: Matrix) -> tuple[Vector, Vector]:
     """Force f^k and moment m^k about the centre of mass, in world axes: weight and loads (5)."""
-    forces, moments = [scale(sp.sympify(body.mass), gravity(tree))], [ZERO]
+    forces, moments = [scale(mass_of(body), gravity(tree))], [ZERO]
     for load in (load for load in tree.applied if load.body == body.name):
         axes = IDENTITY if load.axes == "world" else transposed(R)
         force = times(axes, vector(load.force))
@@ -340,7 +341,7 @@ def matrix_model(
       locked rows, in axes of the outer body; and `net_shank_wx`, ... [N m]: the unknowns as printed
       in (17), net moments that all locks together exert on each body, in its axes.
     """
-    found = {name: sp.sympify(e) for name, e in (outputs or {}).items()}
+    found = real_expressions(outputs or {}, "output")
     check(tree, {}, found)
     m = matrices(tree, torques)
     rows = m.missing()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from kinesym.symbolic.expression import real_expressions
+from kinesym.symbolic.multibody.bodies import mass_of
 from kinesym.symbolic.multibody.vectors import AXES, Vector, scale, times
 from kinesym.symbolic.names import suggest
 
@@ -40,7 +42,7 @@ def named_outputs(
             found = FAMILIES[part](tree, torques)
             drawing = stick_figure(tree) if part == "places" else drawing
         else:
-            found = {str(name): sp.sympify(e) for name, e in part.items()}
+            found = {str(k): e for k, e in real_expressions(part, "output").items()}
         twice = set(result) & set(found)
         if twice:
             raise ValueError(f"outputs: {min(twice)} is defined twice")
@@ -107,7 +109,7 @@ def attitudes(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
 
 def center_of_mass(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`com_x`, ... [m] and `com_velocity_x`, ... [m/s] in world axes."""
-    mass = sp.Add(*(sp.sympify(b.mass) for b in tree.bodies))
+    mass = sp.Add(*(mass_of(b) for b in tree.bodies))
     velocity: Vector = scale(1 / mass, tree.momentum())
     return {**components("com", tree.center_of_mass()), **components("com_velocity", velocity)}
 

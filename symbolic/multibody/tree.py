@@ -11,6 +11,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.symbolic.expression import real_expressions
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import Walk, assemble, walk
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
@@ -22,8 +23,8 @@ from kinesym.symbolic.multibody.bodies import (
     check_numbers,
     check_values,
     inertia_matrix,
+    mass_of,
     parametrised,
-    vector_of,
 )
 from kinesym.symbolic.multibody.links import Link, actuator_name, links_of
 from kinesym.symbolic.multibody.outputs import named_outputs
@@ -75,7 +76,7 @@ class Tree:
         check_bodies(self.bodies, getattr(self.base, "name", None))
         if not callable(self.loads):
             check_loads(self.name, self.bodies, self.loads)
-        check_numbers("gravity", vector_of("gravity", self.gravity))
+        check_numbers("gravity", vector(self.gravity, "gravity"))
         names = Counter(name_of(f) for link in self.links for f in (*link.q, *link.u))
         for name, count in names.items():
             if count > 1:
@@ -252,15 +253,15 @@ class Tree:
 
     def center_of_mass(self) -> Vector:
         """In world axes [m]; raises `ValueError` if nothing has a mass."""
-        total = sp.Add(*(sp.sympify(b.mass) for b in self.bodies))
+        total = sp.Add(*(mass_of(b) for b in self.bodies))
         if total.is_zero:
             raise ValueError(f"{self.name} has no centre of mass: all masses are 0")
-        parts = [scale(sp.sympify(b.mass), self.place(b.name, b.com)) for b in self.bodies]
+        parts = [scale(mass_of(b), self.place(b.name, b.com)) for b in self.bodies]
         return scale(1 / total, add(*parts))
 
     def momentum(self) -> Vector:
         """Linear momentum in world axes [kg m/s]."""
-        return add(*(scale(sp.sympify(b.mass), self.velocity(b.name, b.com)) for b in self.bodies))
+        return add(*(scale(mass_of(b), self.velocity(b.name, b.com)) for b in self.bodies))
 
     def angular_momentum(self, about: Sequence[Any] = (0, 0, 0)) -> Vector:
         """About a point of the world, in world axes [kg m^2/s]."""
@@ -269,7 +270,7 @@ class Tree:
             frame = self.frame(body.name)
             spin = times(frame.attitude, times(inertia_matrix(body), frame.angular))
             arm = add(self.place(body.name, body.com), scale(sp.S.NegativeOne, vector(about)))
-            moment = scale(sp.sympify(body.mass), cross(arm, self.velocity(body.name, body.com)))
+            moment = scale(mass_of(body), cross(arm, self.velocity(body.name, body.com)))
             parts += [spin, moment]
         return add(*parts)
 
@@ -280,13 +281,13 @@ class Tree:
             frame = self.frame(body.name)
             v = add(frame.velocity, cross(frame.angular, vector(body.com)))
             spin = dot(frame.angular, times(inertia_matrix(body), frame.angular))
-            energy += (sp.sympify(body.mass) * dot(v, v) + spin) / 2
+            energy += (mass_of(body) * dot(v, v) + spin) / 2
         return energy
 
     def potential_energy(self) -> sp.Expr:
         """Of gravity, zero in the origin of the world [J]."""
         gravity = vector(self.gravity)
-        return -sp.Add(*(sp.sympify(b.mass) * dot(gravity, self.place(b.name, b.com))
+        return -sp.Add(*(mass_of(b) * dot(gravity, self.place(b.name, b.com))
                          for b in self.bodies))  # fmt: skip
 
     # -- the model ------------------------------------------------------------------------------
@@ -311,13 +312,14 @@ class Tree:
         other symbol a parameter. Raises `ValueError` if a speed or family is unknown or if the
         values are those of bodies that cannot exist.
         """
-        torques = {name_of(name): sp.sympify(e) for name, e in (torques or {}).items()}
+        given = real_expressions(torques or {}, "torque")
+        torques = {name_of(name): e for name, e in given.items()}
         for name in torques:
             if name not in self.speeds:
                 raise ValueError(f"torques: {name} is no speed; {suggest(name, self.speeds)}")
-        given = {**self.values, **{name_of(k): v for k, v in (values or {}).items()}}
-        check_values(self.bodies, given)
-        return assemble(self, torques, named_outputs(self, torques, outputs), given)
+        numbers = {**self.values, **{name_of(k): v for k, v in (values or {}).items()}}
+        check_values(self.bodies, numbers)
+        return assemble(self, torques, named_outputs(self, torques, outputs), numbers)
 
     def _number(self, body: str) -> int:
         for number, link in enumerate(self.links):

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 
 import sympy as sp
 
+from kinesym.symbolic.expression import real_expression
+
 Vector: TypeAlias = tuple[sp.Expr, sp.Expr, sp.Expr]
 Matrix: TypeAlias = tuple[Vector, Vector, Vector]  # its rows
 
@@ -102,12 +104,13 @@ def product(a: Matrix, b: Matrix) -> Matrix:
     return transposed((columns[0], columns[1], columns[2]))
 
 
-def vector(values: Iterable[Any]) -> Vector:
-    """Three numbers or expressions as a vector; raises `ValueError` for anything else."""
+def vector(values: Any, what: str = "a vector") -> Vector:
+    """Three numbers or expressions as a vector; raises `ValueError` that says of `what`."""
     try:
-        if isinstance(values, str):
-            raise TypeError
-        x, y, z = (sp.sympify(value) for value in values)
-    except (TypeError, ValueError, sp.SympifyError) as error:
-        raise ValueError(f"a vector must have three components, got {values!r}") from error
+        given = [] if isinstance(values, str) else list(values)
+    except TypeError:
+        given = []
+    if len(given) != 3:
+        raise ValueError(f"{what} must have three components, got {values!r}")
+    x, y, z = (real_expression(value, what) for value in given)
     return x, y, z

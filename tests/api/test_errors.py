@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -52,12 +53,15 @@ def problem(model=None, experiment=None, **changes):
         ({"states": [x, k]}, "state k is not a function of time"),
         ({"values": {"kk": 1.0}}, "kk is unknown; did you mean k"),
         ({"outputs": {"y": x + sp.Symbol("z")}}, "output y contains z"),
-        ({"equations": ["x", "v"]}, "is not an expression"),
+        ({"equations": ["x", "v"]}, "text is not evaluated"),
         ({"equations": [x.diff(t) - v, v.diff(t) + k * x - u + sp.nan]}, "equation 1 contains NaN"),
         ({"states": x}, "states must be a list"),
         ({"values": [1.0]}, "must be a mapping"),
         ({"values": {k: "a"}}, "value of k is no number"),
         ({"outputs": {"time": x}}, "the name time is reserved"),
+        ({"outputs": {"a/b": x}}, "name 'a/b' cannot be .* in saved files, where '/' separates gr"),
+        ({"outputs": {"": x}}, "name '' cannot be that of a column in saved files"),
+        ({"outputs": {"a\0b": x}}, r"name 'a\\x00b' cannot be that of a column"),
         ({"parameters": [sp.Symbol("k", positive=True)]}, "another symbol than the declared one"),
         ({"intermediates": [(sp.Symbol("s"), c * x)]}, "intermediate s contains c"),
     ],
@@ -149,7 +153,7 @@ def test_problem(changes, words):
     ],
 )
 def test_integral_as_a_condition(make):
-    with pytest.raises((TypeError, sp.SympifyError), match="needs a state y with y' = integrand"):
+    with pytest.raises((TypeError, ValueError), match="needs a state y with y' = integrand"):
         make()
 
 
@@ -334,14 +338,15 @@ def test_unsupported_function():
         ks.compile(model)
 
 
-def test_unwritable_cache(monkeypatch, capsys):
+def test_unwritable_cache(monkeypatch, capsys, tmp_path):
     from kinesym.cli import main
-    from kinesym.runtime.build import CacheError
 
     monkeypatch.setenv("KINESYM_CACHE", "/proc/nowhere")
-    with pytest.raises(CacheError, match="cannot be written; name another one"):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.warns(UserWarning, match=f"cannot be used .* go to {tmp_path}.*; mend that, or"):
         ks.compile(oscillator())
-    assert main(["doctor"]) == 1
+    with pytest.warns(UserWarning, match="cannot be used"):
+        assert main(["doctor"]) == 1
     assert "cannot be written" in capsys.readouterr().out
 
 

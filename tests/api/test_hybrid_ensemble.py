@@ -51,9 +51,9 @@ def equal_runs(one, other):
     """Bit for bit."""
     for name in (*one.run.states, *one.run.inputs, *one.run.outputs):
         np.testing.assert_array_equal(one[name], other[name])
-    assert [(e.time, e.kind, e.name) for e in one.events] == [
-        (e.time, e.kind, e.name) for e in other.events]  # fmt: skip
-    for a, b in zip(one.events, other.events, strict=True):
+    assert [(e.time, e.kind, e.name) for e in one.log] == [
+        (e.time, e.kind, e.name) for e in other.log]  # fmt: skip
+    for a, b in zip(one.log, other.log, strict=True):
         np.testing.assert_array_equal(a.rows, b.rows)
         assert list(a.states) == list(b.states)
     for part in ("time", "x", "modes", "contacts", "friction", "armed"):

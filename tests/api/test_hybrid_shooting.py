@@ -216,7 +216,7 @@ def test_levels_and_breaks_of_a_course_are_found():
     true = {F0: 900.0, "on": 0.08, "off": 0.4, "ramp": 0.05, "up": 18.0, "down": 12.0}
     start = {stretch: 0.0, **muscle.rest}
     number = {s: true[s.name] for s in (on, off, ramp, up, down)}
-    told = kh.Piecewise(*[[float(sp.sympify(e).subs(number)) for e in row] for row in course])
+    told = kh.Piecewise(*[[float(sp.S(e).subs(number)) for e in row] for row in course])
     time = np.linspace(0.0, 0.8, 161)
     inputs = {rate: kh.Piecewise([0.0, 0.2, 0.3], [0.0, 0.1, 0.0]), muscle.clock: told}
     run = kh.simulate(hybrid, time, start, {F0: 900.0}, inputs)

@@ -199,20 +199,20 @@ def test_more_contacts_than_there_is_room_for():
 @pytest.mark.parametrize("key", ["F0", "k0", "ks", "Lc0"])
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
 def test_numbers_of_muscles(key, value):
-    with pytest.raises(ValueError, match=f"muscle 'quad': {key} must be positive, got"):
+    with pytest.raises(ValueError, match=f"'quad': {key} (must be positive, got|contains NaN)"):
         kh.FESMuscle("quad", 0, **{**NUMBERS, key: value})
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, np.nan])
 def test_recruitment(value):
-    with pytest.raises(ValueError, match=r"muscle 'quad': recruitment must be within 0 \.\.\. 1"):
+    with pytest.raises(ValueError, match=r"'quad': recruitment (must be within|contains NaN)"):
         kh.FESMuscle("quad", 0, **NUMBERS, recruitment=value)
 
 
 def held(rate=0.0, **numbers):
     """A muscle whose ends move apart at a rate."""
     length = sp.Function("length")(ks.t)
-    muscle = kh.FESMuscle("quad", sp.sympify(rate), **{**NUMBERS, "recruitment": 0.3, **numbers})
+    muscle = kh.FESMuscle("quad", sp.S(rate), **{**NUMBERS, "recruitment": 0.3, **numbers})
     model = ks.Model("held", [length], [muscle.force], [],
                      [length.diff(ks.t) - rate - 0 * muscle.force - 1e-30 * muscle.force])
     return kh.Hybrid(model, muscles=[muscle])

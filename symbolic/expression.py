@@ -1,0 +1,97 @@
+"""The one place where expressions come in: text is never evaluated, and everything is real."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+_NO_NUMBER = frozenset((sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I))
+
+#: What these are of a real argument.
+_OF_REAL: dict[type, Any] = {
+    sp.re: lambda x: x,
+    sp.im: lambda x: sp.S.Zero,
+    sp.conjugate: lambda x: x,
+    sp.arg: lambda x: sp.Piecewise((sp.pi, x < 0), (0, True)),
+}
+
+
+def real_expression(value: Any, what: str, hint: str = "") -> sp.Expr:
+    """`value` as a real scalar expression: a SymPy expression or a number.
+
+    what : its place in the words of the user, for messages. hint : what to write instead of what
+    is no expression. Text is a name or an error, never code: SymPy would evaluate it as Python.
+
+    Raises `ValueError` for text, relations, matrices, and what contains NaN, infinity, the
+    imaginary unit or a number beyond double precision.
+    """
+    if isinstance(value, (str, bytes)):
+        raise ValueError(f"{what} is text, {value!r}; text is not evaluated: write an expression "
+                         "of SymPy symbols")  # fmt: skip
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    try:
+        found = sp.sympify(value, strict=True)  # noqa: TID251
+    except (sp.SympifyError, AttributeError, TypeError) as error:
+        if hasattr(value, "_sympy_"):  # it says itself why it is none
+            raise ValueError(f"{what}: {getattr(error, 'expr', error)}") from error
+        raise ValueError(f"{what} is no expression: {value!r}{_also(hint)}") from error
+    if isinstance(found, sp.MatrixBase) or getattr(found, "is_Matrix", False):
+        raise ValueError(f"{what} is a matrix, {found}; give its entries one by one")
+    if not isinstance(found, sp.Expr):
+        raise ValueError(f"{what} is no expression: {found}{_also(hint)}")
+    found = _real(found)
+    for part in parts(found):
+        _check(part, what)
+    return found
+
+
+def real_expressions(values: Mapping[Any, Any], what: str) -> dict[Any, sp.Expr]:
+    """The values of a mapping as expressions; `what` is followed by the key in messages."""
+    return {key: real_expression(value, f"{what} {key}") for key, value in values.items()}
+
+
+def parts(e: sp.Basic) -> Iterator[sp.Basic]:
+    """Every subexpression once, with `e`."""
+    seen: set[sp.Basic] = set()
+    stack = [e]
+    while stack:
+        part = stack.pop()
+        if part not in seen:
+            seen.add(part)
+            yield part
+            stack.extend(part.args)
+
+
+def _also(hint: str) -> str:
+    return f"; {hint}" if hint else ""
+
+
+def _real(e: sp.Expr) -> sp.Expr:
+    """`e` with real and imaginary parts taken of what is real: SymPy writes them where a symbol
+    was not declared real."""
+    if not any(type(part) in _OF_REAL for part in parts(e)):
+        return e
+    return e.replace(lambda part: type(part) in _OF_REAL,
+                     lambda part: _OF_REAL[type(part)](part.args[0]))  # fmt: skip
+
+
+def _check(part: sp.Basic, what: str) -> None:
+    if part in _NO_NUMBER:
+        raise ValueError(f"{what} contains NaN, infinity or the imaginary unit")
+    if isinstance(part, sp.Number) and not part.is_infinite and not _fits(part):
+        raise ValueError(f"{what} contains {str(part)[:40]}, a number beyond double precision")
+    if isinstance(part, sp.Function) and part.is_number and part.is_extended_real is False:
+        raise ValueError(f"{what} contains {part}, which is no real number")
+
+
+def _fits(number: sp.Number) -> bool:
+    try:
+        value = float(number)
+    except OverflowError:
+        return False
+    return math.isfinite(value) and (value != 0.0 or bool(number.is_zero))
