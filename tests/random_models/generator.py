@@ -9,16 +9,18 @@ import math
 import random
 from dataclasses import dataclass, field
 
+import kinks
 import numpy as np
 import sympy as sp
+from jets import constant
 
 import kinesym as ks
 
 SPECIAL = [0.0, 0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, math.pi / 2, -math.pi / 2, math.pi,
            1e-3, -1e-5, 1e-8, 1e-12, 1e-20, -1e-20, 1e-100, 1 - 1e-12, 1 + 1e-9, -1 + 1e-10,
            5.0, -5.0, 12.0, 20.0, -20.0, 40.0, 100.0, 300.0, -300.0, 700.0, 1e6, -1e6, 1e10, 1e20,
-           1e100]  # fmt: skip
-NEAR = [0.0, 1e-15, -1e-15, 1e-10, -1e-10, 1e-7, -1e-7, 1e-4, -1e-4]
+           1e40]  # fmt: skip
+NEAR = [0.0, 0.0, 0.0, 1e-15, -1e-15, 1e-10, -1e-10, 1e-7, -1e-7, 1e-4, -1e-4]
 
 #: Functions of one argument as they are; what often keeps them in their domain.
 RAW = [sp.sin, sp.cos, sp.tan, sp.asin, sp.acos, sp.atan, sp.sinh, sp.cosh, sp.tanh, sp.asinh,
@@ -265,7 +267,7 @@ def points(rng, case):
     size += len(case.unknown)
     last = [rng.choice([1.0, 2.0, rng.uniform(0.5, 3)])] if case.free_duration else []
     found = []
-    for kind in ("anywhere", "positive", "special", "near"):
+    for kind in ("anywhere", "positive", "special", "near")[rng.choice([0, 1]) :]:
         z = [rng.uniform(-2, 2) for _ in range(size)]
         if kind == "positive":
             z = [rng.uniform(0.2, 1.5) for _ in range(size)]
@@ -276,4 +278,25 @@ def points(rng, case):
             rows = [rng.choice([*some, rng.uniform(-2, 2)]) for _ in range(size)]
             z = [rows[j // N] * (1 + rng.choice(NEAR)) + rng.choice(NEAR) for j in range(size)]
         found.append(np.array([*z, *last]))
-    return found
+    return [*found, *on_kinks(rng, case, last)]
+
+
+def on_kinks(rng, case, last):
+    """Points on or near a kink: at nodes, as trajectories that stay where they are."""
+    model, N = case.model, len(case.grid)
+    some = [*case.path, case.terminal, case.integrand, *model.equations]
+    some = [target for e in some for target in kinks.targets(e)
+            if not target.has(sp.Derivative, *(s for s, _ in model.intermediates))]  # fmt: skip
+    free = [*model.states, *(u for u in model.inputs if u.name in case.free_inputs)]
+    unknown = [p for p in model.parameters if p.name in case.unknown]
+    known = {ks.t: constant(float(case.grid[0]))}
+    known.update({u: constant(float(case.inputs[u.name][0])) for u in model.inputs if u not in free})
+    known.update({p: constant(case.known[p.name]) for p in model.parameters if p not in unknown})
+    if not some:
+        return []
+    start = {s: rng.uniform(-2, 2) for s in [*free, *unknown]}
+    point = kinks.zero_near(rng.choice(some), known, start)
+    if point is None:
+        return []
+    z = [point[s] for s in free for _ in range(N)] + [point[p] for p in unknown]
+    return [np.array([*(v + rng.choice(NEAR) for v in z), *last])]

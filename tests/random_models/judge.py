@@ -102,7 +102,7 @@ def _wrong_at(e, tree):
     leaves = sorted(_leaves(e), key=str)
     if not leaves or any(s not in tree.known or tree.known[s].lack for s in leaves):
         return None
-    symbols = {s: sp.Symbol(f"v{k}")
+    symbols = {s: sp.Symbol(f"v{k}", **({"real": True} if s.is_real else {}))
                for k, s in enumerate(leaves)}  # fmt: skip
     point = [float(tree.known[s].value) for s in leaves]
     plain = e.xreplace(symbols)

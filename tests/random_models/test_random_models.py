@@ -9,6 +9,7 @@ import random
 from collections import Counter
 
 import generator
+import kinks
 import mpmath
 import numpy as np
 import pytest
@@ -91,7 +92,14 @@ def expression_of(seed):
     kinds = [lambda: rng.uniform(-2, 2)] * 2 + [lambda: rng.uniform(0.2, 1.5)] * 2
     kinds += [lambda: special() if rng.random() < 0.7 else rng.uniform(-2, 2)] * 6
     points = [[kind() for _ in leaves] for kind in kinds]
-    return e, leaves, [*points, *([rng.choice(generator.SPECIAL)] * len(leaves) for _ in range(2))]
+    points += [[rng.choice(generator.SPECIAL)] * len(leaves) for _ in range(2)]
+    some = kinks.targets(e)
+    for _ in range(3 if some and leaves else 0):
+        start = {s: rng.uniform(-2, 2) for s in leaves}
+        point = kinks.zero_near(rng.choice(some), {}, start)
+        if point is not None:
+            points.append([point[s] + rng.choice(generator.NEAR) for s in leaves])
+    return e, leaves, points
 
 
 @pytest.mark.parametrize("seeds", ranges(STEP), ids=names)

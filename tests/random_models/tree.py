@@ -97,9 +97,13 @@ class Tree:
 
     def _is_lost(self, kind, a):
         """Whether the doubt of an argument spans periods or holds a pole."""
-        if kind in (sp.csc, sp.cot, sp.coth, sp.log) and a.error and self.near(a):
+        if kind in (sp.coth, sp.log) and a.error and self.near(a):
             return True
-        return kind in _PERIODIC and TRUST * a.error > 0.1
+        if kind not in _PERIODIC or not a.error:
+            return False
+        pole = {sp.tan: mpmath.cos, sp.sec: mpmath.cos, sp.csc: mpmath.sin, sp.cot: mpmath.sin}
+        distance = abs(pole[kind](a.value)) if kind in pole else 1
+        return TRUST * a.error > min(0.1, distance)
 
     # -- decisions --------------------------------------------------------------------------
 
@@ -195,7 +199,7 @@ class Tree:
             doubt = size_of(x.error / abs(y.value) + abs(q) * y.error / abs(y.value))
             if not TRUST * doubt < 0.5:
                 return without(OPEN)
-            turns = self.floor(constant(q, float(doubt)))
+            turns = self.floor(constant(q, max(float(doubt), TINY) if doubt else 0.0))
             if turns.lack:
                 return turns
             rest = x.value - turns.value * y.value
@@ -264,6 +268,8 @@ def _number(e):
     if e is sp.nan:
         return without(UNDEFINED)
     value = mpf(e.p) / e.q if e.is_Rational else mpmath.mpmathify(sp.N(e, 70))
+    if value and not TINY < abs(value) < HUGE:
+        return without(OPEN)
     return constant(value, 0.0 if float(value) == value else 1.2e-16 * abs(float(value)))
 
 
