@@ -55,8 +55,13 @@ def block_of(g: Graph, rows: Rows, names: Sequence[str]) -> Block:
 
 
 def noted(g: Graph, safe: int, value: int, names: Sequence[str], columns: Sequence[int]) -> int:
-    """`value` where `safe` holds, else NaN, with the reason for whoever looks for it."""
+    """`value` where `safe` holds, else NaN, with the reason for whoever looks for it.
+
+    Raises `NotExplicit` where it never holds.
+    """
     among = ", ".join(f"{names[k]}'" for k in columns)
+    if safe == g.zero:
+        raise NotExplicit(f"the equations do not determine {among}; their mass matrix is singular")
     node = g.select(safe, value, g.const(math.nan))
     for place in (value, node):
         g.note.setdefault(place, f"the equations do not determine {among} here: their mass matrix "
@@ -97,9 +102,6 @@ class Ordered:
     def _eliminate(self, rows: dict[int, dict[int, int]], left: list[int], pivot: int) -> None:
         g, top = self._graph, rows.pop(pivot)
         diagonal = top.pop(pivot, g.zero)
-        if diagonal == g.zero:
-            raise NotExplicit(f"the equations do not determine {self._names[pivot]}'; M is "
-                              "singular")  # fmt: skip
         column = [rows[i][pivot] for i in left if pivot in rows[i]]
         inverse = self._inverse[pivot] = self._guarded(pivot, diagonal, column)
         self._upper[pivot] = top
@@ -118,7 +120,9 @@ class Ordered:
     def _guarded(self, pivot: int, diagonal: int, column: Sequence[int]) -> int:
         """1 / pivot where it can be trusted."""
         g, safe = self._graph, self._graph.one
-        if len(self.order) == 1 and (self._symmetric or not column):
+        if diagonal == g.zero:
+            safe = g.zero
+        elif len(self.order) == 1 and (self._symmetric or not column):
             self._first = diagonal
         elif self._symmetric:
             rest = g.sub(diagonal, g.mul(g.const(SMALL), self._original[pivot]))
@@ -203,10 +207,12 @@ class Exchanged:
         first = g.mul(a, d)
         det = g.sub(first, g.mul(b, c))
         inverse = g.inv(det)
-        if g.zero not in (first, det) and det != first:
+        if g.zero not in (first, g.mul(b, c)):
             size = g.mul(g.const(SMALL), g.function("abs", first))
             safe = g.binary("lt", size, g.function("abs", det))
-            inverse = noted(g, safe, inverse, self._names, self.order)
+        else:
+            safe = g.zero if det == g.zero else g.one
+        inverse = noted(g, safe, inverse, self._names, self.order)
         p, q = B
         above = [g.mul(g.sub(g.mul(d, x), g.mul(b, y)), inverse) for x, y in zip(p, q, strict=True)]
         below = [g.mul(g.sub(g.mul(a, y), g.mul(c, x)), inverse) for x, y in zip(p, q, strict=True)]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import real_array
 from kinesym.runtime.files import save_result, saved_result
 from kinesym.runtime.minimise import Step
 from kinesym.runtime.summary import html_table, listed
@@ -20,13 +21,25 @@ Array = NDArray[np.float64]
 
 
 def check_guess(q: Array, names: Sequence[str], bounds: tuple[Array, Array]) -> None:
-    """Raise `ValueError` for unknowns (n,) outside their bounds, naming the first."""
+    """Raise `ValueError` for unknowns (n,) not finite or outside their bounds, naming the first."""
     low, high = bounds
-    outside = np.flatnonzero(~((q >= low) & (q <= high)))
-    if len(outside):
-        k = int(outside[0])
+    odd = np.flatnonzero(~(np.isfinite(q) & (q >= low) & (q <= high)))
+    if len(odd):
+        k = int(odd[0])
+        if not np.isfinite(q[k]):
+            raise ValueError(f"the guess of {names[k]} is {q[k]:g}, not a finite number")
         raise ValueError(f"the guess of {names[k]} is {q[k]:g}, outside its bounds "
                          f"({low[k]:g}, {high[k]:g})")  # fmt: skip
+
+
+def vector_of_guess(guess: Any, names: Sequence[str]) -> Array:
+    """All unknowns as an array (n,); raises `ValueError` for anything else."""
+    q = np.atleast_1d(real_array(guess, "the guess, if it is no mapping of names to values,"))
+    if q.shape != (len(names),):
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise ValueError(f"the guess has shape {q.shape}, but there are {len(names)} unknowns "
+                         f"({shown})")  # fmt: skip
+    return q
 
 
 def typical_sizes(q: Array, bounds: tuple[Array, Array]) -> Array:
@@ -34,13 +47,6 @@ def typical_sizes(q: Array, bounds: tuple[Array, Array]) -> Array:
     low, high = bounds
     width = np.where(np.isfinite(high - low), high - low, 1.0)
     return np.where(q != 0.0, np.abs(q), np.where(width > 0.0, width, 1.0))
-
-
-def at_bounds(q: Array, bounds: tuple[Array, Array], size: Array) -> NDArray[np.bool_]:
-    """Which unknowns are at a bound; least squares approaches it from inside."""
-    low, high = bounds
-    near = 1e-4 * size
-    return np.asarray((q - low <= near) | (high - q <= near))
 
 
 def poor_fits(trials: Sequence[Any]) -> list[str]:
@@ -55,11 +61,14 @@ def poor_fits(trials: Sequence[Any]) -> list[str]:
 class Fit(Trials):
     """The result of `Shooting.solve`.
 
-    `fit.parameters["p"]` is an estimate, `fit.initial` those of initial states; `fit["theta"]` is
-    the trajectory of the first trial, `fit.trials[k]` trial k. names, values : all unknowns, and
+    `fit.parameters["p"]` is an estimate, `fit.initial["theta"]` that of an initial state, a list
+    with one per trial if there are several; `fit["theta"]` is the trajectory of the first trial,
+    `fit.trials[k]` trial k. names, values : all unknowns, and
     `history` their course with the objective. gradient : of the objective at the end, (n,).
-    condition : of the problem in scaled unknowns. covariance : (n, n), NaN if there is none.
-    active : unknowns at a bound. notes : sentences on what the record does not identify.
+    condition : of the problem in unknowns divided by their values, states by their largest.
+    covariance : (n, n), zero for what a bound holds, NaN if there is none, as for states between
+    segments. active : unknowns held by a bound. notes : sentences on what the record does not
+    identify.
     """
 
     success: bool
@@ -67,7 +76,7 @@ class Fit(Trials):
     objective: float
     parameters: Mapping[str, float]
     known: Mapping[str, float]
-    initial: Mapping[str, float]
+    initial: Mapping[str, Any]
     trials: Sequence[Trajectory]
     names: Sequence[str]
     values: Array

@@ -279,7 +279,10 @@ class Recording:
                 ACCELERATIONS[self.acceleration]: self.accelerations}  # fmt: skip
         for name, (kind, _) in wanted.items():
             if have.get(kind) is None:
-                raise ValueError(f"the run needs {name}, which was not recorded")
+                why = (": outputs of velocities, momentum, center_of_mass or energy need the "
+                       "velocity of the base; give velocities=..., or leave these outputs out"
+                       if kind == "v" else f"; it was recorded as {self.acceleration!r}")
+                raise ValueError(f"the run needs {name}, which was not recorded{why}")
         times, grid = _with_midpoints(Experiment(time).grid), np.asarray(self.time)
         nearest = _matching(times, grid, interpolate)
         rows = {name: np.asarray(have[kind])[axis] for name, (kind, axis) in wanted.items()}

@@ -1,0 +1,113 @@
+"""What users hand over, as float64 numbers: refused in words where it is something else."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+_KINDS = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "time spans",
+          "V": "records"}  # fmt: skip
+
+
+def real_array(value: ArrayLike, what: str, missing: bool = False) -> Array:
+    """A copy of `value` as float64, of its own shape.
+
+    missing : whether masked entries become NaN; else they are refused. Raises `ValueError` naming
+    `what` for these, complex numbers, text, dates and whatever else is no real number.
+    """
+    array, mask = _array(value, what)
+    if mask is not None and not missing:
+        raise ValueError(_masked(mask, what))
+    if array.dtype.kind in _KINDS:
+        raise ValueError(f"{what} must be real numbers, got {_KINDS[array.dtype.kind]}, "
+                         f"{_some(array)}")  # fmt: skip
+    if array.dtype == object:
+        array = _converted(array, mask, what)
+    numbers = np.array(array, dtype=np.float64)
+    if mask is not None:
+        numbers[mask] = np.nan
+    return numbers
+
+
+def seconds(value: ArrayLike, what: str) -> Array:
+    """Times as seconds: numbers are seconds, time spans are converted, dates count from the first.
+
+    Spans and dates are those of NumPy (`timedelta64`, `datetime64`), pandas or Python's `datetime`.
+    A missing date (`NaT`) becomes NaN. Raises `ValueError` naming `what` as `real_array`, and for
+    spans of unknown length (months, years, no unit) or dates with and without a time zone.
+    """
+    array, mask = _array(value, what)
+    if mask is not None:
+        raise ValueError(_masked(mask, what))
+    if array.dtype == object and array.size and isinstance(array.flat[0], date | timedelta):
+        return _python_seconds(array, what)
+    if array.dtype.kind == "M":
+        array = array - array.flat[0] if array.size else array.astype("timedelta64[s]")
+    if array.dtype.kind != "m":
+        return real_array(value, what)
+    unit, _ = np.datetime_data(array.dtype)
+    if unit in ("generic", "M", "Y"):
+        raise ValueError(f"{what} has the unit {unit!r}, which is no fixed number of seconds; give "
+                         "seconds")  # fmt: skip
+    return np.array(array / np.timedelta64(1, "s"), dtype=np.float64)
+
+
+def _array(value: Any, what: str) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """The data and, if anything is masked, where; raises `ValueError` for ragged sequences."""
+    try:
+        if isinstance(value, list | tuple) and any(map(np.ma.isMaskedArray, value)):
+            value = np.ma.array(value)  # np.asarray would drop the masks of the rows
+        mask = np.ma.getmaskarray(value) if np.ma.isMaskedArray(value) else None
+        array = np.asarray(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{what} must be an array of numbers, got rows of unequal length: "
+                         f"{_shown(value)}") from error  # fmt: skip
+    return array, mask if mask is not None and mask.any() else None
+
+
+def _converted(array: NDArray[Any], mask: NDArray[np.bool_] | None, what: str) -> Array:
+    """Objects, one by one; masked ones are passed over."""
+    numbers = np.zeros(array.shape)
+    for k in np.ndindex(array.shape):
+        if mask is not None and mask[k]:
+            continue
+        entry = array[k]
+        try:
+            if isinstance(entry, str | bytes):  # float would read it
+                raise TypeError
+            numbers[k] = entry
+        except (TypeError, ValueError, OverflowError) as error:
+            where = f" at index {', '.join(map(str, k))}" if k else ""
+            raise ValueError(f"{what} must be real numbers, got {_shown(entry)}{where}") from error
+    return numbers
+
+
+def _python_seconds(array: NDArray[Any], what: str) -> Array:
+    first = array.flat[0]
+    try:
+        spans = array.flat if isinstance(first, timedelta) else [at - first for at in array.flat]
+        return np.array([span.total_seconds() for span in spans]).reshape(array.shape)
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"{what} must be all dates, with time zones all or none, or all spans; "
+                         f"the first is {_shown(first)}") from error  # fmt: skip
+
+
+def _masked(mask: NDArray[np.bool_], what: str) -> str:
+    first = tuple(map(int, np.argwhere(mask)[0]))
+    where = f", the first at index {', '.join(map(str, first))}" if mask.ndim else ""
+    return (f"{what} has {int(mask.sum())} missing (masked) of {mask.size} values{where}; fill "
+            "them or leave them out")  # fmt: skip
+
+
+def _some(array: NDArray[Any]) -> str:
+    return f"the first {_shown(array.flat[0])}" if array.size else "none"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
