@@ -90,6 +90,7 @@ class Jet:
     slope: dict = field(default_factory=dict)
     bend: dict = field(default_factory=dict)
     lack: str = ""
+    strained: bool = False  # whether products of first derivatives leave the range of double
 
     @property
     def value(self):
@@ -160,8 +161,9 @@ def add(jets):
             slope.setdefault(key, []).append(d)
         for key, d in jet.bend.items():
             bend.setdefault(key, []).append(d)
-    return settled(Jet(value, {k: total(d) for k, d in slope.items()},
-                       {k: total(d) for k, d in bend.items()}))  # fmt: skip
+    return Jet(total([value]) if value[2] else value, {k: total(d) for k, d in slope.items()},
+               {k: total(d) for k, d in bend.items()},
+               strained=any(jet.strained for jet in jets))  # fmt: skip
 
 
 def _nearly_exact(jets, value):
@@ -203,8 +205,9 @@ def _quotient(x, y):
 
 def _lack_of_product(a, b):
     lacks = {a.lack, b.lack} - {""}
-    vanishes = any(not jet.lack and jet.size <= TRUST * jet.error for jet in (a, b))
-    return POLE if lacks == {POLE} and not vanishes else worst([a, b])
+    if any(not jet.lack and jet.size <= TRUST * jet.error for jet in (a, b)):
+        return OPEN
+    return POLE if lacks == {POLE} else worst([a, b])
 
 
 def compose(value, first, second, jets):
@@ -230,7 +233,9 @@ def compose(value, first, second, jets):
                 elif k != m:
                     both *= 2
                 terms += [((i, j), times(f, times(*p))) for p in both if None not in p]
-    return Jet(total([value]), slope, _combined(terms))
+    steep = max((d[1] for jet in jets for d in jet.slope.values()), default=0.0)
+    strained = steep * steep >= HUGE or any(jet.strained for jet in jets)
+    return Jet(total([value]), slope, _combined(terms), strained=strained)
 
 
 def _combined(terms):

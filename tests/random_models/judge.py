@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 
 import mpmath
 import sympy as sp
-from reference import Discrete, accepts, references
-from single import NOTHING, flags, smallest
+from reference import NOTHING, Discrete, accepts, references
+from single import flags, smallest
 from sympy.core.function import AppliedUndef
 from tree import Sides
 
 import kinesym as ks
 
 FACTOR = 0.7
+_DEGREE = {"cost": 0, "constraint": 0, "gradient": 1, "jacobian": 1, "hessian": 2}
 
 
 @dataclass
@@ -48,20 +49,21 @@ def judge(case, evaluated, z):
     """
     multipliers = multipliers_of(case)
     expected, lacking = references(case, z, multipliers, FACTOR)
+    endless, strained = (
+        set().union(*(e.pop(what) for e in expected)) for what in ("endless", "strained"))
     found = evaluated.entries(z, multipliers, FACTOR)
     verdict = Verdict()
     for entry in sorted(set(found).union(*expected), key=str):
-        if entry[0] in ("gradient", "jacobian", "hessian"):
-            of = {"gradient": {-1}, "jacobian": {entry[1]}, "hessian": lacking}[entry[0]]
-            if of & lacking:
-                verdict.left_out += 1
-                continue
+        kind, degree = entry[0], _DEGREE[entry[0]]
+        of = {"gradient": {-1}, "hessian": lacking | endless | strained}.get(kind, {*entry[1:2]})
+        if degree and of & lacking:
+            verdict.left_out += 1
+            continue
         number, true = found.get(entry, 0.0), [e.get(entry, NOTHING) for e in expected]
         verdict.compared += 1
-        if not accepts(number, true):
+        if not accepts(number, true, degree, bool(of & endless), bool(of & strained)):
             verdict.wrong.append((entry, float(number), true))
-    order = ["cost", "constraint", "gradient", "jacobian", "hessian"]
-    verdict.wrong.sort(key=lambda wrong: order.index(wrong[0][0]))
+    verdict.wrong.sort(key=lambda wrong: _DEGREE[wrong[0][0]])
     return verdict
 
 

@@ -140,16 +140,19 @@ class Tree:
 
     def power(self, e):
         base, exponent = self(e.base), self(e.exp)
-        if base.lack or exponent.lack:
-            return without(worst([base, exponent]))
+        if base.lack or exponent.lack:  # of complex numbers too, z^0 and 1^z are 1
+            one = (not exponent.lack and self.near(exponent)) or (
+                not base.lack and abs(base.value - 1) <= TRUST * base.error)  # fmt: skip
+            return without(OPEN if one else worst([base, exponent]))
         if base.value < 0 and exponent.error and self.near(add([
                 exponent, constant(-mpmath.nint(exponent.value))])):  # fmt: skip
+            return without(OPEN)
+        whole = not exponent.slope and exponent.value > 0 and exponent.value == int(exponent.value)
+        if base.error and self.near(base) and not whole:
             return without(OPEN)
         if exponent.slope or (exponent.error and base.value > 0):
             return binary(elementary.power, base, exponent, elementary.mixed_power)
         p = exponent.value
-        if base.error and self.near(base) and not (p > 0 and p == int(p)):
-            return without(OPEN)
         exact = [mpf(0), mpf(1)]
         if p in (mpf(0.5), mpf(-0.5)) and base.value > 0 and not base.error:
             root = mpmath.sqrt(base.value)
@@ -197,6 +200,8 @@ class Tree:
         with mpmath.workdps(700):
             q = x.value / y.value
             doubt = size_of(x.error / abs(y.value) + abs(q) * y.error / abs(y.value))
+            if q != mpmath.nint(q):  # of 1.0 and 0.1, either answer is right
+                doubt = max(doubt, 2 * UNIT * abs(q) / TRUST)
             if not TRUST * doubt < 0.5:
                 return without(OPEN)
             turns = self.floor(constant(q, max(float(doubt), TINY) if doubt else 0.0))
