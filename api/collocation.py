@@ -19,7 +19,7 @@ from kinesym.codegen.transcribe import transcribe
 from kinesym.diagnose import explain
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.build import build, find_compiler
+from kinesym.runtime.build import build, check_compiler
 from kinesym.runtime.collocation import (
     constraint_bounds,
     first_guess,
@@ -40,6 +40,7 @@ from kinesym.runtime.nlp import NLP
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.solution import Solution
 from kinesym.runtime.statistics import parameter_covariance
+from kinesym.runtime.summary import listed
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.hybrid import Contact
 from kinesym.symbolic.model import Model
@@ -118,7 +119,7 @@ class Collocation:
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
         warn_of_degrees(model, self.trials)
 
-        find_compiler()  # before any long work
+        check_compiler()  # before any long work
         warn_if_missing()
         start = time.perf_counter()
         self.program = transcribe(self.symbolic)
@@ -136,6 +137,12 @@ class Collocation:
         self.constraint_bounds = constraint_bounds(self.layout, {
             "node": path_bounds, "ends": end_bounds, "link": link_bounds, "cycle": cycle_bounds,
         })  # fmt: skip
+
+    def __repr__(self) -> str:
+        count, nodes = len(self.trials), sum(self.layout.nodes)
+        return (f"<collocation of {self.model.name}: {count} trial{'s' * (count > 1)} of {nodes} "
+                f"nodes, unknown {listed(self.layout.parameters) or 'no parameters'}, "
+                f"{self.n_variables} variables, {self.n_constraints} constraints>")  # fmt: skip
 
     def _built(self, program: Program) -> NLP:
         """The callbacks of a program, compiled."""

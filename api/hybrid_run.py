@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.codegen.c import emit
 from kinesym.codegen.hybrid import hybrid_program, slopes_program
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array, seconds
 from kinesym.runtime.build import build
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.hybrid_linear import Linear
@@ -134,7 +136,7 @@ def trajectory_of(hybrid: Hybrid, task: HybridTask, found: Marched) -> HybridTra
     pressed = tuple(name for name, state in zip(contacts, task.start.contacts, strict=True)
                     if state == 1)  # fmt: skip
     return HybridTrajectory(run, tuple(found.happened), found.final, message, contacts, pressed,
-                            found.work)  # fmt: skip
+                            found.work, tuple(e["name"] for e in about["events"]))  # fmt: skip
 
 
 def task_of(
@@ -145,18 +147,16 @@ def task_of(
     per_second: int = 1000, progress: bool | None = None,
 ) -> HybridTask:  # fmt: skip
     """What `simulate` is asked for, checked."""
-    grid, model = Experiment(time).grid, hybrid.model
+    grid, model = Experiment(seconds(time, "time")).grid, hybrid.model
     for what, value, known in (("release", release, RELEASES), ("method", method, METHODS)):
         if value not in known:
             raise ValueError(f"{what} is one of {', '.join(known)}, got {value!r}")
     if step is not None and method == "dopri5":
         raise ValueError("dopri5 chooses its steps by rtol and atol; step= is for the others")
     length = float(np.diff(grid).min()) if step is None else step
-    for what, number in (("step", length), ("rtol", rtol), ("atol", atol), ("v_stop", v_stop)):
-        if not 0.0 < number < np.inf:
-            raise ValueError(f"{what} must be positive, got {number}")
-    if per_second < 1:
-        raise ValueError(f"per_second must be at least 1, got {per_second}")
+    rtol, atol = checks.tolerances(rtol, atol)
+    length, v_stop = checks.positive(length, "step"), checks.positive(v_stop, "v_stop")
+    per_second = checks.count(per_second, "per_second")
     values = {**model.values, **by_name(parameters or {}, model.parameter_names, "parameters")}
     missing = [name for name in model.parameter_names if name not in values]
     if missing:
@@ -170,7 +170,8 @@ def task_of(
     if start.time != grid[0]:
         raise ValueError(f"the grid begins at {grid[0]:g} s, the state to go on from is at "
                          f"{start.time:g} s")  # fmt: skip
-    numbers = np.array([float(values[name]) for name in model.parameter_names])
+    numbers = np.array([_number(values[name], f"the parameter {name}")
+                        for name in model.parameter_names])  # fmt: skip
     task = HybridTask(library, about, grid, start, numbers, courses, rtol, atol, v_stop, release,
                       per_second, method, length, progress=progress)  # fmt: skip
     check_start(task)
@@ -221,16 +222,25 @@ def _start(
     for name in active:
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; there are {', '.join(names)}")
-    for name, value in given.items():
-        if not np.isfinite(float(value)):
-            raise ValueError(f"the initial value of state {name} must be finite, got {value}")
     count = len(names)
     return State(
-        float(grid[0]), np.array([float(given[name]) for name in hybrid.model.state_names]),
+        float(grid[0]),
+        np.array([_number(given[name], f"the initial value of state {name}")
+                  for name in hybrid.model.state_names]),
         np.array(list(about["modes"].values()), dtype=np.float64),
         np.array([int(name in active) for name in names], dtype=np.intc),
         np.ones(count, dtype=np.intc), np.zeros(len(hybrid.events), dtype=np.intc),
     )  # fmt: skip
+
+
+def _number(value: Any, what: str) -> float:
+    """One finite number; raises `ValueError` naming `what`."""
+    number = real_array(value, what)
+    if number.ndim:
+        raise ValueError(f"{what} must be one number, got shape {number.shape}")
+    if not np.isfinite(number):
+        raise ValueError(f"{what} must be finite, got {number}")
+    return float(number)
 
 
 def _check_muscles(
@@ -276,10 +286,12 @@ def _courses(hybrid: Hybrid, grid: Array, given: Mapping[Any, Any]) -> dict[str,
         course = courses[name]
         if isinstance(course, Piecewise):
             found[name] = course
-        elif np.ndim(course) == 0:
-            found[name] = Piecewise([grid[0]], [float(course)])
-        elif np.shape(course) == grid.shape:
-            found[name] = Piecewise.samples(grid, course)
+            continue
+        samples = real_array(course, f"input {name}")
+        if samples.ndim == 0:
+            found[name] = Piecewise([grid[0]], [float(samples)])
+        elif samples.shape == grid.shape:
+            found[name] = Piecewise.samples(grid, samples)
         else:
             raise ValueError(f"input {name} has shape {np.shape(course)}, expected {grid.shape}, "
                              "a number or ks.hybrid.Piecewise(...)")  # fmt: skip

@@ -16,7 +16,7 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.transcribe import transcribe
 from kinesym.continuous_adjoint import shooting_gradient
 from kinesym.runtime import checks
-from kinesym.runtime.build import build, find_compiler
+from kinesym.runtime.build import build, check_compiler
 from kinesym.runtime.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
@@ -104,9 +104,8 @@ class Shooting:
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         inputs = {} if unknown_inputs is None else unknown_inputs
         inputs = by_name(inputs, model.input_names, "unknown_inputs")
-        self.method, self.segments = method, checks.count(segments, "segments")
-        self._substeps = checks.count(substeps, "substeps")
-        check_steps(method, self._substeps, inputs, self.trials)
+        check_steps(method, substeps, segments, inputs, self.trials)
+        self.method, self.segments, self._substeps = method, int(segments), int(substeps)
         self._fine = [trial.refined(self._substeps) for trial in self.trials]
         self.symbolic = symbolic_problem(
             model, self._fine, list(unknown), list(inputs),
@@ -121,7 +120,7 @@ class Shooting:
 
         warn_of_kinks(model)
         warn_of_degrees(model, self.trials)
-        find_compiler()  # before any long work
+        check_compiler()  # before any long work
         begin = time.perf_counter()
         program = shooting_program(self.symbolic)
         source = emit(program)
@@ -133,7 +132,7 @@ class Shooting:
         self._unknowns = Unknowns(
             states=model.state_names, parameters=nlp.layout.parameters,
             initial=tuple(start_bounds), inputs=nlp.layout.inputs,
-            segments=tuple(segment_starts(trial.n_nodes, segments) for trial in self._fine),
+            segments=tuple(segment_starts(trial.n_nodes, self.segments) for trial in self._fine),
             nodes=tuple(trial.n_nodes for trial in self._fine),
         )  # fmt: skip
         self._problem = ShootingProblem(

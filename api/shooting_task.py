@@ -11,6 +11,7 @@ import numpy as np
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
+from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.experiment import Experiment
@@ -22,6 +23,9 @@ from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import SCHEMES, NodeScheme
 
 METHODS = ("rk4", *SCHEMES)
+
+#: Nodes of a refined grid: beyond, the trajectories alone would fill the memory.
+_MOST_NODES = 10**8
 
 
 def shooting_program(problem: Problem) -> Program:
@@ -78,11 +82,15 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
 
 
 def check_steps(
-    method: str, substeps: int, inputs: Mapping[str, Any], trials: Sequence[Experiment]
-) -> None:
+    method: str, substeps: Any, segments: Any, inputs: Mapping[str, Any],
+    trials: Sequence[Experiment],
+) -> None:  # fmt: skip
     """Raise `ValueError` for a method, steps or trials that shooting cannot use."""
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    checks.count(segments, "segments")
+    longest = max((trial.n_nodes for trial in trials), default=1)
+    checks.count(substeps, "substeps", most=max(1, _MOST_NODES // longest))
     if substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
     if any(trial.free_duration for trial in trials):

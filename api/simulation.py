@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.codegen.c import emit
 from kinesym.codegen.stepping import stepper as stepper_program
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array, seconds
 from kinesym.runtime.build import build
 from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.experiment import HOLDS, Experiment
 from kinesym.runtime.native import HALVES, HOLD
-from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.simulation import Outcome, Stepper, Task, failure, hold_kind, said
 from kinesym.runtime.simulation import simulate as march
 from kinesym.runtime.trajectory import Drawing, Trajectory
@@ -31,6 +32,9 @@ Array = NDArray[np.float64]
 #: Explicit methods have loops of their own; implicit ones are the schemes of collocation.
 EXPLICIT = ("rk4", "dormand-prince")
 METHODS = (*EXPLICIT, *SCHEMES)
+
+#: With more, rounding is most of what a step does.
+MOST_SUBSTEPS = 10**10
 
 
 def simulate(
@@ -69,13 +73,11 @@ def simulate(
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    if substeps < 1 or substeps != int(substeps):
-        raise ValueError(f"substeps must be at least 1 and whole, got {substeps}")
-    if not (rtol > 0.0 and atol > 0.0):
-        raise ValueError(f"rtol and atol must be positive, got {rtol} and {atol}")
     if not isinstance(model, Model):
         raise ValueError(f"expected a kinesym.Model, got {type(model).__name__}")
-    grid = Experiment(time).grid
+    substeps = checks.count(substeps, "substeps", most=MOST_SUBSTEPS)
+    tolerances = checks.tolerances(rtol, atol)
+    grid = Experiment(seconds(time, "time")).grid
     start = _numbers(initial, model.state_names, {}, "initial", "initial value of state")
     values = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
     check_values(model, values)
@@ -87,9 +89,9 @@ def simulate(
         initial=np.array([np.broadcast_to(v, count) for v in start.values()]).reshape(-1, count),
         parameters=_parameter_rows(values, count),
         inputs=list(courses.values()),
-        substeps=int(substeps),
-        tolerances=(float(rtol), float(atol)),
-        threads=threads or default_threads(),
+        substeps=substeps,
+        tolerances=tolerances,
+        threads=checks.threads(threads),
     )
     stepper = compiled_stepper(model, method, len(task.parameters) > 1, members is None)
     outcome = march(stepper, task, progress)
@@ -130,10 +132,7 @@ def _numbers(
         if isinstance(value, float) and isfinite(value):
             result[name] = np.float64(value)
             continue
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"the {what} {name} is no number: {value!r}") from error
+        array = real_array(value, f"the {what} {name}")
         if array.ndim > 1 or array.size == 0:
             raise ValueError(f"the {what} {name} must be one number or (members,), "
                              f"got shape {array.shape}")  # fmt: skip
@@ -163,12 +162,7 @@ def _courses(
             raise ValueError(
                 f"the course of input {name} is missing; add it to inputs={{{name!r}: ...}}"
             )
-        try:
-            array = np.array(given[name], dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"input {name} must be numbers, samples at the nodes, got {given[name]!r}"
-            ) from error
+        array = real_array(given[name], f"input {name}")
         array = np.full((1, N), float(array)) if array.ndim == 0 else np.atleast_2d(array)
         kind = hold_kind(holds.get(name, "linear"))
         if kind == HOLD and array.shape[1] == N - 1:  # one sample per interval

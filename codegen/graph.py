@@ -52,6 +52,7 @@ class Graph:
         self.args: list[tuple[int, ...]] = []
         self.value: dict[int, float] = {}
         self.name: dict[int, str] = {}
+        self.note: dict[int, str] = {}  # what it means if a node is not finite
         self._known: dict[tuple[object, ...], int] = {}
         self._degree: list[float] = []  # see `_smallness`
         self._nonnegative: list[bool] = []

@@ -73,6 +73,8 @@ def trial_data(
     for family in ("link", "cycle"):
         arrays[family, "s0"] = (stacked, N - 1 if signals else 0, N)
         arrays[family, "s1"] = (after, 0, 1)
+        arrays[family, "t0"] = (grid, N - 1, N)
+        arrays[family, "t1"] = (later.grid, 0, later.n_nodes)
     arrays.update({(family, "k"): (values, 0, 1) for family in FAMILIES})
     return TrialData(arrays)
 

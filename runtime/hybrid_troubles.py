@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -33,9 +34,9 @@ HYSTERESIS = 2.0**-26
 QUIET = 1e-9
 
 
-def marched(task: HybridTask) -> Marched:
+def marched(task: HybridTask, stop: threading.Event | None = None) -> Marched:
     """`simulate`; raises `ValueError` if something is no number from the start."""
-    found = simulate(task)
+    found = simulate(task, stop)
     if found.status == NO_NUMBER and found.final.time == task.start.time:
         strange = no_numbers(task, task.start)
         if strange:

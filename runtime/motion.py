@@ -21,6 +21,7 @@ from scipy.signal import sosfiltfilt
 
 from kinesym.runtime.experiment import Experiment, key_name
 from kinesym.runtime.low_pass import passes
+from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
@@ -206,10 +207,8 @@ class Motion:
 
     def plot(self, time: ArrayLike) -> Any:
         """A figure at times (n,) [s]: angles in degrees on the left, place on the right."""
-        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
-
         values = self.kinematics(time)
-        figure, axes = plt.subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
         rows = np.vstack([np.degrees(values[""]), values["p"]])
         for k, (panel, row) in enumerate(zip(axes.T.flat, rows, strict=True)):
             panel.plot(time, row, lw=1.2, color=f"C{k // 3}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,16 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import HALVES, HOLD, LINEAR, Call, Library, Plan, Run
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import node_bar
 
 Array = NDArray[np.float64]
 
-#: Steps of all members between two looks at the clock and at Ctrl-C; adaptive methods make a stop
-#: there, so that theirs must not depend on the number of members.
+#: Steps of all members, and operations of a vector, between two looks at the clock and at Ctrl-C.
+#: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.
 _STEPS_AT_ONCE = 200_000
+_WORK_AT_ONCE = 1e8
 _ADAPTIVE_NODES_AT_ONCE = 4096
+#: Steps of a block of members that are worth a call.
+_LEAST_STEPS = 64
 
 #: More substeps than this are no remedy; such a mode is the consequence of a divergence.
 _WORTHWHILE = 1e4
@@ -32,7 +37,8 @@ class Stepper:
 
     `loop` is one of "rk4", "implicit" and "dormand-prince"; parameters are `varying` if they may
     differ between members; `limits` are the sentences of what must not be negative;
-    `pattern` and `solution` are places of derivatives, see kinesym.h.
+    `pattern` and `solution` are places of derivatives, see kinesym.h; `work` are operations per
+    step, about.
     """
 
     library: Library
@@ -48,6 +54,7 @@ class Stepper:
     outputs_need_rates: bool
     pattern: tuple[Sequence[int], Sequence[int]]
     solution: tuple[Sequence[int], Sequence[int]]
+    work: float
 
     @classmethod
     def of(cls, library: Library, manifest: Mapping[str, Any], loop: str) -> Stepper:
@@ -62,7 +69,21 @@ class Stepper:
             outputs_need_rates=about["outputs_need_rates"],
             pattern=(rows, columns),
             solution=([i for i, _ in about["solution"]], [j for _, j in about["solution"]]),
+            work=_work(loop, {k["name"]: float(k["operations"]) for k in manifest["kernels"]},
+                       len(about["states"])),
         )  # fmt: skip
+
+    @property
+    def steps_at_once(self) -> int:
+        """Steps of a block of members between two looks at Ctrl-C."""
+        return max(1, min(_STEPS_AT_ONCE, int(_WORK_AT_ONCE / self.work)))
+
+
+def _work(loop: str, operations: Mapping[str, float], n: int) -> float:
+    """Operations of a step: stages of an explicit method, or a few steps of Newton's method."""
+    if loop == "implicit":
+        return 3.0 * (operations["defect"] + operations["newton"] + n**3 + 10.0 * n)
+    return 7.0 * (operations["rhs"] + 10.0 * n)
 
 
 @dataclass(frozen=True)
@@ -86,15 +107,16 @@ class Task:
 class Outcome:
     """States (n, M, N) and outputs (n_out, M, N), NaN beyond the `reached` nodes of each member.
 
-    trouble : (M,), the defect where Newton's method failed. interrupted : whether Ctrl-C ended it.
-    broken : the limit that ended a member, by its number.
+    trouble : (M,), the defect where Newton's method failed; adaptive: whether the steps were too
+    many. interrupted : (M,), whether Ctrl-C ended it. broken : the limit that ended a member, by
+    its number.
     """
 
     states: Array
     values: Array
     reached: NDArray[np.intp]
     trouble: Array
-    interrupted: bool = False
+    interrupted: NDArray[np.bool_]
     broken: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -107,9 +129,16 @@ def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Ru
     run = Run(
         stepper.library, stepper.pattern, stepper.solution, task.time, list(task.inputs),
         task.parameters, states, values, reached, np.zeros(members), trouble, task.substeps,
-        *task.tolerances, task.threads, stepper.outputs_need_rates,
+        *task.tolerances, task.threads, stepper.outputs_need_rates, _budget(stepper, task, members),
     )  # fmt: skip
-    return run, Outcome(states, values, reached, trouble)
+    return run, Outcome(states, values, reached, trouble, np.zeros(members, dtype=bool))
+
+
+def _budget(stepper: Stepper, task: Task, members: int) -> int:
+    """Steps of each block of members in one call: blocks share threads."""
+    blocks = -(-members // stepper.library.lanes)
+    return max(min(_LEAST_STEPS, stepper.steps_at_once),
+               stepper.steps_at_once * min(task.threads, blocks) // blocks)  # fmt: skip
 
 
 def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outcome:
@@ -122,30 +151,43 @@ def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outc
     n_outputs = len(stepper.outputs)
     values = np.empty((n_outputs + len(stepper.limits), members, N))
     run, outcome = bind(stepper, task, states, values)
-    check_start(stepper, task, run, values[n_outputs:, :, 0])
-    chunk = max(1, _STEPS_AT_ONCE // (members * task.substeps))
+    with interruptible() as stop:
+        check_start(stepper, task, run, values[n_outputs:, :, 0])
+        _march(stepper, task, run, outcome, progress, stop)
+        run.outputs(0, int(outcome.reached.max()) - 1)
+        broken = broken_limits(stepper, values[n_outputs:], outcome.reached)
+        for member in np.flatnonzero(outcome.reached < N):
+            states[:, member, outcome.reached[member] :] = np.nan
+            values[:, member, outcome.reached[member] :] = np.nan
+        for k in broken:
+            outcome.interrupted[k] = False
+        kept = values[:n_outputs]
+        if n_outputs < len(stepper.limits):  # do not keep the limits alive
+            kept = kept.copy()
+        return Outcome(
+            states, kept, outcome.reached, outcome.trouble, outcome.interrupted, broken
+        )  # fmt: skip
+
+
+def _march(
+    stepper: Stepper, task: Task, run: Run, outcome: Outcome, progress: bool | None,
+    stop: threading.Event,
+) -> None:  # fmt: skip
+    """Through all nodes, or until `stop` is set: then the members that were on their way are noted
+    as interrupted."""
+    N, done, reached = len(task.time), 0, outcome.reached
+    chunk = max(1, stepper.steps_at_once // (len(reached) * task.substeps))
     if stepper.loop == "dormand-prince":
         chunk = _ADAPTIVE_NODES_AT_ONCE
-    interrupted, done = False, 0
-    try:
-        with node_bar(N - 1, progress) as advance:
-            while done < N - 1 and (outcome.reached == done + 1).any():
-                end = min(done + chunk, N - 1)
-                run.march(stepper.loop, done, end)
-                advance(end - done)
-                done = end
-    except KeyboardInterrupt:
-        interrupted = True
-    last = int(outcome.reached.max()) - 1
-    run.outputs(0, last)
-    broken = broken_limits(stepper, values[n_outputs:], outcome.reached)
-    for member in np.flatnonzero(outcome.reached < N):
-        states[:, member, outcome.reached[member] :] = np.nan
-        values[:, member, outcome.reached[member] :] = np.nan
-    kept = values[:n_outputs]
-    if n_outputs < len(stepper.limits):  # do not keep the limits alive
-        kept = kept.copy()
-    return Outcome(states, kept, outcome.reached, outcome.trouble, interrupted, broken)
+    with node_bar(N - 1, progress) as advance:
+        while done < N - 1 and (reached == done + 1).any():
+            end = min(done + chunk, N - 1)
+            if not run.march(stepper.loop, done, end, stop):
+                break
+            advance(end - done)
+            done = end
+    if stop.is_set():
+        outcome.interrupted[:] = (reached < N) & (reached > done) & ~run.failed
 
 
 def check_start(stepper: Stepper, task: Task, run: Run, limits: Array) -> None:
@@ -183,7 +225,7 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
     """Why a member did not reach the end, in words: time, state, cause and remedy."""
     last = int(outcome.reached[member]) - 1
     time, x = task.time, outcome.states[:, member, last]
-    if outcome.interrupted and outcome.reached[member] == outcome.reached.max():
+    if outcome.interrupted[member]:
         return f"interrupted at t = {time[last]:g} s"
     place = f"between t = {time[last]:g} and {time[last + 1]:g} s"
     state = ", ".join(f"{k} = {v:.4g}" for k, v in list(zip(stepper.states, x, strict=True))[:12])
@@ -199,6 +241,9 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
             f"Newton's method failed {place} with a defect of {outcome.trouble[member]:.2g}; "
             f"try shorter steps than {step:g} s (raise substeps)"
         )
+    elif stepper.loop == "dormand-prince" and outcome.trouble[member]:
+        cause = (f"stiff: more than 1e7 steps are needed {place}; use an implicit method "
+                 "(midpoint, backward-euler), or looser tolerances")  # fmt: skip
     elif stepper.loop == "dormand-prince":
         cause = f"the steps became shorter than rounding allows {place}: a singularity or a jump"
     else:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -229,22 +230,36 @@ class Model:
         new["positive"] = [name for name in self.positive if name in kept]
         return Model(**{**same, **new, **changes})
 
+    def __repr__(self) -> str:
+        return f"<{self._sizes}>"
+
     def __str__(self) -> str:
         count = sum(sp.count_ops(e) for e in [*self.equations, *(e for _, e in self.intermediates)])
-        rows = [
-            f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
-            f"{len(self.parameters)} parameters, {count} operations",
-            f"  states      {', '.join(self.state_names)}",
-            f"  inputs      {', '.join(self.input_names) or '-'}",
-            f"  parameters  {', '.join(_with_value(p, self.values) for p in self.parameter_names)}",
-            f"  outputs     {', '.join(self.outputs) or '-'}",
-        ]
+        rows = [f"{self._sizes}, {count} operations",
+                *(f"  {label:<11} {words}" for label, words in self._parts())]  # fmt: skip
         if self.intermediates:
             rows.append(f"  {len(self.intermediates)} intermediates")
         rows.extend(f"  0 = {_shortened(e)}" for e in self.equations)
         return "\n".join(rows)
 
-    __repr__ = __str__
+    def _repr_html_(self) -> str:
+        """A table for a notebook."""
+        rows = [*self._parts(), *(("0 =", _shortened(e)) for e in self.equations)]
+        cells = "".join(f'<tr><th>{escape(label)}</th><td style="text-align: left">{escape(words)}'
+                        "</td></tr>" for label, words in rows)  # fmt: skip
+        return f"<div>{escape(self._sizes)}</div><table>{cells}</table>"
+
+    @property
+    def _sizes(self) -> str:
+        return (f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
+                f"{len(self.parameters)} parameters")  # fmt: skip
+
+    def _parts(self) -> list[tuple[str, str]]:
+        """States, inputs, parameters and outputs, in words."""
+        known = ", ".join(_with_value(p, self.values) for p in self.parameter_names)
+        return [("states", ", ".join(self.state_names)),
+                ("inputs", ", ".join(self.input_names) or "-"), ("parameters", known),
+                ("outputs", ", ".join(self.outputs) or "-")]  # fmt: skip
 
 
 #: Functions with kinks or jumps, at which derivatives are one-sided.
@@ -326,8 +341,11 @@ def _check_declarations(model: Model) -> None:
     names += [name_of(s) for s, _ in model.intermediates] + list(model.outputs)
     counts = Counter(names)
     for name in names:
-        if name in _RESERVED or "/" in name or name.startswith(("measured_", "std_")):
+        if name in _RESERVED or name.startswith(("measured_", "std_")):
             raise ValueError(f"{where}: the name {name} is reserved for results; choose another")
+        if "/" in name or "\0" in name or name in ("", "."):
+            raise ValueError(f"{where}: the name {name!r} cannot be that of a column in saved "
+                             "files, where '/' separates groups; choose another")  # fmt: skip
         if counts[name] > 1:
             raise ValueError(f"{where}: the name {name} is declared more than once")
     n, count = len(model.states), len(model.equations)

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
+from kinesym.runtime.plot import subplots
+
 Array = NDArray[np.float64]
 
 AXES = ("x forwards", "y left", "z up")
@@ -199,11 +201,9 @@ class Markers:
 
         Raises `KeyError` for an unknown name.
         """
-        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
-
         shown = self.names if names is None else tuple(names)
         self._check_names(shown)
-        figure, axes = plt.subplots(3, 1, sharex=True, figsize=(7.0, 5.6), layout="constrained")
+        figure, axes = subplots(3, 1, sharex=True, figsize=(7.0, 5.6), layout="constrained")
         for k, panel in enumerate(axes):
             for name in shown:
                 if before is not None:
