@@ -104,8 +104,9 @@ class Shooting:
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         inputs = {} if unknown_inputs is None else unknown_inputs
         inputs = by_name(inputs, model.input_names, "unknown_inputs")
-        check_steps(method, substeps, segments, inputs, self.trials)
-        self.method, self.segments, self._substeps = method, int(segments), int(substeps)
+        self.method, self.segments = method, checks.count(segments, "segments")
+        self._substeps = checks.count(substeps, "substeps")
+        check_steps(method, self._substeps, inputs, self.trials)
         self._fine = [trial.refined(self._substeps) for trial in self.trials]
         self.symbolic = symbolic_problem(
             model, self._fine, list(unknown), list(inputs),
@@ -119,8 +120,8 @@ class Shooting:
         bounds = named_bounds(model, unknown, inputs, {})
 
         warn_of_kinks(model)
-        warn_of_degrees(model, self.trials)
         check_compiler()  # before any long work
+        warn_of_degrees(model, self.trials)
         begin = time.perf_counter()
         program = shooting_program(self.symbolic)
         source = emit(program)

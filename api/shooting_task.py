@@ -82,13 +82,11 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
 
 
 def check_steps(
-    method: str, substeps: Any, segments: Any, inputs: Mapping[str, Any],
-    trials: Sequence[Experiment],
-) -> None:  # fmt: skip
+    method: str, substeps: int, inputs: Mapping[str, Any], trials: Sequence[Experiment]
+) -> None:
     """Raise `ValueError` for a method, steps or trials that shooting cannot use."""
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    checks.count(segments, "segments")
     longest = max((trial.n_nodes for trial in trials), default=1)
     checks.count(substeps, "substeps", most=max(1, _MOST_NODES // longest))
     if substeps > 1 and inputs:

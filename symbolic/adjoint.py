@@ -44,7 +44,8 @@ from typing import Any, TypeAlias
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.model import KINKS, Model, check_atoms
+from kinesym.symbolic.declared import check_atoms
+from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import dynamicsymbols, name_of, suggest, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.tape import Expressions, Tape

@@ -57,7 +57,7 @@ def problem(model=None, experiment=None, **changes):
         ({"equations": [x.diff(t) - v, v.diff(t) + k * x - u + sp.nan]}, "equation 1 contains NaN"),
         ({"states": x}, "states must be a list"),
         ({"values": [1.0]}, "must be a mapping"),
-        ({"values": {k: "a"}}, "value of k is no number"),
+        ({"values": {k: "a"}}, "value of k must be a finite number, got .a."),
         ({"outputs": {"time": x}}, "the name time is reserved"),
         ({"outputs": {"a/b": x}}, "name 'a/b' cannot be .* in saved files, where '/' separates gr"),
         ({"outputs": {"": x}}, "name '' cannot be that of a column in saved files"),
