@@ -13,6 +13,7 @@ from sympy.core.relational import Relational
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.given import check_kind, shown
 from kinesym.symbolic.hybrid import Contact, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
@@ -23,12 +24,12 @@ from kinesym.symbolic.schemes import Scheme
 
 def checked_trials(model: Any, trials: Any) -> list[Experiment]:
     """The trials as a list; raises `ValueError` if they or the model are something else."""
-    if not isinstance(model, Model):
-        raise ValueError(f"expected a kinesym.Model, got {type(model).__name__}")
-    listed = [trials] if isinstance(trials, Experiment) else list(trials)
-    if not all(isinstance(trial, Experiment) for trial in listed):
-        raise ValueError("trials must be an Experiment or a list of them")
-    return listed
+    check_kind(model, Model, "kinesym")
+    single = isinstance(trials, Experiment) or not isinstance(trials, Iterable)
+    rows = [trials] if single else list(trials)
+    if not all(isinstance(trial, Experiment) for trial in rows):
+        raise ValueError(f"trials must be an Experiment or a list of them, got {shown(trials)}")
+    return rows
 
 
 def symbolic_problem(
@@ -50,7 +51,7 @@ def symbolic_problem(
     chosen = LeastSquares() if objective is None else objective
     if not isinstance(chosen, Objective):
         raise ValueError(
-            f"the objective {chosen} is not made of Integral, Terminal or LeastSquares; "
+            f"the objective {shown(chosen)} is not made of Integral, Terminal or LeastSquares; "
             "wrap it in one of them"
         )
     flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
@@ -128,7 +129,7 @@ def conditions(
 ) -> tuple[list[sp.Expr], list[tuple[float, float]]]:
     """Expressions and their bounds; an equation or inequality of SymPy is taken as such."""
     if not isinstance(conditions, (list, tuple)):
-        raise ValueError(f"{what}s must be a list, got {conditions!r}")
+        raise ValueError(f"{what}s must be a list, got {shown(conditions)}")
     expressions, bounds = [], []
     for number, condition in enumerate(conditions):
         name = f"{what} {number}"
