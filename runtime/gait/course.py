@@ -23,12 +23,25 @@ TRIM = 5
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Coordinates, rates and accelerations, each (g, n), at times (n,) [s]."""
+    """Coordinates, rates and accelerations, each (g, n), at times (n,) [s].
+
+    Raises `ValueError` for other shapes.
+    """
 
     time: Array
     z: Array
     zd: Array
     zdd: Array
+
+    def __post_init__(self) -> None:
+        rows = {name: real_array(part, name) for name, part in vars(self).items()}
+        for name, row in rows.items():
+            object.__setattr__(self, name, row)
+        shape = rows["z"].shape
+        same = rows["zd"].shape == rows["zdd"].shape == shape
+        if not same or len(shape) != 2 or rows["time"].shape != shape[1:]:
+            raise ValueError("coordinates, rates and accelerations are (g, n) at times (n,), got "
+                             f"{', '.join(str(row.shape) for row in rows.values())}")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import check_kind, listed, mapping, shown
+from kinesym.runtime.checks import check_kind, check_text, listed, mapping, shown
 
 Array = NDArray[np.float64]
 
@@ -95,6 +95,9 @@ class Like:
 
     segment: str
 
+    def __post_init__(self) -> None:
+        check_text(self.segment, "the segment of Like")
+
 
 Place: TypeAlias = "str | Midpoint | Shifted | Carried"
 Direction: TypeAlias = "tuple[Place, Place] | str"
@@ -149,6 +152,10 @@ class Trial:
 
     markers: Mapping[str, Array]
     calibration: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        mapping(self.markers, "the markers of a trial")
+        mapping(self.calibration, "the calibration of a trial")
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,13 @@ import pytest
 #: What an interpreter says of its own operations, and names of functions that nobody called.
 JARGON = (
     "object is not", "has no attribute", "could not convert", "unpack", "unhashable", "ufunc",
-    "not JSON serializable", "NoneType", "sympify", "not iterable", "not callable", "not supported",
-    "not subscriptable", "unsupported operand", "inhomogeneous", "invalid literal", "argument must",
-    "unexpected keyword", "indices must", "task_of", "truth value", "broadcast", "out of range",
-    "<lambda>", "object at 0x", "zip(", "setting an array element", "sequence item",
-    "must be an iterable", "cannot be interpreted", "Cannot convert", "operand type", "Use () not",
-    "can't multiply", "update sequence",
+    "not JSON serializable", "NoneType", "sympify", "not iterable", "not callable",
+    "not supported between", "not subscriptable", "unsupported operand", "inhomogeneous",
+    "invalid literal", "argument must", "unexpected keyword", "indices must", "task_of",
+    "truth value", "broadcast", "out of range", "<lambda>", "object at 0x", "zip(",
+    "setting an array element", "sequence item", "must be an iterable", "cannot be interpreted",
+    "Cannot convert", "operand type", "Use () not", "can't multiply", "update sequence", "no len()",
+    "must be real number,", "reshape array",
 )  # fmt: skip
 
 

@@ -62,6 +62,15 @@ def plates(of=None, feet=None, time=TIME, **more):
     return kg.assign_plates(given, time, {"right": (ROWS, ROWS)} if feet is None else feet, **more)
 
 
+def constrained(**changes):
+    """A particle on a line."""
+    given = {"mass_matrix": np.eye(2), "forces": lambda q, qd, t: np.zeros(2),
+             "constraints": lambda q, t: q[:1], "jacobian": lambda q, t: np.array([[1.0, 0.0]]),
+             "velocity_terms": lambda q, t: np.zeros(1),
+             "acceleration_terms": lambda q, qd, t: np.zeros(1)}  # fmt: skip
+    return kg.ConstrainedSystem(**{**given, **changes})
+
+
 RELATIONS = kg.Relations({"J1": "R.Heel"}, {})
 
 BODIES = [
@@ -163,6 +172,27 @@ BODIES = [
     (lambda: kg.PlanarBody(kg.planar_segments(), gravity=9.81), "gravity", "9.81"),
     (lambda: kg.PlanarBody([planar(points={})]), "its first point must lie apart"),
     (lambda: kg.PlanarBody(kg.planar_segments()).course(5, 5, 5), "(9, instants)", "()"),
+]
+
+SYSTEMS = [
+    (lambda: constrained(mass_matrix=None), "mass matrix must be (n, n)", "()"),
+    (lambda: constrained(mass_matrix="M"), "mass matrix", "text"),
+    (lambda: constrained(mass_matrix=np.ones((2, 3))), "mass matrix must be (n, n)", "(2, 3)"),
+    (lambda: constrained(forces=None), "forces is a function", "None"),
+    (lambda: constrained(jacobian=np.eye(2)), "jacobian is a function", "array"),
+    (lambda: constrained().simulate(None, [0, 0], [0, 0]), "give either time"),
+    (lambda: constrained().simulate(TIME, "q", [0, 0]), "q must be real numbers", "text"),
+    (lambda: constrained().simulate(TIME, [0.0], [0, 0]), "q has shape (1,), expected (2,)"),
+    (lambda: constrained().simulate(TIME, [0, 0], [0.0]), "qd has shape (1,), expected (2,)"),
+    (lambda: constrained().simulate(TIME, [0, np.nan], [0, 0]), "q", "finite"),
+    (lambda: constrained().simulate(TIME, [0, 0], [0, 0], substeps=0), "substeps", "0"),
+    (lambda: constrained().simulate(TIME, [0, 0], [0, 0], substeps="two"), "substeps", "'two'"),
+    (lambda: kg.Samples(None, None, None, None), "time", "()"),
+    (lambda: kg.Samples(TIME, ROWS, ROWS, ROWS[:2]), "(3, 60)", "(2, 60)"),
+    (lambda: kg.Samples(TIME, "z", ROWS, ROWS), "z", "text"),
+    (lambda: kg.Trial(5), "markers of a trial must be a mapping", "5"),
+    (lambda: kg.Trial({"a": ROWS}, calibration=5), "calibration of a trial", "5"),
+    (lambda: kg.Like(5), "Like", "5"),
 ]
 
 SIGNALS = [
@@ -412,7 +442,7 @@ RECONSTRUCTED = [
     (lambda: ks.gait.Cycle(0.0, 1.0, 1.1, ()).instant("half"), "per cent", "text"),
 ]
 
-REFUSED = [*BODIES, *SIGNALS, *FORCES, *RECONSTRUCTED]
+REFUSED = [*BODIES, *SYSTEMS, *SIGNALS, *FORCES, *RECONSTRUCTED]
 
 WARNED = [
     (lambda: kg.Body(mass=60.0), "the segments have 85 kg together"),

@@ -55,6 +55,11 @@ def members(**changes):
     return run(call=kh.ensemble, **{"initial": {x: [1.0, 2.0], v: 0.0}, **changes})
 
 
+def state(n=2, contacts=1, events=1):
+    integers = (np.zeros(size, dtype=np.intc) for size in (contacts, contacts, events))
+    return kh.State(0.0, np.ones(n), np.zeros(0), *integers)
+
+
 def phase(*sequence, **more):
     return kh.phases(ball(), sequence or [kh.Phase()], **{"known": {k: 9.81}, **more})
 
@@ -331,6 +336,12 @@ RUNS = [
     (lambda: run(initial={x: None, v: 0.0}), "initial value of state x", "None"),
     (lambda: run(initial={x: [1.0], v: 0.0}), "initial value of state x", "[1.0]"),
     (lambda: run(initial={x: k, v: 0.0}), "initial value of state x", "k"),
+    (lambda: run(initial=state(n=3)), "3 states, ball has 2", "another model"),
+    (lambda: run(initial=state(contacts=0)), "0 contacts, ball has 1"),
+    (lambda: run(initial=state(events=2)), "2 events, ball has 1"),
+    (lambda: run(initial=state(), active=["floor"]), "leave out active="),
+    (lambda: run(initial=state(), time=TIME + 1.0), "the grid begins at 1 s"),
+    (lambda: members(initial=state()), "values of states by name"),
     (lambda: run(parameters=None), "parameter k is missing"),
     (lambda: run(parameters=9.81), "parameters must be a mapping", "9.81"),
     (lambda: run(parameters=[9.81]), "parameters must be a mapping"),
