@@ -59,7 +59,7 @@ class Trajectory:
 
     `run["theta"]` or `run[theta]` is one of them. In the solution of an identification there are
     also the measurements (NaN where missing) and their standard deviations. `message` says why a
-    simulation ended early; it is empty otherwise.
+    simulation ended early, or grew beyond any plausible size; it is empty otherwise.
     """
 
     time: Array
