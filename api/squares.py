@@ -61,7 +61,7 @@ def residual_problem(
 def square_terms(expression: sp.Expr, factor: float = 1.0) -> Terms:
     """(c, e) with expression = sum of c e^2; raises `ValueError` if it is no such sum."""
     found: Terms = []
-    for term in sp.Add.make_args(sp.sympify(expression)):
+    for term in sp.Add.make_args(expression):
         if term.is_zero:
             continue
         number, rest = term.as_coeff_Mul()

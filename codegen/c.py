@@ -353,6 +353,8 @@ class _Printer:
             return f"{self._operand(args[0], _SUM)} - {self._operand(args[1], _PRODUCT)}", _SUM
         if op == "mul":
             return f"{self._operand(args[0], _PRODUCT)}*{self._operand(args[1], _ATOM)}", _PRODUCT
+        if op == "div":
+            return f"{self._operand(args[0], _PRODUCT)}/{self._operand(args[1], _ATOM)}", _PRODUCT
         if op == "neg":
             return f"-{self._operand(args[0], _ATOM)}", _PRODUCT
         if op == "inv":

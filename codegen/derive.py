@@ -26,12 +26,14 @@ def _pow(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
         n = g.value[exponent]
         return (g.mul(exponent, g.power(base, n - 1.0)), g.zero)
     lower = g.binary("pow", base, g.sub(exponent, g.one))
-    return (g.mul(exponent, lower), g.mul(y, g.function("log", base)))
+    growth = g.mul(y, g.function("log", base))
+    slope = g.select(g.binary("eq", exponent, g.zero), g.zero, g.mul(exponent, lower))
+    return (slope, g.select(g.binary("eq", y, g.zero), g.zero, growth))
 
 
 def _atan2(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-    r = g.inv(g.add(g.mul(a[0], a[0]), g.mul(a[1], a[1])))
-    return (g.mul(a[1], r), g.neg(g.mul(a[0], r)))
+    r = g.add(g.mul(a[0], a[0]), g.mul(a[1], a[1]))
+    return (g.div(a[1], r), g.neg(g.div(a[0], r)))
 
 
 def _minmax(first_if_less: bool) -> _Rule:
@@ -48,6 +50,33 @@ def _erf(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     return (_scaled(g, 1.1283791670955126, bell),)  # 2 / sqrt(pi)
 
 
+def _one_minus_square(g: Graph, x: int) -> int:
+    """1 - x^2 so that neither it loses digits near x = 1 and x = -1, nor its derivative near 0."""
+    near = g.binary("lt", g.function("abs", x), g.const(0.5))
+    return g.select(near, g.sub(g.one, g.mul(x, x)), g.mul(g.sub(g.one, x), g.add(g.one, x)))
+
+
+def _tanh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """1 - y^2, far out 4 e/(1 + e)^2 with e = exp(-2 |x|)."""
+    size = g.function("abs", a[0])
+    e = g.function("exp", _scaled(g, -2.0, size))
+    far = g.mul(_scaled(g, 4.0, e), g.power(g.add(g.one, e), -2.0))
+    return (g.select(g.binary("lt", size, g.one), g.sub(g.one, g.mul(y, y)), far),)
+
+
+def _asinh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """1/sqrt(1 + x^2), for large x with s = 1/|x| as s/sqrt(1 + s^2)."""
+    size = g.function("abs", a[0])
+    s = g.inv(size)
+    near, far = (g.power(g.add(g.one, g.mul(x, x)), -0.5) for x in (a[0], s))
+    return (g.select(g.binary("lt", size, g.one), near, g.mul(s, far)),)
+
+
+def _acosh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    below, above = (g.function("sqrt", f(a[0], g.one)) for f in (g.sub, g.add))
+    return (g.div(g.one, g.mul(below, above)),)
+
+
 #: Partial derivatives of `y = op(a)` with respect to each operand.
 PARTIALS: dict[str, _Rule] = {
     "neg": lambda g, y, a: (g.const(-1.0),),
@@ -59,22 +88,23 @@ PARTIALS: dict[str, _Rule] = {
     "sin": lambda g, y, a: (g.function("cos", a[0]),),
     "cos": lambda g, y, a: (g.neg(g.function("sin", a[0])),),
     "tan": lambda g, y, a: (g.add(g.one, g.mul(y, y)),),
-    "asin": lambda g, y, a: (g.power(g.sub(g.one, g.mul(a[0], a[0])), -0.5),),
-    "acos": lambda g, y, a: (g.neg(g.power(g.sub(g.one, g.mul(a[0], a[0])), -0.5)),),
-    "atan": lambda g, y, a: (g.inv(g.add(g.one, g.mul(a[0], a[0]))),),
+    "asin": lambda g, y, a: (g.power(_one_minus_square(g, a[0]), -0.5),),
+    "acos": lambda g, y, a: (g.neg(g.power(_one_minus_square(g, a[0]), -0.5)),),
+    "atan": lambda g, y, a: (g.div(g.one, g.add(g.one, g.mul(a[0], a[0]))),),
     "sinh": lambda g, y, a: (g.function("cosh", a[0]),),
     "cosh": lambda g, y, a: (g.function("sinh", a[0]),),
-    "tanh": lambda g, y, a: (g.sub(g.one, g.mul(y, y)),),
-    "asinh": lambda g, y, a: (g.power(g.add(g.mul(a[0], a[0]), g.one), -0.5),),
-    "acosh": lambda g, y, a: (g.power(g.sub(g.mul(a[0], a[0]), g.one), -0.5),),
-    "atanh": lambda g, y, a: (g.inv(g.sub(g.one, g.mul(a[0], a[0]))),),
+    "tanh": _tanh,
+    "asinh": _asinh,
+    "acosh": _acosh,
+    "atanh": lambda g, y, a: (g.div(g.one, _one_minus_square(g, a[0])),),
     "exp": lambda g, y, a: (y,),
-    "log": lambda g, y, a: (g.inv(a[0]),),
-    "sqrt": lambda g, y, a: (_scaled(g, 0.5, g.inv(y)),),
+    "log": lambda g, y, a: (g.div(g.one, a[0]),),
+    "sqrt": lambda g, y, a: (_scaled(g, 0.5, g.div(g.one, y)),),
     "abs": lambda g, y, a: (g.function("sign", a[0]),),
     "sign": lambda g, y, a: (g.zero,),
     "floor": lambda g, y, a: (g.zero,),
     "erf": _erf,
+    "erfc": lambda g, y, a: (g.neg(_erf(g, y, a)[0]),),
     "atan2": _atan2,
     "min": _minmax(first_if_less=True),
     "max": _minmax(first_if_less=False),
@@ -85,7 +115,12 @@ PARTIALS: dict[str, _Rule] = {
 
 
 def _weighted(g: Graph, node: int, position: int, partial: int, weight: int) -> int:
-    """`partial * weight`; a select keeps the untaken branch from leaking NaN into the product."""
+    """`partial * weight`; a select keeps the untaken branch from leaking NaN into the product, of
+    y = a/b, -y * weight/b neither over- nor underflows where it need not."""
+    if g.op[node] == "div" and position == 1:
+        return g.neg(g.mul(node, g.div(weight, g.args[node][1])))
+    if g.op[node] == "inv":
+        return g.neg(g.mul(node, g.mul(node, weight)))
     if g.op[node] != "select":
         return g.mul(partial, weight)
     condition = g.args[node][0]
@@ -97,6 +132,8 @@ def _partials(g: Graph, node: int) -> tuple[int, ...]:
     op = g.op[node]
     if op == "select":
         return (g.zero, g.one, g.one)  # the branch is chosen by `_weighted`
+    if op == "div":
+        return (g.div(g.one, g.args[node][1]), g.one)  # the second one, too
     return PARTIALS[op](g, node, g.args[node])
 
 

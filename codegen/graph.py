@@ -10,12 +10,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 #: Functions of one argument, by the name that C and numpy share.
 UNARY = frozenset(
     "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log sqrt abs sign floor "
-    "erf".split()
+    "erf erfc".split()
 )
+
+#: Functions that are about as small as a small argument, and those that never are small.
+_SMALL_WITH = frozenset("sin tan asin acos atan tanh asinh acosh atanh sqrt abs erf".split())
+_NEVER_SMALL = frozenset("cosh log sign floor lt le eq".split())
+
+#: Functions that are never negative.
+_NONNEGATIVE = frozenset("exp cosh sqrt abs erfc lt le eq".split())
+
+#: Operations that are finite wherever their operands are, but for overflow.
+_TOTAL = frozenset("neg add sub mul select min max lt le eq sin cos atan tanh asinh abs sign floor "
+                   "erf erfc atan2".split())  # fmt: skip
+
+#: Powers of symbols up to which a denominator counts as a number of ordinary size: of 1e-25 the
+#: 12th is the last whose reciprocal is finite.
+_ORDINARY = 12.0
 
 _ODD = frozenset("sin tan asin atan sinh tanh asinh atanh sign erf".split())
 _EVEN = frozenset(("cos", "cosh", "abs"))
@@ -25,9 +41,10 @@ class Graph:
     """Arena of expression nodes; `args[i]` lists the operands of node `i`, `op[i]` its operation.
 
     Operations: `const` (see `value`), `sym` (see `name`), `neg`, `inv` (1/x), `select`
-    (`c != 0 ? a : b`), the members of `UNARY`, and of two operands `add`, `sub`, `mul`, `pow`,
-    `atan2`, `min`, `max`, `lt`, `le` and `eq`. Comparisons yield 1.0 or 0.0.
-    Division is `x * inv(y)`, so that quotients with equal denominators share one division.
+    (`c != 0 ? a : b`), the members of `UNARY`, and of two operands `add`, `sub`, `mul`, `div`,
+    `pow`, `atan2`, `min`, `max`, `lt`, `le` and `eq`. Comparisons yield 1.0 or 0.0.
+    Quotients with equal denominators share one division as `x * inv(y)`, unless y may be so small
+    that 1/y overflows where x/y does not: then they are `div`.
     """
 
     def __init__(self) -> None:
@@ -35,7 +52,11 @@ class Graph:
         self.args: list[tuple[int, ...]] = []
         self.value: dict[int, float] = {}
         self.name: dict[int, str] = {}
+        self.note: dict[int, str] = {}  # what it means if a node is not finite
         self._known: dict[tuple[object, ...], int] = {}
+        self._degree: list[float] = []  # see `_smallness`
+        self._nonnegative: list[bool] = []
+        self._total: list[bool] = []
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
 
@@ -49,7 +70,34 @@ class Graph:
             found = self._known[key] = len(self.op)
             self.op.append(op)
             self.args.append(args)
+            self._degree.append(self._smallness(op, args))
+            self._nonnegative.append(self._never_negative(op, args))
+            self._total.append(op in _TOTAL and all(self._total[a] for a in args))
         return found
+
+    def _smallness(self, op: str, args: tuple[int, ...]) -> float:
+        """How many powers of symbols a value is small with; infinite if it may be tiny while its
+        symbols are of ordinary size."""
+        of = [self._degree[a] for a in args]
+        if op in ("mul", "div"):
+            return of[0] + of[1]
+        if op == "add" and all(self._nonnegative[a] for a in args):
+            return min(of)
+        if op == "pow":
+            return of[0] * abs(self.value.get(args[1], math.inf)) if of[0] else math.inf
+        if op in _NEVER_SMALL:
+            return 0.0
+        if op in _SMALL_WITH or op in ("neg", "inv", "add", "sub", "min", "max", "cos"):
+            return max(of)
+        return max(of[1:]) if op == "select" else math.inf
+
+    def _never_negative(self, op: str, args: tuple[int, ...]) -> bool:
+        of = [self._nonnegative[a] for a in args]
+        if op in ("add", "mul", "div", "min", "inv"):
+            return all(of) or (op == "mul" and args[0] == args[1])
+        if op == "max":
+            return any(of)
+        return all(of[1:]) if op == "select" else op in _NONNEGATIVE
 
     def const(self, value: float) -> int:
         """The constant `value`."""
@@ -61,6 +109,9 @@ class Graph:
             self.op.append("const")
             self.args.append(())
             self.value[found] = value
+            self._degree.append(0.0 if value == 0.0 or 1e-20 < abs(value) < 1e20 else math.inf)
+            self._nonnegative.append(value >= 0.0)
+            self._total.append(math.isfinite(value))
         return found
 
     def symbol(self, name: str) -> int:
@@ -72,6 +123,9 @@ class Graph:
             self.op.append("sym")
             self.args.append(())
             self.name[found] = name
+            self._degree.append(1.0)
+            self._nonnegative.append(False)
+            self._total.append(True)
         return found
 
     def symbols(self, names: Iterable[str]) -> list[int]:
@@ -88,8 +142,7 @@ class Graph:
         if op == "neg":
             return self.args[a][0]
         if op == "select":
-            c, x, y = self.args[a]
-            return self.select(c, self.neg(x), self.neg(y))
+            return self._over_cases(a, self.neg)
         if op == "mul" and self.args[a][0] in self.value:
             c, x = self.args[a]
             return self.mul(self.const(-self.value[c]), x)
@@ -111,9 +164,37 @@ class Graph:
         if self.op[a] == "neg":
             return self.sub(b, self.args[a][0])
         if self.op[a] == self.op[b] == "select" and self.args[a][0] == self.args[b][0]:
-            c, x, y = self.args[a]
-            return self.select(c, self.add(x, self.args[b][1]), self.add(y, self.args[b][2]))
+            return self._add_cases(a, b)
         return self._node("add", a, b) if a < b else self._node("add", b, a)
+
+    def _over_cases(self, node: int, function: Callable[[int], int]) -> int:
+        """`function` of every case of nested selects; in a loop, as there may be thousands."""
+        cases: list[tuple[int, int]] = []
+        while self.op[node] == "select":
+            condition, x, node = self.args[node]
+            cases.append((condition, function(x)))
+        result = function(node)
+        for condition, x in reversed(cases):
+            result = self.select(condition, x, result)
+        return result
+
+    def _add_cases(self, a: int, b: int) -> int:
+        """The sum of two selects, as far as their conditions are the same."""
+        cases: list[tuple[int, int]] = []
+        while self.op[a] == self.op[b] == "select" and self.args[a][0] == self.args[b][0]:
+            (condition, x, a), (_, y, b) = self.args[a], self.args[b]
+            cases.append((condition, self.add(x, y)))
+        result = self.add(a, b)
+        for condition, x in reversed(cases):
+            result = self.select(condition, x, result)
+        return result
+
+    def _masked(self, node: int, function: Callable[[int], int]) -> int:
+        """`function`, zero at zero, of what a select with a zero chooses: the rest counts for
+        nothing, even where the function is not finite."""
+        condition, first, second = self.args[node]
+        return self.select(condition, *(case if case == self.zero else function(case)
+                                        for case in (first, second)))  # fmt: skip
 
     def sub(self, a: int, b: int) -> int:
         """a - b; written with the older node first, so that a - b and b - a are one node."""
@@ -141,8 +222,7 @@ class Graph:
         value, op, args = self.value, self.op, self.args
         for x, y in ((a, b), (b, a)):
             if op[y] == "select" and x != self.zero and self.zero in args[y][1:]:
-                condition, first, second = args[y]
-                return self.select(condition, self.mul(x, first), self.mul(x, second))
+                return self._masked(y, partial(self.mul, x))
         if b in value:
             a, b = b, a
         if a in value:
@@ -168,10 +248,13 @@ class Graph:
             return self.mul(args[a][0], self.mul(args[a][1], b))
         if op[b] == "mul" and args[b][0] in value:
             return self.mul(args[b][0], self.mul(a, args[b][1]))
+        for x, y in ((a, b), (b, a)):
+            if op[y] == "div" and args[y][0] == self.one:
+                return self.div(x, args[y][1])
         return self._node("mul", a, b) if a < b else self._node("mul", b, a)
 
     def inv(self, a: int) -> int:
-        """1 / a"""
+        """1 / a, to be shared by quotients; `div` where 1 / a may overflow and they do not."""
         if a in self.value:
             return self.const(1.0 / self.value[a] if self.value[a] else math.inf)
         if self.op[a] == "inv":
@@ -182,15 +265,35 @@ class Graph:
 
     def div(self, a: int, b: int) -> int:
         """a / b"""
-        return self.mul(a, self.inv(b))
+        if self._degree[b] <= _ORDINARY or b in self.value:
+            return self.mul(a, self.inv(b))
+        if a in (self.zero, b):
+            return self.zero if a == self.zero else self.one
+        if self.op[a] == "select" and self.zero in self.args[a][1:]:
+            return self._masked(a, lambda case: self.div(case, b))
+        for x, y in ((a, b), (b, a)):
+            if self.op[x] == "neg":
+                rest = self.args[x][0]
+                return self.neg(self.div(rest, y) if x == a else self.div(y, rest))
+        if self.op[a] == "mul" and self.args[a][0] in self.value:
+            return self.mul(self.args[a][0], self.div(self.args[a][1], b))
+        return self.quotient(a, b)
+
+    def quotient(self, a: int, b: int) -> int:
+        """a / b as one rounded division, never as a product with 1 / b."""
+        if a in self.value and b in self.value and self.value[b]:
+            return self.const(self.value[a] / self.value[b])
+        return self._node("div", a, b)
 
     def power(self, a: int, exponent: float) -> int:
         """`a` to a constant power: products for integers, a square root for 1/2, else `pow`."""
+        if not math.isfinite(exponent):
+            return self._node("pow", a, self.const(exponent))
         if exponent < 0:
-            return self.inv(self.power(a, -exponent))
+            return self.div(self.one, self.power(a, -exponent))
         if a in self.value:
             return self.const(_evaluate("pow", self.value[a], exponent))
-        if exponent == int(exponent) and exponent <= 64:
+        if exponent <= 64 and exponent == int(exponent):
             return self._integer_power(a, int(exponent))
         if exponent == 0.5:
             return self.function("sqrt", a)
@@ -229,16 +332,38 @@ class Graph:
         return self._node(name, a, b)
 
     def select(self, condition: int, a: int, b: int) -> int:
-        """`a` where `condition` is non-zero, else `b`."""
+        """`a` where `condition`, 1 or 0, holds, else `b`.
+
+        A value that is chosen or zero, and then again chosen or zero, has one condition.
+        """
         if a == b:
             return a
         if condition in self.value:
             return a if self.value[condition] != 0.0 else b
+        chosen = b if a == self.zero else a
+        if self.zero in (a, b) and self.op[chosen] == "select" and self.zero in self.args[chosen]:
+            inner, first, second = self.args[chosen]
+            outer = self.no(condition) if a == self.zero else condition
+            kept = self.no(inner) if first == self.zero else inner
+            both = outer if outer == kept else self.mul(outer, kept)
+            return self.select(both, second if first == self.zero else first,
+                               self.zero)  # fmt: skip
         return self._node("select", condition, a, b)
+
+    def counted(self, weight: int, x: int) -> int:
+        """`x` where `weight` is positive; else 0, if `x` may not be finite there."""
+        if self._total[x]:
+            return x
+        return self.select(self.binary("lt", self.zero, weight), x, self.zero)
+
+    def no(self, condition: int) -> int:
+        """1 where `condition` is 0, and 0 where it is 1."""
+        first, last = self.args[condition] if self.op[condition] == "sub" else (self.zero,) * 2
+        return last if first == self.one else self.sub(self.one, condition)
 
     def apply(self, op: str, args: Sequence[int]) -> int:
         """The operation `op` on `args`, by the constructor that belongs to it."""
-        if op in ("add", "sub", "mul", "neg", "inv", "select"):
+        if op in ("add", "sub", "mul", "div", "neg", "inv", "select"):
             return int(getattr(self, op)(*args))
         return self.function(op, *args) if op in UNARY else self.binary(op, *args)
 

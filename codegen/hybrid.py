@@ -62,7 +62,7 @@ def _lowered(
     explicit = dict(zip(point.nodes(point.xdot), rates, strict=True))
 
     def lowered(expressions: Sequence[sp.Expr]) -> list[int]:
-        nodes = [point.lower(sp.sympify(e)) for e in expressions]
+        nodes = [point.lower(e) for e in expressions]
         return list(point.graph.substitute(nodes, explicit))
 
     return list(rates), lowered

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erf
+from scipy.special import erf, erfc
 
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Kernel
@@ -18,13 +18,14 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
     "pow": lambda a, b: a**b,
     "select": lambda c, a, b: np.where(c != 0.0, a, b),
     "lt": lambda a, b: np.where(np.real(a) < np.real(b), 1.0, 0.0),
     "le": lambda a, b: np.where(np.real(a) <= np.real(b), 1.0, 0.0),
     "eq": lambda a, b: np.where(np.real(a) == np.real(b), 1.0, 0.0),
-    "min": lambda a, b: np.where(np.real(b) < np.real(a), b, a),
-    "max": lambda a, b: np.where(np.real(a) < np.real(b), b, a),
+    "min": lambda a, b: np.where((np.real(b) < np.real(a)) | (b != b), b, a),
+    "max": lambda a, b: np.where((np.real(a) < np.real(b)) | (b != b), b, a),
     "abs": lambda a: np.where(np.real(a) < 0.0, -a, a),  # analytic, for the complex step
     "sign": lambda a: np.sign(np.real(a)),
     "floor": lambda a: np.floor(np.real(a)),
@@ -36,6 +37,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "atanh": np.arctanh,
     "atan2": lambda y, x: _atan2(y, x),
     "erf": erf,
+    "erfc": erfc,
 }
 
 
@@ -93,6 +95,8 @@ def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str
     values = evaluate_nodes(graph, nodes, bind(kernel, arrays))
     for node in nodes:
         if graph.op[node] != "const" and not np.all(np.isfinite(values[node])):
+            if node in graph.note:
+                return graph.note[node]
             operands = ", ".join(
                 f"{describe(graph, a)} = {float(np.real(np.ravel(values[a])[0])):.6g}"
                 for a in graph.args[node]
@@ -102,7 +106,8 @@ def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str
     return None
 
 
-_INFIX = {"add": " + ", "sub": " - ", "mul": "*", "lt": " < ", "le": " <= ", "eq": " == "}
+_INFIX = {"add": " + ", "sub": " - ", "mul": "*", "div": "/",
+          "lt": " < ", "le": " <= ", "eq": " == "}  # fmt: skip
 
 
 def describe(graph: Graph, node: int, depth: int = 3) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 
 import sympy as sp
@@ -11,8 +12,8 @@ from kinesym.codegen.graph import Graph
 _FUNCTIONS: dict[type, str] = {
     sp.sin: "sin", sp.cos: "cos", sp.tan: "tan", sp.asin: "asin", sp.acos: "acos",
     sp.atan: "atan", sp.sinh: "sinh", sp.cosh: "cosh", sp.tanh: "tanh", sp.asinh: "asinh",
-    sp.acosh: "acosh", sp.atanh: "atanh", sp.exp: "exp", sp.log: "log", sp.Abs: "abs",
-    sp.sign: "sign", sp.floor: "floor", sp.erf: "erf",
+    sp.acosh: "acosh", sp.atanh: "atanh", sp.exp: "exp", sp.Abs: "abs",
+    sp.sign: "sign", sp.floor: "floor", sp.erf: "erf", sp.erfc: "erfc",
 }  # fmt: skip
 
 _RELATIONS: dict[type, tuple[str, bool]] = {  # operation, operands exchanged
@@ -49,7 +50,7 @@ class Lowering:
 
         Raises `UnsupportedExpression`, naming the part that has no counterpart.
         """
-        stack = [sp.sympify(expression)]
+        stack = [expression]
         while stack:  # an explicit stack: deep expressions must not hit Python's recursion limit
             top = stack[-1]
             if top in self._known:
@@ -60,7 +61,7 @@ class Lowering:
                 stack.extend(missing)
             else:
                 self._known[top] = self._convert(stack.pop())
-        return self._known[sp.sympify(expression)]
+        return self._known[expression]
 
     def _convert(self, e: sp.Basic) -> int:
         g, known = self.graph, self._known
@@ -91,7 +92,37 @@ def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
         return tuple(part for pair in e.args for part in (pair.expr, pair.cond))
     if isinstance(e, sp.Pow) and isinstance(e.exp, sp.Number):
         return (e.base,)
+    if isinstance(e, sp.log) and (terms := _exponentials(e.args[0])):
+        return tuple(exponent for _, exponent in terms)
     return tuple(e.args)
+
+
+def _exponentials(e: sp.Expr) -> list[tuple[float, sp.Expr]]:
+    """(c, x) of every term of a sum of c exp(x) with positive numbers c; empty if it is no such."""
+    if not isinstance(e, sp.Add) or not e.has(sp.exp):
+        return []
+    found: list[tuple[float, sp.Expr]] = []
+    for term in e.args:
+        factor, rest = term.as_coeff_Mul()
+        if not factor.is_positive or not (rest == 1 or isinstance(rest, sp.exp)):
+            return []
+        found.append((float(factor), sp.S.Zero if rest == 1 else rest.args[0]))
+    return found
+
+
+def _log(g: Graph, e: sp.log, known: Mapping[sp.Basic, int]) -> int:
+    """log(sum of c exp(x)) is m + log(sum of c exp(x - m)) with the largest x, which neither over-
+    nor underflows; other logarithms are what they are."""
+    terms = _exponentials(e.args[0])
+    if not terms:
+        return g.function("log", known[e.args[0]])
+    nodes = [known[x] for _, x in terms]
+    largest = nodes[0]
+    for node in nodes[1:]:
+        largest = g.binary("max", largest, node)
+    parts = [g.mul(g.const(c), g.function("exp", g.sub(node, largest)))
+             for (c, _), node in zip(terms, nodes, strict=True)]  # fmt: skip
+    return g.add(largest, g.function("log", g.sum(parts)))
 
 
 def _add(g: Graph, e: sp.Add, known: Mapping[sp.Basic, int]) -> int:
@@ -123,17 +154,28 @@ def _heaviside(g: Graph, e: sp.Heaviside, known: Mapping[sp.Basic, int]) -> int:
     x = known[e.args[0]]
     at_zero = known[e.args[1]]
     return g.select(g.binary("lt", g.zero, x), g.one,
-                    g.select(g.binary("lt", x, g.zero), g.zero, at_zero))  # fmt: skip
+                    g.select(g.binary("lt", x, g.zero), g.zero,
+                             g.select(g.binary("eq", x, g.zero), at_zero,
+                                      g.const(math.nan))))  # fmt: skip
+
+
+#: Of the series of sin(x)/x for |x| < 1, where it and its first derivatives lose no digit.
+_SINC_TERMS = 12
 
 
 def _sinc(g: Graph, e: sp.sinc, known: Mapping[sp.Basic, int]) -> int:
     x = known[e.args[0]]
-    return g.select(g.binary("eq", x, g.zero), g.one, g.div(g.function("sin", x), x))
+    square, series = g.mul(x, x), g.zero
+    for k in range(_SINC_TERMS, -1, -1):
+        term = g.const((-1.0) ** k / math.factorial(2 * k + 1))
+        series = g.add(term, g.mul(square, series))
+    near = g.binary("lt", square, g.one)
+    return g.select(near, series, g.div(g.function("sin", x), x))
 
 
 def _mod(g: Graph, e: sp.Mod, known: Mapping[sp.Basic, int]) -> int:
     x, y = (known[a] for a in e.args)
-    return g.sub(x, g.mul(y, g.function("floor", g.div(x, y))))
+    return g.sub(x, g.mul(y, g.function("floor", g.quotient(x, y))))
 
 
 def _fold(name: str) -> Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]:
@@ -157,17 +199,18 @@ _CONVERTERS: dict[type, Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]
     sp.Max: _fold("max"),
     sp.And: _fold("and"),
     sp.Or: _fold("max"),
-    sp.Not: lambda g, e, known: g.sub(g.one, known[e.args[0]]),
-    sp.Ne: lambda g, e, known: g.sub(g.one, g.binary("eq", *(known[a] for a in e.args))),
+    sp.Not: lambda g, e, known: g.no(known[e.args[0]]),
+    sp.Ne: lambda g, e, known: g.no(g.binary("eq", *(known[a] for a in e.args))),
     sp.logic.boolalg.ITE: lambda g, e, known: g.select(*(known[a] for a in e.args)),
-    sp.sec: lambda g, e, known: g.inv(g.function("cos", known[e.args[0]])),
-    sp.csc: lambda g, e, known: g.inv(g.function("sin", known[e.args[0]])),
-    sp.cot: lambda g, e, known: g.inv(g.function("tan", known[e.args[0]])),
-    sp.erfc: lambda g, e, known: g.sub(g.one, g.function("erf", known[e.args[0]])),
+    sp.sec: lambda g, e, known: g.div(g.one, g.function("cos", known[e.args[0]])),
+    sp.csc: lambda g, e, known: g.div(g.one, g.function("sin", known[e.args[0]])),
+    sp.cot: lambda g, e, known: g.div(g.function("cos", known[e.args[0]]),
+                                      g.function("sin", known[e.args[0]])),
     sp.ceiling: lambda g, e, known: g.neg(g.function("floor", g.neg(known[e.args[0]]))),
     sp.Mod: _mod,
-    sp.coth: lambda g, e, known: g.inv(g.function("tanh", known[e.args[0]])),
+    sp.coth: lambda g, e, known: g.div(g.one, g.function("tanh", known[e.args[0]])),
     sp.sinc: _sinc,
+    sp.log: _log,
     sp.UnevaluatedExpr: lambda g, e, known: known[e.args[0]],
     sp.atan2: lambda g, e, known: g.binary("atan2", known[e.args[0]], known[e.args[1]]),
 }

@@ -190,19 +190,19 @@ def _complete(
 def _is_cheap(graph: Graph, node: int, given: frozenset[int], budget: int = 3) -> bool:
     """Whether `node` is at most `budget` simple operations away from arguments."""
 
-    def cost(n: int) -> int:
+    def cost(n: int, left: int) -> int:
         if n in given or _is_leaf(graph, n):
             return 0
-        if graph.op[n] not in _CHEAP:
-            return budget + 1
+        if graph.op[n] not in _CHEAP or left == 0:
+            return left + 1
         total = 1
         for a in graph.args[n]:
-            total += cost(a)
-            if total > budget:
+            total += cost(a, left - total)
+            if total > left:
                 break
         return total
 
-    return cost(node) <= budget
+    return cost(node, budget) <= budget
 
 
 def _assign_slots(reads: list[set[int]], home: dict[int, int]) -> dict[int, int]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import sympy as sp
-
 from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.lower import Lowering
@@ -47,7 +45,7 @@ def touch(
 ) -> Touch:
     """Of contacts where x' = rates, which depend on forces."""
     g, R = lower.graph, len(forces)
-    lines = [lower(sp.sympify(e)) for e in rows_of(contacts)]
+    lines = [lower(e) for e in rows_of(contacts)]
     free = dict(enumerate(g.substitute(rates, dict.fromkeys(forces, g.zero))))
     slopes = jacobian(g, lines, states)
     speeds = products(g, slopes, free, R)

@@ -31,6 +31,7 @@ from kinesym.codegen.family import Family, Symbols, boundary
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.links import contact_rows, link_family, touch_at
 from kinesym.codegen.lower import Lowering
+from kinesym.symbolic.declared import atoms_through
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import NodeScheme, StageScheme
@@ -203,7 +204,8 @@ def _on_interval(problem: Problem, e: sp.Expr) -> bool:
 def _integrates_on_intervals(problem: Problem) -> bool:
     """Whether the integrand contains x' or a held signal, which nodes know nothing of."""
     integrand = problem.objective.integrand
-    held = {name_of(f) for f in integrand.atoms(AppliedUndef)} & problem.hold
+    behind = atoms_through(problem.model, [integrand])
+    held = {name_of(f) for f in behind if isinstance(f, AppliedUndef)} & problem.hold
     jumps = bool(problem.hold) and _moves(problem, integrand)
     return bool(held) or jumps or _on_interval(problem, integrand)
 
@@ -221,7 +223,7 @@ def _squares(
         return []
     g = lower.graph
     return [
-        (g.mul(g.const(factor), weight), g.sub(lower(expression), measured))
+        (g.mul(g.const(factor), weight), g.counted(weight, g.sub(lower(expression), measured)))
         for expression, measured, weight in zip(expressions, y, w, strict=True)
     ]
 
@@ -412,7 +414,7 @@ def _node(problem: Problem) -> Family:
     contacts = contact_rows(s, at) if problem.contacts else {}
     terms = []
     if not _integrates_on_intervals(problem):
-        terms.append(g.mul(outer_q, lower(integrand)))
+        terms.append(g.mul(outer_q, g.counted(outer_q, lower(integrand))))
     own = [*s.nodes(x), *s.nodes(u), *s.nodes(p), *s.nodes(duration)]
     return Family(
         name="node",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Protocol
 
+from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.given import check_text, listed, listed_of, mapping, shown
 from kinesym.symbolic.multibody.bodies import ROUNDING, Body
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic
 from kinesym.symbolic.multibody.tree import Tree
@@ -47,19 +50,29 @@ class Segment:
     basis_vectors: str = "uv"
 
     def __post_init__(self) -> None:
+        check_text(self.name, "the name of a segment")
+        where = f"segment {self.name!r}: "
+        check_text(self.proximal, f"{where}proximal")
+        points = mapping(self.points, f"{where}points")
         triples = {"com": self.com, "inertia": self.inertia,
-                   **{f"point {name!r}": place for name, place in self.points.items()}}  # fmt: skip
+                   **{f"point {name!r}": place for name, place in points.items()}}  # fmt: skip
         for what, given in triples.items():
-            if len(given) != 3 or not all(map(isfinite, given)):
-                raise ValueError(f"segment {self.name!r}: {what} must be three finite numbers, "
-                                 f"got {given!r}")  # fmt: skip
-        if not (isfinite(self.mass) and self.mass >= 0.0):
-            raise ValueError(f"segment {self.name!r}: mass must not be negative, got {self.mass}")
+            if not is_place(given, 3):
+                raise ValueError(f"{where}{what} must be three finite numbers, got {shown(given)}")
+        if not real_number(self.mass, f"{where}mass") >= 0.0:
+            raise ValueError(f"{where}mass must not be negative, got {self.mass}")
         fault = inertia_fault(self.inertia)
         if fault:
             numbers = ", ".join(f"{moment:g}" for moment in self.inertia)
-            raise ValueError(f"segment {self.name!r}: inertia ({numbers}) is not that of a body: "
-                             f"{fault}")  # fmt: skip
+            raise ValueError(f"{where}inertia ({numbers}) is not that of a body: {fault}")
+
+
+def is_place(given: Any, count: int) -> bool:
+    """Whether these are so many finite numbers."""
+    try:
+        return len(given) == count and all(map(isfinite, given))
+    except TypeError:
+        return False
 
 
 def inertia_fault(moments: Place) -> str:
@@ -82,27 +95,24 @@ def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment
     and middle trunk, torso of upper trunk, head and neck apart, foot 78 % behind and 22 % before
     the toes. Raises `ValueError` for what is not positive.
     """
+    mass, stature = real_number(mass, "mass"), real_number(stature, "stature")
     if not (mass > 0.0 and stature > 0.0):
         raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")
+    if stature > 3.0:
+        raise ValueError(f"stature is in metres, got {stature}")
     data = files(__package__).joinpath("data")
-    table, points = (data.joinpath(f"body18{end}.csv").read_text() for end in ("", "_points"))
+    table, points = (csv.DictReader(data.joinpath(f"body18{end}.csv").read_text().splitlines())
+                     for end in ("", "_points"))  # fmt: skip
     return _segments(table, points, mass, stature)
 
 
-def read_segments(table: str | Path, points: str | Path) -> tuple[Segment, ...]:
-    """Measured segments from two files in kg, m, kg m^2; `write_segments` writes such as a start.
-
-    Columns of the first: segment, proximal, mass, com_x, com_y, com_z, I_xx, I_yy, I_zz,
-    basis_point, basis_vectors; of the second: point, segment, x, y, z. Raises `ValueError` that
-    names segment and column for what is missing or no number, for segments that do not hang
-    together, and for masses that look like shares of that of the body.
-    """
-    for path in (table, points):
-        if not Path(path).is_file():
-            raise ValueError(f"there is no file {path}")
-    rows = _segments(Path(table).read_text(), Path(points).read_text(), 1.0, 1.0)
+def measured_segments(
+    table: Iterable[Mapping[str, str]], points: Iterable[Mapping[str, str]]
+) -> tuple[Segment, ...]:
+    """Segments from the rows of two tables in kg, m, kg m^2, see `kinesym.gait.read_segments`."""
+    rows = _segments(table, points, 1.0, 1.0)
     if abs(sum(row.mass for row in rows) - 1.0) < 1e-3:
-        raise ValueError(f"the masses in {table} sum up to 1: these are shares, not kg")
+        raise ValueError("the masses sum up to 1: these are shares, not kg")
     whole_body(rows)  # says what does not hang together
     return rows
 
@@ -110,7 +120,7 @@ def read_segments(table: str | Path, points: str | Path) -> tuple[Segment, ...]:
 def write_segments(
     segments: Sequence[Segment], table: str | Path, points: str | Path
 ) -> None:
-    """Write segments as `read_segments` reads them, to change them by hand."""
+    """Write segments as `kinesym.gait.read_segments` reads them, to change them by hand."""
     names = "segment proximal mass com_x com_y com_z I_xx I_yy I_zz basis_point basis_vectors"
     rows = [[row.name, row.proximal, row.mass, *row.com, *row.inertia, row.basis_point,
              row.basis_vectors] for row in segments]  # fmt: skip
@@ -120,16 +130,19 @@ def write_segments(
 
 
 def _write(path: str | Path, rows: Iterable[Sequence[object]]) -> None:
-    with Path(path).open("w", newline="") as file:
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
 
 
-def _segments(table: str, points: str, mass: float, length: float) -> tuple[Segment, ...]:
-    """From the text of two tables, in these units."""
-    rows = list(csv.DictReader(table.splitlines()))
+def _segments(
+    table: Iterable[Mapping[str, str]], points: Iterable[Mapping[str, str]], mass: float,
+    length: float,
+) -> tuple[Segment, ...]:  # fmt: skip
+    """From the rows of two tables, in these units."""
+    rows = list(table)
     names = [_cell(row, "segment", "") for row in rows]
     carried: dict[str, dict[str, Place]] = {name: {} for name in names}
-    for row in csv.DictReader(points.splitlines()):
+    for row in points:
         name, point = (_cell(row, column, "") for column in ("segment", "point"))
         if name not in carried:
             raise ValueError(f"point {point!r}: there is no segment {name!r}; "
@@ -159,10 +172,14 @@ def _cell(row: Mapping[str, str], column: str, segment: str) -> str:
 
 
 def _number(row: Mapping[str, str], column: str, where: str) -> float:
-    try:
-        return float(row[column])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{where}: {column} must be a number, got {row.get(column)!r}") from error
+    text = row.get(column)
+    value = nan
+    if text is not None and "_" not in text:  # Python reads 1_000 as 1000
+        with suppress(ValueError):
+            value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{where}: {column} must be a number, got {text!r}")
+    return value
 
 
 def _numbers(row: Mapping[str, str], columns: Iterable[str], where: str, unit: float) -> Place:
@@ -184,13 +201,17 @@ def segments_with(
     follows by itself: a longer thigh keeps its mass, and its centre of mass its distance from the
     hip. Raises `ValueError` for a name that does not exist and for numbers that no body has.
     """
-    by_field: dict[str, Mapping[str, Any]] = {"mass": masses or {}, "com": coms or {},
-                                              "inertia": inertias or {}}  # fmt: skip
+    segments = listed_of(segments, Segment, "segments")
+    masses, coms, inertias, moved = (
+        {} if given is None else mapping(given, what)
+        for given, what in ((masses, "masses"), (coms, "coms"), (inertias, "inertias"),
+                            (points, "points"))
+    )  # fmt: skip
+    by_field: dict[str, Mapping[str, Any]] = {"mass": masses, "com": coms, "inertia": inertias}
     names = [row.name for row in segments]
     for name in (name for given in by_field.values() for name in given):
         if name not in names:
             raise ValueError(f"there is no segment {name!r}; {suggest(name, names)}")
-    moved = dict(points or {})
     known = [point for row in segments for point in row.points]
     for point in moved:
         if point not in known:
@@ -215,7 +236,9 @@ class Weighed(Protocol):
 
 def check_mass(segments: Iterable[Weighed], body_mass: float) -> None:
     """Warn if the masses of the segments differ by more than 1 % from that of the body [kg]."""
-    total = sum(row.mass for row in segments)
+    total = sum(row.mass for row in listed(segments, "segments"))
+    if not real_number(body_mass, "the mass of a body") > 0.0:
+        raise ValueError(f"the mass of a body must be positive, got {body_mass} kg")
     if abs(total - body_mass) > MASS * body_mass:
         warnings.warn(f"the segments have {total:.4g} kg together, the body {body_mass:.4g} kg; "
                       "weights and forces will differ by as much", stacklevel=2)  # fmt: skip
@@ -236,7 +259,7 @@ def whole_body(segments: Sequence[Segment] | None = None) -> Tree:
 
     Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
     """
-    rows = segments_of_body() if segments is None else segments
+    rows = segments_of_body() if segments is None else listed_of(segments, Segment, "segments")
     owner: dict[str, tuple[str, Place]] = {ROOT: (ROOT, (0.0, 0.0, 0.0))}
     bodies = [Body(ROOT, 0, joint=Prismatic("xyz"))]
     for row in rows:

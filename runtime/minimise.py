@@ -25,6 +25,10 @@ OPTIMIZERS = ("steepest-descent", "bfgs", "least-squares", "ipopt")
 
 #: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
 _STATIONARY = 1e-6
+#: Share of the cost by which a step may still lower it at a minimum, and of the first cost.
+_REST, _ROUNDING = 1e-7, 1e-14
+#: A small step in scaled unknowns.
+_NEAR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,32 @@ def minimise(
     worse = task.cost(found.q) - best.objective > 1e-9 * abs(best.objective)
     if task.gaps is None and worse:
         return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
+    if task.gaps is None and found.success:
+        J, left = task.cost(found.q), _left(task, found.q)
+        if left > _REST * abs(J) + _ROUNDING * task.unit:
+            words = f"one more step lowers the objective by {left:.1e}; go on from here"
+            return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
     return found
+
+
+def _left(task: Task, q: Array) -> float:
+    """By how much a step along the scaled gradient lowers the cost, as long as the curvature there,
+    by a difference, says; zero if none does. Unknowns that are pushed against a near bound stay."""
+    y, (low, high) = q / task.scale, task.scaled_bounds
+    J, here = task.cost(q), task.gradient(q) * task.scale
+    g = here.copy()
+    g[((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR))] = 0.0
+    size = float(np.linalg.norm(g))
+    if size == 0.0:
+        return 0.0
+    d = -g / size
+    at = task.scale * np.clip(y + _NEAR * d, low, high)
+    if not np.isfinite(task.cost(at)):
+        return 0.0
+    bend = float((task.gradient(at) * task.scale - here) @ d) / _NEAR
+    if not bend > 0.0:
+        return 0.0
+    return max(0.0, J - task.cost(task.scale * np.clip(y + size / bend * d, low, high)))
 
 
 def _best(task: Task, q: Array) -> Step:
@@ -192,7 +221,8 @@ def bfgs(
                      bounds=bounds, options=settings)  # fmt: skip
     low, high = task.scaled_bounds
     slope = np.clip(found.x - found.jac, low, high) - found.x
-    if not found.success and np.linalg.norm(slope) <= _STATIONARY:
+    stuck = found.status == 2  # its line search ended; 1 is a limit
+    if stuck and np.linalg.norm(slope) <= _STATIONARY:
         return Minimum(task.scale * found.x, True, "converged: no step lowers the cost any more")
     return Minimum(task.scale * found.x, bool(found.success), str(found.message).lower())
 
@@ -203,7 +233,7 @@ def trust_region(
     """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
     residuals, jacobian = task.residuals, task.jacobian
     if residuals is None or jacobian is None:
-        raise ValueError("least-squares needs residuals")
+        raise ValueError("least-squares needs residuals and their derivatives; use bfgs")
     count, unit = len(residuals(q)), np.sqrt(task.unit)
 
     def values(y: Array) -> Array:

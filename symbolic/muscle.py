@@ -12,6 +12,8 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.given import check_name, shown
 from kinesym.symbolic.hybrid import Event
 from kinesym.symbolic.names import t
 
@@ -51,14 +53,20 @@ class FESMuscle:
     slack: str = "error"
 
     def __post_init__(self) -> None:
+        check_name(self.name, "the name of a muscle")
+        for key in ("rate", "force_factor", "stiffness_factor"):
+            object.__setattr__(self, key, self._expression(key))
         numbers = {}
         for key in ("F0", "k0", "ks", "Lc0"):
-            value = sp.sympify(getattr(self, key))
+            value = self._expression(key)
             if value.is_number:
                 numbers[key] = float(value)
                 if not 0.0 < numbers[key] < math.inf:
                     raise ValueError(f"muscle {self.name!r}: {key} must be positive, got {value}")
-        share = 1.0 if self.recruitment == "input" else sp.sympify(self.recruitment)
+        if isinstance(self.recruitment, str) and self.recruitment != "input":
+            raise ValueError(f"muscle {self.name!r}: recruitment is a number or \"input\", "
+                             f"got {self.recruitment!r}")  # fmt: skip
+        share = 1.0 if self.recruitment == "input" else self._expression("recruitment")
         if getattr(share, "is_number", True):
             if not 0.0 <= float(share) <= 1.0:
                 raise ValueError(f"muscle {self.name!r}: recruitment must be within 0 ... 1, "
@@ -67,7 +75,10 @@ class FESMuscle:
                 self._check_unique(float(share), **numbers)
         if self.slack not in ("error", "hold"):
             raise ValueError(f"muscle {self.name!r}: slack is 'error' or 'hold', "
-                             f"got {self.slack!r}")  # fmt: skip
+                             f"got {shown(self.slack)}")  # fmt: skip
+
+    def _expression(self, key: str) -> sp.Expr:
+        return real_expression(getattr(self, key), f"muscle {self.name!r}: {key}")
 
     def check(self, values: Mapping[str, float]) -> None:
         """Raise `ValueError` where values of parameters, by name, are not positive, or
@@ -75,7 +86,7 @@ class FESMuscle:
         for key in ("F0", "k0", "ks", "Lc0", "recruitment"):
             if isinstance(getattr(self, key), (int, float, str)):
                 continue  # checked when it was made
-            given = sp.sympify(getattr(self, key))
+            given = self._expression(key)
             value = given.subs({s: values[s.name] for s in given.free_symbols if s.name in values})
             if not value.is_number:
                 continue

@@ -170,6 +170,7 @@ KS_UNARY_NEWER(asinh)
 KS_UNARY_NEWER(acosh)
 KS_UNARY_NEWER(atanh)
 KS_UNARY_NEWER(erf)
+KS_UNARY_NEWER(erfc)
 KS_BINARY_NEWER(atan2)
 KS_UNARY(abs, fabs)
 KS_UNARY(floor, floor)
@@ -248,8 +249,9 @@ static inline void ks_sincos(V x, V *s, V *c) {
 
 #endif
 
-static inline V ks_min(V a, V b) { return ks_select(ks_lt(b, a), b, a); }
-static inline V ks_max(V a, V b) { return ks_select(ks_lt(a, b), b, a); }
+/* NaN stays NaN, whichever operand it is: a comparison with it is false, not(b >= a) is true */
+static inline V ks_min(V a, V b) { return ks_select(ks_le(a, b), a, ks_select(ks_eq(a, a), b, a)); }
+static inline V ks_max(V a, V b) { return ks_select(ks_le(b, a), a, ks_select(ks_eq(a, a), b, a)); }
 static inline V ks_sign(V x) { /* NaN stays NaN */
     return ks_select(ks_eq(x, x), ks_lt(ks_splat(0.0), x) - ks_lt(x, ks_splat(0.0)), x);
 }

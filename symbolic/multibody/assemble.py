@@ -10,8 +10,8 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.model import Explicit, Model
-from kinesym.symbolic.multibody.bodies import Load, inertia_limits, inertia_matrix
-from kinesym.symbolic.multibody.forward import Moving, rigid, speed_rates
+from kinesym.symbolic.multibody.bodies import Load, inertia_limits, inertia_matrix, mass_of
+from kinesym.symbolic.multibody.forward import Massless, Moving, rigid, speed_rates
 from kinesym.symbolic.multibody.links import Aim, Ball, Link
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.vectors import Steps, add, cross, scale, times, transposed, vector
@@ -55,7 +55,7 @@ def walk(tree: Tree) -> Walk:
     for k, (link, frame) in enumerate(zip(links, frames, strict=True)):
         if link.body is not None:
             body = bodies[link.body]
-            com, mass = vector(body.com), sp.sympify(body.mass)
+            com, mass = vector(body.com), mass_of(body)
             needed = needed_wrench(steps, frame, link.name, mass, com, inertia_matrix(body))
             applied = [load_wrench(frame, load) for load in tree.applied if load.body == body.name]
             own[k] = subtract(needed, applied)
@@ -113,7 +113,11 @@ Forward = tuple[tuple[tuple[sp.Symbol, sp.Expr], ...], tuple[sp.Expr, ...]]
 
 
 def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
-    """x' of the states by articulated bodies; None if a mass matrix is singular."""
+    """x' of the states by articulated bodies; None if a speed without inertia follows from its
+    torque.
+
+    Raises `ValueError` for a speed that nothing determines.
+    """
     steps = Steps()
     steps.definitions.update(tree._walk.steps.definitions)
     frames, bodies = tree._walk.frames, {body.name: body for body in tree.bodies}
@@ -124,13 +128,19 @@ def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
         if link.body is not None:
             body = bodies[link.body]
             loads = [load for load in tree.applied if load.body == body.name]
-            own[k] = rigid(steps, link.name, sp.sympify(body.mass), vector(body.com),
+            own[k] = rigid(steps, link.name, mass_of(body), vector(body.com),
                            inertia_matrix(body), frames[k],
                            [load_wrench(frames[k], load) for load in loads])  # fmt: skip
     locks = {name: lock_of(name) for name in tree.lockable} | dict.fromkeys(tree.locked, sp.S.One)
-    found = speed_rates(steps, joints, own, torques, locks)
-    if found is None:
-        return None
+    try:
+        found = speed_rates(steps, joints, own, torques, locks)
+    except Massless as error:
+        u = tree.speeds[error.speed]
+        if torques.get(error.speed, sp.S.Zero).has(u):  # a damper, or inertia of a rotor
+            return None
+        raise ValueError(f"{tree.name}: nothing that moves with {error.speed} has mass or inertia, "
+                         "so that no motion follows from forces; give its body a mass, or lock "
+                         "it") from error  # fmt: skip
     constant, still = standing(tree)
     rates = [rate for link in moving(tree)
              for q, rate in zip(link.q, kinematics(steps, link), strict=True)
@@ -170,7 +180,7 @@ def settled(
     names = set(map(name_of, symbols))
     check_symbols(tree, names)
     defaults = {name_of(q): 0.0 for q in constant.values()}
-    masses = {str(body.mass) for body in tree.bodies if sp.sympify(body.mass).is_Symbol}
+    masses = {str(body.mass) for body in tree.bodies if mass_of(body).is_Symbol}
     return Model(
         tree.name, states, sorted(inputs, key=name_of), sorted(symbols, key=name_of), equations,
         expressions, program,

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from kinesym.symbolic.expression import real_expressions
+from kinesym.symbolic.given import listed, mapping
+from kinesym.symbolic.multibody.bodies import mass_of
 from kinesym.symbolic.multibody.vectors import AXES, Vector, scale, times
-from kinesym.symbolic.names import suggest
+from kinesym.symbolic.names import by_name, suggest
 
 if TYPE_CHECKING:
     from kinesym.symbolic.multibody.tree import Tree
@@ -33,14 +36,17 @@ def named_outputs(
     """The outputs of a model; raises `ValueError` for an unknown family or a name used twice."""
     result: Expressions = {}
     drawing: tuple[tuple[str, ...], ...] = ()
-    for part in [wanted] if isinstance(wanted, (Mapping, str)) else wanted:
+    what = f"outputs of {tree.name}"
+    for part in [wanted] if isinstance(wanted, (Mapping, str)) else listed(wanted, what):
         if isinstance(part, str):
             if part not in FAMILIES:
                 raise ValueError(f"outputs: there is no family {part}; {suggest(part, FAMILIES)}")
             found = FAMILIES[part](tree, torques)
             drawing = stick_figure(tree) if part == "places" else drawing
         else:
-            found = {str(name): sp.sympify(e) for name, e in part.items()}
+            given = by_name(mapping(part, f"a part of the {what}", "or the name of a family"),
+                            None, what)  # fmt: skip
+            found = real_expressions(given, "output")
         twice = set(result) & set(found)
         if twice:
             raise ValueError(f"outputs: {min(twice)} is defined twice")
@@ -107,7 +113,7 @@ def attitudes(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
 
 def center_of_mass(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`com_x`, ... [m] and `com_velocity_x`, ... [m/s] in world axes."""
-    mass = sp.Add(*(sp.sympify(b.mass) for b in tree.bodies))
+    mass = sp.Add(*(mass_of(b) for b in tree.bodies))
     velocity: Vector = scale(1 / mass, tree.momentum())
     return {**components("com", tree.center_of_mass()), **components("com_velocity", velocity)}
 

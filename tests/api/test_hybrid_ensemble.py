@@ -51,9 +51,9 @@ def equal_runs(one, other):
     """Bit for bit."""
     for name in (*one.run.states, *one.run.inputs, *one.run.outputs):
         np.testing.assert_array_equal(one[name], other[name])
-    assert [(e.time, e.kind, e.name) for e in one.events] == [
-        (e.time, e.kind, e.name) for e in other.events]  # fmt: skip
-    for a, b in zip(one.events, other.events, strict=True):
+    assert [(e.time, e.kind, e.name) for e in one.log] == [
+        (e.time, e.kind, e.name) for e in other.log]  # fmt: skip
+    for a, b in zip(one.log, other.log, strict=True):
         np.testing.assert_array_equal(a.rows, b.rows)
         assert list(a.states) == list(b.states)
     for part in ("time", "x", "modes", "contacts", "friction", "armed"):
@@ -128,7 +128,7 @@ def test_members_that_do_not_fit(ball, slider):
         ("nothing differs between members", {y: 1.0, v: 0.0}, {}),
         (r"members differ in number: y\(t\) has 2, v\(t\) has 3", {y: [1, 2], v: np.zeros(3)}, {}),
         ("member 1: contact 'floor' starts 2 m below", {y: [1.0, -2.0], v: 0.0}, {}),
-        ("member 1: the initial value of state y must be finite", {y: [1.0, np.nan], v: 0.0}, {}),
+        ("member 1: the initial value of state y must be a finite", {y: [1.0, np.nan], v: 0.0}, {}),
         ("member 0: initial: q is unknown", {"q": [1.0, 2.0], y: 1.0, v: 0.0}, {}),
         ("member 2: no finite number at the start", {y: 1.0, v: 0.0},
          {"parameters": {m: [1.0, 2.0, 0.0]}}),

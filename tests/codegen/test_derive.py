@@ -51,7 +51,7 @@ careful = settings(max_examples=150, deadline=None, derandomize=True)
 
 def digits(expression, point):
     """The value of a SymPy expression with 30 digits, as a double."""
-    return float(sp.sympify(expression).subs(dict(zip(ABC, point, strict=True))).evalf(30))
+    return float(sp.S(expression).subs(dict(zip(ABC, point, strict=True))).evalf(30))
 
 
 def assert_close(found, expected):

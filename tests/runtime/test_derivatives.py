@@ -61,7 +61,7 @@ class Discretised:
         for symbol, expression in self.model.intermediates:
             if not expression.atoms(sp.Symbol, sp.Derivative) & self._absent(table):
                 table[symbol] = expression.xreplace(table)
-        return lambda e: sp.sympify(e).xreplace(table)
+        return lambda e: sp.S(e).xreplace(table)
 
     def _absent(self, table):
         """Derivatives and intermediates that have no value here."""
@@ -91,7 +91,7 @@ class Discretised:
         """At the stages if x' or a held input is involved, else trapezoids or right rectangles."""
         steps = [b - a for a, b in zip(self.t, self.t[1:], strict=False)]
         held = [u for u in self.model.inputs if self.trial.hold.get(u.name) == "zero-order"]
-        if sp.sympify(integrand).has(sp.Derivative, *held):
+        if sp.S(integrand).has(sp.Derivative, *held):
             return sum(h * at(integrand) for h, at in zip(steps, stages, strict=True))
         g = [at(integrand) for at in nodes]
         if not self.midpoint:
@@ -283,3 +283,38 @@ def test_random_models(model, scheme, held, free, seed):
                              unknown_inputs=dict.fromkeys(names[-1:]))  # fmt: skip
     reference = Discretised(model, trial, scheme, unknown, names[-1:], integrand)
     assert_derivatives(problem, reference, seed)
+
+
+# -- what has no weight counts for nothing --------------------------------------------------
+
+
+def test_held_inputs_behind_intermediates_are_integrated_as_steps():
+    x, u, w = *ks.dynamicsymbols("x u"), sp.Symbol("w")
+    trial = ks.Experiment([0.0, 1.0], inputs={u: [3.0, 5.0]}, hold={u: "zero-order"})
+    costs = []
+    for square, program in ((u**2, []), (w, [(w, u**2)])):
+        model = ks.Model("m", [x], [u], [], [x.diff(ks.t) + x - square], intermediates=program)
+        problem = ks.Collocation(model, trial, objective=ks.Integral(x + square))
+        costs.append(problem.cost(np.zeros(2)))
+    assert costs == [9.0, 9.0]
+
+
+@pytest.mark.parametrize("way", ["missing sample", "first node of backward Euler"])
+def test_what_has_no_weight_may_be_undefined(way):
+    """The square root of a negative number where nothing was measured; of zero, whose slope is
+    infinite, where the quadrature takes nothing."""
+    x = ks.dynamicsymbols("x")
+    model = ks.Model("m", [x], [], [], [x.diff(ks.t) + x], outputs={"root": sp.sqrt(x)})
+    if way == "missing sample":
+        trial = ks.Experiment([0.0, 1.0, 2.0], measurements={"root": [1.0, np.nan, 1.0]})
+        problem = ks.Collocation(model, trial)
+        z, cost, slope = np.array([1.0, -2.0, 3.0]), (np.sqrt(3) - 1) ** 2, 1 - 1 / np.sqrt(3)
+        expected = [0.0, 0.0, slope]
+    else:
+        trial = ks.Experiment([0.0, 1.0, 2.0], measurements={x: np.zeros(3)})
+        problem = ks.Collocation(model, trial, scheme="backward-euler",
+                                 objective=ks.Integral(sp.sqrt(x)))  # fmt: skip
+        z, cost, expected = np.array([0.0, 1.0, 4.0]), 3.0, [0.0, 0.5, 0.25]
+    assert problem.cost(z) == pytest.approx(cost, rel=1e-14)
+    np.testing.assert_allclose(problem.cost_gradient(z), expected, rtol=1e-14)
+    assert np.isfinite(problem.lagrangian_hessian(z, np.zeros(2)).toarray()).all()

@@ -173,7 +173,7 @@ def masses():
     """By body: mass, centre of mass and inertia as numbers."""
     found = {}
     for body in octopus().bodies:
-        mass, *com = (float(sp.sympify(e).subs(VALUES)) for e in (body.mass, *body.com))
+        mass, *com = (float(sp.S(e).subs(VALUES)) for e in (body.mass, *body.com))
         inertia = np.array(body.inertia, dtype=float)
         found[body.name] = mass, com, np.diag(inertia) if inertia.ndim == 1 else inertia
     return found
@@ -484,7 +484,7 @@ def test_another_body_by_its_parameters():
 ])  # fmt: skip
 def test_gravity_becomes_a_parameter(gravity, expected, value):
     tree = leg_and_foot(gravity=gravity).parametrised()
-    assert all(sp.sympify(a - b) == 0 for a, b in zip(tree.gravity, expected, strict=True))
+    assert all(sp.S(a - b) == 0 for a, b in zip(tree.gravity, expected, strict=True))
     assert tree.values.get("g") == value
 
 

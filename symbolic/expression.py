@@ -1,0 +1,132 @@
+"""The one place where expressions come in: text is never evaluated, and everything is real."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from kinesym.symbolic.given import shown
+
+_NO_NUMBER = frozenset((sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I))
+
+#: Powers beyond are 0, 1 or infinite in double precision; exact ones would take all memory.
+_LARGEST_EXPONENT = 10**6
+
+#: What these are of a real argument.
+_OF_REAL: dict[type, Any] = {
+    sp.re: lambda x: x,
+    sp.im: lambda x: sp.S.Zero,
+    sp.conjugate: lambda x: x,
+    sp.arg: lambda x: sp.Piecewise((sp.pi, x < 0), (0, True)),
+}
+
+
+def real_expression(value: Any, what: str, hint: str = "") -> sp.Expr:
+    """`value` as a real scalar expression: a SymPy expression or a number.
+
+    what : its place in the words of the user, for messages. hint : what to write instead of what
+    is no expression. Text is a name or an error, never code: SymPy would evaluate it as Python.
+
+    Raises `ValueError` for text, relations, matrices, and what contains NaN, infinity, the
+    imaginary unit or a number beyond double precision.
+    """
+    if isinstance(value, (str, bytes)):
+        raise ValueError(f"{what} is text, {shown(value)}; text is not evaluated: write an "
+                         "expression of SymPy symbols")  # fmt: skip
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    try:
+        found = sp.sympify(value, strict=True)  # noqa: TID251
+    except (sp.SympifyError, AttributeError, TypeError) as error:
+        if hasattr(value, "_sympy_"):  # it says itself why it is none
+            raise ValueError(f"{what}: {getattr(error, 'expr', error)}") from error
+        raise ValueError(f"{what} is no expression: {shown(value)}{_also(hint)}") from error
+    if isinstance(found, sp.MatrixBase) or getattr(found, "is_Matrix", False):
+        raise ValueError(f"{what} is a matrix, {shown(found)}; give its entries one by one")
+    if not isinstance(found, sp.Expr):
+        raise ValueError(f"{what} is no expression: {shown(found)}{_also(hint)}")
+    found = _real(found)
+    for part in parts(found):
+        _check(part, what)
+    return found
+
+
+def real_expressions(values: Mapping[Any, Any], what: str) -> dict[Any, sp.Expr]:
+    """The values of a mapping as expressions; `what` is followed by the key in messages."""
+    return {key: real_expression(value, f"{what} {key}") for key, value in values.items()}
+
+
+def real_number(value: Any, what: str) -> float:
+    """`value` as a finite number: of Python, NumPy or SymPy. Raises `ValueError` naming `what`."""
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    try:
+        found = sp.nan if isinstance(value, (bool, np.bool_)) else real_expression(value, what)
+    except ValueError:
+        found = sp.nan
+    if not found.is_number or found is sp.nan:
+        raise ValueError(f"{what} must be a finite number, got {shown(value)}")
+    return float(found)
+
+
+def parts(e: sp.Basic) -> Iterator[sp.Basic]:
+    """Every subexpression once, with `e`."""
+    seen: set[sp.Basic] = set()
+    stack = [e]
+    while stack:
+        part = stack.pop()
+        if part not in seen:
+            seen.add(part)
+            yield part
+            stack.extend(part.args)
+
+
+def _also(hint: str) -> str:
+    return f"; {hint}" if hint else ""
+
+
+def _real(e: sp.Expr) -> sp.Expr:
+    """`e` with real and imaginary parts taken of what is real: SymPy writes them where a symbol
+    was not declared real."""
+    if not any(type(part) in _OF_REAL for part in parts(e)):
+        return e
+    return e.replace(lambda part: type(part) in _OF_REAL,
+                     lambda part: _OF_REAL[type(part)](part.args[0]))  # fmt: skip
+
+
+def _check(part: sp.Basic, what: str) -> None:
+    if part in _NO_NUMBER:
+        raise ValueError(f"{what} contains NaN, infinity or the imaginary unit")
+    if isinstance(part, sp.Number) and not part.is_infinite and not _fits(part):
+        raise ValueError(f"{what} contains {shown(part)}, a number beyond double precision")
+    if isinstance(part, sp.Pow) and part.exp.is_Rational and abs(part.exp) > _LARGEST_EXPONENT:
+        raise ValueError(f"{what} contains the exponent {shown(part.exp)}; in double precision "
+                         "powers beyond 10^6 are 0, 1 or infinite")  # fmt: skip
+    if isinstance(part, (sp.Function, sp.Pow)) and part.is_number:
+        _check_constant(part, what)
+
+
+def _check_constant(part: sp.Expr, what: str) -> None:
+    """A function or power of numbers alone."""
+    if part.is_extended_real is False:
+        raise ValueError(f"{what} contains {shown(part)}, which is no real number")
+    try:
+        finite = math.isfinite(float(part))
+    except OverflowError:
+        finite = False
+    except TypeError:  # a function without a value of its own, such as at_start
+        return
+    if not finite:
+        raise ValueError(f"{what} contains {shown(part)}, a number beyond double precision")
+
+
+def _fits(number: sp.Number) -> bool:
+    try:
+        value = float(number)
+    except OverflowError:
+        return False
+    return math.isfinite(value) and (value != 0.0 or bool(number.is_zero))

@@ -1,0 +1,139 @@
+"""Values and derivatives where a careless formula loses them: near removable singularities, far out
+on tails, with denominators whose reciprocal overflows. All against mpmath with 60 digits."""
+
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+from kinesym.codegen.derive import jacobian
+
+x, y, p = sp.symbols("x y p", real=True)
+
+SMOOTH = sp.log(sp.exp(-50 * x) + sp.exp(-50 * y)) / 50  # a smooth minimum, with a sign
+TINY = sp.exp(-50 * x) * sp.sin(y) / (sp.exp(-50 * x) + sp.exp(-60 * x))
+
+#: Those whose rounding errors are not relative to the result.
+ABSOLUTE = {"softplus": 1e-15, "tiny over tiny": 1e-12, "tiny quotient": 1e-15}
+
+#: Expression, places (x, y).
+CASES = {
+    "sinc": (sp.sinc(x), [(0.0, 0), (1e-200, 0), (1e-8, 0), (0.999, 0), (1.001, 0), (7.0, 0)]),
+    "sinc of a product": (sp.sinc(x * y), [(1e-5, 2.0), (0.3, -2.5)]),
+    "tanh": (sp.tanh(x), [(0.1, 0), (9.0, 0), (20.0, 0), (-25.0, 0)]),
+    "erfc": (sp.erfc(x), [(6.0, 0), (-3.0, 0), (20.0, 0)]),
+    "log of erfc": (sp.log(sp.erfc(x)), [(6.0, 0)]),
+    "smooth minimum": (SMOOTH, [(7.2, 7.21), (14.2, 14.19), (14.2, 3.0), (1e3, 1e3 + 0.01)]),
+    "softplus": (sp.log(1 + sp.exp(x)), [(-40.0, 0), (0.3, 0), (800.0, 0)]),
+    "weighted exponentials": (sp.log(2 * sp.exp(x) + 3 * sp.exp(y) + 1), [(700.0, 710.0)]),
+    "tiny over tiny": (TINY, [(6.9, 0.4), (12.0, 0.4)]),
+    "tiny quotient": (x * sp.exp(-y) / sp.exp(-y - x), [(0.3, 500.0)]),
+    "power of a difference": ((x - y) / (x - y) ** 3, [(1.0, 1.0 - 1e-9)]),
+    "asin": (sp.asin(x), [(1 - 1e-12, 0), (-0.3, 0)]),
+    "atanh": (sp.atanh(x), [(1 - 1e-13, 0)]),
+    "acosh": (sp.acosh(x), [(1 + 1e-13, 0)]),
+    "sigmoid": (1 / (1 + sp.exp(-x)), [(-300.0, 0), (40.0, 0), (0.2, 0)]),
+}
+PLACES = [(name, e, at) for name, (e, places) in CASES.items() for at in places]
+
+
+def exact(e, at):
+    """Value, gradient and second derivatives of the expression."""
+    with mpmath.workdps(400):
+        place = [mpmath.mpf(float(v)) for v in at]
+
+        def value(*orders):
+            derivative = e.diff(x, orders[0], y, orders[1]) if any(orders) else e
+            if derivative.has(sp.sinc) or e.has(sp.sinc):
+                function = sp.lambdify((x, y), e, ["mpmath", {"sinc": lambda a: mpmath.sinc(a)}])
+                return mpmath.diff(function, tuple(place), orders, h=mpmath.mpf(10) ** -90)
+            return sp.lambdify((x, y), derivative, "mpmath")(*place)
+
+        return [float(value(i, j)) for i, j in
+                ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "e", "at"), PLACES)
+def test_interpreted(name, e, at, lowered, values_of):
+    graph, symbols, (node,) = lowered([x, y], [e])
+    first = jacobian(graph, [node], symbols)
+    gradient = [first.get((0, j), graph.zero) for j in range(2)]
+    second = jacobian(graph, gradient, symbols)
+    wanted = [second.get(key, graph.zero) for key in ((0, 0), (0, 1), (1, 1))]
+    found = values_of(graph, symbols, [node, *gradient, *wanted], np.array([at], dtype=float).T)
+    np.testing.assert_allclose(found[:, 0], exact(e, at), 2e-9, ABSOLUTE.get(name, 1e-305))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiled(name):
+    """The same by the Hessian of the cost of a collocation problem."""
+    e, places = CASES[name]
+    a, b = ks.dynamicsymbols("a b")
+    model = ks.Model("m", [a, b], [], [], [a.diff(ks.t) - b, b.diff(ks.t) + a])
+    cost = ks.Terminal(e.subs({x: a, y: b}))
+    trial = ks.Experiment([0.0, 1.0], measurements={a: [0.0, 0.0]})
+    problem = ks.Collocation(model, trial, objective=cost)
+    for at in places:
+        z = np.array([0.0, at[0], 0.0, at[1]])
+        H = problem.lagrangian_hessian(z, np.zeros(problem.n_constraints)).toarray()
+        found = [problem.cost(z), *problem.cost_gradient(z)[[1, 3]], H[1, 1], H[1, 3], H[3, 3]]
+        np.testing.assert_allclose(found, exact(e, at), 2e-9, ABSOLUTE.get(name, 1e-305))
+
+
+@pytest.mark.parametrize("kind", [sp.Min, sp.Max])
+def test_nan_stays_nan(kind, lowered, values_of):
+    a = sp.Symbol("a")
+    for e in (kind(0, sp.log(a)), kind(sp.log(a), a), kind(a, sp.log(a), 2)):
+        graph, symbols, (node,) = lowered([a], [e])
+        assert np.isnan(values_of(graph, symbols, [node], [[-1.0]])[0, 0])
+
+
+def test_nan_stays_nan_compiled():
+    a = ks.dynamicsymbols("a")
+    outputs = {"low": sp.Min(0, sp.log(a)), "high": sp.Max(a, sp.log(a)), "fine": sp.Min(a, 2)}
+    f = ks.compile(ks.Model("m", [a], [], [], [a.diff(ks.t) + a], outputs=outputs))
+    found = f.outputs([0.0], [-1.0], [], [], 0.0)
+    assert np.isnan(found[:2]).all() and found[2] == -1.0
+
+
+def test_power_by_its_exponent_at_zero(lowered, values_of):
+    graph, symbols, (node,) = lowered([x, p], [x**p])
+    first = jacobian(graph, [node], symbols)
+    found = values_of(graph, symbols, [first[0, 1]], [[0.0, 2.0], [1.5, 1.5]])
+    np.testing.assert_allclose(found[0], [0.0, 2**1.5 * np.log(2)], rtol=1e-14)
+
+
+@pytest.mark.parametrize("divisor", [49, 3, sp.Symbol("y")])
+def test_remainders_of_multiples(divisor, lowered, values_of):
+    """x/y is a true quotient: 49 * (1/49) is less than 1."""
+    graph, symbols, (node,) = lowered([x, sp.Symbol("y")], [sp.Mod(x, divisor)])
+    number = 49.0 if isinstance(divisor, sp.Symbol) else float(divisor)
+    multiples = np.arange(1, 8) * number
+    found = values_of(graph, symbols, [node], [multiples, np.full(7, 49.0)])[0]
+    np.testing.assert_allclose(found, np.fmod(multiples, number), atol=1e-15)
+
+
+def test_many_cases(lowered, values_of):
+    """They are no matter of recursion, and derivatives grow with their number, not its square."""
+    cases = sp.Piecewise(*[(k * x**2, x < k) for k in range(1, 1500)], (0, True))
+    graph, symbols, (node,) = lowered([x], [-cases])
+    (first,) = jacobian(graph, [node], symbols).values()
+    (second,) = jacobian(graph, [first], symbols).values()
+    found = values_of(graph, symbols, [node, first, second], [[2.5, 1e4]])
+    np.testing.assert_allclose(found, [[-3 * 6.25, 0], [-15, 0], [-6, 0]])
+    assert len(graph) < 40 * 1500
+
+
+def test_many_intermediates():
+    """One of the other, they are no matter of recursion."""
+    a = ks.dynamicsymbols("a")
+    symbols = sp.symbols("c:1200")
+    chain = [(symbols[0], a + 1)]
+    chain += [(s, before + 1) for before, s in pairwise(symbols)]
+    model = ks.Model("m", [a], [], [], [a.diff(ks.t) + symbols[-1]], intermediates=chain)
+    trial = ks.Experiment([0.0, 1.0], measurements={a: [0.0, 0.0]})
+    problem = ks.Collocation(model, trial)
+    assert problem.constraints(np.array([2.5, 2.7])) == pytest.approx([0.2 + 2.6 + 1200], rel=1e-14)
