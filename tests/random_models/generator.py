@@ -76,7 +76,7 @@ class Expressions:
         """A real expression; SymPy may refuse some, then another one is made."""
         for _ in range(20):
             try:
-                e = sp.sympify(self._make(depth))
+                e = sp.Add(self._make(depth))
                 bad = e.has(sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I) or not isinstance(e, sp.Expr)
             except (TypeError, ValueError, ArithmeticError, RecursionError,
                     NotImplementedError, AttributeError):
@@ -103,7 +103,7 @@ class Expressions:
     def _leaf(self):
         rng = self.rng
         if rng.random() < 0.08:
-            return sp.sympify(rng.choice([1, 2, -3, 0.25, sp.Rational(2, 7), sp.pi, sp.E]))
+            return sp.Add(rng.choice([1, 2, -3, 0.25, sp.Rational(2, 7), sp.pi, sp.E]))
         leaf = rng.choice(self.leaves)
         return leaf if rng.random() < 0.7 else leaf * rng.choice(FACTORS[:7])
 
@@ -111,12 +111,21 @@ class Expressions:
         rng = self.rng
         return rng.choice([
             lambda: a + b, lambda: a - b, lambda: a * b, lambda: a * b, lambda: a / b,
-            lambda: a / (1 + b**2), lambda: a / (b**2 + 1e-12), lambda: a / (rng.choice(FACTORS) * b),
+            lambda: a / (1 + b**2), lambda: a / (b**2 + 1e-12),
+            lambda: a / (rng.choice(FACTORS) * b),
             lambda: a**b, lambda: sp.Abs(a) ** b, lambda: (1 + a**2) ** b, lambda: sp.exp(a) ** b,
-            lambda: sp.atan2(a, b), lambda: sp.Min(a, b), lambda: sp.Max(a, b), lambda: sp.Mod(a, b),
-            lambda: sp.Mod(a, 1), lambda: self._piecewise(a, b), lambda: self._piecewise(a, b),
+            lambda: sp.atan2(a, b), lambda: sp.Min(a, b), lambda: sp.Max(a, b),
+            lambda: self._remainder(a, b), lambda: self._remainder(a, 1),
+            lambda: self._piecewise(a, b), lambda: self._piecewise(a, b),
             lambda: sp.Max(a, b, 0), lambda: a + rng.choice(FACTORS) * b,
         ])()  # fmt: skip
+
+    def _small(self, e):
+        """`e`, or a leaf in its place: SymPy solves conditions, and divides polynomials for Mod."""
+        return e if sp.count_ops(e) < 6 else self._leaf()
+
+    def _remainder(self, a, b):
+        return sp.Mod(self._small(a), self._small(b))
 
     def _condition(self, a, b):
         rng = self.rng
@@ -130,8 +139,10 @@ class Expressions:
         return sp.Or(relation, other) if kind < 0.9 else sp.Not(sp.And(relation, other))
 
     def _piecewise(self, a, b):
+        b = self._small(b)
         pieces = [(a, self._condition(b, self._leaf())), (b, self._condition(self._leaf(), 0))]
-        return sp.Piecewise(*pieces[: self.rng.randint(1, 2)], (self._leaf(), True))
+        pieces = [*pieces[: self.rng.randint(1, 2)], (self._leaf(), True)]
+        return sp.Piecewise(*pieces, evaluate=self.rng.random() < 0.3 and not a.is_real)
 
     def _special(self, depth):
         """Forms that users write: smooth maxima, log-sum-exp, long sums, extreme products."""
@@ -155,7 +166,8 @@ class Expressions:
 
     def _long_sum(self):
         """Hundreds of terms."""
-        a, b, count = self._leaf(), self._leaf(), self.rng.choice([20, 60, 300])
+        a, b = self.rng.choice(self.leaves), self.rng.choice(self.leaves)
+        count = self.rng.choice([20, 50, 200])
         return sp.Add(*(a * b**k / math.factorial(k) if k < 9 else sp.Float(1 / k) * sp.sin(k * a)
                         for k in range(count)))  # fmt: skip
 
@@ -290,7 +302,8 @@ def on_kinks(rng, case, last):
     free = [*model.states, *(u for u in model.inputs if u.name in case.free_inputs)]
     unknown = [p for p in model.parameters if p.name in case.unknown]
     known = {ks.t: constant(float(case.grid[0]))}
-    known.update({u: constant(float(case.inputs[u.name][0])) for u in model.inputs if u not in free})
+    given = [u for u in model.inputs if u not in free]
+    known.update({u: constant(float(case.inputs[u.name][0])) for u in given})
     known.update({p: constant(case.known[p.name]) for p in model.parameters if p not in unknown})
     if not some:
         return []

@@ -1,12 +1,12 @@
 """Values, gradients and Hessians in high precision, with what double arithmetic may lose.
 
-A number is a triple (value, size, error): the value in mpmath, its magnitude as a float, and a bound
-of the first order for the error that double arithmetic makes in it, following the formula as written
-with every elementary function, and every derivative of one, right to rounding. What is off by more
-than `TRUST` times that bound is wrong. An infinite error says that double arithmetic can give
-anything, because something on the way leaves its range.
+A number is a triple (value, size, error): the value in mpmath, its magnitude as a float, and a
+bound of the first order for the error that double arithmetic makes in it, following the formula as
+written with every elementary function, and every derivative of one, right to rounding. What is off
+by more than `TRUST` times that bound is wrong. An infinite error says that double arithmetic can
+give anything, because something on the way leaves its range.
 
-A jet is a number with first and second derivatives in sparse form. A jet that has no value says why:
+A jet is a number with first and second derivatives in sparse form. If it has no value it says why:
 
 undefined : outside the real domain of a function.
 pole : infinite, or beyond the range of double.
@@ -14,7 +14,7 @@ open : a pole inside of something else, or undefined in a way that limits might 
 """
 
 from dataclasses import dataclass, field
-from math import inf, nan
+from math import inf
 
 import mpmath
 from mpmath import mpf
@@ -26,7 +26,7 @@ TRUST = 1000.0
 DIGITS = 60
 
 UNDEFINED, POLE, OPEN = "undefined", "pole", "open"
-ZERO, ONE = (mpf(0), 0.0, 0.0), (mpf(1), 1.0, 0.0)
+ONE = (mpf(1), 1.0, 0.0)
 ANYTHING = (mpf("nan"), inf, inf)
 
 
@@ -257,7 +257,8 @@ def unary(function, a, exact=(), scales=None):
     near = [function(a.value + side * TRUST * a.error) for side in (-1, 1)] if a.error else []
     if mpmath.isnan(centre[0]):
         return without(OPEN if any(not mpmath.isnan(n[0]) for n in near) else UNDEFINED)
-    slopes = [[(centre[1], a.error), (centre[2], TRUST * mpf(a.error) ** 2)], [(centre[2], a.error)], []]
+    square = TRUST * mpf(a.error) ** 2
+    slopes = [[(centre[1], a.error), (centre[2], square)], [(centre[2], a.error)], []]
     lost = scales(a.value) if scales else (0, 0, 0)
     value, first, second = (
         _with_spread(c, [n[k] for n in near], [*slopes[k], (lost[k], UNIT)])
@@ -318,8 +319,3 @@ def scaled(jet, factor):
 def mean(jets):
     """The middle of some jets: at a kink, a derivative between those of the two sides."""
     return mul(add(jets), constant(mpf(1) / len(jets)))
-
-
-def defined(value):
-    """A float, NaN as such."""
-    return nan if mpmath.isnan(value) else float(value)

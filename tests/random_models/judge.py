@@ -76,7 +76,8 @@ def culprit(case, z):
     else:
         trees += discrete.stages
     conditions = [end.args[0] for e in case.boundary for end in e.atoms(ks.at_start, ks.at_end)]
-    for e in [*case.model.equations, *case.side, *sum(case.mass, []), *case.path, case.integrand,
+    masses = [e for row in case.mass for e in row]
+    for e in [*case.model.equations, *case.side, *masses, *case.path, case.integrand,
               case.terminal, *case.model.outputs.values(), *conditions]:  # fmt: skip
         full = _without_intermediates(case, e)
         for tree in trees:
@@ -87,7 +88,7 @@ def culprit(case, z):
 
 
 def _without_intermediates(case, e):
-    full = sp.sympify(e)
+    full = e
     for symbol, expression in reversed(case.model.intermediates):
         full = full.xreplace({symbol: expression})
     return full

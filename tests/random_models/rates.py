@@ -1,4 +1,4 @@
-"""Random systems M(x, p) x' = b(x, p) that must be solved for x', and their solution in 60 digits."""
+"""Random systems M(x, p) x' = b(x, p) to be solved for x', and their solution in 60 digits."""
 
 import math
 import random
@@ -158,7 +158,8 @@ def solve(system, x, p):
     load = [sum(abs(M[i, j] * rates[j]) for j in range(n)) + abs(b[i]) for i in range(n)]
     spread = [sum(abs(inverse[i, j]) * load[j] for j in range(n)) for i in range(n)]
     double = np.array(M.tolist(), dtype=float), np.array(b.T.tolist()[0], dtype=float)
-    room = [mpmath.mpf(1e-9) * (s if r else max(spread)) for s, r in zip(spread, rates, strict=True)]
+    room = [mpmath.mpf(1e-9) * (s if r else max(spread))
+            for s, r in zip(spread, rates, strict=True)]  # fmt: skip
     for scaled in (False, True):
         plain = eliminated(*double, scaled).tolist()
         lost = [1000 * abs(a - r) if np.isfinite(a) else mpmath.inf

@@ -58,7 +58,9 @@ class Discrete:
             self.h.append(step if duration is None else mul(duration, step))
 
     def _input(self, name, i):
-        return self.rows[name][i] if name in self.rows else constant(float(self.case.inputs[name][i]))
+        if name in self.rows:
+            return self.rows[name][i]
+        return constant(float(self.case.inputs[name][i]))
 
     def _values(self, i, held_from=None):
         """Jets of states and inputs at a node; held inputs those of another one."""
@@ -165,7 +167,7 @@ class Discrete:
 
     def _on_intervals(self, e):
         """Whether x' or a held input is in `e`, through intermediates too."""
-        full = sp.sympify(e)
+        full = e
         for symbol, expression in reversed(self.case.model.intermediates):
             full = full.subs(symbol, expression) if full.has(symbol) else full
         held = [u for u in self.case.model.inputs if u.name in self.case.held]
@@ -225,7 +227,8 @@ class Values:
         for i, c in enumerate(self.constraints):
             found.update({("jacobian", i, j): d for j, d in c.slope.items()})
         weights = [number(value) for value in (factor, *multipliers)]
-        jets = [scaled(jet, w) for jet, w in zip((self.cost, *self.constraints), weights, strict=True)]
+        outputs = [self.cost, *self.constraints]
+        jets = [scaled(jet, w) for jet, w in zip(outputs, weights, strict=True)]
         whole = add(jets)
         found.update({("hessian", i, j): d for (i, j), d in whole.bend.items()})
         found["endless"] = {i for i, jet in enumerate(jets, start=-1) if is_endless(jet)}
@@ -245,7 +248,7 @@ def references(case, z, multipliers, factor):
     sides = Sides()
     values = [Values.at(case, z, sides)]
     if sides.met:
-        some = SIDES if sides.met > 1 else SIDES[:2]
+        some = SIDES[:4] if sides.met > 1 else SIDES[:2]
         values += [Values.at(case, z, Sides(*side)) for side in some]
     lacking = set().union(*(v.lacking() for v in values))
     return [v.entries(multipliers, factor) for v in values], lacking

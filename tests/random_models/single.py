@@ -22,7 +22,7 @@ from kinesym.codegen.lower import Lowering
 
 @dataclass
 class Flag:
-    """A number that is wrong: of `expression` at `point` (by symbol); `entry` is (), (i,), (i, j)."""
+    """A number that is wrong: of `expression` at `point` (by symbol); its place in the jet."""
 
     expression: object
     point: dict

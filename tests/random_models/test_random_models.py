@@ -6,6 +6,7 @@ of seeds, `KINESYM_LONG=2000:3000`, goes on where another run stopped. Counts ar
 
 import os
 import random
+import re
 from collections import Counter
 
 import generator
@@ -23,9 +24,11 @@ from single import compare, flags, smallest
 mpmath.mp.dps = DIGITS
 
 LONG = os.environ.get("KINESYM_LONG", "")
-FIRST, LAST = map(int, LONG.split(":")) if ":" in LONG else (0, 5000 if LONG else 40)
-STEP = 40  # models of one test
+FIRST, LAST = map(int, LONG.split(":")) if ":" in LONG else (0, 5000 if LONG else 60)
+STEP = 60  # models of one test
 COMPILED = 10  # every so many models are compiled as well
+WORDS = re.compile(r"(model|term|symbol|path|boundary|integrand|the objective)\b")  # a refusal's
+SINGLE = 4  # expressions for every model
 
 
 def ranges(step):
@@ -54,7 +57,7 @@ def test_models(seeds, counts):
             case = generator.case_of(seed)
             evaluated = [Interpreted(case)]
         except ValueError as refusal:
-            assert "; " in str(refusal), refusal  # says what to do
+            assert WORDS.match(str(refusal)), refusal
             counts["refused in words"] += 1
             continue
         if seed % COMPILED == 0:
@@ -104,9 +107,9 @@ def expression_of(seed):
 
 @pytest.mark.parametrize("seeds", ranges(STEP), ids=names)
 def test_expressions(seeds, counts):
-    """Value, gradient and Hessian of single expressions: ten for every model."""
+    """Value, gradient and Hessian of single expressions."""
     wrong = []
-    for seed in range(10 * seeds.start, 10 * seeds.stop):
+    for seed in range(SINGLE * seeds.start, SINGLE * seeds.stop):
         e, leaves, points = expression_of(seed)
         if not leaves:
             continue
@@ -114,7 +117,7 @@ def test_expressions(seeds, counts):
         try:
             found = flags(e, leaves, points)
         except ValueError as refusal:
-            assert "; " in str(refusal), refusal
+            assert WORDS.match(str(refusal)), refusal
             counts["expressions refused"] += 1
             continue
         wrong += [f"seed {seed}: {smallest(flag)}" for flag in found[:1]]
@@ -125,7 +128,7 @@ def test_expressions(seeds, counts):
 def test_compiled_expressions(seeds, counts):
     """The same through compiled C, many in one library; points in vectors of every lane."""
     batch = []
-    for seed in range(10 * seeds.start, 10 * seeds.stop, COMPILED):
+    for seed in range(SINGLE * seeds.start, SINGLE * seeds.stop, COMPILED):
         e, leaves, points = expression_of(seed)
         if leaves and sp.count_ops(e) < 200:
             batch.append((e, leaves, np.array(points)))

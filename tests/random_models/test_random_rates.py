@@ -12,14 +12,16 @@ import mpmath
 import numpy as np
 import pytest
 from jets import DIGITS
-from rates import KINDS, solve, system_of
-from test_random_models import COMPILED, ranges
+from rates import solve, system_of
+from test_random_models import STEP, ranges
 
 import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.interpret import interpret
 
 mpmath.mp.dps = DIGITS
+SYSTEMS = 4  # for every model of `test_random_models`
+COMPILED = 60  # every so many systems are compiled as well
 
 
 @pytest.fixture(scope="module", name="counts")
@@ -51,11 +53,11 @@ def wrong_rates(system, rhs, counts):
     return found
 
 
-@pytest.mark.parametrize("seeds", ranges(40), ids=lambda part: f"{part.start}-{part.stop}")
+@pytest.mark.parametrize("seeds", ranges(STEP), ids=lambda part: f"{part.start}-{part.stop}")
 def test_rates(seeds, counts):
     """By the interpreter; every so many by compiled C as well."""
     wrong = []
-    for seed in range(5 * seeds.start, 5 * seeds.stop):
+    for seed in range(SYSTEMS * seeds.start, SYSTEMS * seeds.stop):
         system = system_of(seed)
         counts["tried"] += 1
         program = model_functions(system.model)
@@ -69,7 +71,7 @@ def test_rates(seeds, counts):
             return interpret(kernel, arrays, 1)[:, 0]
 
         found = wrong_rates(system, interpreted, counts)
-        if seed % (20 * COMPILED) < 3:
+        if seed % COMPILED == 0:
             compiled = ks.compile(system.model)
             found += wrong_rates(system, lambda x, p, f=compiled: f.rhs(x, [], p), counts)
         counts["wrong" if found else "right"] += 1

@@ -72,7 +72,6 @@ class Tree:
         self.known, self.sides, self.definitions = dict(known), sides, dict(definitions)
 
     def __call__(self, e):
-        e = e if isinstance(e, sp.Basic) else sp.sympify(e)
         if e not in self.known:
             self.known[e] = self._evaluate(e)
         return self.known[e]
@@ -143,7 +142,8 @@ class Tree:
         if base.lack or exponent.lack:  # of complex numbers too, z^0 and 1^z are 1
             one = (not exponent.lack and self.near(exponent)) or (
                 not base.lack and abs(base.value - 1) <= TRUST * base.error)  # fmt: skip
-            return without(OPEN if one else worst([base, exponent]))
+            lacks = {base.lack, exponent.lack}
+            return without(UNDEFINED if UNDEFINED in lacks and OPEN not in lacks and not one else OPEN)
         if base.value < 0 and exponent.error and self.near(add([
                 exponent, constant(-mpmath.nint(exponent.value))])):  # fmt: skip
             return without(OPEN)
