@@ -14,7 +14,7 @@ from kinesym.codegen.transcribe import transcribe
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
-from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.experiment import MOST_NODES, Experiment
 from kinesym.runtime.native import Library
 from kinesym.runtime.nlp import NLP
 from kinesym.symbolic.model import KINKS, Model
@@ -23,9 +23,6 @@ from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import SCHEMES, NodeScheme
 
 METHODS = ("rk4", *SCHEMES)
-
-#: Nodes of a refined grid: beyond, the trajectories alone would fill the memory.
-_MOST_NODES = 10**8
 
 
 def shooting_program(problem: Problem) -> Program:
@@ -88,7 +85,7 @@ def check_steps(
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     longest = max((trial.n_nodes for trial in trials), default=1)
-    checks.count(substeps, "substeps", most=max(1, _MOST_NODES // longest))
+    checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
     if substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
     if any(trial.free_duration for trial in trials):

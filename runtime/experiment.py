@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 
 HOLDS = ("linear", "zero-order")
 
+#: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
+MOST_NODES = 10**8
+
 #: Steps outside of this are no times, and their squares may be no numbers [s].
 _SHORTEST, _LONGEST = 1e-100, 1e100
 #: How many times the usual step a step must be, and how few there must be, to look like a gap.
@@ -160,7 +163,7 @@ class Experiment:
     def _relative_grid(self, duration: Any) -> Array:
         if self.nodes is None:
             raise ValueError("an unknown duration needs nodes=... of at least 2, got None")
-        nodes = count(self.nodes, "nodes", least=2)
+        nodes = count(self.nodes, "nodes", least=2, most=MOST_NODES)
         bounds = seconds(duration, "duration")
         low, high = bounds if bounds.shape == (2,) else (np.nan, np.nan)
         if not _SHORTEST < low <= high < _LONGEST:

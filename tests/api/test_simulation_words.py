@@ -90,7 +90,7 @@ def test_mass_matrix_that_is_singular_at_one_place(method):
     model = ks.Model("lever", [a, x], [], [], [x * a.diff(t) - 1, x.diff(t) - 1])
     run, _ = said(lambda: ks.simulate(model, TIME, {a: 0.0, x: 0.0}, method=method))
     assert "unstable" not in run.message and run.time.tolist() == [0.0]
-    assert re.search(r"1/x.*is inf where x.* = 0|cannot be solved for x' at t = 0 s", run.message)
+    assert "is not finite at t = 0 s: the equations do not determine a' here" in run.message
 
 
 def test_steps_that_are_too_long_are_still_named():
@@ -185,7 +185,7 @@ HIDDEN = np.ma.masked_array(np.where(NODES > 0.45, -9999.0, 1.0), NODES > 0.45)
 @pytest.mark.parametrize(("changes", "words"), [
     ({"inputs": {F: HIDDEN}}, r"input F has 6 missing \(masked\) of 11 values, the first at index"),
     ({"inputs": {F: [HIDDEN, HIDDEN]}}, r"input F has 12 missing \(masked\) of 22 values"),
-    ({"initial": {x: np.ma.masked_array([0.0, -9999.0], [0, 1])}},
+    ({"initial": {x: np.ma.masked_array([0.0, -9999.0], [0, 1])}, "inputs": {F: np.ones((2, 11))}},
      r"the initial value of state x has 1 missing \(masked\) of 2 values"),
     ({"time": np.ma.masked_array(NODES, NODES > 0.95)}, r"time has 1 missing \(masked\) of 11"),
     ({"inputs": {F: 1j * NODES}}, "input F must be real numbers, got complex numbers"),
@@ -199,8 +199,8 @@ def test_arrays_that_are_no_numbers(changes, words):
     fields = {"time": NODES, "initial": {x: 0.0}, "inputs": {F: 1.0}, **changes}
     with pytest.raises(ValueError, match=words):
         ks.simulate(DRIVEN, **fields)
-    if np.ndim(changes.get("inputs", {F: 0})[F]) < 2 and np.ndim(fields["initial"][x]) == 0:
-        with pytest.raises(ValueError, match=words):
+    if np.ndim(fields["inputs"][F]) < 2:  # hybrid runs, one at a time
+        with pytest.raises(ValueError, match=words if "initial" not in changes else "state x must"):
             kh.simulate(kh.Hybrid(DRIVEN), **fields)
 
 

@@ -131,6 +131,12 @@ def test_what_would_take_for_ever(changes, words):
         ks.simulate(free, TIME, {x: 1.0}, **changes)
 
 
+@pytest.mark.parametrize("nodes", [2 * 10**9, 2e9, 10**8 + 1, 10**30])
+def test_grids_that_would_fill_the_memory(nodes):
+    with pytest.raises(ValueError, match="nodes must be at most 100000000, got "):
+        ks.Experiment(nodes=nodes, duration=(1.0, 2.0))
+
+
 def test_shooting_on_grids_that_are_too_fine():
     trial = ks.Experiment(TIME, measurements={x: TIME})
     with pytest.raises(ValueError, match="substeps must be at most 3225806, got 1099511627776"):
