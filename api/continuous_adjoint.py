@@ -18,6 +18,7 @@ from kinesym.runtime.functions import Functions
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.simulation import simulate
 from kinesym.symbolic.adjoint import adjoint
+from kinesym.symbolic.given import check_kind
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, dynamicsymbols, name_of
 from kinesym.symbolic.objective import Objective
@@ -80,10 +81,12 @@ class ContinuousAdjoint:
         form: str = "first-order",
         hold: Mapping[Any, str] | None = None,
     ) -> None:
-        kinds = {name_of(key): how for key, how in (hold or {}).items()}
+        check_kind(model, Model, "kinesym")
+        hold = {} if hold is None else hold
+        kinds = by_name(hold, None, "hold")
         self._held = frozenset(name for name, how in kinds.items() if how == "zero-order")
         self._adjoint = adjoint(model, objective, unknown, form, self._held)
-        _check_hold(hold or {}, [*model.input_names, *self._adjoint.signals])
+        _check_hold(hold, [*model.input_names, *self._adjoint.signals])
         self._functions = compile(self._adjoint.model)
         self._forward = model
 
@@ -100,7 +103,7 @@ class ContinuousAdjoint:
         signals : those of the objective that the model does not know, each (N,) or a number.
         Raises `ValueError` for what is missing, and if the end conditions have no solution.
         """
-        trial = self._reversed(run, signals or {})
+        trial = self._reversed(run, {} if signals is None else signals)
         values = self._values(run)
         back = simulate(
             self.model, trial.grid, self._end(trial, values), values, trial.inputs,
@@ -291,8 +294,7 @@ def _check_hold(hold: Mapping[Any, str], names: Sequence[str]) -> None:
 
 def _check_run(model: Model, run: Trajectory) -> None:
     """Whether the run is a complete one of the model."""
-    if not isinstance(run, Trajectory):
-        raise ValueError(f"the run must be a kinesym.Trajectory, got {type(run).__name__}")
+    check_kind(run, Trajectory, "kinesym")
     if run.message:
         raise ValueError(f"the run of {run.model} is not complete: {run.message}")
     groups = {"state": (model.state_names, run.states), "input": (model.input_names, run.inputs),

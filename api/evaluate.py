@@ -12,6 +12,7 @@ from kinesym.codegen.kernel import Program
 from kinesym.runtime.build import build
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.native import Library
+from kinesym.symbolic.given import check_kind
 from kinesym.symbolic.model import Model
 
 
@@ -20,8 +21,9 @@ def compile(model: Model) -> Functions:
 
     An unchanged model is taken from the cache. Jacobians are built when the first is asked for.
     Raises `kinesym.runtime.build.CompilerError` if
-    there is no working C compiler.
+    there is no working C compiler, `ValueError` for what is no model or has no C.
     """
+    check_kind(model, Model, "kinesym")
     library, manifest = _built(model_functions(model))
     return Functions(library, manifest, lambda: _built(model_jacobians(model)))
 

@@ -76,6 +76,8 @@ from kinesym.runtime.gait.sharing import (
 from kinesym.runtime.gait.ssa import SSA
 from kinesym.runtime.gait.text import File, records
 from kinesym.runtime.gait.wrench import Wrench
+from kinesym.simulation import METHODS
+from kinesym.symbolic.given import listed_of, mapping, shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.tracking import track
@@ -140,13 +142,22 @@ class Body:
     feet: Mapping[str, tuple[str, str]] = field(default_factory=lambda: dict(FEET))
 
     def __post_init__(self) -> None:
+        if not listed_of(self.segments, Segment, "segments"):
+            raise ValueError("a body needs at least one segment")
         if self.mass is not None:
             check_mass(self.segments, self.mass)
         names = {row.name for row in self.segments}
-        for joint, segment in self.joints.items():
-            if segment not in names and JOINTS.get(joint) != segment:
-                raise ValueError(f"joint {joint!r}: there is no segment {segment!r}; there are "
-                                 f"{', '.join(sorted(names))}")  # fmt: skip
+        parts = [("joint", joint, [segment], JOINTS.get(joint) == segment)
+                 for joint, segment in mapping(self.joints, "joints").items()]  # fmt: skip
+        for foot, pair in mapping(self.feet, "feet").items():
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise ValueError(f"foot {foot!r} is of two segments, got {shown(pair)}")
+            parts.append(("foot", foot, list(pair), FEET.get(foot) == tuple(pair)))
+        for kind, name, segments, usual in parts:
+            for segment in segments:
+                if not usual and segment not in names:
+                    raise ValueError(f"{kind} {name!r}: there is no segment {segment!r}; there are "
+                                     f"{', '.join(sorted(names))}")  # fmt: skip
 
     @cached_property
     def skeleton(self) -> Skeleton:
@@ -163,7 +174,8 @@ class Body:
     def inverse(self, course: Samples) -> InverseDynamics:
         """What a motion needs, in a compiled pass over all instants, two or more."""
         if not isinstance(course, Samples):
-            raise ValueError("inverse dynamics needs the motion at instants: course.sample(times)")
+            raise ValueError("inverse dynamics needs the motion at instants, course.sample(times), "
+                             f"got {shown(course)}")  # fmt: skip
         g = 3 + 3 * len(self.segments)
         if len(course.z) != g:
             raise ValueError(f"the motion has {len(course.z)} coordinates, this body {g}; was it "
@@ -201,9 +213,11 @@ class Body:
         """
         if not isinstance(course, Spline):
             raise ValueError("a simulated walk needs a course that can be asked between its nodes, "
-                             "a Spline")  # fmt: skip
+                             f"a Spline, got {shown(course)}")  # fmt: skip
+        if method not in METHODS:
+            raise ValueError(f"unknown method {shown(method)}; choose one of {', '.join(METHODS)}")
         if control is not None and not isinstance(control, PD):
-            raise ValueError(f"control is None or PD(...), got {control!r}")
+            raise ValueError(f"control is None or PD(...), got {shown(control)}")
         grid = Experiment(time).grid
         if np.ptp(np.diff(grid)) > 1e-6 * (grid[1] - grid[0]):
             raise ValueError("the nodes of a simulated walk must be in equal steps")

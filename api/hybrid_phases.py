@@ -10,9 +10,12 @@ import numpy as np
 import sympy as sp
 
 from kinesym.collocation import Collocation
+from kinesym.runtime.checks import count, finite
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.solution import Solution
 from kinesym.runtime.trajectory import KINDS, Trajectory
+from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.given import check_kind, listed, listed_of, mapping, shown
 from kinesym.symbolic.hybrid import Hybrid, flags_of
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective, at_end, at_start
@@ -28,6 +31,8 @@ class Phase:
     the ground. duration : (low, high) [s]. nodes : of the grid. modes : those that differ from the
     model's. inputs : given ones, numbers or (nodes,). hits : contacts that are hit at its start, so
     that impulses act there; by default, where a contact closes, all that are closed.
+
+    Raises `ValueError` for what is none of these.
     """
 
     closed: Sequence[str] = ()
@@ -38,6 +43,18 @@ class Phase:
     hits: Sequence[str] | None = None
     loose: Sequence[str] = ()
     ignored: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for group in ("closed", "loose", "ignored", "hits"):
+            if group != "hits" or self.hits is not None:
+                listed(getattr(self, group), f"{group} of a phase")
+        for group in ("modes", "inputs"):
+            mapping(getattr(self, group), f"{group} of a phase")
+        object.__setattr__(self, "nodes", count(self.nodes, "nodes of a phase", least=2))
+        if not isinstance(self.duration, (tuple, list)):
+            raise ValueError("duration must be (low, high) with 0 < low <= high, "
+                             f"got {shown(self.duration)}")  # fmt: skip
+        Experiment(nodes=2, duration=self.duration)
 
 
 def phases(
@@ -70,15 +87,20 @@ def phases(
 
     Raises `ValueError` for what does not fit.
     """
-    steps = list(sequence)
+    check_kind(hybrid, Hybrid, "kinesym.hybrid")
+    steps = listed_of(sequence, Phase, "the sequence")
     if not steps:
         raise ValueError("a motion needs at least one phase")
+    for given, what in ((start, "start"), (end, "end"), (path, "path")):
+        conditions(given, f"{what} condition")
+    if finite(drift, "drift") < 0.0:
+        raise ValueError(f"drift must not be negative, got {drift}")
     hits = [_hits(hybrid, steps, k) for k in range(len(steps))]
     trials = [_trial(hybrid, phase, hit) for phase, hit in zip(steps, hits, strict=True)]
     contacts = hybrid.contacts
     free = {contact.force: (0.0, None) for contact in contacts}
     free |= {contact.friction: None for contact in hybrid.tangential}
-    free |= dict(unknown_inputs or {})
+    free |= mapping({} if unknown_inputs is None else unknown_inputs, "unknown_inputs")
     heights = [contact.height for contact in contacts]
     boundary = [*start, *end]
     boundary += [at_start(height) for height in heights]
@@ -99,6 +121,7 @@ def phases(
 def joined(solution: Solution) -> Trajectory:
     """The phases of a solution one after the other, time counted on; where they meet there are two
     nodes at the same time."""
+    check_kind(solution, Solution, "kinesym")
     trials, begin = [], 0.0
     for trial in solution.trials:
         trials.append(replace(trial, time=trial.time + begin))
@@ -145,7 +168,7 @@ def _trial(hybrid: Hybrid, phase: Phase, hits: Sequence[str]) -> Experiment:
     groups = {"closed": phase.closed, "hit": hits, "stuck": held}
     flags = {flag: float(contact.name in groups[flag.split("_", 1)[0]])
              for contact in hybrid.contacts for flag in flags_of(contact)}  # fmt: skip
-    rows = {name: np.full(phase.nodes, float(value)) if np.ndim(value) == 0 else value
+    rows = {name: real_number(value, f"input {name}") if np.ndim(value) == 0 else value
             for name, value in {**modes, **given, **flags}.items()}  # fmt: skip
     return Experiment(nodes=phase.nodes, duration=phase.duration, inputs=rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from kinesym.codegen.hybrid import hybrid_program, slopes_program
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array, seconds
 from kinesym.runtime.build import build
+from kinesym.runtime.checks import count, positive
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.hybrid_linear import Linear
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
@@ -32,9 +33,11 @@ from kinesym.runtime.hybrid_troubles import check_start, explain, marched
 from kinesym.runtime.native import Library
 from kinesym.runtime.piecewise import Piecewise
 from kinesym.runtime.trajectory import Trajectory
+from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.given import check_kind, listed, shown
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.model import check_values
-from kinesym.symbolic.names import by_name
+from kinesym.symbolic.model import Model, check_values
+from kinesym.symbolic.names import by_name, suggest
 
 Array = NDArray[np.float64]
 
@@ -74,8 +77,9 @@ def simulate(
     What ends early is returned up to there with a warning; so is what Ctrl-C interrupts. Raises
     `ValueError` for what does not fit.
     """
-    task = task_of(hybrid, time, initial, parameters, inputs, active, method, step, rtol, atol,
-                 release, v_stop, per_second, progress)  # fmt: skip
+    task = task_of(hybrid, time, initial, parameters, inputs, active, method=method, step=step,
+                   rtol=rtol, atol=atol, release=release, v_stop=v_stop, per_second=per_second,
+                   progress=progress)  # fmt: skip
     return _run(hybrid, task)
 
 
@@ -139,30 +143,48 @@ def trajectory_of(hybrid: Hybrid, task: HybridTask, found: Marched) -> HybridTra
                             found.work, tuple(e["name"] for e in about["events"]))  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Options:
+    """How to simulate; see `simulate`."""
+
+    method: str = "dopri5"
+    step: float | None = None
+    rtol: float = 1e-9
+    atol: float = 1e-11
+    release: str = "force"
+    v_stop: float = 1e-3
+    per_second: int = 1000
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        for what, known in (("release", RELEASES), ("method", METHODS)):
+            if getattr(self, what) not in known:
+                raise ValueError(f"{what} is one of {', '.join(known)}, "
+                                 f"got {shown(getattr(self, what))}")  # fmt: skip
+        if self.step is not None and self.method == "dopri5":
+            raise ValueError("dopri5 chooses its steps by rtol and atol; step= is for the others")
+        checks.tolerances(self.rtol, self.atol)
+        positive(self.v_stop, "v_stop")
+        if self.step is not None:
+            positive(self.step, "step")
+        object.__setattr__(self, "per_second", count(self.per_second, "per_second"))
+
+
 def task_of(
     hybrid: Hybrid, time: ArrayLike, initial: Mapping[Any, float] | State,
     parameters: Mapping[Any, float] | None = None, inputs: Mapping[Any, Any] | None = None,
-    active: Sequence[str] = (), method: str = "dopri5", step: float | None = None,
-    rtol: float = 1e-9, atol: float = 1e-11, release: str = "force", v_stop: float = 1e-3,
-    per_second: int = 1000, progress: bool | None = None,
+    active: Sequence[str] = (), **options: Any,
 ) -> HybridTask:  # fmt: skip
     """What `simulate` is asked for, checked."""
-    grid, model = Experiment(seconds(time, "time")).grid, hybrid.model
-    for what, value, known in (("release", release, RELEASES), ("method", method, METHODS)):
-        if value not in known:
-            raise ValueError(f"{what} is one of {', '.join(known)}, got {value!r}")
-    if step is not None and method == "dopri5":
-        raise ValueError("dopri5 chooses its steps by rtol and atol; step= is for the others")
-    length = float(np.diff(grid).min()) if step is None else step
-    rtol, atol = checks.tolerances(rtol, atol)
-    length, v_stop = checks.positive(length, "step"), checks.positive(v_stop, "v_stop")
-    per_second = checks.count(per_second, "per_second")
-    values = {**model.values, **by_name(parameters or {}, model.parameter_names, "parameters")}
-    missing = [name for name in model.parameter_names if name not in values]
-    if missing:
-        raise ValueError(f"the parameter {missing[0]} is missing; add it to parameters={{...}}")
-    check_values(model, values)
-    courses = _courses(hybrid, grid, inputs or {})
+    check_kind(hybrid, Hybrid, "kinesym.hybrid")
+    for name in options:
+        if name not in Options.__dataclass_fields__:
+            raise ValueError(f"there is no option {name}; "
+                             f"{suggest(name, Options.__dataclass_fields__)}")  # fmt: skip
+    how = Options(**options)
+    grid, active = Experiment(seconds(time, "time")).grid, listed(active, "active")
+    values = _values(hybrid.model, {} if parameters is None else parameters)
+    courses = _courses(hybrid, grid, {} if inputs is None else inputs)
     _check_muscles(hybrid, values, courses, grid)
     library, about = _compiled(hybrid)
     start = (_state(hybrid, initial, active) if isinstance(initial, State)
@@ -170,12 +192,24 @@ def task_of(
     if start.time != grid[0]:
         raise ValueError(f"the grid begins at {grid[0]:g} s, the state to go on from is at "
                          f"{start.time:g} s")  # fmt: skip
-    numbers = np.array([_number(values[name], f"the parameter {name}")
-                        for name in model.parameter_names])  # fmt: skip
-    task = HybridTask(library, about, grid, start, numbers, courses, rtol, atol, v_stop, release,
-                      per_second, method, length, progress=progress)  # fmt: skip
+    length = float(np.diff(grid).min()) if how.step is None else float(how.step)
+    task = HybridTask(library, about, grid, start, np.array(list(values.values())), courses,
+                      how.rtol, how.atol, how.v_stop, how.release, how.per_second, how.method,
+                      length, progress=how.progress)  # fmt: skip
     check_start(task)
     return task
+
+
+def _values(model: Model, given: Mapping[Any, float]) -> dict[str, float]:
+    """Of all parameters, in their order."""
+    known = {**model.values, **by_name(given, model.parameter_names, "parameters")}
+    values = {}
+    for name in model.parameter_names:
+        if name not in known:
+            raise ValueError(f"the parameter {name} is missing; add it to parameters={{...}}")
+        values[name] = real_number(known[name], f"the parameter {name}")
+    check_values(model, values)
+    return values
 
 
 @lru_cache(maxsize=32)
@@ -222,14 +256,13 @@ def _start(
     for name in active:
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; there are {', '.join(names)}")
-    count = len(names)
+    numbers = [real_number(given[name], f"the initial value of state {name}")
+               for name in hybrid.model.state_names]  # fmt: skip
     return State(
-        float(grid[0]),
-        np.array([_number(given[name], f"the initial value of state {name}")
-                  for name in hybrid.model.state_names]),
+        float(grid[0]), np.array(numbers, dtype=np.float64),
         np.array(list(about["modes"].values()), dtype=np.float64),
         np.array([int(name in active) for name in names], dtype=np.intc),
-        np.ones(count, dtype=np.intc), np.zeros(len(hybrid.events), dtype=np.intc),
+        np.ones(len(names), dtype=np.intc), np.zeros(len(hybrid.events), dtype=np.intc),
     )  # fmt: skip
 
 
@@ -284,15 +317,18 @@ def _courses(hybrid: Hybrid, grid: Array, given: Mapping[Any, Any]) -> dict[str,
         if name not in courses:
             raise ValueError(f"the course of input {name} is missing; add it to inputs={{...}}")
         course = courses[name]
-        if isinstance(course, Piecewise):
-            found[name] = course
-            continue
-        samples = real_array(course, f"input {name}")
-        if samples.ndim == 0:
-            found[name] = Piecewise([grid[0]], [float(samples)])
-        elif samples.shape == grid.shape:
-            found[name] = Piecewise.samples(grid, samples)
-        else:
-            raise ValueError(f"input {name} has shape {np.shape(course)}, expected {grid.shape}, "
-                             "a number or ks.hybrid.Piecewise(...)")  # fmt: skip
+        found[name] = course if isinstance(course, Piecewise) else _course(name, grid, course)
     return found
+
+
+def _course(name: str, grid: Array, given: Any) -> Piecewise:
+    """A number, or samples at the nodes."""
+    expected = f"expected {grid.shape}, a number or ks.hybrid.Piecewise(...)"
+    if callable(given):
+        raise ValueError(f"input {name} is {shown(given)}, {expected}")
+    row = real_array(given, f"input {name}")
+    if row.shape not in ((), grid.shape):
+        raise ValueError(f"input {name} has shape {row.shape}, {expected}")
+    if not np.isfinite(row).all():
+        raise ValueError(f"input {name} must be finite, got {shown(given)}")
+    return Piecewise.samples(grid, row) if row.ndim else Piecewise([grid[0]], [float(row)])

@@ -417,13 +417,14 @@ def _options(
     hybrid: Hybrid, active: Sequence[str], rtol: float, atol: float, v_stop: float
 ) -> dict[str, Any]:
     """Those of a simulation, checked."""
-    numbers = {"rtol": rtol, "atol": atol, "v_stop": v_stop}
-    numbers = {what: checks.positive(number, what) for what, number in numbers.items()}
+    rtol, atol = checks.tolerances(rtol, atol)
+    v_stop = checks.positive(v_stop, "v_stop")
     names = [contact.name for contact in hybrid.contacts]
     for name in active:
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; {suggest(name, names)}")
-    return {"active": tuple(active), **numbers, "progress": False}
+    return {"active": tuple(active), "rtol": rtol, "atol": atol, "v_stop": v_stop,
+            "progress": False}  # fmt: skip
 
 
 def _known(

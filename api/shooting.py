@@ -133,7 +133,7 @@ class Shooting:
         self._unknowns = Unknowns(
             states=model.state_names, parameters=nlp.layout.parameters,
             initial=tuple(start_bounds), inputs=nlp.layout.inputs,
-            segments=tuple(segment_starts(trial.n_nodes, segments) for trial in self._fine),
+            segments=tuple(segment_starts(trial.n_nodes, self.segments) for trial in self._fine),
             nodes=tuple(trial.n_nodes for trial in self._fine),
         )  # fmt: skip
         self._problem = ShootingProblem(

@@ -17,6 +17,7 @@ from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.given import shown
 from kinesym.symbolic.hybrid import Contact, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
@@ -61,7 +62,7 @@ def symbolic_problem(
     chosen = LeastSquares() if objective is None else objective
     if not isinstance(chosen, Objective):
         raise ValueError(
-            f"the objective {chosen} is not made of Integral, Terminal or LeastSquares; "
+            f"the objective {shown(chosen)} is not made of Integral, Terminal or LeastSquares; "
             "wrap it in one of them"
         )
     for what, cost in (("integrand", chosen.integrand), ("terminal cost", chosen.terminal)):
@@ -172,7 +173,7 @@ def conditions(
 ) -> tuple[list[sp.Expr], list[tuple[float, float]]]:
     """Expressions and their bounds; an equation or inequality of SymPy is taken as such."""
     if not isinstance(conditions, (list, tuple)):
-        raise ValueError(f"{what}s must be a list, got {conditions!r}")
+        raise ValueError(f"{what}s must be a list, got {shown(conditions)}")
     expressions, bounds = [], []
     for number, condition in enumerate(conditions):
         name = f"{what} {number}"

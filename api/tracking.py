@@ -17,7 +17,7 @@ from kinesym.runtime.gait.rates import coordinates, in_turn, states, world_momen
 from kinesym.runtime.gait.sampled import simulate_sampled
 from kinesym.runtime.native import HALVES
 from kinesym.runtime.simulation import Task, failure
-from kinesym.simulation import METHODS, compiled_stepper, simulate
+from kinesym.simulation import compiled_stepper, simulate
 from kinesym.symbolic.model import Model
 
 Array = NDArray[np.float64]
@@ -35,8 +35,6 @@ def track(
     numbers : parameters of the person. needed : at the nodes of the reference and between them. See
     `kinesym.gait.Body.forward`.
     """
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     rows = needed.skeleton.rows
     gains = np.zeros(len(reference.z)) if control is None else control.gains(rows)
     step = float(reference.time[1] - reference.time[0])

@@ -219,24 +219,30 @@ class Exchanged:
         return [above, below]
 
     def _many(self, B: list[list[int]]) -> list[list[int]]:
-        """Gaussian elimination of rows scaled to a largest entry of 1, the largest pivot first."""
+        """Gaussian elimination of rows scaled to a largest entry of 1, the largest pivot first.
+
+        What an entry is the difference of is known by the sum of its terms' magnitudes.
+        """
         g, n = self._graph, len(self.order)
-        rows = []
+        rows, terms = [], []
         for row, right in zip(self._matrix, B, strict=True):
             scale = g.inv(_largest(g, row))
             rows.append([g.mul(scale, node) for node in (*row, *right)])
-        sizes = [_largest(g, [row[k] for row in rows]) for k in range(n)]
+            terms.append([g.function("abs", node) for node in rows[-1][:n]])
         inverse: list[int] = []
         for k in range(n):
             for i in range(k + 1, n):
-                self._exchange(rows, k, i)
-            size = g.mul(g.const(SMALL), sizes[k])
+                self._exchange(rows, terms, k, i)
+            size = g.mul(g.const(SMALL), terms[k][k])
             safe = g.binary("lt", size, g.function("abs", rows[k][k]))
             inverse.append(noted(g, safe, g.inv(rows[k][k]), self._names, self.order))
             for i in range(k + 1, n):
                 factor = g.mul(rows[i][k], inverse[k])
-                pairs = zip(rows[i][k + 1 :], rows[k][k + 1 :], strict=True)
-                rows[i][k + 1 :] = [g.sub(x, g.mul(factor, y)) for x, y in pairs]
+                for j in range(k + 1, len(rows[k])):
+                    carried = g.mul(factor, rows[k][j])
+                    rows[i][j] = g.sub(rows[i][j], carried)
+                    if j < n:
+                        terms[i][j] = g.add(terms[i][j], g.function("abs", carried))
         found: list[list[int]] = [[] for _ in range(n)]
         for k in range(n - 1, -1, -1):
             found[k] = [
@@ -246,15 +252,16 @@ class Exchanged:
             ]  # fmt: skip
         return found
 
-    def _exchange(self, rows: list[list[int]], k: int, i: int) -> None:
+    def _exchange(self, rows: list[list[int]], terms: list[list[int]], k: int, i: int) -> None:
         """Rows k and i change places where that makes the pivot larger."""
         g = self._graph
         if rows[i][k] == g.zero:
             return
         larger = g.binary("lt", g.function("abs", rows[k][k]), g.function("abs", rows[i][k]))
-        for j in range(k, len(rows[k])):
-            x, y = rows[k][j], rows[i][j]
-            rows[k][j], rows[i][j] = g.select(larger, y, x), g.select(larger, x, y)
+        for table in (rows, terms):
+            for j in range(k, len(table[k])):
+                x, y = table[k][j], table[i][j]
+                table[k][j], table[i][j] = g.select(larger, y, x), g.select(larger, x, y)
 
 
 def _largest(g: Graph, nodes: Sequence[int]) -> int:

@@ -31,7 +31,7 @@ from kinesym.codegen.family import Family, Symbols, boundary
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.links import contact_rows, link_family, touch_at
 from kinesym.codegen.lower import Lowering
-from kinesym.symbolic.model import atoms_through
+from kinesym.symbolic.declared import atoms_through
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import NodeScheme, StageScheme

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
+from kinesym.symbolic.expression import real_number
+
 #: Mean stature and segment lengths [mm] of the people measured, de Leva 1996, table 4.
 STATURE = {"F": 1735.0, "M": 1741.0}
 LENGTHS = {
@@ -45,10 +47,11 @@ def segment(name: str, mass: float, stature: float, sex: str = "M") -> Segment:
     Fractions of mass and length by de Leva (1996), J Biomech 29:1223, table 4; lengths scale with
     stature. Raises `ValueError` for an unknown name or sex and for what is not positive.
     """
-    if name not in LENGTHS:
+    if not isinstance(name, str) or name not in LENGTHS:
         raise ValueError(f"there is no segment {name}; there are {', '.join(LENGTHS)}")
-    if sex not in STATURE:
+    if not isinstance(sex, str) or sex not in STATURE:
         raise ValueError(f"sex is 'F' or 'M' (the people of the table), got {sex!r}")
+    mass, stature = real_number(mass, "mass"), real_number(stature, "stature")
     if not (mass > 0.0 and stature > 0.0):
         raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")
     if stature > 3.0:

@@ -1,7 +1,10 @@
 """A chain of links on a cart, for any number of links."""
 
+from numbers import Integral
+
 import sympy as sp
 
+from kinesym.symbolic.given import shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import dynamicsymbols, t
 
@@ -20,8 +23,8 @@ def n_link_pendulum_on_cart(n: int) -> Model:
 
     Raises `ValueError` if n is not a positive integer.
     """
-    if not isinstance(n, int) or n < 1:
-        raise ValueError(f"the number of links must be a positive integer, got {n!r}")
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"the number of links must be a positive integer, got {shown(n)}")
     q, u = dynamicsymbols(f"q_:{n + 1}"), dynamicsymbols(f"u_:{n + 1}")
     m, length = sp.symbols(f"m_:{n + 1}"), sp.symbols(f"l_1:{n + 1}")
     g, force = sp.Symbol("g"), dynamicsymbols("F")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.models.whole_body import ROOT, Segment, segments_of_body
+from kinesym.models.whole_body import ROOT, Segment, is_place, segments_of_body
+from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.given import check_text, listed_of, mapping, shown
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Prismatic, Revolute
 from kinesym.symbolic.multibody.tree import Tree
@@ -44,16 +45,17 @@ class PlanarSegment:
     points: Mapping[str, Place]
 
     def __post_init__(self) -> None:
-        pairs = {"com": self.com,
-                 **{f"point {name!r}": place for name, place in self.points.items()}}  # fmt: skip
+        check_text(self.name, "the name of a segment")
+        where = f"segment {self.name!r}: "
+        check_text(self.proximal, f"{where}proximal")
+        points = mapping(self.points, f"{where}points")
+        pairs = {"com": self.com, **{f"point {name!r}": place for name, place in points.items()}}
         for what, numbers in pairs.items():
-            if len(numbers) != 2 or not all(map(isfinite, numbers)):
-                raise ValueError(f"segment {self.name!r}: {what} must be two finite numbers, "
-                                 f"got {numbers!r}")  # fmt: skip
+            if not is_place(numbers, 2):
+                raise ValueError(f"{where}{what} must be two finite numbers, got {shown(numbers)}")
         for what, number in (("mass", self.mass), ("inertia", self.inertia)):
-            if not (isfinite(number) and number >= 0.0):
-                raise ValueError(f"segment {self.name!r}: {what} must not be negative, "
-                                 f"got {number}")  # fmt: skip
+            if not real_number(number, where + what) >= 0.0:
+                raise ValueError(f"{where}{what} must not be negative, got {number}")
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,11 @@ def planar_segments(
 
     Raises `ValueError` for another count and for a segment or point that is missing.
     """
-    if count not in GROUPS:
+    if count not in list(GROUPS):
         raise ValueError(f"there are bodies of {' and '.join(map(str, GROUPS))} segments in the "
-                         f"plane, not of {count}")  # fmt: skip
-    rows = segments_of_body(mass, stature) if segments is None else segments
+                         f"plane, not of {shown(count)}")  # fmt: skip
+    rows = (segments_of_body(mass, stature) if segments is None
+            else listed_of(segments, Segment, "segments"))  # fmt: skip
     upright: dict[str, Array] = {ROOT: np.zeros(2)}
     for row in rows:
         if row.proximal not in upright:
@@ -169,7 +172,8 @@ def planar_body(segments: Sequence[PlanarSegment] | None = None) -> Tree:
 
     Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
     """
-    rows = planar_segments() if segments is None else segments
+    rows = (planar_segments() if segments is None
+            else listed_of(segments, PlanarSegment, "segments"))  # fmt: skip
     owner = _owners(rows)
     bodies = [Body(HIP, 0, joint=Prismatic("xz"))]
     for row in rows:

@@ -13,7 +13,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.models.planar_body import HIP, planar_body, planar_segments
 from kinesym.symbolic.ground import GroundPoint, on_ground
 from kinesym.symbolic.hybrid import Event, Hybrid
-from kinesym.symbolic.model import Explicit, Model
+from kinesym.symbolic.model import Model, extended
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Prismatic, Revolute
 from kinesym.symbolic.multibody.tree import Tree
@@ -273,14 +273,7 @@ def _signal(name: str) -> AppliedUndef:
 
 
 def _with_states(model: Model, rates: Mapping[AppliedUndef, sp.Expr]) -> Model:
-    """The model with states that have these rates."""
-    states = (*model.states, *rates)
-    equations = (*model.equations, *(x.diff(t) - rate for x, rate in rates.items()))
-    given = set(model.inputs) | set(states)
+    """The model with states that have these rates, and the inputs that these need."""
+    given = {*model.inputs, *model.states, *rates}
     more = set().union(*(e.atoms(AppliedUndef) for e in rates.values())) - given
-    explicit = model.explicit
-    if explicit is not None:
-        explicit = Explicit(explicit.intermediates, (*explicit.rates, *rates.values()),
-                            (states, equations, model.intermediates))  # fmt: skip
-    inputs = (*model.inputs, *sorted(more, key=str))
-    return replace(model, states=states, equations=equations, inputs=inputs, explicit=explicit)
+    return extended(model, rates, inputs=(*model.inputs, *sorted(more, key=str)))

@@ -12,6 +12,8 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Protocol
 
+from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.given import check_text, listed, listed_of, mapping, shown
 from kinesym.symbolic.multibody.bodies import ROUNDING, Body
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic
 from kinesym.symbolic.multibody.tree import Tree
@@ -48,19 +50,29 @@ class Segment:
     basis_vectors: str = "uv"
 
     def __post_init__(self) -> None:
+        check_text(self.name, "the name of a segment")
+        where = f"segment {self.name!r}: "
+        check_text(self.proximal, f"{where}proximal")
+        points = mapping(self.points, f"{where}points")
         triples = {"com": self.com, "inertia": self.inertia,
-                   **{f"point {name!r}": place for name, place in self.points.items()}}  # fmt: skip
+                   **{f"point {name!r}": place for name, place in points.items()}}  # fmt: skip
         for what, given in triples.items():
-            if len(given) != 3 or not all(map(isfinite, given)):
-                raise ValueError(f"segment {self.name!r}: {what} must be three finite numbers, "
-                                 f"got {given!r}")  # fmt: skip
-        if not (isfinite(self.mass) and self.mass >= 0.0):
-            raise ValueError(f"segment {self.name!r}: mass must not be negative, got {self.mass}")
+            if not is_place(given, 3):
+                raise ValueError(f"{where}{what} must be three finite numbers, got {shown(given)}")
+        if not real_number(self.mass, f"{where}mass") >= 0.0:
+            raise ValueError(f"{where}mass must not be negative, got {self.mass}")
         fault = inertia_fault(self.inertia)
         if fault:
             numbers = ", ".join(f"{moment:g}" for moment in self.inertia)
-            raise ValueError(f"segment {self.name!r}: inertia ({numbers}) is not that of a body: "
-                             f"{fault}")  # fmt: skip
+            raise ValueError(f"{where}inertia ({numbers}) is not that of a body: {fault}")
+
+
+def is_place(given: Any, count: int) -> bool:
+    """Whether these are so many finite numbers."""
+    try:
+        return len(given) == count and all(map(isfinite, given))
+    except TypeError:
+        return False
 
 
 def inertia_fault(moments: Place) -> str:
@@ -83,8 +95,11 @@ def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment
     and middle trunk, torso of upper trunk, head and neck apart, foot 78 % behind and 22 % before
     the toes. Raises `ValueError` for what is not positive.
     """
+    mass, stature = real_number(mass, "mass"), real_number(stature, "stature")
     if not (mass > 0.0 and stature > 0.0):
         raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")
+    if stature > 3.0:
+        raise ValueError(f"stature is in metres, got {stature}")
     data = files(__package__).joinpath("data")
     table, points = (csv.DictReader(data.joinpath(f"body18{end}.csv").read_text().splitlines())
                      for end in ("", "_points"))  # fmt: skip
@@ -186,13 +201,17 @@ def segments_with(
     follows by itself: a longer thigh keeps its mass, and its centre of mass its distance from the
     hip. Raises `ValueError` for a name that does not exist and for numbers that no body has.
     """
-    by_field: dict[str, Mapping[str, Any]] = {"mass": masses or {}, "com": coms or {},
-                                              "inertia": inertias or {}}  # fmt: skip
+    segments = listed_of(segments, Segment, "segments")
+    masses, coms, inertias, moved = (
+        {} if given is None else mapping(given, what)
+        for given, what in ((masses, "masses"), (coms, "coms"), (inertias, "inertias"),
+                            (points, "points"))
+    )  # fmt: skip
+    by_field: dict[str, Mapping[str, Any]] = {"mass": masses, "com": coms, "inertia": inertias}
     names = [row.name for row in segments]
     for name in (name for given in by_field.values() for name in given):
         if name not in names:
             raise ValueError(f"there is no segment {name!r}; {suggest(name, names)}")
-    moved = dict(points or {})
     known = [point for row in segments for point in row.points]
     for point in moved:
         if point not in known:
@@ -217,7 +236,9 @@ class Weighed(Protocol):
 
 def check_mass(segments: Iterable[Weighed], body_mass: float) -> None:
     """Warn if the masses of the segments differ by more than 1 % from that of the body [kg]."""
-    total = sum(row.mass for row in segments)
+    total = sum(row.mass for row in listed(segments, "segments"))
+    if not real_number(body_mass, "the mass of a body") > 0.0:
+        raise ValueError(f"the mass of a body must be positive, got {body_mass} kg")
     if abs(total - body_mass) > MASS * body_mass:
         warnings.warn(f"the segments have {total:.4g} kg together, the body {body_mass:.4g} kg; "
                       "weights and forces will differ by as much", stacklevel=2)  # fmt: skip
@@ -238,7 +259,7 @@ def whole_body(segments: Sequence[Segment] | None = None) -> Tree:
 
     Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
     """
-    rows = segments_of_body() if segments is None else segments
+    rows = segments_of_body() if segments is None else listed_of(segments, Segment, "segments")
     owner: dict[str, tuple[str, Place]] = {ROOT: (ROOT, (0.0, 0.0, 0.0))}
     bodies = [Body(ROOT, 0, joint=Prismatic("xyz"))]
     for row in rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -35,6 +35,64 @@ def positive(value: Any, what: str, least: float = 0.0) -> float:
     if number < least:
         raise ValueError(f"{what} must be at least {least:g}, got {value!r}; rounding is more")
     return number
+
+
+def finite(value: Any, what: str) -> float:
+    """A finite number. Raises `ValueError` naming `what`."""
+    number = _number(value)
+    if not -np.inf < number < np.inf:
+        raise ValueError(f"{what} must be a finite number, got {shown(value)}")
+    return number
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or False. Raises `ValueError` naming `what` for anything else."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{what} is True or False, got {shown(value)}")
+    return bool(value)
+
+
+def listed(value: Any, what: str) -> list[Any]:
+    """The entries of a list. Raises `ValueError` naming `what` for a single thing."""
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+        raise ValueError(f"{what} must be a list, got {shown(value)}")
+    return list(value)
+
+
+def listed_of(value: Any, kind: type, what: str) -> list[Any]:
+    """The entries of a list of one kind. Raises `ValueError` naming `what` for anything else."""
+    single = not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping)
+    rows = [] if single else list(value)
+    if single or not all(isinstance(row, kind) for row in rows):
+        raise ValueError(f"{what} must be a list of {kind.__name__}(...), got {shown(value)}")
+    return rows
+
+
+def mapping(value: Any, what: str) -> Mapping[Any, Any]:
+    """`value` if it is a mapping. Raises `ValueError` naming `what` for anything else."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what} must be a mapping {{name: value}}, got {shown(value)}")
+    return value
+
+
+def check_text(value: Any, what: str) -> None:
+    """Raise `ValueError` naming `what` for anything but text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{what} must be text that is not empty, got {shown(value)}")
+
+
+def check_kind(value: Any, kind: type, where: str) -> None:
+    """Raise `ValueError` for what is not of a kind, such as `Support` of `kinesym`."""
+    if not isinstance(value, kind):
+        raise ValueError(f"expected a {where}.{kind.__name__}, got {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """`value` in a message: on one line, not too long, functions and the like by their names."""
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _number(value: Any) -> float:

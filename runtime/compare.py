@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinesym.runtime.arrays import real_array
+
 
 def nrmse(signal: ArrayLike, reference: ArrayLike) -> float:
     """Root mean square difference of two signals (N,), divided by the range of `signal` [-].
@@ -17,7 +19,7 @@ def nrmse(signal: ArrayLike, reference: ArrayLike) -> float:
     NaN marks a missing sample, which does not count. Returns NaN with a warning if the signal is
     constant. Raises `ValueError` for different lengths, infinite numbers, and if nothing is left.
     """
-    ours, theirs = (np.asarray(row, dtype=np.float64) for row in (signal, reference))
+    ours, theirs = real_array(signal, "the signal"), real_array(reference, "the reference")
     if ours.ndim != 1 or ours.shape != theirs.shape:
         raise ValueError(
             f"two signals of one length are compared, got {ours.shape} and {theirs.shape}"

@@ -32,7 +32,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Failure:
-    """A member that did not reach the end: since when it is NaN [s], and why."""
+    """A member that did not reach the end, and is NaN from there on, or grew beyond any plausible
+    size: since when [s], and why."""
 
     member: int
     time: float

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime.arrays import real_array, seconds
 from kinesym.runtime.checks import count
+from kinesym.runtime.summary import html_table, listed
 
 Array = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ def key_name(key: object) -> str:
     return name
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Experiment:
     """One trial.
 
@@ -70,6 +71,20 @@ class Experiment:
         put(self, "measurements", self._signals("measurement", self.measurements, missing=True))
         put(self, "std", self._deviations())
         self._warn_of_leaps()
+
+    def __repr__(self) -> str:
+        low, high = self.duration or (self.grid[0], self.grid[-1])
+        span = f"{'duration' if self.duration else 't ='} {low:g} ... {high:g} s"
+        return (f"<experiment: inputs {listed(self.inputs) or '-'}; measured "
+                f"{listed(self.measurements) or '-'}; {self.n_nodes} nodes, {span}>")  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        """A table of inputs and measurements for a notebook."""
+        rows = [(name, "input", self.hold.get(name, "linear"), "") for name in self.inputs]
+        rows += [(name, "measured", f"{int(np.isfinite(y).sum())} samples",
+                  f"{float(np.median(self.std[name])):.4g}")
+                 for name, y in self.measurements.items()]  # fmt: skip
+        return html_table(repr(self)[1:-1], rows, ("name", "kind", "course", "std (median)"))
 
     @property
     def grid(self) -> Array:

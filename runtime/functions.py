@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime.arrays import real_array
 from kinesym.runtime.native import Call, Library, Plan
 from kinesym.runtime.places import rows
 
@@ -24,6 +26,18 @@ class Bound(NamedTuple):
 
     arguments: dict[str, Array]
     plan: Plan
+
+
+def _numbers(value: ArrayLike, name: str) -> Array:
+    """`real_array`, without its time where nothing has to be checked."""
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
+    if isinstance(value, list | tuple) and value:
+        with suppress(ValueError):  # ragged: said below
+            array = np.asarray(value)
+            if array.ndim == 1 and array.dtype.kind in "fiu":
+                return array.astype(np.float64, copy=False)
+    return real_array(value, name)
 
 
 class Points(threading.local):
@@ -105,12 +119,12 @@ class Functions:
 
         of : "residual" or "outputs". wrt : "states", "derivatives", "inputs" or "parameters".
         """
-        name = f"{of}_{wrt}"
         if of not in ("residual", "outputs") or wrt not in GROUPS:
             raise ValueError(
                 f"no Jacobian of {of!r} with respect to {wrt!r}; of is residual or outputs, wrt is "
                 "states, derivatives, inputs or parameters"
             )
+        name = f"{of}_{wrt}"
         rows, columns = self._patterns[name]
         values = self._call(name, len(rows), xdot=xdot, x=x, u=u, p=p, t=t)
         n_out = len(self.states if of == "residual" else self.output_names)
@@ -164,10 +178,10 @@ class Functions:
         arrays: dict[str, Array] = {}
         n: int | None = None
         for name, value in given.items():
-            array = np.asarray(value, dtype=np.float64)
+            array = _numbers(value, name)
             if name == "u" and not self.inputs:
                 array = np.zeros((0, 1))
-            elif name == "t":
+            elif name == "t" and array.ndim < 2:
                 n = len(array) if array.ndim == 1 else n
                 array = array.reshape(1, -1)
             elif array.ndim == 2 and name != "p":

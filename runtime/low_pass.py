@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter
 
+from kinesym.runtime.checks import finite
+
 Array = NDArray[np.float64]
 
 
@@ -18,6 +20,7 @@ def passes(time: Array, cutoff: float, jitter: float) -> tuple[Array, float]:
 
     Raises `ValueError` for samples that are not uniform and an impossible cutoff.
     """
+    cutoff = finite(cutoff, "the cutoff")
     steps = np.diff(time)
     step = float(np.mean(steps))
     k = int(np.abs(steps - step).argmax())

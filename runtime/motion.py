@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import flag, listed, positive, shown
 from kinesym.runtime.experiment import Experiment, key_name
 from kinesym.runtime.low_pass import passes
 from kinesym.runtime.plot import subplots
@@ -53,8 +56,12 @@ class Motion:
 
     def __post_init__(self) -> None:
         _check("sequence", self.sequence, SEQUENCES)
-        if not self.span[0] < self.span[1]:
-            raise ValueError(f"the span of a motion must be (begin, end) [s], got {self.span}")
+        if not callable(self.course):
+            raise ValueError("the course of a motion is a function of times (n,), got "
+                             f"{shown(self.course)}; see Motion.samples")  # fmt: skip
+        if not _is_span(self.span):
+            raise ValueError("the span of a motion must be (begin, end) [s], got "
+                             f"{shown(self.span)}")  # fmt: skip
 
     # -- where it comes from --------------------------------------------------------------------
 
@@ -69,7 +76,9 @@ class Motion:
 
         Derivatives are exact. Raises `ValueError` for other shapes and what is not finite.
         """
-        given = [np.asarray(part, dtype=np.float64) for part in (omega, amplitude, phase)]
+        names = ("omega", "amplitude", "phase")
+        given = [real_array(part, name)
+                 for name, part in zip(names, (omega, amplitude, phase), strict=True)]  # fmt: skip
         try:
             if len(given[1]) != 6:
                 raise ValueError
@@ -79,8 +88,7 @@ class Motion:
             raise ValueError(f"omega, amplitude, phase must be (6, K), got {shapes}") from error
         if not np.isfinite(parts).all():
             of, i, k = _first(~np.isfinite(parts))
-            name = ("omega", "amplitude", "phase")[of]
-            raise ValueError(f"{name} of row {i}, harmonic {k} is {parts[of, i, k]}")
+            raise ValueError(f"{names[of]} of row {i}, harmonic {k} is {parts[of, i, k]}")
         return cls(_sum_of_sines(*parts), sequence=sequence)
 
     @classmethod
@@ -121,8 +129,7 @@ class Motion:
 
     def scaled(self, length: float) -> Motion:
         """Froude scaling: lengths times `length`, times times its root; accelerations stay."""
-        if not 0.0 < length < np.inf:
-            raise ValueError(f"the scale of lengths must be positive and finite, got {length}")
+        length = positive(length, "the scale of lengths")
         pace = float(np.sqrt(length))
         factors = np.repeat([[1.0], [length]], 3, axis=0) / pace ** np.arange(3.0)[:, None, None]
         span = (self.span[0] * pace, self.span[1] * pace)
@@ -130,9 +137,10 @@ class Motion:
 
     def at(self, point: ArrayLike) -> Motion:
         """The motion of another point of the base, its coordinates (3,) in base axes [m]."""
-        arm = np.asarray(point, dtype=np.float64).reshape(-1, 1)
+        arm = real_array(point, "a point of the base").reshape(-1, 1)
         if arm.shape != (3, 1) or not np.isfinite(arm).all():
-            raise ValueError(f"a point of the base has three finite coordinates, got {point!r}")
+            raise ValueError("a point of the base has three finite coordinates, got "
+                             f"{shown(point)}")  # fmt: skip
 
         def course(time: Array) -> Array:
             result = np.array(self.course(time))
@@ -163,9 +171,9 @@ class Motion:
         [rad/s^2], "a" acceleration [m/s^2] and "v" velocity [m/s] of the origin; "p" place of the
         origin in world axes [m]. Raises `ValueError` for times outside the span.
         """
-        times = np.asarray(time, dtype=np.float64)
+        times = real_array(time, "times")
         if times.ndim != 1 or not len(times) or not np.isfinite(times).all():
-            raise ValueError(f"times must be finite numbers (n,), got {time!r}")
+            raise ValueError(f"times must be finite numbers (n,), got {shown(time)}")
         first, last, (begin, end) = float(times.min()), float(times.max()), self.span
         slack = 1e-9 * (1.0 + abs(first) + abs(last))  # rounding of grids
         if first < begin - slack or last > end + slack:
@@ -193,9 +201,9 @@ class Motion:
         base.
         """
         wanted = _wanted(base, names, self.sequence)
-        fall = np.asarray(gravity, dtype=np.float64)
-        if fall.shape != (3,):
-            raise ValueError(f"gravity has three components, got {gravity!r}")
+        fall = real_array(gravity, "gravity")
+        if fall.shape != (3,) or not np.isfinite(fall).all():
+            raise ValueError(f"gravity has three finite components, got {shown(gravity)}")
         values = self.kinematics(_with_midpoints(Experiment(time).grid))
         kinds = {kind for kind, _ in wanted.values()}
         if "dv" in kinds:
@@ -259,7 +267,7 @@ class Recording:
             object.__setattr__(self, "place", np.zeros((3, len(grid))))
         for name in ("angles", "rates", "angular_accelerations", "accelerations", "velocities",
                      "place"):  # fmt: skip
-            if getattr(self, name) is not None:
+            if name != "velocities" or self.velocities is not None:
                 object.__setattr__(self, name, _rows(name, getattr(self, name), grid))
         _check_angles(np.asarray(self.angles), grid, stacklevel=4)
         self._compare_rates(grid)
@@ -284,7 +292,7 @@ class Recording:
                        if kind == "v" else f"; it was recorded as {self.acceleration!r}")
                 raise ValueError(f"the run needs {name}, which was not recorded{why}")
         times, grid = _with_midpoints(Experiment(time).grid), np.asarray(self.time)
-        nearest = _matching(times, grid, interpolate)
+        nearest = _matching(times, grid, flag(interpolate, "interpolate"))
         rows = {name: np.asarray(have[kind])[axis] for name, (kind, axis) in wanted.items()}
         if nearest is None:
             return {name: CubicSpline(grid, row)(times) for name, row in rows.items()}
@@ -313,6 +321,13 @@ class Recording:
             f"{ours[axis, k]:.4g}, not {theirs[axis, k]:.4g} rad/s; check units, axes, sequence",
             stacklevel=4,
         )
+
+
+def _is_span(given: Any) -> bool:
+    """Whether it is two numbers that increase."""
+    pair = np.array(given, dtype=object)
+    numbers = pair.shape == (2,) and all(isinstance(t, Real) for t in pair)
+    return numbers and bool(pair[0] < pair[1])
 
 
 def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Array], Array]:
@@ -425,7 +440,7 @@ def _wanted(base: Any, names: Iterable[Any], sequence: str) -> dict[str, tuple[s
                          f"the order {sequence}")  # fmt: skip
     base = getattr(base, "name", base)
     known = {f"{base}_{kind}{axis}": (kind, k) for kind in KINDS for k, axis in enumerate(AXES)}
-    given = [key_name(name) for name in names]
+    given = [key_name(name) for name in listed(names, "names")]
     wanted = {name: known[name] for name in given if name in known}
     if not wanted:
         raise ValueError(f"none of the inputs {', '.join(given) or '(there are none)'} belongs to "
@@ -435,7 +450,7 @@ def _wanted(base: Any, names: Iterable[Any], sequence: str) -> dict[str, tuple[s
 
 def _rows(name: str, values: ArrayLike, time: Array) -> Array:
     """Samples as (3, N); raises `ValueError` naming what does not fit."""
-    rows = np.array(values, dtype=np.float64)
+    rows = real_array(values, name)
     if rows.shape != (3, len(time)):
         raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")
     bad = ~np.isfinite(rows)
@@ -460,9 +475,9 @@ def _check_angles(angles: Array, time: Array, stacklevel: int) -> None:
                          "angles that wrap")  # fmt: skip
 
 
-def _check(what: str, value: str, known: tuple[str, ...]) -> None:
+def _check(what: str, value: Any, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ValueError(f"unknown {what} {value!r}; choose one of {', '.join(known)}")
+        raise ValueError(f"unknown {what} {shown(value)}; choose one of {', '.join(known)}")
 
 
 def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime.arrays import real_array
+
 Array = NDArray[np.float64]
 
 #: Breaks of several inputs that are as close as this are one [s].
@@ -29,35 +31,46 @@ class Piecewise:
     slope: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        begin = np.array(self.begin, dtype=np.float64)
-        rows = [np.array(self.value, dtype=np.float64),
+        begin = real_array(self.begin, "the begins of an input")
+        rows = [real_array(self.value, "the values of an input"),
                 np.zeros(begin.shape) if self.slope is None
-                else np.array(self.slope, dtype=np.float64)]  # fmt: skip
+                else real_array(self.slope, "the slopes of an input")]  # fmt: skip
         if begin.ndim != 1 or not len(begin) or any(row.shape != begin.shape for row in rows):
             shapes = ", ".join(str(row.shape) for row in (begin, *rows))
             raise ValueError(f"begins, values and slopes of an input must be (B,), got {shapes}")
         if not np.isfinite([begin, *rows]).all():
             raise ValueError("begins, values and slopes of an input must be finite")
-        if (np.diff(begin) <= 0.0).any():
-            k = int(np.argmax(np.diff(begin) <= 0.0))
-            raise ValueError(f"breaks of an input must increase; {begin[k + 1]:g} s comes after "
-                             f"{begin[k]:g} s")  # fmt: skip
+        _check_increasing(begin)
         for name, row in (("begin", begin), ("value", rows[0]), ("slope", rows[1])):
             object.__setattr__(self, name, row)
 
     @classmethod
     def samples(cls, time: ArrayLike, values: ArrayLike) -> Piecewise:
-        """Straight lines between samples (N,) at increasing times [s]."""
-        at, rows = np.array(time, dtype=np.float64), np.array(values, dtype=np.float64)
+        """Straight lines between samples (N,) at increasing times [s], two or more.
+
+        Raises `ValueError` as `Piecewise`.
+        """
+        at, rows = real_array(time, "the times of an input"), real_array(values, "its samples")
+        if at.ndim != 1 or at.shape != rows.shape or len(at) < 2:
+            raise ValueError("an input needs two samples or more at as many times, got times "
+                             f"{at.shape} and samples {rows.shape}")  # fmt: skip
+        _check_increasing(at)
         slope = np.append(np.diff(rows) / np.diff(at), 0.0)
         return cls(at, rows, slope)
 
     def __call__(self, time: ArrayLike) -> Array:
         """Values at times (n,) [s], at a break those after it."""
-        at = np.asarray(time, dtype=np.float64)
+        at = real_array(time, "the times at which an input is asked for")
         begin, value, slope = (np.asarray(row) for row in (self.begin, self.value, self.slope))
         k = np.maximum(np.searchsorted(begin, at, side="right") - 1, 0)
         return np.asarray(value[k] + slope[k] * (at - begin[k]))
+
+
+def _check_increasing(times: Array) -> None:
+    if (np.diff(times) <= 0.0).any():
+        k = int(np.argmax(np.diff(times) <= 0.0))
+        raise ValueError(f"breaks of an input must increase; {times[k + 1]:g} s comes after "
+                         f"{times[k]:g} s")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,13 @@ _WORTHWHILE = 1e4
 
 #: Growth of a small error, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0
+
+#: In `Outcome.trouble`: an adaptive method needed too many steps.
+STIFF = 1.0
+
+#: No state of a body is as large as this, or has grown so much from where it began, or from 1.
+_LARGEST, _LARGEST_GROWTH = 1e100, 1e30
+
 
 @dataclass(frozen=True)
 class Stepper:
@@ -102,6 +109,11 @@ class Task:
     tolerances: tuple[float, float] = (1e-8, 1e-10)
     threads: int = 1
 
+    @property
+    def members(self) -> int:
+        """Their number M."""
+        return self.initial.shape[1]
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -149,7 +161,7 @@ def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outc
     members, N = task.initial.shape[1], len(task.time)
     states = np.empty((len(stepper.states), members, N))
     n_outputs = len(stepper.outputs)
-    values = np.empty((n_outputs + len(stepper.limits), members, N))
+    values = np.empty((_rows(stepper), members, N))
     run, outcome = bind(stepper, task, states, values)
     with interruptible() as stop:
         check_start(stepper, task, run, values[n_outputs:, :, 0])
@@ -221,8 +233,13 @@ def broken_limits(
 # -- why a run ended early ------------------------------------------------------------------
 
 
-def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
-    """Why a member did not reach the end, in words: time, state, cause and remedy."""
+def failure(
+    stepper: Stepper, task: Task, outcome: Outcome, member: int, undefined: str = ""
+) -> str:  # fmt: skip
+    """Why a member did not reach the end, in words: time, state, cause and remedy.
+
+    undefined : an expression that is not finite there, if that is known to be the cause.
+    """
     last = int(outcome.reached[member]) - 1
     time, x = task.time, outcome.states[:, member, last]
     if outcome.interrupted[member]:
@@ -232,16 +249,18 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
     if len(x) > 12:
         state += f", and {len(x) - 12} more"
     step = (time[last + 1] - time[last]) / task.substeps
-    if member in outcome.broken:
+    if undefined or member in outcome.broken:
         advice = _unstable(stepper, task, outcome, member, step) if stepper.loop == "rk4" else ""
-        cause = f"; but {advice}" if advice.startswith("the step") else ""
-        return f"{place}: {outcome.broken[member]}{cause}; last state {state}"
-    if stepper.loop == "implicit":
+        cause = f"; but {advice}" if advice.startswith("the step of") else ""
+        return f"{place}: {undefined or outcome.broken[member]}{cause}; last state {state}"
+    if stepper.loop != "rk4" and implausible(outcome.states[:, member, 0], x).any():
+        cause = f"diverged {place}; the model is unstable, or its equations are wrong"
+    elif stepper.loop == "implicit":
         cause = (
             f"Newton's method failed {place} with a defect of {outcome.trouble[member]:.2g}; "
             f"try shorter steps than {step:g} s (raise substeps)"
         )
-    elif stepper.loop == "dormand-prince" and outcome.trouble[member]:
+    elif stepper.loop == "dormand-prince" and outcome.trouble[member] == STIFF:
         cause = (f"stiff: more than 1e7 steps are needed {place}; use an implicit method "
                  "(midpoint, backward-euler), or looser tolerances")  # fmt: skip
     elif stepper.loop == "dormand-prince":
@@ -251,10 +270,98 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
     return f"{cause}; last state {state}"
 
 
+def implausible(start: Array, end: Array) -> NDArray[np.bool_]:
+    """Which states are larger at the end than any plausible size, given those at the start."""
+    with np.errstate(over="ignore"):
+        limit = np.minimum(_LARGEST, _LARGEST_GROWTH * np.maximum(1.0, np.abs(start)))
+    return np.asarray(np.abs(end) > limit)
+
+
+def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
+    """Where the first of those states (n, N) that are implausible at the end became so, in words;
+    N and nothing if there are none."""
+    for name, row in zip(names, states, strict=True):
+        if implausible(row[0], row[-1]):
+            node = int(np.argmax(implausible(row[0], row)))
+            return node, (f"grew beyond any plausible size: {name} = {row[node]:.3g} at "
+                          f"t = {time[node]:g} s, {row[-1]:.3g} at the end")  # fmt: skip
+    return len(time), ""
+
+
+def cause_of_growth(
+    stepper: Stepper, task: Task, outcome: Outcome, member: int, node: int
+) -> str:  # fmt: skip
+    """The likely cause that a member grew beyond any plausible size at a node."""
+    if stepper.loop != "rk4":
+        return "the model is unstable, or its equations are wrong"
+    step = float(task.time[node] - task.time[node - 1]) / task.substeps
+    return _unstable(stepper, task, outcome, member, step)
+
+
+# -- whether a single step is enough --------------------------------------------------------
+
+#: Steps that one is compared with, and by how much of a state they may differ.
+_PARTS, _TOLERABLE = 16, 0.01
+
+
+def too_long(stepper: Stepper, task: Task, outcome: Outcome) -> str:
+    """Of a task with two nodes and one step between them: a sentence if shorter steps lead
+    elsewhere, else nothing."""
+    shorter = replace(task, substeps=_PARTS)
+    states, values = np.empty_like(outcome.states), np.empty((_rows(stepper), task.members, 2))
+    bind(stepper, shorter, states, values)[0].march(stepper.loop, 0, 1)
+    ends, truer = outcome.states[:, :, 1], states[:, :, 1]
+    size = np.maximum(np.abs(task.initial), np.abs(truer))
+    size = np.maximum(size, 1e-6 * size.max(axis=0))  # what is next to nothing may differ
+    wrong = np.argwhere(~(np.abs(ends - truer) <= _TOLERABLE * size))
+    if not len(wrong):
+        return ""
+    k, member = wrong[0]
+    begin, end = task.time
+    of = f" of member {member}" if task.members > 1 else ""
+    return (f"one step of {end - begin:g} s is too long: {stepper.states[k]}{of} ends at "
+            f"{ends[k, member]:.4g}, with {_PARTS} steps at {truer[k, member]:.4g}; time is the "
+            f"grid of nodes, for example np.linspace({begin:g}, {end:g}, 2001)")  # fmt: skip
+
+
+def _rows(stepper: Stepper) -> int:
+    """Rows of what the kernel `outputs` gives."""
+    return len(stepper.outputs) + len(stepper.limits)
+
+
+# -- within an interval ---------------------------------------------------------------------
+
+
+def refined(task: Task, states: Array, member: int, node: int, parts: int) -> Task:
+    """One interval of one member, from its state (n, M, N) at `node`, on a grid of equal parts."""
+    begin, end = task.time[node], task.time[node + 1]
+    share = np.arange(parts + 1) / parts
+    halves = np.arange(2 * parts + 1) / (2 * parts)
+    inputs = []
+    for samples, kind in task.inputs:
+        row = samples[member if len(samples) > 1 else 0]
+        course = within(row, kind, node, halves if kind == HALVES else share)
+        inputs.append((np.ascontiguousarray(course)[None], kind))
+    row = member if len(task.parameters) > 1 else 0
+    return Task(begin + share * (end - begin), states[:, member, [node]],
+                task.parameters[row : row + 1], inputs, 1, task.tolerances)  # fmt: skip
+
+
+def within(samples: Array, kind: int, node: int, share: Array) -> Array:
+    """An input at shares of the interval after a node; see `ks_course_at` in kinesym_step.h."""
+    if kind == HOLD:
+        return np.full(share.shape, samples[node])
+    if kind == HALVES:
+        a, b, c = samples[2 * node : 2 * node + 3]
+        rest, twice = 1.0 - share, 2.0 * share
+        return rest * (1.0 - twice) * a + 2.0 * twice * rest * b + share * (twice - 1.0) * c
+    return samples[node] + share * (samples[node + 1] - samples[node])
+
+
 def said(reason: str, model: str = "") -> str:
     """The reason as a sentence about the simulation."""
     what = f"the simulation of {model}" if model else "the simulation"
-    if reason.startswith("diverged"):
+    if reason.startswith(("diverged", "grew")):
         return f"{what} {reason}"
     if reason.startswith("interrupted"):
         return f"{what} was {reason}"

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import finite, flag, positive
 from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
 
 Array = NDArray[np.float64]
@@ -37,13 +40,14 @@ class Calcium:
 
     def __post_init__(self) -> None:
         for name in ("tau", "tau1", "tau2"):
-            if not 0.0 <= getattr(self, name) < np.inf:
+            if finite(getattr(self, name), f"{name} of a calcium clock") < 0.0:
                 raise ValueError(f"{name} of a calcium clock must not be negative, "
                                  f"got {getattr(self, name)}")  # fmt: skip
-        if not 0.0 < self.Up < np.inf:
+        if not finite(self.Up, "Up of a calcium clock") > 0.0:
             raise ValueError(f"Up must be positive (rate of activation), got {self.Up}")
-        if not -np.inf < self.Um < 0.0:
+        if not finite(self.Um, "Um of a calcium clock") < 0.0:
             raise ValueError(f"Um must be negative (relaxation rate), got {self.Um}")
+        flag(self.hold, "hold of a calcium clock")
         if self.ramp not in RAMPS:
             raise ValueError(f"ramp is one of {', '.join(RAMPS)}, got {self.ramp!r}")
 
@@ -57,7 +61,8 @@ class Calcium:
         Warns if an impulse comes before the sequence of the last one is over; raises `ValueError`
         for times that do not increase and, without `hold`, if none can act.
         """
-        at = np.array(impulses, dtype=np.float64)
+        at = real_array(impulses, "impulses")
+        place = checks.count(place, "the place of a clock", least=0)
         if at.ndim != 1 or not len(at):
             raise ValueError(f"impulses must be at increasing times (n,), got {at.shape}")
         if not np.isfinite(at).all():
@@ -87,7 +92,9 @@ class Calcium:
     def by_impulse(self, impulses: ArrayLike, gradient: PiecewiseGradient) -> Array:
         """Derivatives with respect to the times of the impulses (n,), from those with respect to
         the pieces of `course(impulses)`."""
-        _, kept = self._times(np.array(impulses, dtype=np.float64))
+        if not isinstance(gradient, PiecewiseGradient):
+            raise ValueError(f"the gradient must be a PiecewiseGradient, got {gradient!r}")
+        _, kept = self._times(real_array(impulses, "impulses"))
         rows = np.zeros(kept.shape)
         rows[kept] = gradient.begin[1:]
         return np.asarray(rows.sum(axis=1))
@@ -116,8 +123,9 @@ class Calcium:
 
 
 def train(start: float, period: float, count: int) -> Array:
-    """Times of equal impulses (count,) [s]: each start + n period, so that none drifts."""
-    if not (0.0 < period < np.inf and count >= 1 and np.isfinite(start)):
-        raise ValueError("a train needs a start, a positive period and at least one impulse, got "
-                         f"{start} s, {period} s and {count}")  # fmt: skip
-    return np.asarray(start + period * np.arange(count))
+    """Times of equal impulses (count,) [s]: each start + n period, so that none drifts.
+
+    Raises `ValueError` for a start, period or count that is none.
+    """
+    first, step = finite(start, "the start of a train"), positive(period, "the period of a train")
+    return np.asarray(first + step * np.arange(checks.count(count, "the impulses of a train")))

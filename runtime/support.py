@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import check_kind, finite, positive
 from kinesym.runtime.experiment import Experiment
 
 Array = NDArray[np.float64]
@@ -31,8 +33,8 @@ class Support:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not value > 0.0:
-                raise ValueError(f"{name} of a support must be positive, got {value}")
+            if value is not np.inf:  # which nobody slides or tips over
+                positive(value, f"{name} of a support")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def support_loads(force: ArrayLike, moment: ArrayLike, support: Support) -> dict
     Friction for sliding; for tipping the distance of the centre of pressure. Infinite where
     nothing presses on the ground. Shapes as in `center_of_pressure`.
     """
+    check_kind(support, Support, "kinesym")
     f, n = _wrench(force, moment)
     x, y = center_of_pressure(f, n)
     normal = np.where(f[2] > 0.0, f[2], np.nan)
@@ -91,7 +94,7 @@ def interruptions(
     times = Experiment(time).grid
     if times.shape != np.shape(force)[1:]:
         raise ValueError(f"time has shape {times.shape}, force {np.shape(force)}, expected (3, N)")
-    if not gap >= 0.0:
+    if finite(gap, "gap") < 0.0:
         raise ValueError(f"gap must not be negative, got {gap}")
     found = []
     for kind, load in support_loads(force, moment, support).items():
@@ -112,7 +115,7 @@ def _runs(time: Array, over: NDArray[np.bool_], gap: float) -> Iterable[tuple[in
 
 
 def _wrench(force: ArrayLike, moment: ArrayLike) -> tuple[Array, Array]:
-    f, n = (np.asarray(v, dtype=np.float64) for v in (force, moment))
+    f, n = real_array(force, "the force"), real_array(moment, "the moment")
     if f.ndim != 2 or len(f) != 3 or f.shape != n.shape:
         raise ValueError(f"force and moment must be (3, N), got {f.shape} and {n.shape}")
     for name, rows in (("force", f), ("moment", n)):

@@ -102,7 +102,8 @@ class Trajectory(ByName):
 
     `run["theta"]` or `run[theta]` is one of them, and `for name in run` goes through all. In the
     solution of an identification there are also the measurements (NaN where missing) and their
-    standard deviations. `message` says why a simulation ended early; it is empty otherwise.
+    standard deviations. `message` says why a simulation ended early, or grew beyond any plausible
+    size; it is empty otherwise.
     """
 
     time: Array

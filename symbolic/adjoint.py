@@ -44,8 +44,10 @@ from typing import Any, TypeAlias
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.model import KINKS, Model, check_atoms
-from kinesym.symbolic.names import dynamicsymbols, name_of, suggest, t
+from kinesym.symbolic.declared import check_atoms
+from kinesym.symbolic.given import shown
+from kinesym.symbolic.model import KINKS, Model
+from kinesym.symbolic.names import dynamicsymbols, name_of, names_of, suggest, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.tape import Expressions, Tape
 
@@ -105,7 +107,7 @@ def adjoint(
     `ValueError` naming what has no adjoint of this form, and the remedy.
     """
     if form not in FORMS:
-        raise ValueError(f"unknown form {form!r}; choose one of {', '.join(FORMS)}")
+        raise ValueError(f"unknown form {shown(form)}; choose one of {', '.join(FORMS)}")
     parameters = _unknown(model, unknown)
     system = _System(model, objective, frozenset(hold))
     build = _first_order if form == "first-order" else _second_order
@@ -187,7 +189,7 @@ class _System:
 def _check_objective(model: Model, objective: Objective) -> None:
     """Only integrals and terminal costs, of declared symbols, and nothing with a kink."""
     if not isinstance(objective, Objective):
-        raise ValueError(f"the objective {objective} is not made of Integral or Terminal")
+        raise ValueError(f"the objective {shown(objective)} is not made of Integral or Terminal")
     if objective.least_squares:
         raise ValueError("the continuous adjoint needs an objective of Integral and Terminal; "
                          "write the least squares as an integral")  # fmt: skip
@@ -216,7 +218,7 @@ def _check_objective(model: Model, objective: Objective) -> None:
 
 
 def _unknown(model: Model, unknown: Iterable[sp.Symbol | str]) -> list[sp.Symbol]:
-    names = [name_of(p) for p in unknown]
+    names = names_of(unknown, "unknown")
     for name in names:
         if name not in model.parameter_names:
             raise ValueError(f"unknown: {name} is no parameter of model {model.name}; "

@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from kinesym.symbolic.given import shown
+
 _NO_NUMBER = frozenset((sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I))
+
+#: Powers beyond are 0, 1 or infinite in double precision; exact ones would take all memory.
+_LARGEST_EXPONENT = 10**6
 
 #: What these are of a real argument.
 _OF_REAL: dict[type, Any] = {
@@ -30,8 +35,8 @@ def real_expression(value: Any, what: str, hint: str = "") -> sp.Expr:
     imaginary unit or a number beyond double precision.
     """
     if isinstance(value, (str, bytes)):
-        raise ValueError(f"{what} is text, {value!r}; text is not evaluated: write an expression "
-                         "of SymPy symbols")  # fmt: skip
+        raise ValueError(f"{what} is text, {shown(value)}; text is not evaluated: write an "
+                         "expression of SymPy symbols")  # fmt: skip
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     try:
@@ -39,11 +44,11 @@ def real_expression(value: Any, what: str, hint: str = "") -> sp.Expr:
     except (sp.SympifyError, AttributeError, TypeError) as error:
         if hasattr(value, "_sympy_"):  # it says itself why it is none
             raise ValueError(f"{what}: {getattr(error, 'expr', error)}") from error
-        raise ValueError(f"{what} is no expression: {value!r}{_also(hint)}") from error
+        raise ValueError(f"{what} is no expression: {shown(value)}{_also(hint)}") from error
     if isinstance(found, sp.MatrixBase) or getattr(found, "is_Matrix", False):
-        raise ValueError(f"{what} is a matrix, {found}; give its entries one by one")
+        raise ValueError(f"{what} is a matrix, {shown(found)}; give its entries one by one")
     if not isinstance(found, sp.Expr):
-        raise ValueError(f"{what} is no expression: {found}{_also(hint)}")
+        raise ValueError(f"{what} is no expression: {shown(found)}{_also(hint)}")
     found = _real(found)
     for part in parts(found):
         _check(part, what)
@@ -53,6 +58,19 @@ def real_expression(value: Any, what: str, hint: str = "") -> sp.Expr:
 def real_expressions(values: Mapping[Any, Any], what: str) -> dict[Any, sp.Expr]:
     """The values of a mapping as expressions; `what` is followed by the key in messages."""
     return {key: real_expression(value, f"{what} {key}") for key, value in values.items()}
+
+
+def real_number(value: Any, what: str) -> float:
+    """`value` as a finite number: of Python, NumPy or SymPy. Raises `ValueError` naming `what`."""
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    try:
+        found = sp.nan if isinstance(value, (bool, np.bool_)) else real_expression(value, what)
+    except ValueError:
+        found = sp.nan
+    if not found.is_number or found is sp.nan:
+        raise ValueError(f"{what} must be a finite number, got {shown(value)}")
+    return float(found)
 
 
 def parts(e: sp.Basic) -> Iterator[sp.Basic]:
@@ -84,9 +102,26 @@ def _check(part: sp.Basic, what: str) -> None:
     if part in _NO_NUMBER:
         raise ValueError(f"{what} contains NaN, infinity or the imaginary unit")
     if isinstance(part, sp.Number) and not part.is_infinite and not _fits(part):
-        raise ValueError(f"{what} contains {str(part)[:40]}, a number beyond double precision")
-    if isinstance(part, sp.Function) and part.is_number and part.is_extended_real is False:
-        raise ValueError(f"{what} contains {part}, which is no real number")
+        raise ValueError(f"{what} contains {shown(part)}, a number beyond double precision")
+    if isinstance(part, sp.Pow) and part.exp.is_Rational and abs(part.exp) > _LARGEST_EXPONENT:
+        raise ValueError(f"{what} contains the exponent {shown(part.exp)}; in double precision "
+                         "powers beyond 10^6 are 0, 1 or infinite")  # fmt: skip
+    if isinstance(part, (sp.Function, sp.Pow)) and part.is_number:
+        _check_constant(part, what)
+
+
+def _check_constant(part: sp.Expr, what: str) -> None:
+    """A function or power of numbers alone."""
+    if part.is_extended_real is False:
+        raise ValueError(f"{what} contains {shown(part)}, which is no real number")
+    try:
+        finite = math.isfinite(float(part))
+    except OverflowError:
+        finite = False
+    except TypeError:  # a function without a value of its own, such as at_start
+        return
+    if not finite:
+        raise ValueError(f"{what} contains {shown(part)}, a number beyond double precision")
 
 
 def _fits(number: sp.Number) -> bool:

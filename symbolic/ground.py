@@ -8,12 +8,14 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.symbolic.hybrid import Contact, Event, Hybrid
+from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.given import check_kind, check_name, check_text, listed, listed_of
+from kinesym.symbolic.hybrid import Contact, Event, Hybrid, check_law
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import Vector, add, dot, scale, vector
 from kinesym.symbolic.muscle import FESMuscle
-from kinesym.symbolic.names import dynamicsymbols
+from kinesym.symbolic.names import dynamicsymbols, suggest
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class GroundPoint:
 
     at : its place in the axes of the body, from its joint [m]. law, friction_coefficient,
     restitution : see `Contact`.
+
+    Raises `ValueError` for what does not fit.
     """
 
     name: str
@@ -30,6 +34,13 @@ class GroundPoint:
     law: str = "slip"
     friction_coefficient: float = 0.0
     restitution: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "the name of a point")
+        where = f"point {self.name!r}: "
+        check_text(self.body, f"{where}the name of its body")
+        vector(self.at, f"{where}at")
+        check_law(where, self.law, self.friction_coefficient, self.restitution)
 
     @property
     def normal(self) -> sp.Expr:
@@ -63,7 +74,17 @@ def on_ground(
 
     Raises `ValueError` as `Tree` and `Hybrid`, and for directions that are not orthogonal units.
     """
-    n, s = vector(up), vector(along)
+    check_kind(tree, Tree, "kinesym.multibody")
+    points = listed_of(points, GroundPoint, f"points of {tree.name} on the ground")
+    for point in points:
+        names = [body.name for body in tree.bodies]
+        if point.body not in names:
+            raise ValueError(f"point {point.name!r}: {point.body} is no body of {tree.name}; "
+                             f"{suggest(point.body, names)}")  # fmt: skip
+    n, s = vector(up, "up"), vector(along, "along")
+    for what, direction in (("up", n), ("along", s)):
+        for component in direction:
+            real_number(component, f"a component of {what}")
     for what, value in {"up is no unit vector": dot(n, n) - 1,
                         "along is no unit vector": dot(s, s) - 1,
                         "up and along are not orthogonal": dot(n, s)}.items():  # fmt: skip
@@ -77,10 +98,11 @@ def on_ground(
     places: dict[str, Vector] = {p.name: touched.place(p.body, p.at) for p in points}
     lines = {f"{name}_height": dot(n, place) for name, place in places.items()}
     lines |= {f"{name}_place": dot(s, place) for name, place in places.items()}
-    asked = [outputs] if isinstance(outputs, (str, Mapping)) else list(outputs)
+    asked = [outputs] if isinstance(outputs, (str, Mapping)) else listed(
+        outputs, f"outputs of {tree.name}")  # fmt: skip
     model = touched.model(torques, [*asked, lines], values)
     contacts = [Contact(p.name, lines[f"{p.name}_height"], p.normal, p.law,
                         None if p.law == "slip" else lines[f"{p.name}_place"],
                         None if p.law == "slip" else p.friction,
                         p.friction_coefficient, p.restitution) for p in points]  # fmt: skip
-    return Hybrid(model, modes or {}, events, contacts, muscles)
+    return Hybrid(model, {} if modes is None else modes, events, contacts, muscles)

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.expression import real_expression, real_expressions
-from kinesym.symbolic.model import Explicit, Model
-from kinesym.symbolic.names import name_of, suggest, t
+from kinesym.symbolic.declared import check_atoms
+from kinesym.symbolic.expression import real_expression, real_expressions, real_number
+from kinesym.symbolic.given import (
+    check_flag,
+    check_kind,
+    check_text,
+    listed,
+    listed_of,
+    mapping,
+    shown,
+)
+from kinesym.symbolic.model import Model, extended
+from kinesym.symbolic.names import by_name, name_of, named, names_of, suggest, t
 
 if TYPE_CHECKING:
     from kinesym.symbolic.muscle import FESMuscle
@@ -53,16 +64,22 @@ class Event:
     failure: bool = False
 
     def __post_init__(self) -> None:
+        check_text(self.name, "the name of an event")
+        put, where = partial(object.__setattr__, self), f"event {self.name!r}: "
         if self.direction not in (-1, 0, 1):
-            raise ValueError(f"event {self.name!r}: direction is -1, 0 or 1, got {self.direction}")
-        if not self.scale > 0.0:
-            raise ValueError(f"event {self.name!r}: scale must be positive, got {self.scale}")
-        put, where = object.__setattr__, f"event {self.name!r}: "
-        put(self, "guard", real_expression(self.guard, f"{where}the guard",
-                                           "write x - 5 for x > 5"))  # fmt: skip
-        put(self, "when", real_expression(self.when, f"{where}when"))
-        put(self, "resets", real_expressions(self.resets, f"{where}the reset of"))
-        put(self, "sets", real_expressions(self.sets, f"{where}the value of"))
+            raise ValueError(f"{where}direction is -1, 0 or 1, got {shown(self.direction)}")
+        if not real_number(self.scale, f"{where}scale") > 0.0:
+            raise ValueError(f"{where}scale must be positive, got {self.scale}")
+        for flag in ("level", "stop", "failure"):
+            check_flag(getattr(self, flag), where + flag)
+        put("guard", real_expression(self.guard, f"{where}the guard", "write x - 5 for x > 5"))
+        put("when", real_expression(self.when, f"{where}when"))
+        if self.when.is_number and not self.when > 0:
+            raise ValueError(f"{where}when is {self.when}, so that it never happens")
+        for group, what in (("resets", "the reset of"), ("sets", "the value of")):
+            given = mapping(getattr(self, group), where + group, "{name: expression}")
+            names_of(list(given), where + group)
+            put(group, real_expressions(given, where + what))
         if self.level and self.direction == 0:
             raise ValueError(f"event {self.name!r}: a level has a side; give direction -1 or 1")
         if self.level and not (self.sets or self.stop or self.failure):
@@ -93,22 +110,29 @@ class Contact:
     restitution: float = 0.0
 
     def __post_init__(self) -> None:
+        check_text(self.name, "the name of a contact")
+        where = f"contact {self.name!r}: "
         for what in ("height", "place"):
             given = getattr(self, what)
-            if given is not None:
-                found = real_expression(given, f"contact {self.name!r}: {what}")
-                object.__setattr__(self, what, found)
-        if self.law not in LAWS:
-            raise ValueError(f"contact {self.name!r}: law is one of {', '.join(LAWS)}, "
-                             f"got {self.law!r}")  # fmt: skip
-        if not 0.0 <= self.restitution <= 1.0:
-            raise ValueError(f"contact {self.name!r}: restitution must be within 0 ... 1, "
-                             f"got {self.restitution}")  # fmt: skip
-        if not self.friction_coefficient >= 0.0:
-            raise ValueError(f"contact {self.name!r}: the friction coefficient must not be "
-                             f"negative, got {self.friction_coefficient}")  # fmt: skip
+            if what == "height" or given is not None:
+                object.__setattr__(self, what, real_expression(given, where + what))
+        check_law(where, self.law, self.friction_coefficient, self.restitution)
         if self.law != "slip" and (self.place is None or self.friction is None):
-            raise ValueError(f"contact {self.name!r}: law {self.law!r} needs place= and friction=")
+            raise ValueError(f"{where}law {self.law!r} needs place= and friction=")
+        named(self.force, f"{where}force")
+        if self.law != "slip":
+            named(self.friction, f"{where}friction")
+
+
+def check_law(where: str, law: Any, friction_coefficient: Any, restitution: Any) -> None:
+    """Raise `ValueError` for what no contact does."""
+    if law not in LAWS:
+        raise ValueError(f"{where}law is one of {', '.join(LAWS)}, got {shown(law)}")
+    if not 0.0 <= real_number(restitution, f"{where}restitution") <= 1.0:
+        raise ValueError(f"{where}restitution must be within 0 ... 1, got {restitution}")
+    if not real_number(friction_coefficient, f"{where}the friction coefficient") >= 0.0:
+        raise ValueError(f"{where}the friction coefficient must not be negative, "
+                         f"got {friction_coefficient}")  # fmt: skip
 
 
 def with_friction(contacts: Sequence[Contact]) -> tuple[Contact, ...]:
@@ -149,36 +173,66 @@ class Hybrid:
     muscles: Sequence[FESMuscle] = ()
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "muscles", tuple(self.muscles))
-        for muscle in self.muscles:
-            if muscle.force in self.model.states:
-                continue  # has been added before
-            put(self, "model", with_muscle(self.model, muscle))
-            put(self, "modes", {**self.modes, **muscle.modes})
-            put(self, "events", (*self.events, *muscle.events))
-        put(self, "events", tuple(self.events))
-        put(self, "contacts", tuple(self.contacts))
-        put(self, "model", _with_symbols(self.model, self.modes, self.events))
-        put(self, "modes", {name_of(mode): float(v) for mode, v in dict(self.modes).items()})
+        check_kind(self.model, Model, "kinesym")
+        put, of = partial(object.__setattr__, self), f"of {self.model.name}"
+        self._add_muscles()
+        put("events", listed_of(self.events, Event, f"events {of}"))
+        put("contacts", listed_of(self.contacts, Contact, f"contacts {of}"))
+        modes = by_name(self.modes, None, f"modes {of}")
+        put("model", _with_symbols(self.model, modes, self.events))
+        put("modes", {mode: real_number(v, f"the value of mode {mode}")
+                      for mode, v in modes.items()})  # fmt: skip
         if len(self.contacts) > MOST_CONTACTS:
             raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got "
                              f"{len(self.contacts)}")  # fmt: skip
-        inputs, states = self.model.input_names, self.model.state_names
-        known = set(inputs)
-        taken: list[str] = [*self.modes, *self.forces]
-        for name in taken:
-            if name not in known:
-                raise ValueError(f"{name} is no input of {self.model.name}; "
+        self._check_inputs()
+        self._check_events()
+        self._check_heights()
+
+    def _add_muscles(self) -> None:
+        """Their states, modes and events, if they have not been added before."""
+        put, of = partial(object.__setattr__, self), f"of {self.model.name}"
+        muscles = listed(self.muscles, f"muscles {of}")
+        for muscle in muscles:
+            if not hasattr(type(muscle), "contractile_rate"):
+                raise ValueError(f"muscles {of} must be a list of FESMuscle(...), "
+                                 f"got {shown(muscles)}")  # fmt: skip
+        names_of([muscle.name for muscle in muscles], f"muscles {of}")
+        put("muscles", muscles)
+        for muscle in muscles:
+            if muscle.force in self.model.states:
+                continue
+            put("model", with_muscle(self.model, muscle))
+            put("modes", {**mapping(self.modes, f"modes {of}"), **muscle.modes})
+            put("events", (*listed_of(self.events, Event, f"events {of}"), *muscle.events))
+
+    def _check_inputs(self) -> None:
+        """Modes and forces are inputs, each one thing."""
+        inputs = self.model.input_names
+        taken = [("", mode) for mode in self.modes]
+        for contact in self.contacts:
+            pair = [("force", contact.force), ("friction", contact.friction)]
+            taken += [(f"contact {contact.name!r}: {what} ", name_of(force))
+                      for what, force in pair[: 1 if contact.law == "slip" else 2]]  # fmt: skip
+        names = [name for _, name in taken]
+        for where, name in taken:
+            if name not in inputs:
+                raise ValueError(f"{where}{name} is no input of {self.model.name}; "
                                  f"{suggest(name, inputs)}")  # fmt: skip
-        if len(set(taken)) < len(taken):
-            twice = next(name for name in taken if taken.count(name) > 1)
-            raise ValueError(f"{name_of(twice)} is a mode or the force of two contacts")
+            if names.count(name) > 1:
+                raise ValueError(f"{name} is a mode or the force of two contacts")
+
+    def _check_events(self) -> None:
+        """Names, what is reset and set, and guards that can change."""
         names = [e.name for e in self.events] + [c.name for c in self.contacts]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"two events or contacts are called {twice!r}")
+        states, hidden = self.model.state_names, dict(self.model.intermediates)
         for event in self.events:
+            if not _depends_on(event.guard, hidden):
+                raise ValueError(f"event {event.name!r}: the guard, {event.guard}, is constant; it "
+                                 "crosses zero nowhere")  # fmt: skip
             for target in map(name_of, event.resets):
                 if target not in states:
                     raise ValueError(f"event {event.name!r} resets {target}, which is no state; "
@@ -187,7 +241,6 @@ class Hybrid:
                 if target not in self.modes:
                     raise ValueError(f"event {event.name!r} sets {target}, which is no mode; "
                                      f"{suggest(target, list(self.modes))}")  # fmt: skip
-        self._check_heights()
 
     def _check_heights(self) -> None:
         """Heights and places depend on states, modes and parameters alone."""
@@ -198,11 +251,14 @@ class Hybrid:
             for what, e in (("height", contact.height), ("place", contact.place)):
                 if e is None:
                     continue
+                where = f"contact {contact.name!r}: its {what}"
+                check_atoms(e.atoms(sp.Symbol) - {t}, {*known, *hidden}, set(), where)
+                if not _depends_on(e, hidden):
+                    raise ValueError(f"{where}, {e}, is constant")
                 strange = sorted(map(str, _depends_on(e, hidden) - known))
                 if strange:
-                    raise ValueError(f"contact {contact.name!r}: its {what} depends on "
-                                     f"{strange[0]}, which is no state and no mode; make what "
-                                     "moves the ground a state")  # fmt: skip
+                    raise ValueError(f"{where} depends on {strange[0]}, which is no state and no "
+                                     "mode; make what moves the ground a state")  # fmt: skip
 
     @property
     def tangential(self) -> tuple[Contact, ...]:
@@ -221,20 +277,37 @@ class Hybrid:
         return tuple(name for name in self.model.input_names if name not in taken)
 
 
-def _with_symbols(model: Model, modes: Mapping[Any, float], events: Sequence[Event]) -> Model:
+def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event]) -> Model:
     """The model with modes and parameters that appear in events alone: as inputs and parameters,
-    and so that they appear somewhere, as outputs `name_of_events`."""
-    every = [e for event in events for e in
-             (event.guard, event.when, *event.resets.values(), *event.sets.values())]  # fmt: skip
-    signals = set().union(*(e.atoms(AppliedUndef) for e in every)) - set(model.inputs)
-    inputs = sorted((m for m in signals if name_of(m) in set(map(name_of, modes))), key=name_of)
-    known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
-    parameters = sorted(set().union(*(e.free_symbols for e in every)) - known, key=name_of)
-    if not inputs and not parameters:
+    and so that they appear somewhere, as outputs `name_of_events`.
+
+    Raises `ValueError` for what is neither.
+    """
+    names = {*model.state_names, *model.input_names, *model.parameter_names}
+    known = {*model.states, *model.inputs, *model.parameters, t}
+    known |= {symbol for symbol, _ in model.intermediates}
+    new: set[sp.Basic] = set()
+    for event in events:
+        every = (event.guard, event.when, *event.resets.values(), *event.sets.values())
+        atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in every))
+        new |= {atom for atom in atoms - known if _new_name(atom, modes) not in {None, *names}}
+        check_atoms(atoms, known | new, set(model.derivatives),
+                    f"event {event.name!r} of {model.name}")  # fmt: skip
+    inputs = sorted((m for m in new if isinstance(m, AppliedUndef)), key=name_of)
+    parameters = sorted((p for p in new if isinstance(p, sp.Symbol)), key=name_of)
+    if not new:
         return model
     outputs = {f"{name_of(symbol)}_of_events": symbol for symbol in (*inputs, *parameters)}
     return replace(model, inputs=(*model.inputs, *inputs), outputs={**model.outputs, **outputs},
                    parameters=(*model.parameters, *parameters))  # fmt: skip
+
+
+def _new_name(atom: sp.Basic, modes: Mapping[str, Any]) -> str | None:
+    """The name of a symbol that events may bring: a parameter or a mode."""
+    if isinstance(atom, sp.Symbol):
+        return name_of(atom)
+    mode = isinstance(atom, AppliedUndef) and atom.args == (t,) and name_of(atom) in modes
+    return name_of(atom) if mode else None
 
 
 def _depends_on(e: sp.Expr, intermediates: Mapping[Any, Any]) -> set[Any]:
@@ -264,18 +337,12 @@ def with_muscle(model: Model, muscle: FESMuscle) -> Model:
     for symbol in (*muscle.states, *muscle.inputs):
         if symbol in taken:
             raise ValueError(f"muscle {muscle.name!r}: {model.name} has {name_of(symbol)} already")
-    new: dict[str, Any] = {
-        "states": (*model.states, *muscle.states),
-        "inputs": tuple(dict.fromkeys([*(u for u in model.inputs if u != muscle.force),
-                                       *muscle.inputs])),
-        "equations": (*model.equations, *muscle.equations),
-    }  # fmt: skip
+    rates = dict(zip(muscle.states, muscle.rates, strict=True))
+    inputs = dict.fromkeys([*(u for u in model.inputs if u != muscle.force), *muscle.inputs])
     known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
-    more = set().union(*(e.free_symbols for e in new["equations"][len(model.equations) :])) - known
-    new["parameters"] = (*model.parameters, *sorted(more, key=name_of))
-    new["outputs"] = {**model.outputs, f"{muscle.name}_rate": muscle.contractile_rate}
-    if model.explicit is not None:
-        rates = (*model.explicit.rates, *muscle.rates)
-        solved = (new["states"], new["equations"], model.intermediates)
-        new["explicit"] = Explicit(model.explicit.intermediates, rates, solved)
-    return replace(model, **new)
+    more = set().union(*(e.free_symbols for e in rates.values())) - known
+    return extended(
+        model, rates, inputs=tuple(inputs),
+        parameters=(*model.parameters, *sorted(more, key=name_of)),
+        outputs={**model.outputs, f"{muscle.name}_rate": muscle.contractile_rate},
+    )  # fmt: skip

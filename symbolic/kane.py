@@ -8,6 +8,7 @@ from typing import Any
 import sympy as sp
 from sympy.physics.mechanics import KanesMethod
 
+from kinesym.symbolic.given import shown
 from kinesym.symbolic.names import t
 
 
@@ -20,7 +21,7 @@ def kane_equations(kane: Any) -> tuple[list[sp.Expr], list[sp.Expr]]:
     or if the system has motion constraints, which need multipliers.
     """
     if not isinstance(kane, KanesMethod):
-        raise ValueError(f"expected a sympy KanesMethod, got {type(kane).__name__}")
+        raise ValueError(f"expected a sympy KanesMethod, got {shown(kane)}")
     try:
         forces = kane.forcing
         mass = kane.mass_matrix

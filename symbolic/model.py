@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import Any
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
+from sympy.logic.boolalg import BooleanAtom
 
-from kinesym.symbolic.expression import real_expression, real_expressions
-from kinesym.symbolic.names import by_name, name_of, suggest, t
-
-#: Names that results use for themselves.
-_RESERVED = frozenset(("time", "duration"))
+from kinesym.symbolic.declared import check_declarations, check_drawing, check_expressions
+from kinesym.symbolic.expression import real_expression, real_expressions, real_number
+from kinesym.symbolic.given import check_text, listed, mapping, shown
+from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
 
 #: What to write instead of a relation.
 _RELATION = "write 5 - x for x < 5"
@@ -90,39 +89,41 @@ class Model:
     explicit: Explicit | None = None
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        for group in ("states", "inputs", "parameters", "equations", "intermediates"):
-            value = getattr(self, group)
-            if not isinstance(value, Iterable) or isinstance(value, (str, Mapping)):
-                raise ValueError(f"model {self.name}: {group} must be a list, got {value!r}")
-        for group in ("states", "inputs", "parameters"):
-            put(self, group, tuple(getattr(self, group)))
-        put(self, "equations", tuple(_equation(self.name, k, e)
-                                     for k, e in enumerate(self.equations)))
-        put(self, "intermediates", tuple(_intermediate(self.name, row)
-                                         for row in self.intermediates))  # fmt: skip
-        if not isinstance(self.outputs, Mapping):
-            raise ValueError(f"model {self.name}: outputs must be {{name: expression}}")
-        where = f"model {self.name}: "
-        put(self, "outputs", {str(k): real_expression(e, f"{where}output {k}", _RELATION)
-                              for k, e in self.outputs.items()})  # fmt: skip
-        put(self, "limits", {str(k): real_expression(e, f"{where}the limit {k!r}", _RELATION)
-                             for k, e in dict(self.limits).items()})  # fmt: skip
-        put(self, "drawing", tuple(tuple(line) for line in self.drawing))
-        _check_drawing(self)
-        _check_declarations(self)
+        check_text(self.name, "the name of a model")
+        put, where = partial(object.__setattr__, self), f"model {self.name}: "
+        for group in ("states", "inputs", "parameters", "equations", "intermediates", "drawing"):
+            put(group, listed(getattr(self, group), where + group))
+        put("equations", tuple(_equation(f"{where}equation {k}", e)
+                               for k, e in enumerate(self.equations)))
+        put("intermediates", tuple(_intermediate(where, row) for row in self.intermediates))
+        put("drawing", tuple(listed(line, f"{where}a line of the drawing")
+                             for line in self.drawing))  # fmt: skip
+        outputs = mapping(self.outputs, f"{where}outputs", "{name: expression}")
+        put("outputs", {name: real_expression(e, f"{where}output {name}", _RELATION)
+                        for name, e in by_name(outputs, None, f"{where}outputs").items()})
+        limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
+        put("limits", {sentence: real_expression(e, f"{where}the limit {sentence!r}", _RELATION)
+                       for sentence, e in limits.items()})  # fmt: skip
+        check_drawing(self)
+        check_declarations(self)
+        if not isinstance(self.explicit, Explicit | None):
+            raise ValueError(f"{where}explicit must be an Explicit, got {shown(self.explicit)}")
         if self.explicit is not None and not _is_explicit(self):
-            put(self, "explicit", None)
-        _check_expressions(self)
+            put("explicit", None)
+        check_expressions(self)
+        self._put_values()
+
+    def _put_values(self) -> None:
+        """Values and positive parameters by name, in the order of the parameters."""
         names = [name_of(p) for p in self.parameters]
-        values = by_name(self.values, names, f"values of model {self.name}")
-        for name, value in values.items():
-            if not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
-                raise ValueError(f"model {self.name}: the value of {name} is no number: {value!r}")
-        put(self, "values", {name: values[name] for name in names if name in values})
-        chosen = by_name(dict.fromkeys(self.positive), names, f"positive of model {self.name}")
-        put(self, "positive", tuple(name for name in names if name in chosen))
-        check_values(self, self.values)
+        given = by_name(self.values, names, f"values of model {self.name}")
+        values = {name: real_number(given[name], f"model {self.name}: the value of {name}")
+                  for name in names if name in given}  # fmt: skip
+        chosen = names_of(self.positive, f"model {self.name}: positive")
+        by_name(dict.fromkeys(chosen), names, f"positive of model {self.name}")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "positive", tuple(name for name in names if name in chosen))
+        check_values(self, values)
 
     @classmethod
     def from_kane(
@@ -143,6 +144,7 @@ class Model:
         from kinesym.symbolic.kane import kane_equations
 
         states, equations = kane_equations(kane)
+        mapping({} if outputs is None else outputs, f"model {name}: outputs", "{name: expression}")
         used = {*equations, *(outputs or {}).values()}
         if parameters is None:
             used = {real_expression(e, f"model {name}: an equation or output") for e in used}
@@ -197,25 +199,27 @@ class Model:
         So a torque that is to be found can start anywhere and change no faster than it should, by
         bounds or weights of its rate. Raises `ValueError` for a name that is no input.
         """
-        chosen = {name_of(name) for name in names}
-        for name in chosen - set(self.input_names):
-            raise ValueError(f"model {self.name} has no input {name}; "
-                             f"{suggest(name, self.input_names)}")  # fmt: skip
+        chosen = names_of(names, f"model {self.name}: what gets rates")
+        for name in chosen:
+            if name not in self.input_names:
+                raise ValueError(f"model {self.name} has no input {name}; "
+                                 f"{suggest(name, self.input_names)}")  # fmt: skip
         states = [u for u in self.inputs if name_of(u) in chosen]
         rates = [sp.Function(f"{name_of(u)}_rate")(t) for u in states]
-        return replace(
-            self, states=[*self.states, *states],
-            inputs=[u for u in self.inputs if u not in states] + rates,
-            equations=[*self.equations,
-                       *(x.diff(t) - rate for x, rate in zip(states, rates, strict=True))],
-        )  # fmt: skip
+        inputs = [u for u in self.inputs if u not in states] + rates
+        return extended(self, dict(zip(states, rates, strict=True)), inputs=inputs)
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
         """A model with symbols exchanged, e.g. an input by a feedback law.
 
         `changes` replace fields of the model: `plant.substitute({T: -k*x}, inputs=[], ...)`.
+        Raises `ValueError` for what the model does not contain, and as `Model`.
         """
-        table = real_expressions(replacement, "the replacement of")
+        table = self._replacement(replacement)
+        for name in changes:
+            if name not in self.__dataclass_fields__:
+                raise ValueError(f"a model has no field {name}; "
+                                 f"{suggest(name, self.__dataclass_fields__)}")  # fmt: skip
         new: dict[str, Any] = {
             "equations": [e.xreplace(table) for e in self.equations],
             "outputs": {k: e.xreplace(table) for k, e in self.outputs.items()},
@@ -224,11 +228,27 @@ class Model:
         }
         kept_fields = ("name", "states", "inputs", "parameters", "values", "drawing")
         same = {k: getattr(self, k) for k in kept_fields}
-        kept = {name_of(p) for p in changes.get("parameters", self.parameters)}
+        kept = names_of(changes.get("parameters", self.parameters),
+                        f"model {self.name}: parameters")  # fmt: skip
         if self.explicit is not None:
             new["explicit"] = self.explicit.substitute(table)
         new["positive"] = [name for name in self.positive if name in kept]
         return Model(**{**same, **new, **changes})
+
+    def _replacement(self, given: Mapping[Any, Any]) -> dict[Any, sp.Expr]:
+        """By symbol, all of which the model contains."""
+        what = f"model {self.name}: the replacement"
+        known = {*self.states, *self.inputs, *self.parameters, t}
+        known |= {symbol for symbol, _ in self.intermediates}
+        every = [*self.equations, *self.outputs.values(), *(e for _, e in self.intermediates)]
+        for key in mapping(given, what, "{symbol: expression}"):
+            if not isinstance(key, sp.Expr):
+                raise ValueError(f"{what} of {shown(key)}: what is replaced is a symbol or a "
+                                 "function of time")  # fmt: skip
+            if key not in known and not any(e.has(key) for e in every):
+                raise ValueError(f"{what} of {key}: the model does not contain it; "
+                                 f"{suggest(str(key), map(str, known))}")  # fmt: skip
+        return real_expressions(given, f"{what} of")
 
     def __repr__(self) -> str:
         return f"<{self._sizes}>"
@@ -293,23 +313,39 @@ def _is_explicit(model: Model) -> bool:
     return not any(e.has(sp.Derivative) for e in expressions)
 
 
-def _equation(name: str, number: int, equation: Any) -> sp.Expr:
+def extended(model: Model, rates: Mapping[AppliedUndef, sp.Expr], **changes: Any) -> Model:
+    """The model with further states that have these rates, in its explicit form too.
+
+    changes : other fields that come with them, such as inputs.
+    """
+    states = (*model.states, *rates)
+    equations = (*model.equations, *(x.diff(t) - rate for x, rate in rates.items()))
+    explicit = model.explicit
+    if explicit is not None:
+        explicit = Explicit(explicit.intermediates, (*explicit.rates, *rates.values()),
+                            (states, equations, model.intermediates))  # fmt: skip
+    return replace(model, states=states, equations=equations, explicit=explicit, **changes)
+
+
+def _equation(what: str, equation: Any) -> sp.Expr:
     """`equation` as an expression that is zero; lhs - rhs of a SymPy equation."""
     if isinstance(equation, sp.Eq):
         equation = equation.lhs - equation.rhs
-    what = f"model {name}: equation {number}"
+    if isinstance(equation, (bool, BooleanAtom)):
+        always = "always" if equation else "never"
+        raise ValueError(f"{what} is {equation}: what was written {always} holds, or compares "
+                         "objects; each is an expression, = 0")  # fmt: skip
     return real_expression(equation, what, "each is an expression, = 0")
 
 
-def _intermediate(name: str, row: Any) -> tuple[sp.Basic, sp.Expr]:
+def _intermediate(where: str, row: Any) -> tuple[sp.Basic, sp.Expr]:
     """A pair of a symbol and the expression it stands for."""
     if not isinstance(row, (tuple, list)) or len(row) != 2:
-        raise ValueError(f"model {name}: intermediates are (symbol, expression) pairs, got {row!r}")
+        raise ValueError(f"{where}intermediates are (symbol, expression) pairs, got {shown(row)}")
     symbol, value = row
     if not isinstance(symbol, (sp.Symbol, AppliedUndef)) or symbol == t:
-        raise ValueError(f"model {name}: an intermediate is called by a symbol, got {symbol!r}")
-    what = f"model {name}: intermediate {name_of(symbol)}"
-    return symbol, real_expression(value, what, _RELATION)
+        raise ValueError(f"{where}an intermediate is called by a symbol, got {shown(symbol)}")
+    return symbol, real_expression(value, f"{where}intermediate {name_of(symbol)}", _RELATION)
 
 
 def _with_value(name: str, values: Mapping[Any, float]) -> str:
@@ -322,125 +358,3 @@ def _shortened(expression: sp.Expr, limit: int = 160) -> str:
         return f"... {operations} operations"
     text = str(expression).replace("(t)", "")
     return text if len(text) <= limit else f"{text[:limit]} ... {operations} operations"
-
-
-def _check_declarations(model: Model) -> None:
-    """Kinds and uniqueness of the declared symbols, and the number of equations."""
-    where = f"model {model.name}"
-    for group in ("states", "inputs"):
-        for x in getattr(model, group):
-            if not isinstance(x, AppliedUndef) or x.args != (t,):
-                raise ValueError(
-                    f"{where}: {group[:-1]} {x} is not a function of time; "
-                    "make it with kinesym.dynamicsymbols"
-                )
-    for p in model.parameters:
-        if not isinstance(p, sp.Symbol) or p == t:
-            raise ValueError(f"{where}: parameter {p} is not a constant symbol; use sympy.Symbol")
-    names = [name_of(x) for x in (*model.states, *model.inputs, *model.parameters)]
-    names += [name_of(s) for s, _ in model.intermediates] + list(model.outputs)
-    counts = Counter(names)
-    for name in names:
-        if name in _RESERVED or name.startswith(("measured_", "std_")):
-            raise ValueError(f"{where}: the name {name} is reserved for results; choose another")
-        if "/" in name or "\0" in name or name in ("", "."):
-            raise ValueError(f"{where}: the name {name!r} cannot be that of a column in saved "
-                             "files, where '/' separates groups; choose another")  # fmt: skip
-        if counts[name] > 1:
-            raise ValueError(f"{where}: the name {name} is declared more than once")
-    n, count = len(model.states), len(model.equations)
-    if n != count:
-        unused = [x for x in model.states if not any(e.has(x) for e in model.equations)]
-        hint = f"state {unused[0]} has no equation; " if unused else ""
-        raise ValueError(
-            f"{where}: {hint}{count} equations for {n} states ({', '.join(map(str, model.states))})"
-        )
-
-
-def _check_drawing(model: Model) -> None:
-    """Lines from point to point, and a place for every point of the stick figure."""
-    for line in model.drawing:
-        if len(line) < 2 or any(len(name) < 2 for name in line):
-            raise ValueError(f"model {model.name}: a line of the drawing names two points or more, "
-                             f"such as ('hip', 'knee'), got {line!r}")  # fmt: skip
-    for point in {point for line in model.drawing for point in line}:
-        for name in (f"{point}_x", f"{point}_y"):
-            if name not in model.outputs:
-                raise ValueError(
-                    f"model {model.name}: point {point} of the drawing needs the output {name}; "
-                    "without a drawing: drawing=()"
-                )
-
-
-def _check_expressions(model: Model) -> None:
-    """Only declared symbols, only first derivatives of states, an equation for every state."""
-    where = f"model {model.name}"
-    known: set[sp.Basic] = {*model.states, *model.inputs, *model.parameters, t}
-    rates = set(model.derivatives)
-    everything: set[sp.Basic] = set()
-    for label, expression, symbol in _labelled(model):
-        atoms = expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
-        check_atoms(atoms, known, rates, f"{where}: {label}")
-        everything |= atoms
-        known |= {symbol} - {None}
-    in_equations = atoms_through(model, model.equations)
-    for x, rate in zip(model.states, model.derivatives, strict=True):
-        if x not in in_equations and rate not in in_equations:
-            raise ValueError(f"{where}: state {x} has no equation; it appears in none of them")
-    unused = [p for p in (*model.inputs, *model.parameters) if p not in everything]
-    if unused:
-        raise ValueError(
-            f"{where}: {unused[0]} is declared but appears nowhere; remove it or use it"
-        )
-
-
-def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
-    """Every expression with its label and the symbol that later ones may use for it."""
-    for symbol, expression in model.intermediates:
-        yield f"intermediate {name_of(symbol)}", expression, symbol
-    for number, equation in enumerate(model.equations):
-        yield f"equation {number}", equation, None
-    for name, expression in model.outputs.items():
-        yield f"output {name}", expression, None
-    for sentence, expression in model.limits.items():
-        yield f"the limit {sentence!r}", expression, None
-    if model.explicit is not None:
-        for symbol, expression in model.explicit.intermediates:
-            yield f"intermediate {name_of(symbol)} of the explicit form", expression, symbol
-        for x, expression in zip(model.states, model.explicit.rates, strict=True):
-            yield f"the explicit form of {x}'", expression, None
-
-
-def atoms_through(model: Model, expressions: Iterable[sp.Expr]) -> set[sp.Basic]:
-    """Symbols, functions of time and derivatives of expressions, through the intermediates that
-    they use."""
-    atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in expressions))
-    for symbol, expression in reversed(model.intermediates):
-        if symbol in atoms:
-            atoms |= expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
-    return atoms
-
-
-def check_atoms(
-    atoms: Set[sp.Basic], known: Set[sp.Basic], rates: Set[sp.Derivative], where: str
-) -> None:
-    """Raise `ValueError` for an atom that is neither known nor the derivative of a state."""
-    for atom in sorted(atoms - known - rates, key=str):
-        if isinstance(atom, sp.Derivative):
-            function, order = atom.expr, atom.derivative_count
-            if order > 1 and function in known:
-                raise ValueError(
-                    f"{where} contains {atom}, a derivative of order {order}; "
-                    f"introduce a state for the derivative of {function}"
-                )
-            raise ValueError(f"{where} contains {atom}, but {function} is not a state")
-        names = sorted(name_of(k) for k in known)
-        if name_of(atom) in names:
-            raise ValueError(
-                f"{where} contains {atom}, another symbol than the declared one of that name; "
-                "use the same object (assumptions, constant or function of time differ)"
-            )
-        raise ValueError(
-            f"{where} contains {atom}, which is not declared; add it to states, inputs or "
-            f"parameters ({suggest(name_of(atom), names)})"
-        )

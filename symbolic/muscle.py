@@ -13,6 +13,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.given import check_name, shown
 from kinesym.symbolic.hybrid import Event
 from kinesym.symbolic.names import t
 
@@ -52,6 +53,7 @@ class FESMuscle:
     slack: str = "error"
 
     def __post_init__(self) -> None:
+        check_name(self.name, "the name of a muscle")
         for key in ("rate", "force_factor", "stiffness_factor"):
             object.__setattr__(self, key, self._expression(key))
         numbers = {}
@@ -61,6 +63,9 @@ class FESMuscle:
                 numbers[key] = float(value)
                 if not 0.0 < numbers[key] < math.inf:
                     raise ValueError(f"muscle {self.name!r}: {key} must be positive, got {value}")
+        if isinstance(self.recruitment, str) and self.recruitment != "input":
+            raise ValueError(f"muscle {self.name!r}: recruitment is a number or \"input\", "
+                             f"got {self.recruitment!r}")  # fmt: skip
         share = 1.0 if self.recruitment == "input" else self._expression("recruitment")
         if getattr(share, "is_number", True):
             if not 0.0 <= float(share) <= 1.0:
@@ -70,7 +75,7 @@ class FESMuscle:
                 self._check_unique(float(share), **numbers)
         if self.slack not in ("error", "hold"):
             raise ValueError(f"muscle {self.name!r}: slack is 'error' or 'hold', "
-                             f"got {self.slack!r}")  # fmt: skip
+                             f"got {shown(self.slack)}")  # fmt: skip
 
     def _expression(self, key: str) -> sp.Expr:
         return real_expression(getattr(self, key), f"muscle {self.name!r}: {key}")

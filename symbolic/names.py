@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
-from sympy.physics.mechanics import dynamicsymbols
+from sympy.physics import mechanics
+
+from kinesym.symbolic.given import check_name, check_text, listed, mapping, shown
 
 #: Time, the one that `sympy.physics.mechanics` uses.
-t: sp.Symbol = dynamicsymbols._t
+t: sp.Symbol = mechanics.dynamicsymbols._t
 
 Value = TypeVar("Value")
 
@@ -25,32 +27,72 @@ def name_of(key: object) -> str:
         return key
     if isinstance(key, (sp.Symbol, AppliedUndef)):
         return str(key.name)
-    raise TypeError(f"{key!r} is neither a name nor a symbol")
+    raise TypeError(f"{shown(key)} is neither a name nor a symbol")
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
+def suggest(name: object, known: Iterable[str]) -> str:
     """A sentence fragment that helps after a misspelt name: near matches or all known names."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(str(name), names, n=1)
     if near:
         return f"did you mean {near[0]}?"
     return f"known are: {', '.join(names)}" if names else "none are declared"
 
 
-def by_name(given: Mapping[object, Value], known: Iterable[str], what: str) -> dict[str, Value]:
-    """`given` keyed by name; every key must be among `known`.
+def dynamicsymbols(names: str | Iterable[str], level: int = 0, **assumptions: Any) -> Any:
+    """Functions of time, those of `sympy.physics.mechanics.dynamicsymbols`: one for a name, a list
+    for several as in "x v" or "q_:3". level : of derivatives.
+
+    Raises `ValueError` for what is no name.
+    """
+    given = [names] if isinstance(names, str) else listed(names, "the names of functions of time")
+    if not given:
+        raise ValueError("the names of functions of time must be text such as 'x v', got none")
+    for text in given:
+        check_text(text, "the names of functions of time")
+    try:
+        found = sp.symbols(names if isinstance(names, str) else given, cls=sp.Symbol)
+    except ValueError as error:
+        raise ValueError(f"the names of functions of time, {shown(names)}: {error}") from error
+    for symbol in found if isinstance(found, (tuple, list)) else (found,):
+        check_name(str(symbol), "the name of a function of time")
+    return mechanics.dynamicsymbols(names, level, **assumptions)
+
+
+def names_of(given: Any, what: str) -> list[str]:
+    """Names of a list of symbols or names; raises `ValueError` naming `what` for what is none, and
+    for one that is given twice."""
+    found: list[str] = []
+    for key in listed(given, what):
+        name = named(key, what)
+        if name in found:
+            raise ValueError(f"{what}: {name} is given twice")
+        found.append(name)
+    return found
+
+
+def by_name(
+    given: Mapping[Any, Value], known: Iterable[str] | None, what: str
+) -> dict[str, Value]:
+    """`given` keyed by name; every key must be among `known`, unless that is None.
 
     Raises `ValueError` naming the key that is unknown or given twice.
     """
-    if not isinstance(given, Mapping):
-        raise ValueError(f"{what} must be a mapping {{name: value}}, got {given!r}")
-    names = list(known)
+    names = None if known is None else list(known)
     result: dict[str, Value] = {}
-    for key, value in given.items():
-        name = name_of(key)
-        if name not in names:
+    for key, value in mapping(given, what).items():
+        name = named(key, what)
+        if names is not None and name not in names:
             raise ValueError(f"{what}: {name} is unknown; {suggest(name, names)}")
         if name in result:
             raise ValueError(f"{what}: {name} is given twice")
         result[name] = value
     return result
+
+
+def named(key: Any, what: str) -> str:
+    """`name_of`; raises `ValueError` naming `what` for anything else."""
+    try:
+        return name_of(key)
+    except TypeError as error:
+        raise ValueError(f"{what}: {error}") from error

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 
 from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.given import shown
 
 Number = int | float
 
@@ -33,7 +35,7 @@ class Objective:
             return self
         if not isinstance(other, Objective):
             raise TypeError(
-                f"cannot add {other!r} to an objective: it is a sum of Integral, Terminal and "
+                f"cannot add {shown(other)} to an objective: it is a sum of Integral, Terminal and "
                 f"LeastSquares. {CONDITION}"
             )
         return Objective(
@@ -47,7 +49,8 @@ class Objective:
     def __mul__(self, factor: Number) -> Objective:
         number = real_expression(factor, "a factor of an objective", "it must be a number")
         if not number.is_number:
-            raise TypeError(f"an objective can be multiplied by numbers only, not by {factor}")
+            raise TypeError("an objective can be multiplied by numbers only, not by "
+                            f"{shown(factor)}")  # fmt: skip
         factor = float(number)
         return Objective(
             factor * self.integrand, factor * self.terminal, factor * self.least_squares
@@ -57,6 +60,8 @@ class Objective:
 
     def __truediv__(self, divisor: Number) -> Objective:
         number = real_expression(divisor, "a divisor of an objective", "it must be a number")
+        if number.is_zero:
+            raise ValueError(f"a divisor of an objective must not be 0, got {divisor}")
         return self * (1 / number)
 
     def __neg__(self) -> Objective:
@@ -66,7 +71,7 @@ class Objective:
         raise sp.SympifyError(f"an objective is no SymPy expression. {CONDITION}")
 
     def __sub__(self, other: Objective) -> Objective:
-        return self + (-other)
+        return self + (-other if isinstance(other, Objective) else other)
 
 
 def Integral(integrand: sp.Expr | Number) -> Objective:
@@ -93,13 +98,18 @@ def LeastSquares() -> Objective:
     return Objective(least_squares=1.0)
 
 
-class at_start(sp.Function):
+class _End(sp.Function):
+    nargs = 1
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        if len(args) != 1:
+            raise TypeError(f"{cls.__name__}(...) takes one expression, got {len(args)}")
+        return super().__new__(cls, real_expression(args[0], f"{cls.__name__}(...)"), **options)
+
+
+class at_start(_End):
     """Value of an expression in states, inputs and t at the first node of a trial."""
 
-    nargs = 1
 
-
-class at_end(sp.Function):
+class at_end(_End):
     """Value of an expression in states, inputs and t at the last node of a trial."""
-
-    nargs = 1

@@ -9,8 +9,9 @@ from functools import lru_cache
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.symbolic.declared import check_atoms
 from kinesym.symbolic.hybrid import Contact, flags_of, forces_of
-from kinesym.symbolic.model import Model, check_atoms
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, suggest, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.schemes import NodeScheme, Scheme

@@ -14,6 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lu, qr
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import count, shown
+from kinesym.runtime.experiment import Experiment
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
@@ -120,6 +124,14 @@ class ConstrainedSystem:
     velocity_terms: Callable[[Array, float], Array]
     acceleration_terms: Callable[[Array, Array, float], Array]
 
+    def __post_init__(self) -> None:
+        M = real_array(self.mass_matrix, "the mass matrix")
+        if M.ndim != 2 or M.shape[0] != M.shape[1]:
+            raise ValueError(f"the mass matrix must be (n, n), got {M.shape}")
+        for name in ("forces", "constraints", "jacobian", "velocity_terms", "acceleration_terms"):
+            if not callable(getattr(self, name)):
+                raise ValueError(f"{name} is a function, got {shown(getattr(self, name))}")
+
     def assembled(self, q: ArrayLike, t: float, chosen: Partition) -> Array:
         """q with dependent coordinates that satisfy the constraints; the others stay, (n,).
 
@@ -172,8 +184,8 @@ class ConstrainedSystem:
         are chosen anew between steps where others are better conditioned. Raises `ValueError` where
         the constraints are not independent, or cannot be satisfied after a step that is too long.
         """
-        grid = np.asarray(time, dtype=np.float64)
-        place, rate = (np.array(each, dtype=np.float64) for each in (q, qd))
+        grid, substeps = Experiment(time).grid, count(substeps, "substeps")
+        place, rate = (self._coordinates(name, each) for name, each in (("q", q), ("qd", qd)))
         chosen = partition(self.jacobian(place, float(grid[0])))
         place = self.assembled(place, float(grid[0]), chosen)
         rate = self.velocities(place, rate[chosen.independent], float(grid[0]), chosen)
@@ -188,6 +200,14 @@ class ConstrainedSystem:
                     chosen = refreshed(self.jacobian(place, t + j * h), chosen, COMFORTABLE)
                     place, rate = self._step(t + j * h, h, place, rate, chosen)
         return Motion(grid, *(np.array(part).T for part in zip(*found, strict=True)))
+
+    def _coordinates(self, name: str, given: ArrayLike) -> Array:
+        row, expected = real_array(given, name), (len(self.mass_matrix),)
+        if row.shape != expected:
+            raise ValueError(f"{name} has shape {row.shape}, expected {expected}")
+        if not np.isfinite(row).all():
+            raise ValueError(f"{name} must be finite, got {shown(given)}")
+        return row
 
     def _step(
         self, t: float, h: float, q: Array, qd: Array, chosen: Partition

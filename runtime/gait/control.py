@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import finite, flag, listed, positive
 from kinesym.runtime.gait.segment import Row
 
 Array = NDArray[np.float64]
@@ -37,14 +39,18 @@ class PD:
     sampled: bool = False
 
     def __post_init__(self) -> None:
-        gains = np.asarray(self.stiffness, dtype=np.float64)
+        gains = real_array(self.stiffness, "the stiffness of a PD controller")
         if not (np.isfinite(gains).all() and (gains >= 0.0).all()):
             raise ValueError("gains of a PD controller must not be negative")
-        if not 0.0 <= self.Td < np.inf:
+        if finite(self.Td, "the derivative time") < 0.0:
             raise ValueError(f"the derivative time must not be negative, got {self.Td}")
+        if self.root_mass is not None:
+            positive(self.root_mass, "root_mass of a PD controller")
+        flag(self.sampled, "sampled")
 
     def gains(self, segments: Sequence[Row]) -> Array:
         """Kp of every coordinate, (g,); raises `ValueError` for a wrong number of them."""
+        segments = listed(segments, "segments")
         given, g = np.asarray(self.stiffness, dtype=np.float64), 3 + 3 * len(segments)
         if given.shape == (g,):
             return given

@@ -11,6 +11,8 @@ from scipy.linalg import solveh_banded
 from scipy.optimize import brentq
 from scipy.sparse import csr_array, diags_array
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import count, positive, shown
 from kinesym.runtime.experiment import Experiment
 
 Array = NDArray[np.float64]
@@ -21,12 +23,25 @@ TRIM = 5
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Coordinates, rates and accelerations, each (g, n), at times (n,) [s]."""
+    """Coordinates, rates and accelerations, each (g, n), at times (n,) [s].
+
+    Raises `ValueError` for other shapes.
+    """
 
     time: Array
     z: Array
     zd: Array
     zdd: Array
+
+    def __post_init__(self) -> None:
+        rows = {name: real_array(part, name) for name, part in vars(self).items()}
+        for name, row in rows.items():
+            object.__setattr__(self, name, row)
+        shape = rows["z"].shape
+        same = rows["zd"].shape == rows["zdd"].shape == shape
+        if not same or len(shape) != 2 or rows["time"].shape != shape[1:]:
+            raise ValueError("coordinates, rates and accelerations are (g, n) at times (n,), got "
+                             f"{', '.join(str(row.shape) for row in rows.values())}")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +61,7 @@ class Spline:
     trim: int = TRIM
 
     def __post_init__(self) -> None:
-        if not 0 <= self.trim < (len(self.time) - 1) / 2:
+        if count(self.trim, "trim", least=0) >= (len(self.time) - 1) / 2:
             raise ValueError(f"of {len(self.time)} samples {self.trim} cannot be left out at each "
                              "end; a longer record or a smaller trim= is needed")  # fmt: skip
 
@@ -90,7 +105,7 @@ class Spline:
         grid, rows = _checked(time, values, degree)
         if degree % 2 == 0:
             raise ValueError(f"the degree of a smoothing spline is 3 or 5, got {degree}")
-        allowed = np.asarray(discrepancy, dtype=np.float64)
+        allowed = real_array(discrepancy, "the discrepancy")
         if allowed.shape not in ((), (len(rows),)) or not (allowed > 0.0).all():
             raise ValueError("the discrepancy must be positive, one number or one per series "
                              f"({len(rows)},), got {discrepancy!r}")  # fmt: skip
@@ -113,9 +128,9 @@ class Spline:
 
         Raises `ValueError` for times outside.
         """
-        at = np.array(times, dtype=np.float64)
+        at = real_array(times, "times")
         if at.ndim != 1 or not len(at) or not np.isfinite(at).all():
-            raise ValueError(f"times must be finite numbers (n,), got {times!r}")
+            raise ValueError(f"times must be finite numbers (n,), got {shown(times)}")
         first, last, (begin, end) = float(at.min()), float(at.max()), self.span
         slack = 1e-9 * (1.0 + abs(first) + abs(last))  # rounding of grids
         if first < begin - slack or last > end + slack:
@@ -133,8 +148,9 @@ class Spline:
     def grid(self, step: float) -> Array:
         """Times from the begin of the span in equal steps [s], for `sample`."""
         begin, end = self.span
-        if not 0.0 < step <= end - begin:
-            raise ValueError(f"the step must be positive and at most {end - begin:g} s, got {step}")
+        step = positive(step, "the step")
+        if step > end - begin:
+            raise ValueError(f"the step must be at most {end - begin:g} s, got {step}")
         return np.asarray(begin + step * np.arange(int((end - begin) / step * (1.0 + 1e-12)) + 1))
 
 
@@ -201,9 +217,9 @@ def _upper_bands(matrix: csr_array, width: int) -> Array:
 
 def _checked(time: ArrayLike, values: ArrayLike, degree: int) -> tuple[Array, Array]:
     if degree not in (3, 4, 5):
-        raise ValueError(f"the degree of the splines must be 3, 4 or 5, got {degree}")
+        raise ValueError(f"the degree of the splines must be 3, 4 or 5, got {shown(degree)}")
     grid = Experiment(time).grid
-    rows = np.array(values, dtype=np.float64)
+    rows = real_array(values, "values")
     if rows.ndim != 2 or rows.shape[1] != len(grid) or not len(rows):
         raise ValueError(f"values must be (g, {len(grid)}), one row per series, got {rows.shape}")
     if len(grid) <= degree:

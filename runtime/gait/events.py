@@ -8,11 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import find_peaks
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import (
+    check_kind,
+    check_text,
+    finite,
+    listed_of,
+    mapping,
+    positive,
+    shown,
+)
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.gait.wrench import THRESHOLD, Wrench, check_reaction, low_pass
 
@@ -41,9 +52,11 @@ class Contact:
     lifted: bool = True
 
     def __post_init__(self) -> None:
-        if not -np.inf < self.begin < self.end < np.inf:
+        check_text(self.foot, "the foot of a contact")
+        numbers = isinstance(self.begin, Real) and isinstance(self.end, Real)
+        if not numbers or not -np.inf < self.begin < self.end < np.inf:
             raise ValueError(f"a contact must end after it begins, {self.foot!r} is given from "
-                             f"{self.begin} to {self.end} s")  # fmt: skip
+                             f"{self.begin!r} to {self.end!r} s")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,11 +91,11 @@ class Cycle:
 
     def percent(self, time: ArrayLike) -> Array:
         """Instants [s] in per cent of the cycle."""
-        return 100.0 * (np.asarray(time, dtype=np.float64) - self.begin) / self.duration
+        return 100.0 * (real_array(time, "instants") - self.begin) / self.duration
 
     def instant(self, percent: ArrayLike) -> Array:
         """Per cent of the cycle as instants [s]."""
-        return self.begin + self.duration * np.asarray(percent, dtype=np.float64) / 100.0
+        return self.begin + self.duration * real_array(percent, "per cent") / 100.0
 
     @property
     def duration(self) -> float:
@@ -110,8 +123,10 @@ def contacts_from_wrench(
 
     Raises `ValueError` if the plate gives the load instead of the reaction.
     """
-    if not threshold > 0.0:
-        raise ValueError(f"the threshold of a contact must be positive, got {threshold}")
+    check_text(foot, "the foot of a contact")
+    check_kind(wrench, Wrench, "kinesym.gait")
+    positive(threshold, "the threshold of a contact")
+    finite(shortest, "shortest")
     check_reaction(wrench, f"the force plate of {foot!r}", threshold)
     time, vertical = wrench.time, wrench.force[2]
     found: list[Contact] = []
@@ -181,12 +196,21 @@ def completed(contacts: Sequence[Contact], others: Iterable[Contact]) -> list[Co
     Such as contacts from plates, with contacts from markers where a foot steps beside them.
     """
 
+    contacts = listed_of(contacts, Contact, "contacts")
+    others = listed_of(others, Contact, "other contacts")
+
     def free(one: Contact) -> bool:
         own = (c for c in contacts if c.foot == one.foot)
         return all(one.begin >= c.end or c.begin >= one.end for c in own)
 
     found = [*contacts, *(one for one in others if free(one))]
     return sorted(found, key=lambda contact: (contact.begin, contact.end))
+
+
+def in_order(contacts: Iterable[Contact]) -> list[Contact]:
+    """Contacts by their begin; raises `ValueError` for anything else."""
+    rows = listed_of(contacts, Contact, "contacts")
+    return sorted(rows, key=lambda contact: (contact.begin, contact.end))
 
 
 # -- phases -----------------------------------------------------------------------------------
@@ -199,7 +223,7 @@ def phases(contacts: Iterable[Contact]) -> list[Phase]:
     are on the ground at once, and if one foot comes and goes while another stays: then none of
     them leads.
     """
-    ordered = sorted(contacts, key=lambda contact: (contact.begin, contact.end))
+    ordered = in_order(contacts)
     if not ordered:
         raise ValueError("there is no contact: nothing stands on the ground")
     _check_contacts(ordered)
@@ -222,7 +246,9 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
     Raises `ValueError` if there is none in the record, and if one of its steps has no double
     support, naming the interval.
     """
-    ordered = sorted(contacts, key=lambda contact: (contact.begin, contact.end))
+    ordered = in_order(contacts)
+    if not isinstance(begin, Real):
+        raise ValueError(f"begin must be a number, got {shown(begin)}")
     strikes = [c.begin for c in ordered if c.foot == foot and c.struck and c.begin >= begin]
     leaves = [c for c in ordered if c.foot != foot and c.lifted]
     for start, stride in pairwise(strikes):
@@ -275,8 +301,16 @@ def assign_plates(
     A foot may stand on several plates, at once too, and a plate may carry one foot after the
     other. Raises `ValueError` naming plate and interval if two feet stand on it at once, or none.
     """
-    if not plates or not feet:
+    if not mapping(plates, "plates") or not mapping(feet, "feet"):
         raise ValueError("give at least one plate and one foot")
+    for plate in plates.values():
+        check_kind(plate, Wrench, "kinesym.gait")
+    for foot, pair in feet.items():
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"foot {foot!r} is given by its heel and toe, each (3, N), got "
+                             f"{shown(pair)}")  # fmt: skip
+    near, height = finite(near, "near"), finite(height, "height")
+    threshold = positive(threshold, "the threshold of a contact")
     grid = Experiment(time).grid
     lines = {foot: np.array([_places(f"{part} of {foot!r}", rows, grid) for part, rows
                              in zip(("heel", "toe"), pair, strict=True)])
@@ -406,7 +440,7 @@ def _peaks(time: Array, values: Array, share: float, where: NDArray[np.bool_]) -
 
 
 def _places(name: str, values: ArrayLike, time: Array) -> Array:
-    rows = np.array(values, dtype=np.float64)
+    rows = real_array(values, f"places of the {name}")
     if rows.shape != (3, len(time)):
         raise ValueError(f"places of the {name} must be (3, {len(time)}), got {rows.shape}")
     missing = ~np.isfinite(rows).all(axis=0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.checks import check_kind, mapping
 from kinesym.runtime.gait.events import Cycle
 from kinesym.runtime.gait.forward import Tracking
 from kinesym.runtime.gait.inverse import JointLoads, flexion_angle
@@ -27,7 +28,11 @@ def joint_torques(
 
     loads : one curve for each, by label. norms : by joint, rows of percent, lower and upper bound
     [N m/kg] of a band, such as from a textbook.
+
+    Raises `ValueError` for what is none of these.
     """
+    for one in mapping(loads, "loads").values():
+        check_kind(one, JointLoads, "kinesym.gait")
     figure, axes = _panels(cycle, "N m/kg")
     for k, (joint, _) in enumerate(LEG):
         for panel, side in zip(axes[k], SIDES, strict=True):
@@ -47,7 +52,16 @@ def flexion_angles(
     """Angles of ankle, knee and hip: the reference in blue, simulations in red and on.
 
     joints : name such as "right_knee" -> segments before and beyond it.
+
+    Raises `ValueError` for what is none of these, and for a joint of the legs that is missing.
     """
+    if not mapping(walks, "walks"):
+        raise ValueError("give at least one walk")
+    for walk in walks.values():
+        check_kind(walk, Tracking, "kinesym.gait")
+    for name in (f"{side}_{joint}" for joint, _ in LEG for side in SIDES):
+        if name not in mapping(joints, "joints"):
+            raise ValueError(f"joints lacks {name!r}; give its segments before and beyond it")
     figure, axes = _panels(cycle, "deg")
     first = next(iter(walks.values()))
     for k, (joint, _) in enumerate(LEG):
@@ -72,6 +86,7 @@ def tracking_errors(walk: Tracking, cycle: Cycle, segments: Sequence[str]) -> An
 
     segments : names without the letter of the side, such as "thigh".
     """
+    check_kind(walk, Tracking, "kinesym.gait")
     figure, axes = subplots(3, 1, sharex=True, figsize=(9.0, 8.0), layout="constrained")
     percent, error = cycle.percent(walk.time), walk.error
     for k, axis in enumerate("XYZ"):
@@ -91,6 +106,7 @@ def tracking_errors(walk: Tracking, cycle: Cycle, segments: Sequence[str]) -> An
 
 def _panels(cycle: Cycle, unit: str) -> tuple[Any, Any]:
     """Ankle, knee and hip of both sides."""
+    check_kind(cycle, Cycle, "kinesym.gait")
     figure, axes = subplots(3, 2, sharex=True, sharey="row", figsize=(11.0, 8.0),
                                 layout="constrained")  # fmt: skip
     for k, (joint, sense) in enumerate(LEG):

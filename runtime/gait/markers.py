@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import check_text, finite
 from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
@@ -55,7 +59,7 @@ class Markers:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time", uniform(self.time))
-        if not self.places:
+        if not checks.mapping(self.places, "places"):
             raise ValueError("there are no markers; give at least one as name: (3, N) [m]")
         places = {name: self._checked(name, place) for name, place in self.places.items()}
         object.__setattr__(self, "places", places)
@@ -65,7 +69,8 @@ class Markers:
                              "set unit='mm'")  # fmt: skip
 
     def _checked(self, name: str, place: ArrayLike) -> Array:
-        rows = np.array(place, dtype=np.float64)
+        check_text(name, "the name of a marker")
+        rows = real_array(place, f"marker {name!r}", missing=True)
         if rows.shape != (3, len(self.time)):
             raise ValueError(f"marker {name!r} must be (3, {len(self.time)}), rows x, y, z, "
                              f"got {rows.shape}")  # fmt: skip
@@ -110,6 +115,7 @@ class Markers:
 
     def between(self, begin: float, end: float) -> Markers:
         """The part with begin <= t <= end [s]; raises `ValueError` if that is no two samples."""
+        begin, end = finite(begin, "begin"), finite(end, "end")
         slack = 1e-9 * (1.0 + abs(begin) + abs(end))  # rounding of grids
         here = (self.time >= begin - slack) & (self.time <= end + slack)
         if here.sum() < 2:
@@ -128,7 +134,7 @@ class Markers:
 
         Raises `KeyError` for an unknown name, `ValueError` if two markers get the same one.
         """
-        self._check_names(mapping)
+        self._check_names(checks.mapping(mapping, "new names"))
         places: dict[str, Array] = {}
         for name, place in self.places.items():
             new = mapping.get(name, name)
@@ -142,6 +148,8 @@ class Markers:
 
         Raises `ValueError` if no name begins with either.
         """
+        for beginning in (first, second):
+            check_text(beginning, "the beginning of names")
         mapping: dict[str, str] = {}
         for one, other in ((first, second), (second, first)):
             mapping |= {name: other + name.removeprefix(one)
@@ -170,6 +178,8 @@ class Markers:
 
         Raises `ValueError` for a longer gap, and for one at either end: nothing is extrapolated.
         """
+        if not isinstance(longest, Real) or not longest >= 0.0:
+            raise ValueError(f"longest must be a duration [s], got {longest!r}")
         for gap in self.gaps():
             if gap.begin == self.time[0] or gap.end == self.time[-1]:
                 raise ValueError(f"{gap}, at an end of the record; cut the record with between() "
@@ -186,6 +196,9 @@ class Markers:
 
         Raises `ValueError` if samples are missing.
         """
+        if not callable(ssa):
+            raise ValueError("ssa is a function of series and their rate, such as SSA(), got "
+                             f"{ssa!r}")  # fmt: skip
         gaps = self.gaps()
         if gaps:
             more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
@@ -201,7 +214,7 @@ class Markers:
 
         Raises `KeyError` for an unknown name.
         """
-        shown = self.names if names is None else tuple(names)
+        shown = self.names if names is None else checks.listed(names, "names")
         self._check_names(shown)
         figure, axes = subplots(3, 1, sharex=True, figsize=(7.0, 5.6), layout="constrained")
         for k, panel in enumerate(axes):
@@ -218,7 +231,7 @@ class Markers:
 
     def _check_names(self, names: Sequence[str] | Mapping[str, str]) -> None:
         for name in names:
-            if name not in self.places:
+            if name not in list(self.places):
                 near = get_close_matches(str(name), self.places, n=3)
                 hint = (f"did you mean {' or '.join(map(repr, near))}?" if near
                         else f"there are {', '.join(self.places)}")  # fmt: skip
@@ -234,7 +247,7 @@ def uniform(time: ArrayLike, rate: float | None = None) -> Array:
     Raises `ValueError` if instants are off by more than the last decimal that all of them need,
     and names the step that is.
     """
-    grid = np.array(time, dtype=np.float64)
+    grid = real_array(time, "time")
     if grid.ndim != 1 or len(grid) < 2:
         raise ValueError(f"time needs at least 2 instants in one dimension, got {grid.shape}")
     if not np.isfinite(grid).all():

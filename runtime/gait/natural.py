@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import shown
 from kinesym.runtime.gait.constrained import Partition, Reduction, reduction
 from kinesym.runtime.gait.segment import (
     Pose,
@@ -82,7 +84,9 @@ class NaturalBody:
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
-            raise ValueError(f"variant is one of {', '.join(VARIANTS)}, got {self.variant!r}")
+            raise ValueError(f"variant is one of {', '.join(VARIANTS)}, got {shown(self.variant)}")
+        if real_array(self.gravity, "gravity").shape != (3,):
+            raise ValueError(f"gravity has three components, got {shown(self.gravity)}")
         numbered(self.segments, self.root)
         for row in self.segments:
             check_inertia(row)
@@ -200,7 +204,7 @@ class NaturalBody:
 
     def _motion(self, *given: ArrayLike) -> Array:
         """(number, g, N); raises `ValueError` for other shapes."""
-        arrays = [np.asarray(each, dtype=np.float64) for each in given]
+        arrays = [real_array(each, "z and its rates") for each in given]
         shapes = {each.shape for each in arrays}
         if len(shapes) > 1 or arrays[0].ndim != 2 or len(arrays[0]) != self.g:
             raise ValueError(f"z and its rates have shape ({self.g}, instants), got "

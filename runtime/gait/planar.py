@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import shown
 from kinesym.runtime.gait.constrained import Partition
 from kinesym.runtime.gait.natural import Course
 from kinesym.runtime.gait.segment import Hung, numbered
@@ -63,6 +65,8 @@ class PlanarBody:
 
     def __post_init__(self) -> None:
         numbered(self.segments, self.root)
+        if real_array(self.gravity, "gravity").shape != (2,):
+            raise ValueError(f"gravity has two components, got {shown(self.gravity)}")
         for row in self.segments:
             if row.inertia < 0.0:
                 raise ValueError(f"segment {row.name!r}: inertia {row.inertia:g} is not that of a "
@@ -155,7 +159,7 @@ class PlanarBody:
 
     def _motion(self, *given: ArrayLike) -> Array:
         """(number, g, N); raises `ValueError` for other shapes."""
-        arrays = [np.asarray(each, dtype=np.float64) for each in given]
+        arrays = [real_array(each, "z and its rates") for each in given]
         shapes = {each.shape for each in arrays}
         if len(shapes) > 1 or arrays[0].ndim != 2 or len(arrays[0]) != self.g:
             raise ValueError(f"z and its rates have shape ({self.g}, instants), got "

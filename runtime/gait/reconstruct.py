@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import check_kind, mapping
 from kinesym.runtime.gait.consistency import (
     Fitted,
     check_angles,
@@ -112,12 +114,18 @@ def reconstruct(
     whose axes look reversed. Raises `ValueError` for gaps, missing markers, relations for points
     that there are not, postures that angles cannot describe, and instants that cannot be fitted.
     """
+    check_kind(relations, Relations, "kinesym.gait")
+    check_kind(markers, Markers, "kinesym.gait")
+    for what, smoother in (("smooth", smooth), ("again", again)):
+        if smoother is not None and not callable(smoother):
+            raise ValueError(f"{what} is a function of series and their rate, such as SSA(), got "
+                             f"{smoother!r}")  # fmt: skip
+    still = {name: real_array(place, f"the calibration of {name!r}") for name, place
+             in mapping({} if calibration is None else calibration, "calibration").items()}
     check_relations(relations, segments, root)
     first = smooth or SSA(noise=max(NOISE[0], ABOVE * noise(markers)))
     clean = markers.smoothed(first)
     _check_noise(markers, clean)
-    still = {name: np.asarray(place, dtype=np.float64)
-             for name, place in (calibration or {}).items()}  # fmt: skip
     _check_upright(still or {name: place[:, 0] for name, place in clean.places.items()})
     found = landmarks(relations, Trial(clean.places, still))
     rows = measured_segments(segments, found, root)

@@ -17,6 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import check_kind, check_text, listed, mapping, shown
+
 Array = NDArray[np.float64]
 
 
@@ -27,8 +30,10 @@ class Midpoint:
     of: Sequence[Place]
 
     def __post_init__(self) -> None:
-        if isinstance(self.of, str):
-            raise ValueError(f"Midpoint needs a list of places, got {self.of!r}")
+        if not isinstance(self.of, (list, tuple)) or not self.of:
+            raise ValueError(f"Midpoint needs a list of places, got {shown(self.of)}")
+        for place in self.of:
+            _check_place(place)
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,14 @@ class Shifted:
     by: tuple[float, float, float]
     axes: Orientation
     scale: tuple[Place, Place] | None = None
+
+    def __post_init__(self) -> None:
+        _check_place(self.place)
+        if real_array(self.by, "the vector of a shift").shape != (3,):
+            raise ValueError(f"a shift is by three numbers, got {shown(self.by)}")
+        _check_axes(self.axes)
+        if self.scale is not None:
+            _check_direction(self.scale)
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,8 @@ class Axes:
         given = [letter for letter in "xyz" if getattr(self, letter) is not None]
         if len(given) != 2 or self.first not in given:
             raise ValueError(f"axes need two directions, one of them first, got {self}")
+        for letter in given:
+            _check_direction(getattr(self, letter))
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,7 @@ class Carried:
     cluster: Sequence[str]
 
     def __post_init__(self) -> None:
-        if len(set(self.cluster)) < 3:
+        if len(set(map(str, listed(self.cluster, "the cluster of what is carried")))) < 3:
             raise ValueError(f"a cluster needs at least three markers, got {self.cluster}")
 
 
@@ -79,6 +94,9 @@ class Like:
     """The axes of a segment that was declared before."""
 
     segment: str
+
+    def __post_init__(self) -> None:
+        check_text(self.segment, "the segment of Like")
 
 
 Place: TypeAlias = "str | Midpoint | Shifted | Carried"
@@ -98,6 +116,35 @@ class Relations:
     places: Mapping[str, Place] = field(default_factory=dict)
     axes: Mapping[str, Orientation] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for check, kind, declared in ((_check_place, "point", mapping(self.places, "places")),
+                                      (_check_axes, "segment", mapping(self.axes, "axes"))):
+            for name, what in declared.items():
+                try:
+                    check(what)
+                except ValueError as error:
+                    raise ValueError(f"{kind} {name!r}: {error}") from error
+
+
+def _check_place(what: Any) -> None:
+    if not isinstance(what, str | Midpoint | Shifted | Carried):
+        raise ValueError("a place is the name of a marker or point, Midpoint, Shifted or Carried, "
+                         f"got {shown(what)}")  # fmt: skip
+
+
+def _check_axes(what: Any) -> None:
+    if not isinstance(what, Axes | Carried | Like):
+        raise ValueError(f"axes are Axes, Carried or Like, got {shown(what)}")
+
+
+def _check_direction(what: Any) -> None:
+    if what == "up":
+        return
+    if not isinstance(what, (tuple, list)) or len(what) != 2:
+        raise ValueError(f'a direction is a pair of places or "up", got {shown(what)}')
+    for place in what:
+        _check_place(place)
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -105,6 +152,10 @@ class Trial:
 
     markers: Mapping[str, Array]
     calibration: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        mapping(self.markers, "the markers of a trial")
+        mapping(self.calibration, "the calibration of a trial")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +184,8 @@ def landmarks(relations: Relations, trial: Trial) -> Landmarks:
     Raises `ValueError` for a marker or segment that neither the trial nor, where something is
     carried, its calibration has.
     """
+    check_kind(relations, Relations, "kinesym.gait")
+    check_kind(trial, Trial, "kinesym.gait")
     return _Evaluation(relations, trial).all()
 
 
@@ -268,6 +321,4 @@ class _Evaluation:
     def _direction(self, direction: Direction) -> Array:
         if not isinstance(direction, str):
             return self.place(direction[1]) - self.place(direction[0])
-        if direction == "up":
-            return np.array([[0.0], [0.0], [1.0]])
-        raise ValueError(f'a direction is a pair of places or "up", got {direction!r}')
+        return np.array([[0.0], [0.0], [1.0]])  # up

@@ -12,6 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime.checks import listed, shown
+
 Array = NDArray[np.float64]
 
 #: |det X| over the length between the two points of a segment below which it is not spanned.
@@ -80,7 +82,9 @@ def numbered(segments: Sequence[Hung], root: str) -> dict[str, int]:
     """The number of each point, the root first; raises `ValueError` for segments that do not hang
     together, each on a point of an earlier one."""
     result = {root: 0}
-    for row in segments:
+    for row in listed(segments, "segments"):
+        if not hasattr(row, "proximal") or not hasattr(row, "points"):
+            raise ValueError(f"segments must be a list of Segment(...), got {shown(row)} in it")
         if row.proximal not in result:
             raise ValueError(f"segment {row.name!r}: proximal point {row.proximal!r} is not "
                              "defined by any earlier segment")  # fmt: skip

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.gait.events import Contact, Phase, phases
+from kinesym.runtime.checks import check_kind, finite, mapping, positive, shown
+from kinesym.runtime.gait.events import Contact, Phase, in_order, phases
 from kinesym.runtime.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
 from kinesym.runtime.plot import subplots
 
@@ -81,7 +82,7 @@ class CorrectedForcePlates:
 
     def __post_init__(self) -> None:
         if self.ramp not in RAMPS:
-            raise ValueError(f"unknown ramp {self.ramp!r}; choose one of {', '.join(RAMPS)}")
+            raise ValueError(f"unknown ramp {shown(self.ramp)}; choose one of {', '.join(RAMPS)}")
 
     def leading(self, double: DoubleSupport) -> Array:
         """See `Method`."""
@@ -122,6 +123,9 @@ class SmoothTransition:
     """
 
     height: float = 0.0
+
+    def __post_init__(self) -> None:
+        finite(self.height, "height")
 
     def leading(self, double: DoubleSupport) -> Array:
         """See `Method`."""
@@ -167,9 +171,8 @@ class LeastCorrection:
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for foot, weight in self.weights.items():
-            if not 0.0 < weight < np.inf:
-                raise ValueError(f"the weight of {foot!r} must be positive, got {weight}")
+        for foot, weight in mapping(self.weights, "weights").items():
+            positive(weight, f"the weight of {foot!r}")
 
     def leading(self, double: DoubleSupport) -> Array:
         """See `Method`."""
@@ -288,14 +291,18 @@ def share(
     unknown foot, and for what the method lacks.
     """
     way = CorrectedForcePlates() if method is None else method
-    if not hasattr(way, "leading"):
-        raise ValueError(f"method is CorrectedForcePlates(), SmoothTransition() or "
-                         f"LeastCorrection(), got {method!r}")  # fmt: skip
-    ordered = sorted(contacts, key=lambda contact: (contact.begin, contact.end))
+    if isinstance(way, type) or not hasattr(way, "leading"):
+        raise ValueError("method is CorrectedForcePlates(), SmoothTransition() or "
+                         f"LeastCorrection(), got {shown(method)}")  # fmt: skip
+    check_kind(total, Wrench, "kinesym.gait")
+    if finite(flight, "flight") < 0.0:
+        raise ValueError(f"flight must not be negative, got {flight}")
+    ordered = in_order(contacts)
     course = phases(ordered)
     feet = sorted({contact.foot for contact in ordered})
-    given = _on_grid(total, plates or {}, feet)
-    body = float(total.force[2].mean()) if weight is None else weight
+    given = _on_grid(total, {} if plates is None else mapping(plates, "plates"), feet)
+    body = (float(total.force[2].mean()) if weight is None
+            else finite(weight, "the weight of the body"))  # fmt: skip
     if not body > 0.0:
         raise ValueError(f"the weight of the body must be positive, got {body:.4g} N; the vertical "
                          "force of the ground is upwards")  # fmt: skip
@@ -359,6 +366,7 @@ def _on_grid(total: Wrench, plates: Mapping[str, Wrench], feet: Sequence[str]) -
         if foot not in feet:
             raise ValueError(f"there is a plate for the foot {foot!r}, but contacts only of "
                              f"{', '.join(feet)}")  # fmt: skip
+        check_kind(plate, Wrench, "kinesym.gait")
         check_reaction(plate, f"the force plate of {foot!r}")
     return {foot: plate if same_grid(plate.time, total.time) else plate.at(total.time)
             for foot, plate in plates.items()}  # fmt: skip

@@ -8,13 +8,15 @@ Nekrutkin, Zhigljavsky 2001; Alonso, Castillo, Pintado 2005 for marker histories
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import count, finite, positive
 from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
@@ -93,14 +95,15 @@ class SSA:
     def __post_init__(self) -> None:
         if self.window is not None:
             low = 2 if isinstance(self.window, Integral) else 0.0
-            if isinstance(self.window, bool) or not low <= self.window < np.inf or not self.window:
+            number = isinstance(self.window, Real) and not isinstance(self.window, bool)
+            if not number or not low <= self.window < np.inf or not self.window:
                 raise ValueError("the window of SSA must be a whole number of samples, at least 2, "
                                  f"or a positive duration [s], got {self.window!r}")  # fmt: skip
-        if self.rank is not None and (not isinstance(self.rank, Integral) or self.rank < 1):
-            raise ValueError(f"the rank of SSA must be at least 1, got {self.rank!r}")
-        if not 0.0 <= self.share < 1.0:
+        if self.rank is not None:
+            count(self.rank, "the rank of SSA")
+        if not 0.0 <= finite(self.share, "the share SSA may leave out") < 1.0:
             raise ValueError(f"the share SSA may leave out is within 0 ... 1, got {self.share}")
-        if self.noise is not None and not 0.0 <= self.noise < np.inf:
+        if self.noise is not None and finite(self.noise, "the noise SSA may leave out") < 0.0:
             raise ValueError(f"the noise SSA may leave out must not be negative, got {self.noise}")
         if self.rank is not None and self.noise is not None:
             raise ValueError("give SSA either rank=... or noise=..., both say how much to keep")
@@ -132,8 +135,8 @@ class SSA:
 
     def _rows(self, N: int, rate: float | None) -> int:
         """L for series of N samples."""
-        if rate is not None and not 0.0 < rate < np.inf:
-            raise ValueError(f"the rate of a series must be positive [Hz], got {rate}")
+        if rate is not None:
+            positive(rate, "the rate of a series")
         if self.window is None:
             L = N // 2 if rate is None else min(N // 2, round(HALF_CYCLE * rate))
         elif isinstance(self.window, Integral):
@@ -198,7 +201,7 @@ def projected(x: Array, vectors: Array) -> Array:
 
 
 def _finite(series: ArrayLike) -> Array:
-    x = np.asarray(series, dtype=np.float64)
+    x = real_array(series, "series for SSA")
     if x.ndim < 1 or x.shape[-1] < 4:
         raise ValueError(f"SSA needs series (..., N) of at least 4 samples, got {x.shape}")
     if not np.isfinite(x).all():

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import sosfiltfilt
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import check_kind, finite
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.low_pass import passes
 from kinesym.runtime.plot import subplots
@@ -69,11 +71,11 @@ class Wrench:
         if free_moment is None:
             free = np.zeros_like(rows)
         elif np.ndim(free_moment) == 1:
-            vertical = np.asarray(free_moment, dtype=np.float64)
+            vertical = real_array(free_moment, "free_moment")
             free = _rows("free_moment", np.outer([0.0, 0.0, 1.0], vertical), grid)
         else:
             free = _rows("free_moment", free_moment, grid)
-        place = _held(grid, rows, _rows("cop", cop, grid), threshold)
+        place = _held(grid, rows, _rows("cop", cop, grid), finite(threshold, "threshold"))
         found = cls(grid, rows, np.cross(place, rows, axis=0) + free)
         check_reaction(found)
         return found
@@ -88,7 +90,7 @@ class Wrench:
 
     def about(self, point: ArrayLike) -> Array:
         """The moment about a point (3,) or (3, N) in world axes [m], as (3, N) [N m]."""
-        place = np.asarray(point, dtype=np.float64)
+        place = real_array(point, "a point")
         if place.shape not in ((3,), self.force.shape):
             raise ValueError(f"a point must be (3,) or {self.force.shape}, got {place.shape}")
         place = place.reshape(3, -1)
@@ -100,6 +102,7 @@ class Wrench:
         There the wrench has no horizontal moment. NaN where the vertical force is below
         `threshold` [N].
         """
+        height, threshold = finite(height, "height"), finite(threshold, "threshold")
         (fx, fy, fz), (mx, my, _) = self.force, self.moment
         pressing = np.where(fz >= threshold, fz, np.nan)
         level = np.where(np.isnan(pressing), np.nan, height)
@@ -162,13 +165,14 @@ class Wrench:
 
     def scaled(self, by: ArrayLike) -> Wrench:
         """Force and moment times a number, or times one of (N,) numbers at each instant."""
-        factor = np.asarray(by, dtype=np.float64)
+        factor = real_array(by, "what a wrench is scaled by")
         if factor.shape not in ((), self.time.shape):
             raise ValueError(f"a wrench is scaled by a number or by {self.time.shape} numbers, "
                              f"got {factor.shape}")  # fmt: skip
         return Wrench(self.time, self.force * factor, self.moment * factor)
 
     def _check_grid(self, other: Wrench) -> None:
+        check_kind(other, Wrench, "kinesym.gait")
         if not same_grid(self.time, other.time):
             raise ValueError(
                 f"the wrenches have different times: {_span(self.time)} and {_span(other.time)}; "
@@ -261,7 +265,7 @@ def low_pass(time: Array, rows: Array, cutoff: float) -> Array:
 
 
 def _rows(name: str, values: ArrayLike, time: Array) -> Array:
-    rows = np.array(values, dtype=np.float64)
+    rows = real_array(values, name)
     if rows.shape != (3, len(time)):
         raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")
     return rows

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from kinesym.symbolic.given import check_identifier, shown
 from kinesym.symbolic.multibody.joints import Spherical, check_joint, turn, unit
 from kinesym.symbolic.multibody.vectors import (
     AXES,
@@ -56,14 +57,12 @@ class PrescribedBase:
     acceleration: str = "kinematic"
 
     def __post_init__(self) -> None:
-        if not str(self.name).isidentifier():
-            raise ValueError(f"the name of a base must be letters, digits and underscores, "
-                             f"got {self.name!r}")  # fmt: skip
+        check_identifier(self.name, "the name of a base")
         check_joint(Spherical(self.sequence))
-        if self.acceleration not in ACCELERATIONS:
+        if self.acceleration not in list(ACCELERATIONS):
             raise ValueError(
                 f"the acceleration of a base is one of {', '.join(ACCELERATIONS)}, "
-                f"got {self.acceleration!r}"
+                f"got {shown(self.acceleration)}"
             )
 
     def inputs(self, kind: str) -> Vector:

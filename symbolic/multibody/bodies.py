@@ -10,6 +10,7 @@ import numpy as np
 import sympy as sp
 
 from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.given import check_identifier, shown
 from kinesym.symbolic.multibody.joints import Joint, Revolute, Spherical, check_joint
 from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector
 from kinesym.symbolic.names import suggest, t
@@ -29,6 +30,8 @@ class Body:
         of the parent [m].
     parent : the body that carries it; None for the base.
     end : its far end in its axes, for pictures [m]; its centre of mass by default.
+
+    Raises `ValueError` for a body that cannot exist.
     """
 
     name: str
@@ -39,6 +42,13 @@ class Body:
     at: Sequence[Any] = (0, 0, 0)
     parent: str | None = None
     end: Sequence[Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_identifier(self.name, "the name of a body")
+        try:
+            check_body(self)
+        except ValueError as error:
+            raise ValueError(f"body {self.name}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -62,12 +72,15 @@ def inertia_matrix(body: Body) -> Matrix:
 
     Raises `ValueError` for another shape.
     """
-    given = np.array(body.inertia, dtype=object)
+    try:
+        given = np.array(body.inertia, dtype=object)
+    except ValueError:  # rows of unequal length
+        given = np.empty(0)
     if given.shape == (3,):
         given = np.diag(given)
     if given.shape != (3, 3):
         raise ValueError("inertia is three principal moments or a 3x3 matrix, "
-                         f"got {body.inertia!r}")  # fmt: skip
+                         f"got {shown(body.inertia)}")  # fmt: skip
     what = f"inertia of body {body.name}"
     matrix = sp.Matrix(3, 3, [real_expression(value, what) for value in given.ravel()])
     if not matrix.free_symbols and matrix.is_symmetric() is False:
@@ -118,7 +131,7 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
 
 
 def check_bodies(bodies: Sequence[Body], base: str | None) -> None:
-    """Raise `ValueError` for bodies that make no tree or cannot exist."""
+    """Raise `ValueError` for bodies that make no tree."""
     known: dict[str, None] = {}
     later = {body.name for body in bodies}
     for body in bodies:
@@ -126,26 +139,21 @@ def check_bodies(bodies: Sequence[Body], base: str | None) -> None:
         if body.name in known or body.name == base:
             raise ValueError(f"{where} is defined twice; names of bodies and base must differ")
         if body.parent is not None and body.parent not in known:
-            hint = "move it before" if body.parent in later else suggest(str(body.parent), known)
+            hint = "move it before" if body.parent in later else suggest(body.parent, known)
             raise ValueError(f"{where}: its parent {body.parent} is not defined before it; {hint}")
-        try:
-            check_body(body)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from error
         known[body.name] = None
 
 
 def check_body(body: Body) -> None:
     """Raise `ValueError` for a body that cannot exist."""
-    if not str(body.name).isidentifier():
-        raise ValueError("its name must be letters, digits and underscores")
+    if body.parent is not None:
+        check_identifier(body.parent, "the name of its parent")
     check_joint(body.joint)
     if isinstance(body.joint, Revolute):
         check_numbers("the axis of its joint", body.joint.direction)
-    for what in ("com", "at", "end"):
-        given = getattr(body, what)
-        if given is not None:
-            check_numbers(what, vector(given, what))
+    places = {"com": body.com, "at": body.at, "end": body.com if body.end is None else body.end}
+    for what, given in places.items():
+        check_numbers(what, vector(given, what))
     mass = mass_of(body)
     check_numbers("mass", [mass])
     if mass.is_number and not mass >= 0:
@@ -218,4 +226,4 @@ def check_loads(tree: str, bodies: Sequence[Body], loads: Sequence[Load]) -> Non
             if any(e.is_number and not (e.is_real and e.is_finite) for e in given):
                 raise ValueError(f"load on {load.body}: {what} must be finite, got {given}")
         if load.axes not in ("world", "body"):
-            raise ValueError(f"the axes of a load are 'world' or 'body', got {load.axes!r}")
+            raise ValueError(f"the axes of a load are 'world' or 'body', got {shown(load.axes)}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import sympy as sp
 
+from kinesym.symbolic.given import shown
 from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector
 
 #: +1 for the sequences in the order xyzxy, -1 for the others.
@@ -107,19 +108,21 @@ def check_joint(joint: Joint) -> None:
             raise ValueError(f"the axis of a revolute joint is x, y, z or a vector, got {axis!r}")
         case Revolute(axis=axis) if not isinstance(axis, str):
             if np.shape(axis) != (3,) or not any(axis):
-                raise ValueError(
-                    f"the axis of a revolute joint has three components, not all 0, got {axis!r}"
-                )
-        case Prismatic(axes=s) if not s or set(s) - set(AXES) or len(set(s)) < len(s):
-            raise ValueError(f"the axes of a prismatic joint are some of x, y, z, got {s!r}")
-        case Planar(plane=axes) if len(axes) != 2 or set(axes) - set(AXES) or axes[0] == axes[1]:
-            raise ValueError(f"the plane of a planar joint has two axes such as 'xz', got {axes!r}")
-        case Universal(axes=axes) if len(axes) != 2 or set(axes) - set(AXES) or axes[0] == axes[1]:
-            raise ValueError(f"a universal joint has two different axes such as 'xy', got {axes!r}")
-        case Spherical(sequence=s) | Oriented(sequence=s) | Free(sequence=s) if s not in _PARITY:
-            raise ValueError(
-                f"Bryant angles turn about three different axes such as 'xyz', got {s!r}"
-            )
+                raise ValueError("the axis of a revolute joint has three components, not all 0, "
+                                 f"got {shown(axis)}")  # fmt: skip
+        case Prismatic(axes=s) if not _different(s):
+            raise ValueError(f"the axes of a prismatic joint are some of x, y, z, got {shown(s)}")
+        case Planar(plane=s) if not _different(s) or len(s) != 2:
+            raise ValueError("the plane of a planar joint has two axes such as 'xz', "
+                             f"got {shown(s)}")  # fmt: skip
+        case Universal(axes=s) if not _different(s) or len(s) != 2:
+            raise ValueError("a universal joint has two different axes such as 'xy', "
+                             f"got {shown(s)}")  # fmt: skip
+        case Spherical(sequence=s) | Oriented(sequence=s) | Free(sequence=s) if (
+            not _different(s) or len(s) != 3
+        ):
+            raise ValueError("Bryant angles turn about three different axes such as 'xyz', "
+                             f"got {shown(s)}")  # fmt: skip
         case Fixed() | Revolute() | Prismatic() | Planar() | Universal():
             pass
         case Spherical() | Oriented() | Free():
@@ -127,8 +130,13 @@ def check_joint(joint: Joint) -> None:
         case _:
             raise ValueError(
                 "a joint is Fixed(), Revolute('x'), Prismatic('x'), Planar('xz'), Universal('xy'), "
-                f"Spherical('xyz'), Oriented('xyz') or Free('xyz'), got {joint!r}"
+                f"Spherical('xyz'), Oriented('xyz') or Free('xyz'), got {shown(joint)}"
             )
+
+
+def _different(axes: Any) -> bool:
+    """Whether this is text of different letters x, y, z."""
+    return isinstance(axes, str) and 0 < len(axes) == len(set(axes) & set(AXES))
 
 
 def turn(direction: Vector, sine: sp.Expr, cosine: sp.Expr) -> Matrix:

@@ -33,6 +33,7 @@ from typing import Any
 import sympy as sp
 
 from kinesym.symbolic.expression import real_expressions
+from kinesym.symbolic.given import check_kind
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import settled
 from kinesym.symbolic.multibody.base import ACCELERATIONS, FixedBase
@@ -57,7 +58,7 @@ from kinesym.symbolic.multibody.vectors import (
     transposed,
     vector,
 )
-from kinesym.symbolic.names import name_of, suggest, t
+from kinesym.symbolic.names import by_name, name_of, t
 
 #: Blocks of speeds of the base: its rotation, its translation.
 BASE, SHIFT = 0, 1
@@ -122,8 +123,8 @@ def matrices(tree: Tree, torques: Mapping[str, Any] | None = None) -> Matrices:
     the speeds of its translation are 0 and their rates that vector: the forces are the same.
     Raises `ValueError` for joints that are not spherical and torques of unknown speeds.
     """
-    given = real_expressions(torques or {}, "torque")
-    check(tree, given, {})
+    given = tree.checked_torques(torques)
+    check(tree, {})
     steps, A, bias, forces = Steps(), Entries(list), Rows(list), Rows(list)
     y, rates = generalised_speeds(tree)
     numbers = {body.name: k for k, body in enumerate(tree.bodies, 2)}
@@ -304,7 +305,7 @@ def stacked(steps: Steps, name: str, rows: Rows, count: int) -> sp.Matrix:
     return sp.Matrix([e for block in blocks for e in block])
 
 
-def check(tree: Tree, torques: Expressions, outputs: Expressions) -> None:
+def check(tree: Tree, outputs: Expressions) -> None:
     """Raise `ValueError` for what these matrices do not know."""
     for body in tree.bodies:
         if not isinstance(body.joint, Spherical):
@@ -313,9 +314,6 @@ def check(tree: Tree, torques: Expressions, outputs: Expressions) -> None:
     if tree.lockable:
         raise ValueError(f"{min(tree.lockable)} can be locked at run time, which the matrices do "
                          "not know; use Tree.lock or Tree.model")  # fmt: skip
-    for name in torques:
-        if name not in tree.speeds:
-            raise ValueError(f"torques: {name} is no speed; {suggest(name, tree.speeds)}")
     for name, e in outputs.items():
         if any("." in name_of(s) for s in e.free_symbols):
             raise ValueError(f"output {name}: what methods of the tree return is for Tree.model; "
@@ -341,8 +339,10 @@ def matrix_model(
       locked rows, in axes of the outer body; and `net_shank_wx`, ... [N m]: the unknowns as printed
       in (17), net moments that all locks together exert on each body, in its axes.
     """
-    found = real_expressions(outputs or {}, "output")
-    check(tree, {}, found)
+    check_kind(tree, Tree, "kinesym.multibody")
+    given = by_name({} if outputs is None else outputs, None, f"outputs of {tree.name}")
+    found = real_expressions(given, "output")
+    check(tree, found)
     m = matrices(tree, torques)
     rows = m.missing()
     missing = dict(zip(tree.speeds, rows[6:], strict=True))
@@ -354,7 +354,7 @@ def matrix_model(
         found |= {f"net_{name}": e for name, e in net_moments(tree, m, held).items()}
     equations = [tree.coordinates[q].diff(t) - rate for q, rate in m.kinematics.items()]
     equations += [e for name, e in missing.items() if name not in tree.locked]
-    defaults = {**tree.values, **{name_of(k): v for k, v in (values or {}).items()}}
+    defaults = {**tree.values, **tree.numbers(values)}
     return settled(tree, m.steps, equations, Outputs(found), defaults)
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from kinesym.symbolic.expression import real_expressions
+from kinesym.symbolic.given import listed, mapping
 from kinesym.symbolic.multibody.bodies import mass_of
 from kinesym.symbolic.multibody.vectors import AXES, Vector, scale, times
-from kinesym.symbolic.names import suggest
+from kinesym.symbolic.names import by_name, suggest
 
 if TYPE_CHECKING:
     from kinesym.symbolic.multibody.tree import Tree
@@ -35,14 +36,17 @@ def named_outputs(
     """The outputs of a model; raises `ValueError` for an unknown family or a name used twice."""
     result: Expressions = {}
     drawing: tuple[tuple[str, ...], ...] = ()
-    for part in [wanted] if isinstance(wanted, (Mapping, str)) else wanted:
+    what = f"outputs of {tree.name}"
+    for part in [wanted] if isinstance(wanted, (Mapping, str)) else listed(wanted, what):
         if isinstance(part, str):
             if part not in FAMILIES:
                 raise ValueError(f"outputs: there is no family {part}; {suggest(part, FAMILIES)}")
             found = FAMILIES[part](tree, torques)
             drawing = stick_figure(tree) if part == "places" else drawing
         else:
-            found = {str(k): e for k, e in real_expressions(part, "output").items()}
+            given = by_name(mapping(part, f"a part of the {what}", "or the name of a family"),
+                            None, what)  # fmt: skip
+            found = real_expressions(given, "output")
         twice = set(result) & set(found)
         if twice:
             raise ValueError(f"outputs: {min(twice)} is defined twice")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.expression import real_expressions
+from kinesym.symbolic.expression import real_expressions, real_number
+from kinesym.symbolic.given import check_text, listed_of, shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import Walk, assemble, walk
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
@@ -39,7 +40,7 @@ from kinesym.symbolic.multibody.vectors import (
     vector,
 )
 from kinesym.symbolic.multibody.walk import Frame, Wrench, along_joint
-from kinesym.symbolic.names import name_of, suggest, t
+from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
 
 
 @dataclass(frozen=True)
@@ -66,21 +67,46 @@ class Tree:
     values: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bodies", _rows(self, "bodies", self.bodies, Body))
+        check_text(self.name, "the name of a tree")
+        object.__setattr__(self, "bodies", listed_of(self.bodies, Body, f"bodies of {self.name}"))
         if not callable(self.loads):
-            object.__setattr__(self, "loads", _rows(self, "loads", self.loads, Load))
+            object.__setattr__(self, "loads", self._load_rows(self.loads))
         if not self.bodies:
             raise ValueError(f"{self.name} has no bodies")
         if not isinstance(self.base, (FixedBase, PrescribedBase)):
-            raise ValueError(f"base must be FixedBase() or PrescribedBase(), got {self.base!r}")
+            raise ValueError("base must be FixedBase() or PrescribedBase(), "
+                             f"got {shown(self.base)}")  # fmt: skip
         check_bodies(self.bodies, getattr(self.base, "name", None))
         if not callable(self.loads):
             check_loads(self.name, self.bodies, self.loads)
         check_numbers("gravity", vector(self.gravity, "gravity"))
+        object.__setattr__(self, "values", self.numbers(self.values))
         names = Counter(name_of(f) for link in self.links for f in (*link.q, *link.u))
         for name, count in names.items():
             if count > 1:
                 raise ValueError(f"two joints have a coordinate or speed {name}; rename a body")
+        for group in ("locked", "lockable"):
+            object.__setattr__(self, group, self._checked_speeds(group))
+
+    def _load_rows(self, given: Any) -> tuple[Load, ...]:
+        return listed_of(given, Load, f"loads of {self.name}")
+
+    def _checked_speeds(self, group: str) -> frozenset[str]:
+        given = getattr(self, group)
+        names = names_of(sorted(given, key=str) if isinstance(given, Set) else given,
+                         f"{group} of {self.name}")  # fmt: skip
+        for name in names:
+            if name not in self.speeds:
+                raise ValueError(f"{group} of {self.name}: {name} is no speed; "
+                                 f"{suggest(name, self.speeds)}")  # fmt: skip
+        return frozenset(names)
+
+    def numbers(self, values: Mapping[Any, Any] | None) -> dict[str, float]:
+        """Values of parameters by name."""
+        what = f"values of {self.name}"
+        given = by_name({} if values is None else values, None, what)
+        return {name: real_number(value, f"{what}: the value of {name}")
+                for name, value in given.items()}  # fmt: skip
 
     # -- symbols --------------------------------------------------------------------------------
 
@@ -100,7 +126,7 @@ class Tree:
         """The loads; raises `ValueError` for what is none."""
         if not callable(self.loads):
             return tuple(self.loads)
-        loads = _rows(self, "loads", self.loads(replace(self, loads=())), Load)
+        loads = self._load_rows(self.loads(replace(self, loads=())))
         check_loads(self.name, self.bodies, loads)
         return loads
 
@@ -312,14 +338,18 @@ class Tree:
         other symbol a parameter. Raises `ValueError` if a speed or family is unknown or if the
         values are those of bodies that cannot exist.
         """
-        given = real_expressions(torques or {}, "torque")
-        torques = {name_of(name): e for name, e in given.items()}
+        torques = self.checked_torques(torques)
+        numbers = {**self.values, **self.numbers(values)}
+        check_values(self.bodies, numbers)
+        return assemble(self, torques, named_outputs(self, torques, outputs), numbers)
+
+    def checked_torques(self, given: Mapping[Any, Any] | None) -> dict[str, sp.Expr]:
+        """Generalised forces by the name of their speed; raises `ValueError` for another name."""
+        torques = by_name({} if given is None else given, None, f"torques of {self.name}")
         for name in torques:
             if name not in self.speeds:
                 raise ValueError(f"torques: {name} is no speed; {suggest(name, self.speeds)}")
-        numbers = {**self.values, **{name_of(k): v for k, v in (values or {}).items()}}
-        check_values(self.bodies, numbers)
-        return assemble(self, torques, named_outputs(self, torques, outputs), numbers)
+        return real_expressions(torques, "torque")
 
     def _number(self, body: str) -> int:
         for number, link in enumerate(self.links):
@@ -327,14 +357,3 @@ class Tree:
                 return number
         known = [b.name for b in self.bodies]
         raise ValueError(f"{body} is no body of {self.name}; {suggest(body, known)}")
-
-
-
-
-def _rows(tree: Tree, group: str, given: Any, kind: type) -> tuple[Any, ...]:
-    """A list of bodies or loads as a tuple; raises `ValueError` for anything else."""
-    rows = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
-    if not all(isinstance(row, kind) for row in rows) or rows == (given,):
-        raise ValueError(f"{group} of {tree.name} must be a list of {kind.__name__}(...), "
-                         f"got {given!r}")  # fmt: skip
-    return rows

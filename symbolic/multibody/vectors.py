@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import sympy as sp
 
 from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.given import shown
 
 Vector: TypeAlias = tuple[sp.Expr, sp.Expr, sp.Expr]
 Matrix: TypeAlias = tuple[Vector, Vector, Vector]  # its rows
@@ -107,10 +108,10 @@ def product(a: Matrix, b: Matrix) -> Matrix:
 def vector(values: Any, what: str = "a vector") -> Vector:
     """Three numbers or expressions as a vector; raises `ValueError` that says of `what`."""
     try:
-        given = [] if isinstance(values, str) else list(values)
+        given = [] if isinstance(values, (str, Mapping, Set)) else list(values)
     except TypeError:
         given = []
     if len(given) != 3:
-        raise ValueError(f"{what} must have three components, got {values!r}")
+        raise ValueError(f"{what} must have three components, got {shown(values)}")
     x, y, z = (real_expression(value, what) for value in given)
     return x, y, z

@@ -287,13 +287,17 @@ def test_what_does_not_fit():
         ("along is no unit vector", [base], {"along": (1, 1, 0)}),
         ("up and along are not orthogonal", [base], {"along": (0, 0, 1)}),
         ("floor", [kh.GroundPoint("base", "floor")], {}),
-        ("restitution must be within", [kh.GroundPoint("base", "lift", restitution=2.0)], {}),
-        ("must not be negative", [kh.GroundPoint("base", "lift", (0, 0, 0), "coulomb", -1.0)], {}),
-        ("law is one of slip, stick", [kh.GroundPoint("base", "lift", law="rubber")], {}),
         ("base", [base, base], {}),
     ):
         with pytest.raises(ValueError, match=words):
             kh.on_ground(tree, points, **more)
+    for words, changes in (
+        ("restitution must be within", {"restitution": 2.0}),
+        ("must not be negative", {"law": "coulomb", "friction_coefficient": -1.0}),
+        ("law is one of slip, stick", {"law": "rubber"}),
+    ):
+        with pytest.raises(ValueError, match=words):
+            kh.GroundPoint("base", "lift", **changes)
 
 
 def test_ground_under_a_moving_base():

@@ -128,7 +128,7 @@ def test_members_that_do_not_fit(ball, slider):
         ("nothing differs between members", {y: 1.0, v: 0.0}, {}),
         (r"members differ in number: y\(t\) has 2, v\(t\) has 3", {y: [1, 2], v: np.zeros(3)}, {}),
         ("member 1: contact 'floor' starts 2 m below", {y: [1.0, -2.0], v: 0.0}, {}),
-        ("member 1: the initial value of state y must be finite", {y: [1.0, np.nan], v: 0.0}, {}),
+        ("member 1: the initial value of state y must be a finite", {y: [1.0, np.nan], v: 0.0}, {}),
         ("member 0: initial: q is unknown", {"q": [1.0, 2.0], y: 1.0, v: 0.0}, {}),
         ("member 2: no finite number at the start", {y: 1.0, v: 0.0},
          {"parameters": {m: [1.0, 2.0, 0.0]}}),

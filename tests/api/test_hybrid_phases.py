@@ -311,7 +311,7 @@ def test_what_does_not_fit():
             lambda: kh.phases(slider(0.3), [kh.Phase(nodes=5, inputs={"pull": np.zeros(4)})]),
         r"duration must be \(low, high\) with 0 < low":
             lambda: kh.phases(ball(0.5), [kh.Phase(duration=(-1.0, 1.0))]),
-        "nodes must be at least 2 and": lambda: kh.phases(ball(0.5), [kh.Phase(nodes=1)]),
+        "at least 2 and whole, got 1": lambda: kh.phases(ball(0.5), [kh.Phase(nodes=1)]),
         "has neither at_start": lambda: kh.phases(ball(0.5), [phase], start=[y - 1]),
         r"link 0, y\(t\), has neither at_start":
             lambda: kh.phases(ball(0.5), [phase, phase], links=[y]),

@@ -99,13 +99,13 @@ def test_starts_and_options_of_the_wrong_kind():
         ({"release": "lambda"}, "release is one of force, height, got 'lambda'"),
         ({"step": 0.1}, "dopri5 chooses its steps by rtol and atol"),
         ({"step": np.inf, "method": "rk4"}, "step must be positive, got inf"),
-        ({"parameters": {g: np.nan}}, "the parameter g must be finite, got nan"),
+        ({"parameters": {g: np.nan}}, "the parameter g must be a finite number, got nan"),
         ({"parameters": {"k": 1.0}}, "parameters: k is unknown"),
         ({"inputs": {"lam": 1.0}}, "inputs: lam is unknown"),
     ):
         with pytest.raises(ValueError, match=words):
             kh.simulate(ball(), TIME, start, **options)
-    with pytest.raises(ValueError, match="initial value of state y must be finite, got nan"):
+    with pytest.raises(ValueError, match="value of state y must be a finite number, got nan"):
         kh.simulate(ball(), TIME, {y: np.nan, v: 0.0})
     with pytest.raises(ValueError, match="time must increase; step 0 goes from 1 to 0"):
         kh.simulate(ball(), [1.0, 0.0], start)
@@ -126,13 +126,13 @@ def test_states_to_go_on_from_that_do_not_fit():
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, np.nan, np.inf])
 def test_restitution(value):
-    with pytest.raises(ValueError, match=r"'heel': restitution must be within 0 \.\.\. 1, got"):
+    with pytest.raises(ValueError, match="'heel': restitution must be "):
         kh.Contact("heel", y, lam, restitution=value)
 
 
 @pytest.mark.parametrize("value", [-0.1, np.nan])
 def test_friction_coefficient(value):
-    with pytest.raises(ValueError, match="'toe': the friction coefficient must not be negative"):
+    with pytest.raises(ValueError, match="'toe': the friction coefficient must "):
         kh.Contact("toe", y, lam, "coulomb", q, n, friction_coefficient=value)
 
 
@@ -270,7 +270,7 @@ def test_a_muscle_at_rest_does_not_chatter():
 ])  # fmt: skip
 def test_numbers_of_clocks(key, value):
     sign = {"Up": "positive", "Um": "negative"}.get(key, "not be negative")
-    with pytest.raises(ValueError, match=rf"{key} .*{sign}.*, got {value}"):
+    with pytest.raises(ValueError, match=rf"{key} .*({sign}|finite).*, got {value}"):
         kh.Calcium(**{**CLOCK, key: value})
 
 
@@ -283,9 +283,10 @@ def test_impulses():
     for none in ([], 0.1, [[0.1, 0.2]]):
         with pytest.raises(ValueError, match=r"impulses must be at increasing times \(n,\)"):
             clock.course(none)
-    for start, period, count in ((0.0, -0.05, 3), (0.0, 0.0, 3), (0.0, 0.05, 0), (np.nan, 0.05, 3)):
-        with pytest.raises(ValueError, match="a positive period and at least one impulse"):
-            kh.train(start, period, count)
+    for words, *given in (("period .* positive", 0.0, -0.05, 3), ("period", 0.0, 0.0, 3),
+                          ("impulses .* at least 1", 0.0, 0.05, 0), ("start", np.nan, 0.05, 3)):
+        with pytest.raises(ValueError, match=words):
+            kh.train(*given)
 
 
 def test_impulses_that_come_too_soon():

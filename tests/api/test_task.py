@@ -137,6 +137,10 @@ def test_steps(changes, words):
         shooting(**changes)
 
 
+def test_whole_numbers_of_any_kind_are_counts():
+    assert len(shooting(segments=2.0, substeps=np.int64(2)).names) == 3
+
+
 def test_numbers_of_a_hybrid_run():
     with pytest.raises(ValueError, match="rtol must be positive, got 'fine'"):
         hybrid(rtol="fine")

@@ -127,7 +127,7 @@ def test_scaling():
     (lambda: segment("Foot", 80.0, 1.8, "male"), "sex is 'F' or 'M' .*, got 'male'"),
     (lambda: segment("Foot", 0.0, 1.8), "mass and stature must be positive, got 0.0 kg and 1.8 m"),
     (lambda: segment("Foot", 80.0, -1.8), "must be positive, got 80.0 kg and -1.8 m"),
-    (lambda: segment("Foot", float("nan"), 1.8), "must be positive, got nan kg"),
+    (lambda: segment("Foot", float("nan"), 1.8), "mass must be a finite number, got nan"),
     (lambda: segment("Foot", 80.0, 180.0), "stature is in metres, got 180.0"),
     (lambda: person_on_ship(stature=180.0), "stature is in metres, got 180.0"),
     (lambda: psm3d(-80.0), "mass and stature must be positive"),

@@ -143,8 +143,8 @@ class Tree:
             one = (not exponent.lack and self.near(exponent)) or (
                 not base.lack and abs(base.value - 1) <= TRUST * base.error)  # fmt: skip
             lacks = {base.lack, exponent.lack}
-            clear = UNDEFINED in lacks and OPEN not in lacks and not one
-            return without(UNDEFINED if clear else OPEN)
+            undefined = UNDEFINED in lacks and OPEN not in lacks and not one
+            return without(UNDEFINED if undefined else OPEN)
         if base.value < 0 and exponent.error and self.near(add([
                 exponent, constant(-mpmath.nint(exponent.value))])):  # fmt: skip
             return without(OPEN)

@@ -133,3 +133,12 @@ RNG = np.random.default_rng(0)
         "even"])  # fmt: skip
 def test_grids_made_on_purpose(time):
     assert leaping(time) == []
+
+
+def test_one_line_and_a_table():
+    time = np.linspace(0.0, 2.0, 201)
+    trial = Experiment(time, {"a": 0 * time}, {"theta": 0 * time}, {"theta": 0.005})
+    assert repr(trial) == "<experiment: inputs a; measured theta; 201 nodes, t = 0 ... 2 s>"
+    assert "<td" in trial._repr_html_() and "0.005" in trial._repr_html_()
+    free = Experiment(nodes=11, duration=(0.5, 20.0))
+    assert repr(free).endswith("11 nodes, duration 0.5 ... 20 s>")

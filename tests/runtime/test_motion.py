@@ -399,7 +399,7 @@ def test_a_run_outside_the_span():
     (lambda: Motion(ship().course, (1.0, 1.0)), "span"),
     (lambda: ship().inputs("boat", [0, 1], ["ship_x"]), "ship_x belongs to a base 'boat', such as"),
     (lambda: ship().inputs("ship", [0, 1], []), "there are none"),
-    (lambda: ship().inputs("ship", [0, 1], NAMES, 9.81), "three components"),
+    (lambda: ship().inputs("ship", [0, 1], NAMES, 9.81), "three finite components"),
     (lambda: ship().kinematics([0.0, np.nan]), "finite"),
     (lambda: ship().kinematics(1.0), "times must be"),
     (lambda: ship().at((1, 2)), "three finite"),

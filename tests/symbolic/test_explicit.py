@@ -8,6 +8,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.codegen.evaluate import model_functions
 from kinesym.multibody import Body, Load, Planar, Prismatic, Revolute, Spherical, Tree
 
 TIME = np.linspace(0.0, 1.0, 101)
@@ -172,7 +173,11 @@ def test_units_do_not_hide_asymmetry():
 def test_spherical_trees_have_one():
     tree = Tree("t", [Body("a", 1.0, (0, 0, 1), (1, 1, 1), Spherical("zyx"))])
     assert tree.model().explicit is not None
-    assert Tree("t", [Body("a", 0, joint=Revolute("y"))]).model().explicit is None  # no inertia
+    massless = Tree("t", [Body("a", 0, joint=Revolute("y"))])
+    with pytest.raises(ValueError, match="nothing that moves with a_wy has mass or inertia"):
+        massless.model()
+    damped = massless.model({"a_wy": -massless.coordinates["a_y"] - massless.speeds["a_wy"]})
+    assert damped.explicit is None  # the speed is algebraic
 
 
 def test_inputs_as_states_with_rates():
@@ -185,3 +190,22 @@ def test_inputs_as_states_with_rates():
     np.testing.assert_allclose(run["F"], 3.0 * time, atol=1e-12)
     with pytest.raises(ValueError, match="has no input G"):
         model.with_rates("G")
+
+
+def test_rates_of_inputs_keep_the_articulated_form():
+    """Of 6 links: what is added is one operation at most for each new state."""
+    links = [Body(f"b{k}", 1.0, (0, 0, 0.5), (0.1, 0.1, 0.01), Revolute("y"), (0, 0, min(k, 1)),
+                  f"b{k - 1}" if k else None) for k in range(6)]  # fmt: skip
+    tree = Tree("chain", links, gravity=(0, 0, -9.81))
+    plain = tree.model(tree.torque_inputs())
+    model = plain.with_rates(*plain.input_names)
+    assert model.explicit is not None
+    few, many = (model_functions(m).kernel("rhs").operations
+                 for m in (plain, replace(plain, explicit=None)))  # fmt: skip
+    assert model_functions(model).kernel("rhs").operations <= few + 6 < many
+    draw = np.random.default_rng(3)
+    x, u = draw.normal(size=(18, 4)), draw.normal(size=(6, 4))
+    solved = ks.compile(replace(model, explicit=None)).rhs(x, u, [])
+    np.testing.assert_allclose(ks.compile(model).rhs(x, u, []), solved, rtol=1e-9, atol=1e-9)
+    again = model.with_rates("b0_ty_rate")
+    assert again.explicit is not None and again.state_names[-1] == "b0_ty_rate"

@@ -74,7 +74,7 @@ def test_bad_gains(body):
         with pytest.raises(ValueError, match="gains of a PD controller must not be negative"):
             PD(wrong)
     for wrong in (-1e-3, np.inf, np.nan):
-        with pytest.raises(ValueError, match="the derivative time must not be negative, got"):
+        with pytest.raises(ValueError, match="the derivative time must"):
             PD(Td=wrong)
     with pytest.raises(ValueError, match=r"or 15, one for each coordinate; got \(57,\)"):
         body.forward(COURSE, grid(0.01), PD(np.ones(57)))

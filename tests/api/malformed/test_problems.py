@@ -1,0 +1,380 @@
+"""Compiled functions, trials, fits and simulations that cannot be."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+from kinesym import hybrid as kh
+
+t = ks.t
+x, v, u, w = ks.dynamicsymbols("x v u w")
+k, c = sp.symbols("k c")
+TIME = np.linspace(0.0, 1.0, 5)
+
+
+@cache
+def model():
+    return ks.Model("osc", [x, v], [u], [k], [x.diff(t) - v, v.diff(t) + k * x - u],
+                    outputs={"force": u - k * x})  # fmt: skip
+
+
+@cache
+def functions():
+    return ks.compile(model())
+
+
+def trial(**changes):
+    given = {"time": TIME, "inputs": {u: 0.0 * TIME}, "measurements": {x: np.cos(TIME)}}
+    return ks.Experiment(**{**given, **changes})
+
+
+def problem(of=None, trials=None, **changes):
+    given = {"unknown": {k: (0.1, 10.0)}}
+    return ks.Collocation(model() if of is None else of, trial() if trials is None else trials,
+                          **{**given, **changes})  # fmt: skip
+
+
+@cache
+def solvable():
+    return problem()
+
+
+def shooting(of=None, trials=None, **changes):
+    given = {"unknown": {k: (0.1, 10.0)}, "initial": {x: 1.0, v: 0.0}}
+    return ks.Shooting(model() if of is None else of, trial() if trials is None else trials,
+                       **{**given, **changes})  # fmt: skip
+
+
+@cache
+def shot():
+    return shooting()
+
+
+def run(of=None, **changes):
+    given = {"time": TIME, "initial": {x: 1.0, v: 0.0}, "parameters": {k: 1.0}, "inputs": {u: 0.0}}
+    return ks.simulate(model() if of is None else of, **{**given, **changes})
+
+
+@cache
+def adjoint():
+    return ks.ContinuousAdjoint(model(), ks.Integral(x**2), [k])
+
+
+def conjugate(of=None, objective=None, **changes):
+    return ks.ContinuousAdjoint(model() if of is None else of,
+                                ks.Integral(x**2) if objective is None else objective, **changes)
+
+
+@cache
+def switched():
+    free = ks.Model("free", [x, v], [u], [k], [x.diff(t) - v, v.diff(t) + k - u])
+    return kh.Hybrid(free, events=[kh.Event("top", v)])
+
+
+def members(of=None, **changes):
+    given = {"time": TIME, "initial": {x: [1.0, 2.0], v: 0.0}, "parameters": {k: 1.0},
+             "inputs": {u: 0.0}}  # fmt: skip
+    return kh.ensemble(switched() if of is None else of, **{**given, **changes})
+
+
+def hybrid_fit(of=None, trials=None, **changes):
+    given = {"unknown": {k: None}, "initial": {x: 1.0, v: 0.0}}
+    return kh.Shooting(switched() if of is None else of, trial() if trials is None else trials,
+                       **{**given, **changes})  # fmt: skip
+
+
+FUNCTIONS = [
+    (lambda: ks.compile(None), "kinesym.Model", "None"),
+    (lambda: ks.compile(5), "kinesym.Model", "5"),
+    (lambda: ks.compile("osc"), "kinesym.Model", "'osc'"),
+    (lambda: ks.compile(ks.Model), "kinesym.Model", "the class Model"),
+    (lambda: ks.compile(switched()), "kinesym.Model", "Hybrid"),
+    (lambda: ks.compile([model()]), "kinesym.Model"),
+    (lambda: ks.compile(model().substitute({u: sp.gamma(x)}, inputs=[])), "gamma"),
+    (lambda: ks.compile(model().substitute({u: sp.Integral(x, t)}, inputs=[])), "turned into C"),
+    (lambda: functions().rhs([1.0], [0.0], [1.0]), "x has shape (1,)", "2 values per point"),
+    (lambda: functions().rhs([1.0, 2.0], [], [1.0]), "u has shape (0,)", "1 values per point"),
+    (lambda: functions().rhs([1.0, 2.0], [0.0], []), "p has shape (0,)", "1 values"),
+    (lambda: functions().rhs([1.0, 2.0], [0.0], [[1.0]]), "p has shape (1, 1)", "1 values"),
+    (lambda: functions().rhs([1.0, 2.0], [0.0, 1.0], [1.0]), "u has shape (2,)", "1 values"),
+    (lambda: functions().rhs(np.ones((2, 3)), np.ones((1, 4)), [1.0]), "points", "4", "3"),
+    (lambda: functions().rhs(np.ones((2, 3, 4)), [0.0], [1.0]), "x has shape (2, 3, 4)"),
+    (lambda: functions().rhs("rest", [0.0], [1.0]), "x must be real numbers", "text"),
+    (lambda: functions().rhs(None, [0.0], [1.0]), "x has shape ()", "2 values"),
+    (lambda: functions().rhs({"x": 1}, [0.0], [1.0]), "x must be real numbers", "{'x': 1}"),
+    (lambda: functions().rhs([1.0, 1j], [0.0], [1.0]), "x must be real numbers", "complex"),
+    (lambda: functions().rhs([1.0, k], [0.0], [1.0]), "x must be real numbers", "k"),
+    (lambda: functions().rhs([[1.0], [1.0, 2.0]], [0.0], [1.0]), "x", "unequal"),
+    (lambda: functions().rhs([1.0, 2.0], [0.0], {"k": 1.0}), "p must be real numbers"),
+    (lambda: functions().rhs([1.0, 2.0], [0.0], [1.0], "now"), "t must be real numbers"),
+    (lambda: functions().rhs([1.0, 2.0], [0.0], [1.0], [[0.0], [1.0]]), "t has shape (2, 1)"),
+    (lambda: functions().rhs(np.ones((2, 3)), [0.0], [1.0], [0.0, 1.0]), "points", "2", "3"),
+    (lambda: functions().rhs([1.0, 2.0], [0.0], 1.0), "p has shape ()", "1 values"),
+    (lambda: functions().residual([1.0], [1.0, 2.0], [0.0], [1.0]), "xdot has shape (1,)"),
+    (lambda: functions().residual([1.0, 2.0], "x", [0.0], [1.0]), "x must be real numbers"),
+    (lambda: functions().residual(None, [1.0, 2.0], [0.0], [1.0]), "xdot has shape ()"),
+    (lambda: functions().outputs([1.0, 2.0], [1.0], [0.0], [1.0]), "x has shape (1,)"),
+    (lambda: functions().outputs([1.0, 2.0], [1.0, 2.0], "u", [1.0]), "u must be real numbers"),
+    (lambda: functions().jacobian([0, 0], [1, 2], [0], [1], of="typo"), "no Jacobian", "'typo'"),
+    (lambda: functions().jacobian([0, 0], [1, 2], [0], [1], wrt="x"), "no Jacobian", "'x'"),
+    (lambda: functions().jacobian([0, 0], [1, 2], [0], [1], of=None), "no Jacobian", "None"),
+    (lambda: functions().jacobian([0, 0], [1, 2], [0], [1], wrt=["states"]), "no Jacobian"),
+    (lambda: functions().jacobian([0], [1, 2], [0], [1]), "xdot has shape (1,)"),
+    (lambda: functions().jacobian([0, 0], [1, 2], [0], "p"), "p must be real numbers"),
+]
+
+TRIALS = [
+    (lambda: trial(time=[0.0]), "at least 2 instants"),
+    (lambda: trial(time=0.0), "at least 2 instants"),
+    (lambda: trial(time=[0.0, 1.0, 0.5]), "time must increase", "1 to 0.5"),
+    (lambda: trial(time=[0.0, np.nan]), "not finite at index 1"),
+    (lambda: trial(time=None), "give either time"),
+    (lambda: trial(time=[[0.0, 1.0]]), "one dimension", "(1, 2)"),
+    (lambda: trial(time=None, duration=(1.0, 2.0)), "needs nodes"),
+    (lambda: trial(time=None, nodes=5, duration=(2.0, 1.0)), "0 < low <= high"),
+    (lambda: trial(time=None, nodes=5, duration=1.0), "0 < low <= high", "1.0"),
+    (lambda: trial(time=None, nodes=5, duration="long"), "duration must be"),
+    (lambda: trial(time=None, nodes=1, duration=(1.0, 2.0)), "nodes", "1"),
+    (lambda: trial(nodes=12), "time has 5 nodes, not 12"),
+    (lambda: trial(inputs=0.0), "inputs must be a mapping"),
+    (lambda: trial(inputs=[0.0]), "inputs must be a mapping"),
+    (lambda: trial(inputs={u: "a"}), "input u must be", "numbers"),
+    (lambda: trial(inputs={u: None}), "input u"),
+    (lambda: trial(inputs={u: [1.0]}), "input u has 1 values, expected 5"),
+    (lambda: trial(inputs={u: np.full(5, np.nan)}), "input u contains 5 values"),
+    (lambda: trial(inputs={5: 0.0}), "5", "neither a name nor a symbol"),
+    (lambda: trial(inputs={u: 0.0, "u": 1.0}), "input u is given twice"),
+    (lambda: trial(inputs={u: 1j}), "input u must be", "numbers"),
+    (lambda: trial(measurements=TIME), "measurements must be a mapping"),
+    (lambda: trial(measurements={x: 1.0}), "measurement x has", "expected 5"),
+    (lambda: trial(measurements={x: "a"}), "measurement x must be", "numbers"),
+    (lambda: trial(measurements={x: np.full(5, np.nan)}), "has no sample at all"),
+    (lambda: trial(measurements={x: np.full(5, np.inf)}), "measurement x contains 5 values"),
+    (lambda: trial(std={v: 1.0}), "std of v, which is not measured"),
+    (lambda: trial(std={x: 0.0}), "std of x must be positive"),
+    (lambda: trial(std={x: -1.0}), "std of x must be positive"),
+    (lambda: trial(std={x: [1.0]}), "std of x has 1 values"),
+    (lambda: trial(std=1.0), "std must be a mapping"),
+    (lambda: trial(hold={u: "cubic"}), "'cubic' is unknown"),
+    (lambda: trial(hold={u: None}), "None is unknown"),
+    (lambda: trial(hold="linear"), "hold must be a mapping"),
+]
+
+COLLOCATION = [
+    (lambda: problem(of=5), "kinesym.Model"),
+    (lambda: problem(of="osc"), "kinesym.Model"),
+    (lambda: problem(of=switched()), "kinesym.Model"),
+    (lambda: problem(trials=5), "trials"),
+    (lambda: problem(trials="t"), "trials must be an Experiment"),
+    (lambda: problem(trials=[5]), "trials must be an Experiment"),
+    (lambda: problem(trials=[]), "at least one experiment"),
+    (lambda: problem(unknown=k), "unknown must be a mapping", "k"),
+    (lambda: problem(unknown="k"), "unknown must be a mapping", "'k'"),
+    (lambda: problem(unknown=[k]), "unknown must be a mapping"),
+    (lambda: problem(unknown={"kk": None}), "kk is unknown"),
+    (lambda: problem(unknown={5: None}), "5", "neither a name nor a symbol"),
+    (lambda: problem(unknown={k: 3.0}), "bounds of k must be"),
+    (lambda: problem(unknown={k: (2.0, 1.0)}), "bounds of k are crossed"),
+    (lambda: problem(unknown={k: ("a", "b")}), "bounds of k"),
+    (lambda: problem(unknown={k: (0.0, 1.0, 2.0)}), "bounds of k must be"),
+    (lambda: problem(unknown={k: (0.0, np.nan)}), "bounds of k"),
+    (lambda: problem(unknown={}), "parameter k has no value"),
+    (lambda: problem(known={"k": 1.0}), "k is both known and unknown"),
+    (lambda: problem(unknown={}, known={k: np.nan}), "parameter k must be"),
+    (lambda: problem(known=5), "known must be a mapping", "5"),
+    (lambda: problem(scheme="rk4"), "unknown scheme 'rk4'"),
+    (lambda: problem(scheme=None), "unknown scheme None"),
+    (lambda: problem(scheme=5), "unknown scheme 5"),
+    (lambda: problem(objective=x**2), "not made of Integral"),
+    (lambda: problem(objective="x**2"), "not made of Integral"),
+    (lambda: problem(objective=ks.Integral), "not made of Integral"),
+    (lambda: problem(objective=ks.Integral(c * x)), "integrand contains c"),
+    (lambda: problem(objective=ks.Terminal(x.diff(t))), "terminal cost contains a derivative"),
+    (lambda: problem(objective=ks.Integral(ks.at_start(x))), "belong into boundary conditions"),
+    (lambda: problem(objective=ks.Integral(1)), "nothing that is unknown"),
+    (lambda: problem(bounds=5), "bounds must be a mapping", "5"),
+    (lambda: problem(bounds={k: (0, 1)}), "bounds: k is unknown"),
+    (lambda: problem(bounds={x: (1, 0)}), "bounds of x are crossed"),
+    (lambda: problem(bounds={x: "wide"}), "bounds of x must be"),
+    (lambda: problem(boundary=ks.at_start(x)), "boundary conditions must be a list"),
+    (lambda: problem(boundary=None), "boundary conditions must be a list"),
+    (lambda: problem(boundary=[x]), "neither at_start"),
+    (lambda: problem(boundary=["x"]), "boundary condition 0 is text"),
+    (lambda: problem(boundary=[None]), "boundary condition 0 is no expression"),
+    (lambda: problem(boundary=[(ks.at_start(x), 1)]), "boundary condition 0 must be"),
+    (lambda: problem(boundary=[(ks.at_start(x), 1, 0)]), "boundary condition 0 are crossed"),
+    (lambda: problem(boundary=[(ks.at_start(x), "a", "b")]), "bounds of boundary condition 0"),
+    (lambda: problem(boundary=[ks.at_start(w)]), "w"),
+    (lambda: problem(boundary=[True]), "boundary condition 0"),
+    (lambda: problem(path=x), "path conditions must be a list"),
+    (lambda: problem(path=[c]), "path condition 0 contains c"),
+    (lambda: problem(path=[5]), "path condition 0, 5"),
+    (lambda: problem(path=[ks.at_end(x)]), "belong into boundary conditions"),
+    (lambda: problem(links=5), "links must be a list"),
+    (lambda: problem(cycle=5), "cycle conditions must be a list"),
+    (lambda: problem(unknown_inputs=u), "unknown_inputs must be a mapping"),
+    (lambda: problem(unknown_inputs={"uu": None}), "uu is unknown"),
+    (lambda: problem(unknown_inputs={u: None}), "input u, which is not used because it is unknown"),
+    (lambda: problem(trials=trial(inputs={})), "input u has no data in trial 0"),
+    (lambda: problem(trials=trial(inputs={u: 0.0, "w": 0.0})), "data for input w"),
+    (lambda: problem(trials=trial(measurements={})), "the experiment has none"),
+    (lambda: problem(trials=trial(measurements={"z": TIME})), "z is neither a state"),
+    (lambda: solvable().pack(5), "a guess is a mapping", "5"),
+    (lambda: solvable().pack("best"), "a guess is a mapping", "'best'"),
+    (lambda: solvable().pack([1.0]), "a guess is a mapping", "[1.0]"),
+    (lambda: solvable().pack(np.zeros(3)), "the free vector has 11 entries", "(3,)"),
+    (lambda: solvable().pack({"z": 1.0}), "guess: z is unknown"),
+    (lambda: solvable().pack({k: np.nan}), "guess of k must be"),
+    (lambda: solvable().pack({k: 20.0}), "outside its bounds"),
+    (lambda: solvable().pack({x: np.zeros(3)}), "guess of x has shape (3,)"),
+    (lambda: solvable().solve(guess=5), "a guess is a mapping", "5"),
+    (lambda: solvable().solve(hessian="magic"), "unknown hessian 'magic'"),
+    (lambda: solvable().solve(hessian=None), "unknown hessian None"),
+    (lambda: solvable().solve(driver="fast"), "unknown driver 'fast'"),
+    (lambda: solvable().solve(driver=5), "unknown driver 5"),
+    (lambda: solvable().solve(linear_solver="magic"), "linear_solver"),
+    (lambda: solvable().solve(linear_solver=5), "linear_solver", "5"),
+    (lambda: solvable().solve(options={"nonsense": 1}), "does not accept the option nonsense"),
+]
+
+SHOOTING = [
+    (lambda: shooting(of=5), "kinesym.Model"),
+    (lambda: shooting(trials=[]), "at least one experiment"),
+    (lambda: shooting(trials="t"), "trials must be an Experiment"),
+    (lambda: shooting(unknown=5), "unknown must be a mapping", "5"),
+    (lambda: shooting(unknown={"kk": None}), "kk is unknown"),
+    (lambda: shooting(unknown={}, known={k: 1.0}), "nothing is unknown"),
+    (lambda: shooting(known=5), "known must be a mapping", "5"),
+    (lambda: shooting(initial=None), "initial value of state x is missing"),
+    (lambda: shooting(initial=[1.0, 0.0]), "initial must be a mapping"),
+    (lambda: shooting(initial={x: 1.0}), "initial value of state v is missing"),
+    (lambda: shooting(initial={x: "a", v: 0.0}), "initial value of x"),
+    (lambda: shooting(initial={x: np.nan, v: 0.0}), "initial value of x is not finite"),
+    (lambda: shooting(initial={x: [1.0, 2.0], v: 0.0}), "initial x has shape (2,)"),
+    (lambda: shooting(initial={x: (2.0, 1.0), v: 0.0}), "initial x", "crossed"),
+    (lambda: shooting(initial={"z": 1.0, x: 1.0, v: 0.0}), "initial: z is unknown"),
+    (lambda: shooting(objective=x), "not made of Integral"),
+    (lambda: shooting(method="euler"), "unknown method 'euler'"),
+    (lambda: shooting(method=None), "unknown method None"),
+    (lambda: shooting(substeps=0), "substeps must be at least 1", "0"),
+    (lambda: shooting(substeps=1.5), "substeps must be at least 1", "1.5"),
+    (lambda: shooting(segments=0), "segments must be at least 1", "0"),
+    (lambda: shooting(segments=10), "10 segments need more than 5 nodes"),
+    (lambda: shooting(unknown_inputs=5), "unknown_inputs must be a mapping"),
+    (lambda: shot().pack({"z": 1.0}), "guess: z is unknown"),
+    (lambda: shot().pack([1.0, 2.0]), "there are 1 unknowns", "(2,)"),
+    (lambda: shot().pack({k: 20.0}), "outside its bounds"),
+    (lambda: shot().pack({k: np.nan}), "guess of k"),
+    (lambda: shot().gradient(mode="magic"), "unknown mode 'magic'"),
+    (lambda: shot().gradient(mode=None), "unknown mode None"),
+    (lambda: shot().solve(optimizer="magic"), "unknown optimizer 'magic'"),
+    (lambda: shot().solve(optimizer=None), "unknown optimizer None"),
+    (lambda: shot().solve(guess={k: 99.0}), "outside its bounds"),
+    (lambda: hybrid_fit(of=5), "kinesym.hybrid.Hybrid"),
+    (lambda: hybrid_fit(of=model()), "kinesym.hybrid.Hybrid"),
+    (lambda: hybrid_fit(trials=[]), "trials must be an Experiment"),
+    (lambda: hybrid_fit(unknown=5), "unknown must be a mapping", "5"),
+    (lambda: hybrid_fit(unknown={"kk": None}), "kk is unknown"),
+    (lambda: hybrid_fit(unknown={}, known={k: 1.0}), "nothing is unknown"),
+    (lambda: hybrid_fit(initial={x: 1.0}), "initial value of state v is missing"),
+    (lambda: hybrid_fit(courses={"z": 1.0}), "z is unknown"),
+    (lambda: hybrid_fit(active=["wall"]), "no contact 'wall'"),
+    (lambda: hybrid_fit(rtol=0.0), "rtol must be positive", "0.0"),
+    (lambda: hybrid_fit(trials=trial(measurements={})), "no measurements"),
+    (lambda: hybrid_fit(trials=trial(measurements={u: TIME})), "measures u, an input"),
+]
+
+SIMULATE = [
+    (lambda: run(of=5), "kinesym.Model"),
+    (lambda: run(of="osc"), "kinesym.Model"),
+    (lambda: run(of=switched()), "kinesym.Model"),
+    (lambda: run(time=None), "give either time"),
+    (lambda: run(time=[0.0]), "at least 2 instants"),
+    (lambda: run(time=[1.0, 0.0]), "time must increase"),
+    (lambda: run(initial=[1.0, 0.0]), "initial must be a mapping"),
+    (lambda: run(initial="rest"), "initial must be a mapping", "'rest'"),
+    (lambda: run(initial={x: 1.0}), "initial value of state v is missing"),
+    (lambda: run(initial={x: "a", v: 0.0}), "initial value of state x", "'a'"),
+    (lambda: run(initial={x: None, v: 0.0}), "initial value of state x"),
+    (lambda: run(initial={x: np.nan, v: 0.0}), "initial value of state x is nan"),
+    (lambda: run(initial={x: [[1.0]], v: 0.0}), "initial value of state x", "(1, 1)"),
+    (lambda: run(initial={x: [], v: 0.0}), "initial value of state x", "(0,)"),
+    (lambda: run(initial={x: 1.0, v: 0.0, 5: 1.0}), "5", "neither a name nor a symbol"),
+    (lambda: run(parameters={}), "parameter k is missing"),
+    (lambda: run(parameters=1.0), "parameters must be a mapping", "1.0"),
+    (lambda: run(parameters="k"), "parameters must be a mapping", "'k'"),
+    (lambda: run(parameters={k: np.inf}), "parameter k is inf"),
+    (lambda: run(parameters={k: "a"}), "parameter k", "'a'"),
+    (lambda: run(parameters={"kk": 1.0}), "kk is unknown"),
+    (lambda: run(parameters={k: [1, 2]}, initial={x: [1, 2, 3], v: 0}), "members is not clear"),
+    (lambda: run(inputs={}), "course of input u is missing"),
+    (lambda: run(inputs=0.0), "inputs must be a mapping", "0.0"),
+    (lambda: run(inputs={u: "a"}), "input u must be", "numbers"),
+    (lambda: run(inputs={u: np.zeros(7)}), "input u has shape (7,), expected 5 values"),
+    (lambda: run(inputs={u: np.full(5, np.inf)}), "input u contains 5 values"),
+    (lambda: run(inputs={u: 0.0, "z": 1.0}), "z is unknown"),
+    (lambda: run(method="euler"), "unknown method 'euler'"),
+    (lambda: run(method=None), "unknown method None"),
+    (lambda: run(method=5), "unknown method 5"),
+    (lambda: run(substeps=0), "substeps must be at least 1", "0"),
+    (lambda: run(substeps=1.5), "substeps must be at least 1", "1.5"),
+    (lambda: run(hold=5), "hold must be a mapping", "5"),
+    (lambda: run(hold={u: "cubic"}), "'cubic' is unknown"),
+    (lambda: run(rtol=0.0), "rtol", "positive", "0.0"),
+    (lambda: members(of=5), "kinesym.hybrid.Hybrid", "5"),
+    (lambda: members(of=model()), "kinesym.hybrid.Hybrid"),
+    (lambda: members(initial={x: 1.0, v: 0.0}), "nothing differs between members"),
+    (lambda: members(initial={x: [1.0, 2.0], v: [1.0, 2.0, 3.0]}), "members differ in number"),
+    (lambda: members(initial={x: [1.0, np.nan], v: 0.0}), "member 1: the initial value of state x"),
+    (lambda: members(initial={x: [1.0, "a"], v: 0.0}), "member 1: the initial value of state x"),
+    (lambda: members(threads=0), "threads must be at least 1", "0"),
+    (lambda: members(colour="red"), "option colour"),
+    (lambda: members(method="euler"), "method is one of"),
+    (lambda: members(time=None), "give either time"),
+]
+
+ADJOINT = [
+    (lambda: conjugate(of=5), "kinesym.Model", "5"),
+    (lambda: conjugate(of=switched()), "kinesym.Model"),
+    (lambda: conjugate(objective=x**2), "Integral", "x(t)**2"),
+    (lambda: conjugate(objective="x"), "Integral", "'x'"),
+    (lambda: conjugate(objective=5), "Integral", "5"),
+    (lambda: conjugate(objective=ks.LeastSquares()), "Integral"),
+    (lambda: conjugate(unknown=k), "unknown must be a list", "k"),
+    (lambda: conjugate(unknown="k"), "unknown must be a list", "'k'"),
+    (lambda: conjugate(unknown=["kk"]), "kk"),
+    (lambda: conjugate(unknown=[5]), "5", "neither a name nor a symbol"),
+    (lambda: conjugate(unknown=None), "unknown must be a list", "None"),
+    (lambda: conjugate(form="third"), "unknown form 'third'"),
+    (lambda: conjugate(form=None), "unknown form None"),
+    (lambda: conjugate(form=["first-order"]), "unknown form"),
+    (lambda: conjugate(hold=5), "hold must be a mapping", "5"),
+    (lambda: conjugate(hold={u: "cubic"}), "'cubic' is unknown"),
+    (lambda: conjugate(hold={"z": "linear"}), "z is unknown"),
+    (lambda: conjugate(hold={5: "linear"}), "5", "neither a name nor a symbol"),
+    (lambda: adjoint().gradient(None), "kinesym.Trajectory", "None"),
+    (lambda: adjoint().gradient("run"), "kinesym.Trajectory", "'run'"),
+    (lambda: adjoint().gradient(run(), 5), "signals must be a mapping", "5"),
+    (lambda: adjoint().gradient(run(), {"z": 1.0}), "signals: z is unknown"),
+]
+
+FILES = [
+    (lambda: run()["z"], "z is no trajectory here", "x, v"),
+    (lambda: run()[5], "5", "neither a name nor a symbol"),
+    (lambda: run().between(5.0, 6.0), "no node is between 5 and 6 s"),
+    (lambda: run().vector("hip"), "hip_x is no trajectory here"),
+    (lambda: run().animate("file.png"), ".gif", "file.png"),
+    (lambda: run().animate("file.gif", fps=0), "fps", "0"),
+    (lambda: run().animate("file.gif"), "draw"),
+    (lambda: run().plot(names=["z"]), "z is no trajectory here"),
+]
+
+REFUSED = [*FUNCTIONS, *TRIALS, *COLLOCATION, *SHOOTING, *SIMULATE, *ADJOINT, *FILES]
+
+
+@pytest.mark.parametrize("row", REFUSED)
+def test_refused(refused, row):
+    refused(*row)
