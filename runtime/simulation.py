@@ -83,7 +83,7 @@ class Stepper:
     @property
     def steps_at_once(self) -> int:
         """Steps of a block of members between two looks at Ctrl-C."""
-        return max(1, min(_STEPS_AT_ONCE, int(_WORK_AT_ONCE / self.work)))
+        return max(1, min(_STEPS_AT_ONCE, int(_WORK_AT_ONCE / max(self.work, 1.0))))
 
 
 def _work(loop: str, operations: Mapping[str, float], n: int) -> float:

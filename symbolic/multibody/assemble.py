@@ -11,7 +11,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.multibody.bodies import Load, inertia_limits, inertia_matrix, mass_of
-from kinesym.symbolic.multibody.forward import Massless, Moving, rigid, speed_rates
+from kinesym.symbolic.multibody.forward import Moving, rigid, speed_rates
 from kinesym.symbolic.multibody.links import Aim, Ball, Link
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.vectors import Steps, add, cross, scale, times, transposed, vector
@@ -113,11 +113,8 @@ Forward = tuple[tuple[tuple[sp.Symbol, sp.Expr], ...], tuple[sp.Expr, ...]]
 
 
 def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
-    """x' of the states by articulated bodies; None if a speed without inertia follows from its
-    torque.
-
-    Raises `ValueError` for a speed that nothing determines.
-    """
+    """x' of the states by articulated bodies; None if a mass matrix is singular: the torques of a
+    motion can still be asked for."""
     steps = Steps()
     steps.definitions.update(tree._walk.steps.definitions)
     frames, bodies = tree._walk.frames, {body.name: body for body in tree.bodies}
@@ -132,15 +129,9 @@ def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
                            inertia_matrix(body), frames[k],
                            [load_wrench(frames[k], load) for load in loads])  # fmt: skip
     locks = {name: lock_of(name) for name in tree.lockable} | dict.fromkeys(tree.locked, sp.S.One)
-    try:
-        found = speed_rates(steps, joints, own, torques, locks)
-    except Massless as error:
-        u = tree.speeds[error.speed]
-        if torques.get(error.speed, sp.S.Zero).has(u):  # a damper, or inertia of a rotor
-            return None
-        raise ValueError(f"{tree.name}: nothing that moves with {error.speed} has mass or inertia, "
-                         "so that no motion follows from forces; give its body a mass, or lock "
-                         "it") from error  # fmt: skip
+    found = speed_rates(steps, joints, own, torques, locks)
+    if found is None:
+        return None
     constant, still = standing(tree)
     rates = [rate for link in moving(tree)
              for q, rate in zip(link.q, kinematics(steps, link), strict=True)

@@ -40,14 +40,6 @@ SIX = range(6)
 Six: TypeAlias = tuple[sp.Expr, ...]
 
 
-class Massless(ValueError):
-    """Nothing that moves with a speed has inertia, whatever the numbers."""
-
-    def __init__(self, speed: str) -> None:
-        super().__init__(speed)
-        self.speed = speed
-
-
 @dataclass
 class Articulated:
     """A, its entries (i, j) with i <= j, and b of a link; named `steps` keep them small."""
@@ -117,8 +109,8 @@ def speed_rates(
     bodies: Mapping[int, Articulated],
     torques: Mapping[str, sp.Expr],
     locks: Mapping[str, sp.Expr],
-) -> dict[str, sp.Expr]:
-    """u' by name; raises `Massless`.
+) -> dict[str, sp.Expr] | None:
+    """u' by name; None if the mass matrix is singular whatever the numbers.
 
     bodies : A and b of the joints that carry a body, loads included. locks : 1 for speeds that are
     locked, the symbol for those that can be.
@@ -133,7 +125,7 @@ def speed_rates(
             stage = str(len(pivots[k]) + 1)
             found = eliminated(left, stage, direction, torques.get(speed, sp.S.Zero), free)
             if found is None:
-                raise Massless(speed)
+                return None
             left, pivot = found
             pivots[k].append(replace(pivot, speed=speed))
         if isinstance(joint.link.primitive, Aim):  # nothing that carries it turns it
