@@ -113,7 +113,7 @@ def test_expressions_of_another_tree():
 
 
 def test_rows_of_trees():
-    made = Tree("arm", (Body(name, 1.0, (0, 0, 1)) for name in "ab"))
+    made = Tree("arm", (Body(name, 1.0, (0, 0, 1), (1, 1, 1)) for name in "ab"))
     assert len(made.model().states) == 12
     for bodies in ([], ["shank"], Body("a", 1.0), "a"):
         with pytest.raises(ValueError, match=r"arm has no bodies|must be a list of Body"):
