@@ -14,7 +14,7 @@ def extension(name: str, *sources: str, **options: object) -> Extension:
         [f"runtime/{name}.pyx", *sources],
         include_dirs=["runtime", "runtime/include"],
         depends=sorted(glob("runtime/include/*.h") + glob("runtime/*/*.h")),
-        libraries=["dl"] if sys.platform.startswith("linux") else [],
+        libraries=["dl", "pthread"] if sys.platform.startswith("linux") else [],
         **options,
     )
 

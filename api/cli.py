@@ -1,4 +1,4 @@
-"""The command line: kinesym list | run | bench | doctor."""
+"""The command line: kinesym list | run | bench | doctor | cache."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kinesym import examples, models
 from kinesym.doctor import diagnosis
+from kinesym.runtime.cache import CacheError, cache_folder, clear, summary
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,6 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     bench.set_defaults(action=_bench)
     doctor = commands.add_parser("doctor", help="what works here, and what to do about the rest")
     doctor.set_defaults(action=_doctor)
+    kept = commands.add_parser("cache", help="built libraries: where they are, how much they take")
+    kept.add_argument("--clear", action="store_true", help="remove them; they are built again")
+    kept.set_defaults(action=_cache)
     return parser
 
 
@@ -84,11 +88,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    """Benchmarks come with the sources, not with an installed package."""
-    folder = Path(__file__).resolve().parents[1] / "benchmarks"
-    names = sorted(path.stem for path in folder.glob("*.py"))
+    """Benchmarks come with the sources, whose package is the folder api/."""
+    package = Path(__file__).resolve().parent
+    folder = package.with_name("benchmarks")
+    names = sorted(path.stem for path in folder.glob("*.py")) if package.name == "api" else []
     if not names:
-        print("the benchmarks come with the sources of kinesym", file=sys.stderr)
+        print("the benchmarks come with the sources of kinesym, not with the installed package; "
+              "get the sources, and run 'make bench' there", file=sys.stderr)  # fmt: skip
         return 2
     if options.name not in names:
         print(f"there is no benchmark {options.name}; there are {', '.join(names)}",
@@ -104,6 +110,23 @@ def _doctor(options: argparse.Namespace) -> int:
         print(finding[1])
         healthy = healthy and finding[0]
     return 0 if healthy else 1
+
+
+def _cache(options: argparse.Namespace) -> int:
+    folder = cache_folder()
+    try:
+        print(summary(folder))
+    except CacheError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not options.clear:
+        return 0
+    left = clear(folder)
+    if left:
+        print(f"{left} files in {folder} cannot be removed; are they yours?", file=sys.stderr)
+        return 1
+    print("removed")
+    return 0
 
 
 def _findings() -> Iterator[tuple[bool, str]]:

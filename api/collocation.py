@@ -17,13 +17,18 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.diagnose import explain
-from kinesym.runtime.build import build, find_compiler
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.build import build, check_compiler
 from kinesym.runtime.collocation import (
     constraint_bounds,
     first_guess,
     make_layout,
+    results_of,
     trial_data,
+    values_of_results,
     variable_bounds,
+    within,
 )
 from kinesym.runtime.driver import Start, Task, check_driver
 from kinesym.runtime.experiment import Experiment
@@ -31,10 +36,11 @@ from kinesym.runtime.ipopt import Result, Wishes, solve
 from kinesym.runtime.ipopt_library import warn_if_missing
 from kinesym.runtime.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.memory import check_free, check_sizes, forecast
-from kinesym.runtime.nlp import NLP, default_threads
+from kinesym.runtime.nlp import NLP
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.solution import Solution
 from kinesym.runtime.statistics import parameter_covariance
+from kinesym.runtime.summary import listed
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.hybrid import Contact
 from kinesym.symbolic.model import Model
@@ -48,6 +54,7 @@ from kinesym.task import (
     known_values,
     named_bounds,
     symbolic_problem,
+    warn_of_degrees,
 )
 
 Array = NDArray[np.float64]
@@ -96,6 +103,7 @@ class Collocation:
         contacts: Sequence[Contact] = (),
     ) -> None:
         self.model, self.trials = model, checked_trials(model, trials)
+        self._threads = checks.threads(threads)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         free = {} if unknown_inputs is None else unknown_inputs
         free = by_name(free, model.input_names, "unknown_inputs")
@@ -109,8 +117,9 @@ class Collocation:
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
+        warn_of_degrees(model, self.trials)
 
-        find_compiler()  # before any long work
+        check_compiler()  # before any long work
         warn_if_missing()
         start = time.perf_counter()
         self.program = transcribe(self.symbolic)
@@ -120,7 +129,6 @@ class Collocation:
         after = [*self.trials[1:], self.trials[0]]
         self._data = [trial_data(description, trial, self._known, following)
                       for trial, following in zip(self.trials, after, strict=True)]  # fmt: skip
-        self._threads = threads or default_threads()
         self.nlp = self._built(self.program)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
@@ -129,6 +137,12 @@ class Collocation:
         self.constraint_bounds = constraint_bounds(self.layout, {
             "node": path_bounds, "ends": end_bounds, "link": link_bounds, "cycle": cycle_bounds,
         })  # fmt: skip
+
+    def __repr__(self) -> str:
+        count, nodes = len(self.trials), sum(self.layout.nodes)
+        return (f"<collocation of {self.model.name}: {count} trial{'s' * (count > 1)} of {nodes} "
+                f"nodes, unknown {listed(self.layout.parameters) or 'no parameters'}, "
+                f"{self.n_variables} variables, {self.n_constraints} constraints>")  # fmt: skip
 
     def _built(self, program: Program) -> NLP:
         """The callbacks of a program, compiled."""
@@ -164,31 +178,36 @@ class Collocation:
         return self.nlp.n_constraints
 
     def pack(self, guess: Any = None) -> Array:
-        """The free vector of a guess: None (from the data), values by symbol, a `Solution`, or z.
+        """The free vector of a guess: None (from the data), values by symbol, a `Solution`, a
+        `Fit`, a `Trajectory` or a list with one per trial, or z.
 
-        What is not given comes from the measurements, the model's values, or zero; this and a
-        `Solution` are moved into the bounds. Raises `ValueError` naming what is given and has a
-        wrong size or lies outside its bounds.
+        Values are numbers, trajectories (N,), or a list with one of these per trial. What is not
+        given comes from the measurements, the model's values, or zero. All is moved into the
+        bounds: results and what is made up silently, what is given with a warning. Raises
+        `ValueError` naming what is given and has a wrong size or is not finite.
         """
-        if isinstance(guess, Solution):
-            guess = self._from_solution(guess)
+        layout, bounds = self.layout, self.variable_bounds
+        if isinstance(guess, Solution) and self._fits(guess):
+            return np.clip(guess.free_vector, *bounds)
         if isinstance(guess, np.ndarray):
             if guess.shape != (self.n_variables,):
                 raise ValueError(
                     f"the free vector has {self.n_variables} entries, got {guess.shape}"
                 )
-            return np.array(guess, dtype=np.float64)
-        if not isinstance(guess, Mapping | None):
-            raise ValueError(
-                f"a guess is a mapping of names to values, a Solution or an array, not {guess!r}"
-            )
-        layout = self.layout
-        known = [*layout.states, *layout.inputs, *layout.parameters]
-        known += ["duration"] if layout.free_duration else []
-        return first_guess(
-            layout, self.trials, by_name(guess or {}, known, "guess"),
-            dict(self.model.values), kinematic_pairs(self.model), self.variable_bounds,
-        )  # fmt: skip
+            z = real_array(guess, "the free vector")
+            return within(z, bounds, np.ones(len(z), dtype=bool), self.variable_name)
+        result = results_of(guess)
+        if result is not None:
+            values, rates = values_of_results(*result, layout, self.trials), {}
+        elif isinstance(guess, Mapping | None):
+            known = [*layout.states, *layout.inputs, *layout.parameters]
+            known += ["duration"] if layout.free_duration else []
+            values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
+        else:
+            raise ValueError("a guess is a mapping of names to values, a Solution, a Fit, a "
+                             f"Trajectory, or an array, not {guess!r}")  # fmt: skip
+        z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
+        return within(z, bounds, given & (result is None), self.variable_name)
 
     def unpack(self, z: Array) -> dict[str, Any]:
         """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
@@ -275,16 +294,16 @@ class Collocation:
         if hessian not in HESSIANS:
             raise ValueError(f"unknown hessian {hessian!r}; choose one of {', '.join(HESSIANS)}")
         check_driver(driver)
+        settings = checks.options(options)
+        if max_iterations is not None:
+            settings["max_iter"] = checks.count(max_iterations, "max_iterations", least=0)
+        if tolerance is not None:
+            settings["tol"] = checks.positive(tolerance, "tolerance")
         needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
         check_free(needed, self._sizes, "use fewer nodes, or free memory")
         start = time.perf_counter()
         z = self.pack(guess)
         self._check_finite(z)
-        settings = dict(options or {})
-        if max_iterations is not None:
-            settings["max_iter"] = int(max_iterations)
-        if tolerance is not None:
-            settings["tol"] = float(tolerance)
         nlp = self._gauss_newton if hessian == "gauss-newton" else self.nlp
         task = Task(nlp, self.variable_bounds, self.constraint_bounds)
         wishes = Wishes(settings, hessian, linear_solver, driver, log)
@@ -302,8 +321,9 @@ class Collocation:
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
         return parameter_covariance(
-            self.nlp, solution.free_vector, solution.multipliers, self.variable_bounds,
-            self.constraint_bounds,
+            self.nlp, solution.free_vector,
+            (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers),
+            self.variable_bounds, self.constraint_bounds,
         )  # fmt: skip
 
     def _check_finite(self, z: Array) -> None:
@@ -389,38 +409,6 @@ class Collocation:
             and solution.multipliers.shape == (self.n_constraints,)
         )
 
-    def _from_solution(self, solution: Solution) -> Any:
-        """z if the problem is the same, else values by name, interpolated in relative time."""
-        if self._fits(solution):
-            return np.clip(solution.free_vector, *self.variable_bounds)
-        layout = self.layout
-        guess: dict[str, Any] = {}
-        if len(solution.trials) != len(self.trials):
-            raise ValueError(
-                f"the solution has {len(solution.trials)} trials, this problem {len(self.trials)}"
-            )
-        for name in (*layout.states, *layout.inputs):
-            rows = []
-            for old, trial in zip(solution.trials, self.trials, strict=True):
-                if name in old.states or name in old.inputs:
-                    rows.append(np.interp(_relative(trial.grid), _relative(old.time), old[name]))
-            if len(rows) == len(self.trials):
-                guess[name] = rows
-        values = {**solution.known, **solution.parameters}
-        guess.update({name: values[name] for name in layout.parameters if name in values})
-        if layout.free_duration:
-            guess["duration"] = [float(old.time[-1] - old.time[0]) for old in solution.trials]
-        low, high = self.variable_bounds
-        z = first_guess(layout, self.trials, guess, dict(self.model.values), {},
-                        (np.full_like(low, -np.inf), np.full_like(high, np.inf)))  # fmt: skip
-        return np.clip(z, low, high)
-
-
-def _relative(time: Array) -> Array:
-    return (time - time[0]) / (time[-1] - time[0])
-
 
 def _vector(values: ArrayLike) -> Array:
     return np.ascontiguousarray(values, dtype=np.float64)
-
-

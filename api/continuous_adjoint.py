@@ -109,6 +109,8 @@ class ContinuousAdjoint:
             self.model, trial.grid, self._end(trial, values), values, trial.inputs,
             method="trapezoid", hold=trial.hold,
         )  # fmt: skip
+        if back.message.startswith("interrupted"):
+            raise KeyboardInterrupt
         if len(back.time) < len(trial.grid):
             raise FloatingPointError(f"the adjoint of {self._forward.name} cannot be integrated "
                                      f"backwards over this run: {back.message}")  # fmt: skip

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.codegen.interpret import first_failure, interpret
-from kinesym.codegen.kernel import Program
+from kinesym.codegen.kernel import Kernel, Program
 from kinesym.runtime.nlp import NLP
+from kinesym.runtime.simulation import Outcome, Stepper, Task, refined, simulate, within
 
 Array = NDArray[np.float64]
 
@@ -59,3 +60,112 @@ def _locate(
 def _points(values: dict[str, Array], begin: int, end: int) -> dict[str, Array]:
     """The points begin <= i < end of all varying arguments."""
     return {k: v[:, begin:end] if v.ndim == 2 else v for k, v in values.items()}
+
+
+# -- of a simulation --------------------------------------------------------------------------
+
+
+#: Parts into which an interval is cut to find the step that fails.
+_PARTS = 100_000
+#: States larger than this are a divergence; what is not finite there is a consequence of it.
+_DIVERGED = 1e100
+
+
+def explain_step(
+    program: Program, stepper: Stepper, task: Task, outcome: Outcome, member: int
+) -> str:  # fmt: skip
+    """Why a member has not reached its end, if an expression is not finite: which one, of which
+    equation or rate, where and when. Empty if that is not the cause, as in a divergence."""
+    node = int(outcome.reached[member]) - 1
+    adaptive = stepper.loop == "dormand-prince"
+    parts = 1000 if adaptive else min(task.substeps, _PARTS)
+    fine = refined(task, outcome.states, member, node, parts)
+    found = simulate(stepper, fine, progress=False)
+    last = int(found.reached[0]) - 1
+    if last == parts:
+        return ""
+    x, search = found.states[:, 0, last], _Search(program, fine, last)
+    if stepper.loop == "implicit":
+        return search.newton(x)
+    return search.shrinking(x) if adaptive else search.stages(x)
+
+
+class _Search:
+    """Looks for what is not finite in the step after node `last` of a task of one member."""
+
+    def __init__(self, program: Program, task: Task, last: int) -> None:
+        self.program, self.task, self.last = program, task, last
+        self.begin = float(task.time[last])
+        self.h = float(task.time[last + 1]) - self.begin
+
+    def stages(self, x: Array) -> str:
+        """Those of a classical Runge-Kutta step."""
+        y, kernel = x[:, None], self.program.kernel("rhs")
+        for share, then in ((0.0, 0.5), (0.5, 0.5), (0.5, 1.0), (1.0, 0.0)):
+            words, slope = self._rates(kernel, y, np.array([share]))
+            if words or not np.isfinite(slope).all():
+                return words
+            y = x[:, None] + then * self.h * slope
+        return ""
+
+    def shrinking(self, x: Array) -> str:
+        """On a straight line from x, as near as possible."""
+        kernel, share = self.program.kernel("rhs"), 2.0 ** np.arange(-40.0, 1.0)
+        words, slope = self._rates(kernel, x[:, None], np.zeros(1))
+        if words:
+            return words
+        return self._rates(kernel, x[:, None] + share * self.h * slope, share)[0]
+
+    def newton(self, x: Array) -> str:
+        """Newton's method for the end of an implicit step."""
+        after = x.copy()
+        defect, slopes = self.program.kernel("defect"), self.program.kernel("newton")
+        rows, columns = self.program.description["stepping"]["pattern"]
+        ends = [self._inputs(np.array([share])) for share in (0.0, 1.0)]
+        for _ in range(30):
+            given = {"x0": x[:, None], "x1": after[:, None], "u0": ends[0], "u1": ends[1],
+                     "k": self._parameters(defect, 1), "t": np.array([[self.begin]]),
+                     "h": np.array([[self.h]])}  # fmt: skip
+            rest, entries = interpret(defect, given, 1), interpret(slopes, given, 1)
+            for kernel, out in ((defect, rest), (slopes, entries)):
+                words = _not_finite(kernel, given, out, np.array([self.begin]))
+                if words or not np.isfinite(out).all():
+                    return words
+            matrix = np.zeros((len(x), len(x)))
+            matrix[rows, columns] = entries[:, 0]
+            try:
+                after = after - np.linalg.solve(matrix, rest[:, 0])
+            except np.linalg.LinAlgError:
+                return f"the equations cannot be solved for x' at t = {self.begin:.9g} s"
+        return ""
+
+    def _rates(self, kernel: Kernel, y: Array, share: Array) -> tuple[str, Array]:
+        """What is not finite at states y (n, k) and shares of the step, the first; and x'."""
+        time = self.begin + share * self.h
+        given = {"x": y, "u": self._inputs(share), "p": self._parameters(kernel, len(share)),
+                 "t": time[None]}  # fmt: skip
+        out = interpret(kernel, given, len(share))
+        return _not_finite(kernel, given, out, time), out
+
+    def _inputs(self, share: Array) -> Array:
+        courses = [within(row[0], kind, self.last, share) for row, kind in self.task.inputs]
+        return np.array(courses).reshape(len(courses), len(share))
+
+    def _parameters(self, kernel: Kernel, points: int) -> Array:
+        varying = any(a.varying for a in kernel.arguments if a.name in ("p", "k"))
+        row = self.task.parameters[0]
+        return np.tile(row[:, None], points) if varying else row
+
+
+def _not_finite(kernel: Kernel, given: dict[str, Array], out: Array, time: Array) -> str:
+    """The first point and output of a kernel that is not finite, in words; nothing of points where
+    a state has diverged."""
+    bad = np.argwhere(~np.isfinite(out.T))
+    if not len(bad):
+        return ""
+    point, k = int(bad[0][0]), int(bad[0][1])
+    state = given["x" if "x" in given else "x1"]
+    if not np.abs(state[:, point]).max() <= _DIVERGED:
+        return ""
+    cause = first_failure(kernel, k, _points(given, point, point + 1))
+    return f"{kernel.labels[k]} is not finite at t = {time[point]:.9g} s: {cause}"

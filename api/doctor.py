@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from kinesym.evaluate import compile
 from kinesym.models import pendulum
-from kinesym.runtime.build import CacheError, CompilerError, find_compiler, writable_cache
+from kinesym.runtime.build import CompilerError, find_compiler
+from kinesym.runtime.cache import CACHE_VARIABLE, CacheError, cache_folder, prepare, summary
 from kinesym.runtime.ipopt_library import IpoptMissing, load_ipopt
 from kinesym.runtime.linear_solver import available, obstacle
 from kinesym.runtime.nlp import default_threads
@@ -20,14 +21,15 @@ def diagnosis() -> Iterator[tuple[str, bool, str]]:
     threads = os.environ.get("OMP_NUM_THREADS")
     source = "OMP_NUM_THREADS" if threads else "processors; set OMP_NUM_THREADS to change it"
     yield "threads", True, f"{default_threads()} ({source})"
+    folder = cache_folder()
     try:
-        folder = writable_cache()
+        prepare(folder)
+        yield "cache", True, summary(folder)
     except CacheError as error:
         yield "cache", False, str(error)
-        return
-    files = list(folder.glob("*.so"))
-    size = sum(path.stat().st_size for path in files) / 1e6
-    yield "cache", True, f"{folder}, {len(files)} libraries, {size:.1f} MB"
+    except OSError as error:
+        remedy = f"name another one in the environment variable {CACHE_VARIABLE}"
+        yield "cache", False, f"{folder} cannot be written ({error}); {remedy}"
 
 
 def _compiler() -> Iterator[tuple[str, bool, str]]:

@@ -18,7 +18,7 @@ from kinesym.models.planar_body import PlanarSegment, planar_body, planar_segmen
 from kinesym.models.whole_body import (
     Segment,
     check_mass,
-    read_segments,
+    measured_segments,
     segments_of_body,
     segments_with,
     whole_body,
@@ -74,6 +74,7 @@ from kinesym.runtime.gait.sharing import (
     share,
 )
 from kinesym.runtime.gait.ssa import SSA
+from kinesym.runtime.gait.text import File, records
 from kinesym.runtime.gait.wrench import Wrench
 from kinesym.simulation import METHODS
 from kinesym.symbolic.given import listed_of, mapping, shown
@@ -105,6 +106,22 @@ JOINTS = {
 
 #: Feet, each of two segments.
 FEET = {"right": ("Rhindfoot", "Rforefoot"), "left": ("Lhindfoot", "Lforefoot")}
+
+
+def read_segments(table: File, points: File) -> tuple[Segment, ...]:
+    """Measured segments from two CSV files in kg, m, kg m^2; `write_segments` writes such as a
+    start.
+
+    Columns of the first: segment, proximal, mass, com_x, com_y, com_z, I_xx, I_yy, I_zz,
+    basis_point, basis_vectors; of the second: point, segment, x, y, z. Raises `FileNotFoundError`,
+    and `ValueError` that names segment and column for what is missing or no number, for segments
+    that do not hang together, and for masses that look like shares of that of the body.
+    """
+    rows, places = records(table), records(points)
+    try:
+        return measured_segments(rows, places)
+    except ValueError as error:
+        raise ValueError(f"{table}, {points}: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.hybrid_run import task_of, trajectory_of
+from kinesym.runtime import checks
 from kinesym.runtime.hybrid_ensemble import HybridEnsemble
 from kinesym.runtime.hybrid_simulation import HybridTask
 from kinesym.runtime.hybrid_trajectory import HybridTrajectory, State
 from kinesym.runtime.hybrid_troubles import marched
-from kinesym.runtime.nlp import default_threads
+from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.progress import node_bar
 from kinesym.symbolic.hybrid import Hybrid
 
@@ -35,14 +38,13 @@ def ensemble(
     initial, parameters : numbers, or (M,). inputs : as of `simulate`, or a list of M of these.
     threads : OMP_NUM_THREADS or the number of processors by default. options : those of `simulate`.
 
-    Members that end early say so in their `message`. Raises `ValueError` as `simulate`, naming the
-    member, and if sizes differ.
+    Members that end early say so in their `message`; Ctrl-C ends all that are left. Raises
+    `ValueError` as `simulate`, naming the member, and if sizes differ.
     """
     if isinstance(initial, State):
         raise ValueError("members begin with values of states by name; a state to go on from is "
                          "for simulate")  # fmt: skip
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads must be at least 1, got {threads}")
+    workers = checks.threads(threads)
     groups = [dict(initial), dict(parameters or {}), dict(inputs or {})]
     members = _members(*groups)
     tasks: list[HybridTask] = []
@@ -57,18 +59,24 @@ def ensemble(
             raise ValueError(f"member {k}: {error}") from error
         tasks.append(replace(task, progress=False))
 
+    stop = threading.Event()
+
     def run(k: int) -> HybridTrajectory:
         try:
-            return trajectory_of(hybrid, tasks[k], marched(tasks[k]))
+            return trajectory_of(hybrid, tasks[k], marched(tasks[k], stop))
         except ValueError as error:
             raise ValueError(f"member {k}: {error}") from error
 
-    with ThreadPoolExecutor(threads or default_threads()) as pool, \
+    with interruptible(stop), ThreadPoolExecutor(workers) as pool, \
             node_bar(members, progress) as advance:  # fmt: skip
         found = []
         for trajectory in pool.map(run, range(members)):
             found.append(trajectory)
             advance(1)
+    if stop.is_set():
+        ended = sum(bool(one.message) for one in found)
+        warnings.warn(f"{found[0].run.model}: interrupted, {ended} of {members} members ended "
+                      "early", stacklevel=2)  # fmt: skip
     return HybridEnsemble(found, np.asarray(tasks[0].time))
 
 

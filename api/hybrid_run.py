@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.codegen.c import emit
 from kinesym.codegen.hybrid import hybrid_program, slopes_program
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array, seconds
 from kinesym.runtime.build import build
 from kinesym.runtime.checks import count, positive
 from kinesym.runtime.experiment import Experiment
@@ -139,7 +140,7 @@ def trajectory_of(hybrid: Hybrid, task: HybridTask, found: Marched) -> HybridTra
     pressed = tuple(name for name, state in zip(contacts, task.start.contacts, strict=True)
                     if state == 1)  # fmt: skip
     return HybridTrajectory(run, tuple(found.happened), found.final, message, contacts, pressed,
-                            found.work)  # fmt: skip
+                            found.work, tuple(e["name"] for e in about["events"]))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,10 @@ class Options:
                                  f"got {shown(getattr(self, what))}")  # fmt: skip
         if self.step is not None and self.method == "dopri5":
             raise ValueError("dopri5 chooses its steps by rtol and atol; step= is for the others")
-        for what in ("step", "rtol", "atol", "v_stop"):
-            if what != "step" or self.step is not None:
-                positive(getattr(self, what), what)
+        checks.tolerances(self.rtol, self.atol)
+        positive(self.v_stop, "v_stop")
+        if self.step is not None:
+            positive(self.step, "step")
         object.__setattr__(self, "per_second", count(self.per_second, "per_second"))
 
 
@@ -180,7 +182,7 @@ def task_of(
             raise ValueError(f"there is no option {name}; "
                              f"{suggest(name, Options.__dataclass_fields__)}")  # fmt: skip
     how = Options(**options)
-    grid, active = Experiment(time).grid, listed(active, "active")
+    grid, active = Experiment(seconds(time, "time")).grid, listed(active, "active")
     values = _values(hybrid.model, {} if parameters is None else parameters)
     courses = _courses(hybrid, grid, {} if inputs is None else inputs)
     _check_muscles(hybrid, values, courses, grid)
@@ -262,6 +264,16 @@ def _start(
         np.array([int(name in active) for name in names], dtype=np.intc),
         np.ones(len(names), dtype=np.intc), np.zeros(len(hybrid.events), dtype=np.intc),
     )  # fmt: skip
+
+
+def _number(value: Any, what: str) -> float:
+    """One finite number; raises `ValueError` naming `what`."""
+    number = real_array(value, what)
+    if number.ndim:
+        raise ValueError(f"{what} must be one number, got shape {number.shape}")
+    if not np.isfinite(number):
+        raise ValueError(f"{what} must be finite, got {number}")
+    return float(number)
 
 
 def _check_muscles(

@@ -9,29 +9,35 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from sympy.core.function import AppliedUndef
 
+from kinesym.hybrid_courses import new_names, per_trial, trial_courses
 from kinesym.hybrid_run import sensitivities
-from kinesym.runtime.collocation import bound_pair
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.collocation import bound_pair, results_of
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.fit import Fit, at_bounds, check_guess, poor_fits, typical_sizes
+from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
 from kinesym.runtime.hybrid_trajectory import HybridTrajectory
 from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
-from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
+from kinesym.runtime.piecewise import PiecewiseGradient
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Unknowns
-from kinesym.runtime.statistics import identifiability, least_squares_covariance
+from kinesym.runtime.statistics import Estimate, confidence_of_squares
 from kinesym.shooting_task import initial_values
-from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, suggest
-from kinesym.task import known_values, named_bounds
+from kinesym.symbolic.names import by_name, suggest
+from kinesym.task import (
+    checked_trials,
+    known_values,
+    named_bounds,
+    one_number,
+    warn_of_degrees,
+)
 
 Array = NDArray[np.float64]
 
@@ -49,8 +55,8 @@ class Shooting:
         states of the model, NaN where missing; their inputs are lines between samples.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
-    initial : value of every state at the start; a list with one per trial if they differ; None or
-        bounds (low, high) if unknown.
+    initial : value of every state at the start, as in `ks.Shooting`: by name, or a list of such
+        mappings, one per trial.
     courses : inputs that break exactly where they should, a mapping for all trials or one for each.
         An input is a `Piecewise`, a number, or (begins, values, slopes) of its pieces, in which
         entries may be expressions of parameters. Symbols that the model does not have become
@@ -80,11 +86,12 @@ class Shooting:
         self.hybrid, self.trials = hybrid, _checked_trials(hybrid, trials)
         self.model, count = hybrid.model, len(self.trials)
         self._options = _options(hybrid, active, rtol, atol, v_stop)
+        warn_of_degrees(self.model, self.trials)
         self._courses = [
-            _trial_courses(hybrid, trial, mine, k) for k, (trial, mine)
-            in enumerate(zip(self.trials, _per_trial(courses, count), strict=True))
+            trial_courses(hybrid, trial, mine, k) for k, (trial, mine)
+            in enumerate(zip(self.trials, per_trial(courses, count), strict=True))
         ]  # fmt: skip
-        self._more = _new_names(self.model, self._courses)
+        self._more = new_names(self.model, self._courses)
         every = [*self.model.parameter_names, *self._more]
         unknown = by_name({} if unknown is None else unknown, every, "unknown")
         given = by_name({} if known is None else known, every, "known")
@@ -99,7 +106,7 @@ class Shooting:
         )  # fmt: skip
         bounds = _bounds(self.model, unknown, self._more)
         pairs = [*(bounds[p] for p in self._unknowns.parameters),
-                 *[*start_bounds.values()] * count]  # fmt: skip
+                 *(start_bounds[x][k] for k in range(count) for x in start_bounds)]  # fmt: skip
         self.bounds = np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
         self._q: Array | None = None
         self._runs: list[Sensitivities] = []
@@ -114,20 +121,30 @@ class Shooting:
 
     def pack(self, guess: Any = None) -> Array:
         """q from values by name (a state stands for its initial value, one or a list with one per
-        trial), an array, a `Fit`, or None.
+        trial), an array, a `Fit` of this or another problem, a `Trajectory` or a list with one per
+        trial, or None.
 
-        What is not given comes from the model's values, the first measurements, or zero, moved into
-        the bounds. Raises `ValueError` naming what has a wrong size or lies outside its bounds.
+        What is not given comes from the model's values, the first measurements, or zero; this and
+        results are moved into the bounds. Raises `ValueError` naming what has a wrong size or lies
+        outside its bounds.
         """
-        if isinstance(guess, Fit):
-            guess = guess.values
+        unknowns, result = self._unknowns, results_of(guess)
+        if isinstance(guess, Fit) and list(guess.names) == self.names:
+            return np.clip(guess.values, *self.bounds)
+        if result is not None:
+            runs, values = result
+            if len(runs) != len(self.trials):
+                raise ValueError(f"the guess has {len(runs)} trials, this problem "
+                                 f"{len(self.trials)}")  # fmt: skip
+            starts = {x: [run.states[x][0] for run in runs] for x in unknowns.initial
+                      if all(x in run.states for run in runs)}  # fmt: skip
+            found = {p: values[p] for p in unknowns.parameters if p in values}
+            return np.clip(self._gather({**found, **starts}), *self.bounds)
         if isinstance(guess, Mapping | None):
-            q = self._gather(guess or {})
+            names = [*unknowns.parameters, *unknowns.initial]
+            q = self._gather(by_name(guess or {}, names, "guess"))
         else:
-            q = np.atleast_1d(np.array(guess, dtype=np.float64))
-            if q.shape != (self._unknowns.size,):
-                raise ValueError(f"there are {self._unknowns.size} unknowns "
-                                 f"({', '.join(self.names[:8])}...), got {q.shape}")  # fmt: skip
+            q = vector_of_guess(guess, self.names)
         check_guess(q, self.names, self.bounds)
         return q
 
@@ -135,9 +152,8 @@ class Shooting:
         """Values by name, for q or a gradient."""
         return dict(zip(self.names, map(float, np.asarray(q)), strict=True))
 
-    def _gather(self, guess: Mapping[Any, Any]) -> Array:
+    def _gather(self, given: Mapping[str, Any]) -> Array:
         unknowns, count = self._unknowns, len(self.trials)
-        given = by_name(guess, [*unknowns.parameters, *unknowns.initial], "guess")
         made_up = np.full(unknowns.size, np.nan)
         made_up[: len(unknowns.parameters)] = [self.model.values.get(p, np.nan)
                                                for p in unknowns.parameters]  # fmt: skip
@@ -146,7 +162,7 @@ class Shooting:
                                            for x in unknowns.initial]  # fmt: skip
         q = np.clip(np.nan_to_num(made_up), *self.bounds)
         for name, value in given.items():
-            row = np.asarray(value, dtype=np.float64)
+            row = real_array(value, f"the guess of {name}")
             where = self._places(name)
             if row.shape not in ((), (count,)) or (row.ndim and name in unknowns.parameters):
                 expected = "one number" + ("" if name in unknowns.parameters
@@ -320,6 +336,9 @@ class Shooting:
             raise ValueError(
                 f"unknown optimizer {optimizer!r}; choose one of {', '.join(OPTIMIZERS)}"
             )
+        settings, tolerance = checks.options(options), checks.positive(tolerance, "tolerance")
+        limit = 500 if max_iterations is None else max_iterations
+        limit = checks.count(limit, "max_iterations", least=0)
         begin = time.perf_counter()
         q = self.pack(guess)
         low, high = self.bounds
@@ -336,9 +355,8 @@ class Shooting:
                 J if J > 0.0 else 1.0, self.bounds, report, self._values_of_residuals,
                 lambda q: _full(self._jacobian(q)),
             )  # fmt: skip
-            limit = 500 if max_iterations is None else int(max_iterations)
-            found = minimise(optimizer, task, q, tolerance, limit, options or {})
-        return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
+            found = minimise(optimizer, task, q, tolerance, limit, settings)
+        return self._fit(found, task, optimizer, time.perf_counter() - begin)
 
     def _values_of_residuals(self, q: Array) -> Array:
         try:
@@ -346,126 +364,27 @@ class Shooting:
         except Diverged:
             return np.array([np.inf])
 
-    def _fit(
-        self, found: Minimum, task: Task, optimizer: str, size: Array, seconds: float
-    ) -> Fit:
-        q, unknowns = found.q, self._unknowns
-        J, slopes = self._cost(q), self._jacobian(q)
-        bound = at_bounds(q, self.bounds, size)
-        free = np.flatnonzero(~bound)
-        covariance = np.zeros((q.size, q.size))
-        covariance[np.ix_(free, free)] = least_squares_covariance(slopes[:, free], J, None)
-        scaled = slopes[:, free] * size[free]
-        condition, notes = identifiability(scaled.T @ scaled, [self.names[k] for k in free])
-        trials = [run.run for run in self.trajectories(q)]
-        notes += poor_fits(trials)
-        first = unknowns.starts(0)
+    def _fit(self, ended: Minimum, task: Task, optimizer: str, seconds: float) -> Fit:
+        q, unknowns = ended.q, self._unknowns
+        J, gradient, runs = self._cost(q), self._gradient(q), self.trajectories(q)
+        trials = [run.run for run in runs]
+        natural = np.full(q.size, np.nan)
+        for k, run in enumerate(trials):
+            natural[unknowns.starts(k)] = [np.abs(run[x]).max() for x in unknowns.initial]
+        found = Estimate(q, self.names, self.bounds, J, gradient, natural)
+        sure = confidence_of_squares(found, self._jacobian(q))
+        notes = [*sure.notes, *poor_fits(trials)]
         return Fit(
-            success=found.success, message=found.message, objective=J,
+            success=ended.success, message=ended.message, objective=J,
             parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
             known=dict(self._known),
-            initial=dict(zip(unknowns.initial, map(float, q[first]), strict=True)),
-            trials=trials, names=self.names, values=q, gradient=self._gradient(q),
-            history=list(task.history), condition=condition, covariance=covariance,
-            active=[name for name, at in zip(self.names, bound, strict=True) if at], notes=notes,
+            initial=unknowns.initial_values(q),
+            trials=trials, names=self.names, values=q, gradient=gradient,
+            history=list(task.history), condition=sure.condition, covariance=sure.covariance,
+            active=[name for name, at in zip(self.names, sure.held, strict=True) if at],
+            notes=notes,
             timings={"total": seconds}, optimizer=optimizer, model=self.model.name,
         )  # fmt: skip
-
-
-# -- courses whose pieces may be unknown --------------------------------------------------------
-
-
-class _Course:
-    """An input of a trial, whose pieces may be expressions of parameters.
-
-    names : of these. pieces : begins, values and slopes, (3, B).
-
-    Raises `ValueError` for shapes, and for entries that are not expressions of symbols.
-    """
-
-    def __init__(self, what: str, pieces: Sequence[Any]) -> None:
-        rows = [list(row) for row in pieces]
-        if len(rows) == 2:
-            rows.append([0.0] * len(rows[0]))
-        if len(rows) != 3 or len({len(row) for row in rows}) != 1:
-            raise ValueError(f"{what}: expected (begins, values, slopes) of equal length, got "
-                             f"lengths {', '.join(str(len(row)) for row in rows)}")  # fmt: skip
-        entries = sp.Matrix([[real_expression(entry, what) for entry in row] for row in rows])
-        if entries.atoms(AppliedUndef):
-            raise ValueError(f"{what}: pieces are expressions of parameters, not of functions of "
-                             "time")  # fmt: skip
-        symbols = sorted(entries.free_symbols, key=name_of)
-        self.names = [name_of(symbol) for symbol in symbols]
-        self._pieces = sp.lambdify(symbols, entries, "numpy")
-        self._slopes = {name: sp.lambdify(symbols, entries.diff(symbol), "numpy")
-                        for name, symbol in zip(self.names, symbols, strict=True)}  # fmt: skip
-
-    def at(self, values: Mapping[str, float]) -> Piecewise:
-        """The input for values of the parameters; raises `ValueError` for begins that do not
-        increase."""
-        return Piecewise(*self._rows(self._pieces, values))
-
-    def by(self, name: str, values: Mapping[str, float]) -> PiecewiseGradient:
-        """How its pieces change with a parameter."""
-        return PiecewiseGradient(*self._rows(self._slopes[name], values))
-
-    def _rows(self, function: Any, values: Mapping[str, float]) -> Array:
-        given = (np.float64(values[name]) for name in self.names)
-        with np.errstate(all="ignore"):  # Piecewise refuses what is not finite
-            return np.array(function(*given), dtype=np.float64)
-
-
-class _Fixed:
-    """An input of a trial that depends on nothing."""
-
-    names: Sequence[str] = ()
-
-    def __init__(self, course: Piecewise) -> None:
-        self._course = course
-
-    def at(self, values: Mapping[str, float]) -> Piecewise:
-        """The input."""
-        return self._course
-
-    def by(self, name: str, values: Mapping[str, float]) -> PiecewiseGradient:
-        """Nothing changes it."""
-        raise KeyError(name)
-
-
-def _trial_courses(
-    hybrid: Hybrid, trial: Experiment, courses: Mapping[Any, Any], number: int
-) -> dict[str, _Course | _Fixed]:
-    """All given inputs of a trial."""
-    given = by_name(courses, hybrid.given, f"courses of trial {number}")
-    sampled = by_name(trial.inputs, hybrid.given, f"inputs of trial {number}")
-    found: dict[str, _Course | _Fixed] = {}
-    for name in hybrid.given:
-        if name in given and name in sampled:
-            raise ValueError(f"trial {number}: input {name} has samples and a course; give one")
-        if name not in given and name not in sampled:
-            raise ValueError(f"input {name} has no data in trial {number}; give it in courses, or "
-                             f"inputs={{{name}: ...}} in the experiment")  # fmt: skip
-        if name in sampled and trial.hold.get(name) == "zero-order":
-            found[name] = _Fixed(Piecewise(trial.grid, sampled[name]))
-        elif name in sampled:
-            found[name] = _Fixed(Piecewise.samples(trial.grid, sampled[name]))
-        else:
-            found[name] = _course(f"trial {number}, course of {name}", given[name])
-    return found
-
-
-def _course(what: str, given: Any) -> _Course | _Fixed:
-    if isinstance(given, Piecewise):
-        return _Fixed(given)
-    if isinstance(given, tuple | list):
-        if not given or not all(isinstance(row, Sequence | np.ndarray) for row in given):
-            raise ValueError(f"{what}: expected (begins, values, slopes), each a list; samples go "
-                             "into the inputs of the experiment")  # fmt: skip
-        return _Course(what, given)
-    if isinstance(given, sp.Expr) or np.ndim(given) == 0:
-        return _Course(what, ([0.0], [given]))
-    raise ValueError(f"{what}: expected a Piecewise, a number or (begins, values, slopes), got "
-                     f"{type(given).__name__}")  # fmt: skip
 
 
 # -- checks ---------------------------------------------------------------------------------------
@@ -473,11 +392,7 @@ def _course(what: str, given: Any) -> _Course | _Fixed:
 
 def _checked_trials(hybrid: Any, trials: Any) -> list[Experiment]:
     """The trials as a list, with measurements that are states."""
-    if not isinstance(hybrid, Hybrid):
-        raise ValueError(f"expected a kinesym.hybrid.Hybrid, got {type(hybrid).__name__}")
-    listed = [trials] if isinstance(trials, Experiment) else list(trials)
-    if not listed or not all(isinstance(trial, Experiment) for trial in listed):
-        raise ValueError("trials must be an Experiment or a list of them")
+    listed = checked_trials(hybrid, trials, Hybrid)
     model = hybrid.model
     for number, trial in enumerate(listed):
         if trial.free_duration:
@@ -502,37 +417,14 @@ def _options(
     hybrid: Hybrid, active: Sequence[str], rtol: float, atol: float, v_stop: float
 ) -> dict[str, Any]:
     """Those of a simulation, checked."""
-    for what, number in (("rtol", rtol), ("atol", atol), ("v_stop", v_stop)):
-        if not 0.0 < number < np.inf:
-            raise ValueError(f"{what} must be positive, got {number}")
+    rtol, atol = checks.tolerances(rtol, atol)
+    v_stop = checks.positive(v_stop, "v_stop")
     names = [contact.name for contact in hybrid.contacts]
     for name in active:
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; {suggest(name, names)}")
     return {"active": tuple(active), "rtol": rtol, "atol": atol, "v_stop": v_stop,
             "progress": False}  # fmt: skip
-
-
-def _per_trial(
-    courses: Mapping[Any, Any] | Sequence[Mapping[Any, Any]] | None, count: int
-) -> list[Mapping[Any, Any]]:
-    if courses is None or isinstance(courses, Mapping):
-        return [courses or {}] * count
-    if len(courses) != count:
-        raise ValueError(f"courses has {len(courses)} mappings, expected one or one per trial "
-                         f"({count})")  # fmt: skip
-    return list(courses)
-
-
-def _new_names(model: Model, courses: Sequence[Mapping[str, _Course | _Fixed]]) -> list[str]:
-    """Parameters of courses that the model does not have."""
-    names = {p for row in courses for course in row.values() for p in course.names}
-    new = sorted(names - set(model.parameter_names))
-    for name in new:
-        if name in (*model.state_names, *model.input_names):
-            raise ValueError(f"a course depends on {name}, which is a state or an input of "
-                             f"{model.name}; call the parameter something else")  # fmt: skip
-    return new
 
 
 def _known(
@@ -548,7 +440,7 @@ def _known(
         if name not in given:
             raise ValueError(f"parameter {name} of a course has no value; give "
                              f"known={{{name!r}: ...}} or make it unknown")  # fmt: skip
-        values[name] = float(given[name])
+        values[name] = one_number(given[name], f"the value of parameter {name}")
     return values
 
 

@@ -6,6 +6,7 @@ import json
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,21 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.codegen.c import emit
 from kinesym.codegen.transcribe import transcribe
 from kinesym.continuous_adjoint import shooting_gradient
-from kinesym.runtime.build import build, find_compiler
-from kinesym.runtime.collocation import first_guess
+from kinesym.runtime import checks
+from kinesym.runtime.build import build, check_compiler
+from kinesym.runtime.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.fit import Fit, at_bounds, check_guess, poor_fits, typical_sizes
+from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
 from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
-from kinesym.runtime.nlp import default_threads
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Residuals, ShootingProblem, Unknowns
 from kinesym.runtime.simulation import Stepper
-from kinesym.runtime.statistics import identifiability, least_squares_covariance
+from kinesym.runtime.statistics import (
+    Confidence,
+    Estimate,
+    confidence_of_segments,
+    confidence_of_squares,
+)
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.shooting_task import (
     check_steps,
@@ -36,7 +42,7 @@ from kinesym.shooting_task import (
 )
 from kinesym.squares import residual_problem
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import RK4, SCHEMES
 from kinesym.task import (
@@ -45,6 +51,7 @@ from kinesym.task import (
     known_values,
     named_bounds,
     symbolic_problem,
+    warn_of_degrees,
 )
 
 Array = NDArray[np.float64]
@@ -62,8 +69,9 @@ class Shooting:
         their nodes; an integral also at those of the substeps.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
-    initial : value of every state at the start; a list with one per trial if they differ; None or
-        bounds (low, high) if unknown.
+    initial : value of every state at the start by name, or a list of such mappings, one per trial.
+        A value is a number, or None or bounds (low, high) if it is unknown; a list of values has
+        one per trial. A state is unknown in all trials or in none.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`.
     method : "rk4", or implicit: "trapezoid", "midpoint", "backward-euler". substeps : steps per
         interval of the grids.
@@ -92,12 +100,13 @@ class Shooting:
         threads: int | None = None,
     ) -> None:
         self.model, self.trials = model, checked_trials(model, trials)
-        self.method, self.segments = method, segments
+        self._threads = checks.threads(threads)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         inputs = {} if unknown_inputs is None else unknown_inputs
         inputs = by_name(inputs, model.input_names, "unknown_inputs")
-        check_steps(method, substeps, segments, inputs, self.trials)
-        self._substeps = int(substeps)
+        self.method, self.segments = method, checks.count(segments, "segments")
+        self._substeps = checks.count(substeps, "substeps")
+        check_steps(method, self._substeps, inputs, self.trials)
         self._fine = [trial.refined(self._substeps) for trial in self.trials]
         self.symbolic = symbolic_problem(
             model, self._fine, list(unknown), list(inputs),
@@ -111,7 +120,8 @@ class Shooting:
         bounds = named_bounds(model, unknown, inputs, {})
 
         warn_of_kinks(model)
-        find_compiler()  # before any long work
+        check_compiler()  # before any long work
+        warn_of_degrees(model, self.trials)
         begin = time.perf_counter()
         program = shooting_program(self.symbolic)
         source = emit(program)
@@ -119,12 +129,11 @@ class Shooting:
         library, compile_seconds = build(source.files, narrow=True)
         self.timings = {"derive": derive, "compile": compile_seconds}
         manifest = json.loads(source.manifest)
-        self._threads = threads or default_threads()
         nlp = make_nlp(library, manifest, self._fine, self._known, self._threads)
         self._unknowns = Unknowns(
             states=model.state_names, parameters=nlp.layout.parameters,
             initial=tuple(start_bounds), inputs=nlp.layout.inputs,
-            segments=tuple(segment_starts(trial.n_nodes, segments) for trial in self._fine),
+            segments=tuple(segment_starts(trial.n_nodes, self.segments) for trial in self._fine),
             nodes=tuple(trial.n_nodes for trial in self._fine),
         )  # fmt: skip
         self._problem = ShootingProblem(
@@ -143,21 +152,25 @@ class Shooting:
         return list(self._unknowns.names)
 
     def pack(self, guess: Any = None) -> Array:
-        """q from values by name (a state stands for its initial value), an array, a `Fit`, or None.
+        """q from values by name, an array, None, or a result: a `Fit` of this or another problem,
+        a `Solution`, a `Trajectory` or a list with one per trial.
 
-        What is not given comes from the measurements, the model's values, or zero. Raises
-        `ValueError` naming what has a wrong size or lies outside its bounds.
+        A state stands for its initial value: a number, a trajectory (N,), or a list with one of
+        these per trial. What is not given comes from the measurements, the model's values, or zero;
+        this and results are moved into the bounds. Raises `ValueError` naming what has a wrong size
+        or lies outside its bounds.
         """
-        size = self._unknowns.size
-        if isinstance(guess, Fit):
-            guess = guess.values
-        if not isinstance(guess, Mapping | None):
-            q = np.atleast_1d(np.array(guess, dtype=np.float64))
-            if q.shape != (size,):
-                raise ValueError(f"there are {size} unknowns ({', '.join(self.names[:8])}...), "
-                                 f"got {q.shape}")  # fmt: skip
+        if isinstance(guess, Fit) and list(guess.names) == self.names:
+            return np.clip(guess.values, *self.bounds)
+        layout, result = self._problem.nlp.layout, results_of(guess)
+        if result is not None:
+            values = values_of_results(*result, layout, self._fine)
+            return np.clip(self._gather(values), *self.bounds)
+        if isinstance(guess, Mapping | None):
+            known = [*layout.states, *layout.inputs, *layout.parameters]
+            q = self._gather(by_name(guess or {}, known, "guess"))
         else:
-            q = self._gather(guess or {})
+            q = vector_of_guess(guess, self.names)
         check_guess(q, self.names, self.bounds)
         return q
 
@@ -165,12 +178,10 @@ class Shooting:
         """Values by name, for q or a gradient."""
         return dict(zip(self.names, map(float, np.asarray(q)), strict=True))
 
-    def _gather(self, guess: Mapping[Any, Any]) -> Array:
+    def _gather(self, guess: Mapping[str, Any]) -> Array:
         layout, unknowns = self._problem.nlp.layout, self._unknowns
-        known = [*layout.states, *layout.inputs, *layout.parameters]
-        free = np.full(layout.n_variables, np.inf)
-        z = first_guess(layout, self._fine, by_name(guess, known, "guess"), dict(self.model.values),
-                        kinematic_pairs(self.model), (-free, free))  # fmt: skip
+        z, _ = first_guess(layout, self._fine, guess, dict(self.model.values),
+                           kinematic_pairs(self.model))  # fmt: skip
         q = np.zeros(unknowns.size)
         q[: len(unknowns.parameters)] = layout.parameter_values(z)
         rows = [layout.states.index(x) for x in unknowns.initial]
@@ -180,15 +191,15 @@ class Shooting:
             q[unknowns.starts(k)] = trajectories[rows, 0]
             q[unknowns.boundaries(k)] = trajectories[:n, begins[1:]].T.ravel()
             q[unknowns.samples(k)] = trajectories[n:].ravel()
-        low, high = self.bounds
-        given = {name_of(key) for key in guess}  # "x(0)" and "x at node 3" are about x
         owner = [name.split("(")[0].split(" at ")[0] for name in self.names]
-        return np.where([name in given for name in owner], q, np.clip(q, low, high))
+        given = np.array([name in guess for name in owner])  # "x(0)" and "x at node 3": x
+        made_up = within(q, self.bounds, np.zeros(q.size, dtype=bool), str)
+        return np.where(given, q, made_up)
 
     def _q_bounds(
         self,
         bounds: Mapping[str, tuple[float, float]],
-        starts: Mapping[str, tuple[float, float]],
+        starts: Mapping[str, Sequence[tuple[float, float]]],
     ) -> tuple[Array, Array]:
         unknowns = self._unknowns
         sides = []
@@ -196,7 +207,7 @@ class Shooting:
             q = np.full(unknowns.size, free)
             q[: len(unknowns.parameters)] = [bounds[p][side] for p in unknowns.parameters]
             for k, N in enumerate(unknowns.nodes):
-                q[unknowns.starts(k)] = [starts[x][side] for x in unknowns.initial]
+                q[unknowns.starts(k)] = [starts[x][k][side] for x in unknowns.initial]
                 q[unknowns.samples(k)] = np.repeat([bounds[u][side] for u in unknowns.inputs], N)
             sides.append(q)
         return sides[0], sides[1]
@@ -287,7 +298,8 @@ class Shooting:
         guess : see `pack`. optimizer : "bfgs" (SciPy's L-BFGS-B), "steepest-descent" (with a line
         search), "least-squares" (SciPy's trust region with exact Jacobian; for sums of squares) or
         "ipopt" (Gauss-Newton Hessian for sums of squares). scale : work in q divided by the size of
-        the guess; without it, parameters of different magnitude stall gradient methods.
+        the guess, samples of inputs that are zero by what lowers the objective most; without it,
+        parameters of different magnitude stall gradient methods.
         max_iterations : default 500; simulations with derivatives for "least-squares".
         tolerance : of the gradient in scaled unknowns, relative to the objective at the guess.
         options : further options of the optimiser. progress : None shows it only on a terminal.
@@ -301,6 +313,9 @@ class Shooting:
             )
         if self.segments > 1 and optimizer != "ipopt":
             raise ValueError("multiple shooting has equations: use optimizer='ipopt'")
+        settings, tolerance = checks.options(options), checks.positive(tolerance, "tolerance")
+        limit = 500 if max_iterations is None else max_iterations
+        limit = checks.count(limit, "max_iterations", least=0)
         begin = time.perf_counter()
         q = self.pack(guess)
         J = self._problem.cost(q)
@@ -321,8 +336,7 @@ class Shooting:
                 task.residuals, task.jacobian = self._callbacks(squares)
             if self.segments > 1:
                 task.gaps, task.gap_jacobian = self._gaps()
-            limit = 500 if max_iterations is None else int(max_iterations)
-            found = minimise(optimizer, task, q, tolerance, limit, options or {})
+            found = minimise(optimizer, task, q, tolerance, limit, settings)
         return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
 
     def _check_room(self) -> None:
@@ -333,22 +347,48 @@ class Shooting:
             )
 
     def _sizes(self, q: Array) -> Array:
-        """A typical size of each unknown; of trajectories their largest value."""
-        size = typical_sizes(q, self.bounds)
+        """A typical size of each unknown: of trajectories their largest value; of samples of inputs
+        at least what lowers the objective most."""
+        size, unknowns = typical_sizes(q, self.bounds), self._unknowns
         for k in range(len(self.trials)):
-            for where in (self._unknowns.samples(k), self._unknowns.boundaries(k)):
+            for where in (unknowns.samples(k), unknowns.boundaries(k)):
                 part = q[where]
-                if len(part):
-                    size[where] = max(float(np.abs(part).max()), 1e-3)
+                if len(part) and part.any():
+                    size[where] = np.abs(part).max()
+        for name in unknowns.inputs:
+            which = np.array([owner.startswith(f"{name} at node ") for owner in self.names])
+            which &= np.arange(q.size) >= unknowns.offsets["inputs", 0]
+            largest, effect = np.abs(q[which]).max(), self._size_by_effect(q, which, size)
+            size[which] = max(largest, effect) or size[which]
         return size
+
+    def _size_by_effect(self, q: Array, which: NDArray[np.bool_], size: Array) -> float:
+        """How far some unknowns go down the gradient to where the objective is lowest, with the
+        curvature there by a difference; zero if that is nowhere."""
+        slope = np.where(which, self._problem.gradient(q), 0.0)
+        largest = float(np.abs(slope).max())
+        if not 0.0 < largest < np.inf:
+            return 0.0
+        step = 1e-4 * float(np.median(size[which])) / largest
+        if not np.isfinite(self._problem.cost(q - step * slope)):
+            return 0.0
+        change = slope - np.where(which, self._problem.gradient(q - step * slope), 0.0)
+        bend = float(slope @ change) / step
+        found = largest * float(slope @ slope) / bend if bend > 0.0 else 0.0
+        return found if np.isfinite(found) else 0.0
 
     def _least_squares(self, optimizer: str) -> Residuals | None:
         """The residuals if the objective has them; needed by least squares only."""
+        others = "; use bfgs, ipopt or steepest-descent"
+        if optimizer == "least-squares" and self._unknowns.inputs:
+            raise ValueError("least-squares needs the derivatives of all residuals, which there are"
+                             f" not for samples of unknown inputs{others}")  # fmt: skip
         try:
             return self._residuals()
         except ValueError as error:  # the objective is no sum of squares
             if optimizer == "least-squares":
-                raise ValueError(f"least-squares needs a sum of squares: {error}") from error
+                words = f"least-squares needs a sum of squares: {error}{others}"
+                raise ValueError(words) from error
             return None
 
     def _callbacks(self, squares: Residuals) -> Any:
@@ -386,56 +426,67 @@ class Shooting:
         q, problem = found.q, self._problem
         J = problem.cost(q)
         gradient = problem.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
-        bound = at_bounds(q, self.bounds, size)
-        free = np.flatnonzero(~bound)
-        covariance, curvature = self._curvature(q, task, size, J, free)
-        condition, notes = np.nan, list[str]()
-        if curvature is not None:
-            condition, notes = identifiability(curvature, [self.names[k] for k in free])
-        z = problem.simulate(q) if np.isfinite(J) else None
+        sure = self._confidence(q, task, J, gradient, size)
+        z = problem.simulate(q) if np.isfinite(J) else None  # a view, so nothing is simulated after
         trials = [] if z is None else [self._trajectory(q, z, k) for k in range(len(self.trials))]
+        notes = list(sure.notes)
         if self.symbolic.objective.least_squares:
             notes += poor_fits(trials)
         unknowns = self._unknowns
         timings = {**self.timings, "total": sum(self.timings.values()) + seconds}
-        first = unknowns.starts(0).start
         return Fit(
             success=found.success, message=found.message, objective=J,
             parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
             known=dict(self._known),
-            initial={name: float(value) for name, value in
-                     zip(unknowns.initial, q[first:], strict=False)},
+            initial=unknowns.initial_values(q),
             trials=trials, names=self.names, values=q, gradient=gradient,
-            history=list(task.history), condition=condition, covariance=covariance,
-            active=[name for name, at in zip(self.names, bound, strict=True) if at], notes=notes,
+            history=list(task.history), condition=sure.condition, covariance=sure.covariance,
+            active=[name for name, at in zip(self.names, sure.held, strict=True) if at],
+            notes=notes,
             timings=timings, optimizer=optimizer, model=self.model.name,
         )  # fmt: skip
 
-    def _curvature(
-        self, q: Array, task: Task, size: Array, J: float, free: NDArray[np.intp]
-    ) -> tuple[Array, Array | None]:
-        """Covariance of q, zero where it is not free, and the scaled curvature of J/2 of the free
-        unknowns: from residuals, else by differences."""
-        n = len(q)
-        covariance = np.full((n, n), np.nan)
-        if not np.isfinite(J) or self.segments > 1:
-            return covariance, None
+    def _confidence(
+        self, q: Array, task: Task, J: float, gradient: Array, size: Array
+    ) -> Confidence:
+        """From residuals, else from differences of gradients."""
+        nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
+        if not np.isfinite(J):
+            return nothing
+        found = Estimate(q, self.names, self.bounds, J, gradient, self._natural_sizes(q))
         if task.jacobian is not None:
-            every, objective = task.jacobian(q).toarray(), self.symbolic.objective
+            slopes, objective = task.jacobian(q), self.symbolic.objective
+            slopes.eliminate_zeros()
             given = objective.integrand == 0 and objective.terminal == 0
-            telling = int((every != 0.0).any(axis=1).sum())
+            telling = int((np.diff(slopes.indptr) > 0).sum())
             samples = None if given else telling // self._substeps
-            slopes = every[:, free]
-            covariance[:] = 0.0
-            part = least_squares_covariance(slopes, J, samples)
-            covariance[np.ix_(free, free)] = part
-            return covariance, (slopes * size[free]).T @ (slopes * size[free])
-        if n > 60:
-            return covariance, None
-        rows = [self._slope_of_gradient(q, k, 1e-5 * size[k]) for k in free]
+            if self.segments == 1:
+                return confidence_of_squares(found, slopes.toarray(), samples)
+            inner = slice(*(self._unknowns.offsets[group, 0] for group in ("segments", "inputs")))
+            gaps = self._problem.tangent(q)[1]
+            return confidence_of_segments(found, slopes, gaps, inner, samples)
+        held = found.held(np.abs(gradient) / (1e-5 * size))  # where it is not known better
+        if self.segments > 1 or q.size > 60:
+            return replace(nothing, held=held)
+        free = np.flatnonzero(~held)
+        rows = [self._slope_of_gradient(q, int(k), 1e-5 * size[k]) for k in free]
         if not np.isfinite(rows).all():
-            return covariance, None
-        return covariance, 0.5 * np.array(rows)[:, free] * np.outer(size[free], size[free])
+            return replace(nothing, held=held)
+        curvature = 0.5 * np.reshape(rows, (len(free), q.size))[:, free]
+        return replace(found.judged(free, curvature, 0.0), held=held)
+
+    def _natural_sizes(self, q: Array) -> Array:
+        """The largest value of the trajectory that an unknown belongs to; NaN for parameters."""
+        unknowns, layout = self._unknowns, self._problem.nlp.layout
+        z, size = self._problem.simulate(q), np.full(q.size, np.nan)
+        rows = [layout.states.index(x) for x in unknowns.initial]
+        for k, begins in enumerate(unknowns.segments):
+            largest = np.abs(layout.trajectories(z, k)).max(axis=1)
+            states, inputs = np.split(largest, [len(layout.states)])
+            size[unknowns.starts(k)] = states[rows]
+            size[unknowns.boundaries(k)] = np.tile(states, len(begins) - 1)
+            size[unknowns.samples(k)] = np.repeat(inputs, unknowns.nodes[k])
+        return size
 
     def _slope_of_gradient(self, q: Array, k: int, step: float) -> Array:
         """d gradient/d q_k by central differences; NaN where a simulation fails."""

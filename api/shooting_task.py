@@ -11,8 +11,10 @@ import numpy as np
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
-from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.experiment import MOST_NODES, Experiment
 from kinesym.runtime.native import Library
 from kinesym.runtime.nlp import NLP
 from kinesym.symbolic.model import KINKS, Model
@@ -21,13 +23,6 @@ from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import SCHEMES, NodeScheme
 
 METHODS = ("rk4", *SCHEMES)
-
-
-def _finite(value: Any) -> bool:
-    try:
-        return bool(np.isfinite(np.asarray(value, dtype=np.float64)).all())
-    except (TypeError, ValueError):
-        return False
 
 
 def shooting_program(problem: Problem) -> Program:
@@ -84,15 +79,13 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
 
 
 def check_steps(
-    method: str, substeps: int, segments: int, inputs: Mapping[str, Any],
-    trials: Sequence[Experiment],
-) -> None:  # fmt: skip
+    method: str, substeps: int, inputs: Mapping[str, Any], trials: Sequence[Experiment]
+) -> None:
     """Raise `ValueError` for a method, steps or trials that shooting cannot use."""
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    for name, value in (("substeps", substeps), ("segments", segments)):
-        if value < 1 or value != int(value):
-            raise ValueError(f"{name} must be at least 1 and whole, got {value}")
+    longest = max((trial.n_nodes for trial in trials), default=1)
+    checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
     if substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
     if any(trial.free_duration for trial in trials):
@@ -100,28 +93,54 @@ def check_steps(
 
 
 def initial_values(
-    model: Model, initial: Mapping[Any, Any] | None, trials: int
-) -> tuple[list[dict[str, float]], dict[str, tuple[float, float]]]:
-    """Fixed initial values of each trial (NaN where unknown), and the bounds of unknown ones."""
-    given = by_name({} if initial is None else initial, model.state_names, "initial")
+    model: Model, initial: Any, trials: int
+) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]]]:
+    """Fixed initial values of each trial (NaN where unknown), and by state the bounds of unknown
+    ones in each trial."""
+    rows = _rows_of_trials(model, initial, trials)
     values: list[dict[str, float]] = [{} for _ in range(trials)]
-    bounds: dict[str, tuple[float, float]] = {}
+    bounds: dict[str, list[tuple[float, float]]] = {}
     for name in model.state_names:
-        if name not in given:
-            raise ValueError(
-                f"the initial value of state {name} is missing; add it to initial={{...}}, None or "
-                "(low, high) if it is unknown"
-            )
-        value = given[name]
-        if value is None or isinstance(value, tuple):
-            bounds[name] = bound_pair(f"initial {name}", value)
-            value = np.nan
-        elif not _finite(value):
-            raise ValueError(f"the initial value of {name} is not finite: {value}")
-        row = np.asarray(value, dtype=np.float64)
-        if row.shape not in ((), (trials,)):
-            raise ValueError(f"initial {name} has shape {row.shape}, expected one number or one "
-                             f"per trial ({trials}); bounds are a tuple (low, high)")  # fmt: skip
-        for k in range(trials):
-            values[k][name] = float(row if row.ndim == 0 else row[k])
+        given = [row[name] for row in rows]
+        unknown = [value is None or isinstance(value, tuple) for value in given]
+        if any(unknown) and not all(unknown):
+            k = unknown.index(False)
+            raise ValueError(f"initial {name} is known in trial {k} and unknown in trial "
+                             f"{unknown.index(True)}; give None or (low, high) in all")  # fmt: skip
+        if all(unknown):
+            bounds[name] = [bound_pair(f"initial {name}", value) for value in given]
+        for k, value in enumerate(given):
+            number = np.asarray(np.nan) if unknown[k] else real_array(
+                value, f"the initial value of {name}")  # fmt: skip
+            if number.ndim or not (unknown[k] or np.isfinite(number)):
+                raise ValueError(f"the initial value of {name} must be one finite number, got "
+                                 f"{value!r}")  # fmt: skip
+            values[k][name] = float(number)
     return values, bounds
+
+
+def _rows_of_trials(model: Model, initial: Any, trials: int) -> list[dict[str, Any]]:
+    """What is given for every state, by trial; raises `ValueError` for what is missing."""
+    each = isinstance(initial, (list, tuple)) and all(isinstance(r, Mapping) for r in initial)
+    if each and len(initial) != trials:
+        raise ValueError(f"initial has {len(initial)} mappings, expected one or one per trial "
+                         f"({trials})")  # fmt: skip
+    given = initial if each else [{} if initial is None else initial] * trials
+    rows = []
+    for k, mapping in enumerate(given):
+        row = by_name(mapping, model.state_names, f"initial of trial {k}" if each else "initial")
+        for name in model.state_names:
+            if name not in row:
+                raise ValueError(
+                    f"the initial value of state {name} is missing; add it to initial={{...}}, "
+                    "None or (low, high) if it is unknown"
+                )
+            value = row[name]
+            if isinstance(value, (list, np.ndarray)) and np.ndim(np.asarray(value, object)):
+                if len(value) != trials or each:
+                    raise ValueError(f"initial {name} has {len(value)} values, expected one"
+                                     + ("" if each else f", or one per trial ({trials})")
+                                     + "; bounds are a tuple (low, high)")  # fmt: skip
+                row[name] = value[k]
+        rows.append(row)
+    return rows

@@ -14,14 +14,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.codegen.c import emit
 from kinesym.codegen.stepping import stepper as stepper_program
+from kinesym.diagnose import explain_step
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array, seconds
 from kinesym.runtime.build import build
 from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.experiment import HOLDS, Experiment
 from kinesym.runtime.native import HALVES, HOLD
-from kinesym.runtime.nlp import default_threads
-from kinesym.runtime.simulation import Outcome, Stepper, Task, failure, hold_kind, said
+from kinesym.runtime.simulation import (
+    STIFF,
+    Outcome,
+    Stepper,
+    Task,
+    cause_of_growth,
+    failure,
+    growth,
+    hold_kind,
+    implausible,
+    said,
+    too_long,
+)
 from kinesym.runtime.simulation import simulate as march
-from kinesym.runtime.trajectory import Drawing, Trajectory
+from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.schemes import SCHEMES
@@ -31,6 +45,12 @@ Array = NDArray[np.float64]
 #: Explicit methods have loops of their own; implicit ones are the schemes of collocation.
 EXPLICIT = ("rk4", "dormand-prince")
 METHODS = (*EXPLICIT, *SCHEMES)
+
+#: With more, rounding is most of what a step does.
+MOST_SUBSTEPS = 10**10
+
+#: Members of an ensemble of which it is found out which expression was not finite.
+_EXPLAINED = 8
 
 
 def simulate(
@@ -51,6 +71,8 @@ def simulate(
 
     Parameters
     ----------
+    time : all nodes, not just the first and the last; time spans are converted to seconds, dates
+        count from the first of them.
     initial : value of every state at time[0]; (M,) for an ensemble.
     parameters : values, those of the model where not given; (M,) for an ensemble.
     inputs : each a number, (N,) or, with samples at the midpoints too, (2 N - 1,), a parabola on
@@ -63,19 +85,18 @@ def simulate(
     threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.
     progress : show a bar; None only on a terminal.
 
-    What ends early (divergence, Newton's method, Ctrl-C) is returned up to there with a warning
-    that names time, cause and remedy; see `Trajectory.message` and `Ensemble.failures`. Raises
-    `ValueError` for what is missing or does not fit, before anything is compiled.
+    What ends early (divergence, an expression that is not finite, Newton's method, Ctrl-C) is
+    returned up to there with a warning that names time, cause and remedy, and so is what grows
+    beyond any plausible size; see `Trajectory.message` and `Ensemble.failures`. Raises `ValueError`
+    for what is missing or does not fit, before anything is compiled.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    if substeps < 1 or substeps != int(substeps):
-        raise ValueError(f"substeps must be at least 1 and whole, got {substeps}")
-    if not (rtol > 0.0 and atol > 0.0):
-        raise ValueError(f"rtol and atol must be positive, got {rtol} and {atol}")
     if not isinstance(model, Model):
         raise ValueError(f"expected a kinesym.Model, got {type(model).__name__}")
-    grid = Experiment(time).grid
+    substeps = checks.count(substeps, "substeps", most=MOST_SUBSTEPS)
+    tolerances = checks.tolerances(rtol, atol)
+    grid = Experiment(seconds(time, "time")).grid
     start = _numbers(initial, model.state_names, {}, "initial", "initial value of state")
     values = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
     check_values(model, values)
@@ -87,15 +108,20 @@ def simulate(
         initial=np.array([np.broadcast_to(v, count) for v in start.values()]).reshape(-1, count),
         parameters=_parameter_rows(values, count),
         inputs=list(courses.values()),
-        substeps=int(substeps),
-        tolerances=(float(rtol), float(atol)),
-        threads=threads or default_threads(),
+        substeps=substeps,
+        tolerances=tolerances,
+        threads=checks.threads(threads),
     )
     stepper = compiled_stepper(model, method, len(task.parameters) > 1, members is None)
     outcome = march(stepper, task, progress)
+    single = len(grid) == 2 and substeps == 1 and method != "dormand-prince"
+    if single and outcome.reached.min() == 2:
+        words = too_long(stepper, task, outcome)
+        if words:
+            warnings.warn(f"{model.name}: {words}", stacklevel=2)
     if members is None:
-        return _trajectory(stepper, task, outcome, model.drawing)
-    return _ensemble(stepper, task, outcome, model.drawing)
+        return _trajectory(stepper, task, outcome, model, method)
+    return _ensemble(stepper, task, outcome, model, method)
 
 
 @lru_cache(maxsize=64)
@@ -130,10 +156,7 @@ def _numbers(
         if isinstance(value, float) and isfinite(value):
             result[name] = np.float64(value)
             continue
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"the {what} {name} is no number: {value!r}") from error
+        array = real_array(value, f"the {what} {name}")
         if array.ndim > 1 or array.size == 0:
             raise ValueError(f"the {what} {name} must be one number or (members,), "
                              f"got shape {array.shape}")  # fmt: skip
@@ -163,12 +186,7 @@ def _courses(
             raise ValueError(
                 f"the course of input {name} is missing; add it to inputs={{{name!r}: ...}}"
             )
-        try:
-            array = np.array(given[name], dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"input {name} must be numbers, samples at the nodes, got {given[name]!r}"
-            ) from error
+        array = real_array(given[name], f"input {name}")
         array = np.full((1, N), float(array)) if array.ndim == 0 else np.atleast_2d(array)
         kind = hold_kind(holds.get(name, "linear"))
         if kind == HOLD and array.shape[1] == N - 1:  # one sample per interval
@@ -228,12 +246,12 @@ def _node_samples(courses: list[tuple[Array, int]]) -> list[Array]:
 
 
 def _trajectory(
-    stepper: Stepper, task: Task, outcome: Outcome, drawing: Drawing
+    stepper: Stepper, task: Task, outcome: Outcome, model: Model, method: str
 ) -> Trajectory:
     """The one trajectory, up to where it is valid; warns if that is not the end."""
-    end, message = int(outcome.reached[0]), ""
-    if end < len(task.time):
-        message = failure(stepper, task, outcome, 0)
+    end = int(outcome.reached[0])
+    _, message = _ended(stepper, task, outcome, 0, model, method)
+    if message:
         warnings.warn(said(message, stepper.model), stacklevel=3)
     inputs = [row[0, :end] for row in _node_samples(list(task.inputs))]
     return Trajectory(
@@ -244,20 +262,25 @@ def _trajectory(
         parameters=dict(zip(stepper.parameters, map(float, task.parameters[0]), strict=True)),
         model=stepper.model,
         message=message,
-        drawing=drawing,
+        drawing=model.drawing,
     )
 
 
-def _ensemble(stepper: Stepper, task: Task, outcome: Outcome, drawing: Drawing) -> Ensemble:
+def _ensemble(
+    stepper: Stepper, task: Task, outcome: Outcome, model: Model, method: str
+) -> Ensemble:
     members, N = outcome.states.shape[1:]
-    failures = tuple(
-        Failure(k, float(task.time[outcome.reached[k]]), failure(stepper, task, outcome, k))
-        for k in np.flatnonzero(outcome.reached < N).tolist()
-    )
+    grown = implausible(outcome.states[:, :, 0], outcome.states[:, :, -1]).any(axis=0)
+    failures: list[Failure] = []
+    for k in np.flatnonzero((outcome.reached < N) | grown).tolist():
+        explained = len(failures) < _EXPLAINED
+        node, message = _ended(stepper, task, outcome, k, model if explained else None, method)
+        failures.append(Failure(k, float(task.time[node]), message))
     if failures:
         first = failures[0]
+        how = "ended early or grew beyond any plausible size" if grown.any() else "ended early"
         warnings.warn(
-            f"{len(failures)} of {members} members of {stepper.model} ended early, the first is "
+            f"{len(failures)} of {members} members of {stepper.model} {how}, the first is "
             f"member {first.member}: {first.message}",
             stacklevel=3,
         )
@@ -270,6 +293,25 @@ def _ensemble(stepper: Stepper, task: Task, outcome: Outcome, drawing: Drawing) 
         outputs=dict(zip(stepper.outputs, outcome.values, strict=True)),
         parameters=dict(zip(stepper.parameters, columns, strict=True)),
         model=stepper.model,
-        failures=failures,
-        drawing=drawing,
+        failures=tuple(failures),
+        drawing=model.drawing,
     )
+
+
+def _ended(
+    stepper: Stepper, task: Task, outcome: Outcome, member: int, model: Model | None, method: str
+) -> tuple[int, str]:
+    """The node at which a member ended early or grew beyond any plausible size, and why; nothing of
+    others. An expression that is not finite is looked for in the model, if that is given."""
+    node = int(outcome.reached[member])
+    if node == len(task.time):
+        node, words = growth(stepper.states, outcome.states[:, member], task.time)
+        if words:
+            words += f"; {cause_of_growth(stepper, task, outcome, member, node)}"
+        return node, words
+    known = outcome.interrupted[member] or member in outcome.broken
+    if model is None or known or outcome.trouble[member] == STIFF:
+        return node, failure(stepper, task, outcome, member)
+    program = stepper_program(model, SCHEMES.get(method), stepper.varying)
+    undefined = explain_step(program, stepper, task, outcome, member)
+    return node, failure(stepper, task, outcome, member, undefined)

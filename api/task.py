@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import sympy as sp
+from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
+from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import check_kind, shown
+from kinesym.symbolic.given import shown
 from kinesym.symbolic.hybrid import Contact, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
@@ -22,14 +26,20 @@ from kinesym.symbolic.problem import Problem, measured_expressions
 from kinesym.symbolic.schemes import Scheme
 
 
-def checked_trials(model: Any, trials: Any) -> list[Experiment]:
-    """The trials as a list; raises `ValueError` if they or the model are something else."""
-    check_kind(model, Model, "kinesym")
-    single = isinstance(trials, Experiment) or not isinstance(trials, Iterable)
-    rows = [trials] if single else list(trials)
-    if not all(isinstance(trial, Experiment) for trial in rows):
-        raise ValueError(f"trials must be an Experiment or a list of them, got {shown(trials)}")
-    return rows
+def checked_trials(model: Any, trials: Any, kind: type = Model) -> list[Experiment]:
+    """The trials as a list; raises `ValueError` if they are something else, or the model is not of
+    this kind."""
+    if not isinstance(model, kind):
+        name = "kinesym.Model" if kind is Model else "kinesym.hybrid.Hybrid"
+        turned = "; the model comes first, the trials after it" if isinstance(trials, kind) else ""
+        raise ValueError(f"expected a {name}, got {type(model).__name__}{turned}")
+    several = isinstance(trials, Iterable) and not isinstance(trials, str | Mapping)
+    listed = list(trials) if several else [trials]
+    if not listed or not all(isinstance(trial, Experiment) for trial in listed):
+        wrong = next((type(x).__name__ for x in listed if not isinstance(x, Experiment)), "none")
+        raise ValueError("trials must be an Experiment or a list of them, at least one experiment, "
+                         f"got {wrong}")  # fmt: skip
+    return listed
 
 
 def symbolic_problem(
@@ -46,14 +56,17 @@ def symbolic_problem(
     contacts: Sequence[Contact] = (),
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know."""
-    if not trials:
-        raise ValueError("at least one experiment is needed")
+    if links and len(trials) == 1:
+        raise ValueError("links join each trial to the next one, but there is only one; there use "
+                         "boundary=[at_start(x) - at_end(x)], or cycle=[...]")  # fmt: skip
     chosen = LeastSquares() if objective is None else objective
     if not isinstance(chosen, Objective):
         raise ValueError(
             f"the objective {shown(chosen)} is not made of Integral, Terminal or LeastSquares; "
             "wrap it in one of them"
         )
+    for what, cost in (("integrand", chosen.integrand), ("terminal cost", chosen.terminal)):
+        check_times(cost, what)
     flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
     used = [chosen.integrand, chosen.terminal, *path, *boundary, *links, *cycle, *flags]
     signals = _signals(model, trials, unknown_inputs, used)
@@ -95,7 +108,8 @@ def _signals(
             if name not in trial.inputs:
                 raise ValueError(
                     f"input {name} has no data in trial {number}; give inputs={{{name}: ...}} in "
-                    "the experiment, or make it unknown with unknown_inputs"
+                    f"the experiment, or make it unknown with unknown_inputs"
+                    f"{_only_outputs(model, name)}"
                 )
         for name in trial.inputs:
             if name not in names:
@@ -105,6 +119,19 @@ def _signals(
                     f"{suggest(name, names)}"
                 )
     return [*known, *extra]
+
+
+def _only_outputs(model: Model, name: str) -> str:
+    """Words on outputs that alone need an input, if the equations do not."""
+    needing: set[sp.Basic] = {u for u in model.inputs if name_of(u) == name}
+    for symbol, expression in model.intermediates:
+        if expression.atoms(sp.Symbol, AppliedUndef) & needing:
+            needing.add(symbol)
+    if any(e.atoms(sp.Symbol, AppliedUndef) & needing for e in model.equations):
+        return ""
+    outputs = [k for k, e in model.outputs.items() if e.atoms(sp.Symbol, AppliedUndef) & needing]
+    more = ", ..." if len(outputs) > 4 else ""
+    return f"; only outputs need it: {', '.join(outputs[:4])}{more}" if outputs else ""
 
 
 def _holds(
@@ -119,9 +146,26 @@ def _holds(
         frozenset(name for name, how in trial.hold.items() if how == "zero-order")
         for trial in trials
     ]
-    if len(set(held)) > 1:
-        raise ValueError("all trials must hold their inputs in the same way")
+    for number, other in enumerate(held):
+        for name in sorted(held[0] ^ other):
+            ways = ["zero-order" if name in some else "linear" for some in (held[0], other)]
+            raise ValueError(
+                f"all trials must hold their inputs in the same way: {name} is {ways[0]} in trial 0"
+                f" and {ways[1]} in trial {number}; give hold={{{name}: ...}} in all"
+            )
     return held[0]
+
+
+def check_times(expression: sp.Expr, what: str) -> None:
+    """Raise `ValueError` for a function at another time than t, such as x(0.5)."""
+    for atom in sorted(expression.atoms(AppliedUndef, sp.Subs), key=str):
+        of_state = isinstance(atom, AppliedUndef) and atom.args[0].atoms(AppliedUndef)  # f(x)
+        if isinstance(atom, sp.Subs) or (atom.args != (t,) and not of_state):
+            raise ValueError(
+                f"{what} contains {atom}: nothing can be asked at a time inside a trial. Conditions"
+                " are on at_start(...) and at_end(...), or hold at every node (path); to have one "
+                "inside, cut the trial there into two and join them by links"
+            )
 
 
 def conditions(
@@ -142,6 +186,7 @@ def conditions(
             expression, pair = _relation(name, condition)
         hint = "a single one goes into a list, with bounds as (expression, low, high)"
         expression = real_expression(expression, name, hint)
+        check_times(expression, name)
         if not expression.free_symbols:
             raise ValueError(
                 f"{name}, {expression}, must be an expression that depends on something, or "
@@ -176,17 +221,24 @@ def known_values(
     values = {**model.values, **given}
     result: dict[str, float] = {}
     for name in model.parameter_names:
-        if name in unknown:
-            continue
-        if name not in values:
+        if name not in values and name not in unknown:
             raise ValueError(
                 f"parameter {name} has no value; give known={{{name!r}: ...}} or make it unknown"
             )
-        if np.ndim(values[name]) or not np.isfinite(values[name]):
-            raise ValueError(f"the value of parameter {name} must be a number, got {values[name]}")
-        result[name] = float(values[name])
+        if name in values:
+            number = one_number(values[name], f"the value of parameter {name}")
+            result.update({} if name in unknown else {name: number})
     check_values(model, result)
     return result
+
+
+def one_number(value: Any, what: str) -> float:
+    """A finite number; raises `ValueError` naming `what` for anything else."""
+    number = real_array(value, what)
+    if number.ndim or not np.isfinite(number):
+        raise ValueError(f"{what} must be a number, one for all trials, got {value!r}; what differs"
+                         " between trials can be an input")  # fmt: skip
+    return float(number)
 
 
 def named_bounds(
@@ -204,7 +256,10 @@ def named_bounds(
     every = {**unknown, **{k: v for k, v in unknown_inputs.items() if k not in given}, **given}
     pairs = {name: bound_pair(name, bound) for name, bound in every.items()}
     for name in set(model.positive) & set(pairs):
-        pairs[name] = (max(pairs[name][0], 0.0), pairs[name][1])
+        low, high = pairs[name]
+        if high <= 0.0:
+            raise ValueError(f"bounds of {name} are ({low:g}, {high:g}), but it must be positive")
+        pairs[name] = (max(low, 0.0), high)
     return pairs
 
 
@@ -220,3 +275,42 @@ def kinematic_pairs(model: Model) -> dict[str, str]:
             if len(terms) == 2 and len(rates) == len(others) == 1:
                 pairs[name_of(others[0])] = name_of(states[rates[0]])
     return pairs
+
+
+#: Parts of names that only angles have.
+_ANGLES = re.compile(r"(^|_)(theta|phi|psi|angle|angles|roll|pitch|yaw|heading|flexion)(_|\d|$)")
+
+
+def warn_of_degrees(model: Model, trials: Sequence[Experiment]) -> None:
+    """Warn once if a measured angle swings over more than two turns to and fro, as degrees do.
+
+    Angles are states in a sine, cosine or tangent, and those with a rate as a state and a name of
+    angles. A rotation that goes on, or comes back once, may have any size.
+    """
+    for number, trial in enumerate(trials):
+        for x in model.states:
+            y = trial.measurements.get(name_of(x))
+            if y is not None and _swings_widely(y[~np.isnan(y)]) and _is_angle(model, x):
+                warnings.warn(
+                    f"trial {number} measures {name_of(x)} from {np.nanmin(y):.4g} to "
+                    f"{np.nanmax(y):.4g}, to and fro, which looks like degrees; angles are in "
+                    "radians: np.deg2rad", stacklevel=3,
+                )  # fmt: skip
+                return
+
+
+def _swings_widely(y: NDArray[np.float64]) -> bool:
+    """Whether samples go to and fro over more than two turns, and not farther than degrees do."""
+    low, high = float(y.min()), float(y.max())
+    if high - low < 4.0 * np.pi or max(-low, high) > 1000.0:
+        return False
+    sides = np.sign(np.trunc((y - 0.5 * (low + high)) / (0.25 * (high - low))))
+    sides = sides[sides != 0.0]
+    return int((np.diff(sides) != 0.0).sum()) >= 3
+
+
+def _is_angle(model: Model, x: AppliedUndef) -> bool:
+    if name_of(x) in kinematic_pairs(model).values() and _ANGLES.search(name_of(x)):
+        return True
+    expressions = (*model.equations, *(e for _, e in model.intermediates))
+    return any(f.has(x) for e in expressions for f in e.atoms(sp.sin, sp.cos, sp.tan))

@@ -27,7 +27,8 @@ def _pow(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
         return (g.mul(exponent, g.power(base, n - 1.0)), g.zero)
     lower = g.binary("pow", base, g.sub(exponent, g.one))
     growth = g.mul(y, g.function("log", base))
-    return (g.mul(exponent, lower), g.select(g.binary("eq", y, g.zero), g.zero, growth))
+    slope = g.select(g.binary("eq", exponent, g.zero), g.zero, g.mul(exponent, lower))
+    return (slope, g.select(g.binary("eq", y, g.zero), g.zero, growth))
 
 
 def _atan2(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
@@ -50,8 +51,30 @@ def _erf(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _one_minus_square(g: Graph, x: int) -> int:
-    """1 - x^2 without a loss of digits near x = 1 and x = -1."""
-    return g.mul(g.sub(g.one, x), g.add(g.one, x))
+    """1 - x^2 so that neither it loses digits near x = 1 and x = -1, nor its derivative near 0."""
+    near = g.binary("lt", g.function("abs", x), g.const(0.5))
+    return g.select(near, g.sub(g.one, g.mul(x, x)), g.mul(g.sub(g.one, x), g.add(g.one, x)))
+
+
+def _tanh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """1 - y^2, far out 4 e/(1 + e)^2 with e = exp(-2 |x|)."""
+    size = g.function("abs", a[0])
+    e = g.function("exp", _scaled(g, -2.0, size))
+    far = g.mul(_scaled(g, 4.0, e), g.power(g.add(g.one, e), -2.0))
+    return (g.select(g.binary("lt", size, g.one), g.sub(g.one, g.mul(y, y)), far),)
+
+
+def _asinh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """1/sqrt(1 + x^2), for large x with s = 1/|x| as s/sqrt(1 + s^2)."""
+    size = g.function("abs", a[0])
+    s = g.inv(size)
+    near, far = (g.power(g.add(g.one, g.mul(x, x)), -0.5) for x in (a[0], s))
+    return (g.select(g.binary("lt", size, g.one), near, g.mul(s, far)),)
+
+
+def _acosh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    below, above = (g.function("sqrt", f(a[0], g.one)) for f in (g.sub, g.add))
+    return (g.div(g.one, g.mul(below, above)),)
 
 
 #: Partial derivatives of `y = op(a)` with respect to each operand.
@@ -70,9 +93,9 @@ PARTIALS: dict[str, _Rule] = {
     "atan": lambda g, y, a: (g.div(g.one, g.add(g.one, g.mul(a[0], a[0]))),),
     "sinh": lambda g, y, a: (g.function("cosh", a[0]),),
     "cosh": lambda g, y, a: (g.function("sinh", a[0]),),
-    "tanh": lambda g, y, a: (g.power(g.function("cosh", a[0]), -2.0),),
-    "asinh": lambda g, y, a: (g.power(g.add(g.mul(a[0], a[0]), g.one), -0.5),),
-    "acosh": lambda g, y, a: (g.power(g.neg(_one_minus_square(g, a[0])), -0.5),),
+    "tanh": _tanh,
+    "asinh": _asinh,
+    "acosh": _acosh,
     "atanh": lambda g, y, a: (g.div(g.one, _one_minus_square(g, a[0])),),
     "exp": lambda g, y, a: (y,),
     "log": lambda g, y, a: (g.div(g.one, a[0]),),
@@ -93,9 +116,11 @@ PARTIALS: dict[str, _Rule] = {
 
 def _weighted(g: Graph, node: int, position: int, partial: int, weight: int) -> int:
     """`partial * weight`; a select keeps the untaken branch from leaking NaN into the product, of
-    y = a/b, -y * weight/b does not overflow where it need not."""
+    y = a/b, -y * weight/b neither over- nor underflows where it need not."""
     if g.op[node] == "div" and position == 1:
         return g.neg(g.mul(node, g.div(weight, g.args[node][1])))
+    if g.op[node] == "inv":
+        return g.neg(g.mul(node, g.mul(node, weight)))
     if g.op[node] != "select":
         return g.mul(partial, weight)
     condition = g.args[node][0]

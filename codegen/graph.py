@@ -52,6 +52,7 @@ class Graph:
         self.args: list[tuple[int, ...]] = []
         self.value: dict[int, float] = {}
         self.name: dict[int, str] = {}
+        self.note: dict[int, str] = {}  # what it means if a node is not finite
         self._known: dict[tuple[object, ...], int] = {}
         self._degree: list[float] = []  # see `_smallness`
         self._nonnegative: list[bool] = []
@@ -286,11 +287,13 @@ class Graph:
 
     def power(self, a: int, exponent: float) -> int:
         """`a` to a constant power: products for integers, a square root for 1/2, else `pow`."""
+        if not math.isfinite(exponent):
+            return self._node("pow", a, self.const(exponent))
         if exponent < 0:
             return self.div(self.one, self.power(a, -exponent))
         if a in self.value:
             return self.const(_evaluate("pow", self.value[a], exponent))
-        if exponent == int(exponent) and exponent <= 64:
+        if exponent <= 64 and exponent == int(exponent):
             return self._integer_power(a, int(exponent))
         if exponent == 0.5:
             return self.function("sqrt", a)

@@ -95,6 +95,8 @@ def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str
     values = evaluate_nodes(graph, nodes, bind(kernel, arrays))
     for node in nodes:
         if graph.op[node] != "const" and not np.all(np.isfinite(values[node])):
+            if node in graph.note:
+                return graph.note[node]
             operands = ", ".join(
                 f"{describe(graph, a)} = {float(np.real(np.ravel(values[a])[0])):.6g}"
                 for a in graph.args[node]

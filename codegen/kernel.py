@@ -10,7 +10,7 @@ from typing import Any
 from kinesym.codegen.graph import Graph
 
 #: Version of the binary interface in `runtime/include/kinesym.h`.
-ABI = 3
+ABI = 4
 
 
 @dataclass(frozen=True)

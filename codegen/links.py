@@ -52,18 +52,20 @@ def contact_rows(s: Symbols, at: At) -> dict[str, int]:
 
 def link_family(problem: Problem, name: str) -> Family:
     """From the end of a trial (0) to the start of the next (1): the states continue, through
-    impacts where there are contacts; further conditions."""
+    impacts where there are contacts; further conditions. Every trial has a time t of its own."""
     s = Symbols(problem)
     g = s.graph
     states, inputs = problem.model.states, problem.unknown_inputs
     groups = [s.group("x0", states), s.group("x1", states)]
     groups += [s.group("u0", inputs), s.group("u1", inputs)]
     s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
-    p, _, k = s.parameters()
+    t0, t1 = s.group("t0", ["time"]), s.group("t1", ["time"])
+    p, duration, k = s.parameters()
+    end = s.nodes(duration)[0] if problem.free_duration else s.nodes(t0)[0]
     x0, x1, u0, u1 = (s.nodes(group) for group in groups)
     rows: dict[str, int] = {}
     if problem.contacts and name == "link":
-        at = (x0, u0, s.nodes(s0), g.zero)
+        at = (x0, u0, s.nodes(s0), end)
         found, _ = touch_at(s, at)
         contacts = problem.contacts
         bounces = [g.const(1.0 + c.restitution) for c in contacts]
@@ -74,12 +76,12 @@ def link_family(problem: Problem, name: str) -> Family:
             rows[f"jump of {x}"] = g.sub(g.sub(b, a), jump)
     conditions = problem.links if name == "link" else problem.cycle
     if conditions:
-        before = s.lowering(x0, u0, s.nodes(s0), g.zero)
-        after = s.lowering(x1, u1, s.nodes(s1), g.zero)
+        before = s.lowering(x0, u0, s.nodes(s0), end)
+        after = s.lowering(x1, u1, s.nodes(s1), s.nodes(t1)[0])
         for number, condition in enumerate(conditions):
             rows[f"{name} condition {number}"] = boundary(condition, s, after, before)
-    own = [*x0, *x1, *u0, *u1, *s.nodes(p)]
+    own = [*x0, *x1, *u0, *u1, *s.nodes(p), *s.nodes(duration)]
     return Family(
-        name=name, graph=g, variables=(*groups, p), data=(k, s0, s1), outer=own, inner=own,
-        cost=g.zero, constraints=list(rows.values()), labels=list(rows),
+        name=name, graph=g, variables=(*groups, p, duration), data=(k, s0, s1, t0, t1),
+        outer=own, inner=own, cost=g.zero, constraints=list(rows.values()), labels=list(rows),
     )  # fmt: skip

@@ -9,28 +9,22 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
+from kinesym.codegen.blocks import NotExplicit, block_of
 from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.graph import Graph
-from kinesym.codegen.interpret import evaluate_nodes
+from kinesym.codegen.interpret import describe
 from kinesym.codegen.lower import Lowering
 from kinesym.symbolic.model import Model
-
-
-class NotExplicit(ValueError):
-    """The residual cannot be solved for x'."""
 
 
 def explicit_rates(
     g: Graph, residual: Sequence[int], rates: Sequence[int], names: Sequence[str]
 ) -> list[int]:
-    """x' as nodes, from the residual M(x) x' + b(x) = 0.
+    """x' as nodes, from the residual M(x) x' + b(x) = 0; NaN where M is singular.
 
     Raises `NotExplicit` if x' enters nonlinearly or M is structurally singular, naming a state.
     """
-    mass = MassMatrix(g, residual, rates, names)
-    bias = g.substitute(residual, dict.fromkeys(rates, g.zero))
-    x = mass.solve({i: g.neg(b) for i, b in enumerate(bias)})
-    return [x.get(j, g.zero) for j in range(len(rates))]
+    return MassMatrix(g, residual, rates, names).rates()
 
 
 def model_rates(model: Model, lower: Lowering, rates: Sequence[int]) -> list[int]:
@@ -50,8 +44,9 @@ class Linearised:
     """x' = f(z) and its derivatives, d x'/d z = M^-1 side, with M^-1 as a straight-line program.
 
     side : minus the derivatives of the residual; an entry's row is the state whose derivative its
-    equation is matched with. steps : (target, source, node) in order, each
-    `x[target] -= node * x[source]`, or `x[target] *= node` if target and source are the same.
+    equation is matched with. Rows of blocks with row exchanges are multiplied by the inverse of the
+    block already. steps : (target, source, node) in order, each `x[target] -= node * x[source]`, or
+    `x[target] *= node` if target and source are the same.
     """
 
     rates: list[int]
@@ -68,34 +63,35 @@ def linearised_rates(
 ) -> Linearised:
     """x' and what its derivatives follow from; raises `NotExplicit` like `explicit_rates`."""
     mass = MassMatrix(g, residual, rates, names)
-    bias = g.substitute(residual, dict.fromkeys(rates, g.zero))
-    x = mass.solve({i: g.neg(b) for i, b in enumerate(bias)})
-    solution = [x.get(j, g.zero) for j in range(len(rates))]
-    partial = jacobian(g, residual, wrt)
+    solution = mass.rates()
+    partial = jacobian(g, mass.residual, wrt)
     values = g.substitute(list(partial.values()), dict(zip(rates, solution, strict=True)))
     owner = {i: j for j, i in enumerate(mass.row_of)}
-    side = {(owner[i], j): g.neg(node) for (i, j), node in zip(partial, values, strict=True)}
-    return Linearised(solution, {k: e for k, e in side.items() if e != g.zero}, mass.steps())
+    side: dict[int, dict[int, int]] = {}
+    for (i, j), node in zip(partial, values, strict=True):
+        if node != g.zero:
+            side.setdefault(owner[i], {})[j] = g.neg(node)
+    new, steps = mass.program(side)
+    return Linearised(
+        solution, {(i, j): node for i, row in new.items() for j, node in row.items()}, steps
+    )
 
 
 class MassMatrix:
-    """M = d residual / d x', permuted to block triangular form and factorised on the graph.
+    """M = d residual / d x', permuted to block triangular form and solved on the graph.
 
-    A maximum matching puts non-zeros on the diagonal, strong components are the blocks; each block
-    is factorised without numerical pivoting, in an order that keeps fill low: exact for kinematic
-    rows (blocks of one) and stable for mass matrices (symmetric definite blocks).
+    A maximum matching puts non-zeros on the diagonal, strong components are the blocks, which
+    `codegen.blocks` solves. columns : the nodes of x'. residual : as `affine_residual` makes it.
+    row_of : the row matched with each column.
     """
 
     def __init__(
         self, g: Graph, residual: Sequence[int], rates: Sequence[int], names: Sequence[str]
     ) -> None:
-        self._graph, n = g, len(rates)
-        self._mass = jacobian(g, residual, rates)
-        if set(rates) & set(g.ancestors(self._mass.values())):
-            known = set(rates)
-            i = next(i for (i, _), e in self._mass.items() if known & set(g.ancestors([e])))
-            raise NotExplicit(f"x' enters equation {i} nonlinearly and cannot be solved for")
-        pattern = _pattern(self._mass, n)
+        self._graph, self.columns, n = g, rates, len(rates)
+        self.residual = affine_residual(g, residual, rates, names)
+        mass = jacobian(g, self.residual, rates)
+        pattern = _pattern(mass, n)
         match = maximum_bipartite_matching(pattern, perm_type="column")  # column of each row
         if (match < 0).any():
             missing = sorted(set(range(n)) - set(match.tolist()))
@@ -103,32 +99,26 @@ class MassMatrix:
                 f"state {names[missing[0]]} has no derivative that the equations determine; "
                 "the model is algebraic or singular"
             )
-        self.row_of = [int(i) for i in np.argsort(match)]  # the row matched with each column
+        self.row_of = [int(i) for i in np.argsort(match)]
         self._rows: dict[int, dict[int, int]] = {}  # entries by row, then column
-        for (i, j), node in self._mass.items():
+        for (i, j), node in mass.items():
             self._rows.setdefault(i, {})[j] = node
         self._blocks = [
-            _Block(g, self._square(block), names)
+            block_of(g, {i: self._row(i, block) for i in block}, names)
             for block in _blocks(pattern, np.array(self.row_of), n)
         ]
 
-    def _square(self, block: Sequence[int]) -> dict[int, dict[int, int]]:
-        """The entries of a diagonal block, rows called by their columns.
+    def _row(self, column: int, among: Sequence[int]) -> dict[int, int]:
+        """Entries, in some columns, of the row matched with a column."""
+        row = self._rows[self.row_of[column]]
+        return {j: row[j] for j in among if j in row}
 
-        If it is symmetric, both entries of a pair are one node.
-        """
-        rows = {
-            i: {j: self._rows[self.row_of[i]][j] for j in block if j in self._rows[self.row_of[i]]}
-            for i in block
-        }
-        pairs = [(i, j) for i in block for j in rows[i] if i < j]
-        mirrored = all(i in rows[j] for i, j in pairs) and len(pairs) * 2 == sum(
-            len(row) - (i in row) for i, row in rows.items()
-        )
-        if mirrored and _symmetric(self._graph, rows, pairs):
-            for i, j in pairs:
-                rows[j][i] = rows[i][j]
-        return rows
+    def rates(self) -> list[int]:
+        """x' = -M^-1 residual(x' = 0)."""
+        g = self._graph
+        bias = g.substitute(self.residual, dict.fromkeys(self.columns, g.zero))
+        x = self.solve({i: g.neg(b) for i, b in enumerate(bias)})
+        return [x.get(j, g.zero) for j in range(len(self.columns))]
 
     def solve(self, side: Mapping[int, int]) -> dict[int, int]:
         """M^-1 side; entries that are identically zero do not exist."""
@@ -146,50 +136,30 @@ class MassMatrix:
             solution.update(block.solve(right))
         return solution
 
-
-    def steps(self) -> list[tuple[int, int, int]]:
-        """M^-1 as a program on a vector indexed by column; see `Linearised`."""
+    def program(
+        self, side: Mapping[int, Mapping[int, int]]
+    ) -> tuple[dict[int, dict[int, int]], list[tuple[int, int, int]]]:
+        """M^-1 for rows of a side by the columns of M: new rows and steps; see `Linearised`."""
         found: list[tuple[int, int, int]] = []
-        done: set[int] = set()
+        new: dict[int, dict[int, int]] = {}
+        done: list[int] = []
+        wide = 1 + max((j for row in side.values() for j in row), default=0)
         for block in self._blocks:
-            for column in block.order:
-                row = self._rows[self.row_of[column]]
-                found += [(column, j, node) for j, node in row.items() if j in done]
-            found += block.steps()
-            done.update(block.order)
-        return [step for step in found if step[0] != step[1] or step[2] != self._graph.one]
+            rows = {k: {**side.get(k, {}),
+                        **{wide + j: node for j, node in self._row(k, done).items()}}
+                    for k in block.order}  # fmt: skip
+            rows, steps = block.program(rows)
+            for k in block.order:
+                new[k] = {j: node for j, node in rows.get(k, {}).items() if j < wide}
+                found += [(k, j - wide, node) for j, node in rows.get(k, {}).items() if j >= wide]
+            found += steps
+            done += block.order
+        return new, [step for step in found if step[0] != step[1] or step[2] != self._graph.one]
 
 
 def _pattern(mass: Sparse, n: int) -> csr_array:
     rows, columns = [i for i, _ in mass], [j for _, j in mass]
     return csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(n, n))
-
-
-def _symmetric(
-    g: Graph, rows: Mapping[int, Mapping[int, int]], pairs: Sequence[tuple[int, int]]
-) -> bool:
-    """Whether M_ij and M_ji have the same value for all pairs (i, j), tried at random arguments.
-
-    Relative to the root of M_ii M_jj, whatever their units: small entries of a mass matrix are
-    differences of larger ones.
-    """
-    different = [(i, j) for i, j in pairs if rows[i][j] != rows[j][i]]
-    if not different:
-        return True
-    wanted = [rows[i][j] for i, j in different] + [rows[j][i] for i, j in different]
-    diagonal = {i: rows[i][i] for pair in different for i in pair if i in rows[i]}
-    nodes = g.ancestors([*wanted, *diagonal.values()])
-    rng = np.random.default_rng(0)
-    symbols = {g.name[k]: rng.uniform(0.5, 1.5, size=3) for k in nodes if k in g.name}
-    values = evaluate_nodes(g, nodes, symbols)
-    for i, j in different:
-        a, b = values[rows[i][j]], values[rows[j][i]]
-        size = np.maximum(np.abs(a), np.abs(b))
-        if i in diagonal and j in diagonal:
-            size = np.sqrt(np.abs(values[diagonal[i]] * values[diagonal[j]]))
-        if not (np.abs(a - b) <= 1e-12 * size).all():  # NaN is not equal
-            return False
-    return True
 
 
 def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:
@@ -212,79 +182,71 @@ def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:
     return [members[c] for c in order]
 
 
-class _Block:
-    """L U of one diagonal block; rows and columns are called by their column number.
+# -- x' that enters otherwise ------------------------------------------------------------------
 
-    What is symmetric stays symmetric, and is computed once.
+
+def affine_residual(
+    g: Graph, residual: Sequence[int], rates: Sequence[int], names: Sequence[str]
+) -> list[int]:
+    """The residual as M(x) x' + b(x).
+
+    Where x' enters otherwise, as in a friction law of x', it is exchanged by what the other
+    equations say it is, such as v for x' - v = 0. Raises `NotExplicit`, naming the
+    equation and the term, if none does.
     """
-
-    def __init__(
-        self, g: Graph, rows: dict[int, dict[int, int]], names: Sequence[str]
-    ) -> None:
-        self._graph = g
-        self._symmetric = all(rows[j].get(i) == node for i in rows for j, node in rows[i].items())
-        self.order: list[int] = []
-        self._inverse: dict[int, int] = {}
-        self._lower: list[tuple[int, int, int]] = []  # (row, pivot, factor), in order
-        self._upper: dict[int, dict[int, int]] = {}
-        left = list(rows)
-        while left:
-            pivot = _next_pivot(rows, left)
-            left.remove(pivot)
-            self.order.append(pivot)
-            self._eliminate(rows, left, pivot, names)
-
-    def _eliminate(
-        self, rows: dict[int, dict[int, int]], left: list[int], pivot: int, names: Sequence[str]
-    ) -> None:
-        g, top = self._graph, rows.pop(pivot)
-        diagonal = top.pop(pivot, g.zero)
-        if diagonal == g.zero:
-            raise NotExplicit(f"the equations do not determine {names[pivot]}'; M is singular")
-        inverse = self._inverse[pivot] = g.inv(diagonal)
-        self._upper[pivot] = top
-        rank = {k: place for place, k in enumerate(left)}
-        for i in left:
-            if pivot not in rows[i]:
-                continue
-            factor = g.mul(rows[i].pop(pivot), inverse)
-            self._lower.append((i, pivot, factor))
-            for j, node in top.items():
-                if self._symmetric and rank[j] < rank[i]:
-                    rows[i][j] = rows[j][i]
-                else:
-                    rows[i][j] = g.sub(rows[i].get(j, g.zero), g.mul(factor, node))
-
-    def solve(self, side: Mapping[int, int]) -> dict[int, int]:
-        """The solution of this block for the non-zero entries of `side`."""
-        g, x = self._graph, dict(side)
-        for i, pivot, factor in self._lower:
-            if pivot in x:
-                x[i] = g.sub(x.get(i, g.zero), g.mul(factor, x[pivot]))
-        for k in reversed(self.order):
-            later = [g.mul(node, x[j]) for j, node in self._upper[k].items() if j in x]
-            value = g.mul(g.sub(x.get(k, g.zero), g.sum(later)), self._inverse[k])
-            if value != g.zero:
-                x[k] = value
-            else:
-                x.pop(k, None)
-        return x
+    bent = {i for i, node in enumerate(residual) if _bend(g, node, rates) is not None}
+    if not bent:
+        return list(residual)
+    known = _determined(g, [r for i, r in enumerate(residual) if i not in bent], rates, names)
+    result = [g.substitute([r], known)[0] if i in bent else r for i, r in enumerate(residual)]
+    for i in sorted(bent):
+        term = _bend(g, result[i], rates)
+        if term is not None:
+            text = describe(g, term, 4)
+            for rate, name in zip(rates, names, strict=True):
+                text = text.replace(g.name[rate], f"{name}'")
+            raise NotExplicit(f"x' enters equation {i} nonlinearly, in {text}, and cannot be "
+                              "solved for")  # fmt: skip
+    return result
 
 
-    def steps(self) -> list[tuple[int, int, int]]:
-        """The solution of this block as a program; see `Linearised`."""
-        found = list(self._lower)
-        for k in reversed(self.order):
-            found += [(k, j, node) for j, node in self._upper[k].items()]
-            found.append((k, k, self._inverse[k]))
-        return found
+def _bend(g: Graph, output: int, rates: Sequence[int]) -> int | None:
+    """The first operation through which `output` does not depend on the rates linearly."""
+    active = set(rates)
+    for node in g.ancestors([output]):
+        place = [a in active for a in g.args[node]]
+        if not any(place):
+            continue
+        active.add(node)
+        op = g.op[node]
+        straight = (op in ("add", "sub", "neg") or (op == "mul" and sum(place) == 1)
+                    or (op in ("div", "select") and not place[op == "div"]))  # fmt: skip
+        if not straight:
+            return node
+    return None
 
 
-def _next_pivot(rows: Mapping[int, Mapping[int, int]], left: Sequence[int]) -> int:
-    """The diagonal entry whose elimination can fill least (Markowitz); the first of equals."""
+def _determined(
+    g: Graph, residual: Sequence[int], rates: Sequence[int], names: Sequence[str]
+) -> dict[int, int]:
+    """The rates that these equations, too few for all, determine, as nodes without x'.
 
-    def fill(k: int) -> int:
-        column = sum(k in rows[i] for i in left)
-        return (len(rows[k]) - 1) * (column - 1)
-
-    return min((k for k in left if k in rows[k]), key=fill, default=left[0])
+    Those are the columns of a maximum matching that no alternating path joins to a column without a
+    row (Dulmage, Mendelsohn 1958).
+    """
+    mass = jacobian(g, residual, rates)
+    pattern = csr_array(_pattern(mass, max(len(rates), len(residual))))
+    match = maximum_bipartite_matching(pattern, perm_type="column")  # column of each row
+    row_of = {int(j): i for i, j in enumerate(match) if j >= 0}
+    free = [j for j in range(len(rates)) if j not in row_of]
+    open_columns = set(free)
+    while free:
+        column = free.pop()
+        for i in (i for i, j in mass if j == column):
+            if int(match[i]) not in open_columns:
+                open_columns.add(int(match[i]))
+                free.append(int(match[i]))
+    chosen = [j for j in range(len(rates)) if j not in open_columns]
+    own = MassMatrix(g, [residual[row_of[j]] for j in chosen], [rates[j] for j in chosen],
+                     [names[j] for j in chosen])  # fmt: skip
+    return dict(zip(own.columns, own.rates(), strict=True))

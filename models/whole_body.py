@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -100,24 +101,18 @@ def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment
     if stature > 3.0:
         raise ValueError(f"stature is in metres, got {stature}")
     data = files(__package__).joinpath("data")
-    table, points = (data.joinpath(f"body18{end}.csv").read_text() for end in ("", "_points"))
+    table, points = (csv.DictReader(data.joinpath(f"body18{end}.csv").read_text().splitlines())
+                     for end in ("", "_points"))  # fmt: skip
     return _segments(table, points, mass, stature)
 
 
-def read_segments(table: str | Path, points: str | Path) -> tuple[Segment, ...]:
-    """Measured segments from two files in kg, m, kg m^2; `write_segments` writes such as a start.
-
-    Columns of the first: segment, proximal, mass, com_x, com_y, com_z, I_xx, I_yy, I_zz,
-    basis_point, basis_vectors; of the second: point, segment, x, y, z. Raises `ValueError` that
-    names segment and column for what is missing or no number, for segments that do not hang
-    together, and for masses that look like shares of that of the body.
-    """
-    for path in (table, points):
-        if not Path(path).is_file():
-            raise ValueError(f"there is no file {path}")
-    rows = _segments(Path(table).read_text(), Path(points).read_text(), 1.0, 1.0)
+def measured_segments(
+    table: Iterable[Mapping[str, str]], points: Iterable[Mapping[str, str]]
+) -> tuple[Segment, ...]:
+    """Segments from the rows of two tables in kg, m, kg m^2, see `kinesym.gait.read_segments`."""
+    rows = _segments(table, points, 1.0, 1.0)
     if abs(sum(row.mass for row in rows) - 1.0) < 1e-3:
-        raise ValueError(f"the masses in {table} sum up to 1: these are shares, not kg")
+        raise ValueError("the masses sum up to 1: these are shares, not kg")
     whole_body(rows)  # says what does not hang together
     return rows
 
@@ -125,7 +120,7 @@ def read_segments(table: str | Path, points: str | Path) -> tuple[Segment, ...]:
 def write_segments(
     segments: Sequence[Segment], table: str | Path, points: str | Path
 ) -> None:
-    """Write segments as `read_segments` reads them, to change them by hand."""
+    """Write segments as `kinesym.gait.read_segments` reads them, to change them by hand."""
     names = "segment proximal mass com_x com_y com_z I_xx I_yy I_zz basis_point basis_vectors"
     rows = [[row.name, row.proximal, row.mass, *row.com, *row.inertia, row.basis_point,
              row.basis_vectors] for row in segments]  # fmt: skip
@@ -135,16 +130,19 @@ def write_segments(
 
 
 def _write(path: str | Path, rows: Iterable[Sequence[object]]) -> None:
-    with Path(path).open("w", newline="") as file:
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
 
 
-def _segments(table: str, points: str, mass: float, length: float) -> tuple[Segment, ...]:
-    """From the text of two tables, in these units."""
-    rows = list(csv.DictReader(table.splitlines()))
+def _segments(
+    table: Iterable[Mapping[str, str]], points: Iterable[Mapping[str, str]], mass: float,
+    length: float,
+) -> tuple[Segment, ...]:  # fmt: skip
+    """From the rows of two tables, in these units."""
+    rows = list(table)
     names = [_cell(row, "segment", "") for row in rows]
     carried: dict[str, dict[str, Place]] = {name: {} for name in names}
-    for row in csv.DictReader(points.splitlines()):
+    for row in points:
         name, point = (_cell(row, column, "") for column in ("segment", "point"))
         if name not in carried:
             raise ValueError(f"point {point!r}: there is no segment {name!r}; "
@@ -174,10 +172,14 @@ def _cell(row: Mapping[str, str], column: str, segment: str) -> str:
 
 
 def _number(row: Mapping[str, str], column: str, where: str) -> float:
-    try:
-        return float(row[column])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{where}: {column} must be a number, got {row.get(column)!r}") from error
+    text = row.get(column)
+    value = nan
+    if text is not None and "_" not in text:  # Python reads 1_000 as 1000
+        with suppress(ValueError):
+            value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{where}: {column} must be a number, got {text!r}")
+    return value
 
 
 def _numbers(row: Mapping[str, str], columns: Iterable[str], where: str, unit: float) -> Place:

@@ -1,3 +1,4 @@
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -6,17 +7,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime._native import Library
 
+MOST_CONTACTS: int
+
 class HybridRun:
     def __init__(
         self,
         library: Library,
-        kernels: Sequence[int],
         sizes: Sequence[int],
         numbers: Mapping[str, float],
         arrays: Mapping[str, NDArray[Any]],
     ) -> None: ...
     def room(self, arrays: Mapping[str, NDArray[Any]]) -> None: ...
-    def march(self, end: float) -> int: ...
+    def march(self, end: float, stop: threading.Event | None = None) -> int: ...
     @property
     def margin(self) -> int: ...
     @property

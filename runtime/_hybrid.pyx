@@ -1,6 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Hybrid dynamics: the loop of runtime/hybrid over compiled kernels."""
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport intptr_t
 
@@ -9,10 +10,15 @@ import numpy as np
 
 cdef extern from "include/kinesym.h" nogil:
     ctypedef struct ks_kernel:
+        int n_args
+        const int *count
         int n_out
 
 
 cdef extern from "hybrid/contact.h" nogil:
+    enum: HYBRID_CONTACTS
+    enum: LAW_COULOMB
+
     ctypedef struct contact_set:
         int count
         int rows
@@ -90,99 +96,188 @@ cdef extern from "hybrid/hybrid.h" nogil:
         ptrdiff_t rejected
         ptrdiff_t calls
         ptrdiff_t pause
+        int (*interrupted)(void *) noexcept nogil
+        void *whom
 
     int hybrid_march(hybrid_run *, double)
     ptrdiff_t hybrid_log_margin(const hybrid_run *)
 
 
-cdef double *doubles(array):
+#: More contacts than this cannot be solved for.
+MOST_CONTACTS = HYBRID_CONTACTS
+
+
+cdef double *doubles(array, tuple shape, str name, bint written=False) except? NULL:
     """The numbers of a contiguous array of float64; NULL if it is empty."""
-    if array.dtype != np.float64 or not array.flags.c_contiguous:
-        raise ValueError("arrays of a hybrid run are contiguous and of float64")
-    return <double *><intptr_t>array.ctypes.data if array.size else NULL
+    return <double *>_place(array, np.float64, shape, name, written)
 
 
-cdef int *ints(array):
-    if array.dtype != np.intc or not array.flags.c_contiguous:
-        raise ValueError("tables of a hybrid run are contiguous and of C integers")
-    return <int *><intptr_t>array.ctypes.data if array.size else NULL
+cdef int *ints(array, tuple shape, str name, bint written=False) except? NULL:
+    return <int *>_place(array, np.intc, shape, name, written)
 
 
-cdef ptrdiff_t *places(array):
-    if array.dtype != np.intp or not array.flags.c_contiguous:
-        raise ValueError("places of a hybrid run are contiguous and of intp")
-    return <ptrdiff_t *><intptr_t>array.ctypes.data if array.size else NULL
+cdef ptrdiff_t *places(array, tuple shape, str name, bint written=False) except? NULL:
+    return <ptrdiff_t *>_place(array, np.intp, shape, name, written)
+
+
+cdef void *_place(array, kind, tuple shape, str name, bint written) except? NULL:
+    if array.dtype != kind or not array.flags.c_contiguous or array.shape != shape:
+        raise ValueError(f"{name} must be contiguous {np.dtype(kind)} of shape {shape}, got "
+                         f"{array.dtype} of shape {array.shape}")
+    if written and not array.flags.writeable:
+        raise ValueError(f"{name} must be writeable")
+    return <void *><intptr_t>array.ctypes.data if array.size else NULL
+
+
+def _check_contacts(law, tangent, ptrdiff_t rows):
+    """Raise `ValueError` for tables of contacts that do not fit each other or the solver."""
+    count = len(law)
+    if count > HYBRID_CONTACTS:
+        raise ValueError(f"there are {count} contacts, at most {HYBRID_CONTACTS} can be solved for")
+    if not count <= rows <= 2 * count:
+        raise ValueError(f"{count} contacts have {count} to {2 * count} rows, got {rows}")
+    inside = (tangent >= count) & (tangent < rows)
+    if not (((law >= 0) & (law <= LAW_COULOMB)).all() and (inside | (tangent == -1)).all()
+            and inside[law == LAW_COULOMB].all()):
+        raise ValueError("a law or the row of a tangential direction of a contact cannot be")
+
+
+cdef int _asked(void *whom) noexcept with gil:
+    """Lets Python handle signals; whether the run is to stop."""
+    cdef HybridRun run = <HybridRun>whom
+    try:
+        PyErr_CheckSignals()
+        return run.stop is not None and run.stop.is_set()
+    except BaseException as error:
+        run.error = error
+        return 1
 
 
 cdef class HybridRun:
     """One trajectory, bound to its arrays.
 
-    kernels : addresses of smooth, guards, resets and contact, 0 for those that there are not.
-    arrays : by the names of the fields of `hybrid_run`, see runtime/hybrid/hybrid.h.
+    library : with the kernels smooth, guards, resets and contact, as far as there are any, built
+        for one lane. sizes : numbers of states, given inputs, modes, contacts, rows of contacts,
+        events. arrays : by the names of the fields of `hybrid_run`, see runtime/hybrid/hybrid.h.
+
+    Raises `ValueError` for what does not fit.
     """
 
     cdef hybrid_run run
     cdef object kept
     cdef object arrays
+    cdef object stop
+    cdef object error
 
-    def __init__(self, library, kernels, sizes, numbers, arrays):
+    def __init__(self, library, sizes, numbers, arrays):
         self.kept, self.arrays = library, dict(arrays)
         cdef hybrid_run *r = &self.run
-        smooth, guards, resets, contact = kernels
-        r.smooth = <const ks_kernel *><intptr_t>smooth
-        r.guards = <const ks_kernel *><intptr_t>guards
-        r.resets = <const ks_kernel *><intptr_t>resets
-        r.contact = <const ks_kernel *><intptr_t>contact
+        if library.lanes != 1:
+            raise ValueError(f"{library.path} was built for {library.lanes} lanes, not for one")
+        r.smooth, r.guards, r.resets, r.contact = NULL, NULL, NULL, NULL
         r.n, r.m, r.d, r.points.count, r.points.rows, r.events = sizes
-        r.segments = len(arrays["begin"]) - 1
-        r.nodes = len(arrays["time"])
+        if min(sizes) < 0 or r.n < 1:
+            raise ValueError(f"there are no such sizes: {sizes}")
+        n, m, d, count, R, events = sizes
+        S, N, every = len(arrays["begin"]) - 1, len(arrays["time"]), m + d + R
+        targets = len(arrays["target"])
+        r.segments, r.nodes = S, N
+        if S < 1:
+            raise ValueError("inputs need at least one segment")
         r.t, r.rtol, r.atol, r.v_stop, r.fixed = (
             numbers[key] for key in ("t", "rtol", "atol", "v_stop", "fixed"))
         r.method, r.by_height, r.per_second, r.pause = (
             numbers[key] for key in ("method", "by_height", "per_second", "pause"))
+        if not 0 <= r.method <= 2 or r.per_second < 1 or r.pause < 1:
+            raise ValueError("the method or a number of steps or events cannot be")
         r.segment = r.node = r.logged = r.taped = 0
         r.steps = r.rejected = r.calls = 0
         r.step = 0.0
-        r.points.law, r.points.tangent = ints(arrays["law"]), ints(arrays["tangent"])
-        r.points.mu, r.restitution = doubles(arrays["mu"]), doubles(arrays["restitution"])
-        r.direction, r.level = ints(arrays["direction"]), ints(arrays["level"])
-        r.stop, r.scale = ints(arrays["stop"]), doubles(arrays["scale"])
-        r.first_target, r.target = places(arrays["first_target"]), places(arrays["target"])
-        r.begin, r.value, r.slope = (doubles(arrays["begin"]), doubles(arrays["value"]),
-                                     doubles(arrays["slope"]))
-        r.parameters = doubles(arrays["parameters"])
-        r.x, r.mode = doubles(arrays["x"]), doubles(arrays["mode"])
-        r.state, r.friction, r.armed = (ints(arrays["state"]), ints(arrays["friction"]),
-                                        ints(arrays["armed"]))
-        r.time, r.states, r.inputs = (doubles(arrays["time"]), doubles(arrays["states"]),
-                                      doubles(arrays["inputs"]))
+        r.interrupted, r.whom = _asked, <void *>self
+        r.points.law = ints(arrays["law"], (count,), "law")
+        r.points.tangent = ints(arrays["tangent"], (count,), "tangent")
+        _check_contacts(arrays["law"], arrays["tangent"], R)
+        r.points.mu = doubles(arrays["mu"], (count,), "mu")
+        r.restitution = doubles(arrays["restitution"], (count,), "restitution")
+        r.direction = ints(arrays["direction"], (events,), "direction")
+        r.level = ints(arrays["level"], (events,), "level")
+        r.stop = ints(arrays["stop"], (events,), "stop")
+        r.scale = doubles(arrays["scale"], (events,), "scale")
+        r.first_target = places(arrays["first_target"], (events + 1,), "first_target")
+        r.target = places(arrays["target"], (targets,), "target")
+        first, which = arrays["first_target"], arrays["target"]
+        if first[0] != 0 or first[events] != targets or (np.diff(first) < 0).any() or \
+                ((which < 0) | (which >= n + d)).any():
+            raise ValueError("targets of events lie outside of states and modes")
+        r.begin = doubles(arrays["begin"], (S + 1,), "begin")
+        r.value = doubles(arrays["value"], (m, S), "value")
+        r.slope = doubles(arrays["slope"], (m, S), "slope")
+        parameters = arrays["parameters"]
+        r.parameters = doubles(parameters, (len(parameters),), "parameters")
+        r.x, r.mode = doubles(arrays["x"], (n,), "x", True), doubles(arrays["mode"], (d,), "mode", True)
+        r.state = ints(arrays["state"], (count,), "state", True)
+        r.friction = ints(arrays["friction"], (count,), "friction", True)
+        r.armed = ints(arrays["armed"], (events,), "armed", True)
+        r.time = doubles(arrays["time"], (N,), "time")
+        r.states = doubles(arrays["states"], (n, N), "states", True)
+        r.inputs = doubles(arrays["inputs"], (every, N), "inputs", True)
+        takes = (n, every, len(parameters), 1)
+        r.smooth = self.kernel("smooth", n, takes)
+        r.guards = self.kernel("guards", 2 * events, takes)
+        r.resets = self.kernel("resets", targets, takes)
+        r.contact = self.kernel("contact", count + R * (2 + R + 2 * n) if count else 0, takes)
         self.room(arrays)
+
+    cdef const ks_kernel *kernel(self, str name, ptrdiff_t outputs, tuple takes) except? NULL:
+        """A kernel with so many outputs, NULL if there is nothing for it to compute."""
+        cdef const ks_kernel *k = <const ks_kernel *><intptr_t>self.kept.kernel_address(name)
+        if outputs == 0:
+            return NULL
+        if k == NULL or k.n_out != outputs or tuple(k.count[j] for j in range(k.n_args)) != takes:
+            raise ValueError(f"{self.kept.path} has no kernel {name} with {outputs} outputs of "
+                             f"{takes} values")
+        return k
 
     def room(self, arrays):
         """Memory for the log and the tape, beginning with what they hold."""
         cdef hybrid_run *r = &self.run
         self.arrays |= arrays
-        r.log_size, r.tape_size = len(arrays["log_time"]), len(arrays["tape_time"])
-        r.log_time, r.log_kind, r.log_index = (
-            doubles(arrays["log_time"]), ints(arrays["log_kind"]), ints(arrays["log_index"]))
-        r.log_before, r.log_after = doubles(arrays["log_before"]), doubles(arrays["log_after"])
-        r.log_step, r.log_contact = places(arrays["log_step"]), ints(arrays["log_contact"])
-        r.log_restitution = doubles(arrays["log_restitution"])
-        r.tape_time, r.tape_length = doubles(arrays["tape_time"]), doubles(arrays["tape_length"])
-        r.tape_state, r.tape_mode = doubles(arrays["tape_state"]), doubles(arrays["tape_mode"])
-        r.tape_contact, r.tape_segment = ints(arrays["tape_contact"]), ints(arrays["tape_segment"])
-        r.tape_cause = ints(arrays["tape_cause"])
+        n, d, count, L, T = r.n, r.d, r.points.count, len(arrays["log_time"]), len(arrays["tape_time"])
+        if L < r.logged or T < r.taped:
+            raise ValueError("the log and the tape must hold what they held")
+        r.log_size, r.tape_size = L, T
+        r.log_time = doubles(arrays["log_time"], (L,), "log_time", True)
+        r.log_kind = ints(arrays["log_kind"], (L,), "log_kind", True)
+        r.log_index = ints(arrays["log_index"], (L,), "log_index", True)
+        r.log_before = doubles(arrays["log_before"], (L, n), "log_before", True)
+        r.log_after = doubles(arrays["log_after"], (L, n), "log_after", True)
+        r.log_step = places(arrays["log_step"], (L,), "log_step", True)
+        r.log_contact = ints(arrays["log_contact"], (L, count), "log_contact", True)
+        r.log_restitution = doubles(arrays["log_restitution"], (L,), "log_restitution", True)
+        r.tape_time = doubles(arrays["tape_time"], (T,), "tape_time", True)
+        r.tape_length = doubles(arrays["tape_length"], (T,), "tape_length", True)
+        r.tape_state = doubles(arrays["tape_state"], (T, n), "tape_state", True)
+        r.tape_mode = doubles(arrays["tape_mode"], (T, d), "tape_mode", True)
+        r.tape_contact = ints(arrays["tape_contact"], (T, count), "tape_contact", True)
+        r.tape_segment = ints(arrays["tape_segment"], (T,), "tape_segment", True)
+        r.tape_cause = ints(arrays["tape_cause"], (T,), "tape_cause", True)
 
     @property
     def margin(self):
         """Entries of the log that must be free at any time."""
         return hybrid_log_margin(&self.run)
 
-    def march(self, double end):
-        """To `end` [s]; one of the values of the enumeration in hybrid.h."""
+    def march(self, double end, stop=None):
+        """To `end` [s]; one of the values of the enumeration in hybrid.h.
+
+        stop : an event that ends it early. What handlers of signals raise is raised.
+        """
         cdef int status
+        self.stop, self.error = stop, None
         with nogil:
             status = hybrid_march(&self.run, end)
+        if self.error is not None:
+            raise self.error
         return status
 
     @property
@@ -197,14 +292,23 @@ cdef class HybridRun:
 
 
 def solve_contacts(law, tangent, mu, W, b, near, slide, mode):
-    """Modes and forces of contacts, see runtime/hybrid/contact.h; None if there are none."""
+    """Modes and forces of contacts, see runtime/hybrid/contact.h; None if there are none.
+
+    Raises `ValueError` for more than `MOST_CONTACTS`, and for shapes that do not fit.
+    """
     law, tangent, near = (np.ascontiguousarray(a, dtype=np.intc) for a in (law, tangent, near))
     mu, W, b, slide = (np.ascontiguousarray(a, dtype=np.float64) for a in (mu, W, b, slide))
-    mode, f = np.array(mode, dtype=np.intc), np.zeros(len(b))
+    mode = np.array(mode, dtype=np.intc)
+    count, rows = law.size, b.size
+    f = np.zeros(rows)
     cdef contact_set points
-    points.count, points.rows = len(law), len(b)
-    points.law, points.tangent, points.mu = ints(law), ints(tangent), doubles(mu)
-    if not contact_solve(&points, doubles(W), doubles(b), ints(near), doubles(slide), ints(mode),
-                         doubles(f)):
+    points.count, points.rows = count, rows
+    points.law, points.tangent = ints(law, (count,), "law"), ints(tangent, (count,), "tangent")
+    points.mu = doubles(mu, (count,), "mu")
+    _check_contacts(law, tangent, rows)
+    if not contact_solve(
+            &points, doubles(W, (rows, rows), "W"), doubles(b, (rows,), "b"),
+            ints(near, (count,), "near"), doubles(slide, (count,), "slide"),
+            ints(mode, (count,), "mode"), doubles(f, (rows,), "f")):
         return None
     return mode, f

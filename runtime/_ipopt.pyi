@@ -13,6 +13,9 @@ class Ipopt:
     loads_solvers: bool
     def __init__(self, path: str | Path) -> None: ...
 
+NO_FILE: dict[str, str]
+
+def overheard(function: Callable[..., Any], *arguments: Any) -> tuple[bool, str]: ...
 def trial(ipopt: Ipopt, options: dict[str, str | int | float]) -> bool: ...
 
 class Problem:

@@ -8,9 +8,12 @@ kind are read through their lowest byte, and those of ours are 0 or 1 in a whole
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport ptrdiff_t
+from libc.stdio cimport fflush, stdout
 from libc.string cimport memcpy
 from posix.dlfcn cimport RTLD_LAZY, RTLD_LOCAL, dlerror, dlopen, dlsym
+from posix.fcntl cimport F_SETFL, O_NONBLOCK, fcntl
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+from posix.unistd cimport close, dup, dup2, pipe, read
 
 import os
 
@@ -43,6 +46,10 @@ ctypedef int set_intermediate_fn(void *, intermediate *) noexcept nogil
 ctypedef int solve_fn(void *, double *, double *, double *, double *, double *, double *,
                       void *) noexcept nogil
 ctypedef void version_fn(int *, int *, int *) noexcept nogil
+
+
+#: Unless told otherwise IPOPT obeys a file ipopt.opt in the current folder, without a word.
+NO_FILE = {"option_file_name": ""}
 
 
 cdef class Ipopt:
@@ -93,6 +100,53 @@ cdef class Ipopt:
         return found
 
 
+# What C writes to stdout goes here, as long as the interpreter lock is held.
+cdef struct Ear:
+    int shown  # the true stdout; -1: nothing is redirected
+    int end
+
+
+cdef Ear _listen():
+    cdef Ear ear
+    cdef int ends[2]
+    fflush(stdout)
+    ear.shown, ear.end = dup(1), -1
+    if ear.shown >= 0 and pipe(ends) == 0:
+        fcntl(ends[1], F_SETFL, O_NONBLOCK)
+        dup2(ends[1], 1)
+        close(ends[1])
+        ear.end = ends[0]
+    return ear
+
+
+cdef str _heard(Ear ear):
+    cdef char text[16384]
+    cdef ssize_t length = 0
+    fflush(stdout)
+    if ear.shown >= 0:
+        dup2(ear.shown, 1)
+        close(ear.shown)
+    if ear.end >= 0:
+        length = max(read(ear.end, text, sizeof(text)), 0)
+        close(ear.end)
+    return text[:length].decode(errors="replace")
+
+
+def overheard(function, *arguments):
+    """Call a compiled function; whether it raised no `TypeError` or `OverflowError`, and what it
+    wrote to stdout, which is not shown."""
+    cdef Ear ear = _listen()
+    accepted = False
+    try:
+        function(*arguments)
+        accepted = True
+    except (TypeError, OverflowError):
+        pass
+    finally:
+        words = _heard(ear)
+    return accepted, words
+
+
 cdef _set(Ipopt ipopt, void *problem, str name, value):
     """Set an option; raises `TypeError` if IPOPT does not accept it."""
     cdef int accepted
@@ -107,13 +161,33 @@ cdef _set(Ipopt ipopt, void *problem, str name, value):
         raise TypeError(f"IPOPT does not accept the option {name} = {value!r}")
 
 
+cdef bint _set_all(Ipopt ipopt, void *problem, options):
+    """Set options; whether IPOPT accepts all of them."""
+    cdef Ear ear = _listen()
+    try:
+        for name, value in options.items():
+            _set(ipopt, problem, name, value)
+    except TypeError:
+        return False
+    finally:
+        _heard(ear)
+    return True
+
+
+# A callback: a plan, or if that is NULL a function of Python, by its name among the plans.
+cdef struct Callback:
+    const ks_plan *plan
+    const char *name
+    int size
+
+
 # What IPOPT hands back to the callbacks as `user_data`.
 cdef struct Task:
-    const ks_plan *cost
-    const ks_plan *gradient
-    const ks_plan *constraints
-    const ks_plan *jacobian
-    const ks_plan *hessian
+    Callback cost
+    Callback gradient
+    Callback constraints
+    Callback jacobian
+    Callback hessian
     const double *no_multipliers
     double seconds
     void *problem
@@ -125,29 +199,47 @@ cdef double _now() noexcept nogil:
     return t.tv_sec + 1e-9 * t.tv_nsec
 
 
-cdef int _evaluate(Task *task, const ks_plan *plan, const double *z, const double *multipliers,
+cdef int _evaluate(Task *task, Callback *callback, const double *z, const double *multipliers,
                    double factor, double *out) noexcept nogil:
     cdef const double *arrays[3]
     cdef double start = _now()
-    arrays[0], arrays[1], arrays[2] = z, multipliers, &factor
-    cdef int status = ks_run_plan(plan, arrays, out)
+    cdef int status
+    if callback.plan != NULL:
+        arrays[0], arrays[1], arrays[2] = z, multipliers, &factor
+        status = ks_run_plan(callback.plan, arrays, out)
+    else:
+        status = _call(task.problem, callback, z, multipliers, factor, out)
     task.seconds += _now() - start
     return status == 0
 
 
+cdef int _call(void *problem, Callback *callback, const double *z, const double *multipliers,
+               double factor, double *out) noexcept with gil:
+    """The same by a function of Python. After an error nothing is called any more."""
+    cdef Problem p = <Problem>problem
+    if p._error is not None:
+        return 1
+    try:
+        p._evaluate(callback, z, multipliers, factor, out)
+    except BaseException as error:
+        p._error = error
+        return 1
+    return 0
+
+
 cdef int _cost(int n, double *z, int fresh, double *out, void *data) noexcept nogil:
     cdef Task *task = <Task *>data
-    return _evaluate(task, task.cost, z, task.no_multipliers, 1.0, out)
+    return _evaluate(task, &task.cost, z, task.no_multipliers, 1.0, out)
 
 
 cdef int _gradient(int n, double *z, int fresh, double *out, void *data) noexcept nogil:
     cdef Task *task = <Task *>data
-    return _evaluate(task, task.gradient, z, task.no_multipliers, 1.0, out)
+    return _evaluate(task, &task.gradient, z, task.no_multipliers, 1.0, out)
 
 
 cdef int _constraints(int n, double *z, int fresh, int m, double *out, void *data) noexcept nogil:
     cdef Task *task = <Task *>data
-    return _evaluate(task, task.constraints, z, task.no_multipliers, 1.0, out)
+    return _evaluate(task, &task.constraints, z, task.no_multipliers, 1.0, out)
 
 
 cdef int _jacobian(int n, double *z, int fresh, int m, int count, int *rows, int *columns,
@@ -155,7 +247,7 @@ cdef int _jacobian(int n, double *z, int fresh, int m, int count, int *rows, int
     cdef Task *task = <Task *>data
     if out == NULL:
         return _structure(task.problem, b"jacobian", count, rows, columns)
-    return _evaluate(task, task.jacobian, z, task.no_multipliers, 1.0, out)
+    return _evaluate(task, &task.jacobian, z, task.no_multipliers, 1.0, out)
 
 
 cdef int _hessian(int n, double *z, int fresh, double factor, int m, double *multipliers,
@@ -164,7 +256,7 @@ cdef int _hessian(int n, double *z, int fresh, double factor, int m, double *mul
     cdef Task *task = <Task *>data
     if out == NULL:
         return _structure(task.problem, b"hessian", count, rows, columns)
-    return _evaluate(task, task.hessian, z, multipliers, factor, out)
+    return _evaluate(task, &task.hessian, z, multipliers, factor, out)
 
 
 cdef int _structure(void *problem, const char *name, int count, int *rows,
@@ -184,6 +276,8 @@ cdef int _intermediate(int mode, int number, double objective, double infeasibil
                        double alpha_dual, double alpha_primal, int trials,
                        void *data) noexcept with gil:
     cdef Problem problem = <Problem>(<Task *>data).problem
+    if problem._error is not None:
+        return 0
     try:
         return bool(problem._report(mode, number, objective, infeasibility, optimality, mu, step,
                                     regularization, alpha_dual, alpha_primal, trials))
@@ -199,7 +293,8 @@ cdef class Problem:
     ----------
     ipopt : the library.
     plans : with the plans (`kinesym.runtime.native.Plan`) cost, gradient, constraints, jacobian and
-        hessian, which read z, multipliers and the factor of the cost.
+        hessian, which read z, multipliers and the factor of the cost; or functions of Python
+        f(z, multipliers, factor, out), which fill `out` and whose errors end the solve.
     structures : with methods `fill(rows, columns)` and sizes, of Jacobian and Hessian.
     bounds, constraint_bounds : (lower, upper), float64.
     report : called after each iteration with IPOPT's eleven numbers; False stops.
@@ -226,10 +321,10 @@ cdef class Problem:
         self._no_multipliers = np.zeros(max(self._m, 1))
         task = &self._task
         task.problem, task.seconds, task.no_multipliers = <void *>self, 0.0, &self._no_multipliers[0]
-        task.cost, task.gradient = self._plan("cost", 1), self._plan("gradient", self._n)
-        task.constraints = self._plan("constraints", self._m)
-        task.jacobian = self._plan("jacobian", jacobian.size)
-        task.hessian = self._plan("hessian", hessian.size)
+        task.cost, task.gradient = self._callback(b"cost", 1), self._callback(b"gradient", self._n)
+        task.constraints = self._callback(b"constraints", self._m)
+        task.jacobian = self._callback(b"jacobian", jacobian.size)
+        task.hessian = self._callback(b"hessian", hessian.size)
         self._handle = ipopt._create(
             self._n, <double *>&low[0], <double *>&high[0], self._m,
             <double *>&c_low[0] if self._m else NULL, <double *>&c_high[0] if self._m else NULL,
@@ -237,13 +332,35 @@ cdef class Problem:
         if self._handle == NULL:
             raise ValueError("IPOPT does not accept the sizes of this problem")
         ipopt._set_intermediate(self._handle, _intermediate)
+        _set_all(ipopt, self._handle, NO_FILE)
 
-    cdef const ks_plan *_plan(self, str name, int size) except NULL:
-        plan = <const ks_plan *>PyCapsule_GetPointer(getattr(self._plans, name).capsule,
-                                                     b"kinesym.plan")
-        if plan.n_out != size:
-            raise ValueError(f"the plan of {name} fills {plan.n_out} values, expected {size}")
-        return plan
+    cdef Callback _callback(self, const char *name, int size) except *:
+        cdef Callback made
+        made.plan, made.name, made.size = NULL, name, size
+        given = getattr(self._plans, name.decode())
+        if not hasattr(given, "capsule"):
+            return made
+        made.plan = <const ks_plan *>PyCapsule_GetPointer(given.capsule, b"kinesym.plan")
+        if made.plan.n_out != size:
+            raise ValueError(f"the plan of {name.decode()} fills {made.plan.n_out} values, "
+                             f"expected {size}")
+        if given.sizes not in ((), (self._n, self._m, 1)):
+            raise ValueError(f"the plan of {name.decode()} reads arrays of lengths {given.sizes}, "
+                             f"expected {(self._n, self._m, 1)}")
+        return made
+
+    cdef _evaluate(self, Callback *callback, const double *z, const double *multipliers,
+                   double factor, double *out):
+        if callback.size == 0:
+            return
+        given = np.empty(self._n + self._m)
+        cdef double[::1] copy = given
+        memcpy(&copy[0], z, self._n * sizeof(double))
+        if self._m > 0:
+            memcpy(&copy[self._n], multipliers, self._m * sizeof(double))
+        function = getattr(self._plans, callback.name.decode())
+        function(given[:self._n], given[self._n:], factor,
+                 np.asarray(<double[:callback.size]>out))
 
     def __dealloc__(self):
         if self._handle != NULL:
@@ -359,12 +476,10 @@ def trial(Ipopt ipopt, options):
                                       _trial_constraints, _trial_gradient, _trial_jacobian,
                                       _trial_hessian)
     try:
-        for name, value in {"print_level": 0, "sb": "yes", **options}.items():
-            _set(ipopt, handle, name, value)
+        if not _set_all(ipopt, handle, {**NO_FILE, "print_level": 0, "sb": "yes", **options}):
+            return False
         with nogil:
             status = ipopt._solve(handle, x, NULL, NULL, NULL, NULL, NULL, NULL)
-    except TypeError:
-        return False
     finally:
         ipopt._free(handle)
     return status == 0 and abs(x[1] - 0.5) < 1e-6 and abs(x[3] - 0.5) < 1e-6

@@ -81,6 +81,7 @@ cdef extern from "kkt/session.h" nogil:
     int kkt_open(int, int, const int *, kkt_limits)
     void kkt_close(kkt_report *)
     void kkt_forget()
+    int kkt_kept()
 
 
 #: Outcomes of a factorisation, by number.
@@ -120,6 +121,11 @@ def close_session():
 def forget():
     """Free the analysis that is kept for the next session."""
     kkt_forget()
+
+
+def kept():
+    """How many analyses are kept, by all threads."""
+    return kkt_kept()
 
 
 def _places(int n, rows, columns):

@@ -1,3 +1,4 @@
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ class Call:
 
 class Plan:
     n_out: int
+    sizes: tuple[int, ...]
     threads: int
     def __init__(
         self, calls: Sequence[Call], zero: Sequence[int] | NDArray[np.integer[Any]], n_out: int
@@ -73,8 +75,13 @@ class Run:
         atol: float,
         threads: int,
         outputs_need_rates: bool,
+        budget: int = 200_000,
     ) -> None: ...
-    def march(self, method: str, begin: int, end: int) -> None: ...
+    @property
+    def failed(self) -> NDArray[np.bool_]: ...
+    def march(
+        self, method: str, begin: int, end: int, stop: threading.Event | None = None
+    ) -> bool: ...
     def outputs(self, begin: int, end: int) -> None: ...
     def adjoint(
         self,

@@ -2,6 +2,7 @@
 """Opens generated model libraries and calls their kernels without the interpreter lock."""
 
 from libc.stddef cimport ptrdiff_t
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport intptr_t
 from libc.stdlib cimport calloc, free
@@ -68,6 +69,15 @@ cdef extern from "kinesym.h" nogil:
         double rtol
         double atol
         int threads
+        ptrdiff_t budget
+        int resumed
+        ptrdiff_t *taken
+        double *between
+        double *clock
+
+    enum: KS_FAILED
+    enum: KS_NO_MEMORY
+    enum: KS_MORE
 
     ctypedef struct ks_sweep:
         double *carry
@@ -256,6 +266,8 @@ cdef class Call:
         cdef ks_step *s = &self._step
         s.kernel, s.map, s.n, s.threads = library.find(kernel), library._table.map, n, threads
         self._n_out, self.sizes, self._keep = n_out, sizes, [library]
+        if n < 0 or threads < 1:
+            raise ValueError(f"{kernel} needs points and threads, got {n} and {threads}")
         if len(arguments) != s.kernel.n_args:
             raise ValueError(f"{kernel} takes {s.kernel.n_args} arguments, got {len(arguments)}")
         self._arg = <ks_arg *>calloc(max(s.kernel.n_args, 1), sizeof(ks_arg))
@@ -276,6 +288,8 @@ cdef class Call:
         count = self._step.kernel.count[j]
         self._base[j], self._start[j], self._arg[j].ld = -1, start, ld
         if isinstance(source, int):
+            if not 0 <= source < len(self.sizes):
+                raise ValueError(f"argument {j} of {kernel} is array {source} of {len(self.sizes)}")
             self._base[j], size = source, self.sizes[source]
         else:
             data = source
@@ -353,6 +367,11 @@ cdef class Plan:
         return self._plan.n_out
 
     @property
+    def sizes(self):
+        """Lengths of the arrays given at each call; empty if nothing is called."""
+        return self._sizes
+
+    @property
     def threads(self):
         """The greatest number of threads that a call uses."""
         return max([(<Call>call)._step.threads for call in self._calls], default=1)
@@ -387,13 +406,23 @@ cdef class Plan:
             raise MemoryError
 
 
-cdef double *_data(array, tuple shape, str name) except? NULL:
+cdef double *_data(array, tuple shape, str name, bint written=False) except? NULL:
     """The first element of a contiguous float64 array; NULL if it is empty."""
     cdef const double[::1] flat
     if array.shape != shape or not array.flags.c_contiguous:
         raise ValueError(f"{name} must be contiguous of shape {shape}, got {array.shape}")
+    if written and not array.flags.writeable:
+        raise ValueError(f"{name} must be writeable")
     flat = array.reshape(-1)
     return <double *>&flat[0] if flat.shape[0] > 0 else NULL
+
+
+cdef const ptrdiff_t[::1] _indices(values, str name, ptrdiff_t end):
+    """Whole numbers 0 <= k < end."""
+    cdef const ptrdiff_t[::1] kept = np.ascontiguousarray(values, dtype=np.intp)
+    if kept.shape[0] > 0 and not 0 <= np.min(kept) <= np.max(kept) < end:
+        raise ValueError(f"{name} must be in 0 ... {end - 1}")
+    return kept
 
 
 cdef class Run:
@@ -410,6 +439,7 @@ cdef class Run:
     states : (n, members, N), the first column given. values : (n_outputs, members, N).
     reached : (members,), number of valid nodes so far. step, trouble : (members,), see kinesym.h.
     substeps, rtol, atol, threads, outputs_need_rates : see kinesym.h.
+    budget : steps of a member between two looks at Ctrl-C.
 
     Raises `ValueError` if a shape does not fit.
     """
@@ -418,11 +448,12 @@ cdef class Run:
     cdef ks_run _run
     cdef ks_course *_courses
     cdef list _keep
-    cdef ptrdiff_t _n_inputs, _n_parameters
+    cdef ptrdiff_t _n_inputs, _n_parameters, _last_column
+    cdef ptrdiff_t[::1] _taken
 
     def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
-                  int threads, bint outputs_need_rates):
+                  int threads, bint outputs_need_rates, ptrdiff_t budget=200_000):
         cdef ptrdiff_t[::1] counts
         if library._table.loops == NULL:
             raise ValueError(f"{library.path} has no loops for time stepping")
@@ -435,23 +466,29 @@ cdef class Run:
         n, members, nodes = states.shape
         r.n, r.members, r.n_nodes, r.substeps = n, members, nodes, substeps
         r.rtol, r.atol, r.threads = rtol, atol, 1 if _forked else threads
-        r.outputs_need_rates = outputs_need_rates
+        r.outputs_need_rates, r.budget = outputs_need_rates, budget
+        if members < 1 or nodes < 2 or substeps < 1 or threads < 1 or budget < 1:
+            raise ValueError("there must be members, nodes, substeps, threads and a budget")
         self._check(r)
-        r.n_entries = self._places(pattern, &r.rows, &r.columns)
-        r.n_solution = self._places(solution, &r.targets, &r.sources)
+        r.n_entries = self._places(pattern, "pattern", &r.rows, &r.columns)
+        r.n_solution = self._places(solution, "solution", &r.targets, &r.sources)
+        self._last_column = max(pattern[1], default=-1)
+        if max(solution[1], default=-1) >= n or r.newton != NULL and self._last_column >= n:
+            raise ValueError(f"the pattern has columns beyond the {n} states")
         if r.tangent != NULL and r.tangent.n_out != n + r.n_entries + r.n_solution:
             raise ValueError("the pattern does not fit the kernel tangent")
         if r.newton != NULL and r.newton.n_out != r.n_entries:
             raise ValueError("the pattern does not fit the kernel newton")
         r.time = _data(time, (nodes,), "time")
-        r.states = _data(states, (n, members, nodes), "states")
-        r.step, r.trouble = _data(step, (members,), "step"), _data(trouble, (members,), "trouble")
+        r.states = _data(states, (n, members, nodes), "states", True)
+        r.step = _data(step, (members,), "step", True)
+        r.trouble = _data(trouble, (members,), "trouble", True)
         counts = reached
-        if counts.shape[0] != members or members < 1 or substeps < 1:
-            raise ValueError("reached needs one entry per member; substeps must be positive")
+        if counts.shape[0] != members:
+            raise ValueError("reached needs one entry per member")
         r.reached = &counts[0]
         n_out = r.outputs.n_out if r.outputs != NULL else 0
-        r.values = _data(values, (n_out, members, nodes), "values")
+        r.values = _data(values, (n_out, members, nodes), "values", True)
         if parameters.shape not in ((1, self._n_parameters), (members, self._n_parameters)):
             raise ValueError(f"parameters have shape {parameters.shape}")
         r.parameters = _data(parameters, parameters.shape, "parameters")
@@ -469,11 +506,17 @@ cdef class Run:
             self._courses[k].data = _data(samples, samples.shape, f"input {k}")
             self._courses[k].stride = length if samples.shape[0] > 1 else 0
             self._courses[k].kind = kind
+        self._taken, between = np.zeros(members, dtype=np.intp), np.zeros((2 * n, members))
+        clock = np.zeros(members)
+        self._keep += [between, clock]
+        r.taken, r.between = &self._taken[0], _data(between, between.shape, "between")
+        r.clock = _data(clock, clock.shape, "clock")
 
-    cdef ptrdiff_t _places(self, pair, const ptrdiff_t **first, const ptrdiff_t **second) except -1:
-        """Keep two index arrays of equal length and point to them."""
-        cdef const ptrdiff_t[::1] one = np.ascontiguousarray(pair[0], dtype=np.intp)
-        cdef const ptrdiff_t[::1] other = np.ascontiguousarray(pair[1], dtype=np.intp)
+    cdef ptrdiff_t _places(self, pair, str name, const ptrdiff_t **first,
+                           const ptrdiff_t **second) except -1:
+        """Keep two index arrays of equal length, the first one of states, and point to them."""
+        cdef const ptrdiff_t[::1] one = _indices(pair[0], name, self._run.n)
+        cdef const ptrdiff_t[::1] other = _indices(pair[1], name, 2**31)
         if one.shape[0] != other.shape[0]:
             raise ValueError("index arrays differ in length")
         self._keep += [one, other]
@@ -482,21 +525,39 @@ cdef class Run:
         return one.shape[0]
 
     cdef int _check(self, ks_run *r) except -1:
-        """Numbers of inputs and parameters; whether the kernels fit the states."""
+        """Numbers of inputs and parameters; whether all kernels fit them and the states."""
         cdef const ks_kernel *k = r.rhs if r.rhs != NULL else r.defect
         cdef int inputs = 1 if r.rhs != NULL else 2, parameters = 2 if r.rhs != NULL else 4
         if k == NULL or k.count[0] != r.n or k.n_out != r.n:
             raise ValueError(f"{self._library.path} cannot step {r.n} states")
         self._n_inputs, self._n_parameters = k.count[inputs], k.count[parameters]
+        n, m, np_ = r.n, self._n_inputs, self._n_parameters
+        for name, counts in (("rhs", (n, m, np_, 1)), ("outputs", (n, n, m, np_, 1)),
+                             ("tangent", (n, m, np_, 1)), ("defect", (n, n, m, m, np_, 1, 1)),
+                             ("newton", (n, n, m, m, np_, 1, 1))):
+            k = self._library.maybe(name)
+            if k != NULL and tuple(k.count[j] for j in range(k.n_args)) != counts:
+                raise ValueError(f"the kernel {name} of {self._library.path} does not fit others")
         return 0
 
     def __dealloc__(self):
         free(self._courses)
 
-    def march(self, str method, ptrdiff_t begin, ptrdiff_t end):
-        """Fill the nodes begin < i <= end by "rk4", "implicit" or "dormand-prince"."""
+    @property
+    def failed(self):
+        """(members,), whether they came to an end in the last march before its end."""
+        return np.asarray(self._taken) == KS_FAILED
+
+    def march(self, str method, ptrdiff_t begin, ptrdiff_t end, stop=None):
+        """Fill the nodes begin < i <= end by "rk4", "implicit" or "dormand-prince".
+
+        Every now and then Python's handlers of signals run. stop : an event that may end it early.
+        Returns whether it has not.
+        """
         cdef const ks_loops *loops = self._library._table.loops
         cdef ks_march_fn *loop
+        cdef ptrdiff_t k
+        cdef int status = KS_MORE
         if method == "rk4" and self._run.rhs != NULL and loops.rk4 != NULL:
             loop = loops.rk4
         elif method == "dormand-prince" and self._run.rhs != NULL:
@@ -505,21 +566,35 @@ cdef class Run:
             loop = loops.implicit
         else:
             raise ValueError(f"{self._library.path} has no kernels for {method}")
-        self._march(loop, begin, end)
+        self._check_nodes(begin, end)
+        for k in range(self._run.members):
+            self._taken[k] = 0 if self._run.reached[k] == begin + 1 else KS_FAILED
+        self._run.resumed = 0
+        while status == KS_MORE:
+            if stop is not None and stop.is_set():
+                return False
+            with nogil:
+                status = loop(&self._run, begin, end)
+            if status & KS_NO_MEMORY:
+                raise MemoryError
+            self._run.resumed = 1
+            PyErr_CheckSignals()
+        return True
 
     def outputs(self, ptrdiff_t begin, ptrdiff_t end):
         """Fill the outputs of the nodes begin <= i <= end."""
+        cdef int status = 0
+        self._check_nodes(begin, end)
         if self._run.outputs != NULL:
-            self._march(self._library._table.loops.outputs, begin, end)
-
-    cdef _march(self, ks_march_fn *loop, ptrdiff_t begin, ptrdiff_t end):
-        cdef int status
-        if not 0 <= begin <= end < self._run.n_nodes:
-            raise ValueError(f"nodes {begin} to {end} of {self._run.n_nodes}")
-        with nogil:
-            status = loop(&self._run, begin, end)
+            with nogil:
+                status = self._library._table.loops.outputs(&self._run, begin, end)
         if status != 0:
             raise MemoryError
+
+    cdef int _check_nodes(self, ptrdiff_t begin, ptrdiff_t end) except -1:
+        if not 0 <= begin <= end < self._run.n_nodes:
+            raise ValueError(f"nodes {begin} to {end} of {self._run.n_nodes}")
+        return 0
 
     def adjoint(self, ptrdiff_t begin, ptrdiff_t end, carry, node, inputs, parameters, varied):
         """lambda (n,) in `carry` from node `end` back to `begin`; adds to the gradients.
@@ -528,33 +603,61 @@ cdef class Run:
         varied : numbers of the inputs that are differentiated with respect to.
         """
         cdef ks_sweep s
-        cdef const ptrdiff_t[::1] chosen = varied
+        cdef const ptrdiff_t[::1] chosen = _indices(varied, "varied", self._n_inputs)
+        cdef ptrdiff_t last = end, first
         n, nodes = self._run.n, self._run.n_nodes
-        s.carry, s.node = _data(carry, (n,), "carry"), _data(node, (n, nodes), "node")
+        s.carry, s.node = _data(carry, (n,), "carry", True), _data(node, (n, nodes), "node")
         s.n_varied, s.width = len(varied), len(parameters)
         s.varied = &chosen[0] if len(varied) else NULL
-        s.inputs = _data(inputs, (len(varied), nodes), "inputs")
-        s.parameters = _data(parameters, (len(parameters),), "parameters")
-        self._sweep(self._library._table.loops.rk4_adjoint, begin, end, &s)
+        s.inputs = _data(inputs, (len(varied), nodes), "inputs", True)
+        s.parameters = _data(parameters, (len(parameters),), "parameters", True)
+        self._check_sweep(begin, end, n + s.n_varied + s.width)
+        while True:  # in parts, so that signals are heard
+            first = max(begin, last - self._nodes_at_once())
+            self._sweep(self._library._table.loops.rk4_adjoint, first, last, &s)
+            last = first
+            if last <= begin:
+                return
 
     def tangent(self, ptrdiff_t begin, ptrdiff_t end, carry, along, ptrdiff_t n_varied):
         """d x / d q from `begin` to `end`: carry (n, width), along (end - begin + 1, n, width)."""
         cdef ks_sweep s
+        cdef ptrdiff_t first = begin, last, n, width
         n, width = carry.shape
-        s.carry, s.width, s.n_varied = _data(carry, (self._run.n, width), "carry"), width, n_varied
-        s.along = _data(along, (end - begin + 1, n, width), "along")
-        self._sweep(self._library._table.loops.rk4_tangent, begin, end, &s)
+        s.width, s.n_varied = width, n_varied
+        s.carry = _data(carry, (self._run.n, width), "carry", True)
+        s.along = _data(along, (end - begin + 1, n, width), "along", True)
+        self._check_sweep(begin, end, n + n_varied + width)
+        while True:
+            last = min(end, first + self._nodes_at_once())
+            self._sweep(self._library._table.loops.rk4_tangent, first, last, &s)
+            s.along += (last - first) * n * width
+            first = last
+            if first >= end:
+                return
 
-    cdef _sweep(self, ks_sweep_fn *loop, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s):
-        cdef int status
-        if self._run.tangent == NULL or self._run.members != 1 or self._run.substeps != 1:
+    cdef ptrdiff_t _nodes_at_once(self):
+        """Steps of a sweep are about as much work as ten of a march; whole vectors of them."""
+        cdef ptrdiff_t lanes = self._library._table.lanes
+        return max(self._run.budget // 10 // lanes, 1) * lanes
+
+    cdef int _check_sweep(self, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t columns) except -1:
+        self._check_nodes(begin, end)
+        without = self._run.tangent == NULL or self._library._table.loops.rk4_adjoint == NULL
+        if without or self._run.members != 1 or self._run.substeps != 1:
             raise ValueError("derivatives need the kernel tangent, one member and no substeps")
-        if not 0 <= begin <= end < self._run.n_nodes:
-            raise ValueError(f"nodes {begin} to {end} of {self._run.n_nodes}")
+        if self._last_column >= columns:
+            raise ValueError(f"the pattern has {self._last_column + 1} columns, expected {columns}")
+        return 0
+
+    cdef int _sweep(self, ks_sweep_fn *loop, ptrdiff_t begin, ptrdiff_t end,
+                    const ks_sweep *s) except -1:
+        cdef int status
         with nogil:
             status = loop(&self._run, begin, end, s)
         if status != 0:
             raise MemoryError
+        return PyErr_CheckSignals()
 
 
 cdef class Chain:
@@ -566,14 +669,18 @@ cdef class Chain:
 
     cdef Library _library
     cdef ks_chain _chain
+    cdef ptrdiff_t _last_column
     cdef list _keep
 
     def __cinit__(self, Library library, ptrdiff_t n, ptrdiff_t nodes, rows, columns, values):
-        cdef const ptrdiff_t[::1] row = np.ascontiguousarray(rows, dtype=np.intp)
-        cdef const ptrdiff_t[::1] column = np.ascontiguousarray(columns, dtype=np.intp)
+        cdef const ptrdiff_t[::1] row = _indices(rows, "rows", n)
+        cdef const ptrdiff_t[::1] column = _indices(columns, "columns", 2**31)
         if row.shape[0] != column.shape[0] or row.shape[0] == 0 or library._table.loops == NULL:
             raise ValueError("rows and columns differ in length or are empty")
+        if nodes < 2:
+            raise ValueError(f"a chain needs at least 2 nodes, got {nodes}")
         self._library, self._keep = library, [row, column, values]
+        self._last_column = max(column)
         self._chain.n, self._chain.n_nodes, self._chain.n_entries = n, nodes, row.shape[0]
         self._chain.rows, self._chain.columns = &row[0], &column[0]
         self._chain.values = _data(values, ((nodes - 1) * row.shape[0],), "values")
@@ -581,29 +688,56 @@ cdef class Chain:
     def adjoint(self, ptrdiff_t begin, ptrdiff_t end, carry, node, inputs, parameters):
         """See `Run.adjoint`. Raises `ValueError` if a step is singular."""
         cdef ks_sweep s
+        cdef ptrdiff_t last = end, first
         n, nodes = self._chain.n, self._chain.n_nodes
-        s.carry, s.node = _data(carry, (n,), "carry"), _data(node, (n, nodes), "node")
-        s.n_varied, s.inputs = len(inputs), _data(inputs, (len(inputs), nodes), "inputs")
-        s.parameters = _data(parameters, (len(parameters),), "parameters")
+        s.carry, s.node = _data(carry, (n,), "carry", True), _data(node, (n, nodes), "node")
+        s.n_varied, s.inputs = len(inputs), _data(inputs, (len(inputs), nodes), "inputs", True)
+        s.parameters = _data(parameters, (len(parameters),), "parameters", True)
         s.width = len(parameters)
-        self._run(self._library._table.loops.chain_adjoint, begin, end, &s)
+        self._check(begin, end, 2 * (n + s.n_varied) + s.width)
+        while True:  # in parts, so that signals are heard
+            first = max(begin, last - self._nodes_at_once())
+            self._sweep(self._library._table.loops.chain_adjoint, first, last, &s)
+            last = first
+            if last <= begin:
+                return
 
     def tangent(self, ptrdiff_t begin, ptrdiff_t end, carry, along, ptrdiff_t n_varied):
         """See `Run.tangent`. Raises `ValueError` if a step is singular."""
         cdef ks_sweep s
+        cdef ptrdiff_t first = begin, last, n, width
         n, width = carry.shape
-        s.carry = _data(carry, (self._chain.n, width), "carry")
-        s.along = _data(along, (end - begin + 1, n, width), "along")
+        s.carry = _data(carry, (self._chain.n, width), "carry", True)
+        s.along = _data(along, (end - begin + 1, n, width), "along", True)
         s.width, s.n_varied = width, n_varied
-        self._run(self._library._table.loops.chain_tangent, begin, end, &s)
+        self._check(begin, end, 2 * (n + n_varied) + width)
+        while True:
+            last = min(end, first + self._nodes_at_once())
+            self._sweep(self._library._table.loops.chain_tangent, first, last, &s)
+            s.along += (last - first) * n * width
+            first = last
+            if first >= end:
+                return
 
-    cdef _run(self, ks_chain_fn *loop, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s):
-        cdef int status
+    cdef ptrdiff_t _nodes_at_once(self):
+        """Each step factorises a matrix."""
+        cdef ptrdiff_t n = self._chain.n
+        return max(100_000_000 // (self._chain.n_entries + n * n * n + 1000), 1)
+
+    cdef int _check(self, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t columns) except -1:
         if not 0 <= begin <= end < self._chain.n_nodes:
             raise ValueError(f"nodes {begin} to {end} of {self._chain.n_nodes}")
+        if self._last_column >= columns:
+            raise ValueError(f"the chain has {self._last_column + 1} columns, expected {columns}")
+        return 0
+
+    cdef int _sweep(self, ks_chain_fn *loop, ptrdiff_t begin, ptrdiff_t end,
+                    const ks_sweep *s) except -1:
+        cdef int status
         with nogil:
             status = loop(&self._chain, begin, end, s)
         if status == 1:
             raise MemoryError
         if status == 2:
             raise ValueError("a step cannot be solved for its end: its Jacobian is singular")
+        return PyErr_CheckSignals()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.files import replacing
 from kinesym.runtime.progress import node_bar
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> P
         if len(p) != len(next(iter(points.values()))):
             raise ValueError(f"some points of the drawing are in space, others in a plane: {name} "
                              "has another number of coordinates than the first one")  # fmt: skip
-    if path.suffix == ".html":
-        path.write_text(page(run, times, points, fps))
-    else:
-        write_gif(run, path, times, points, fps)
+    with replacing(path) as beside:
+        if path.suffix == ".html":
+            beside.write_text(page(run, times, points, fps), encoding="utf-8")
+        else:
+            write_gif(run, beside, times, points, fps)
     return path
 
 
@@ -89,7 +91,7 @@ def page(run: Trajectory, times: Array, points: Mapping[str, Array], fps: float)
         "fps": fps,
         "flat": flat,
     }
-    template = files(__package__).joinpath("animate.html").read_text()
+    template = files(__package__).joinpath("animate.html").read_text(encoding="utf-8")
     insert_of = {"title": html.escape(run.model), "film": json.dumps(film)}
     return re.sub(r"{{(\w+)}}", lambda found: insert_of[found[1]], template)
 

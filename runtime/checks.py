@@ -103,6 +103,14 @@ def _number(value: Any) -> float:
         return np.inf
 
 
+def tolerances(rtol: Any, atol: Any) -> tuple[float, float]:
+    """Relative and absolute tolerance of adaptive steps.
+
+    Raises `ValueError` for what is not positive, and below what rounding allows.
+    """
+    return positive(rtol, "rtol", least=1e-14), positive(atol, "atol", least=1e-50)
+
+
 def threads(value: Any) -> int:
     """So many threads; for None OMP_NUM_THREADS or the number of processors.
 

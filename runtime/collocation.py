@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime.arrays import real_array
 from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.fit import Fit
 from kinesym.runtime.layout import FAMILIES, Layout
 from kinesym.runtime.nlp import TrialData
+from kinesym.runtime.solution import Solution
+from kinesym.runtime.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 
@@ -68,6 +73,8 @@ def trial_data(
     for family in ("link", "cycle"):
         arrays[family, "s0"] = (stacked, N - 1 if signals else 0, N)
         arrays[family, "s1"] = (after, 0, 1)
+        arrays[family, "t0"] = (grid, N - 1, N)
+        arrays[family, "t1"] = (later.grid, 0, later.n_nodes)
     arrays.update({(family, "k"): (values, 0, 1) for family in FAMILIES})
     return TrialData(arrays)
 
@@ -94,18 +101,23 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
 def bound_pair(name: str, bound: object) -> tuple[float, float]:
     """(low, high) of a bound given as such, with None for a free side, or as None.
 
-    Raises `ValueError` if it is not a pair or crossed.
+    Raises `ValueError` if it is not a pair, crossed, or nothing finite is between.
     """
     if bound is None:
         return -np.inf, np.inf
     try:
         below, above = cast(Sequence[Any], bound)
-        low = -np.inf if below is None else float(below)
-        high = np.inf if above is None else float(above)
+        low = -np.inf if below is None else float(real_array(below, "a bound"))
+        high = np.inf if above is None else float(real_array(above, "a bound"))
+        if np.isnan(low) or np.isnan(high):
+            raise ValueError("NaN is no bound")
     except (TypeError, ValueError) as error:
         raise ValueError(f"bounds of {name} must be (low, high) or None, got {bound!r}") from error
-    if np.isnan(low) or np.isnan(high) or low > high:
+    if low > high:
         raise ValueError(f"bounds of {name} are crossed: {low:g} > {high:g}")
+    if low == np.inf or high == -np.inf:
+        raise ValueError(f"bounds of {name}, ({low:g}, {high:g}), leave nothing finite; a free side"
+                         " is None")  # fmt: skip
     return low, high
 
 
@@ -163,57 +175,115 @@ def filled(samples: Array, time: Array) -> Array:
     return np.interp(time, time[present], samples[present])
 
 
+def results_of(guess: Any) -> tuple[Sequence[Trajectory], Mapping[str, float]] | None:
+    """The trajectories of a guess that is a result, one per trial, and values of parameters.
+
+    A result is a `Solution`, a `Fit`, a `Trajectory` or a list of these; None for anything else.
+    """
+    if isinstance(guess, Solution | Fit):
+        return guess.trials, {**guess.known, **guess.parameters}
+    runs = [guess] if isinstance(guess, Trajectory) else guess
+    if not isinstance(runs, Sequence) or isinstance(runs, str) or not len(runs):
+        return None
+    return (runs, runs[0].parameters) if all(isinstance(r, Trajectory) for r in runs) else None
+
+
+def values_of_results(
+    runs: Sequence[Trajectory], values: Mapping[str, float], layout: Layout,
+    trials: Sequence[Experiment],
+) -> dict[str, Any]:  # fmt: skip
+    """A guess by name from trajectories of other trials, interpolated in relative time.
+
+    Raises `ValueError` if there are not as many, or one has less than two instants.
+    """
+    if len(runs) != len(trials):
+        raise ValueError(f"the guess has {len(runs)} trials, this problem {len(trials)}")
+    for number, run in enumerate(runs):
+        if len(run.time) < 2:
+            raise ValueError(f"the guess of trial {number} has less than two instants")
+    guess: dict[str, Any] = {}
+    for name in (*layout.states, *layout.inputs):
+        if all(name in run.states or name in run.inputs for run in runs):
+            guess[name] = [np.interp(_relative(trial.grid), _relative(run.time), run[name])
+                           for run, trial in zip(runs, trials, strict=True)]  # fmt: skip
+    guess.update({name: values[name] for name in layout.parameters if name in values})
+    if layout.free_duration:
+        guess["duration"] = [float(run.time[-1] - run.time[0]) for run in runs]
+    return guess
+
+
+def _relative(time: Array) -> Array:
+    return (time - time[0]) / (time[-1] - time[0])
+
+
 def first_guess(
     layout: Layout,
     trials: Sequence[Experiment],
     given: Mapping[str, Any],
     defaults: Mapping[str, float],
     rates: Mapping[str, str],
-    bounds: tuple[Array, Array],
-) -> Array:
-    """A free vector: what is given, else measured, else the slope of what is measured, else zero.
+) -> tuple[Array, NDArray[np.bool_]]:
+    """A free vector, and which entries were given: the others are measured, else the slope of what
+    is measured, else the value of the model, NaN for a parameter without one, else zero.
 
     given : values by name; numbers, (N,), or one such per trial in a list.
     defaults : values of the unknown parameters. rates : state by the state whose derivative it is.
-    What is given must respect the bounds, what is made up is moved into them. Raises `ValueError`.
+    Raises `ValueError` naming what has a wrong size or is not finite.
     """
     z = np.zeros(layout.n_variables)
-    low, high = bounds
     names = (*layout.states, *layout.inputs)
     fixed = np.zeros(layout.n_variables, dtype=bool)
     durations = _durations(trials, given) if layout.free_duration else np.ones(len(trials))
-    for number, trial in enumerate(trials):
+    for number in range(len(trials)):
         rows, mine = layout.trajectories(z, number), layout.trajectories(fixed, number)
         for k, name in enumerate(names):
             if name in given:
-                rows[k] = _given_row(name, given[name], number, trial)
+                rows[k] = _given_row(name, given[name], number, trials)
                 mine[k] = True
             else:
-                rows[k] = _made_up(name, trial, given, rates, number, durations[number])
+                rows[k] = _made_up(name, trials, given, rates, number, durations[number])
     for k, name in enumerate(layout.parameters):
         j = layout.parameter_offset + k
         z[j] = _scalar(name, given[name]) if name in given else defaults.get(name, np.nan)
-        if np.isnan(z[j]):
-            z[j] = _inside(low[j], high[j])
         fixed[j] = name in given
     if layout.free_duration:
         layout.durations(z)[:] = durations
         layout.durations(fixed)[:] = "duration" in given
-    slack = 1e-6 * np.maximum(1.0, np.abs(z))  # IPOPT itself goes 1e-8 beyond bounds
-    outside = fixed & ((z < low - slack) | (z > high + slack)) & (low < high)
-    if outside.any():
-        j = int(np.flatnonzero(outside)[0])
-        raise ValueError(
-            f"the guess of {layout.variable_name(j)} is {z[j]:g}, outside its bounds "
-            f"({low[j]:g}, {high[j]:g})"
-        )
+    return z, fixed
+
+
+def within(
+    z: Array, bounds: tuple[Array, Array], given: NDArray[np.bool_], named: Callable[[int], str]
+) -> Array:
+    """z moved into its bounds, with a warning if what was given was outside; NaN becomes the middle
+    of the bounds, or what is next to zero.
+
+    named : says what an entry is. Raises `ValueError` for a given entry that is not finite.
+    """
+    low, high = bounds
+    odd = given & ~np.isfinite(z)
+    if odd.any():
+        j = int(np.flatnonzero(odd)[0])
+        raise ValueError(f"the guess of {named(j)} is {z[j]:g}, not a finite number")
+    z = z.copy()
+    for k in np.flatnonzero(np.isnan(z)):
+        z[k] = _inside(low[k], high[k])
+    # IPOPT goes 1e-8 beyond bounds, and equal ones leave no choice
+    beyond = np.maximum(low - 2e-8 * np.maximum(1.0, np.abs(low)) - z,
+                        z - high - 2e-8 * np.maximum(1.0, np.abs(high)))  # fmt: skip
+    outside = np.flatnonzero(given & (beyond > 0.0) & (low < high))
+    if len(outside):
+        j = int(outside[0])
+        more = f" and {len(outside) - 1} more such values are" if len(outside) > 1 else " is"
+        warnings.warn(f"the guess of {named(j)}, {z[j]:g}, is outside its bounds ({low[j]:g}, "
+                      f"{high[j]:g}); it{more} moved inside", stacklevel=4)  # fmt: skip
     return np.clip(z, low, high)
 
 
 def _durations(trials: Sequence[Experiment], given: Mapping[str, Any]) -> Array:
     """Durations of all trials: given, else in the middle of their bounds."""
     middle = [float(np.mean(t.duration)) for t in trials if t.duration]
-    values = np.asarray(given.get("duration", middle), dtype=np.float64)
+    values = real_array(given.get("duration", middle), "the guess of duration")
     if values.shape not in ((), (1,), (len(trials),)) or not np.isfinite(values).all():
         raise ValueError(
             f"the guess of duration must be one finite number or {len(trials)}, got {values}"
@@ -228,31 +298,35 @@ def _inside(low: float, high: float) -> float:
 
 
 def _scalar(name: str, value: ArrayLike) -> float:
-    array = np.asarray(value, dtype=np.float64)
+    array = real_array(value, f"the guess of {name}")
     if array.shape != () or not np.isfinite(array):
         raise ValueError(f"the guess of {name} must be one finite number, got {value!r}")
     return float(array)
 
 
-def _given_row(name: str, value: Any, number: int, trial: Experiment) -> Array:
+def _given_row(name: str, value: Any, number: int, trials: Sequence[Experiment]) -> Array:
+    """What is given for a trajectory of a trial: a number or (N,), or one of these per trial."""
+    what, many, N = f"the guess of {name}", len(trials), trials[number].n_nodes
     if isinstance(value, (list, tuple)) and len(value) and np.ndim(value[0]) == 1:
-        if number >= len(value):
-            raise ValueError(f"the guess of {name} lacks values for trial {number}")
+        if len(value) != many:
+            raise ValueError(f"{what} has {len(value)} rows, expected one per trial ({many})")
         value = value[number]
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape not in ((), (trial.n_nodes,)):
+    array = real_array(value, what)
+    if array.shape == (many,) and many != N:
+        array = array[number]
+    if array.shape not in ((), (N,)):
+        per_trial = f", or one number per trial ({many})" if many > 1 else ""
         raise ValueError(
-            f"the guess of {name} has shape {array.shape}, expected one number or "
-            f"{trial.n_nodes} values"
+            f"{what} has shape {array.shape}, expected one number or {N} values{per_trial}"
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"the guess of {name} is not finite")
-    return np.broadcast_to(array, (trial.n_nodes,))
+        raise ValueError(f"{what} is not finite")
+    return np.broadcast_to(array, (N,))
 
 
 def _made_up(
     name: str,
-    trial: Experiment,
+    trials: Sequence[Experiment],
     given: Mapping[str, Any],
     rates: Mapping[str, str],
     number: int,
@@ -260,11 +334,12 @@ def _made_up(
 ) -> Array:
     """What is measured, else the slope of what is given or measured; a grid of unknown duration is
     relative to it."""
+    trial = trials[number]
     if name in trial.measurements:
         return filled(trial.measurements[name], trial.grid)
     source = rates.get(name)
     if source is not None and source in given:
-        return np.gradient(_given_row(source, given[source], number, trial), trial.grid * duration)
+        return np.gradient(_given_row(source, given[source], number, trials), trial.grid * duration)
     if source is not None and source in trial.measurements:
         return np.gradient(filled(trial.measurements[source], trial.grid), trial.grid * duration)
     return np.zeros(trial.n_nodes)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt_library import IpoptMissing, load_cyipopt, load_ipopt
-from kinesym.runtime.native import Problem
+from kinesym.runtime.native import NO_FILE, Problem, overheard
 from kinesym.runtime.nlp import NLP
 
 Array = NDArray[np.float64]
@@ -134,6 +133,7 @@ def _through_cyipopt(task: Task, watch: Watch) -> tuple[Any, Callable[[], float]
     callbacks = _Callbacks(task.nlp, watch)
     n, m = task.nlp.n_variables, task.nlp.n_constraints
     problem = load_cyipopt().Problem(n, m, callbacks, *task.bounds, *task.constraint_bounds)
+    set_options(problem, NO_FILE, required=())
     return problem, lambda: callbacks.seconds
 
 
@@ -178,18 +178,20 @@ def run(
 ) -> Outcome:
     """Solve from `start`. Options that this IPOPT does not know are ignored unless required.
 
-    Raises `IpoptMissing`, or `ValueError` if a required option is not accepted.
+    Raises `IpoptMissing`, or `ValueError` if an option is not accepted.
     """
     make = _directly if check_driver(driver) == "direct" else _through_cyipopt
     problem, evaluation = make(task, watch)
     more = {} if start.multipliers is None else dict(zip(_WARM, start.multipliers, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         story = Path(folder) / "ipopt.txt"
-        for name, value in {**options, "output_file": str(story)}.items():
-            _set_option(problem, name, value, optional=name not in required)
+        set_options(problem, {**options, "output_file": str(story)}, required)
         began = time.perf_counter()
-        with _interruptible(watch.interrupted):
+        with interruptible(watch.interrupted):
             z, info = problem.solve(start.z, **more)
+        if int(info["status"]) == _INVALID_OPTION:
+            raise ValueError("IPOPT did not accept the value of an option, one of "
+                             f"{', '.join(sorted(required))} or of a file of options")  # fmt: skip
         total = time.perf_counter() - began
         text = story.read_text(errors="replace") if story.exists() else ""
     return Outcome(
@@ -198,40 +200,48 @@ def run(
     )  # fmt: skip
 
 
+_INVALID_OPTION = -12
 _WARM = ("lagrange", "zl", "zu")
 
-#: Whole numbers are meant as real ones for these options.
-_REAL = re.compile(r"(tol|_tol|_factor|_time|_push|_frac|mu_\w+|_wall_time|_inf)$")
 
+def set_options(problem: Any, options: Mapping[str, Any], required: Collection[str]) -> None:
+    """Set options of a problem; those that this IPOPT does not know are ignored unless required.
 
-def _set_option(problem: Any, name: str, value: Any, optional: bool) -> None:
-    if isinstance(value, int) and not isinstance(value, bool) and _REAL.search(name):
-        value = float(value)
-    try:
-        problem.add_option(name, value)
-    except TypeError as error:
-        if optional:  # a default that this IPOPT does not know
-            return
-        raise ValueError(f"IPOPT does not accept the option {name} = {value!r}") from error
-
-
-@contextmanager
-def _interruptible(flag: threading.Event) -> Iterator[None]:
-    """Ctrl-C sets `flag` instead of raising; a second one raises.
-
-    Only in the main thread, and not where Ctrl-C is ignored, as in background jobs.
+    Raises `ValueError` with IPOPT's reason, which would otherwise go to stdout.
     """
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        yield
-        return
+    for name, value in options.items():
+        reason = ""
+        if name == "option_file_name" and value and not Path(value).is_file():
+            raise ValueError(f"there is no file {value!r}, which option_file_name names")
+        for spelling in _spellings(value):
+            accepted, words = overheard(problem.add_option, name, spelling)
+            if accepted:
+                break
+            reason = reason or _reason(name, words)
+        else:
+            if name in required:
+                raise ValueError(f"IPOPT does not accept the option {name} = {value!r}: "
+                                 f"{reason or 'it is no number and no text'}")  # fmt: skip
 
-    def first(number: int, frame: FrameType | None) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, previous)
 
-    previous = signal.signal(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
+def _spellings(value: Any) -> list[Any]:
+    """A value as the types that it may stand for: IPOPT tells whole numbers from real ones."""
+    if isinstance(value, bool | np.bool_):
+        return ["yes" if value else "no"]
+    if isinstance(value, Integral) and abs(int(value)) < 10**300:
+        return [*([int(value)] if abs(int(value)) < 2**31 else []), float(value)]
+    if isinstance(value, float | np.floating) and not np.isnan(value):
+        return [float(value), *([int(value)] if float(value).is_integer() else [])]
+    return [value] if isinstance(value, str) else []
+
+
+def _reason(name: str, words: str) -> str:
+    """What IPOPT says of an option that it refuses, in short."""
+    if "It is not a valid option" in words:
+        return "it has no option of this name"
+    settings = re.findall(r"^\t(\S+) \(", words, flags=re.MULTILINE)
+    if settings:
+        return f"choose one of {', '.join(settings)}"
+    limits = re.search(r"^(.*<.*) \(.*\) (<.*)$", words, flags=re.MULTILINE)
+    kind = "a whole number with " if "(Integer)" in words else ""
+    return f"expected {kind}{limits[1]} {name} {limits[2]}" if limits else "expected text"

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.files import save_result, saved_result
+from kinesym.runtime.summary import html_table
 from kinesym.runtime.trajectory import (
     KINDS,
+    RANGE,
+    ByName,
     Drawing,
     Trajectory,
     drawing_attribute,
     drawing_of,
     named_row,
+    ranges,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +32,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Failure:
-    """A member that did not reach the end: since when it is NaN [s], and why."""
+    """A member that did not reach the end, and is NaN from there on, or grew beyond any plausible
+    size: since when [s], and why."""
 
     member: int
     time: float
@@ -35,10 +41,11 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ensemble:
+class Ensemble(ByName):
     """M trajectories over one time grid (N,): by name states, inputs and outputs, each (M, N).
 
-    `runs["theta"]` is (M, N), `runs.member(k)` a `Trajectory`, `parameters` are (M,) by name. A
+    `runs["theta"]` is (M, N), `runs.member(k)` a `Trajectory`, `parameters` are (M,) by name;
+    `"theta" in runs` asks for a name, while `for run in runs` and `len(runs)` are about members. A
     member that ended early is NaN from there on and listed in `failures`.
     """
 
@@ -54,13 +61,18 @@ class Ensemble:
     @property
     def members(self) -> int:
         """Number of members M."""
-        return len(next(iter(self.states.values())))
+        groups = (self.states, self.inputs, self.outputs, self.parameters)
+        return next((len(rows) for group in groups for rows in group.values()), 0)
 
     def __len__(self) -> int:
         return self.members
 
     def __getitem__(self, key: object) -> Array:
         return named_row(self, key)
+
+    def keys(self) -> list[str]:
+        """Names of states, inputs and outputs."""
+        return [*self.states, *self.inputs, *self.outputs]
 
     def __iter__(self) -> Iterator[Trajectory]:
         return map(self.member, range(self.members))
@@ -73,13 +85,20 @@ class Ensemble:
             f"{len(self.time)} nodes, {span}>"
         )
 
+    def _repr_html_(self) -> str:
+        """A table of all trajectories for a notebook."""
+        return html_table(repr(self)[1:-1], ranges(self), RANGE)
+
     def member(self, k: int) -> Trajectory:
         """The trajectory of member k, up to where it is valid."""
         if not -self.members <= k < self.members:
             raise IndexError(f"member {k} of {self.members}")
-        first = next(iter(self.states.values()))[k]
-        failed = {f.member: f.message for f in self.failures}
-        end = len(self.time) - int(np.isnan(first).sum())
+        failed = {f.member: f for f in self.failures}.get(k % self.members)
+        end = len(self.time)
+        if self.states:
+            end -= int(np.isnan(next(iter(self.states.values()))[k]).sum())
+        elif failed is not None:  # outputs may be NaN anywhere
+            end = int(np.searchsorted(self.time, failed.time))
         groups = {
             kind: {name: values[k, :end] for name, values in getattr(self, kind).items()}
             for kind in KINDS
@@ -89,7 +108,7 @@ class Ensemble:
             **groups,
             parameters={name: float(values[k]) for name, values in self.parameters.items()},
             model=self.model,
-            message=failed.get(k % self.members, ""),
+            message=failed.message if failed else "",
             drawing=self.drawing,
         )
 
@@ -140,15 +159,12 @@ class Ensemble:
                    failures=failures, drawing=drawing_of(data.attrs))  # fmt: skip
 
     def save(self, path: str | Path) -> None:
-        """Write everything to a netCDF file."""
-        self.to_xarray().to_netcdf(path, engine="h5netcdf")
+        """Write everything to a netCDF file; an older one stays until this one is whole."""
+        save_result(self.to_xarray(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
-        """Read what `save` wrote; raises `ValueError` if the file is something else."""
-        import xarray as xr  # here: slow to import
-
-        with xr.open_dataset(path, engine="h5netcdf") as data:
-            if "ensemble" not in data.attrs:
-                raise ValueError(f"{path} was not written by Ensemble.save")
-            return cls.from_xarray(data)
+        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
+        damaged or something else."""
+        with saved_result(path, "Ensemble") as tree:
+            return cls.from_xarray(tree.to_dataset())

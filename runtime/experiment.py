@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.runtime.arrays import real_array, seconds
+from kinesym.runtime.checks import count
+from kinesym.runtime.summary import html_table, listed
+
 Array = NDArray[np.float64]
 
 HOLDS = ("linear", "zero-order")
+
+#: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
+MOST_NODES = 10**8
+
+#: Steps outside of this are no times, and their squares may be no numbers [s].
+_SHORTEST, _LONGEST = 1e-100, 1e100
+#: How many times the usual step a step must be, and how few there must be, to look like a gap.
+_LEAP, _FEW = 10.0, 0.05
 
 
 def key_name(key: object) -> str:
@@ -22,20 +35,22 @@ def key_name(key: object) -> str:
     return name
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Experiment:
     """One trial.
 
     Parameters
     ----------
-    time : (N,) increasing instants [s], not necessarily uniform. Leave it out to make the duration
-        unknown.
+    time : (N,) increasing instants [s], not necessarily uniform; or time spans, or dates, which
+        count from the first one. Leave it out to make the duration unknown.
     inputs : known signals by symbol or name, each (N,); held ones also (N - 1,), one per interval.
-    measurements : measured states, inputs or outputs, each (N,); NaN marks a missing sample.
+    measurements : measured states, inputs or outputs, each (N,); NaN marks a missing sample, and so
+        does the mask of a masked array.
     std : standard deviation of each measurement, a number or (N,); default 1.
     hold : "linear" (default) or "zero-order" per input: its course between samples.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
 
+    Warns of single long steps among short ones between measurements, which look like rows left out.
     Raises `ValueError` naming the array, what was expected and what was given.
     """
 
@@ -50,7 +65,7 @@ class Experiment:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "time", self._grid())
-        holds = {key_name(k): v for k, v in _mapping("hold", self.hold).items()}
+        holds = _by_name("hold", self.hold)
         for name, how in holds.items():
             if how not in HOLDS:
                 raise ValueError(f"hold of {name}: {how!r} is unknown; choose {' or '.join(HOLDS)}")
@@ -58,6 +73,21 @@ class Experiment:
         put(self, "inputs", self._signals("input", self.inputs, missing=False))
         put(self, "measurements", self._signals("measurement", self.measurements, missing=True))
         put(self, "std", self._deviations())
+        self._warn_of_leaps()
+
+    def __repr__(self) -> str:
+        low, high = self.duration or (self.grid[0], self.grid[-1])
+        span = f"{'duration' if self.duration else 't ='} {low:g} ... {high:g} s"
+        return (f"<experiment: inputs {listed(self.inputs) or '-'}; measured "
+                f"{listed(self.measurements) or '-'}; {self.n_nodes} nodes, {span}>")  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        """A table of inputs and measurements for a notebook."""
+        rows = [(name, "input", self.hold.get(name, "linear"), "") for name in self.inputs]
+        rows += [(name, "measured", f"{int(np.isfinite(y).sum())} samples",
+                  f"{float(np.median(self.std[name])):.4g}")
+                 for name, y in self.measurements.items()]  # fmt: skip
+        return html_table(repr(self)[1:-1], rows, ("name", "kind", "course", "std (median)"))
 
     @property
     def grid(self) -> Array:
@@ -106,48 +136,49 @@ class Experiment:
     def _grid(self) -> Array:
         if (self.time is None) == (self.duration is None):
             raise ValueError("give either time=..., or nodes=... with duration=(low, high)")
-        if self.time is not None and self.nodes not in (None, np.size(self.time)):
-            raise ValueError(f"time has {np.size(self.time)} nodes, not {self.nodes}; omit nodes")
         if self.duration is not None:
             return self._relative_grid(self.duration)
-        time = np.array(self.time, dtype=np.float64)
+        assert self.time is not None
+        time = seconds(self.time, "time")
+        if self.nodes not in (None, time.size):
+            raise ValueError(f"time has {time.size} nodes, not {self.nodes}; omit nodes")
         if time.ndim != 1 or len(time) < 2:
             raise ValueError(f"time needs at least 2 instants in one dimension, got {time.shape}")
         if not np.isfinite(time).all():
             raise ValueError(f"time is not finite at index {_first(~np.isfinite(time))}")
-        steps = np.diff(time)
+        with np.errstate(over="ignore"):
+            steps = np.diff(time)
         if (steps <= 0).any():
             k = _first(steps <= 0)
             raise ValueError(
                 f"time must increase; step {k} goes from {time[k]:g} to {time[k + 1]:g}"
             )
+        odd = (steps < _SHORTEST) | (steps > _LONGEST)
+        if odd.any():
+            k = _first(odd)
+            raise ValueError(f"step {k} of time, from {time[k]:g} to {time[k + 1]:g}, is no time "
+                             "in seconds")  # fmt: skip
         return time
 
-    def _relative_grid(self, duration: tuple[float, float]) -> Array:
-        if self.nodes is None or self.nodes < 2:
-            raise ValueError(f"an unknown duration needs nodes=... of at least 2, got {self.nodes}")
-        try:
-            low, high = (float(bound) for bound in duration)
-        except (TypeError, ValueError):
-            low, high = np.nan, np.nan
-        if not 0.0 < low <= high < np.inf:
+    def _relative_grid(self, duration: Any) -> Array:
+        if self.nodes is None:
+            raise ValueError("an unknown duration needs nodes=... of at least 2, got None")
+        nodes = count(self.nodes, "nodes", least=2, most=MOST_NODES)
+        bounds = seconds(duration, "duration")
+        low, high = bounds if bounds.shape == (2,) else (np.nan, np.nan)
+        if not _SHORTEST < low <= high < _LONGEST:
             raise ValueError(
                 f"duration must be (low, high) with 0 < low <= high, both finite, got {duration}"
             )
-        return np.linspace(0.0, 1.0, self.nodes)
+        object.__setattr__(self, "duration", (float(low), float(high)))
+        return np.linspace(0.0, 1.0, nodes)
 
     def _signals(
         self, what: str, given: Mapping[Any, ArrayLike], missing: bool
     ) -> dict[str, Array]:
         signals: dict[str, Array] = {}
-        for key, values in _mapping(f"{what}s", given).items():
-            name = key_name(key)
-            if np.ma.isMaskedArray(values):
-                values = np.ma.filled(values.astype(np.float64), np.nan)
-            try:
-                array = np.array(values, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{what} {name} must be numbers, got {values!r}") from error
+        for name, values in _by_name(what + "s", given).items():
+            array = real_array(values, f"{what} {name}", missing)
             if array.ndim == 0 and what == "input":
                 array = np.full(self.n_nodes, float(array))
             if self.hold.get(name) == "zero-order" and array.shape == (self.n_nodes - 1,):
@@ -166,33 +197,75 @@ class Experiment:
                 )
             if missing and np.isnan(array).all():
                 raise ValueError(f"measurement {name} has no sample at all; leave it out")
-            if name in signals:
-                raise ValueError(f"{what} {name} is given twice")
             signals[name] = array
         return signals
 
     def _deviations(self) -> dict[str, Array]:
-        given = {key_name(k): value for k, value in _mapping("std", self.std).items()}
+        given = _by_name("std", self.std)
         for name in given:
             if name not in self.measurements:
-                raise ValueError(f"std of {name}, which is not measured in this experiment")
+                there = ", ".join(self.measurements) or "nothing"
+                raise ValueError(f"std of {name}, which is not measured in this experiment; "
+                                 f"measured is {there}")  # fmt: skip
         deviations = {}
         for name in self.measurements:
-            value = np.asarray(given.get(name, 1.0), dtype=np.float64)
+            value = real_array(given.get(name, 1.0), f"std of {name}")
             if value.shape not in ((), (self.n_nodes,)):
                 raise ValueError(
                     f"std of {name} has {_shape(value)} values, expected 1 or {self.n_nodes}"
                 )
-            if not (value > 0).all():
-                raise ValueError(f"std of {name} must be positive, got {np.min(value):g}")
+            with np.errstate(all="ignore"):
+                weight = value**-2.0
+            odd = ~((value > 0.0) & (weight > 0.0) & (weight < np.inf))
+            if odd.any():
+                k = _first(np.atleast_1d(odd))
+                where = f" at index {k}" if value.ndim else ""
+                raise ValueError(
+                    f"std of {name} must be positive and finite, got {np.atleast_1d(value)[k]:g}"
+                    f"{where}; to leave a sample out, make its measurement NaN"
+                )
             deviations[name] = np.broadcast_to(value, (self.n_nodes,)).astype(np.float64)
         return deviations
 
+    def _warn_of_leaps(self) -> None:
+        """Warn of rows left out of a record: a model that is stepped across the gap is wrong.
 
-def _mapping(what: str, given: Any) -> Mapping[Any, Any]:
+        Grids that are refined or stretched on purpose have no single long steps among equal ones.
+        """
+        steps = np.diff(self.grid)
+        usual = float(np.median(steps))
+        long = steps > _LEAP * usual
+        beside = np.concatenate([[False], long, [False]])
+        alone = long & ~beside[:-2] & ~beside[2:]
+        even = np.mean(np.abs(steps - usual) < 0.5 * usual)
+        if len(steps) < 30 or even < 0.75 or long.mean() > _FEW:
+            return
+        for name, row in self.measurements.items():
+            here = np.flatnonzero(alone & ~np.isnan(row[:-1]) & ~np.isnan(row[1:]))
+            if len(here):
+                k = int(here[0])
+                more = f" ({len(here)} such steps)" if len(here) > 1 else ""
+                warnings.warn(
+                    f"time leaps from {self.grid[k]:g} to {self.grid[k + 1]:g} s among steps of "
+                    f"{usual:.4g} s{more}, and {name} is measured at both ends: one step is too "
+                    "coarse there. If samples were left out (dropna), keep their rows, with NaN in "
+                    "the measurements; or make two experiments",
+                    stacklevel=4,
+                )
+                return
+
+
+def _by_name(what: str, given: Any) -> dict[str, Any]:
+    """`given` by name; raises `ValueError` if it is no mapping or names something twice."""
     if not isinstance(given, Mapping):
         raise ValueError(f"{what} must be a mapping {{name: value}}, got {type(given).__name__}")
-    return given
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        name = key_name(key)
+        if name in found:
+            raise ValueError(f"{what}: {name} is given twice, by symbol and by name")
+        found[name] = value
+    return found
 
 
 def _first(mask: NDArray[np.bool_]) -> int:

@@ -11,20 +11,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.files import save_result, saved_result
 from kinesym.runtime.minimise import Step
-from kinesym.runtime.trajectory import Named, Trajectory
+from kinesym.runtime.summary import html_table, listed
+from kinesym.runtime.trajectory import Named, Trajectory, Trials
 
 Array = NDArray[np.float64]
 
 
 def check_guess(q: Array, names: Sequence[str], bounds: tuple[Array, Array]) -> None:
-    """Raise `ValueError` for unknowns (n,) outside their bounds, naming the first."""
+    """Raise `ValueError` for unknowns (n,) not finite or outside their bounds, naming the first."""
     low, high = bounds
-    outside = np.flatnonzero(~((q >= low) & (q <= high)))
-    if len(outside):
-        k = int(outside[0])
+    odd = np.flatnonzero(~(np.isfinite(q) & (q >= low) & (q <= high)))
+    if len(odd):
+        k = int(odd[0])
+        if not np.isfinite(q[k]):
+            raise ValueError(f"the guess of {names[k]} is {q[k]:g}, not a finite number")
         raise ValueError(f"the guess of {names[k]} is {q[k]:g}, outside its bounds "
                          f"({low[k]:g}, {high[k]:g})")  # fmt: skip
+
+
+def vector_of_guess(guess: Any, names: Sequence[str]) -> Array:
+    """All unknowns as an array (n,); raises `ValueError` for anything else."""
+    q = np.atleast_1d(real_array(guess, "the guess, if it is no mapping of names to values,"))
+    if q.shape != (len(names),):
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise ValueError(f"the guess has shape {q.shape}, but there are {len(names)} unknowns "
+                         f"({shown})")  # fmt: skip
+    return q
 
 
 def typical_sizes(q: Array, bounds: tuple[Array, Array]) -> Array:
@@ -32,13 +47,6 @@ def typical_sizes(q: Array, bounds: tuple[Array, Array]) -> Array:
     low, high = bounds
     width = np.where(np.isfinite(high - low), high - low, 1.0)
     return np.where(q != 0.0, np.abs(q), np.where(width > 0.0, width, 1.0))
-
-
-def at_bounds(q: Array, bounds: tuple[Array, Array], size: Array) -> NDArray[np.bool_]:
-    """Which unknowns are at a bound; least squares approaches it from inside."""
-    low, high = bounds
-    near = 1e-4 * size
-    return np.asarray((q - low <= near) | (high - q <= near))
 
 
 def poor_fits(trials: Sequence[Any]) -> list[str]:
@@ -50,14 +58,17 @@ def poor_fits(trials: Sequence[Any]) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit:
+class Fit(Trials):
     """The result of `Shooting.solve`.
 
-    `fit.parameters["p"]` is an estimate, `fit.initial` those of initial states; `fit["theta"]` is
-    the trajectory of the first trial, `fit.trials[k]` trial k. names, values : all unknowns, and
+    `fit.parameters["p"]` is an estimate, `fit.initial["theta"]` that of an initial state, a list
+    with one per trial if there are several; `fit["theta"]` is the trajectory of the first trial,
+    `fit.trials[k]` trial k. names, values : all unknowns, and
     `history` their course with the objective. gradient : of the objective at the end, (n,).
-    condition : of the problem in scaled unknowns. covariance : (n, n), NaN if there is none.
-    active : unknowns at a bound. notes : sentences on what the record does not identify.
+    condition : of the problem in unknowns divided by their values, states by their largest.
+    covariance : (n, n), zero for what a bound holds, NaN if there is none, as for states between
+    segments. active : unknowns held by a bound. notes : sentences on what the record does not
+    identify.
     """
 
     success: bool
@@ -65,7 +76,7 @@ class Fit:
     objective: float
     parameters: Mapping[str, float]
     known: Mapping[str, float]
-    initial: Mapping[str, float]
+    initial: Mapping[str, Any]
     trials: Sequence[Trajectory]
     names: Sequence[str]
     values: Array
@@ -83,22 +94,10 @@ class Fit:
         for name in ("parameters", "known", "initial"):
             object.__setattr__(self, name, Named(getattr(self, name)))
 
-    def __getitem__(self, key: object) -> Array:
-        return self.trials[0][key]
-
     @property
     def iterations(self) -> int:
         """Number of iterations of the optimiser."""
         return max(0, len(self.history) - 1)
-
-    @property
-    def time(self) -> Array:
-        """Time grid of the first trial [s]."""
-        return self.trials[0].time
-
-    def vaf(self) -> dict[str, float]:
-        """Variance accounted for [%] of each measurement, of the first trial."""
-        return self.trials[0].vaf()
 
     def standard_errors(self) -> dict[str, float]:
         """Standard error of each unknown by name, NaN if there is none."""
@@ -106,31 +105,46 @@ class Fit:
             errors = np.sqrt(np.diag(self.covariance))
         return dict(zip(self.names, map(float, errors), strict=True))
 
+    @property
+    def _title(self) -> str:
+        return f"{self.model}: {self.message}"
+
+    @property
+    def _heading(self) -> str:
+        return (f"{self._title}, objective {self.objective:.8g}, {self.iterations} iterations of "
+                f"{self.optimizer}")  # fmt: skip
+
+    def __repr__(self) -> str:
+        shown = listed((" = ".join(row) for row in self._unknowns()), 6)
+        return f"<fit of {self._heading}; {shown or 'no unknowns'}>"
+
     def __str__(self) -> str:
+        return "\n".join([self._heading, *(f"  {a:<12} {b}".rstrip() for a, b in self._rows())])
+
+    def _repr_html_(self) -> str:
+        """A table for a notebook."""
+        return html_table(self._heading, self._rows())
+
+    def _unknowns(self) -> list[tuple[str, str]]:
+        """Names with value and standard error."""
         errors = self.standard_errors()
-        rows = [
-            f"{self.model}: {self.message}, objective {self.objective:.8g}, "
-            f"{self.iterations} iterations of {self.optimizer}"
+        return [
+            (name, f"{value:.6g}" + ("" if np.isnan(errors[name]) else f" +- {errors[name]:.2g}"))
+            for name, value in zip(self.names, self.values, strict=True)
         ]
-        shown = list(zip(self.names, self.values, strict=True))
-        for name, value in shown[:12]:
-            error = "" if np.isnan(errors[name]) else f" +- {errors[name]:.2g}"
-            rows.append(f"  {name:<12} {value:.6g}{error}")
-        if len(shown) > 12:
-            rows.append(f"  ... and {len(shown) - 12} more unknowns")
+
+    def _rows(self) -> list[tuple[str, str]]:
+        unknowns = self._unknowns()
+        rows = unknowns[:12]
+        if len(unknowns) > 12:
+            rows.append((f"... and {len(unknowns) - 12} more unknowns", ""))
         fits = [f"{k} {v:.2f} %" for trial in self.trials for k, v in trial.vaf().items()]
-        rows += [f"  fit (VAF)    {', '.join(fits)}"] if fits else []
-        rows.append(f"  condition    {self.condition:.3g} (scaled)")
-        rows += [f"  at a bound   {', '.join(self.active)}"] if self.active else []
-        rows += [f"  note         {note}" for note in self.notes]
-        rows.append("  seconds      " + ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items()))
-        return "\n".join(rows)
-
-    __repr__ = __str__
-
-    def plot(self, trial: int = 0) -> Any:
-        """A figure of all trajectories of a trial over time, measurements as dots."""
-        return self.trials[trial].plot(f"{self.model}: {self.message}")
+        rows += [("fit (VAF)", ", ".join(fits))] if fits else []
+        rows.append(("condition", f"{self.condition:.3g} (scaled)"))
+        rows += [("at a bound", ", ".join(self.active))] if self.active else []
+        rows += [("note", note) for note in self.notes]
+        rows.append(("seconds", ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items())))
+        return rows
 
     def plot_history(self) -> Any:
         """A figure of the objective and of the unknowns, relative to the end, over iterations."""
@@ -141,7 +155,8 @@ class Fit:
     # -- files ------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write everything to a netCDF file, one group per trial."""
+        """Write everything to a netCDF file, one group per trial; an older one stays until this one
+        is whole."""
         import xarray as xr  # here: slow to import
 
         story = {
@@ -162,16 +177,13 @@ class Fit:
             attrs={"kinesym_fit": json.dumps(story)},
         )
         groups = {f"trial_{k}": trial.to_xarray() for k, trial in enumerate(self.trials)}
-        xr.DataTree.from_dict({"/": root, **groups}).to_netcdf(path, engine="h5netcdf")
+        save_result(xr.DataTree.from_dict({"/": root, **groups}), path)
 
     @classmethod
     def load(cls, path: str | Path) -> Fit:
-        """Read what `save` wrote; raises `ValueError` if the file is something else."""
-        import xarray as xr  # here: slow to import
-
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
-            if "kinesym_fit" not in tree.attrs:
-                raise ValueError(f"{path} was not written by Fit.save")
+        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
+        damaged or something else."""
+        with saved_result(path, "Fit") as tree:
             story = json.loads(tree.attrs["kinesym_fit"])
             arrays: dict[str, Any] = {
                 name: tree[name].to_numpy() for name in ("values", "gradient", "covariance")
@@ -182,4 +194,4 @@ class Fit:
             history = [Step(float(J), q) for J, q in steps]
             count = len(tree.children)
             trials = [Trajectory.from_xarray(tree[f"trial_{k}"].to_dataset()) for k in range(count)]
-        return cls(trials=trials, history=history, **arrays, **story)
+            return cls(trials=trials, history=history, **arrays, **story)

@@ -32,7 +32,7 @@ def _numbers(value: ArrayLike, name: str) -> Array:
     """`real_array`, without its time where nothing has to be checked."""
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
-    if type(value) in (list, tuple) and value:
+    if isinstance(value, list | tuple) and value:
         with suppress(ValueError):  # ragged: said below
             array = np.asarray(value)
             if array.ndim == 1 and array.dtype.kind in "fiu":

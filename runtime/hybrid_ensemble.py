@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory
-from kinesym.runtime.trajectory import KINDS
+from kinesym.runtime.trajectory import KINDS, ByName
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class HybridEnsemble:
+class HybridEnsemble(ByName):
     """M runs over one time grid (N,): `runs["theta"]` is (M, N), NaN after the end of a member that
     ended early, `runs.member(k)` is one run."""
 
@@ -34,8 +34,16 @@ class HybridEnsemble:
     def __getitem__(self, key: object) -> Array:
         return self.table[key]
 
+    def keys(self) -> list[str]:
+        """Names of states, inputs and outputs."""
+        return self.table.keys()
+
     def __repr__(self) -> str:
         return f"<hybrid {repr(self.table)[1:-1]}>"
+
+    def _repr_html_(self) -> str:
+        """A table of all trajectories for a notebook."""
+        return self.table._repr_html_()
 
     def member(self, k: int) -> HybridTrajectory:
         """One run."""

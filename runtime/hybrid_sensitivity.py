@@ -14,7 +14,7 @@ from kinesym.runtime.experiment import key_name
 from kinesym.runtime.hybrid_linear import AT_ONCE, Instant, Linear
 from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory
 from kinesym.runtime.piecewise import PiecewiseGradient
-from kinesym.runtime.trajectory import Named
+from kinesym.runtime.trajectory import ByName, Named
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class HybridGradient:
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardSensitivities:
+class ForwardSensitivities(ByName):
     """Derivatives with respect to P things, which `wrt` names.
 
     states : by name, (P, N) at the nodes, at equal times. events : of each entry of the log, when
@@ -42,8 +42,12 @@ class ForwardSensitivities:
     events: Sequence[tuple[Array, Array, Array]]
     run: HybridTrajectory
 
-    def __getitem__(self, state: Any) -> Array:
+    def __getitem__(self, state: object) -> Array:
         return self.states[key_name(state)]
+
+    def keys(self) -> list[str]:
+        """Names of the states."""
+        return list(self.states)
 
     def at(self, happening: Happening, of: Any = "time", side: str = "after") -> Array:
         """Derivatives (P,) of when something happened, or of a state there, "before" or "after".
@@ -289,7 +293,7 @@ def _is_after(side: str) -> bool:
 
 
 def _number(run: HybridTrajectory, happening: Happening) -> int:
-    for number, event in enumerate(run.events):
+    for number, event in enumerate(run.log):
         if event is happening:
             return number
     raise ValueError(f"'{happening}' is nothing that happened in this run")

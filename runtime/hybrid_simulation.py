@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.hybrid_trajectory import KINDS, Happening, State
+from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import Call, HybridRun, Library, Plan
 from kinesym.runtime.piecewise import Piecewise, segments
 from kinesym.runtime.places import rows
@@ -24,7 +26,7 @@ Arrays = dict[str, NDArray[Any]]
 INTERRUPTED = 10
 LAWS = ("slip", "stick", "coulomb")
 METHODS = ("dopri5", "rk4", "trapezoid")
-#: Steps after which Ctrl-C is heard, and the bar moves.
+#: Steps after which the bar moves.
 STEPS_AT_ONCE = 20_000
 #: First room for steps of the tape, and for entries of the log where hardly anything can happen.
 TAPE, LOG = 1024, 256
@@ -93,34 +95,29 @@ class Marched:
     tape: Tape
 
 
-def simulate(task: HybridTask) -> Marched:
-    """Marches to the end of the grid, or as far as it goes."""
+def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
+    """Marches to the end of the grid, or as far as it goes, or until `stop` or Ctrl-C."""
     arrays, start, end = _arrays(task), task.start, float(task.time[-1])
-    kernels = [task.library.kernel_address(name)
-               for name in ("smooth", "guards", "resets", "contact")]  # fmt: skip
     numbers = {"t": start.time, "rtol": task.rtol, "atol": task.atol, "v_stop": task.v_stop,
                "by_height": task.release == "height", "per_second": task.per_second,
                "method": METHODS.index(task.method), "fixed": task.step,
                "pause": STEPS_AT_ONCE}  # fmt: skip
     sizes = (len(start.x), len(task.inputs), len(start.modes), len(task.about["contacts"]),
              task.rows, len(task.about["events"]))  # fmt: skip
-    run = HybridRun(task.library, kernels, sizes, numbers, arrays)
-    try:
-        with time_bar(start.time, end, task.progress) as show:
-            while (status := run.march(end)) in (FULL, PAUSED):
-                show(run.at[0])
-                if status == FULL:
-                    arrays |= _grown(arrays, run)
-                    run.room(arrays)
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-    now, filled, logged, taped = run.at
-    final = State(now, *(arrays[key] for key in ("x", "mode", "state", "friction", "armed")))
-    log = {k[4:]: row[:logged] for k, row in arrays.items() if k.startswith("log_")}
-    tape = {k[5:]: row[:taped] for k, row in arrays.items() if k.startswith("tape_")}
-    return Marched(arrays["states"][:, :filled], arrays["inputs"][:, :filled],
-                   _happenings(task.about, log), final, status, run.work,
-                   Tape(**tape, log=log))  # fmt: skip
+    run = HybridRun(task.library, sizes, numbers, arrays)
+    with interruptible(stop) as flag, time_bar(start.time, end, task.progress) as show:
+        while (status := run.march(end, flag)) in (FULL, PAUSED):
+            show(run.at[0])
+            if status == FULL:
+                arrays |= _grown(arrays, run)
+                run.room(arrays)
+        now, filled, logged, taped = run.at
+        final = State(now, *(arrays[key] for key in ("x", "mode", "state", "friction", "armed")))
+        log = {k[4:]: row[:logged] for k, row in arrays.items() if k.startswith("log_")}
+        tape = {k[5:]: row[:taped] for k, row in arrays.items() if k.startswith("tape_")}
+        return Marched(arrays["states"][:, :filled], arrays["inputs"][:, :filled],
+                       _happenings(task.about, log), final, status, run.work,
+                       Tape(**tape, log=log))  # fmt: skip
 
 
 def _arrays(task: HybridTask) -> Arrays:

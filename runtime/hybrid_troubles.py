@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,6 +25,7 @@ from kinesym.runtime.hybrid_simulation import (
     simulate,
 )
 from kinesym.runtime.hybrid_trajectory import Happening, State
+from kinesym.runtime.simulation import growth
 
 Array = NDArray[np.float64]
 
@@ -33,9 +35,9 @@ HYSTERESIS = 2.0**-26
 QUIET = 1e-9
 
 
-def marched(task: HybridTask) -> Marched:
+def marched(task: HybridTask, stop: threading.Event | None = None) -> Marched:
     """`simulate`; raises `ValueError` if something is no number from the start."""
-    found = simulate(task)
+    found = simulate(task, stop)
     if found.status == NO_NUMBER and found.final.time == task.start.time:
         strange = no_numbers(task, task.start)
         if strange:
@@ -45,12 +47,13 @@ def marched(task: HybridTask) -> Marched:
 
 
 def explain(task: HybridTask, run: Marched) -> str:
-    """Why a run ended early; empty if it did not."""
+    """Why a run ended early or grew beyond any plausible size; empty if it did not."""
     final, status = run.final, run.status
     at = f"at t = {final.time:.9g} s"
     happened = run.happened
     if status == DONE:
-        return ""
+        _, words = growth(task.about["states"], run.states, task.time)
+        return f"{words}; the model is unstable, or its equations are wrong" if words else ""
     before = run.happened[-1].rows[0] if _reset(task, run) else final.x
     there = ", ".join(f"{name} = {value:.6g}" for name, value
                       in zip(task.about["states"], before, strict=True))  # fmt: skip

@@ -27,7 +27,8 @@ Array = NDArray[np.float64]
 SENTENCES = {
     0: "converged",
     1: "converged to the acceptable tolerance only; inspect the result or loosen the problem",
-    2: "the problem is infeasible near the last iterate: try another guess, or looser constraints",
+    2: "IPOPT stopped at a point of local infeasibility; another guess, scaling or barrier "
+       "strategy (mu_strategy) may solve it, unless the constraints contradict each other",
     3: "the search direction became too small; the result may still be useful",
     4: "the iterates diverge; give bounds or a better guess",
     6: "a feasible point was found",
@@ -39,11 +40,10 @@ SENTENCES = {
     -5: "the limit of wall-clock time was reached",
     -10: "there are fewer degrees of freedom than equations; free a parameter, an input or a state",
     -11: "IPOPT found the problem definition invalid",
-    -12: "IPOPT did not accept an option",
     -13: "a function became NaN or infinite",
     -100: "IPOPT failed with an unrecoverable exception",
     -101: "IPOPT threw an exception that is not its own",
-    -102: "memory ran out",
+    -102: "memory ran out; use fewer nodes, or free memory",
     -199: "IPOPT had an internal error",
 }
 
@@ -187,8 +187,9 @@ def _settings(wishes: Wishes, solver: str, start: Start) -> dict[str, Any]:
 
 def _result(outcome: Outcome, watch: Watch, linear_solver: str) -> Result:
     seconds = {"evaluate": outcome.evaluation, "solver": outcome.total}
+    starved = outcome.status in (-2, -3) and "out of memory" in outcome.log  # MUMPS says so there
     return Result(
-        outcome.z, *outcome.multipliers, outcome.objective, outcome.status,
+        outcome.z, *outcome.multipliers, outcome.objective, -102 if starved else outcome.status,
         tuple(watch.iterations), {**seconds, **_linear_solver_seconds(outcome.log)},
         linear_solver, outcome.log,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -65,7 +65,8 @@ def choose(name: str, options: Mapping[str, Any]) -> tuple[str, str]:
         raise ValueError("hsllib is for linear solvers of HSL: name one, linear_solver='ma57'")
     if name == AUTO:
         return ("mumps", reason) if reason else (TIME_STRUCTURED, "")
-    _check_library(name, options.get("hsllib"))
+    if name != TIME_STRUCTURED:
+        check_solver(name, options)
     return name, ""
 
 
@@ -131,8 +132,24 @@ def _loads(libraries: tuple[str, ...]) -> bool:
     return False
 
 
-def _check_library(name: str, library: Any) -> None:
-    """IPOPT 3.14 crashes if the library of some HSL solvers is missing: refuse before."""
+def check_solver(name: str, options: Mapping[str, Any]) -> None:
+    """Raise `ValueError` if IPOPT cannot use a linear solver here, naming those that it can.
+
+    options : of IPOPT, which may name the library of the solver.
+    """
+    library = options.get("hsllib")
     if name in _HSL and not _loads((str(library),) if library else _HSL_LIBRARIES):
-        where = library or "libhsl.so or libcoinhsl.so"
+        where = library or "libhsl.so or libcoinhsl.so"  # IPOPT 3.14 crashes without some of them
         raise ValueError(f"linear solver {name} needs the library {where}, which cannot be loaded")
+    with suppress(IpoptMissing):
+        if not _works(name, str(library or ""), str(options.get("pardisolib") or "")):
+            others = ", ".join(other for other in available() if other != name)
+            raise ValueError(f"linear solver {name!r} does not work here; choose one of {others}")
+
+
+@cache
+def _works(name: str, hsllib: str, pardisolib: str) -> bool:
+    """Whether IPOPT solves a trial problem with it."""
+    named = {"hsllib": hsllib, "pardisolib": pardisolib}
+    libraries = {option: path for option, path in named.items() if path}
+    return trial(load_ipopt(), {**options_of(name), **libraries})

@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares, minimize
 from scipy.sparse import csr_array, diags_array, tril
 
-from kinesym.runtime.driver import Iteration
-from kinesym.runtime.ipopt_library import load_cyipopt
+from kinesym.runtime import checks
+from kinesym.runtime.driver import Iteration, set_options
+from kinesym.runtime.ipopt import SENTENCES
+from kinesym.runtime.ipopt_library import load_ipopt
+from kinesym.runtime.linear_solver import check_solver
+from kinesym.runtime.native import Problem
 
 Array = NDArray[np.float64]
 
@@ -21,6 +25,10 @@ OPTIMIZERS = ("steepest-descent", "bfgs", "least-squares", "ipopt")
 
 #: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
 _STATIONARY = 1e-6
+#: Share of the cost by which a step may still lower it at a minimum, and of the first cost.
+_REST, _ROUNDING = 1e-7, 1e-14
+#: A small step in scaled unknowns.
+_NEAR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,13 @@ class Minimum:
 def minimise(
     optimizer: str, task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
 ) -> Minimum:
-    """Run one of `OPTIMIZERS` from q; Ctrl-C returns the best iterate so far."""
+    """Run one of `OPTIMIZERS` from q; Ctrl-C returns the best iterate so far.
+
+    Raises `ValueError` for a tolerance, a limit of iterations or options that cannot be.
+    """
+    tolerance = checks.positive(tolerance, "tolerance")
+    limit = checks.count(limit, "max_iterations", least=0)
+    options = checks.options(options)
     run = {"steepest-descent": steepest_descent, "bfgs": bfgs, "least-squares": trust_region,
            "ipopt": ipopt}[optimizer]  # fmt: skip
     try:
@@ -92,7 +106,32 @@ def minimise(
     worse = task.cost(found.q) - best.objective > 1e-9 * abs(best.objective)
     if task.gaps is None and worse:
         return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
+    if task.gaps is None and found.success:
+        J, left = task.cost(found.q), _left(task, found.q)
+        if left > _REST * abs(J) + _ROUNDING * task.unit:
+            words = f"one more step lowers the objective by {left:.1e}; go on from here"
+            return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
     return found
+
+
+def _left(task: Task, q: Array) -> float:
+    """By how much a step along the scaled gradient lowers the cost, as long as the curvature there,
+    by a difference, says; zero if none does. Unknowns that are pushed against a near bound stay."""
+    y, (low, high) = q / task.scale, task.scaled_bounds
+    J, here = task.cost(q), task.gradient(q) * task.scale
+    g = here.copy()
+    g[((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR))] = 0.0
+    size = float(np.linalg.norm(g))
+    if size == 0.0:
+        return 0.0
+    d = -g / size
+    at = task.scale * np.clip(y + _NEAR * d, low, high)
+    if not np.isfinite(task.cost(at)):
+        return 0.0
+    bend = float((task.gradient(at) * task.scale - here) @ d) / _NEAR
+    if not bend > 0.0:
+        return 0.0
+    return max(0.0, J - task.cost(task.scale * np.clip(y + size / bend * d, low, high)))
 
 
 def _best(task: Task, q: Array) -> Step:
@@ -182,7 +221,8 @@ def bfgs(
                      bounds=bounds, options=settings)  # fmt: skip
     low, high = task.scaled_bounds
     slope = np.clip(found.x - found.jac, low, high) - found.x
-    if not found.success and np.linalg.norm(slope) <= _STATIONARY:
+    stuck = found.status == 2  # its line search ended; 1 is a limit
+    if stuck and np.linalg.norm(slope) <= _STATIONARY:
         return Minimum(task.scale * found.x, True, "converged: no step lowers the cost any more")
     return Minimum(task.scale * found.x, bool(found.success), str(found.message).lower())
 
@@ -193,7 +233,7 @@ def trust_region(
     """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
     residuals, jacobian = task.residuals, task.jacobian
     if residuals is None or jacobian is None:
-        raise ValueError("least-squares needs residuals")
+        raise ValueError("least-squares needs residuals and their derivatives; use bfgs")
     count, unit = len(residuals(q)), np.sqrt(task.unit)
 
     def values(y: Array) -> Array:
@@ -225,34 +265,58 @@ def _refuse(options: Mapping[str, Any], known: Sequence[str], optimizer: str) ->
             raise ValueError(f"{optimizer} has no option {name}; {words}")
 
 
+class _Places:
+    """Where the entries of a sparse matrix are, of a pattern that stays."""
+
+    def __init__(self, pattern: csr_array) -> None:
+        self.rows, self.columns = pattern.tocoo().coords
+        self.size = len(self.rows)
+
+    def fill(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> None:
+        """Hand them to IPOPT."""
+        rows[:], columns[:] = self.rows, self.columns
+
+    def values(self, matrix: csr_array) -> Array:
+        """The entries of a matrix there."""
+        return np.asarray(csr_array(matrix)[self.rows, self.columns]).ravel()
+
+
 class _Callbacks:
-    """The scaled problem as cyipopt wants it; sparse matrices have the structure they have at q."""
+    """The scaled problem as IPOPT wants it; sparse matrices have the structure they have at q.
+
+    Where the objective is a sum of squares, its Hessian is 2 J^T J.
+    """
 
     def __init__(self, task: Task, q: Array) -> None:
-        self.task = task
-        self._y = np.zeros(0)
+        self.task, self._y = task, q / task.scale
         self._scaling = diags_array(task.scale)
-        if task.gap_jacobian is not None:
-            self._gap_places = _places(task.gap_jacobian(q))
+        n, slopes, squares = len(q), task.gap_jacobian, task.jacobian
+        nothing = csr_array((n, n))
+        self.gap_places = _Places(nothing if slopes is None else slopes(q))
+        pattern = nothing if squares is None else csr_array(squares(q))
+        pattern.data[:] = 1.0
+        self.hessian_places = _Places(csr_array(tril(pattern.T @ pattern)))
 
-    def objective(self, y: Array) -> float:
-        self._y = np.array(y)
-        return self.task.cost(self.task.scale * y) / self.task.unit
+    def cost(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
+        self._y = y
+        out[0] = self.task.cost(self.task.scale * y) / self.task.unit
 
-    def gradient(self, y: Array) -> Array:
-        return self.task.gradient(self.task.scale * y) * self.task.scale / self.task.unit
+    def gradient(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
+        out[:] = self.task.gradient(self.task.scale * y) * self.task.scale / self.task.unit
 
-    def constraints(self, y: Array) -> Array:
-        return np.zeros(0) if self.task.gaps is None else self.task.gaps(self.task.scale * y)
+    def constraints(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
+        assert self.task.gaps is not None
+        out[:] = self.task.gaps(self.task.scale * y)
 
-    def jacobianstructure(self) -> tuple[Any, Any]:
-        return ([], []) if self.task.gap_jacobian is None else self._gap_places
+    def jacobian(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
+        assert self.task.gap_jacobian is not None
+        out[:] = self.gap_places.values(self.task.gap_jacobian(self.task.scale * y) @ self._scaling)
 
-    def jacobian(self, y: Array) -> Array:
-        if self.task.gap_jacobian is None:
-            return np.zeros(0)
-        slopes = self.task.gap_jacobian(self.task.scale * y) @ self._scaling
-        return _values(slopes, self._gap_places)
+    def hessian(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
+        assert self.task.jacobian is not None
+        slopes = self.task.jacobian(self.task.scale * y) @ self._scaling
+        matrix = (2.0 * factor / self.task.unit) * (slopes.T @ slopes)
+        out[:] = self.hessian_places.values(matrix)
 
     def intermediate(self, mode: int, number: int, objective: float, infeasibility: float,
                      optimality: float, *rest: float) -> bool:  # fmt: skip
@@ -261,52 +325,23 @@ class _Callbacks:
         return True
 
 
-class _GaussNewton(_Callbacks):
-    """The same with the Hessian 2 J^T J of a sum of squares."""
-
-    def __init__(self, task: Task, q: Array) -> None:
-        super().__init__(task, q)
-        assert task.jacobian is not None
-        self._jacobian = task.jacobian
-        pattern = self._jacobian(q)
-        pattern.data[:] = 1.0
-        self._hessian_places = _places(csr_array(tril(pattern.T @ pattern)))
-
-    def hessianstructure(self) -> tuple[Any, Any]:
-        return self._hessian_places
-
-    def hessian(self, y: Array, multipliers: Array, factor: float) -> Array:
-        slopes = self._jacobian(self.task.scale * y) @ self._scaling
-        matrix = (2.0 * factor / self.task.unit) * (slopes.T @ slopes)
-        return _values(matrix, self._hessian_places)
-
-
-def _places(matrix: csr_array) -> tuple[Any, Any]:
-    rows, columns = matrix.tocoo().coords
-    return rows, columns
-
-
-def _values(matrix: csr_array, places: tuple[Any, Any]) -> Array:
-    return np.asarray(csr_array(matrix)[places]).ravel()
-
-
 def ipopt(
     task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
 ) -> Minimum:
     """IPOPT with the Gauss-Newton Hessian of a sum of squares, else a limited-memory one."""
-    cyipopt = load_cyipopt()
-    n, m = len(q), 0 if task.gaps is None else len(task.gaps(q))
-    callbacks = _Callbacks(task, q) if task.jacobian is None else _GaussNewton(task, q)
-    problem = cyipopt.Problem(n, m, callbacks, *task.scaled_bounds, np.zeros(m), np.zeros(m))
-    settings: dict[str, Any] = {"tol": tolerance, "max_iter": limit, "print_level": 0, "sb": "yes"}
+    solver = str(options.get("linear_solver", "mumps"))
+    check_solver(solver, options)
+    callbacks, zero = _Callbacks(task, q), np.zeros(0 if task.gaps is None else len(task.gaps(q)))
+    problem = Problem(
+        load_ipopt(), callbacks, (callbacks.gap_places, callbacks.hessian_places),
+        task.scaled_bounds, (zero, zero), callbacks.intermediate,
+    )  # fmt: skip
+    settings: dict[str, Any] = {"tol": tolerance, "max_iter": limit, "print_level": 0, "sb": "yes",
+                                "linear_solver": solver}  # fmt: skip
     if task.jacobian is None:
         settings["hessian_approximation"] = "limited-memory"
-    for name, value in {**settings, **options}.items():
-        try:
-            problem.add_option(name, value)
-        except TypeError as error:
-            raise ValueError(f"IPOPT does not accept the option {name} = {value!r}") from error
+    set_options(problem, {**settings, **options}, required={*settings, *options})
     y, info = problem.solve(q / task.scale)
-    words = info["status_msg"]
-    words = words.decode() if isinstance(words, bytes) else str(words)
-    return Minimum(task.scale * y, info["status"] in (0, 1), words)
+    status = info["status"]
+    return Minimum(task.scale * y, status in (0, 1),
+                   SENTENCES.get(status, f"IPOPT returned status {status}"))  # fmt: skip

@@ -24,6 +24,7 @@ from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import flag, listed, positive, shown
 from kinesym.runtime.experiment import Experiment, key_name
 from kinesym.runtime.low_pass import passes
+from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
@@ -214,10 +215,8 @@ class Motion:
 
     def plot(self, time: ArrayLike) -> Any:
         """A figure at times (n,) [s]: angles in degrees on the left, place on the right."""
-        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
-
         values = self.kinematics(time)
-        figure, axes = plt.subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
         rows = np.vstack([np.degrees(values[""]), values["p"]])
         for k, (panel, row) in enumerate(zip(axes.T.flat, rows, strict=True)):
             panel.plot(time, row, lw=1.2, color=f"C{k // 3}")
@@ -288,7 +287,10 @@ class Recording:
                 ACCELERATIONS[self.acceleration]: self.accelerations}  # fmt: skip
         for name, (kind, _) in wanted.items():
             if have.get(kind) is None:
-                raise ValueError(f"the run needs {name}, which was not recorded")
+                why = (": outputs of velocities, momentum, center_of_mass or energy need the "
+                       "velocity of the base; give velocities=..., or leave these outputs out"
+                       if kind == "v" else f"; it was recorded as {self.acceleration!r}")
+                raise ValueError(f"the run needs {name}, which was not recorded{why}")
         times, grid = _with_midpoints(Experiment(time).grid), np.asarray(self.time)
         nearest = _matching(times, grid, flag(interpolate, "interpolate"))
         rows = {name: np.asarray(have[kind])[axis] for name, (kind, axis) in wanted.items()}

@@ -1,7 +1,7 @@
 """The compiled extensions, under a name that tools which only read Python can follow."""
 
 from kinesym.runtime._hybrid import HybridRun, solve_contacts
-from kinesym.runtime._ipopt import Ipopt, Problem, trial
+from kinesym.runtime._ipopt import NO_FILE, Ipopt, Problem, overheard, trial
 from kinesym.runtime._kkt import UNKNOWN, Factorisation, close_session, open_session
 from kinesym.runtime._kkt import __file__ as KKT_LIBRARY
 from kinesym.runtime._native import (
@@ -29,6 +29,7 @@ __all__ = [
     "KKT_LIBRARY",
     "LATE",
     "LINEAR",
+    "NO_FILE",
     "PLACE",
     "SET",
     "SUM",
@@ -44,6 +45,7 @@ __all__ = [
     "Run",
     "close_session",
     "open_session",
+    "overheard",
     "solve_contacts",
     "trial",
 ]

@@ -73,12 +73,21 @@ def plot_ensemble(runs: Ensemble, title: str = "", shown: int = 30) -> Any:
     return figure
 
 
-def _panels(count: int) -> tuple[Any, Any]:
+def subplots(*shape: int, **options: Any) -> tuple[Any, Any]:
+    """As that of pyplot, for a figure that is returned: a notebook shows it as the value of its
+    cell, and would show it a second time as an open one."""
     import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
 
+    figure, axes = plt.subplots(*shape, **options)
+    if "inline" in plt.get_backend():
+        plt.close(figure)
+    return figure, axes
+
+
+def _panels(count: int) -> tuple[Any, Any]:
     columns = 1 if count <= 5 else 2
     rows = -(-count // columns)
-    return plt.subplots(
+    return subplots(
         rows, columns, sharex=True, squeeze=False, layout="constrained",
         figsize=(7.0 * columns, 1.6 * rows + 0.8),
     )  # fmt: skip
@@ -97,9 +106,7 @@ def _finish(figure: Any, axes: Any, count: int, title: str) -> None:
 
 def plot_history(fit: Fit) -> Any:
     """The objective, and the unknowns divided by their last values, over iterations."""
-    import matplotlib.pyplot as plt
-
-    figure, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(7, 5), layout="constrained")
+    figure, (top, bottom) = subplots(2, 1, sharex=True, figsize=(7, 5), layout="constrained")
     top.semilogy([step.objective for step in fit.history], "k.-", lw=1)
     top.set_ylabel("objective J")
     values = np.array([step.values for step in fit.history])
@@ -118,11 +125,9 @@ def plot_history(fit: Fit) -> Any:
 def plot_modes(trial: HybridTrajectory) -> Any:
     """A row per contact with bars while it presses and marks at impacts, a row per event with a
     mark whenever it happens."""
-    import matplotlib.pyplot as plt
-
     events = list(dict.fromkeys(e.name for e in trial.events if e.kind == "event"))
     rows = [*trial.contacts, *events]
-    figure, axis = plt.subplots(figsize=(9.0, 1.2 + 0.4 * max(len(rows), 1)), layout="constrained")
+    figure, axis = subplots(figsize=(9.0, 1.2 + 0.4 * max(len(rows), 1)), layout="constrained")
     for row, name in enumerate(rows):
         times = [e.time for e in trial.events if e.name == name and e.kind in ("impact", "event")]
         colour = "C0" if name in trial.contacts else "C3"

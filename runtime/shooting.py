@@ -93,6 +93,12 @@ class Unknowns:
         begin = self.offsets["inputs", trial]
         return slice(begin, begin + len(self.inputs) * self.nodes[trial])
 
+    def initial_values(self, q: Array) -> dict[str, Any]:
+        """Unknown initial states by name: a number, or a list with one per trial."""
+        rows = np.array([q[self.starts(k)] for k in range(len(self.nodes))])
+        return {x: row.tolist() if len(row) > 1 else float(row[0])
+                for x, row in zip(self.initial, rows.T, strict=True)}  # fmt: skip
+
     @cached_property
     def names(self) -> list[str]:
         """What each entry of q is."""

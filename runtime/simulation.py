@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import HALVES, HOLD, LINEAR, Call, Library, Plan, Run
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import node_bar
 
 Array = NDArray[np.float64]
 
-#: Steps of all members between two looks at the clock and at Ctrl-C; adaptive methods make a stop
-#: there, so that theirs must not depend on the number of members.
+#: Steps of all members, and operations of a vector, between two looks at the clock and at Ctrl-C.
+#: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.
 _STEPS_AT_ONCE = 200_000
+_WORK_AT_ONCE = 1e8
 _ADAPTIVE_NODES_AT_ONCE = 4096
+#: Steps of a block of members that are worth a call.
+_LEAST_STEPS = 64
 
 #: More substeps than this are no remedy; such a mode is the consequence of a divergence.
 _WORTHWHILE = 1e4
@@ -26,13 +31,21 @@ _WORTHWHILE = 1e4
 #: Growth of a small error, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0
 
+#: In `Outcome.trouble`: an adaptive method needed too many steps.
+STIFF = 1.0
+
+#: No state of a body is as large as this, or has grown so much from where it began, or from 1.
+_LARGEST, _LARGEST_GROWTH = 1e100, 1e30
+
+
 @dataclass(frozen=True)
 class Stepper:
     """A library that steps a model, and the names of what it steps.
 
     `loop` is one of "rk4", "implicit" and "dormand-prince"; parameters are `varying` if they may
     differ between members; `limits` are the sentences of what must not be negative;
-    `pattern` and `solution` are places of derivatives, see kinesym.h.
+    `pattern` and `solution` are places of derivatives, see kinesym.h; `work` are operations per
+    step, about.
     """
 
     library: Library
@@ -48,6 +61,7 @@ class Stepper:
     outputs_need_rates: bool
     pattern: tuple[Sequence[int], Sequence[int]]
     solution: tuple[Sequence[int], Sequence[int]]
+    work: float
 
     @classmethod
     def of(cls, library: Library, manifest: Mapping[str, Any], loop: str) -> Stepper:
@@ -62,7 +76,21 @@ class Stepper:
             outputs_need_rates=about["outputs_need_rates"],
             pattern=(rows, columns),
             solution=([i for i, _ in about["solution"]], [j for _, j in about["solution"]]),
+            work=_work(loop, {k["name"]: float(k["operations"]) for k in manifest["kernels"]},
+                       len(about["states"])),
         )  # fmt: skip
+
+    @property
+    def steps_at_once(self) -> int:
+        """Steps of a block of members between two looks at Ctrl-C."""
+        return max(1, min(_STEPS_AT_ONCE, int(_WORK_AT_ONCE / self.work)))
+
+
+def _work(loop: str, operations: Mapping[str, float], n: int) -> float:
+    """Operations of a step: stages of an explicit method, or a few steps of Newton's method."""
+    if loop == "implicit":
+        return 3.0 * (operations["defect"] + operations["newton"] + n**3 + 10.0 * n)
+    return 7.0 * (operations["rhs"] + 10.0 * n)
 
 
 @dataclass(frozen=True)
@@ -81,20 +109,26 @@ class Task:
     tolerances: tuple[float, float] = (1e-8, 1e-10)
     threads: int = 1
 
+    @property
+    def members(self) -> int:
+        """Their number M."""
+        return self.initial.shape[1]
+
 
 @dataclass(frozen=True)
 class Outcome:
     """States (n, M, N) and outputs (n_out, M, N), NaN beyond the `reached` nodes of each member.
 
-    trouble : (M,), the defect where Newton's method failed. interrupted : whether Ctrl-C ended it.
-    broken : the limit that ended a member, by its number.
+    trouble : (M,), the defect where Newton's method failed; adaptive: whether the steps were too
+    many. interrupted : (M,), whether Ctrl-C ended it. broken : the limit that ended a member, by
+    its number.
     """
 
     states: Array
     values: Array
     reached: NDArray[np.intp]
     trouble: Array
-    interrupted: bool = False
+    interrupted: NDArray[np.bool_]
     broken: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -107,9 +141,16 @@ def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Ru
     run = Run(
         stepper.library, stepper.pattern, stepper.solution, task.time, list(task.inputs),
         task.parameters, states, values, reached, np.zeros(members), trouble, task.substeps,
-        *task.tolerances, task.threads, stepper.outputs_need_rates,
+        *task.tolerances, task.threads, stepper.outputs_need_rates, _budget(stepper, task, members),
     )  # fmt: skip
-    return run, Outcome(states, values, reached, trouble)
+    return run, Outcome(states, values, reached, trouble, np.zeros(members, dtype=bool))
+
+
+def _budget(stepper: Stepper, task: Task, members: int) -> int:
+    """Steps of each block of members in one call: blocks share threads."""
+    blocks = -(-members // stepper.library.lanes)
+    return max(min(_LEAST_STEPS, stepper.steps_at_once),
+               stepper.steps_at_once * min(task.threads, blocks) // blocks)  # fmt: skip
 
 
 def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outcome:
@@ -120,32 +161,45 @@ def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outc
     members, N = task.initial.shape[1], len(task.time)
     states = np.empty((len(stepper.states), members, N))
     n_outputs = len(stepper.outputs)
-    values = np.empty((n_outputs + len(stepper.limits), members, N))
+    values = np.empty((_rows(stepper), members, N))
     run, outcome = bind(stepper, task, states, values)
-    check_start(stepper, task, run, values[n_outputs:, :, 0])
-    chunk = max(1, _STEPS_AT_ONCE // (members * task.substeps))
+    with interruptible() as stop:
+        check_start(stepper, task, run, values[n_outputs:, :, 0])
+        _march(stepper, task, run, outcome, progress, stop)
+        run.outputs(0, int(outcome.reached.max()) - 1)
+        broken = broken_limits(stepper, values[n_outputs:], outcome.reached)
+        for member in np.flatnonzero(outcome.reached < N):
+            states[:, member, outcome.reached[member] :] = np.nan
+            values[:, member, outcome.reached[member] :] = np.nan
+        for k in broken:
+            outcome.interrupted[k] = False
+        kept = values[:n_outputs]
+        if n_outputs < len(stepper.limits):  # do not keep the limits alive
+            kept = kept.copy()
+        return Outcome(
+            states, kept, outcome.reached, outcome.trouble, outcome.interrupted, broken
+        )  # fmt: skip
+
+
+def _march(
+    stepper: Stepper, task: Task, run: Run, outcome: Outcome, progress: bool | None,
+    stop: threading.Event,
+) -> None:  # fmt: skip
+    """Through all nodes, or until `stop` is set: then the members that were on their way are noted
+    as interrupted."""
+    N, done, reached = len(task.time), 0, outcome.reached
+    chunk = max(1, stepper.steps_at_once // (len(reached) * task.substeps))
     if stepper.loop == "dormand-prince":
         chunk = _ADAPTIVE_NODES_AT_ONCE
-    interrupted, done = False, 0
-    try:
-        with node_bar(N - 1, progress) as advance:
-            while done < N - 1 and (outcome.reached == done + 1).any():
-                end = min(done + chunk, N - 1)
-                run.march(stepper.loop, done, end)
-                advance(end - done)
-                done = end
-    except KeyboardInterrupt:
-        interrupted = True
-    last = int(outcome.reached.max()) - 1
-    run.outputs(0, last)
-    broken = broken_limits(stepper, values[n_outputs:], outcome.reached)
-    for member in np.flatnonzero(outcome.reached < N):
-        states[:, member, outcome.reached[member] :] = np.nan
-        values[:, member, outcome.reached[member] :] = np.nan
-    kept = values[:n_outputs]
-    if n_outputs < len(stepper.limits):  # do not keep the limits alive
-        kept = kept.copy()
-    return Outcome(states, kept, outcome.reached, outcome.trouble, interrupted, broken)
+    with node_bar(N - 1, progress) as advance:
+        while done < N - 1 and (reached == done + 1).any():
+            end = min(done + chunk, N - 1)
+            if not run.march(stepper.loop, done, end, stop):
+                break
+            advance(end - done)
+            done = end
+    if stop.is_set():
+        outcome.interrupted[:] = (reached < N) & (reached > done) & ~run.failed
 
 
 def check_start(stepper: Stepper, task: Task, run: Run, limits: Array) -> None:
@@ -179,26 +233,36 @@ def broken_limits(
 # -- why a run ended early ------------------------------------------------------------------
 
 
-def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
-    """Why a member did not reach the end, in words: time, state, cause and remedy."""
+def failure(
+    stepper: Stepper, task: Task, outcome: Outcome, member: int, undefined: str = ""
+) -> str:  # fmt: skip
+    """Why a member did not reach the end, in words: time, state, cause and remedy.
+
+    undefined : an expression that is not finite there, if that is known to be the cause.
+    """
     last = int(outcome.reached[member]) - 1
     time, x = task.time, outcome.states[:, member, last]
-    if outcome.interrupted and outcome.reached[member] == outcome.reached.max():
+    if outcome.interrupted[member]:
         return f"interrupted at t = {time[last]:g} s"
     place = f"between t = {time[last]:g} and {time[last + 1]:g} s"
     state = ", ".join(f"{k} = {v:.4g}" for k, v in list(zip(stepper.states, x, strict=True))[:12])
     if len(x) > 12:
         state += f", and {len(x) - 12} more"
     step = (time[last + 1] - time[last]) / task.substeps
-    if member in outcome.broken:
+    if undefined or member in outcome.broken:
         advice = _unstable(stepper, task, outcome, member, step) if stepper.loop == "rk4" else ""
-        cause = f"; but {advice}" if advice.startswith("the step") else ""
-        return f"{place}: {outcome.broken[member]}{cause}; last state {state}"
-    if stepper.loop == "implicit":
+        cause = f"; but {advice}" if advice.startswith("the step of") else ""
+        return f"{place}: {undefined or outcome.broken[member]}{cause}; last state {state}"
+    if stepper.loop != "rk4" and implausible(outcome.states[:, member, 0], x).any():
+        cause = f"diverged {place}; the model is unstable, or its equations are wrong"
+    elif stepper.loop == "implicit":
         cause = (
             f"Newton's method failed {place} with a defect of {outcome.trouble[member]:.2g}; "
             f"try shorter steps than {step:g} s (raise substeps)"
         )
+    elif stepper.loop == "dormand-prince" and outcome.trouble[member] == STIFF:
+        cause = (f"stiff: more than 1e7 steps are needed {place}; use an implicit method "
+                 "(midpoint, backward-euler), or looser tolerances")  # fmt: skip
     elif stepper.loop == "dormand-prince":
         cause = f"the steps became shorter than rounding allows {place}: a singularity or a jump"
     else:
@@ -206,10 +270,98 @@ def failure(stepper: Stepper, task: Task, outcome: Outcome, member: int) -> str:
     return f"{cause}; last state {state}"
 
 
+def implausible(start: Array, end: Array) -> NDArray[np.bool_]:
+    """Which states are larger at the end than any plausible size, given those at the start."""
+    with np.errstate(over="ignore"):
+        limit = np.minimum(_LARGEST, _LARGEST_GROWTH * np.maximum(1.0, np.abs(start)))
+    return np.asarray(np.abs(end) > limit)
+
+
+def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
+    """Where the first of those states (n, N) that are implausible at the end became so, in words;
+    N and nothing if there are none."""
+    for name, row in zip(names, states, strict=True):
+        if implausible(row[0], row[-1]):
+            node = int(np.argmax(implausible(row[0], row)))
+            return node, (f"grew beyond any plausible size: {name} = {row[node]:.3g} at "
+                          f"t = {time[node]:g} s, {row[-1]:.3g} at the end")  # fmt: skip
+    return len(time), ""
+
+
+def cause_of_growth(
+    stepper: Stepper, task: Task, outcome: Outcome, member: int, node: int
+) -> str:  # fmt: skip
+    """The likely cause that a member grew beyond any plausible size at a node."""
+    if stepper.loop != "rk4":
+        return "the model is unstable, or its equations are wrong"
+    step = float(task.time[node] - task.time[node - 1]) / task.substeps
+    return _unstable(stepper, task, outcome, member, step)
+
+
+# -- whether a single step is enough --------------------------------------------------------
+
+#: Steps that one is compared with, and by how much of a state they may differ.
+_PARTS, _TOLERABLE = 16, 0.01
+
+
+def too_long(stepper: Stepper, task: Task, outcome: Outcome) -> str:
+    """Of a task with two nodes and one step between them: a sentence if shorter steps lead
+    elsewhere, else nothing."""
+    shorter = replace(task, substeps=_PARTS)
+    states, values = np.empty_like(outcome.states), np.empty((_rows(stepper), task.members, 2))
+    bind(stepper, shorter, states, values)[0].march(stepper.loop, 0, 1)
+    ends, truer = outcome.states[:, :, 1], states[:, :, 1]
+    size = np.maximum(np.abs(task.initial), np.abs(truer))
+    size = np.maximum(size, 1e-6 * size.max(axis=0))  # what is next to nothing may differ
+    wrong = np.argwhere(~(np.abs(ends - truer) <= _TOLERABLE * size))
+    if not len(wrong):
+        return ""
+    k, member = wrong[0]
+    begin, end = task.time
+    of = f" of member {member}" if task.members > 1 else ""
+    return (f"one step of {end - begin:g} s is too long: {stepper.states[k]}{of} ends at "
+            f"{ends[k, member]:.4g}, with {_PARTS} steps at {truer[k, member]:.4g}; time is the "
+            f"grid of nodes, for example np.linspace({begin:g}, {end:g}, 2001)")  # fmt: skip
+
+
+def _rows(stepper: Stepper) -> int:
+    """Rows of what the kernel `outputs` gives."""
+    return len(stepper.outputs) + len(stepper.limits)
+
+
+# -- within an interval ---------------------------------------------------------------------
+
+
+def refined(task: Task, states: Array, member: int, node: int, parts: int) -> Task:
+    """One interval of one member, from its state (n, M, N) at `node`, on a grid of equal parts."""
+    begin, end = task.time[node], task.time[node + 1]
+    share = np.arange(parts + 1) / parts
+    halves = np.arange(2 * parts + 1) / (2 * parts)
+    inputs = []
+    for samples, kind in task.inputs:
+        row = samples[member if len(samples) > 1 else 0]
+        course = within(row, kind, node, halves if kind == HALVES else share)
+        inputs.append((np.ascontiguousarray(course)[None], kind))
+    row = member if len(task.parameters) > 1 else 0
+    return Task(begin + share * (end - begin), states[:, member, [node]],
+                task.parameters[row : row + 1], inputs, 1, task.tolerances)  # fmt: skip
+
+
+def within(samples: Array, kind: int, node: int, share: Array) -> Array:
+    """An input at shares of the interval after a node; see `ks_course_at` in kinesym_step.h."""
+    if kind == HOLD:
+        return np.full(share.shape, samples[node])
+    if kind == HALVES:
+        a, b, c = samples[2 * node : 2 * node + 3]
+        rest, twice = 1.0 - share, 2.0 * share
+        return rest * (1.0 - twice) * a + 2.0 * twice * rest * b + share * (twice - 1.0) * c
+    return samples[node] + share * (samples[node + 1] - samples[node])
+
+
 def said(reason: str, model: str = "") -> str:
     """The reason as a sentence about the simulation."""
     what = f"the simulation of {model}" if model else "the simulation"
-    if reason.startswith("diverged"):
+    if reason.startswith(("diverged", "grew")):
         return f"{what} {reason}"
     if reason.startswith("interrupted"):
         return f"{what} was {reason}"

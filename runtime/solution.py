@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.driver import Iteration
-from kinesym.runtime.trajectory import Named, Trajectory
+from kinesym.runtime.files import save_result, saved_result
+from kinesym.runtime.summary import html_table, listed
+from kinesym.runtime.trajectory import Named, Trajectory, Trials
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Trials):
     """The result of `Collocation.solve`.
 
     `solution["theta"]` is the trajectory of the first trial; `solution.trials[k]["theta"]` that of
@@ -58,61 +60,66 @@ class Solution:
         return self.history[-1].number if self.history else 0
 
     @property
-    def time(self) -> Array:
-        """Time grid of the first trial [s]."""
-        return self.trials[0].time
-
-    @property
     def duration(self) -> float:
         """Duration of the first trial [s]."""
         return float(self.time[-1] - self.time[0])
 
-    def __getitem__(self, key: object) -> Array:
-        return self.trials[0][key]
+    @property
+    def _title(self) -> str:
+        return f"{self.problem.get('model', '')}: {self.message}"
 
-    def vaf(self) -> dict[str, float]:
-        """Variance accounted for [%] of each measurement, of the first trial."""
-        return self.trials[0].vaf()
+    def __repr__(self) -> str:
+        return (f"<solution of {self._named_message}; "
+                f"{listed(self._parameter_texts, 6) or 'no parameters'}>")  # fmt: skip
 
     def __str__(self) -> str:
-        parameters = ", ".join(f"{k} = {v:.6g}" for k, v in self.parameters.items())
-        fits = [f"{k} {v:.2f} %" for trial in self.trials for k, v in trial.vaf().items()]
-        rows = [
-            f"{self.problem.get('model', 'problem')}: {self.message}, "
-            f"objective {self.objective:.8g}",
-            f"  parameters  {parameters or '-'}",
-            f"  fit (VAF)   {', '.join(fits) or '-'}",
-            *self._warnings(),
-            f"  solver      {self.linear_solver}",
-            "  seconds     " + ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items()),
-        ]
-        return "\n".join(rows)
+        return "\n".join([self._named_message, *(f"  {a:<11} {b}" for a, b in self._rows())])
 
-    __repr__ = __str__
+    def _repr_html_(self) -> str:
+        """A table for a notebook."""
+        return html_table(self._named_message, self._rows())
+
+    @property
+    def _named_message(self) -> str:
+        name = self.problem.get("model", "problem")
+        return f"{name}: {self.message}, objective {self.objective:.8g}"
+
+    @property
+    def _parameter_texts(self) -> list[str]:
+        return [f"{k} = {v:.6g}" for k, v in self.parameters.items()]
+
+    def _rows(self) -> list[tuple[str, str]]:
+        fits = [f"{k} {v:.2f} %" for trial in self.trials for k, v in trial.vaf().items()]
+        return [
+            ("parameters", ", ".join(self._parameter_texts) or "-"),
+            ("fit (VAF)", ", ".join(fits) or "-"),
+            *(("note", words) for words in self._warnings()),
+            ("solver", self.linear_solver),
+            ("seconds", ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items())),
+        ]
 
     def _warnings(self) -> list[str]:
         """Measurements that the fit explains less than half of."""
         return [
-            f"  note        {name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
+            f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
             "much noise, or a local minimum"
             for k, trial in enumerate(self.trials)
             for name, percent in trial.vaf().items()
             if percent < 50.0 and self.problem.get("fitted")
         ]
 
-    def plot(self, trial: int = 0) -> Any:
-        """A figure of all trajectories of a trial over time, measurements as dots."""
-        return self.trials[trial].plot(f"{self.problem.get('model', '')}: {self.message}")
-
     # -- files ------------------------------------------------------------------------------
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
-        """Trajectories of a trial over `time`, measured ones as `measured_...`; parameters as
-        attributes."""
-        return self.trials[trial].to_xarray()
+        """Trajectories of a trial over `time`, measured ones as `measured_...`; parameters, and how
+        the solve ended as `success` (0 or 1), `message` and `objective`, as attributes."""
+        return self.trials[trial].to_xarray().assign_attrs(
+            success=int(self.success), message=self.message, objective=float(self.objective)
+        )
 
     def save(self, path: str | Path) -> None:
-        """Write everything to a netCDF file, one group per trial."""
+        """Write everything to a netCDF file, one group per trial; an older one stays until this one
+        is whole."""
         import xarray as xr  # here: slow to import
 
         story = {
@@ -132,24 +139,21 @@ class Solution:
             },
             attrs={"kinesym": json.dumps(story)},
         )
-        groups = {f"trial_{k}": self.to_xarray(k) for k in range(len(self.trials))}
-        xr.DataTree.from_dict({"/": root, **groups}).to_netcdf(path, engine="h5netcdf")
+        groups = {f"trial_{k}": trial.to_xarray() for k, trial in enumerate(self.trials)}
+        save_result(xr.DataTree.from_dict({"/": root, **groups}), path)
 
     @classmethod
     def load(cls, path: str | Path) -> Solution:
-        """Read what `save` wrote; raises `ValueError` if the file is something else."""
-        import xarray as xr  # here: slow to import
-
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
-            if "kinesym" not in tree.attrs:
-                raise ValueError(f"{path} was not written by Solution.save")
+        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
+        damaged or something else."""
+        with saved_result(path, "Solution") as tree:
             story = json.loads(tree.attrs["kinesym"])
             vectors: dict[str, Any] = {name: tree[name].to_numpy() for name in _VECTORS}
             count = len(tree.children)
             groups = [tree[f"trial_{k}"].to_dataset() for k in range(count)]
             trials = [Trajectory.from_xarray(group) for group in groups]
-        history = tuple(Iteration(*row) for row in story.pop("history"))
-        return cls(trials=trials, history=history, **vectors, **story)
+            history = tuple(Iteration(*row) for row in story.pop("history"))
+            return cls(trials=trials, history=history, **vectors, **story)
 
 
 _VECTORS = ("free_vector", "multipliers", "lower_multipliers", "upper_multipliers")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.experiment import key_name
+from kinesym.runtime.files import replacing, save_result, saved_result
+from kinesym.runtime.summary import html_table, listed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,13 +57,53 @@ def named_row(result: Any, key: object) -> Array:
     raise KeyError(f"{name} is no trajectory here; there are {', '.join(known)}")
 
 
+#: Columns of the table that `ranges` makes.
+RANGE = ("name", "kind", "smallest", "largest")
+
+
+def ranges(result: Any) -> list[tuple[str, ...]]:
+    """Of each trajectory of a result its range, as text."""
+    table: list[tuple[str, ...]] = []
+    for kind in KINDS:
+        for name, values in getattr(result, kind).items():
+            known = values[~np.isnan(values)]
+            low, high = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
+            table.append((name, kind.removesuffix("s"), f"{low:.6g}", f"{high:.6g}"))
+    return table
+
+
+class ByName:
+    """Arrays by name or symbol: `"x" in run`, `for name in run`, `dict(run)`, `len(run)`."""
+
+    def __getitem__(self, key: object) -> Array:
+        raise NotImplementedError
+
+    def keys(self) -> list[str]:
+        """Names of all that `[...]` gives."""
+        raise NotImplementedError
+
+    def items(self) -> list[tuple[str, Array]]:
+        """Names with arrays."""
+        return [(name, self[name]) for name in self.keys()]
+
+    def __contains__(self, key: object) -> bool:
+        return (isinstance(key, str) or hasattr(key, "name")) and key_name(key) in self.keys()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectory:
+class Trajectory(ByName):
     """Trajectories over time (N,): by name states, inputs and outputs, each (N,).
 
-    `run["theta"]` or `run[theta]` is one of them. In the solution of an identification there are
-    also the measurements (NaN where missing) and their standard deviations. `message` says why a
-    simulation ended early; it is empty otherwise.
+    `run["theta"]` or `run[theta]` is one of them, and `for name in run` goes through all. In the
+    solution of an identification there are also the measurements (NaN where missing) and their
+    standard deviations. `message` says why a simulation ended early, or grew beyond any plausible
+    size; it is empty otherwise.
     """
 
     time: Array
@@ -79,10 +123,18 @@ class Trajectory:
     def __getitem__(self, key: object) -> Array:
         return named_row(self, key)
 
+    def keys(self) -> list[str]:
+        """Names of states, inputs and outputs."""
+        return [*self.states, *self.inputs, *self.outputs]
+
     def __repr__(self) -> str:
-        names = [*self.states, *self.inputs, *self.outputs]
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s" if len(self.time) else "none reached"
-        return f"<trajectory of {self.model}: {', '.join(names)}; {len(self.time)} nodes, {span}>"
+        return f"<trajectory of {self.model}: {listed(self)}; {len(self.time)} nodes, {span}>"
+
+    def _repr_html_(self) -> str:
+        """A table of all trajectories for a notebook."""
+        message = f"; {self.message}" if self.message else ""
+        return html_table(f"{repr(self)[1:-1]}{message}", ranges(self), RANGE)
 
     def vector(self, name: str) -> Array:
         """Components `name_x`, `name_y` and, if there is one, `name_z` as (3, N) or (2, N)."""
@@ -164,21 +216,62 @@ class Trajectory:
                    drawing=drawing_of(data.attrs))  # fmt: skip
 
     def save(self, path: str | Path) -> None:
-        """Write everything to a netCDF file."""
-        self.to_xarray().to_netcdf(path, engine="h5netcdf")
+        """Write everything to a netCDF file; an older one stays until this one is whole."""
+        save_result(self.to_xarray(), path)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write time [s], states, inputs and outputs as columns with a line of names."""
-        rows = {"time": self.time, **self.states, **self.inputs, **self.outputs}
-        np.savetxt(path, np.column_stack(list(rows.values())), fmt="%.10g", delimiter=",",
-                   header=",".join(rows), comments="")  # fmt: skip
+        """Write columns with a line of names, in all digits: time [s], states, inputs and outputs,
+        then `measured_...` and `std_...` of what was measured, NaN where it is missing."""
+        rows = {"time": self.time, **self}
+        for name, values in self.measurements.items():
+            rows |= {f"measured_{name}": values, f"std_{name}": self.std[name]}
+        names = io.StringIO()
+        csv.writer(names, lineterminator="").writerow(rows)  # a name may hold a comma
+        with replacing(path) as beside:
+            np.savetxt(beside, np.column_stack(list(rows.values())), fmt="%.17g", delimiter=",",
+                       header=names.getvalue(), comments="", encoding="utf-8")  # fmt: skip
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
-        """Read what `save` wrote; raises `ValueError` if the file is something else."""
-        import xarray as xr  # here: slow to import
+        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
+        damaged or something else."""
+        with saved_result(path, "Trajectory") as tree:
+            return cls.from_xarray(tree.to_dataset())
 
-        with xr.open_dataset(path, engine="h5netcdf") as data:
-            if "model" not in data.attrs or "ensemble" in data.attrs:
-                raise ValueError(f"{path} was not written by Trajectory.save")
-            return cls.from_xarray(data)
+
+class Trials(ByName):
+    """A result with trajectories of several trials: of the first one by name, and pictures."""
+
+    trials: Sequence[Trajectory]
+
+    def __getitem__(self, key: object) -> Array:
+        return self.trials[0][key]
+
+    def keys(self) -> list[str]:
+        """Names of states, inputs and outputs."""
+        return self.trials[0].keys()
+
+    @property
+    def time(self) -> Array:
+        """Time grid of the first trial [s]."""
+        return self.trials[0].time
+
+    def vaf(self) -> dict[str, float]:
+        """Variance accounted for [%] of each measurement, of the first trial."""
+        return self.trials[0].vaf()
+
+    @property
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    def plot(self, trial: int = 0, names: Sequence[Any] | None = None) -> Any:
+        """A figure of a trial over time, of all trajectories or those of these names; measurements
+        as dots."""
+        return self.trials[trial].plot(self._title, names)
+
+    def animate(
+        self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z",
+        trial: int = 0,
+    ) -> Path:  # fmt: skip
+        """A moving stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
+        return self.trials[trial].animate(path, fps, speed, up)

@@ -157,6 +157,9 @@ def check_atoms(
                 )
             raise ValueError(f"{where} contains {atom}, but {function} is not a state")
         names = sorted(name_of(k) for k in known)
+        if isinstance(atom, AppliedUndef) and atom.has(t) and atom.args != (t,):
+            raise ValueError(f"{where} contains {atom}, a value at another time or of another "
+                             "function; delays and tables are not available: give it as an input")
         if name_of(atom) in names:
             raise ValueError(
                 f"{where} contains {atom}, another symbol than the declared one of that name; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import sympy as sp
@@ -14,8 +15,9 @@ from kinesym.symbolic.names import t
 def kane_equations(kane: Any) -> tuple[list[sp.Expr], list[sp.Expr]]:
     """States (q, u) and equations of a `KanesMethod` whose `kanes_equations` has been called.
 
-    The equations are the kinematic differential equations, each as 0 = q' - ..., and Kane's
-    equations 0 = Fr + Fr*, with u' where it stands. Raises `ValueError` if they are not formed yet
+    The equations are the kinematic differential equations as they were given, not solved for q' (a
+    symbolic solution divides by what may be zero at ordinary angles), and Kane's equations
+    0 = Fr + Fr*, with u' where it stands. Raises `ValueError` if they are not formed yet
     or if the system has motion constraints, which need multipliers.
     """
     if not isinstance(kane, KanesMethod):
@@ -30,7 +32,9 @@ def kane_equations(kane: Any) -> tuple[list[sp.Expr], list[sp.Expr]]:
         raise ValueError("a KanesMethod with constraints is not supported; use independent speeds")
     q, u = list(kane.q), list(kane.u)
     rates = kane.kindiffdict()
-    kinematic = [x.diff(t) - rates[x.diff(t)] for x in q]
+    given = copy(kane)
+    given.explicit_kinematics = False
+    kinematic = list(given.mass_matrix_kin * sp.Matrix(q).diff(t) - given.forcing_kin)
     accelerations = sp.Matrix(u).diff(t)
     dynamic = list((mass * accelerations - forces).applyfunc(lambda e: e.xreplace(rates)))
     return [*q, *u], [*kinematic, *dynamic]

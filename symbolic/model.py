@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -249,22 +250,36 @@ class Model:
                                  f"{suggest(str(key), map(str, known))}")  # fmt: skip
         return real_expressions(given, f"{what} of")
 
+    def __repr__(self) -> str:
+        return f"<{self._sizes}>"
+
     def __str__(self) -> str:
         count = sum(sp.count_ops(e) for e in [*self.equations, *(e for _, e in self.intermediates)])
-        rows = [
-            f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
-            f"{len(self.parameters)} parameters, {count} operations",
-            f"  states      {', '.join(self.state_names)}",
-            f"  inputs      {', '.join(self.input_names) or '-'}",
-            f"  parameters  {', '.join(_with_value(p, self.values) for p in self.parameter_names)}",
-            f"  outputs     {', '.join(self.outputs) or '-'}",
-        ]
+        rows = [f"{self._sizes}, {count} operations",
+                *(f"  {label:<11} {words}" for label, words in self._parts())]  # fmt: skip
         if self.intermediates:
             rows.append(f"  {len(self.intermediates)} intermediates")
         rows.extend(f"  0 = {_shortened(e)}" for e in self.equations)
         return "\n".join(rows)
 
-    __repr__ = __str__
+    def _repr_html_(self) -> str:
+        """A table for a notebook."""
+        rows = [*self._parts(), *(("0 =", _shortened(e)) for e in self.equations)]
+        cells = "".join(f'<tr><th>{escape(label)}</th><td style="text-align: left">{escape(words)}'
+                        "</td></tr>" for label, words in rows)  # fmt: skip
+        return f"<div>{escape(self._sizes)}</div><table>{cells}</table>"
+
+    @property
+    def _sizes(self) -> str:
+        return (f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
+                f"{len(self.parameters)} parameters")  # fmt: skip
+
+    def _parts(self) -> list[tuple[str, str]]:
+        """States, inputs, parameters and outputs, in words."""
+        known = ", ".join(_with_value(p, self.values) for p in self.parameter_names)
+        return [("states", ", ".join(self.state_names)),
+                ("inputs", ", ".join(self.input_names) or "-"), ("parameters", known),
+                ("outputs", ", ".join(self.outputs) or "-")]  # fmt: skip
 
 
 #: Functions with kinks or jumps, at which derivatives are one-sided.

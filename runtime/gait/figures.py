@@ -12,6 +12,7 @@ from kinesym.runtime.checks import check_kind, mapping
 from kinesym.runtime.gait.events import Cycle
 from kinesym.runtime.gait.forward import Tracking
 from kinesym.runtime.gait.inverse import JointLoads, flexion_angle
+from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
@@ -86,9 +87,7 @@ def tracking_errors(walk: Tracking, cycle: Cycle, segments: Sequence[str]) -> An
     segments : names without the letter of the side, such as "thigh".
     """
     check_kind(walk, Tracking, "kinesym.gait")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(3, 1, sharex=True, figsize=(9.0, 8.0), layout="constrained")
+    figure, axes = subplots(3, 1, sharex=True, figsize=(9.0, 8.0), layout="constrained")
     percent, error = cycle.percent(walk.time), walk.error
     for k, axis in enumerate("XYZ"):
         axes[0].plot(percent, error[k], lw=1.2, label=axis)
@@ -108,9 +107,7 @@ def tracking_errors(walk: Tracking, cycle: Cycle, segments: Sequence[str]) -> An
 def _panels(cycle: Cycle, unit: str) -> tuple[Any, Any]:
     """Ankle, knee and hip of both sides."""
     check_kind(cycle, Cycle, "kinesym.gait")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(3, 2, sharex=True, sharey="row", figsize=(11.0, 8.0),
+    figure, axes = subplots(3, 2, sharex=True, sharey="row", figsize=(11.0, 8.0),
                                 layout="constrained")  # fmt: skip
     for k, (joint, sense) in enumerate(LEG):
         axes[k, 0].set_ylabel(f"{joint}, {sense} [{unit}]")

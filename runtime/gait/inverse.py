@@ -20,6 +20,7 @@ from kinesym.runtime.gait.natural import NaturalBody
 from kinesym.runtime.gait.rates import spin
 from kinesym.runtime.gait.segment import Row, pose
 from kinesym.runtime.gait.wrench import Wrench
+from kinesym.runtime.plot import subplots
 from kinesym.runtime.trajectory import Drawing, Trajectory
 
 Array = NDArray[np.float64]
@@ -231,12 +232,10 @@ class JointLoads:
 
     def plot(self, joints: Sequence[str] | None = None) -> Any:
         """Angle, torque over body mass and power of joints, by default of the legs."""
-        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
-
         known = self.inverse.skeleton.joints
         names = [name for name in (joints or known)
                  if joints or name.split("_")[-1] in ("hip", "knee", "ankle")]  # fmt: skip
-        figure, axes = plt.subplots(
+        figure, axes = subplots(
             3, len(names), sharex=True, sharey="row", squeeze=False,
             figsize=(2.6 * len(names), 6.4), layout="constrained",
         )  # fmt: skip

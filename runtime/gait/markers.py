@@ -18,6 +18,7 @@ from scipy.interpolate import CubicSpline
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import check_text, finite
+from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
@@ -213,11 +214,9 @@ class Markers:
 
         Raises `KeyError` for an unknown name.
         """
-        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
-
         shown = self.names if names is None else checks.listed(names, "names")
         self._check_names(shown)
-        figure, axes = plt.subplots(3, 1, sharex=True, figsize=(7.0, 5.6), layout="constrained")
+        figure, axes = subplots(3, 1, sharex=True, figsize=(7.0, 5.6), layout="constrained")
         for k, panel in enumerate(axes):
             for name in shown:
                 if before is not None:

@@ -8,6 +8,7 @@ right: one of x, y, z, -x, -y, -z each.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,17 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.gait.c3d import content
 from kinesym.runtime.gait.markers import FARTHEST, Markers, uniform
 from kinesym.runtime.gait.text import (
     File,
+    check_count,
     csv_rows,
     lines_of,
     number,
     numbers_of,
     over_time,
+    text_of,
     unique,
 )
 from kinesym.runtime.gait.wrench import THRESHOLD, Wrench, check_reaction
+from kinesym.runtime.trajectory import ByName
 
 Array = NDArray[np.float64]
 
@@ -52,7 +57,7 @@ _FORCE = re.compile(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(ByName):
     """Columns over time (N,) [s], each (N,), in the units of the file.
 
     degrees : whether the file says that angles are in degrees; `radians` takes that out.
@@ -69,12 +74,16 @@ class Table:
         """Names of the columns."""
         return tuple(self.columns)
 
-    def __getitem__(self, name: str) -> Array:
+    def __getitem__(self, name: object) -> Array:
         """A column (N,); `KeyError` suggests a name for an unknown one."""
         if name not in self.columns:
-            near = get_close_matches(name, self.columns, n=3) or list(self.columns)
+            near = get_close_matches(str(name), self.columns, n=3) or list(self.columns)
             raise KeyError(f"there is no column {name!r}; there is {', '.join(near)}")
-        return self.columns[name]
+        return self.columns[str(name)]
+
+    def keys(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.columns)
 
     def __repr__(self) -> str:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s"
@@ -97,7 +106,8 @@ def read_trc(
 
     Raises `FileNotFoundError`, and `ValueError` naming line and column of what is no TRC.
     """
-    lines = lines_of(path)
+    text = text_of(path)
+    lines = text.splitlines()
     if len(lines) < 6 or not lines[0].startswith("PathFileType"):
         raise ValueError(f"{path} is no TRC file: its first line must begin with 'PathFileType'; "
                          "read_csv, read_mot and read_c3d read others")  # fmt: skip
@@ -110,6 +120,7 @@ def read_trc(
     columns = ["Frame#", "Time", *(f"{name} {axis}" for name in names for axis in "XYZ")]
     rows = ((k, line.split("\t")) for k, line in enumerate(lines[5:], start=6) if line.strip())
     numbers = numbers_of(path, columns, rows)
+    check_count(path, "NumFrames", facts.get("NumFrames", ""), numbers.shape[1], text)
     places = numbers[2:].reshape(len(names), 3, -1)
     scale = _scale(path, facts.get("Units", "m").lower(), unit)
     try:  # short records need the rate to tell what was rounded
@@ -188,39 +199,27 @@ def read_c3d(
 
     unit : of the points, "m" or "mm"; default what the file says. up, forward : see above.
 
-    Raises `FileNotFoundError`, and `ValueError` for what is no C3D file, holds no points, or
-    plates that cannot be evaluated or give the load instead of the reaction.
+    A file that is shorter than its header says is warned of, and read as far as it goes. Raises
+    `FileNotFoundError`, and `ValueError` for what is no C3D file, holds no points, or plates that
+    cannot be evaluated or give the load instead of the reaction.
     """
-    import ezc3d  # here: slow to import
-
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    try:
-        content = ezc3d.c3d(str(path))
-        used = _parameter(content, "FORCE_PLATFORM", "USED", [0])[0]
-        if used:  # fails if there are none
-            content = ezc3d.c3d(str(path), extract_forceplat_data=True)
-    except Exception as error:  # the library raises several kinds, from C++ too
-        raise ValueError(f"{path} cannot be read as C3D: {error}") from error
-    points, header = content["data"]["points"], content["header"]
-    labels = ["LABELS", *(f"LABELS{k}" for k in range(2, 10))]  # 255 names each
-    names = [name for more in labels for name in _parameter(content, "POINT", more, [])]
-    names = names[: points.shape[1]]
+    found = content(path)
+    names, frames, said, rate = (found[key] for key in ("names", "frames", "said", "rate"))
     if not names:
         raise ValueError(f"{path} holds no points; read_forces reads forces alone from CSV and MOT")
-    missing = content["data"]["meta_points"]["residuals"][0] < 0.0
-    places = np.where(missing[:, None], np.nan, points[:3].swapaxes(0, 1))
-    units = [*_parameter(content, "POINT", "UNITS", []), "m"]
-    scale = _scale(path, units[0].lower(), unit)
-    begin = header["points"]["first_frame"] / header["points"]["frame_rate"]
-    time = begin + np.arange(points.shape[2]) / header["points"]["frame_rate"]
+    if not (0.0 < rate < np.inf and frames):
+        raise ValueError(f"{path} holds {frames} frames at {rate:g} Hz; it seems to be damaged")
+    if frames < said:
+        warnings.warn(f"{path} is shorter than it should be: its header says {said} frames, there "
+                      f"are {frames}", stacklevel=2)  # fmt: skip
+    places = found["points"].swapaxes(0, 1)[:, :, :frames]
+    scale = _scale(path, found["unit"], unit)
+    begin = found["first"] / rate
+    time = begin + np.arange(frames) / rate
     markers = _markers(path, time, dict(unique(path, names, places)), scale, up, forward)
-    types = _parameter(content, "FORCE_PLATFORM", "TYPE", [])
-    turn, rate = rotation(up, forward), header["analogs"]["frame_rate"]
-    wrenches = tuple(
-        _plate_wrench(f"{path}, plate {k + 1}", plate, int(types[k]), scale, turn, begin, rate)
-        for k, plate in enumerate(content["data"]["platform"] if used else [])
-    )
+    turn, end = rotation(up, forward), time[-1] + 1.0 / rate
+    wrenches = tuple(_plate_wrench(f"{path}, plate {k + 1}", found, k, scale, turn, begin, end)
+                     for k in range(len(found["unit_force"])))  # fmt: skip
     return markers, wrenches
 
 
@@ -232,7 +231,8 @@ def read_mot(path: File) -> Table:
 
     Columns keep their units: with `degrees` angles are in degrees, see `Table.radians`.
     """
-    lines = lines_of(path)
+    text = text_of(path)
+    lines = text.splitlines()
     ends = [k for k, line in enumerate(lines) if line.strip().lower() == "endheader"]
     if not ends or len(lines) < ends[0] + 2:
         raise ValueError(f"{path} is no MOT or STO file: a line 'endheader' with labels below it "
@@ -244,7 +244,11 @@ def read_mot(path: File) -> Table:
     labels = lines[ends[0] + 1].split()
     rows = ((k, line.split()) for k, line in enumerate(lines, 1) if k > ends[0] + 2)
     time, columns = over_time(path, labels, (row for row in rows if row[1]))
-    return Table(time, columns, header.get("indegrees", "no").lower() == "yes", header)
+    check_count(path, "nRows", header.get("nrows", ""), len(time), text)
+    degrees = header.get("indegrees", "no").lower()
+    if degrees not in ("yes", "no"):
+        raise ValueError(f"{path} says inDegrees={header['indegrees']}; it must be yes or no")
+    return Table(time, columns, degrees == "yes", header)
 
 
 def read_table(path: File) -> Table:
@@ -388,46 +392,47 @@ def _wrench(
         raise ValueError(f"{what}: force and centre of pressure are needed, or force and moment "
                          f"about the origin; there is {', '.join(parts)}")  # fmt: skip
     force = turn @ _vector(what, "force ", parts["force"], plane)
-    try:
-        if "cop" not in parts:
-            moment = turn @ _vector(what, "moment ", parts["moment"], "xyz" if plane else "")
-            found = Wrench(time, force, moment)
-            check_reaction(found)
-            return found
+    if "cop" not in parts:
+        moment = turn @ _vector(what, "moment ", parts["moment"], "xyz" if plane else "")
+    else:
         height = "xyz"[int(np.argmax(np.abs(turn[2])))]
         cop = turn @ _vector(what, "cop ", parts["cop"], plane + height)
-        free = np.zeros_like(force)
-        if "torque" in parts:
-            free = turn @ _vector(what, "torque ", parts["torque"], "xyz")
-        for axis, row in parts.get("free_moment", {}).items():
-            along = turn @ _unit_vector(axis) if axis else np.array([0.0, 0.0, 1.0])
-            free += np.outer(along, row)
-        return Wrench.at_cop(time, force, cop, free, threshold)
+    free = np.zeros_like(force)
+    if "torque" in parts:
+        free = turn @ _vector(what, "torque ", parts["torque"], "xyz")
+    for axis, row in parts.get("free_moment", {}).items():
+        along = turn @ _unit_vector(axis) if axis else np.array([0.0, 0.0, 1.0])
+        free += np.outer(along, row)
+    try:
+        if "cop" in parts:
+            return Wrench.at_cop(time, force, cop, free, threshold)
+        found = Wrench(time, force, moment)
+        check_reaction(found)
+        return found
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from error
 
 
-def _parameter(content: Any, group: str, name: str, default: Any) -> Any:
-    """A parameter of a C3D file, or what it is where the file says nothing."""
-    found = content["parameters"].get(group, {}).get(name)
-    return default if found is None or not len(found["value"]) else found["value"]
-
-
 def _plate_wrench(
-    what: str, plate: Any, kind: int, scale: float, turn: Array, begin: float, rate: float
+    what: str, found: Mapping[str, Any], k: int, scale: float, turn: Array, begin: float, end: float
 ) -> Wrench:
-    """One plate of a C3D file as ezc3d evaluates it, in the axes and units of the file."""
-    if plate["unit_force"] not in ("", "N"):
-        raise ValueError(f"{what} gives forces in {plate['unit_force']!r}, not in 'N'; convert it")
-    force, centre = plate["force"], plate["corners"].mean(axis=1, keepdims=True)
-    if kind == 1:  # holds its centre of pressure; the moment of ezc3d is that of the load
-        cop = np.where(np.abs(force) > 0.0, plate["center_of_pressure"], 0.0)
-        moment = np.cross(cop, force, axis=0) + plate["Tz"]
+    """Plate k of a C3D file as ezc3d evaluates it, in the axes and units of the file."""
+    if found["unit_force"][k] not in ("", "N"):
+        raise ValueError(f"{what} gives forces in {found['unit_force'][k]!r}, not in 'N'; "
+                         "convert it")  # fmt: skip
+    force, centre = found[f"force_{k}"], found[f"corners_{k}"].mean(axis=1, keepdims=True)
+    if found["kinds"][k] == 1:  # holds its centre of pressure; the moment of ezc3d is of the load
+        cop = np.where(np.abs(force) > 0.0, found[f"cop_{k}"], 0.0)
+        moment = np.cross(cop, force, axis=0) + found[f"free_{k}"]
     else:  # about the middle of the surface
-        moment = plate["moment"] + np.cross(centre, force, axis=0)
+        moment = found[f"moment_{k}"] + np.cross(centre, force, axis=0)
+    rate = found["analog_rate"]
+    if not 0.0 < rate < np.inf:
+        raise ValueError(f"{what} has samples at {rate:g} Hz; the file seems to be damaged")
     time = begin + np.arange(force.shape[1]) / rate
+    here = time < end - 0.5 / rate
     try:
-        wrench = Wrench(time, turn @ force, scale * turn @ moment)
+        wrench = Wrench(time[here], turn @ force[:, here], scale * turn @ moment[:, here])
         check_reaction(wrench)
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from error

@@ -27,6 +27,7 @@ from kinesym.runtime.gait.natural import NaturalBody
 from kinesym.runtime.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
 from kinesym.runtime.gait.segment import Row, numbered
 from kinesym.runtime.gait.ssa import SSA, noise_of
+from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 #: Smooths series (..., N) with this rate [Hz].
@@ -82,9 +83,7 @@ class Reconstruction:
 
     def plot(self) -> Any:
         """What rigid segments miss at every instant, and by target."""
-        import matplotlib.pyplot as plt
-
-        figure, (over, by) = plt.subplots(1, 2, figsize=(12.0, 4.6), layout="constrained",
+        figure, (over, by) = subplots(1, 2, figsize=(12.0, 4.6), layout="constrained",
                                           width_ratios=(3, 2))  # fmt: skip
         over.plot(self.markers.time, 1e3 * self.fitted.rms, lw=1.2)
         over.set(xlabel="time [s]", ylabel="points to rigid segments, rms [mm]", ylim=(0, None))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.checks import check_kind, finite, mapping, positive, shown
 from kinesym.runtime.gait.events import Contact, Phase, in_order, phases
 from kinesym.runtime.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
+from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
@@ -247,9 +248,7 @@ class Sharing:
     def plot(self) -> Any:
         """A figure over time: force on the left, moment about the origin on the right; what plates
         showed as dots, double supports shaded."""
-        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
-
-        figure, axes = plt.subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
         time = self.total.time
         for row, panel in enumerate(axes.T.flat):
             panel.plot(time, _rows(self.total)[row], lw=1.0, color="0.5", label="total")

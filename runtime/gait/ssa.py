@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import count, finite, positive
+from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
@@ -55,9 +56,7 @@ class Scree:
 
     def plot(self) -> Any:
         """A figure of the shares over components; those kept are filled."""
-        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
-
-        figure, axis = plt.subplots(figsize=(7.0, 3.5), layout="constrained")
+        figure, axis = subplots(figsize=(7.0, 3.5), layout="constrained")
         shares = np.maximum(self.shares, 1e-18)  # zero has no logarithm
         number = np.arange(1, len(shares) + 1)
         axis.semilogy(number, shares, "o-", ms=4, lw=0.8, color="C0", mfc="none")

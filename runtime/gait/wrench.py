@@ -17,6 +17,7 @@ from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import check_kind, finite
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.low_pass import passes
+from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
@@ -183,9 +184,7 @@ class Wrench:
 
         height : of the floor [m].
         """
-        import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
-
-        figure, axes = plt.subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
         centre = self.cop(height)
         rows = [*self.force, centre[0], centre[1], self.free_moment(height)]
         names = [f"force {axis} [N]" for axis in AXES]

@@ -88,7 +88,7 @@ static void tape(work *w, double h) {
     r->tape_time[k] = r->t, r->tape_length[k] = h;
     r->tape_segment[k] = (int)r->segment, r->tape_cause[k] = TAPE_PLAIN;
     memcpy(r->tape_state + k * r->n, r->x, (size_t)r->n * sizeof(double));
-    memcpy(r->tape_mode + k * r->d, r->mode, (size_t)r->d * sizeof(double));
+    if (r->d > 0) memcpy(r->tape_mode + k * r->d, r->mode, (size_t)r->d * sizeof(double));
     for (int i = 0; i < count; i++)
         r->tape_contact[k * count + i] =
             r->state[i] == POINT_ACTIVE ? r->friction[i] : CONTACT_OPEN;
@@ -169,6 +169,9 @@ static int advance(work *w, double end) {
     return begin_step(w) ? 0 : HYBRID_NO_NUMBER;
 }
 
+/* Steps between two questions whether to stop: few, as those of large models take long */
+#define HEARING 256
+
 static int march(work *w, double end) {
     hybrid_run *r = w->r;
     if (!room_left(r)) return HYBRID_LOG_FULL;
@@ -183,6 +186,8 @@ static int march(work *w, double end) {
     while (r->t + instant(r) < end) {
         if (!room_left(r)) return HYBRID_LOG_FULL;
         if (r->steps >= pause) return HYBRID_PAUSED;
+        if (r->steps % HEARING == 0 && r->interrupted != NULL && r->interrupted(r->whom))
+            return HYBRID_INTERRUPTED;
         status = advance(w, end);
         if (status) return status;
     }

@@ -31,7 +31,8 @@ enum {
     HYBRID_NO_MEMORY = 6,
     HYBRID_PAUSED = 7,    /* after so many steps; call again */
     HYBRID_NO_NUMBER = 8, /* an expression is no finite number */
-    HYBRID_NEWTON = 9     /* the implicit step has no solution */
+    HYBRID_NEWTON = 9,    /* the implicit step has no solution */
+    HYBRID_INTERRUPTED = 10
 };
 
 typedef struct {
@@ -77,6 +78,8 @@ typedef struct {
     int *tape_contact, *tape_segment, *tape_cause;            /* (tape_size, count) the first */
 
     ptrdiff_t steps, rejected, calls, pause;
+    int (*interrupted)(void *); /* asked every now and then whether to stop; NULL: never */
+    void *whom;
 } hybrid_run;
 
 /* Room in the log without which nothing is begun: more than can happen at one instant */

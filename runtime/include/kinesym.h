@@ -9,7 +9,7 @@
 #define KINESYM_H
 #include <stddef.h>
 
-#define KINESYM_ABI 3
+#define KINESYM_ABI 4
 
 typedef struct {
     const double *data;
@@ -93,12 +93,25 @@ typedef struct {
     double *values;             /* outputs, (n_out, members, n_nodes) */
     ptrdiff_t *reached;         /* per member: the nodes 0 ... reached - 1 are valid */
     double *step;               /* per member: length of the next step (adaptive methods) */
-    double *trouble;            /* per member: norm of the defect where Newton's method failed */
+    double *trouble;            /* per member: norm of the defect where Newton's method failed;
+                                   adaptive methods: KS_STIFF, if that is why they failed */
     double rtol, atol;          /* adaptive methods */
     int threads;
+    /* A call takes at most `budget` >= 1 steps of each block of members, so that the caller can hear
+       signals; the next one, `resumed`, goes on from here: */
+    ptrdiff_t budget;
+    int resumed;
+    ptrdiff_t *taken; /* per member: steps within the interval so far, or KS_FAILED */
+    double *between;  /* (2 n, members): x there, and the x before or x' */
+    double *clock;    /* per member: t there (adaptive methods) */
 } ks_run;
 
-/* Fills the nodes begin < i <= end. Returns 0, or 1 if memory ran out. */
+enum { KS_FAILED = -1, KS_STIFF = 1 };
+
+/* What a loop returns, as bits */
+enum { KS_NO_MEMORY = 1, KS_MORE = 2 };
+
+/* Fills the nodes begin < i <= end; see above for what it returns. */
 typedef int ks_march_fn(const ks_run *run, ptrdiff_t begin, ptrdiff_t end);
 
 /* Derivatives along a trajectory. Columns of the entries of `tangent`, S, are n states, then n_varied

@@ -9,14 +9,18 @@
 #include "kinesym_dopri_tables.h"
 #include "kinesym_step.h"
 
-/* What a block of members works with; lane l has time t[l] in interval at[l] */
+/* More steps than this within one interval are no way to get through it. */
+#define KS_DP_MOST 10000000
+
+/* What a block of members works with; lane l has time t[l] in interval at[l], taken[l] steps since
+ * its beginning */
 typedef struct {
     const ks_run *r;
     ptrdiff_t first, count, end, n, m;
     V *x, *y, *k[7], *error, *u, *p, *time;
     ks_bound rhs;
     double t[KS_LANES], h[KS_LANES], size[KS_LANES];
-    ptrdiff_t at[KS_LANES];
+    ptrdiff_t at[KS_LANES], taken[KS_LANES];
     int open[KS_LANES];
 } ks_dp;
 
@@ -84,8 +88,10 @@ static void ks_dp_accept(ks_dp *d, int l, double target) {
         }
         if (finite && r->reached[member] == node) r->reached[member] = node + 1;
     }
+    if (d->at[l] < node - 1) d->taken[l] = 0;
     d->at[l] = node - 1;
     d->t[l] = after;
+    if (r->reached[member] != node) d->open[l] = 0; /* not finite */
     for (ptrdiff_t i = 0; i < d->n; i++) {
         const ptrdiff_t j = i * KS_LANES + l;
         ((double *)d->x)[j] = ((double *)d->y)[j];
@@ -142,9 +148,53 @@ static int ks_dp_step(ks_dp *d) {
             d->h[l] = taken * (size == size ? fmax(factor, 0.2) : 0.2);
             if (!(d->t[l] + 0.1 * d->h[l] > d->t[l])) d->open[l] = 0; /* t does not advance */
         }
+        if (d->open[l] && ++d->taken[l] > KS_DP_MOST) {
+            d->open[l] = 0;
+            d->r->trouble[d->first + l] = KS_STIFF;
+        }
         some |= d->open[l];
     }
     return some;
+}
+
+/* Puts the lanes where they begin or go on; returns whether some lane does */
+static int ks_dp_begin(ks_dp *d, ptrdiff_t begin) {
+    const ks_run *r = d->r;
+    int some = 0;
+    for (int l = 0; l < KS_LANES; l++) {
+        const ptrdiff_t member = d->first + (l < d->count ? l : d->count - 1);
+        const ptrdiff_t reached = r->reached[member];
+        const int alive = r->taken[member] != KS_FAILED && reached > begin && reached <= d->end;
+        d->open[l] = l < d->count && alive;
+        d->at[l] = alive ? reached - 1 : begin;
+        d->t[l] = r->resumed ? r->clock[member] : r->time[begin];
+        d->h[l] = l < d->count ? r->step[member] : 0.0;
+        d->taken[l] = r->resumed ? r->taken[member] : 0;
+        some |= d->open[l];
+    }
+    if (r->resumed) {
+        ks_load_between(r, d->first, d->count, 0, d->x);
+        ks_load_between(r, d->first, d->count, r->n, d->k[0]);
+        return some;
+    }
+    ks_load_states(r, d->first, d->count, begin, d->x);
+    ks_dp_stage(d, 0);
+    for (int l = 0; l < d->count; l++)
+        if (d->h[l] <= 0.0) d->h[l] = ks_dp_first(d, l);
+    return some;
+}
+
+/* Keeps where the lanes are; those that are closed before the end have failed */
+static void ks_dp_leave(const ks_dp *d) {
+    const ks_run *r = d->r;
+    ks_store_between(r, d->first, d->count, 0, d->x);
+    ks_store_between(r, d->first, d->count, r->n, d->k[0]);
+    for (int l = 0; l < d->count; l++) {
+        const ptrdiff_t member = d->first + l;
+        const int failed = !d->open[l] && r->reached[member] <= d->end;
+        r->step[member] = d->h[l], r->clock[member] = d->t[l];
+        r->taken[member] = failed ? KS_FAILED : d->taken[l];
+    }
 }
 
 static int ks_dp_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
@@ -154,29 +204,21 @@ static int ks_dp_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdif
     ks_pool pool = {NULL, 0};
     ks_dp d = {.r = r, .first = first, .count = count, .end = end, .n = n, .m = m};
     for (int pass = 0; pass < 2; pass++) { /* count, allocate, hand out */
-        if (pass == 1 && ks_allocate(&pool)) return 1;
+        if (pass == 1 && ks_allocate(&pool)) return KS_NO_MEMORY;
         d.x = ks_take(&pool, n), d.y = ks_take(&pool, n);
         for (int s = 0; s < 7; s++) d.k[s] = ks_take(&pool, n);
         d.u = ks_take(&pool, m), d.p = ks_take(&pool, np), d.time = ks_take(&pool, 1);
         if (pass == 1 && r->rhs->varying[2]) ks_load_parameters(r, np, first, count, d.p);
         ks_bind(&d.rhs, r->rhs, (V *[]){d.y, d.u, d.p, d.time}, parameters, &pool);
     }
-    int some = 0;
-    for (int l = 0; l < KS_LANES; l++) {
-        d.t[l] = r->time[begin];
-        d.at[l] = begin;
-        d.open[l] = l < count && r->reached[first + l] == begin + 1;
-        d.h[l] = l < count ? r->step[first + l] : 0.0;
-        some |= d.open[l];
-    }
-    ks_load_states(r, first, count, begin, d.x);
-    ks_dp_stage(&d, 0);
-    for (int l = 0; l < count; l++)
-        if (d.h[l] <= 0.0) d.h[l] = ks_dp_first(&d, l);
-    while (some) some = ks_dp_step(&d);
-    for (int l = 0; l < count; l++) r->step[first + l] = d.h[l];
+    const int some = ks_dp_begin(&d, begin);
+    ptrdiff_t left = r->budget;
+    int status = some ? KS_MORE : 0;
+    for (; status == KS_MORE && left > 0; left--)
+        if (!ks_dp_step(&d)) status = 0;
+    if (some) ks_dp_leave(&d);
     free(pool.memory);
-    return 0;
+    return status;
 }
 
 static int ks_dormand_prince(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {

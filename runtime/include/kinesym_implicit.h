@@ -217,7 +217,7 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
     ks_lane lanes[KS_LANES] = {0};
     ks_bound defect = {0}, newton = {0};
     for (int pass = 0; pass < 2; pass++) { /* count, allocate, hand out */
-        if (pass == 1 && ks_allocate(&pool)) return 1;
+        if (pass == 1 && ks_allocate(&pool)) return KS_NO_MEMORY;
         x0 = ks_take(&pool, n), x1 = ks_take(&pool, n), last = ks_take(&pool, n);
         u0 = ks_take(&pool, m), u1 = ks_take(&pool, m), t = ks_take(&pool, 1);
         h = ks_take(&pool, 1), p = ks_take(&pool, np);
@@ -232,13 +232,22 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
         ks_bind(&defect, r->defect, blocks, parameters, &pool);
         ks_bind(&newton, r->newton, blocks, parameters, &pool);
     }
-    ks_load_states(r, first, count, begin, x0);
-    ks_load_states(r, first, count, begin > 0 ? begin - 1 : 0, last);
-    double before = begin > 0 && r->substeps == 1 ? r->time[begin] - r->time[begin - 1] : 0.0;
-    for (ptrdiff_t i = begin; i < end && ks_some_at(r, first, count, i); i++) {
+    ptrdiff_t s, left = r->budget, i = ks_resume(r, first, count, begin, &s);
+    int status = 0;
+    double before = i > 0 && r->substeps == 1 ? r->time[i] - r->time[i - 1] : 0.0;
+    if (r->resumed) {
+        ks_load_between(r, first, count, 0, x0), ks_load_between(r, first, count, r->n, last);
+        before = part * (s > 0 ? r->time[i + 1] - r->time[i] : r->time[i] - r->time[i - 1]);
+    } else {
+        ks_load_states(r, first, count, i, x0);
+        ks_load_states(r, first, count, i > 0 ? i - 1 : 0, last);
+    }
+    for (; i < end && ks_some_at(r, first, count, i); i++, s = 0) {
         const double length = (r->time[i + 1] - r->time[i]) * part;
+        const ptrdiff_t stop = left < r->substeps - s ? s + left : r->substeps;
+        left -= stop - s;
         *h = ks_splat(length);
-        for (ptrdiff_t s = 0; s < r->substeps; s++) {
+        for (; s < stop; s++) {
             ks_inputs_at(r, m, first, count, i, (double)s * part, u0);
             ks_inputs_at(r, m, first, count, i, (double)(s + 1) * part, u1);
             *t = ks_splat(r->time[i] + (double)s * length);
@@ -248,11 +257,16 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
             for (ptrdiff_t k = 0; k < n; k++) last[k] = x0[k], x0[k] = x1[k];
             before = length;
         }
+        if (s < r->substeps) {
+            ks_store_between(r, first, count, 0, x0), ks_store_between(r, first, count, r->n, last);
+            status = ks_pause(r, first, count, i, s);
+            break;
+        }
         ks_store_states(r, first, count, i + 1, x0);
         ks_count_reached(r, first, count, i + 1, x0);
     }
     free(pool.memory);
-    return 0;
+    return status;
 }
 
 static int ks_implicit(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {

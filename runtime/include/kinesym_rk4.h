@@ -64,7 +64,7 @@ static int ks_rk4_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdi
     V *x = NULL, *y = NULL, *slope = NULL, *sum = NULL, *u = NULL, *t = NULL;
 #endif
     for (int pass = 0; pass < 2; pass++) { /* count, allocate, hand out */
-        if (pass == 1 && ks_allocate(&pool)) return 1;
+        if (pass == 1 && ks_allocate(&pool)) return KS_NO_MEMORY;
         p = ks_take(&pool, np);
 #ifndef KS_RHS
         x = ks_take(&pool, n), y = ks_take(&pool, n), slope = ks_take(&pool, n);
@@ -73,16 +73,28 @@ static int ks_rk4_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdi
         if (pass == 1 && r->rhs->varying[2]) ks_load_parameters(r, np, first, count, p);
         ks_bind(&rhs, r->rhs, (V *[]){y, u, p, t}, parameters, &pool);
     }
-    ks_load_states(r, first, count, begin, x);
-    for (ptrdiff_t i = begin; i < end && ks_some_at(r, first, count, i); i++) {
+    ptrdiff_t s, left = r->budget, i = ks_resume(r, first, count, begin, &s);
+    int status = 0;
+    if (r->resumed)
+        ks_load_between(r, first, count, 0, x);
+    else
+        ks_load_states(r, first, count, i, x);
+    for (; i < end && ks_some_at(r, first, count, i); i++, s = 0) {
         const double h = (r->time[i + 1] - r->time[i]) * part;
-        for (ptrdiff_t s = 0; s < r->substeps; s++)
+        const ptrdiff_t stop = left < r->substeps - s ? s + left : r->substeps;
+        left -= stop - s;
+        for (; s < stop; s++)
             ks_rk4_step(r, first, count, i, (double)s, part, h, n, m, &rhs, x, y, slope, sum, u, t);
+        if (s < r->substeps) {
+            ks_store_between(r, first, count, 0, x);
+            status = ks_pause(r, first, count, i, s);
+            break;
+        }
         ks_store_states(r, first, count, i + 1, x);
         ks_count_reached(r, first, count, i + 1, x);
     }
     free(pool.memory);
-    return 0;
+    return status;
 }
 
 int ks_rk4(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {

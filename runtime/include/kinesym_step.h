@@ -105,6 +105,27 @@ KS_PART void ks_store_states(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
     }
 }
 
+/* The same for x between nodes, where a call has left the block: rows from `row` on of r->between */
+KS_PART void ks_load_between(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t row,
+                            V *x) {
+    for (ptrdiff_t k = 0; k < r->n; k++) {
+        double lane[KS_LANES];
+        const double *from = r->between + (row + k) * r->members + first;
+        for (ptrdiff_t l = 0; l < KS_LANES; l++) lane[l] = from[l < count ? l : count - 1];
+        x[k] = ks_load(lane);
+    }
+}
+
+KS_PART void ks_store_between(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t row,
+                             const V *x) {
+    for (ptrdiff_t k = 0; k < r->n; k++) {
+        double lane[KS_LANES];
+        ks_store(lane, x[k]);
+        for (ptrdiff_t l = 0; l < count; l++)
+            r->between[(row + k) * r->members + first + l] = lane[l];
+    }
+}
+
 KS_PART void ks_load_parameters(const ks_run *r, ptrdiff_t n, ptrdiff_t first, ptrdiff_t count,
                                V *p) {
     for (ptrdiff_t k = 0; k < n; k++) {
@@ -116,30 +137,50 @@ KS_PART void ks_load_parameters(const ks_run *r, ptrdiff_t n, ptrdiff_t first, p
 }
 
 /* Counts the node i as reached by the members whose states are finite and that have reached all
- * before; returns how many have. */
-KS_PART ptrdiff_t ks_count_reached(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i,
-                                  const V *x) {
+ * before; the others have failed. */
+KS_PART void ks_count_reached(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i,
+                             const V *x) {
     V sum = ks_splat(0.0);
     for (ptrdiff_t k = 0; k < r->n; k++) sum += 0.0 * x[k];
     double lane[KS_LANES];
     ks_store(lane, sum);
-    ptrdiff_t alive = 0;
     for (ptrdiff_t l = 0; l < count; l++) {
-        if (lane[l] != 0.0 || r->reached[first + l] != i) continue;
-        r->reached[first + l] = i + 1;
-        alive++;
+        if (r->reached[first + l] != i) continue;
+        if (lane[l] == 0.0)
+            r->reached[first + l] = i + 1;
+        else
+            r->taken[first + l] = KS_FAILED;
     }
-    return alive;
 }
 
 /* Whether some member of the block is still running at node i */
 KS_PART int ks_some_at(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i) {
     for (ptrdiff_t l = 0; l < count; l++)
-        if (r->reached[first + l] == i + 1) return 1;
+        if (r->reached[first + l] == i + 1 && r->taken[first + l] != KS_FAILED) return 1;
     return 0;
 }
 
-/* A loop for `count` members from `first` on; returns 1 if memory ran out */
+/* Where a block goes on: the last node that it has reached, and substeps taken since then */
+KS_PART ptrdiff_t ks_resume(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
+                           ptrdiff_t *substep) {
+    ptrdiff_t node = begin, taken = 0;
+    for (ptrdiff_t l = first; r->resumed && l < first + count; l++) {
+        if (r->taken[l] == KS_FAILED || r->reached[l] <= node) continue;
+        node = r->reached[l] - 1, taken = r->taken[l];
+    }
+    *substep = taken;
+    return node;
+}
+
+/* Members of the block that run at node i have taken so many substeps since */
+KS_PART int ks_pause(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i,
+                    ptrdiff_t substep) {
+    for (ptrdiff_t l = first; l < first + count; l++)
+        if (r->reached[l] == i + 1) r->taken[l] = substep;
+    return KS_MORE;
+}
+
+/* A loop for `count` members from `first` on; returns what a loop returns */
 typedef int ks_block_fn(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
                         ptrdiff_t end);
 
@@ -223,7 +264,7 @@ KS_PART int ks_outputs_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
                             ptrdiff_t end) {
     ks_pool pool = {NULL, 0};
     ks_outputs_member(r, first, begin, end, &pool);
-    if (ks_allocate(&pool)) return 1;
+    if (ks_allocate(&pool)) return KS_NO_MEMORY;
     for (ptrdiff_t l = 0; l < count; l++, pool.used = 0)
         ks_outputs_member(r, first + l, begin, end, &pool);
     free(pool.memory);

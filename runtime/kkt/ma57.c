@@ -6,6 +6,8 @@
  * thread, which whoever calls IPOPT opens and closes. Without one, IPOPT gets an error.
  */
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +35,36 @@ typedef struct {
 } session;
 
 static _Thread_local session *now;
-static _Thread_local kkt_plan *kept;
+static _Thread_local kkt_plan *kept; /* frees itself when its thread ends, see `keep` */
+
+/* -- what is kept ------------------------------------------------------------------------------- */
+
+static atomic_int n_kept;
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int without_key;
+
+static void forget_plan(void *plan) {
+    kkt_free_plan(plan);
+    n_kept--;
+}
+
+static void make_key(void) { without_key = pthread_key_create(&key, forget_plan); }
+
+/* Keeps a plan in the place of another one; it can be used either way. If it cannot be freed with
+ * its thread the session frees it at its end. */
+static void keep(kkt_plan *plan) {
+    pthread_once(&once, make_key);
+    if (plan == kept) return;
+    if (kept != NULL) forget_plan(kept);
+    kept = plan;
+    if (plan != NULL) n_kept++;
+    if (!without_key) pthread_setspecific(key, plan);
+}
+
+EXPORT int kkt_kept(void) { return n_kept; }
+
+EXPORT void kkt_forget(void) { keep(NULL); }
 
 /* -- sessions ----------------------------------------------------------------------------------- */
 
@@ -54,11 +85,6 @@ EXPORT int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits) {
     return KKT_OK;
 }
 
-EXPORT void kkt_forget(void) {
-    kkt_free_plan(kept);
-    kept = NULL;
-}
-
 static double plan_bytes(const kkt_plan *p) {
     return 8.0 * (double)p->n_entries + 4.0 * p->n + (double)sizeof(kkt_front) * (double)p->n_fronts;
 }
@@ -72,7 +98,7 @@ EXPORT void kkt_close(kkt_report *report) {
     free(now->stage);
     free(now);
     now = NULL;
-    if (kept != NULL && plan_bytes(kept) > KEEP_BYTES) kkt_forget();
+    if (kept != NULL && (without_key || plan_bytes(kept) > KEEP_BYTES)) kkt_forget();
 }
 
 static int failed(int status) {
@@ -85,8 +111,7 @@ static int failed(int status) {
 static int use_plan(kkt_plan *plan) {
     kkt_free_factors(now->factors);
     now->factors = NULL;
-    if (plan != kept) kkt_forget();
-    kept = plan;
+    keep(plan);
     kkt_report *r = &now->report;
     r->hinted = plan->hinted;
     r->reversed = plan->reversed;

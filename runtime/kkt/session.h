@@ -29,7 +29,10 @@ int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits);
 /* Ends the session and frees its factors; the analysis is kept for the next one. */
 void kkt_close(kkt_report *report);
 
-/* Frees what `kkt_close` keeps. */
+/* Frees what `kkt_close` keeps, which is also freed when the thread ends. */
 void kkt_forget(void);
+
+/* How many analyses are kept, by all threads. */
+int kkt_kept(void);
 
 #endif

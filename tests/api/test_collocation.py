@@ -222,3 +222,32 @@ def test_sparse_measurements_between_nodes(oscillator):
     task = ks.Collocation(oscillator, trial(record, acceleration=half), unknown={k: (0, 10)})
     solution = task.solve(guess={k: 3.0, x: record["x"], v: record["v"]})
     assert solution.parameters[k] == pytest.approx(4.0, rel=0.02)
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("way", ["links", "cycle"])
+def test_links_know_the_time(way, free):
+    """`t` is the time of the trial that ends, and of the trial that starts."""
+    x = ks.dynamicsymbols("x")
+    model = ks.Model("m", [x], [], [], [x.diff(ks.t) - x])
+    if free:
+        trials = [ks.Experiment(nodes=3, duration=(0.5, 5.0)) for _ in range(2)]
+    else:
+        trials = [ks.Experiment([1.0, 1.5, 2.0]), ks.Experiment([4.0, 4.5, 5.0])]
+    condition = ks.at_end(ks.t * x) - ks.at_start((1 + ks.t) * x)
+    problem = ks.Collocation(model, trials, objective=ks.Integral(x**2), **{way: [condition]})
+    z = np.array([3.0, 4.0, 5.0, 7.0, 8.0, 9.0, 1.2, 1.7][: problem.n_variables])
+    ended, begun, duration = (5.0, 7.0, 1.2) if way == "links" else (9.0, 3.0, 1.7)
+    end, start = (duration, 0.0) if free else ((2.0, 4.0) if way == "links" else (5.0, 1.0))
+    row = [i for i in range(problem.n_constraints) if "link" in problem.constraint_name(i)
+           or "cycle" in problem.constraint_name(i)][-1]  # fmt: skip
+    assert problem.constraints(z)[row] == pytest.approx(end * ended - (1 + start) * begun)
+    found = problem.constraint_jacobian(z).toarray()[row]
+    expected = np.zeros(problem.n_variables)
+    expected[[2, 3] if way == "links" else [5, 0]] = end, -(1 + start)
+    if free:
+        expected[6 if way == "links" else 7] = ended
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    second = problem.lagrangian_hessian(z, (np.arange(problem.n_constraints) == row) * 1.0, 0.0)
+    assert second.toarray()[6 if way == "links" else 7, 2 if way == "links" else 5] == 1.0 \
+        if free else not second.toarray().any()

@@ -1,5 +1,7 @@
 """The snippets of the documented interface run as written."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -34,6 +36,11 @@ def test_define(pendulum):
     text = str(pendulum)
     for part in ("theta, omega", "p = 10", "height", "operations"):
         assert part in text
+    assert repr(pendulum) == "<model pendulum: 2 states, 0 inputs, 1 parameters>"
+    table = pendulum._repr_html_()
+    assert "<td" in table and "theta, omega" in table and "p = 10" in table
+    bold = replace(pendulum, name="<b>")._repr_html_()
+    assert "<b>" not in bold and "&lt;b&gt;" in bold
 
 
 def test_evaluate(pendulum):
@@ -80,7 +87,10 @@ def test_identify(pendulum, run, tmp_path):
     problem = ks.Collocation(pendulum, trial, unknown={p: (0.1, 50.0)}, known={},
                              scheme="midpoint", objective=None, bounds={theta: (-1, 1)},
                              boundary=[], path=[])  # fmt: skip
+    assert repr(problem) == (f"<collocation of pendulum: 1 trial of 1001 nodes, unknown p, "
+                             f"{problem.n_variables} variables, 2000 constraints>")  # fmt: skip
     solution = problem.solve(guess={p: 3.0})
+    assert repr(solution).startswith("<solution of pendulum: ") and "; p = 10" in repr(solution)
     assert solution.success and "converged" in solution.message
     assert solution.parameters["p"] == pytest.approx(10.0, abs=0.01)
     assert solution["theta"].shape == (1001,)

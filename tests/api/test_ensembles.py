@@ -5,6 +5,7 @@ import re
 import signal
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.runtime.ensemble import Failure
 from kinesym.simulation import compiled_stepper
 
 matplotlib.use("Agg")
@@ -235,6 +237,27 @@ def test_interrupt(monkeypatch):
 
 
 # -- what one can do with them --------------------------------------------------------------
+
+
+def test_models_without_states(tmp_path):
+    """Where everything follows from the inputs; a member that ended early, too."""
+    still = ks.Model("still", [], [u], [k], [], outputs={"y": k * u})
+    pushes = np.array([[0.1], [0.2], [1.0]]) * np.arange(4.0)
+    runs = ks.simulate(still, np.arange(4.0), {}, {k: 3.0}, {u: pushes})
+    assert len(runs) == 3 and repr(runs).startswith("<ensemble of still: 3 members; 4 nodes")
+    np.testing.assert_allclose(runs.member(1)["y"], [0.0, 0.6, 1.2, 1.8])
+    assert len(runs.plot().axes) == 2
+    runs.save(tmp_path / "runs.nc")
+    assert len(ks.Ensemble.load(tmp_path / "runs.nc")) == 3
+    runs = replace(runs, failures=[Failure(2, 2.0, "left its limits")])
+    assert runs.member(-1).time.tolist() == [0.0, 1.0] and runs.member(2).message
+
+
+def test_a_rigid_person_on_a_ship_has_no_states():
+    model = ks.models.grm3d()
+    still = {name: np.zeros((2, N)) for name in model.input_names}
+    runs = ks.simulate(model, TIME, {}, inputs=still)
+    assert len(runs) == 2 and "grm3d" in repr(runs) and len(runs.member(1).time) == N
 
 
 @pytest.fixture(scope="module")

@@ -51,9 +51,9 @@ def equal_runs(one, other):
     """Bit for bit."""
     for name in (*one.run.states, *one.run.inputs, *one.run.outputs):
         np.testing.assert_array_equal(one[name], other[name])
-    assert [(e.time, e.kind, e.name) for e in one.events] == [
-        (e.time, e.kind, e.name) for e in other.events]  # fmt: skip
-    for a, b in zip(one.events, other.events, strict=True):
+    assert [(e.time, e.kind, e.name) for e in one.log] == [
+        (e.time, e.kind, e.name) for e in other.log]  # fmt: skip
+    for a, b in zip(one.log, other.log, strict=True):
         np.testing.assert_array_equal(a.rows, b.rows)
         assert list(a.states) == list(b.states)
     for part in ("time", "x", "modes", "contacts", "friction", "armed"):
@@ -134,7 +134,7 @@ def test_members_that_do_not_fit(ball, slider):
          {"parameters": {m: [1.0, 2.0, 0.0]}}),
         (r"y\(t\) has shape \(2, 2\), expected a number or \(M,\)", {y: np.ones((2, 2)), v: 0}, {}),
         (r"y\(t\) has shape \(0,\)", {y: [], v: 0.0}, {}),
-        ("threads must be at least 1, got -1", {y: [1.0, 2.0], v: 0.0}, {"threads": -1}),
+        ("threads must be at least 1 and whole, got -1", {y: [1.0, 2.0], v: 0.0}, {"threads": -1}),
         ("rtol must be positive", {y: [1.0, 2.0], v: 0.0}, {"rtol": 0.0}),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):

@@ -27,7 +27,7 @@ FEW = settings(max_examples=10, deadline=None, derandomize=True,
 
 
 def happenings(run):
-    return [(e.kind, e.name) for e in run.events]
+    return [(e.kind, e.name) for e in run.log]
 
 
 def apart(one, other):
@@ -181,7 +181,7 @@ def test_nodes_of_the_grid_change_nothing(options):
     ends = []
     for time in ([0.0, 0.6], np.linspace(0.0, 0.6, 61), [0.0, 0.1, 0.1000001, 0.35, 0.6]):
         for run in (rock(time, **options), kick(time, **options)):
-            ends.append((run.final.x, [e.time for e in run.events]))
+            ends.append((run.final.x, [e.time for e in run.log]))
     for k, (x, times) in enumerate(ends):
         np.testing.assert_array_equal(x, ends[k % 2][0])
         assert times == ends[k % 2][1]
@@ -206,13 +206,13 @@ def in_parts(hybrid, cuts, start, inputs, **options):
     for a, b in pairwise(cuts):
         run = kh.simulate(hybrid, [a, b], state, inputs=inputs, **options)
         assert not run.message and run.final.time == b
-        log, state = [*log, *run.events], run.final
+        log, state = [*log, *run.log], run.final
     return run, [e for e in log if e.kind != "clock"]  # a clock at a cut breaks in no part
 
 
 def assert_same_parts(hybrid, start, inputs, whole, cuts, **options):
     last, log = in_parts(hybrid, [whole.time[0], *cuts, whole.time[-1]], start, inputs, **options)
-    once = [e for e in whole.events if e.kind != "clock"]
+    once = whole.events
     assert [(e.kind, e.name) for e in log] == [(e.kind, e.name) for e in once]
     np.testing.assert_allclose([e.time for e in log], [e.time for e in once], atol=1e-9)
     assert apart(last, whole) < 1e-9
@@ -251,7 +251,7 @@ def test_a_stimulated_knee_in_parts(seed):
     """Also at breaks of the clock, whose phase goes on, and at switches."""
     whole = kick([0.0, 0.8], **TIGHT)
     rng = np.random.default_rng(seed)
-    cuts = {*rng.uniform(0.01, 0.79, 3), *rng.choice([e.time for e in whole.events], 2)}
+    cuts = {*rng.uniform(0.01, 0.79, 3), *rng.choice([e.time for e in whole.log], 2)}
     start = dict.fromkeys(knee().model.state_names, 0.0)
     assert_same_parts(knee(), start, {"quad0_u": STIMULATION}, whole, sorted(cuts), **TIGHT)
 
@@ -326,15 +326,15 @@ def test_flags_of_the_compiler(flags):
     expected = several_runs()
     flags("-fno-tree-vectorize", "-funroll-loops", "-fno-gcse", "-fno-schedule-insns2")
     for ours, theirs in zip(several_runs(), expected, strict=True):
-        assert happenings(ours) == happenings(theirs) and len(ours.events) > 5
-        assert [e.time for e in ours.events] == [e.time for e in theirs.events]
-        np.testing.assert_array_equal([e.rows for e in ours.events],
-                                      [e.rows for e in theirs.events])  # fmt: skip
+        assert happenings(ours) == happenings(theirs) and len(ours.log) > 5
+        assert [e.time for e in ours.log] == [e.time for e in theirs.log]
+        np.testing.assert_array_equal([e.rows for e in ours.log],
+                                      [e.rows for e in theirs.log])  # fmt: skip
         np.testing.assert_array_equal(ours.final.x, theirs.final.x)
     flags("-ffp-contract=off")
     for ours, theirs in zip(several_runs(), expected, strict=True):
         assert happenings(ours) == happenings(theirs)
-        np.testing.assert_allclose([e.time for e in ours.events], [e.time for e in theirs.events],
+        np.testing.assert_allclose([e.time for e in ours.log], [e.time for e in theirs.log],
                                    atol=1e-9)  # fmt: skip
 
 

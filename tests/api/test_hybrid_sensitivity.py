@@ -74,18 +74,18 @@ class Case:
         """States at nodes, then times of events, then states before and after."""
         names = self.hybrid.model.state_names
         return np.concatenate([np.ravel([run[name] for name in names]),
-                               [e.time for e in run.events],
-                               np.ravel([e.rows for e in run.events])])  # fmt: skip
+                               [e.time for e in run.log],
+                               np.ravel([e.rows for e in run.log])])  # fmt: skip
 
     def check(self, nodes=1e-6, events=1e-5, step=1e-6):
         """Forward, adjoint and differences agree; None if these change the order of events."""
         s = kh.sensitivities(*self.arguments(), **self.options)
         assert not s.run.message
-        order = [(e.kind, e.name) for e in s.run.events]
+        order = [(e.kind, e.name) for e in s.run.log]
 
         def moved(e):
             run = kh.simulate(*self.arguments(e), **self.options)
-            same = [(e.kind, e.name) for e in run.events] == order
+            same = [(e.kind, e.name) for e in run.log] == order
             return self.numbers(run) if same else None
 
         theirs = extrapolated(moved, step)
@@ -93,6 +93,7 @@ class Case:
             return None
         forward = s.forward([*self.given[1], *self.given[0]], {"inputs": self.change[2]})
         along = np.array([*self.change[1].values(), *self.change[0].values(), 1.0])
+        assert tuple(forward) == self.hybrid.model.state_names and 0 not in forward
         ours = self.along(forward, along)
         first = len(self.time) * len(self.weights)
         close(ours[:first], theirs[:first], nodes)
@@ -118,7 +119,7 @@ class Case:
         times = ours[rows.size : rows.size + count]
         states = ours[rows.size + count :].reshape(count, 2, len(names))
         for k in {0, count - 1} if count else ():
-            event = s.run.events[k]
+            event = s.run.log[k]
             assert abs(self.total(s.gradient("time", at=event)) - times[k]) < size
             for side, row in zip(("before", "after"), states[k], strict=True):
                 assert abs(self.total(s.gradient(names[-1], event, side)) - row[-1]) < size
@@ -268,7 +269,7 @@ def switched_case(seed, options=TIGHT):
 def resets_at_a_break(run):
     """Whether the jump of an input was followed by a reset."""
     return any(b.time - a.time < 1e-9 and b.name == "back" and a.kind == "clock"
-               for a, b in zip(run.events, run.events[1:], strict=False))  # fmt: skip
+               for a, b in zip(run.log, run.log[1:], strict=False))  # fmt: skip
 
 
 @given(st.integers(0, 10_000))
@@ -277,7 +278,7 @@ def test_random_switched_systems(seed):
     """Resets with inputs, parameters and time; modes; guards that move; common breaks."""
     case = switched_case(seed)
     run = kh.simulate(*case.arguments(), **TIGHT)
-    assume(not resets_at_a_break(run) and len(run.events) < 60)
+    assume(not resets_at_a_break(run) and len(run.log) < 60)
     assume(case.check())
 
 
@@ -287,7 +288,7 @@ def test_random_switched_systems_by_runge_kutta(seed):
     """Derivatives are those of each step: differences know the steps to their accuracy."""
     case = switched_case(seed, {"method": "rk4", "step": 2e-3})
     run = kh.simulate(*case.arguments(), **case.options)
-    assume(not resets_at_a_break(run) and len(run.events) < 30)
+    assume(not resets_at_a_break(run) and len(run.log) < 30)
     assume(case.check(nodes=1e-5, events=1e-4))
 
 
@@ -523,7 +524,7 @@ def test_the_run_is_that_of_simulate():
     assert s.linear.steps > 1024
     for name in ("theta", "quad_F"):
         np.testing.assert_array_equal(s.run[name], run[name])
-    assert [e.time for e in s.run.events] == [e.time for e in run.events]
+    assert [e.time for e in s.run.log] == [e.time for e in run.log]
     ends = s.forward(["theta", "F0"])
     gradient = s.gradient("theta")
     np.testing.assert_allclose([gradient.initial["theta"], gradient.parameters["F0"]],

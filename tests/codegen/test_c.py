@@ -17,7 +17,7 @@ from kinesym.codegen.c import emit, identifier
 from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.graph import UNARY, Graph
 from kinesym.codegen.interpret import interpret
-from kinesym.codegen.kernel import Argument, Kernel, Program
+from kinesym.codegen.kernel import ABI, Argument, Kernel, Program
 from kinesym.codegen.schedule import schedule
 from kinesym.codegen.stepping import shooting_kernels, stepper
 from kinesym.runtime._native import Call, Plan
@@ -366,7 +366,7 @@ def test_manifest():
     """The manifest has names, shapes and operation counts of the kernels, in their order."""
     program = model_functions(models.cip())
     manifest = json.loads(emit(program).manifest)
-    assert manifest["name"] == "cip" and manifest["abi"] == 3
+    assert manifest["name"] == "cip" and manifest["abi"] == ABI
     for about, kernel in zip(manifest["kernels"], program.kernels, strict=True):
         assert about["name"] == kernel.name and about["outputs"] == list(kernel.labels)
         assert about["counts"] == [len(a.symbols) for a in kernel.arguments]

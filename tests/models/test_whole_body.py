@@ -1,5 +1,6 @@
 """The body of 18 segments against the numbers of another implementation, and against Pinocchio."""
 
+import gzip
 import json
 import warnings
 from dataclasses import replace
@@ -15,11 +16,11 @@ import kinesym as ks
 from kinesym.codegen.evaluate import model_point
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
+from kinesym.gait import read_segments
 from kinesym.models.whole_body import (
     ROOT,
     Segment,
     check_mass,
-    read_segments,
     segments_of_body,
     segments_with,
     whole_body,
@@ -328,7 +329,7 @@ def test_tables_of_a_person(tmp_path):
         with_tables([lines[0].replace("19.25", "heavy"), *lines[1:]])
     with pytest.raises(ValueError, match="point 'X': there is no segment 'tigh'"):
         with_tables(points=[*points, "X,tigh,0,0,0"])
-    with pytest.raises(ValueError, match="point 'RH': z must be a number, got None"):
+    with pytest.raises(ValueError, match=r"points\.csv, line 2 has 4 cells, not 5"):
         with_tables(points=["RH,pelvis,0,0", *points[1:]])
     with pytest.raises(ValueError, match="segment 'pelvis': column basis_point is missing"):
         with_tables(header=header.replace("basis_point", "basis"))
@@ -346,7 +347,7 @@ def test_the_table_of_the_package_is_in_shares(tmp_path):
              for end in ("", "_points")]  # fmt: skip
     with pytest.raises(ValueError, match="sum up to 1: these are shares, not kg"):
         read_segments(*names)
-    with pytest.raises(ValueError, match=r"there is no file none\.csv"):
+    with pytest.raises(FileNotFoundError, match=r"there is no file none\.csv"):
         read_segments("none.csv", names[1])
     own = [tmp_path / "body.csv", tmp_path / "points.csv"]
     write_segments(segments_of_body(72.0, 1.75), *own)
@@ -354,6 +355,22 @@ def test_the_table_of_the_package_is_in_shares(tmp_path):
     own[0].write_text(own[0].read_text().replace("Rshank,RK", "Rshank,RKK"))
     with pytest.raises(ValueError, match="segment 'Rshank': proximal point 'RKK' is not defined"):
         read_segments(*own)
+
+
+def test_tables_of_older_systems(tmp_path):
+    """Latin-1, or compressed; what is no number is one nowhere."""
+    own = [tmp_path / "body.csv", tmp_path / "points.csv"]
+    rows = segments_of_body(72.0, 1.75)
+    write_segments(rows, *own)
+    latin = [path.read_text().replace("head", "tête").encode("latin-1") for path in own]
+    for path, content in zip(own, latin, strict=True):
+        path.write_bytes(gzip.compress(content))
+    assert "tête" in [row.name for row in read_segments(*own)]
+    for wrong in ("1_000", "nan", "1e999"):
+        text = latin[0].decode("latin-1").replace(f",{rows[0].mass!r},", f",{wrong},", 1)
+        own[0].write_text(text)
+        with pytest.raises(ValueError, match=rf"body\.csv.*mass must be a number, got '{wrong}'"):
+            read_segments(*own)
 
 
 def test_mass_of_the_body():

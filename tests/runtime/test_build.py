@@ -1,15 +1,21 @@
 """The cache: what rebuilds and what does not."""
 
+import os
+import platform
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import kinesym as ks
+from kinesym import cli
+from kinesym.cli import main
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
-from kinesym.runtime.build import build
+from kinesym.runtime.build import CompilerError, build
+from kinesym.runtime.cache import tidy
 
 
 @pytest.fixture
@@ -51,19 +57,96 @@ def test_concurrent_builds_share_one_library(cache):
         built = list(pool.map(lambda _: build(files), range(4)))
     assert len({library.path for library, _ in built}) == 1
     assert len(libraries(cache)) == 1
-    assert [p.name for p in cache.iterdir() if p.is_file()] == libraries(cache)
+    assert {p.suffix for p in cache.iterdir() if p.is_file()} == {".so", ".json", ".sum"}
 
 
 def test_unchanged_pieces_are_not_compiled_again(cache):
     """A library with one more kernel has one more file of kernels; the others are found."""
     program = model_functions(ks.models.cip())
     build(emit(program).files)
-    before = {p.name: p.stat().st_mtime_ns for p in (cache / "objects").iterdir()}
+    before = {p.name: p.stat().st_mtime_ns for p in (cache / "objects").glob("*.o")}
     smaller = replace(program, kernels=program.kernels[:-1])
     build(emit(smaller).files)
-    after = {p.name: p.stat().st_mtime_ns for p in (cache / "objects").iterdir()}
+    after = {p.name: p.stat().st_mtime_ns for p in (cache / "objects").glob("*.o")}
     assert after.items() > before.items()
     assert len(after) == len(before) + 2  # the table and the kernels; the map is kept
+
+
+def test_another_c_library_rebuilds(cache, monkeypatch):
+    """A home may be shared by machines whose C libraries differ."""
+    ks.compile(ks.models.pendulum())
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.17"))
+    ks.compile(ks.models.pendulum())
+    assert len(libraries(cache)) == 2
+
+
+def test_a_full_cache_is_enough(cache, monkeypatch):
+    """Without a compiler, problems whose libraries are kept are solved; others need one."""
+    time = np.linspace(0.0, 1.0, 101)
+
+    def shot():
+        trial = ks.Experiment(time, measurements={"theta": np.cos(time)})
+        return ks.Shooting(ks.models.pendulum(), trial, unknown={"p": (0.0, 20.0)},
+                           initial={"theta": 1.0, "omega": 0.0})  # fmt: skip
+
+    fit(11), shot()
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(cache / "objects"))
+    assert fit(11).timings["compile"] == shot().timings["compile"] == 0.0
+    with pytest.raises(CompilerError, match=r"no C compiler found; .* holds no library of this"):
+        fit(11, scheme="backward-euler")
+    monkeypatch.setenv("KINESYM_CACHE", str(cache / "empty"))
+    with pytest.raises(CompilerError, match="no C compiler found; install one"):
+        fit(11)
+
+
+def test_least_recently_used_goes_first(cache, monkeypatch):
+    models = (ks.models.pendulum(), ks.models.cip(), ks.models.n_link_pendulum_on_cart(1))
+    programs = [emit(model_functions(model)).files for model in models]
+    paths = [Path(build(files)[0].path) for files in programs]
+    for path in cache.rglob("*.*"):
+        os.utime(path, (1e9, 1e9))
+    build(programs[0])  # a use
+    size = sum(path.stat().st_size for path in cache.rglob("*.*"))
+    monkeypatch.setenv("KINESYM_CACHE_LIMIT", str((size - 1) / 1e6))
+    tidy(cache, paths[1])
+    assert [path.exists() for path in paths] == [True, True, False]
+    monkeypatch.setenv("KINESYM_CACHE_LIMIT", "1e-6")
+    assert build(programs[2])[1] > 0.0
+    assert [path.exists() for path in paths] == [False, False, True]
+    assert not any((cache / "objects").iterdir())
+
+
+def test_command_line(cache, capsys, monkeypatch):
+    """`kinesym cache` and `doctor` count everything; `--clear` removes nothing else."""
+    ks.compile(ks.models.pendulum())
+    size = sum(path.stat().st_size for path in cache.rglob("*.*")) / 1e6
+    (cache / "tmp_notes").mkdir()
+    (cache / "objects" / "notes.o").touch()
+    words = f"{cache}, 1 libraries, 3 objects, {size:.1f} MB of 2000 MB"
+    assert main(["cache"]) == 0
+    assert words in capsys.readouterr().out
+    main(["doctor"])
+    assert words in capsys.readouterr().out
+    assert main(["cache", "--clear"]) == 0
+    assert words in capsys.readouterr().out
+    left = {path.name for path in cache.rglob("*")}
+    assert left == {"objects", "tmp_notes", "notes.o"}
+    monkeypatch.setenv("KINESYM_CACHE_LIMIT", "much")
+    assert main(["cache"]) == 1
+    assert "KINESYM_CACHE_LIMIT must be a number" in capsys.readouterr().err
+    assert main(["doctor"]) == 1
+    assert "KINESYM_CACHE_LIMIT must be a number" in capsys.readouterr().out
+
+
+def test_benchmarks_come_with_the_sources(tmp_path, monkeypatch, capsys):
+    """An installed package may lie beside the benchmarks of another one."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "report.py").write_text("raise SystemExit('not ours')\n")
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "kinesym" / "cli.py"))
+    for given in (["bench"], ["bench", "report"]):
+        assert main(given) == 2
+        assert "come with the sources of kinesym, not with the installed" in capsys.readouterr().err
 
 
 def test_foreign_file_is_refused(tmp_path):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.runtime import ipopt_library, linear_solver
-from kinesym.runtime._kkt import close_session, forget, open_session
+from kinesym.runtime._kkt import close_session, forget, kept, open_session
 from kinesym.runtime.linear_solver import available
 from kinesym.runtime.native import trial
 
@@ -547,6 +548,26 @@ def test_another_thread(driver):
     in_thread(lambda: solve("path conditions", driver=driver), results, 0).join()
     np.testing.assert_array_equal(numbers(results[0]), numbers(expected))
     assert results[0].linear_solver.endswith("analysed)")
+
+
+def test_analyses_end_with_their_threads():
+    """What a thread keeps for its next solve is freed when the thread ends, soon after Python has
+    left it."""
+    solve("bounded")
+    before = kept()
+    for _ in range(3):
+        results = {}
+        workers = [in_thread(lambda: solve("path conditions"), results, key) for key in range(4)]
+        for worker in workers:
+            worker.join(60)
+        assert all(result.success for result in results.values()) and len(results) == 4
+    for _ in range(500):
+        if kept() == before:
+            break
+        time.sleep(0.01)
+    assert kept() == before
+    forget()
+    assert kept() == before - 1
 
 
 def test_two_threads_at_once():

@@ -1,4 +1,4 @@
-"""The C code of the KKT solver under the address and undefined-behaviour sanitizers."""
+"""C code under the address and undefined-behaviour sanitizers: the KKT solver, the hybrid loop."""
 
 import os
 import shutil
@@ -10,6 +10,7 @@ import pytest
 HERE = Path(__file__).parent
 KKT = HERE.parents[1] / "runtime" / "kkt"
 #: All but the face to IPOPT; and the program that calls them.
+RUNTIME = HERE.parents[1] / "runtime"
 SOURCES = [*sorted(set(KKT.glob("*.c")) - {KKT / "ma57.c"}), HERE / "kkt_stress.c"]
 FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-psabi", f"-I{KKT}"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -58,3 +59,15 @@ def test_optimised(tmp_path):
     """250 systems with the optimisation of a release."""
     said = stress(tmp_path, "-O2", seed=4, systems=250)
     assert said.startswith("250 systems")
+
+
+def test_hybrid_loop_without_modes(tmp_path):
+    """Nothing is copied from or to arrays that there are not."""
+    sources = [*sorted((RUNTIME / "hybrid").glob("*.c")), HERE / "hybrid_fall.c"]
+    program = tmp_path / "fall"
+    done = cc(*FLAGS, *SANITIZE, f"-I{RUNTIME}", f"-I{RUNTIME / 'include'}", *sources, "-lm",
+              "-o", program)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert done.stdout == "0 -3.905000 -9.810000\n"

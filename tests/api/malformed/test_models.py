@@ -271,7 +271,7 @@ VALUES = [
 MADE = [
     (lambda: ks.Model.from_kane(None), "KanesMethod", "None"),
     (lambda: ks.Model.from_kane("kane"), "KanesMethod"),
-    (lambda: ks.Model.from_kane(model()), "KanesMethod", "got model osc"),
+    (lambda: ks.Model.from_kane(model()), "KanesMethod", "got <model osc"),
     (lambda: ks.Model.from_kane(kane(formed=False)), "call kanes_equations"),
     (lambda: ks.Model.from_kane(rolling()), "constraints is not supported", "independent speeds"),
     (lambda: ks.Model.from_kane(kane(), parameters=[k]), "m, which is not declared"),

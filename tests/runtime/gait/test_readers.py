@@ -1,11 +1,13 @@
 """Readers: small files of every format, errors by line and column, and the data of the examples."""
 
 import gzip
+import warnings
 from importlib import resources
 
 import numpy as np
 import pytest
 
+from kinesym.runtime.gait import c3d as reader
 from kinesym.runtime.gait.readers import (
     read_c3d,
     read_csv,
@@ -225,7 +227,8 @@ time\thip_flexion\tpelvis_tx
 
 def test_mot(tmp_path):
     table = read_mot(written(tmp_path, "walk.mot", MOT))
-    assert table.names == ("hip_flexion", "pelvis_tx")
+    assert table.names == tuple(table) == tuple(dict(table)) == ("hip_flexion", "pelvis_tx")
+    assert "pelvis_tx" in table and "pelvis" not in table and 0 not in table
     assert table.degrees
     assert table.header["nrows"] == "3"
     np.testing.assert_allclose(table.time, [0.0, 0.1, 0.3])  # a table may have any grid
@@ -247,6 +250,7 @@ def test_mot(tmp_path):
         ("0.1\t45", "0.1\t45\t1", "line 9 has 4 cells, not 3"),
         ("0.1\t45", "0.1\tabc", "line 9, column hip_flexion: 'abc' is no number"),
         ("time\t", "t\t", "no column time or time_s"),
+        ("=yes", "=yas", "says inDegrees=yas; it must be yes or no"),
     ],
 )
 def test_errors_of_mot(tmp_path, old, new, message):
@@ -326,7 +330,8 @@ def test_forces_of_one_plane_about_the_origin(tmp_path):
     "old, new, message",
     [
         ("right_force", "right_push", "has no columns of forces, such as ground_force_vx"),
-        ("right_force_y_N", "right_push_y_N", "right: the column force y is missing"),
+        ("right_force_y_N", "right_push_y_N", r"grf\.csv, right: the column force y is missing"),
+        ("right_cop_x_m", "right_cop_q_m", r"^[^:]*grf\.csv, right: the column cop x is missing"),
         ("right_cop", "right_centre", "right: force and centre of pressure are needed"),
         ("30,700,-20", "-30,-700,20", r"right: force plate seems to give the load"),
         ("0.002,0,0,0", "0.002,0,700,0", "right: the centre of pressure is missing at 0.002 s"),
@@ -337,6 +342,73 @@ def test_forces_of_one_plane_about_the_origin(tmp_path):
 def test_errors_of_forces(tmp_path, old, new, message):
     with pytest.raises(ValueError, match=message):
         read_forces(written(tmp_path, "grf.csv", FORCES.replace(old, new)))
+
+
+# -- damaged files ------------------------------------------------------------------------------
+
+READ = {"trc": (read_trc, TRC), "mot": (read_mot, MOT), "sto": (read_mot, MOT),
+        "csv": (read_csv, CSV), "forces.csv": (read_forces, FORCES)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("damage", [
+    lambda whole: whole[:-9], lambda whole: whole[:20], lambda whole: whole + b"more",
+    lambda whole: whole[:30] + b"\0\0\0" + whole[33:], lambda whole: b"\x1f\x8b" + whole[:5],
+    lambda whole: whole[:12] + bytes([whole[12] ^ 255]) + whole[13:],
+])  # fmt: skip
+def test_damaged_compressed_files(tmp_path, name, damage):
+    read, text = READ[name]
+    path = tmp_path / f"walk.{name}.gz"
+    path.write_bytes(damage(gzip.compress(text.encode())))
+    with pytest.raises(ValueError, match=r"walk.*gz is damaged: it cannot be decompressed"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_zero_bytes_and_other_encodings(tmp_path, name):
+    read, text = READ[name]
+    path = tmp_path / f"walk.{name}"
+    path.write_bytes(text.encode() + b"\n" * 4096 + bytes(3))
+    with pytest.raises(ValueError, match=r"is damaged: line \d+ holds bytes that are zero"):
+        read(path)
+
+
+@pytest.mark.parametrize("name, old", [
+    ("trc", "110.0"), ("mot", "45"), ("csv", "0.3"), ("forces.csv", "700"),
+])  # fmt: skip
+def test_numbers_that_are_none(tmp_path, name, old):
+    read, text = READ[name]
+    for wrong in ("1_000", "1e999", "0x10", "1,5" if name in ("trc", "mot") else "1;5"):
+        path = written(tmp_path, f"walk.{name}", text.replace(old, wrong, 1))
+        with pytest.raises(ValueError, match=rf"walk.*line \d+, column .*'{wrong}' is no number"):
+            read(path)
+
+
+def test_fields_without_an_end(tmp_path):
+    """A quotation mark that opens a field of more than a CSV file may have."""
+    text = "time_s,Heel_x_m\n0.0,\"0.1\n" + "0.1,0.2\n" * 40_000
+    with pytest.raises(ValueError, match=r"walk.csv, line \d+: field larger than field limit"):
+        read_csv(written(tmp_path, "walk.csv", text))
+
+
+@pytest.mark.parametrize("name, fact, said", [("trc", "NumFrames", 4), ("mot", "nRows", 3)])
+def test_files_cut_short(tmp_path, name, fact, said):
+    """The header tells; where the cut is within a row, or may be within a number, it is refused."""
+    read, text = READ[name]
+    lines = text.splitlines(keepends=True)
+    path = written(tmp_path, f"walk.{name}", "".join(lines[:-1]))
+    words = f"is cut short: its header says {fact} = {said}, there are {said - 1} rows"
+    with pytest.warns(UserWarning, match=words) as caught:
+        read(path)
+    assert caught[0].filename == __file__
+    with pytest.raises(ValueError, match=f"{words}, and the last line has no end"):
+        read(written(tmp_path, f"walk.{name}", "".join(lines[:-1])[:-2]))
+    with pytest.raises(ValueError, match=r"line \d+ has \d cells, not \d"):
+        read(written(tmp_path, f"walk.{name}", text[:-9]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(written(tmp_path, f"walk.{name}", text))
+        read(written(tmp_path, f"walk.{name}", text.rstrip("\n")))  # whole, without a line break
 
 
 # -- C3D ----------------------------------------------------------------------------------------
@@ -415,6 +487,54 @@ def test_errors_of_c3d(tmp_path):
         read_c3d(c3d(tmp_path / "walk.c3d", kind=5))
     with pytest.raises(ValueError, match=r"text.c3d cannot be read as C3D"):
         read_c3d(written(tmp_path, "text.c3d", TRC))
+
+
+#: Bytes of the first parameters of a file which the library does not survive, or not in a second.
+FATAL = [(1203, 255), (758, 250), (648, 155), (567, 203), (550, 56)]
+
+
+@pytest.mark.parametrize("at, byte", FATAL)
+def test_c3d_that_the_library_does_not_survive(tmp_path, monkeypatch, at, byte):
+    monkeypatch.setattr(reader, "SECONDS", 1.0)
+    path = c3d(tmp_path / "walk.c3d")
+    content = bytearray(path.read_bytes())
+    content[at] = byte
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"walk\.c3d cannot be read as C3D: (it|the library)"):
+        read_c3d(path)
+
+
+@pytest.mark.parametrize("limit, value, words", [
+    ("MEMORY", 1 << 24, "much more memory"), ("SECONDS", 0.0, "takes too long"),
+])  # fmt: skip
+def test_limits_of_reading_c3d(tmp_path, monkeypatch, limit, value, words):
+    monkeypatch.setattr(reader, limit, value)
+    with pytest.raises(ValueError, match=rf"walk\.c3d cannot be read as C3D: .*{words}"):
+        read_c3d(c3d(tmp_path / "walk.c3d"))
+
+
+def test_c3d_that_is_cut_short(tmp_path):
+    """Whole frames are kept, of markers and plates alike."""
+    path = c3d(tmp_path / "walk.c3d")
+    whole, (plate,) = read_c3d(path)
+    content = path.read_bytes()
+    start = 512 * (content[16] - 1)
+    path.write_bytes(content[: start + 13 * 80 + 50])  # 80 bytes for a frame
+    with pytest.warns(UserWarning, match="header says 20 frames, there are 13"):
+        markers, (part,) = read_c3d(path)
+    np.testing.assert_array_equal(markers["R.Heel"], whole["R.Heel"][:, :13])
+    np.testing.assert_array_equal(part.moment, plate.moment[:, :26])
+    path.write_bytes(content[:start])
+    with pytest.raises(ValueError, match=r"walk\.c3d"):
+        read_c3d(path)
+
+
+def test_the_current_folder_holds_no_modules_for_c3d(tmp_path, monkeypatch):
+    path = c3d(tmp_path / "walk.c3d")
+    for name in ("ezc3d", "json", "numpy", "runpy"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('planted')")
+    monkeypatch.chdir(tmp_path)
+    assert read_c3d(path)[0].names == ("R.Heel", "Head")
 
 
 # -- data of the examples -----------------------------------------------------------------------

@@ -1,0 +1,155 @@
+"""Files of results: written whole or not at all, and checked before they are read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Whose `save` wrote a file, by the first of these attributes that it has.
+WRITERS = {"kinesym": "Solution", "kinesym_fit": "Fit", "hybrid": "HybridTrajectory",
+           "ensemble": "Ensemble", "model": "Trajectory"}  # fmt: skip
+
+#: Begin of the seal behind the content, a line with the checksum of all before it. HDF5 passes over
+#: what comes behind its end; a program that changes the file cuts it off.
+SEAL = b"kinesym crc32 "
+SEALED = len(SEAL) + 9
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_BLOCK = 1 << 20
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A file to write, which takes the place of `path` once it is whole: whatever happens before,
+    an older file stays as it is.
+
+    Raises `ValueError` for what is no name of a file, `FileNotFoundError` for a missing folder,
+    `PermissionError` for a file or folder that must not be changed.
+    """
+    target = _target(path)
+    if target.exists() and not target.is_file():  # a device or a pipe has no place to take
+        yield target
+        return
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"the folder {target.parent} cannot be written to; choose another")
+    mode = target.stat().st_mode if target.exists() else None
+    # the ending stays, by which libraries know what to write
+    beside = target.with_name(f".kinesym-{secrets.token_hex(6)}{Path(path).suffix}")
+    os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield beside
+        with beside.open("rb+") as file:
+            os.fsync(file.fileno())
+        if mode is not None:
+            beside.chmod(mode)
+        os.replace(beside, target)
+    except BaseException:  # Ctrl-C too
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _target(path: object) -> Path:
+    """Where to write, through links."""
+    if not isinstance(path, (str, os.PathLike)) or not str(path):
+        raise ValueError("a result is saved under the name of a file, such as 'run.nc', "
+                         f"got {path!r}")  # fmt: skip
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise ValueError(f"{path} is a folder; add the name of a file")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent} to save {target.name} in; "
+                                "make it first")  # fmt: skip
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(f"{path} is write-protected; choose another name")
+    return target
+
+
+def save_result(data: xr.Dataset | xr.DataTree, path: str | Path) -> None:
+    """Write a netCDF file with a seal; raises as `replacing`."""
+    with replacing(path) as beside:
+        data.to_netcdf(beside, engine="h5netcdf")
+        with beside.open("rb+") as file:
+            seal = SEAL + b"%08x\n" % _checksum(file, beside.stat().st_size)
+            file.seek(0, os.SEEK_END)
+            file.write(seal)
+
+
+@contextmanager
+def saved_result(path: str | Path, writer: str) -> Iterator[xr.DataTree]:
+    """What `save_result` wrote, to be read by the class `writer`.
+
+    Raises `FileNotFoundError`, and `ValueError` for a damaged file and for one of something else,
+    in reading it too.
+    """
+    _check_content(path, writer)
+    import xarray as xr  # here: slow to import
+
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            found = next((name for key, name in WRITERS.items() if key in tree.attrs), "")
+            if found == writer:
+                yield tree
+    except MemoryError:
+        raise
+    except Exception as error:  # the libraries raise a dozen kinds, of old files without a seal
+        raise ValueError(f"{path} is damaged, or was not written by {writer}.save: "
+                         f"{type(error).__name__}: {error}") from error  # fmt: skip
+    if found != writer:
+        hint = f"but by {found}.save; use {found}.load" if found else "nor by any other of kinesym"
+        raise ValueError(f"{path} was not written by {writer}.save, {hint}")
+
+
+def _check_content(path: str | Path, writer: str) -> None:
+    """Raise for a file that HDF5 should better not open: damaged ones can hang it."""
+    file = Path(path)
+    if not file.is_file():
+        if file.is_dir():
+            raise ValueError(f"{path} is a folder; {writer}.load reads a file")
+        raise FileNotFoundError(f"there is no file {path}")
+    size = file.stat().st_size
+    with file.open("rb") as content:
+        head = content.read(64)
+        if not head.startswith(_HDF5):
+            what = "no netCDF file, or its begin is damaged" if size else "empty"
+            raise ValueError(f"{path} was not written by {writer}.save: it is {what}")
+        content.seek(max(size - SEALED, 0))
+        seal = content.read()
+        if seal.startswith(SEAL):
+            whole = seal == SEAL + b"%08x\n" % _checksum(content, size - SEALED)
+        else:  # of an earlier version, or changed by another program
+            whole = size == _end(head, size)
+    if not whole:
+        raise ValueError(f"{path} is damaged: it is not as it was written; take another copy, or "
+                         "save the result again")  # fmt: skip
+
+
+def _end(head: bytes, size: int) -> int:
+    """Where an HDF5 file says that it ends; its size if that is not known."""
+    if len(head) < 64:
+        return 64  # no file is shorter
+    where = {0: 40, 1: 44, 2: 28, 3: 28}.get(head[8])  # by the version of its first block
+    widths = head[13] if head[8] < 2 else head[9]
+    if where is None or widths != 8:
+        return size
+    return int(struct.unpack_from("<Q", head, where)[0])
+
+
+def _checksum(file: BinaryIO, size: int) -> int:
+    """Of the first `size` bytes."""
+    file.seek(0)
+    value = 0
+    while size > 0:
+        block: Any = file.read(min(size, _BLOCK))
+        value, size = zlib.crc32(block, value), size - len(block)
+        if not block:
+            break
+    return value

@@ -1,0 +1,165 @@
+"""C3D files, read by ezc3d in a process of its own: damaged ones crash that library, hang it, or
+let it take all memory, and checks from outside would have to foresee all that it believes.
+
+This file is also the program of that process. It imports nothing of kinesym and starts in 0.2 s.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: Memory that the process may take, and per byte of the file; whole files need about 10 for one.
+MEMORY, PER_BYTE = 1 << 30, 40
+#: Processor time that it may take [s], and per byte of the file; whole files need 5e-8 s.
+SECONDS, SECONDS_PER_BYTE = 10.0, 2e-6
+
+#: Runs this file with the modules that are found here, and none of the current folder.
+_START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv[2]); "
+          "runpy.run_path(sys.argv[1], run_name='__main__')")  # fmt: skip
+#: Every thread of OpenBLAS would reserve memory.
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+def content(path: str | Path) -> dict[str, Any]:
+    """What a file holds: `points` (3, M, N) with NaN where they are missing, `names`, `unit`,
+    `rate` and `first` frame; of the plates `kinds` and `analog_rate`, and of plate k `unit_force`
+    and arrays `force_k`, `moment_k`, `cop_k`, `free_k` (3, F) and `corners_k` (3, 4). `said` and
+    `frames` are the numbers of frames of its header and of those that are there.
+
+    Raises `FileNotFoundError`, and `ValueError` for what cannot be read as C3D.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    size = Path(path).stat().st_size
+    limits = {"memory": MEMORY + PER_BYTE * size, "seconds": SECONDS + SECONDS_PER_BYTE * size}
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "content.npz"
+        command = [sys.executable, "-I", "-c", _START, __file__, json.dumps(sys.path, default=str),
+                   str(path), str(made), json.dumps(limits)]  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True,
+                timeout=10.0 * limits["seconds"], env=os.environ | _ONE_THREAD,
+            )  # fmt: skip
+            reason = _reason(done.returncode, done.stderr.decode(errors="replace"))
+        except subprocess.TimeoutExpired:  # where processor time cannot be limited
+            reason = _SLOW
+        if reason:
+            raise ValueError(f"{path} cannot be read as C3D: {reason}")
+        with np.load(made) as arrays:
+            found: dict[str, Any] = dict(arrays)
+    facts = json.loads(str(found.pop("facts")))
+    if "error" in facts:
+        raise ValueError(f"{path} cannot be read as C3D: {facts['error']}")
+    return found | facts
+
+
+_SLOW = "it takes too long, as damaged files do"
+
+
+def _reason(code: int, told: str) -> str:
+    """Why the process failed, nothing if it did not."""
+    if code == 0:
+        return ""
+    if -code == getattr(signal, "SIGXCPU", None):
+        return _SLOW
+    if "MemoryError" in told or "bad_alloc" in told:
+        return _LARGE
+    last = told.strip().splitlines()[-1:] or ["no word"]
+    return f"the library for it ended with status {code} ({last[0]}); the file seems to be damaged"
+
+
+_LARGE = "it asks for much more memory than its length explains; it seems to be damaged"
+
+
+# -- the program ----------------------------------------------------------------------------------
+
+
+def main(path: str, made: str, limits: str) -> None:
+    """Read a file and write what it holds, or why it cannot be read."""
+    _limit(**json.loads(limits))
+    arrays: dict[str, Any] = {}
+    try:
+        arrays, facts = _read(path)
+    except Exception as error:  # the library raises several kinds, from C++ too
+        large = isinstance(error, MemoryError) or "bad_alloc" in str(error)
+        facts = {"error": _LARGE if large else str(error) or type(error).__name__}
+    np.savez(made, facts=np.array(json.dumps(facts)), **arrays)
+
+
+def _limit(memory: int, seconds: float) -> None:
+    """Where the system can."""
+    try:
+        import resource
+    except ImportError:
+        return
+    for what, limit in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, int(seconds))):
+        hard = resource.getrlimit(what)[1]
+        resource.setrlimit(what, (limit if hard < 0 else min(limit, hard), hard))
+
+
+def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arrays and facts; see `content`."""
+    import ezc3d
+
+    file = ezc3d.c3d(path)
+    used = _parameter(file, "FORCE_PLATFORM", "USED", [0])[0]
+    if used:  # fails if there are none
+        file = ezc3d.c3d(path, extract_forceplat_data=True)
+    points, header = file["data"]["points"], file["header"]
+    labels = ["LABELS", *(f"LABELS{k}" for k in range(2, 10))]  # 255 names each
+    names = [name for more in labels for name in _parameter(file, "POINT", more, [])]
+    missing = file["data"]["meta_points"]["residuals"][0] < 0.0
+    said, there = _frames(path, file)
+    facts = {
+        "names": names[: points.shape[1]], "rate": header["points"]["frame_rate"],
+        "first": header["points"]["first_frame"], "analog_rate": header["analogs"]["frame_rate"],
+        "unit": str([*_parameter(file, "POINT", "UNITS", []), "m"][0]).lower(),
+        "kinds": [int(kind) for kind in _parameter(file, "FORCE_PLATFORM", "TYPE", [])],
+        "said": said, "frames": min(there, points.shape[2]),
+    }  # fmt: skip
+    arrays = {"points": np.where(missing, np.nan, points[:3])}
+    plates = file["data"]["platform"] if used else []
+    facts["unit_force"] = [plate["unit_force"] for plate in plates]
+    for k, plate in enumerate(plates):
+        for ours, theirs in (("force", "force"), ("moment", "moment"), ("corners", "corners"),
+                             ("cop", "center_of_pressure"), ("free", "Tz")):  # fmt: skip
+            arrays[f"{ours}_{k}"] = plate[theirs]
+    return arrays, facts
+
+
+def _frames(path: str, file: Any) -> tuple[int, int]:
+    """How many frames the header says there are, and for how many the file is long enough."""
+    header = file.c3d_swig.header()
+    with open(path, "rb") as stream:
+        raw = stream.read(1 << 16).lstrip(b"\0")  # some files begin with zeros
+        size = stream.seek(0, os.SEEK_END)
+    order = ">" if file.c3d_swig.parameters().processorType() == _MIPS else "<"
+    first, last = struct.unpack_from(f"{order}HH", raw, 6)
+    width = 4 if _parameter(file, "POINT", "SCALE", [-1.0])[0] < 0.0 else 2
+    per_frame = width * (4 * header.nb3dPoints() + header.nbAnalogsMeasurement())
+    there = (size - 512 * (header.dataStart() - 1)) // max(per_frame, 1)
+    return last - first + 1, max(there, 0)
+
+
+_MIPS = 86
+
+
+def _parameter(file: Any, group: str, name: str, default: Any) -> Any:
+    """A parameter, or what it is where the file says nothing."""
+    found = file["parameters"].get(group, {}).get(name)
+    return default if found is None or not len(found["value"]) else found["value"]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[3:])

@@ -1,0 +1,26 @@
+"""Results as text and as tables of a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Names with commas, and how many more there are."""
+    known = list(names)
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + more
+
+
+def html_table(title: str, rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+    """A table below its title, the first cell of each row in bold; text is escaped."""
+
+    def row(cells: Sequence[str], headed: int) -> str:
+        kinds = ["th" if k < headed else "td" for k in range(len(cells))]
+        return "".join(f'<{kind} style="text-align: left">{html.escape(cell)}</{kind}>'
+                       for kind, cell in zip(kinds, cells, strict=True))  # fmt: skip
+
+    body = [row(head, len(head)), *(row(cells, 1) for cells in rows)]
+    lines = "".join(f"<tr>{cells}</tr>" for cells in body if cells)
+    return f"<div>{html.escape(title)}</div><table>{lines}</table>"

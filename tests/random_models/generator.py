@@ -1,0 +1,315 @@
+"""Random models, problems and points, each from a seed.
+
+The vocabulary is all that a model may contain; half of the functions get arguments within their
+domain, half whatever comes. Points are anywhere, or at the numbers where functions have kinks,
+zeros and ends of their domains.
+"""
+
+import math
+import random
+from dataclasses import dataclass, field
+
+import kinks
+import numpy as np
+import sympy as sp
+from jets import constant
+
+import kinesym as ks
+
+SPECIAL = [0.0, 0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, math.pi / 2, -math.pi / 2, math.pi,
+           1e-3, -1e-5, 1e-8, 1e-12, 1e-20, -1e-20, 1e-60, 1 - 1e-12, 1 + 1e-9, -1 + 1e-10,
+           5.0, -5.0, 12.0, 20.0, -20.0, 40.0, 100.0, 300.0, -300.0, 700.0, 1e6, -1e6, 1e10, 1e20,
+           1e40]  # fmt: skip
+NEAR = [0.0, 0.0, 0.0, 1e-15, -1e-15, 1e-10, -1e-10, 1e-7, -1e-7, 1e-4, -1e-4]
+
+#: Functions of one argument as they are; what often keeps them in their domain.
+RAW = [sp.sin, sp.cos, sp.tan, sp.asin, sp.acos, sp.atan, sp.sinh, sp.cosh, sp.tanh, sp.asinh,
+       sp.acosh, sp.atanh, sp.exp, sp.log, sp.sqrt, sp.Abs, sp.sign, sp.floor, sp.ceiling, sp.erf,
+       sp.erfc, sp.sec, sp.csc, sp.cot, sp.coth, sp.sinc, sp.Heaviside]  # fmt: skip
+TAME = [
+    lambda e: sp.asin(sp.sin(e)), lambda e: sp.acos(sp.cos(e) / 2), lambda e: sp.acosh(1 + e**2),
+    lambda e: sp.atanh(sp.tanh(e) / 2), lambda e: sp.exp(-(e**2)), lambda e: sp.log(1 + e**2),
+    lambda e: sp.sqrt(1 + e**2), lambda e: sp.sqrt(e**2), lambda e: sp.exp(sp.sin(e)),
+    lambda e: 1 / (2 + sp.cos(e)), lambda e: sp.coth(2 + sp.sin(e)), lambda e: sp.log(sp.Abs(e)),
+    lambda e: sp.sec(sp.sin(e)), lambda e: sp.csc(2 + sp.cos(e) / 2), lambda e: sp.sinh(e / 3),
+    lambda e: sp.log(1 + sp.exp(e)), lambda e: sp.tanh(4 * e), lambda e: sp.erfc(2 * e),
+    lambda e: sp.acos(1 - e**2 / 8), lambda e: 1 - sp.cos(e), lambda e: sp.Heaviside(e, 1),
+    lambda e: sp.sqrt(sp.Abs(e)), lambda e: sp.log(1 + e), lambda e: sp.exp(e) - 1,
+]  # fmt: skip
+POWERS = [2, 3, 4, 5, 7, -1, -2, -3, 0.5, 1.5, 2.5, -0.5, -1.5, 2.0, 0.3, -1.7, 65, 3.37,
+          sp.Rational(1, 3), sp.Rational(2, 3), sp.Rational(-2, 3), sp.Rational(5, 2), sp.pi,
+          sp.sqrt(2)]  # fmt: skip
+FACTORS = [2, -1, 3, sp.Rational(1, 3), 0.1, sp.pi, -2.5, 1e-8, 1e8, 1e-30, 1e150, 1e-150, 7]
+
+
+@dataclass
+class Case:
+    """A model with a problem: symbols, numbers, and points z to try."""
+
+    seed: int
+    model: object
+    scheme: str
+    grid: np.ndarray
+    known: dict
+    unknown: list
+    free_inputs: list
+    inputs: dict
+    held: list
+    free_duration: bool = False
+    mass: list = field(default_factory=list)
+    side: list = field(default_factory=list)
+    integrand: object = sp.S.Zero
+    terminal: object = sp.S.Zero
+    measured: dict = field(default_factory=dict)
+    path: list = field(default_factory=list)
+    boundary: list = field(default_factory=list)
+    points: list = field(default_factory=list)
+
+
+class Expressions:
+    """Random expressions in some leaves."""
+
+    def __init__(self, rng, leaves):
+        self.rng, self.leaves = rng, list(leaves)
+
+    def __call__(self, depth=3):
+        """A real expression; SymPy may refuse some, then another one is made."""
+        for _ in range(20):
+            try:
+                e = sp.Add(self._make(depth))
+                bad = e.has(sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I) or not isinstance(e, sp.Expr)
+            except (TypeError, ValueError, ArithmeticError, RecursionError,
+                    NotImplementedError, AttributeError):
+                continue
+            if not bad and (depth < 2 or e.free_symbols):
+                return e
+        return self.rng.choice(self.leaves)
+
+    def _make(self, depth):
+        rng = self.rng
+        if depth == 0 or rng.random() < 0.12:
+            return self._leaf()
+        kind = rng.random()
+        if kind < 0.15:
+            return rng.choice(RAW)(self._make(depth - 1))
+        if kind < 0.42:
+            return rng.choice(TAME)(self._make(depth - 1))
+        if kind < 0.52:
+            return self._make(depth - 1) ** rng.choice(POWERS)
+        if kind < 0.60:
+            return self._special(depth - 1)
+        return self._two(self._make(depth - 1), self._make(depth - 1))
+
+    def _leaf(self):
+        rng = self.rng
+        if rng.random() < 0.08:
+            return sp.Add(rng.choice([1, 2, -3, 0.25, sp.Rational(2, 7), sp.pi, sp.E]))
+        leaf = rng.choice(self.leaves)
+        return leaf if rng.random() < 0.7 else leaf * rng.choice(FACTORS[:7])
+
+    def _two(self, a, b):
+        rng = self.rng
+        return rng.choice([
+            lambda: a + b, lambda: a - b, lambda: a * b, lambda: a * b, lambda: a / b,
+            lambda: a / (1 + b**2), lambda: a / (b**2 + 1e-12),
+            lambda: a / (rng.choice(FACTORS) * b),
+            lambda: a**b, lambda: sp.Abs(a) ** b, lambda: (1 + a**2) ** b, lambda: sp.exp(a) ** b,
+            lambda: sp.atan2(a, b), lambda: sp.Min(a, b), lambda: sp.Max(a, b),
+            lambda: self._remainder(a, b), lambda: self._remainder(a, 1),
+            lambda: self._piecewise(a, b), lambda: self._piecewise(a, b),
+            lambda: sp.Max(a, b, 0), lambda: a + rng.choice(FACTORS) * b,
+        ])()  # fmt: skip
+
+    def _small(self, e):
+        """`e`, or a leaf in its place: SymPy solves conditions, and divides polynomials for Mod."""
+        return e if sp.count_ops(e) < 6 else self._leaf()
+
+    def _remainder(self, a, b):
+        return sp.Mod(self._small(a), self._small(b))
+
+    def _condition(self, a, b):
+        rng = self.rng
+        relation = rng.choice([sp.Lt, sp.Le, sp.Gt, sp.Ge, sp.Lt, sp.Eq, sp.Ne])(a, b)
+        kind = rng.random()
+        if kind < 0.6:
+            return relation
+        other = rng.choice([sp.Lt, sp.Ge])(self._leaf(), rng.choice([0, 1, 0.5]))
+        if kind < 0.75:
+            return sp.And(relation, other)
+        return sp.Or(relation, other) if kind < 0.9 else sp.Not(sp.And(relation, other))
+
+    def _piecewise(self, a, b):
+        b = self._small(b)
+        pieces = [(a, self._condition(b, self._leaf())), (b, self._condition(self._leaf(), 0))]
+        pieces = [*pieces[: self.rng.randint(1, 2)], (self._leaf(), True)]
+        return sp.Piecewise(*pieces, evaluate=self.rng.random() < 0.3 and not a.is_real)
+
+    def _special(self, depth):
+        """Forms that users write: smooth maxima, log-sum-exp, long sums, extreme products."""
+        rng, a, b = self.rng, self._make(depth), self._make(depth)
+        scale = rng.choice([1, 10, 100])
+        return rng.choice([
+            lambda: sp.log(sp.exp(scale * a) + sp.exp(scale * b)) / scale,
+            lambda: (a + b + sp.sqrt((a - b) ** 2 + rng.choice([1e-2, 1e-8, 1e-16]))) / 2,
+            lambda: sp.log(1 + sp.exp(scale * a)) / scale,
+            lambda: sp.Add(*(sp.sin(k * a) / k for k in range(1, 5))),
+            lambda: sp.Add(*(sp.cos(k * self._leaf() + a) for k in range(1, 8))),
+            self._long_sum,
+            lambda: (1e-120 * a) * (1e110 * b) / (1e-7 + self._leaf() ** 2),
+            lambda: a / (a + b * rng.choice([1e-200, 1e-10, 1e10, 1e160])),
+            lambda: sp.exp(scale * a) / (sp.exp(scale * a) + sp.exp(scale * b)),
+            lambda: 1 / (1 + sp.exp(-scale * a)), lambda: sp.sqrt(a**2 + b**2),
+            lambda: a / sp.sqrt(a**2 + b**2 + rng.choice([0, 1e-6])),
+            lambda: sp.sin(sp.sqrt(a**2 + b**2)) / sp.sqrt(a**2 + b**2),
+        ])()  # fmt: skip
+
+
+    def _long_sum(self):
+        """Hundreds of terms."""
+        a, b = self.rng.choice(self.leaves), self.rng.choice(self.leaves)
+        count = self.rng.choice([20, 50, 200])
+        return sp.Add(*(a * b**k / math.factorial(k) if k < 9 else sp.Float(1 / k) * sp.sin(k * a)
+                        for k in range(count)))  # fmt: skip
+
+
+def case_of(seed):
+    """The case of a seed; raises what the project or SymPy say of a model they refuse."""
+    rng = random.Random(seed)
+    n, m, r = rng.randint(1, 4), rng.randint(0, 3), rng.randint(0, 4)
+    real = {"real": True} if rng.random() < 0.4 else {}
+    x = [ks.dynamicsymbols(f"x{k}", **real) for k in range(n)]
+    u = [ks.dynamicsymbols(f"u{k}", **real) for k in range(m)]
+    p = [sp.Symbol(f"p{k}", **real) for k in range(r)]
+    scheme = rng.choice(["midpoint", "backward-euler", "trapezoid"])
+    w = sp.symbols("w:2", **real)
+    static = [*x, *u, *p, ks.t]
+    make = Expressions(rng, static)
+    intermediates = [(w[0], make(2)), (w[1], Expressions(rng, [*static, w[0]])(2))]
+    intermediates = intermediates[: rng.choice([0, 0, 1, 2])]
+    static += [s for s, _ in intermediates]
+    make = Expressions(rng, static)
+    equations, mass, side = _equations(rng, scheme, x, make, static)
+    unused = [s for s in (*u, *p) if not any(e.has(s) for e in equations)]
+    if unused:
+        equations[0] -= sp.Add(*unused)
+        if side:
+            side[0] += sp.Add(*unused)
+    model = ks.Model(f"random_{seed}", x, u, p, equations, intermediates=intermediates,
+                     outputs={"y": make(2)})  # fmt: skip
+    case = _problem(rng, seed, model, scheme, make)
+    case.mass, case.side = mass, side
+    _conditions(rng, case, make)
+    case.points = points(rng, case)
+    return case
+
+
+def _equations(rng, scheme, x, make, static):
+    """Equations, and M and b of M x' = b where x' must be solved for."""
+    n, rates = len(x), [s.diff(ks.t) for s in x]
+    if scheme == "trapezoid" or rng.random() < 0.4:
+        small = Expressions(rng, static)
+        mass = [[sp.S(2) + sp.sin(small(1)) if i == j else sp.S.Zero for j in range(n)]
+                for i in range(n)]  # fmt: skip
+        for i in range(n):
+            for j in range(n):
+                if i != j and rng.random() < 0.4:
+                    mass[i][j] = sp.cos(small(1)) / 4
+        side = [make(3) for _ in x]
+        rows = [sp.Add(*(a * d for a, d in zip(row, rates, strict=True))) for row in mass]
+        return [row - b for row, b in zip(rows, side, strict=True)], mass, side
+    equations = []
+    for k, s in enumerate(x):
+        if k and rng.random() < 0.3:
+            equations.append(s + make(3))
+            continue
+        inner = Expressions(rng, [*static, rates[k], rates[0]])
+        form = rng.choice([
+            lambda rate=rates[k]: rate - make(3), lambda rate=rates[k]: rate * make(2) - make(2),
+            lambda rate=rates[k], inner=inner: rate + inner(3),
+            lambda rate=rates[k]: sp.tanh(rate) + rate**3 - make(3),
+        ])  # fmt: skip
+        e = form()
+        equations.append(e if e.has(s) or e.has(rates[k]) else e + s)
+    return equations, [], []
+
+
+def _problem(rng, seed, model, scheme, make):
+    N = rng.choice([2, 2, 3])
+    names = list(model.input_names)
+    free = [name for name in names if rng.random() < 0.4]
+    unknown = [name for name in model.parameter_names if rng.random() < 0.6]
+    free_duration = rng.random() < 0.3
+    steps = [rng.choice([0.1, 0.25, 1.0, rng.uniform(0.05, 0.5)]) for _ in range(N - 1)]
+    grid = np.linspace(0, 1, N) if free_duration else np.cumsum([rng.choice([0.0, 0.3]), *steps])
+    return Case(
+        seed, model, scheme, grid, {name: rng.choice([0.5, 1.0, 2.0, rng.uniform(-2, 2)])
+                                    for name in model.parameter_names},
+        unknown, free, {name: np.array([rng.choice([0.0, 1.0, rng.uniform(-2, 2)])
+                                        for _ in range(N)]) for name in names if name not in free},
+        [name for name in names if rng.random() < 0.3], free_duration,
+    )  # fmt: skip
+
+
+def _conditions(rng, case, make):
+    """Objective, path and boundary conditions."""
+    model = case.model
+    x = model.states
+    integrand = make(3) if rng.random() < 0.6 else sp.S.Zero
+    if integrand != 0 and rng.random() < 0.25:
+        integrand += x[0].diff(ks.t) ** 2
+    terminal = make(2) if rng.random() < 0.5 else sp.S.Zero
+    if case.free_duration or integrand == terminal == 0:
+        terminal += x[0] ** 2
+    case.integrand = integrand if integrand.has(*x) else integrand + x[0] * int(integrand != 0)
+    case.terminal = terminal if terminal == 0 or terminal.has(*x) else terminal + x[-1]
+    if rng.random() < 0.3:
+        samples = np.array([rng.uniform(-1, 1) for _ in case.grid])
+        if len(samples) > 2:
+            samples[1] = np.nan
+        case.measured = {rng.choice(["y", x[0].name]): (samples, rng.choice([0.5, 0.8, 2.0]))}
+    case.path = [make(3) for _ in range(rng.randint(0, 2))]
+    case.path = [e for e in case.path if e.free_symbols]
+    if rng.random() < 0.5:
+        case.boundary = [ks.at_start(make(2)) - make.rng.choice([1, 2]) * ks.at_end(make(2))]
+
+
+def points(rng, case):
+    """Points z: anywhere, positive, and made of special numbers."""
+    size = (len(case.model.states) + len(case.free_inputs)) * len(case.grid)
+    size += len(case.unknown)
+    last = [rng.choice([1.0, 2.0, rng.uniform(0.5, 3)])] if case.free_duration else []
+    found = []
+    for kind in ("anywhere", "positive", "special", "near")[rng.choice([0, 1]) :]:
+        z = [rng.uniform(-2, 2) for _ in range(size)]
+        if kind == "positive":
+            z = [rng.uniform(0.2, 1.5) for _ in range(size)]
+        elif kind == "special":
+            z = [rng.choice(SPECIAL) if rng.random() < 0.6 else v for v in z]
+        elif kind == "near":
+            N, some = len(case.grid), rng.sample(SPECIAL, 2)
+            rows = [rng.choice([*some, rng.uniform(-2, 2)]) for _ in range(size)]
+            z = [rows[j // N] * (1 + rng.choice(NEAR)) + rng.choice(NEAR) for j in range(size)]
+        found.append(np.array([*z, *last]))
+    return [*found, *on_kinks(rng, case, last)]
+
+
+def on_kinks(rng, case, last):
+    """Points on or near a kink: at nodes, as trajectories that stay where they are."""
+    model, N = case.model, len(case.grid)
+    some = [*case.path, case.terminal, case.integrand, *model.equations]
+    some = [target for e in some for target in kinks.targets(e)
+            if not target.has(sp.Derivative, *(s for s, _ in model.intermediates))]  # fmt: skip
+    free = [*model.states, *(u for u in model.inputs if u.name in case.free_inputs)]
+    unknown = [p for p in model.parameters if p.name in case.unknown]
+    known = {ks.t: constant(float(case.grid[0]))}
+    given = [u for u in model.inputs if u not in free]
+    known.update({u: constant(float(case.inputs[u.name][0])) for u in given})
+    known.update({p: constant(case.known[p.name]) for p in model.parameters if p not in unknown})
+    if not some:
+        return []
+    start = {s: rng.uniform(-2, 2) for s in [*free, *unknown]}
+    point = kinks.zero_near(rng.choice(some), known, start)
+    if point is None:
+        return []
+    z = [point[s] for s in free for _ in range(N)] + [point[p] for p in unknown]
+    return [np.array([*(v + rng.choice(NEAR) for v in z), *last])]

@@ -1,0 +1,117 @@
+"""What the project computes for a case: by the interpreter of its kernels, or by compiled C."""
+
+import json
+import warnings
+
+import numpy as np
+
+import kinesym as ks
+from kinesym.codegen.c import emit
+from kinesym.codegen.interpret import interpret
+from kinesym.codegen.transcribe import transcribe
+from kinesym.runtime.collocation import make_layout, trial_data
+from kinesym.runtime.nlp import NLP
+from kinesym.symbolic.schemes import scheme_named
+from kinesym.task import symbolic_problem
+
+
+def experiment(case):
+    """The trial of a case."""
+    when = {"nodes": len(case.grid), "duration": (0.5, 3.0)} if case.free_duration else {
+        "time": case.grid}  # fmt: skip
+    return ks.Experiment(
+        **when, inputs=case.inputs, hold=dict.fromkeys(case.held, "zero-order"),
+        measurements={name: y for name, (y, _) in case.measured.items()},
+        std={name: std for name, (_, std) in case.measured.items()},
+    )  # fmt: skip
+
+
+def objective(case):
+    """The objective of a case."""
+    found = ks.Integral(case.integrand) + ks.Terminal(case.terminal)
+    return found + ks.LeastSquares() if case.measured else found
+
+
+class Interpreted(NLP):
+    """The nonlinear program of a case without a compiler: kernels by the interpreter."""
+
+    def __init__(self, case):
+        trial = experiment(case)
+        self.program = transcribe(symbolic_problem(
+            case.model, [trial], list(case.unknown), list(case.free_inputs),
+            scheme_named(case.scheme), objective(case), case.path, case.boundary))  # fmt: skip
+        description = self.program.description["collocation"]
+        self.layout = make_layout(description, [trial])
+        known = {name: v for name, v in case.known.items() if name not in case.unknown}
+        self._data = [trial_data(description, trial, known)]
+        self._families = description["families"]
+        manifest = json.loads(emit(self.program).manifest)
+        self._kernels = {k["name"]: k for k in manifest["kernels"]}
+
+    def entries(self, z, multipliers, factor):
+        """Every number by name and place; see `reference.Values.entries`."""
+        arrays = (z, np.asarray(multipliers, dtype=float), np.array([factor]))
+        found = {("cost",): 0.0}
+        for kernel in self.program.kernels:
+            family, what = kernel.name.split("_", 1)
+            n = self.layout.points(0, family)
+            if what == "outputs" or not n:
+                continue
+            values = interpret(kernel, self.arguments(0, kernel.name, arrays), n)
+            for key, value in self._placed(family, what, np.real(values)):
+                found[key] = found.get(key, 0.0) + value
+        return found
+
+    def _placed(self, family, what, values):
+        members = self._locals(family)
+        about, first = self._families[family], self.layout.constraint_offsets[0, family]
+        n = values.shape[1]
+
+        def place(j, i):
+            begin, step = self._entry(0, family, members[j])
+            return begin + i * step
+
+        for k, row in enumerate(values):
+            for i, value in enumerate(row):
+                if what == "cost":
+                    yield ("cost",), value
+                elif what == "constraints":
+                    yield ("constraint", first + k * n + i), value
+                elif what == "gradient":
+                    yield ("gradient", place(about["gradient"][k], i)), value
+                elif what == "jacobian":
+                    at, j = (about["jacobian"][side][k] for side in (0, 1))
+                    yield ("jacobian", first + at * n + i, place(j, i)), value
+                else:
+                    pair = sorted(place(about["hessian"][side][k], i) for side in (0, 1))
+                    yield ("hessian", *pair), value
+
+
+class Compiled:
+    """The same by compiled C, through the face."""
+
+    def __init__(self, case):
+        known = {name: v for name, v in case.known.items() if name not in case.unknown}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.problem = ks.Collocation(
+                case.model, experiment(case), unknown=dict.fromkeys(case.unknown), known=known,
+                scheme=case.scheme, objective=objective(case), threads=1,
+                path=[(e, None, None) for e in case.path],
+                boundary=[(e, None, None) for e in case.boundary],
+                unknown_inputs=dict.fromkeys(case.free_inputs))  # fmt: skip
+
+    def entries(self, z, multipliers, factor):
+        """Every number by name and place; see `reference.Values.entries`."""
+        problem = self.problem
+        found = {("cost",): problem.cost(z)}
+        found.update({("constraint", i): v for i, v in enumerate(problem.constraints(z))})
+        found.update({("gradient", j): v for j, v in enumerate(problem.cost_gradient(z))})
+        jacobian = problem.constraint_jacobian(z).tocoo()
+        for i, j, v in zip(jacobian.row, jacobian.col, jacobian.data, strict=True):
+            found["jacobian", int(i), int(j)] = v
+        hessian = problem.lagrangian_hessian(z, multipliers, factor).tocoo()
+        for i, j, v in zip(hessian.row, hessian.col, hessian.data, strict=True):
+            if i <= j:
+                found["hessian", int(i), int(j)] = v
+        return found

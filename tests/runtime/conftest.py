@@ -1,0 +1,72 @@
+"""One small result of every kind that can be saved."""
+
+import numpy as np
+import pytest
+
+from kinesym.runtime.driver import Iteration
+from kinesym.runtime.ensemble import Ensemble, Failure
+from kinesym.runtime.fit import Fit
+from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory, State
+from kinesym.runtime.minimise import Step
+from kinesym.runtime.solution import Solution
+from kinesym.runtime.trajectory import Trajectory
+
+TIME = np.linspace(0.0, 1.0, 11)
+
+
+def trajectory():
+    return Trajectory(
+        TIME, {"x": np.sin(TIME), "v": np.cos(TIME)}, {"u": TIME**2},
+        {"hip_x": TIME, "hip_y": TIME / 3.0}, {"k": 2.0}, "swing",
+        {"x": np.where(TIME < 0.5, np.sin(TIME), np.nan)}, {"x": np.full(11, 0.1)},
+    )  # fmt: skip
+
+
+def solution():
+    return Solution(
+        False, "stopped at the limit of iterations", -1, 1.5, {"k": 2.0}, {"m": 1.0},
+        [trajectory(), trajectory()], TIME, TIME, TIME, TIME, [Iteration(0, 2.0, 1.0, 0.5)],
+        {"total": 0.1}, "time-structured", {"model": "swing", "fitted": True}, "log",
+    )  # fmt: skip
+
+
+def fit():
+    return Fit(
+        True, "converged", 2.0, {"k": 2.0}, {"m": 1.0}, {"x": 0.5}, [trajectory()], ["k", "x(0)"],
+        np.array([2.0, 0.5]), np.zeros(2), [Step(2.0, np.array([2.0, 0.5]))], 10.0, np.eye(2),
+        ["k"], ["a note"], {"total": 0.1}, "least-squares", "swing",
+    )  # fmt: skip
+
+
+def hybrid():
+    rows = np.array([[0.1, -1.0], [0.1, 1.0]])
+    log = [Happening(0.1 * k, kind, name, ["x", "v"], rows) for k, (kind, name) in enumerate(
+        [("clock", ""), ("impact", "floor"), ("event", "peak"), ("clock", "")])]  # fmt: skip
+    whole = np.zeros(1, dtype=np.intc)
+    final = State(1.0, np.array([0.1, 0.2]), np.zeros(1), whole, whole, whole)
+    return HybridTrajectory(trajectory(), tuple(log), final, "", ("floor",), (), (9, 1, 50),
+                            ("peak", "never"))  # fmt: skip
+
+
+def ensemble():
+    rows = np.array([np.sin(TIME), np.cos(TIME), np.where(TIME < 0.5, TIME, np.nan)])
+    return Ensemble(TIME, {"x": rows}, {"u": rows}, {"y": 2.0 * rows}, {"k": np.arange(3.0)},
+                    "swing", [Failure(2, 0.5, "diverged")])  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def results():
+    """By the name of the class."""
+    made = (trajectory(), solution(), fit(), hybrid(), ensemble())
+    return {type(result).__name__: result for result in made}
+
+
+@pytest.fixture(scope="session")
+def saved(results, tmp_path_factory):
+    """What their files hold, by the name of the class."""
+    path = tmp_path_factory.mktemp("results") / "run.nc"
+    content = {}
+    for kind, result in results.items():
+        result.save(path)
+        content[kind] = path.read_bytes()
+    return content
