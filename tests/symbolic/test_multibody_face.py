@@ -728,7 +728,7 @@ UNKNOWN = "arn is no joint and no speed of one; did you mean arm?"
     (lambda tree: tree.model({}, ["places", "places"]), "outputs: arm_end_x is defined twice"),
     (lambda tree: tree.model({}, {"arm_wx": 1}), "the name arm_wx is declared more than once"),
     (lambda tree: tree.model({}, {"y": ks.dynamicsymbols("w").diff(ks.t)}), "w.* is not a state"),
-    (lambda tree: tree.model(values={"g": "fast"}), "the value of g must be a finite number, got 'fast'"),
+    (lambda tree: tree.model(values={"g": "fast"}), "the value of g must be a finite number"),
 ])  # fmt: skip
 def test_questions(ask, words):
     with pytest.raises(ValueError, match=words):
