@@ -27,7 +27,8 @@ def _pow(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
         return (g.mul(exponent, g.power(base, n - 1.0)), g.zero)
     lower = g.binary("pow", base, g.sub(exponent, g.one))
     growth = g.mul(y, g.function("log", base))
-    slope = g.select(g.binary("eq", exponent, g.zero), g.zero, g.mul(exponent, lower))
+    flat = g.mul(g.binary("eq", exponent, g.zero), g.binary("eq", base, g.zero))  # 0 * 0^-1
+    slope = g.select(flat, g.zero, g.mul(exponent, lower))
     return (slope, g.select(g.binary("eq", y, g.zero), g.zero, growth))
 
 

@@ -103,6 +103,14 @@ def test_nan_stays_nan_compiled():
     assert np.isnan(found[:2]).all() and found[2] == -1.0
 
 
+def test_mixed_derivative_of_a_power_with_exponent_zero(lowered, values_of):
+    graph, symbols, (node,) = lowered([x, p], [x**p])
+    first = jacobian(graph, [node], symbols)
+    second = jacobian(graph, [first[0, 0]], symbols)
+    found = values_of(graph, symbols, [second[0, 0], second[0, 1]], [[0.5, 0.0], [0.0, 1.0]])
+    np.testing.assert_allclose(found, [[0.0, 0.0], [2.0, -np.inf]])  # 1/x; 1 + log(0)
+
+
 def test_power_by_its_exponent_at_zero(lowered, values_of):
     graph, symbols, (node,) = lowered([x, p], [x**p])
     first = jacobian(graph, [node], symbols)
