@@ -24,7 +24,7 @@ test: setup tree
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	PYTHONPATH=build/tree $(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto --dist worksteal
 
 # What 'import kinesym' sees, as relative links, for the tools that only read files.
 tree:

@@ -159,6 +159,18 @@ def _heaviside(g: Graph, e: sp.Heaviside, known: Mapping[sp.Basic, int]) -> int:
                                       g.const(math.nan))))  # fmt: skip
 
 
+def _reciprocal(g: Graph, x: int, name: str) -> int:
+    """1/cosh or 1/sinh; far out 2 q/(1 + q^2) or 2 q/(1 - q^2) with q = exp(-|x|), whose
+    derivatives do not overflow."""
+    size = g.function("abs", x)
+    q = g.function("exp", g.neg(size))
+    square, sign = g.mul(q, q), g.one if name == "cosh" else g.function("sign", x)
+    below = g.add(g.one, square) if name == "cosh" else g.sub(g.one, square)
+    far = g.mul(sign, g.div(g.mul(g.const(2.0), q), below))
+    near = g.div(g.one, g.function(name, x))
+    return g.select(g.binary("lt", size, g.one), near, far)
+
+
 #: Of the series of sin(x)/x for |x| < 1, where it and its first derivatives lose no digit.
 _SINC_TERMS = 12
 
@@ -210,8 +222,8 @@ _CONVERTERS: dict[type, Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]
     sp.Mod: _mod,
     sp.coth: lambda g, e, known: g.div(g.one, g.function("tanh", known[e.args[0]])),
     sp.sinc: _sinc,
-    sp.sech: lambda g, e, known: g.div(g.one, g.function("cosh", known[e.args[0]])),
-    sp.csch: lambda g, e, known: g.div(g.one, g.function("sinh", known[e.args[0]])),
+    sp.sech: lambda g, e, known: _reciprocal(g, known[e.args[0]], "cosh"),
+    sp.csch: lambda g, e, known: _reciprocal(g, known[e.args[0]], "sinh"),
     sp.frac: lambda g, e, known: g.sub(known[e.args[0]], g.function("floor", known[e.args[0]])),
     sp.log: _log,
     sp.UnevaluatedExpr: lambda g, e, known: known[e.args[0]],
