@@ -211,7 +211,7 @@ class Collocation:
 
     def unpack(self, z: Array) -> dict[str, Any]:
         """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
-        layout, result = self.layout, {}
+        layout, result, z = self.layout, {}, self._free(z)
         for k, name in enumerate((*layout.states, *layout.inputs)):
             rows = [layout.trajectories(z, trial)[k].copy() for trial in range(len(self.trials))]
             result[name] = rows if len(rows) > 1 else rows[0]
@@ -220,22 +220,25 @@ class Collocation:
             result["duration"] = layout.durations(z).copy()
         return result
 
+    def _free(self, z: ArrayLike) -> Array:
+        return _vector(z, "the entries of the free vector", self.n_variables)
+
     def cost(self, z: Array) -> float:
         """The objective at z."""
-        return self.nlp.cost(_vector(z))
+        return self.nlp.cost(self._free(z))
 
     def cost_gradient(self, z: Array) -> Array:
         """Its gradient, (n_variables,)."""
-        return self.nlp.gradient(_vector(z))
+        return self.nlp.gradient(self._free(z))
 
     def constraints(self, z: Array) -> Array:
         """The constraints at z, (n_constraints,): equations, path conditions, boundary conditions
         of each trial; see `constraint_name`."""
-        return self.nlp.constraints(_vector(z))
+        return self.nlp.constraints(self._free(z))
 
     def constraint_jacobian(self, z: Array) -> csr_array:
         """Their Jacobian, (n_constraints, n_variables), with its exact structure."""
-        entries = (self.nlp.jacobian(_vector(z)), self.nlp.jacobian_structure.arrays())
+        entries = (self.nlp.jacobian(self._free(z)), self.nlp.jacobian_structure.arrays())
         return coo_array(entries, shape=(self.n_constraints, self.n_variables)).tocsr()
 
     def lagrangian_hessian(
@@ -243,7 +246,8 @@ class Collocation:
     ) -> csr_array:
         """Second derivatives of cost_factor * cost + multipliers . constraints, symmetric."""
         rows, columns = self.nlp.hessian_structure.arrays()
-        values = self.nlp.hessian(_vector(z), _vector(multipliers), cost_factor)
+        given = _vector(multipliers, "the multipliers", self.n_constraints)
+        values = self.nlp.hessian(self._free(z), given, cost_factor)
         off = rows != columns
         entries = (
             np.concatenate([values, values[off]]),
@@ -253,11 +257,11 @@ class Collocation:
 
     def variable_name(self, j: int) -> str:
         """What z[j] is, in words."""
-        return self.layout.variable_name(j)
+        return self.layout.variable_name(checks.count(j, "the number of a variable", least=0))
 
     def constraint_name(self, i: int) -> str:
         """What constraint i is, in words."""
-        return self.layout.constraint_name(i)
+        return self.layout.constraint_name(checks.count(i, "the number of a constraint", least=0))
 
     # -- solution ---------------------------------------------------------------------------
 
@@ -318,6 +322,7 @@ class Collocation:
         their true `std` is; see `kinesym.runtime.statistics.parameter_covariance`. Raises
         `ValueError` if the solution has not converged or does not determine the parameters.
         """
+        checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
         return parameter_covariance(
@@ -410,5 +415,8 @@ class Collocation:
         )
 
 
-def _vector(values: ArrayLike) -> Array:
-    return np.ascontiguousarray(values, dtype=np.float64)
+def _vector(values: ArrayLike, what: str, size: int) -> Array:
+    row = real_array(values, what)
+    if row.shape != (size,):
+        raise ValueError(f"{what} are {size} numbers, got {row.shape}")
+    return row

@@ -13,6 +13,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
 from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.given import shown
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of
@@ -119,6 +120,9 @@ def per_trial(
     """The courses of every trial; raises `ValueError` if there is not one mapping for each."""
     if courses is None or isinstance(courses, Mapping):
         return [courses or {}] * count
+    if not isinstance(courses, (list, tuple)) or not all(isinstance(c, Mapping) for c in courses):
+        raise ValueError("courses must be a mapping, or a list with one for each trial, got "
+                         f"{shown(courses)}")  # fmt: skip
     if len(courses) != count:
         raise ValueError(f"courses has {len(courses)} mappings, expected one or one per trial "
                          f"({count})")  # fmt: skip

@@ -45,7 +45,8 @@ def ensemble(
         raise ValueError("members begin with values of states by name; a state to go on from is "
                          "for simulate")  # fmt: skip
     workers = checks.threads(threads)
-    groups = [dict(initial), dict(parameters or {}), dict(inputs or {})]
+    groups = [dict(checks.mapping({} if given is None and what != "initial" else given, what)) for
+              given, what in ((initial, "initial"), (parameters, "parameters"), (inputs, "inputs"))]
     members = _members(*groups)
     tasks: list[HybridTask] = []
     for k in range(members):

@@ -150,7 +150,7 @@ class Shooting:
 
     def unpack(self, q: ArrayLike) -> dict[str, float]:
         """Values by name, for q or a gradient."""
-        return dict(zip(self.names, map(float, np.asarray(q)), strict=True))
+        return dict(zip(self.names, map(float, vector_of_guess(q, self.names)), strict=True))
 
     def _gather(self, given: Mapping[str, Any]) -> Array:
         unknowns, count = self._unknowns, len(self.trials)
@@ -348,10 +348,10 @@ class Shooting:
         J = float(r @ r)
         if not np.isfinite(J):
             raise ValueError(f"the objective is {J} at the guess")
-        size = typical_sizes(q, self.bounds)
+        size, scaled = typical_sizes(q, self.bounds), checks.flag(scale, "scale")
         with iteration_line(progress) as report:
             task = Task(
-                self._cost, self._gradient, size if scale else np.ones_like(q),
+                self._cost, self._gradient, size if scaled else np.ones_like(q),
                 J if J > 0.0 else 1.0, self.bounds, report, self._values_of_residuals,
                 lambda q: _full(self._jacobian(q)),
             )  # fmt: skip
@@ -420,7 +420,7 @@ def _options(
     rtol, atol = checks.tolerances(rtol, atol)
     v_stop = checks.positive(v_stop, "v_stop")
     names = [contact.name for contact in hybrid.contacts]
-    for name in active:
+    for name in checks.listed(active, "active"):
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; {suggest(name, names)}")
     return {"active": tuple(active), "rtol": rtol, "atol": atol, "v_stop": v_stop,

@@ -176,7 +176,7 @@ class Shooting:
 
     def unpack(self, q: ArrayLike) -> dict[str, float]:
         """Values by name, for q or a gradient."""
-        return dict(zip(self.names, map(float, np.asarray(q)), strict=True))
+        return dict(zip(self.names, map(float, vector_of_guess(q, self.names)), strict=True))
 
     def _gather(self, guess: Mapping[str, Any]) -> Array:
         layout, unknowns = self._problem.nlp.layout, self._unknowns
@@ -326,10 +326,10 @@ class Shooting:
         squares = self._least_squares(optimizer)
         if optimizer == "least-squares":
             self._check_room()
-        size = self._sizes(q)
+        size, scaled = self._sizes(q), checks.flag(scale, "scale")
         with iteration_line(progress) as report:
             task = Task(
-                self._problem.cost, self._problem.gradient, size if scale else np.ones_like(q),
+                self._problem.cost, self._problem.gradient, size if scaled else np.ones_like(q),
                 J if J > 0.0 else 1.0, self.bounds, report,
             )  # fmt: skip
             if squares is not None:

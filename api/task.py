@@ -17,7 +17,7 @@ from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import shown
+from kinesym.symbolic.given import listed_of, shown
 from kinesym.symbolic.hybrid import Contact, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
@@ -67,6 +67,7 @@ def symbolic_problem(
         )
     for what, cost in (("integrand", chosen.integrand), ("terminal cost", chosen.terminal)):
         check_times(cost, what)
+    contacts = listed_of(contacts, Contact, "contacts")
     flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
     used = [chosen.integrand, chosen.terminal, *path, *boundary, *links, *cycle, *flags]
     signals = _signals(model, trials, unknown_inputs, used)

@@ -66,7 +66,7 @@ def _array(value: Any, what: str) -> tuple[NDArray[Any], NDArray[np.bool_] | Non
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{what} must be an array of numbers, got rows of unequal length: "
-                         f"{_shown(value)}") from error  # fmt: skip
+                         f"{shown(value)}") from error  # fmt: skip
     return array, mask if mask is not None and mask.any() else None
 
 
@@ -83,7 +83,7 @@ def _converted(array: NDArray[Any], mask: NDArray[np.bool_] | None, what: str) -
             numbers[k] = entry
         except (TypeError, ValueError, OverflowError) as error:
             where = f" at index {', '.join(map(str, k))}" if k else ""
-            raise ValueError(f"{what} must be real numbers, got {_shown(entry)}{where}") from error
+            raise ValueError(f"{what} must be real numbers, got {shown(entry)}{where}") from error
     return numbers
 
 
@@ -94,7 +94,7 @@ def _python_seconds(array: NDArray[Any], what: str) -> Array:
         return np.array([span.total_seconds() for span in spans]).reshape(array.shape)
     except (TypeError, AttributeError) as error:
         raise ValueError(f"{what} must be all dates, with time zones all or none, or all spans; "
-                         f"the first is {_shown(first)}") from error  # fmt: skip
+                         f"the first is {shown(first)}") from error  # fmt: skip
 
 
 def _masked(mask: NDArray[np.bool_], what: str) -> str:
@@ -105,9 +105,12 @@ def _masked(mask: NDArray[np.bool_], what: str) -> str:
 
 
 def _some(array: NDArray[Any]) -> str:
-    return f"the first {_shown(array.flat[0])}" if array.size else "none"
+    return f"the first {shown(array.flat[0])}" if array.size else "none"
 
 
-def _shown(value: Any) -> str:
-    text = repr(value.item() if isinstance(value, np.generic) else value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def shown(value: Any) -> str:
+    """`value` in a message: on one line, not too long, functions and the like by their names."""
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
+    text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."

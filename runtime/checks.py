@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.runtime.arrays import shown
 from kinesym.runtime.nlp import default_threads
 
 #: More threads than any machine has; OpenMP ends the process where it cannot make them.
@@ -85,14 +86,6 @@ def check_kind(value: Any, kind: type, where: str) -> None:
     """Raise `ValueError` for what is not of a kind, such as `Support` of `kinesym`."""
     if not isinstance(value, kind):
         raise ValueError(f"expected a {where}.{kind.__name__}, got {shown(value)}")
-
-
-def shown(value: Any) -> str:
-    """`value` in a message: on one line, not too long, functions and the like by their names."""
-    if callable(value) and hasattr(value, "__name__"):
-        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _number(value: Any) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.arrays import real_array, seconds
+from kinesym.runtime.arrays import real_array, seconds, shown
 from kinesym.runtime.checks import count
 from kinesym.runtime.summary import html_table, listed
 
@@ -258,7 +258,7 @@ class Experiment:
 def _by_name(what: str, given: Any) -> dict[str, Any]:
     """`given` by name; raises `ValueError` if it is no mapping or names something twice."""
     if not isinstance(given, Mapping):
-        raise ValueError(f"{what} must be a mapping {{name: value}}, got {type(given).__name__}")
+        raise ValueError(f"{what} must be a mapping {{name: value}}, got {shown(given)}")
     found: dict[str, Any] = {}
     for key, value in given.items():
         name = key_name(key)

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
-from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import flag, listed, positive, shown
+from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.checks import flag, listed, positive
 from kinesym.runtime.experiment import Experiment, key_name
 from kinesym.runtime.low_pass import passes
 from kinesym.runtime.plot import subplots

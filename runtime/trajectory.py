@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import real_array
 from kinesym.runtime.experiment import key_name
 from kinesym.runtime.files import replacing, save_result, saved_result
 from kinesym.runtime.summary import html_table, listed
@@ -144,6 +145,7 @@ class Trajectory(ByName):
 
     def between(self, begin: float, end: float) -> Trajectory:
         """The part with begin <= t <= end [s]; raises `ValueError` if no node is there."""
+        begin, end = float(real_array(begin, "begin")), float(real_array(end, "end"))
         here = (self.time >= begin) & (self.time <= end)
         if not here.any():
             raise ValueError(f"no node is between {begin:g} and {end:g} s; the trajectory covers "

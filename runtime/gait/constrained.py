@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lu, qr
 
-from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import count, shown
+from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.checks import count
 from kinesym.runtime.experiment import Experiment
 
 Array = NDArray[np.float64]

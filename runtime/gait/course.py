@@ -11,8 +11,8 @@ from scipy.linalg import solveh_banded
 from scipy.optimize import brentq
 from scipy.sparse import csr_array, diags_array
 
-from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import count, positive, shown
+from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.checks import count, positive
 from kinesym.runtime.experiment import Experiment
 
 Array = NDArray[np.float64]

@@ -14,16 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import find_peaks
 
-from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import (
-    check_kind,
-    check_text,
-    finite,
-    listed_of,
-    mapping,
-    positive,
-    shown,
-)
+from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.checks import check_kind, check_text, finite, listed_of, mapping, positive
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.gait.wrench import THRESHOLD, Wrench, check_reaction, low_pass
 

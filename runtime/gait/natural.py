@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import shown
+from kinesym.runtime.arrays import real_array, shown
 from kinesym.runtime.gait.constrained import Partition, Reduction, reduction
 from kinesym.runtime.gait.segment import (
     Pose,

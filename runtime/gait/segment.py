@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.checks import listed, shown
+from kinesym.runtime.arrays import shown
+from kinesym.runtime.checks import listed
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.checks import check_kind, finite, mapping, positive, shown
+from kinesym.runtime.arrays import shown
+from kinesym.runtime.checks import check_kind, finite, mapping, positive
 from kinesym.runtime.gait.events import Contact, Phase, in_order, phases
 from kinesym.runtime.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
 from kinesym.runtime.plot import subplots

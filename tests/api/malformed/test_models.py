@@ -19,6 +19,10 @@ def model(**changes):
     return ks.Model(**{**fields, **changes})
 
 
+def grown(rate):
+    return ks.Model("grown", [x], [], [k], [x.diff(t) - rate * x])
+
+
 def kane(formed=True, **more):
     """A mass on a spring."""
     N, O = ReferenceFrame("N"), Point("O")  # noqa: E741
@@ -296,6 +300,8 @@ MADE = [
     (lambda: model().substitute({u: None}, inputs=[]), "replacement of u(t) is no expression"),
     (lambda: model().substitute({"u": x}, inputs=[]), "'u'", "symbol"),
     (lambda: model().substitute({5: x}), "5", "symbol"),
+    (lambda: grown(k ** (10**30)).substitute({k: 2}, parameters=[]), "the exponent", "e+30"),
+    (lambda: grown(k**3).substitute({k: 10**200}, parameters=[]), "beyond double precision"),
     (lambda: model().substitute({w: x}), "w(t)", "osc"),
     (lambda: model().substitute({c: 1.0}), "c", "osc"),
     (lambda: model().substitute({u: sp.nan}, inputs=[]), "replacement of u(t) contains NaN"),
