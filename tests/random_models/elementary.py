@@ -91,6 +91,18 @@ def coth(x):
     return c / s, -1 / s**2, 2 * c / s**3
 
 
+def sech(x):
+    s, c = mpmath.sinh(x), mpmath.cosh(x)
+    return 1 / c, -s / c**2, (s * s - 1) / c**3
+
+
+def csch(x):
+    s, c = mpmath.sinh(x), mpmath.cosh(x)
+    if not s:
+        return inf, inf, inf
+    return 1 / s, -c / s**2, (c * c + 1) / s**3
+
+
 def asinh(x):
     r = 1 + x * x
     return mpmath.asinh(x), r ** mpf(-0.5), -x * r ** mpf(-1.5)
@@ -248,4 +260,5 @@ def mixed_power(x, p):
 
 
 #: What value and derivatives are differences of, where these can cancel.
-SCALES = {"sinc": lambda x: (0, 1 / x, 1 / x) if abs(x) > 1 else (0, 0, 0)}
+SCALES = {"sinc": lambda x: (0, 1 / x, 1 / x) if abs(x) > 1 else (0, 0, 0),
+          "sech": lambda x: (0, 0, mpmath.sech(x))}  # fmt: skip

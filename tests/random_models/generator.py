@@ -25,7 +25,8 @@ NEAR = [0.0, 0.0, 0.0, 1e-15, -1e-15, 1e-10, -1e-10, 1e-7, -1e-7, 1e-4, -1e-4]
 #: Functions of one argument as they are; what often keeps them in their domain.
 RAW = [sp.sin, sp.cos, sp.tan, sp.asin, sp.acos, sp.atan, sp.sinh, sp.cosh, sp.tanh, sp.asinh,
        sp.acosh, sp.atanh, sp.exp, sp.log, sp.sqrt, sp.Abs, sp.sign, sp.floor, sp.ceiling, sp.erf,
-       sp.erfc, sp.sec, sp.csc, sp.cot, sp.coth, sp.sinc, sp.Heaviside]  # fmt: skip
+       sp.erfc, sp.sec, sp.csc, sp.cot, sp.coth, sp.sech, sp.csch, sp.sinc,
+       sp.frac, sp.Heaviside]  # fmt: skip
 TAME = [
     lambda e: sp.asin(sp.sin(e)), lambda e: sp.acos(sp.cos(e) / 2), lambda e: sp.acosh(1 + e**2),
     lambda e: sp.atanh(sp.tanh(e) / 2), lambda e: sp.exp(-(e**2)), lambda e: sp.log(1 + e**2),

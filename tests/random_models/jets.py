@@ -21,7 +21,7 @@ from mpmath import mpf
 
 UNIT = 2.0**-52
 TINY = 1e-307
-HUGE = 1e300
+HUGE, ROOT = 1e300, 1e150
 TRUST = 1000.0
 DIGITS = 60
 
@@ -90,7 +90,7 @@ class Jet:
     slope: dict = field(default_factory=dict)
     bend: dict = field(default_factory=dict)
     lack: str = ""
-    strained: bool = False  # whether products of first derivatives leave the range of double
+    strained: bool = False  # whether squares of values or derivatives leave the range of double
 
     @property
     def value(self):
@@ -234,7 +234,8 @@ def compose(value, first, second, jets):
                     both *= 2
                 terms += [((i, j), times(f, times(*p))) for p in both if None not in p]
     steep = max((d[1] for jet in jets for d in jet.slope.values()), default=0.0)
-    strained = steep * steep >= HUGE or any(jet.strained for jet in jets)
+    far = value[1] > ROOT or 0 < value[1] < 1 / ROOT or steep > ROOT
+    strained = far or any(jet.strained for jet in jets)
     return Jet(total([value]), slope, _combined(terms), strained=strained)
 
 

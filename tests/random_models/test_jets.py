@@ -14,8 +14,8 @@ from tree import Sides, Tree
 
 mpmath.mp.dps = DIGITS
 X, Y = SYMBOLS = sp.symbols("x y")
-ONE_ARGUMENT = ("sin cos sec csc tan cot asin acos atan sinh cosh tanh coth asinh acosh atanh exp "
-                "log erf erfc sinc").split()  # fmt: skip
+ONE_ARGUMENT = ("sin cos sec csc tan cot asin acos atan sinh cosh tanh coth sech csch asinh acosh "
+                "atanh exp log erf erfc sinc").split()  # fmt: skip
 
 
 def jet_of(e, *point, sides=None):

@@ -38,11 +38,11 @@ LEFT, MIDDLE, RIGHT = -1, 0, 1
 
 _FUNCTIONS = {
     getattr(sp, name): getattr(elementary, name)
-    for name in "sin cos sec csc tan cot asin acos atan sinh cosh tanh coth asinh acosh atanh exp "
-    "log erf erfc sinc".split()
+    for name in "sin cos sec csc tan cot asin acos atan sinh cosh tanh coth sech csch asinh "
+    "acosh atanh exp log erf erfc sinc".split()
 }
 _EXACT_AT_ZERO = {sp.sin, sp.cos, sp.sec, sp.tan, sp.asin, sp.atan, sp.sinh, sp.cosh, sp.tanh,
-                  sp.asinh, sp.atanh, sp.exp, sp.erf, sp.erfc, sp.sinc}  # fmt: skip
+                  sp.sech, sp.asinh, sp.atanh, sp.exp, sp.erf, sp.erfc, sp.sinc}  # fmt: skip
 _PERIODIC = {sp.sin, sp.cos, sp.tan, sp.sec, sp.csc, sp.cot, sp.sinc}
 
 
@@ -96,7 +96,7 @@ class Tree:
 
     def _is_lost(self, kind, a):
         """Whether the doubt of an argument spans periods or holds a pole."""
-        if kind in (sp.coth, sp.log) and a.error and self.near(a):
+        if kind in (sp.coth, sp.csch, sp.log) and a.error and self.near(a):
             return True
         if kind not in _PERIODIC or not a.error:
             return False
@@ -191,6 +191,10 @@ class Tree:
         if a.error and abs(float(a.value - nearest)) <= TRUST * a.error:
             return constant(nearest - 1 if self.sides() == LEFT else nearest)
         return constant(mpmath.floor(a.value))
+
+    def fraction(self, e):
+        a = self(e.args[0])
+        return add([a, mul(self.floor(a), constant(-1))])
 
     def mod(self, e):
         x, y = (self(a) for a in e.args)
@@ -329,6 +333,7 @@ _RULES = {
     sp.sign: Tree.sign,
     sp.floor: lambda tree, e: tree.floor(tree(e.args[0])),
     sp.ceiling: lambda tree, e: mul(tree.floor(mul(tree(e.args[0]), constant(-1))), constant(-1)),
+    sp.frac: Tree.fraction,
     sp.Mod: Tree.mod,
     sp.Max: lambda tree, e: tree.extreme(e, 1),
     sp.Min: lambda tree, e: tree.extreme(e, -1),
