@@ -189,14 +189,20 @@ def case_of(seed):
     intermediates = intermediates[: rng.choice([0, 0, 1, 2])]
     static += [s for s, _ in intermediates]
     make = Expressions(rng, static)
-    equations, mass, side = _equations(rng, scheme, x, make, static)
+    inner = make
+    if scheme != "trapezoid" and rng.random() < 0.2:  # with x', so only for equations
+        moving = sp.Symbol("w2", **real)
+        intermediates.append((moving, make(2) * rng.choice(x).diff(ks.t)))
+        inner = Expressions(rng, [*static, moving])
+    equations, mass, side = _equations(rng, scheme, x, inner)
     unused = [s for s in (*u, *p) if not any(e.has(s) for e in equations)]
     if unused:
         equations[0] -= sp.Add(*unused)
         if side:
             side[0] += sp.Add(*unused)
+    output = make(2) + (rng.choice(x).diff(ks.t) if rng.random() < 0.2 else 0)
     model = ks.Model(f"random_{seed}", x, u, p, equations, intermediates=intermediates,
-                     outputs={"y": make(2)})  # fmt: skip
+                     outputs={"y": output})  # fmt: skip
     case = _problem(rng, seed, model, scheme, make)
     case.mass, case.side = mass, side
     _conditions(rng, case, make)
@@ -204,9 +210,9 @@ def case_of(seed):
     return case
 
 
-def _equations(rng, scheme, x, make, static):
+def _equations(rng, scheme, x, make):
     """Equations, and M and b of M x' = b where x' must be solved for."""
-    n, rates = len(x), [s.diff(ks.t) for s in x]
+    n, rates, static = len(x), [s.diff(ks.t) for s in x], make.leaves
     if scheme == "trapezoid" or rng.random() < 0.4:
         small = Expressions(rng, static)
         mass = [[sp.S(2) + sp.sin(small(1)) if i == j else sp.S.Zero for j in range(n)]
@@ -270,6 +276,8 @@ def _conditions(rng, case, make):
         case.measured = {rng.choice(["y", x[0].name]): (samples, rng.choice([0.5, 0.8, 2.0]))}
     case.path = [make(3) for _ in range(rng.randint(0, 2))]
     case.path = [e for e in case.path if e.free_symbols]
+    if case.scheme == "trapezoid" and rng.random() < 0.15:
+        case.path.append(rng.choice(x).diff(ks.t) * make(1) + x[0])
     if rng.random() < 0.5:
         case.boundary = [ks.at_start(make(2)) - make.rng.choice([1, 2]) * ks.at_end(make(2))]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import mpmath
 import sympy as sp
-from reference import NOTHING, Discrete, accepts, references
+from reference import MANY, NOTHING, SIDES, Discrete, accepts, references
 from single import flags, smallest
 from sympy.core.function import AppliedUndef
 from tree import Sides
@@ -43,12 +43,16 @@ def multipliers_of(case):
 
 
 def judge(case, evaluated, z):
-    """The verdict on all numbers at z, which `evaluated` (see `measured`) gives.
+    """The verdict on all numbers at z, which `evaluated` (see `measured`) gives."""
+    verdict = _judged(case, evaluated, z, SIDES[:4])
+    several = any(len(expected) > 1 for _, _, expected in verdict.wrong)
+    return _judged(case, evaluated, z, [*SIDES, *MANY]) if several else verdict
 
-    Derivatives of what has no value are left out; a Hessian is of everything together.
-    """
+
+def _judged(case, evaluated, z, sides):
+    """Derivatives of what has no value are left out; a Hessian is of everything together."""
     multipliers = multipliers_of(case)
-    expected, lacking = references(case, z, multipliers, FACTOR)
+    expected, lacking = references(case, z, multipliers, FACTOR, sides)
     endless, strained = (
         set().union(*(e.pop(what) for e in expected)) for what in ("endless", "strained"))
     found = evaluated.entries(z, multipliers, FACTOR)

@@ -13,6 +13,7 @@ the one point of an interval count instead, or those at its two ends with the tr
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import sympy as sp
@@ -46,7 +47,7 @@ class Discrete:
         self.p = {p: constant(case.known[p.name]) for p in model.parameters if p not in unknown}
         self.p.update(zip(unknown, rest, strict=False))
         self._clock(rest[-1] if case.free_duration else None)
-        self.nodes = [self._tree(self._values(i), self.t[i]) for i in range(self.N)]
+        self.nodes = [self._node(i) for i in range(self.N)]
 
     def _clock(self, duration):
         for value in self.case.grid:
@@ -69,6 +70,20 @@ class Discrete:
             held = held_from is not None and u.name in self.case.held
             found[u] = self._input(u.name, held_from if held else i)
         return found
+
+    def _node(self, i):
+        """The tree at a node; it knows x' if that must be solved for anyway."""
+        values, time = self._values(i), self.t[i]
+        wanted = [*self.case.path, *(self.case.model.outputs[n] for n in self.case.measured
+                                     if n in self.case.model.outputs)]  # fmt: skip
+        if self.case.scheme == "trapezoid" and any(e.has(sp.Derivative) for e in wanted):
+            return self._with_rates(values, time)
+        return self._tree(values, time)
+
+    def _with_rates(self, values, time):
+        rates = solved(self._tree(values, time), self.case.mass, self.case.side)
+        names = [x.diff(ks.t) for x in self.case.model.states]
+        return self._tree(values, time, zip(names, rates, strict=True))
 
     def _tree(self, values, time, rates=()):
         model = self.case.model
@@ -101,10 +116,7 @@ class Discrete:
             trees = []
             for node in (i, i + 1):
                 now = self.t[i] if node == i else add([self.t[i], h])
-                values = self._values(node, held_from=i)
-                rates = solved(self._tree(values, now), self.case.mass, self.case.side)
-                names = [x.diff(ks.t) for x in self.case.model.states]
-                trees.append(self._tree(values, now, zip(names, rates, strict=True)))
+                trees.append(self._with_rates(self._values(node, held_from=i), now))
             found.append(trees)
         return found
 
@@ -140,15 +152,32 @@ class Discrete:
             parts += self._integral()
         if case.terminal != 0:
             parts.append(self.nodes[-1](case.terminal))
-        for name, (samples, std) in case.measured.items():
-            e = {**{x.name: x for x in case.model.states}, **case.model.outputs}[name]
-            for tree, y in zip(self.nodes, samples, strict=True):
-                if not np.isnan(y):
-                    residual = minus(tree(e), constant(float(y)))
-                    weight = mpf(1) / mpf(std) ** 2
-                    size = float(weight)
-                    parts.append(scaled(mul(residual, residual), (weight, size, UNIT * size)))
+        for name in case.measured:
+            parts += self._squares(name)
         return add(parts) if parts else constant(0)
+
+    def _squares(self, name):
+        """Weighted squares of a measured state or output; between nodes if it needs x' there.
+
+        There sample and weight are the means that the scheme takes; missing samples, of weight
+        zero, are interpolated.
+        """
+        case, (samples, std) = self.case, self.case.measured[name]
+        e = {**{x.name: x for x in case.model.states}, **case.model.outputs}[name]
+        missing = np.isnan(samples)
+        y = [mpf(v) for v in np.interp(case.grid, case.grid[~missing], samples[~missing])]
+        w = [mpf(0) if gone else 1 / mpf(std) ** 2 for gone in missing]
+        trees = self.nodes
+        if case.scheme != "trapezoid" and e.has(sp.Derivative):
+            trees, left = self.stages, 0.5 if case.scheme == "midpoint" else 0.0
+            y, w = ([left * a + (1 - left) * b for a, b in pairwise(row)] for row in (y, w))
+        found = []
+        for tree, sample, weight in zip(trees, y, w, strict=True):
+            if weight:
+                residual = minus(tree(e), constant(sample, UNIT * abs(float(sample))))
+                number = weight, float(weight), UNIT * float(weight)
+                found.append(scaled(mul(residual, residual), number))
+        return found
 
     def _integral(self):
         case = self.case
@@ -241,14 +270,15 @@ class Values:
 
 
 SIDES = [(-1, 0), (1, 0), *((None, seed) for seed in range(4))]
+MANY = [(None, seed) for seed in range(4, 40)]
 
 
-def references(case, z, multipliers, factor):
+def references(case, z, multipliers, factor, sides=SIDES[:4]):
     """The entries for every way at the kinks; and the outputs without value."""
-    sides = Sides()
-    values = [Values.at(case, z, sides)]
-    if sides.met:
-        some = SIDES[:4] if sides.met > 1 else SIDES[:2]
+    first = Sides()
+    values = [Values.at(case, z, first)]
+    if first.met:
+        some = sides if first.met > 1 else SIDES[:2]
         values += [Values.at(case, z, Sides(*side)) for side in some]
     lacking = set().union(*(v.lacking() for v in values))
     return [v.entries(multipliers, factor) for v in values], lacking

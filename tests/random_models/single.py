@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import sympy as sp
 from jets import variable
-from reference import NOTHING, SIDES, accepts, is_endless
+from reference import MANY, NOTHING, SIDES, accepts, is_endless
 from sympy.core.function import AppliedUndef
 from tree import Sides, Tree
 
@@ -58,19 +58,25 @@ def project(expression, leaves, points):
     return [dict(zip(entries, column, strict=True)) for column in values.T]
 
 
-def truth(expression, leaves, point):
+def truth(expression, leaves, point, ways=SIDES):
     """Jets of the expression for every way at the kinks."""
     sides = Sides()
     known = {s: variable(float(v), k) for k, (s, v) in enumerate(zip(leaves, point, strict=True))}
     jets = [Tree(known, sides)(expression)]
     if sides.met:
-        jets += [Tree(known, Sides(*side))(expression) for side in SIDES]
+        jets += [Tree(known, Sides(*side))(expression) for side in ways]
     return jets
 
 
 def compare(expression, leaves, point, found):
     """The flags of one point, given what the project found."""
-    jets = truth(expression, leaves, point)
+    wrong = _compared(expression, leaves, point, found, SIDES)
+    several = any(len(flag.expected) > 1 for flag in wrong)
+    return _compared(expression, leaves, point, found, [*SIDES, *MANY]) if several else wrong
+
+
+def _compared(expression, leaves, point, found, ways):
+    jets = truth(expression, leaves, point, ways)
     expected = {(): [jet.lack or jet.number for jet in jets]}
     if not any(jet.lack for jet in jets):
         keys = set(found).union(*({(k,) for k in jet.slope} | set(jet.bend) for jet in jets)) - {()}
