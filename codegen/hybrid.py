@@ -11,7 +11,7 @@ from kinesym.codegen.evaluate import Point
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
-from kinesym.codegen.solve import model_rates
+from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.codegen.touch import Touch, touch
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of, t
@@ -24,7 +24,7 @@ def hybrid_program(hybrid: Hybrid) -> Program:
     along the ground, accelerations without forces b, then row by row W = d accelerations / d forces
     and B = d x' / d forces and G = d heights and places / d x.
 
-    Raises `codegen.solve.NotExplicit` if x' cannot be solved for.
+    Raises `ValueError` if x' cannot be solved for.
     """
     model, point = hybrid.model, _point(hybrid)
     g = point.graph
@@ -58,7 +58,12 @@ def _lowered(
     hybrid: Hybrid, point: Point
 ) -> tuple[list[int], Callable[[Sequence[sp.Expr]], list[int]]]:
     """Nodes of x', and what makes nodes of expressions, x' in them solved for."""
-    rates = model_rates(hybrid.model, point.lower, point.nodes(point.xdot))
+    try:
+        rates = model_rates(hybrid.model, point.lower, point.nodes(point.xdot))
+    except NotExplicit as error:
+        raise ValueError(f"model {hybrid.model.name} has no explicit derivatives, which events and "
+                         f"contacts need: {error}; differentiate its algebraic equations, or give "
+                         "what they hold up a mass") from error
     explicit = dict(zip(point.nodes(point.xdot), rates, strict=True))
 
     def lowered(expressions: Sequence[sp.Expr]) -> list[int]:

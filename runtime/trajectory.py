@@ -46,6 +46,9 @@ class Named(dict[str, float]):
     def __getitem__(self, key: object) -> float:
         return super().__getitem__(key_name(key))
 
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(getattr(key, "name", key))
+
 
 def named_row(result: Any, key: object) -> Array:
     """A state, input or output of a result by symbol or name; `KeyError` lists what there is."""

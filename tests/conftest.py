@@ -1,4 +1,4 @@
-"""What all tests share: a cache of compiled libraries that lives as long as the session."""
+"""What all tests share: a cache of compiled libraries that is kept between runs."""
 
 import pytest
 
@@ -8,9 +8,10 @@ def pytest_addoption(parser):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiler_cache(tmp_path_factory):
-    """Compiled libraries go to a temporary folder, never to the user's cache."""
+def compiler_cache(pytestconfig):
+    """Compiled libraries go to the build folder, never to the user's cache. Their keys are their
+    contents, so that all workers and later runs can use them."""
     with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("kinesym-cache")
+        folder = pytestconfig.rootpath / "build" / "test-cache"
         patch.setenv("KINESYM_CACHE", str(folder))
         yield folder

@@ -45,6 +45,13 @@ def rod(law, place=(-1.0, -1.0), mu=0.3, inertia=0.1):
     return kh.Hybrid(model, contacts=[kh.Contact("tip", up, normal, law, across, along, mu)])
 
 
+def test_without_explicit_rates():
+    """Rates that the equations do not give are refused, with the remedy."""
+    model = ks.Model("massless", [q, w], [], [], [q.diff(ks.t) + w.diff(ks.t) - 1, q - w])
+    with pytest.raises(ValueError, match="model massless has no explicit derivatives, which events"):
+        kh.simulate(kh.Hybrid(model), TIME, {q: 0.0, w: 0.0})
+
+
 REST = {"x": 0.0, "z": 1.0, "th": 0.0, "vx": 0.0, "vz": 0.0, "w": 0.0}
 
 

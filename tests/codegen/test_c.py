@@ -414,7 +414,7 @@ def test_sympy_expression_to_c(lowered, as_kernel):
     np.testing.assert_allclose(run(library, kernel, {"x": points}, 3)[0], expected, rtol=1e-14)
 
 
-def test_any_name_compiles(compiler_cache):
+def test_any_name_compiles():
     """Greek, LaTeX and C keywords as names; names that differ only in what C cannot spell."""
     import sympy as sp
 

@@ -261,9 +261,9 @@ def test_locks_of_the_whole_tree(ensemble):
         np.testing.assert_allclose(member[name], 0.0, atol=1e-9)
 
 
-def test_persons_by_parameters(models, ensemble, compiler_cache):
+def test_persons_by_parameters(models, ensemble, monkeypatch):
     """Three persons in one run; each is as a model of its own, and none of them is compiled."""
-    before = sorted(path.name for path in compiler_cache.rglob("*"))
+    monkeypatch.setattr("kinesym.runtime.build._output", lambda *a: pytest.fail("compiles"))
     for k, person in enumerate(PERSONS, len(LOCKED)):
         model = psm3d(*person)
         run = simulate(model, TIME, START, model.values)
@@ -271,7 +271,6 @@ def test_persons_by_parameters(models, ensemble, compiler_cache):
             close(ensemble[name][k], run[name], 1e-10)
         assert run["head_end_z"][0] - run["shank_place_z"][0] == pytest.approx(
             person[1] * 0.97, abs=0.02 * person[1])  # fmt: skip
-    assert before and sorted(path.name for path in compiler_cache.rglob("*")) == before
     tall, small = np.abs(ensemble["base_moment_x"][[-1, -3]]).max(axis=1)
     assert tall > 1.5 * small
 

@@ -12,6 +12,7 @@ import h5py
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import sympy as sp
 import xarray as xr
 
 from kinesym.runtime.files import SEALED, replacing
@@ -154,6 +155,14 @@ def test_tables_are_exact(results, tmp_path):
         np.testing.assert_array_equal(table[name], run[name])
     np.testing.assert_array_equal(table["measured_x"], run.measurements["x"])
     np.testing.assert_array_equal(table["std_x"], run.std["x"])
+
+
+def test_values_by_name_and_symbol(results):
+    parameters = results["Fit"].parameters
+    name = next(iter(parameters))
+    symbol = sp.Symbol(name)
+    assert name in parameters and symbol in parameters and 1 not in parameters
+    assert parameters[symbol] == parameters[name]
 
 
 # -- loading --------------------------------------------------------------------------------------
