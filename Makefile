@@ -22,6 +22,7 @@ demo: setup
 
 test: setup tree
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	PYTHONPATH=build/tree $(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q -n auto --dist worksteal

@@ -20,15 +20,14 @@ def extension(name: str, *sources: str, **options: object) -> Extension:
 
 
 # The KKT solver is at once a module and the library that IPOPT loads.
-kkt = extension(
-    "_kkt", *sorted(glob("runtime/kkt/*.c")), extra_compile_args=["-O3", "-Wno-psabi"]
-)
+kkt = extension("_kkt", *sorted(glob("runtime/kkt/*.c")), extra_compile_args=["-O3", "-Wno-psabi"])
 
 # Its own names, such as those of its steps, must not be taken for those of other libraries.
 hybrid = extension(
-    "_hybrid", *sorted(glob("runtime/hybrid/*.c")),
+    "_hybrid",
+    *sorted(glob("runtime/hybrid/*.c")),
     extra_compile_args=["-O3", "-fvisibility=hidden"],
-)  # fmt: skip
+)
 
 modules = [extension("_native"), extension("_ipopt"), kkt, hybrid]
 setup(ext_modules=cythonize(modules, build_dir="build"))

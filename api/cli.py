@@ -38,8 +38,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", type=Path, default=Path("."), help="folder for pictures")
     run.set_defaults(action=_run)
     bench = commands.add_parser("bench", help="measure speed, against other packages")
-    bench.add_argument("name", nargs="?", default="report",
-                       help="a file of benchmarks/; without one, all, into a report")  # fmt: skip
+    bench.add_argument(
+        "name",
+        nargs="?",
+        default="report",
+        help="a file of benchmarks/; without one, all, into a report",
+    )
     bench.add_argument("rest", nargs=argparse.REMAINDER, help="its own options, such as --quick")
     bench.set_defaults(action=_bench)
     doctor = commands.add_parser("doctor", help="what works here, and what to do about the rest")
@@ -73,8 +77,10 @@ def _first_line(text: str | None) -> str:
 
 def _run(options: argparse.Namespace) -> int:
     if options.example not in example_names():
-        print(f"there is no example {options.example}; there are {', '.join(example_names())}",
-              file=sys.stderr)  # fmt: skip
+        print(
+            f"there is no example {options.example}; there are {', '.join(example_names())}",
+            file=sys.stderr,
+        )
         return 2
     if options.nodes is not None and options.nodes < 2:
         print(f"--nodes must be at least 2, got {options.nodes}", file=sys.stderr)
@@ -93,12 +99,16 @@ def _bench(options: argparse.Namespace) -> int:
     folder = package.with_name("benchmarks")
     names = sorted(path.stem for path in folder.glob("*.py")) if package.name == "api" else []
     if not names:
-        print("the benchmarks come with the sources of kinesym, not with the installed package; "
-              "get the sources, and run 'make bench' there", file=sys.stderr)  # fmt: skip
+        print(
+            "the benchmarks come with the sources of kinesym, not with the installed package; "
+            "get the sources, and run 'make bench' there",
+            file=sys.stderr,
+        )
         return 2
     if options.name not in names:
-        print(f"there is no benchmark {options.name}; there are {', '.join(names)}",
-              file=sys.stderr)  # fmt: skip
+        print(
+            f"there is no benchmark {options.name}; there are {', '.join(names)}", file=sys.stderr
+        )
         return 2
     command = [sys.executable, str(folder / f"{options.name}.py"), *options.rest]
     return subprocess.run(command, check=False).returncode

@@ -112,8 +112,17 @@ class Collocation:
         tied, link_bounds = conditions(links, "link")
         closing, cycle_bounds = conditions(cycle, "cycle condition")
         self.symbolic = symbolic_problem(
-            model, self.trials, list(unknown), list(free), scheme_named(scheme), objective,
-            paths, ends, tied, closing, contacts,
+            model,
+            self.trials,
+            list(unknown),
+            list(free),
+            scheme_named(scheme),
+            objective,
+            paths,
+            ends,
+            tied,
+            closing,
+            contacts,
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
@@ -127,22 +136,32 @@ class Collocation:
         self.timings = {"derive": time.perf_counter() - start, "compile": 0.0}
         self.layout = make_layout(description, self.trials)
         after = [*self.trials[1:], self.trials[0]]
-        self._data = [trial_data(description, trial, self._known, following)
-                      for trial, following in zip(self.trials, after, strict=True)]  # fmt: skip
+        self._data = [
+            trial_data(description, trial, self._known, following)
+            for trial, following in zip(self.trials, after, strict=True)
+        ]
         self.nlp = self._built(self.program)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
         self.variable_bounds = variable_bounds(self.layout, self.trials, self._bounds)
-        self.constraint_bounds = constraint_bounds(self.layout, {
-            "node": path_bounds, "ends": end_bounds, "link": link_bounds, "cycle": cycle_bounds,
-        })  # fmt: skip
+        self.constraint_bounds = constraint_bounds(
+            self.layout,
+            {
+                "node": path_bounds,
+                "ends": end_bounds,
+                "link": link_bounds,
+                "cycle": cycle_bounds,
+            },
+        )
 
     def __repr__(self) -> str:
         count, nodes = len(self.trials), sum(self.layout.nodes)
-        return (f"<collocation of {self.model.name}: {count} trial{'s' * (count > 1)} of {nodes} "
-                f"nodes, unknown {listed(self.layout.parameters) or 'no parameters'}, "
-                f"{self.n_variables} variables, {self.n_constraints} constraints>")  # fmt: skip
+        return (
+            f"<collocation of {self.model.name}: {count} trial{'s' * (count > 1)} of {nodes} "
+            f"nodes, unknown {listed(self.layout.parameters) or 'no parameters'}, "
+            f"{self.n_variables} variables, {self.n_constraints} constraints>"
+        )
 
     def _built(self, program: Program) -> NLP:
         """The callbacks of a program, compiled."""
@@ -204,8 +223,10 @@ class Collocation:
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         else:
-            raise ValueError("a guess is a mapping of names to values, a Solution, a Fit, a "
-                             f"Trajectory, or an array, not {guess!r}")  # fmt: skip
+            raise ValueError(
+                "a guess is a mapping of names to values, a Solution, a Fit, a "
+                f"Trajectory, or an array, not {guess!r}"
+            )
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
         return within(z, bounds, given & (result is None), self.variable_name)
 
@@ -326,10 +347,12 @@ class Collocation:
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
         return parameter_covariance(
-            self.nlp, solution.free_vector,
+            self.nlp,
+            solution.free_vector,
             (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers),
-            self.variable_bounds, self.constraint_bounds,
-        )  # fmt: skip
+            self.variable_bounds,
+            self.constraint_bounds,
+        )
 
     def _check_finite(self, z: Array) -> None:
         reason = explain(self.program, self.nlp, z)

@@ -106,14 +106,21 @@ class ContinuousAdjoint:
         trial = self._reversed(run, {} if signals is None else signals)
         values = self._values(run)
         back = simulate(
-            self.model, trial.grid, self._end(trial, values), values, trial.inputs,
-            method="trapezoid", hold=trial.hold,
-        )  # fmt: skip
+            self.model,
+            trial.grid,
+            self._end(trial, values),
+            values,
+            trial.inputs,
+            method="trapezoid",
+            hold=trial.hold,
+        )
         if back.message.startswith("interrupted"):
             raise KeyboardInterrupt
         if len(back.time) < len(trial.grid):
-            raise FloatingPointError(f"the adjoint of {self._forward.name} cannot be integrated "
-                                     f"backwards over this run: {back.message}")  # fmt: skip
+            raise FloatingPointError(
+                f"the adjoint of {self._forward.name} cannot be integrated "
+                f"backwards over this run: {back.message}"
+            )
         return self._collect(trial, back, values)
 
     # -- the forward run, seen from its end -----------------------------------------------------
@@ -125,8 +132,9 @@ class ContinuousAdjoint:
         given = by_name(signals, extra, "signals")
         for name in extra:
             if name not in given:
-                raise ValueError(f"signal {name} of the objective has no data; "
-                                 f"give signals={{{name!r}: ...}}")  # fmt: skip
+                raise ValueError(
+                    f"signal {name} of the objective has no data; give signals={{{name!r}: ...}}"
+                )
         forward = Experiment(run.time, inputs={**run.inputs, **given})
         known = {**run.states, **forward.inputs}
         inputs, hold = {}, {}
@@ -226,8 +234,9 @@ def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
     Raises `ValueError` for multiple shooting.
     """
     if shooting.segments > 1:
-        raise ValueError("the continuous adjoint is that of single shooting; with segments use "
-                         "mode='adjoint'")  # fmt: skip
+        raise ValueError(
+            "the continuous adjoint is that of single shooting; with segments use mode='adjoint'"
+        )
     problem = shooting.symbolic
     unknown = tuple(name_of(p) for p in problem.unknown_parameters)
     hold = tuple((name, "zero-order") for name in sorted(problem.hold))
@@ -297,13 +306,18 @@ def _check_run(model: Model, run: Trajectory) -> None:
     check_kind(run, Trajectory, "kinesym")
     if run.message:
         raise ValueError(f"the run of {run.model} is not complete: {run.message}")
-    groups = {"state": (model.state_names, run.states), "input": (model.input_names, run.inputs),
-              "parameter": (model.parameter_names, run.parameters)}  # fmt: skip
+    groups = {
+        "state": (model.state_names, run.states),
+        "input": (model.input_names, run.inputs),
+        "parameter": (model.parameter_names, run.parameters),
+    }
     for kind, (names, known) in groups.items():
         for name in names:
             if name not in known:
-                raise ValueError(f"the run, of model {run.model}, has no {kind} {name}; "
-                                 f"simulate model {model.name}")  # fmt: skip
+                raise ValueError(
+                    f"the run, of model {run.model}, has no {kind} {name}; "
+                    f"simulate model {model.name}"
+                )
 
 
 def _evaluate(f: Functions, y: Array, u: Array, p: Array, time: Array) -> dict[str, Array]:
@@ -327,6 +341,7 @@ def _solve_end(matrix: Array, right: Array) -> Array:
     scaled, right = scaled / columns, right / rows
     x, *_ = np.linalg.lstsq(scaled, right, rcond=1e-10)
     if not np.abs(scaled @ x - right).max() <= 1e-8 * np.abs(right).max():
-        raise ValueError("the terminal condition of mu and eta needs an invertible k~; "
-                         "use form='first-order'")  # fmt: skip
+        raise ValueError(
+            "the terminal condition of mu and eta needs an invertible k~; use form='first-order'"
+        )
     return np.asarray(x / columns)

@@ -73,7 +73,7 @@ _DIVERGED = 1e100
 
 def explain_step(
     program: Program, stepper: Stepper, task: Task, outcome: Outcome, member: int
-) -> str:  # fmt: skip
+) -> str:
     """Why a member has not reached its end, if an expression is not finite: which one, of which
     equation or rate, where and when. Empty if that is not the cause, as in a divergence."""
     node = int(outcome.reached[member]) - 1
@@ -123,9 +123,15 @@ class _Search:
         rows, columns = self.program.description["stepping"]["pattern"]
         ends = [self._inputs(np.array([share])) for share in (0.0, 1.0)]
         for _ in range(30):
-            given = {"x0": x[:, None], "x1": after[:, None], "u0": ends[0], "u1": ends[1],
-                     "k": self._parameters(defect, 1), "t": np.array([[self.begin]]),
-                     "h": np.array([[self.h]])}  # fmt: skip
+            given = {
+                "x0": x[:, None],
+                "x1": after[:, None],
+                "u0": ends[0],
+                "u1": ends[1],
+                "k": self._parameters(defect, 1),
+                "t": np.array([[self.begin]]),
+                "h": np.array([[self.h]]),
+            }
             rest, entries = interpret(defect, given, 1), interpret(slopes, given, 1)
             for kernel, out in ((defect, rest), (slopes, entries)):
                 words = _not_finite(kernel, given, out, np.array([self.begin]))
@@ -142,8 +148,12 @@ class _Search:
     def _rates(self, kernel: Kernel, y: Array, share: Array) -> tuple[str, Array]:
         """What is not finite at states y (n, k) and shares of the step, the first; and x'."""
         time = self.begin + share * self.h
-        given = {"x": y, "u": self._inputs(share), "p": self._parameters(kernel, len(share)),
-                 "t": time[None]}  # fmt: skip
+        given = {
+            "x": y,
+            "u": self._inputs(share),
+            "p": self._parameters(kernel, len(share)),
+            "t": time[None],
+        }
         out = interpret(kernel, given, len(share))
         return _not_finite(kernel, given, out, time), out
 

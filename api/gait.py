@@ -83,16 +83,62 @@ from kinesym.symbolic.multibody.tree import Tree
 from kinesym.tracking import track
 
 __all__ = [
-    "PD", "SSA", "Axes", "Body", "Carried", "ConstrainedSystem", "Contact", "CorrectedForcePlates",
-    "Cycle", "InverseDynamics", "JointLoads", "LeastCorrection", "Like", "Markers", "Midpoint",
-    "NaturalBody", "PlanarBody", "PlanarSegment", "Reconstruction", "Relations", "Samples",
-    "Segment", "Sharing", "Shifted", "SmoothTransition", "Spline", "Tracking", "Trial", "Wrench",
-    "assign_plates", "check_mass", "completed", "contacts_from_markers", "contacts_from_wrench",
-    "flexion_angles", "gait_cycle", "joint_torques", "landmarks", "planar_body", "planar_segments",
-    "read_c3d", "read_csv", "read_forces", "read_mot", "read_places", "read_segments", "read_table",
-    "read_trc", "reconstruct", "segments_of_body", "segments_with", "share", "tracking_errors",
-    "whole_body", "write_segments",
-]  # fmt: skip
+    "PD",
+    "SSA",
+    "Axes",
+    "Body",
+    "Carried",
+    "ConstrainedSystem",
+    "Contact",
+    "CorrectedForcePlates",
+    "Cycle",
+    "InverseDynamics",
+    "JointLoads",
+    "LeastCorrection",
+    "Like",
+    "Markers",
+    "Midpoint",
+    "NaturalBody",
+    "PlanarBody",
+    "PlanarSegment",
+    "Reconstruction",
+    "Relations",
+    "Samples",
+    "Segment",
+    "Sharing",
+    "Shifted",
+    "SmoothTransition",
+    "Spline",
+    "Tracking",
+    "Trial",
+    "Wrench",
+    "assign_plates",
+    "check_mass",
+    "completed",
+    "contacts_from_markers",
+    "contacts_from_wrench",
+    "flexion_angles",
+    "gait_cycle",
+    "joint_torques",
+    "landmarks",
+    "planar_body",
+    "planar_segments",
+    "read_c3d",
+    "read_csv",
+    "read_forces",
+    "read_mot",
+    "read_places",
+    "read_segments",
+    "read_table",
+    "read_trc",
+    "reconstruct",
+    "segments_of_body",
+    "segments_with",
+    "share",
+    "tracking_errors",
+    "whole_body",
+    "write_segments",
+]
 
 Array = NDArray[np.float64]
 
@@ -100,9 +146,15 @@ Array = NDArray[np.float64]
 JOINTS = {
     f"{side}_{joint}": f"{side[0].upper()}{segment}"
     for side in ("right", "left")
-    for joint, segment in (("hip", "thigh"), ("knee", "shank"), ("ankle", "hindfoot"),
-                           ("toes", "forefoot"), ("shoulder", "arm"), ("elbow", "forearm"))
-} | {"lumbar": "torso"}  # fmt: skip
+    for joint, segment in (
+        ("hip", "thigh"),
+        ("knee", "shank"),
+        ("ankle", "hindfoot"),
+        ("toes", "forefoot"),
+        ("shoulder", "arm"),
+        ("elbow", "forearm"),
+    )
+} | {"lumbar": "torso"}
 
 #: Feet, each of two segments.
 FEET = {"right": ("Rhindfoot", "Rforefoot"), "left": ("Lhindfoot", "Lforefoot")}
@@ -147,8 +199,10 @@ class Body:
         if self.mass is not None:
             check_mass(self.segments, self.mass)
         names = {row.name for row in self.segments}
-        parts = [("joint", joint, [segment], JOINTS.get(joint) == segment)
-                 for joint, segment in mapping(self.joints, "joints").items()]  # fmt: skip
+        parts = [
+            ("joint", joint, [segment], JOINTS.get(joint) == segment)
+            for joint, segment in mapping(self.joints, "joints").items()
+        ]
         for foot, pair in mapping(self.feet, "feet").items():
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise ValueError(f"foot {foot!r} is of two segments, got {shown(pair)}")
@@ -156,8 +210,10 @@ class Body:
         for kind, name, segments, usual in parts:
             for segment in segments:
                 if not usual and segment not in names:
-                    raise ValueError(f"{kind} {name!r}: there is no segment {segment!r}; there are "
-                                     f"{', '.join(sorted(names))}")  # fmt: skip
+                    raise ValueError(
+                        f"{kind} {name!r}: there is no segment {segment!r}; there are "
+                        f"{', '.join(sorted(names))}"
+                    )
 
     @cached_property
     def skeleton(self) -> Skeleton:
@@ -174,20 +230,31 @@ class Body:
     def inverse(self, course: Samples) -> InverseDynamics:
         """What a motion needs, in a compiled pass over all instants, two or more."""
         if not isinstance(course, Samples):
-            raise ValueError("inverse dynamics needs the motion at instants, course.sample(times), "
-                             f"got {shown(course)}")  # fmt: skip
+            raise ValueError(
+                "inverse dynamics needs the motion at instants, course.sample(times), "
+                f"got {shown(course)}"
+            )
         g = 3 + 3 * len(self.segments)
         if len(course.z) != g:
-            raise ValueError(f"the motion has {len(course.z)} coordinates, this body {g}; was it "
-                             "reconstructed with other segments?")  # fmt: skip
+            raise ValueError(
+                f"the motion has {len(course.z)} coordinates, this body {g}; was it "
+                "reconstructed with other segments?"
+            )
         x, xdot = states(course)
         f, S, N = _inverse(self._structure), len(self.segments), len(course.time)
         values = self._structure.tree.values
         y = f.outputs(xdot, x, (), [values[name] for name in f.parameters], course.time)
         per = y[6 : 6 + 9 * S].reshape(S, 9, N)
         attitude = y[6 + 9 * S :].reshape(S, 3, 3, N)
-        return InverseDynamics(self.skeleton, course, Wrench(course.time, y[:3], y[3:6]),
-                               per[:, :3], per[:, 3:6], per[:, 6:], attitude)  # fmt: skip
+        return InverseDynamics(
+            self.skeleton,
+            course,
+            Wrench(course.time, y[:3], y[3:6]),
+            per[:, :3],
+            per[:, 3:6],
+            per[:, 6:],
+            attitude,
+        )
 
     @property
     def model(self) -> Model:
@@ -212,8 +279,10 @@ class Body:
         steps, an unknown method, and what `PD` refuses.
         """
         if not isinstance(course, Spline):
-            raise ValueError("a simulated walk needs a course that can be asked between its nodes, "
-                             f"a Spline, got {shown(course)}")  # fmt: skip
+            raise ValueError(
+                "a simulated walk needs a course that can be asked between its nodes, "
+                f"a Spline, got {shown(course)}"
+            )
         if method not in METHODS:
             raise ValueError(f"unknown method {shown(method)}; choose one of {', '.join(METHODS)}")
         if control is not None and not isinstance(control, PD):

@@ -13,7 +13,27 @@ from kinesym.symbolic.ground import GroundPoint, on_ground
 from kinesym.symbolic.hybrid import Contact, Event, Hybrid
 from kinesym.symbolic.muscle import FESMuscle
 
-__all__ = ["Calcium", "Contact", "Event", "FESMuscle", "GroundPoint", "Happening", "Hybrid",
-           "HybridEnsemble", "HybridTrajectory", "Phase", "Piecewise", "PiecewiseGradient",
-           "Sensitivities", "Shooting", "State", "ensemble", "joined", "on_ground", "phases",
-           "sensitivities", "simulate", "train"]  # fmt: skip
+__all__ = [
+    "Calcium",
+    "Contact",
+    "Event",
+    "FESMuscle",
+    "GroundPoint",
+    "Happening",
+    "Hybrid",
+    "HybridEnsemble",
+    "HybridTrajectory",
+    "Phase",
+    "Piecewise",
+    "PiecewiseGradient",
+    "Sensitivities",
+    "Shooting",
+    "State",
+    "ensemble",
+    "joined",
+    "on_ground",
+    "phases",
+    "sensitivities",
+    "simulate",
+    "train",
+]

@@ -34,17 +34,22 @@ class Course:
         if len(rows) == 2:
             rows.append([0.0] * len(rows[0]))
         if len(rows) != 3 or len({len(row) for row in rows}) != 1:
-            raise ValueError(f"{what}: expected (begins, values, slopes) of equal length, got "
-                             f"lengths {', '.join(str(len(row)) for row in rows)}")  # fmt: skip
+            raise ValueError(
+                f"{what}: expected (begins, values, slopes) of equal length, got "
+                f"lengths {', '.join(str(len(row)) for row in rows)}"
+            )
         entries = sp.Matrix([[real_expression(entry, what) for entry in row] for row in rows])
         if entries.atoms(AppliedUndef):
-            raise ValueError(f"{what}: pieces are expressions of parameters, not of functions of "
-                             "time")  # fmt: skip
+            raise ValueError(
+                f"{what}: pieces are expressions of parameters, not of functions of time"
+            )
         symbols = sorted(entries.free_symbols, key=name_of)
         self.names = [name_of(symbol) for symbol in symbols]
         self._pieces = sp.lambdify(symbols, entries, "numpy")
-        self._slopes = {name: sp.lambdify(symbols, entries.diff(symbol), "numpy")
-                        for name, symbol in zip(self.names, symbols, strict=True)}  # fmt: skip
+        self._slopes = {
+            name: sp.lambdify(symbols, entries.diff(symbol), "numpy")
+            for name, symbol in zip(self.names, symbols, strict=True)
+        }
 
     def at(self, values: Mapping[str, float]) -> Piecewise:
         """The input for values of the parameters; raises `ValueError` for begins that do not
@@ -89,8 +94,10 @@ def trial_courses(
         if name in given and name in sampled:
             raise ValueError(f"trial {number}: input {name} has samples and a course; give one")
         if name not in given and name not in sampled:
-            raise ValueError(f"input {name} has no data in trial {number}; give it in courses, or "
-                             f"inputs={{{name}: ...}} in the experiment")  # fmt: skip
+            raise ValueError(
+                f"input {name} has no data in trial {number}; give it in courses, or "
+                f"inputs={{{name}: ...}} in the experiment"
+            )
         if name in sampled and trial.hold.get(name) == "zero-order":
             found[name] = Fixed(Piecewise(trial.grid, sampled[name]))
         elif name in sampled:
@@ -105,13 +112,17 @@ def _course(what: str, given: Any) -> Course | Fixed:
         return Fixed(given)
     if isinstance(given, tuple | list):
         if not given or not all(isinstance(row, Sequence | np.ndarray) for row in given):
-            raise ValueError(f"{what}: expected (begins, values, slopes), each a list; samples go "
-                             "into the inputs of the experiment")  # fmt: skip
+            raise ValueError(
+                f"{what}: expected (begins, values, slopes), each a list; samples go "
+                "into the inputs of the experiment"
+            )
         return Course(what, given)
     if isinstance(given, sp.Expr) or np.ndim(given) == 0:
         return Course(what, ([0.0], [given]))
-    raise ValueError(f"{what}: expected a Piecewise, a number or (begins, values, slopes), got "
-                     f"{type(given).__name__}")  # fmt: skip
+    raise ValueError(
+        f"{what}: expected a Piecewise, a number or (begins, values, slopes), got "
+        f"{type(given).__name__}"
+    )
 
 
 def per_trial(
@@ -121,11 +132,13 @@ def per_trial(
     if courses is None or isinstance(courses, Mapping):
         return [courses or {}] * count
     if not isinstance(courses, (list, tuple)) or not all(isinstance(c, Mapping) for c in courses):
-        raise ValueError("courses must be a mapping, or a list with one for each trial, got "
-                         f"{shown(courses)}")  # fmt: skip
+        raise ValueError(
+            f"courses must be a mapping, or a list with one for each trial, got {shown(courses)}"
+        )
     if len(courses) != count:
-        raise ValueError(f"courses has {len(courses)} mappings, expected one or one per trial "
-                         f"({count})")  # fmt: skip
+        raise ValueError(
+            f"courses has {len(courses)} mappings, expected one or one per trial ({count})"
+        )
     return list(courses)
 
 
@@ -135,6 +148,8 @@ def new_names(model: Model, courses: Sequence[Mapping[str, Course | Fixed]]) -> 
     new = sorted(names - set(model.parameter_names))
     for name in new:
         if name in (*model.state_names, *model.input_names):
-            raise ValueError(f"a course depends on {name}, which is a state or an input of "
-                             f"{model.name}; call the parameter something else")  # fmt: skip
+            raise ValueError(
+                f"a course depends on {name}, which is a state or an input of "
+                f"{model.name}; call the parameter something else"
+            )
     return new

@@ -42,18 +42,24 @@ def ensemble(
     `ValueError` as `simulate`, naming the member, and if sizes differ.
     """
     if isinstance(initial, State):
-        raise ValueError("members begin with values of states by name; a state to go on from is "
-                         "for simulate")  # fmt: skip
+        raise ValueError(
+            "members begin with values of states by name; a state to go on from is for simulate"
+        )
     workers = checks.threads(threads)
-    groups = [dict(checks.mapping({} if given is None and what != "initial" else given, what)) for
-              given, what in ((initial, "initial"), (parameters, "parameters"), (inputs, "inputs"))]
+    groups = [
+        dict(checks.mapping({} if given is None and what != "initial" else given, what))
+        for given, what in ((initial, "initial"), (parameters, "parameters"), (inputs, "inputs"))
+    ]
     members = _members(*groups)
     tasks: list[HybridTask] = []
     for k in range(members):
-        start, values = ({key: value[k] if _is_many(value) else value
-                          for key, value in group.items()} for group in groups[:2])  # fmt: skip
-        courses = {key: value[k] if isinstance(value, list) else value
-                   for key, value in groups[2].items()}  # fmt: skip
+        start, values = (
+            {key: value[k] if _is_many(value) else value for key, value in group.items()}
+            for group in groups[:2]
+        )
+        courses = {
+            key: value[k] if isinstance(value, list) else value for key, value in groups[2].items()
+        }
         try:
             task = task_of(hybrid, time, start, values, courses, **options)
         except ValueError as error:
@@ -68,16 +74,21 @@ def ensemble(
         except ValueError as error:
             raise ValueError(f"member {k}: {error}") from error
 
-    with interruptible(stop), ThreadPoolExecutor(workers) as pool, \
-            node_bar(members, progress) as advance:  # fmt: skip
+    with (
+        interruptible(stop),
+        ThreadPoolExecutor(workers) as pool,
+        node_bar(members, progress) as advance,
+    ):
         found = []
         for trajectory in pool.map(run, range(members)):
             found.append(trajectory)
             advance(1)
     if stop.is_set():
         ended = sum(bool(one.message) for one in found)
-        warnings.warn(f"{found[0].run.model}: interrupted, {ended} of {members} members ended "
-                      "early", stacklevel=2)  # fmt: skip
+        warnings.warn(
+            f"{found[0].run.model}: interrupted, {ended} of {members} members ended early",
+            stacklevel=2,
+        )
     return HybridEnsemble(found, np.asarray(tasks[0].time))
 
 
@@ -85,20 +96,28 @@ def _is_many(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
-def _members(initial: Mapping[Any, Any], parameters: Mapping[Any, Any],
-             inputs: Mapping[Any, Any]) -> int:  # fmt: skip
-    sizes = {str(key): len(value) for group in (initial, parameters) for key, value in group.items()
-             if _is_many(value)}  # fmt: skip
+def _members(
+    initial: Mapping[Any, Any], parameters: Mapping[Any, Any], inputs: Mapping[Any, Any]
+) -> int:
+    sizes = {
+        str(key): len(value)
+        for group in (initial, parameters)
+        for key, value in group.items()
+        if _is_many(value)
+    }
     sizes |= {str(key): len(value) for key, value in inputs.items() if isinstance(value, list)}
     if not sizes:
-        raise ValueError("nothing differs between members; give initial values or parameters (M,), "
-                         "or lists of M inputs")  # fmt: skip
+        raise ValueError(
+            "nothing differs between members; give initial values or parameters (M,), "
+            "or lists of M inputs"
+        )
     for group in (initial, parameters):
         for key, value in group.items():
             if np.ndim(value) > 1 or np.size(value) == 0:
                 raise ValueError(f"{key} has shape {np.shape(value)}, expected a number or (M,)")
     if len(set(sizes.values())) > 1:
-        raise ValueError("members differ in number: "
-                         + ", ".join(f"{key} has {size}" for key, size in sizes.items()))
+        raise ValueError(
+            "members differ in number: "
+            + ", ".join(f"{key} has {size}" for key, size in sizes.items())
+        )
     return next(iter(sizes.values()))
-

@@ -52,8 +52,9 @@ class Phase:
             mapping(getattr(self, group), f"{group} of a phase")
         object.__setattr__(self, "nodes", count(self.nodes, "nodes of a phase", least=2))
         if not isinstance(self.duration, (tuple, list)):
-            raise ValueError("duration must be (low, high) with 0 < low <= high, "
-                             f"got {shown(self.duration)}")  # fmt: skip
+            raise ValueError(
+                f"duration must be (low, high) with 0 < low <= high, got {shown(self.duration)}"
+            )
         Experiment(nodes=2, duration=self.duration)
 
 
@@ -107,13 +108,24 @@ def phases(
     boundary += [at_end(height) for height in heights]
     boundary += [at_end(contact.force) for contact in contacts]
     problem = Collocation(
-        hybrid.model, trials, unknown, known, "trapezoid", objective or Objective(), bounds,
-        boundary, [*((height, 0.0, None) for height in heights), *_cones(hybrid), *path], free,
-        links=links, cycle=cycle, contacts=contacts,
-    )  # fmt: skip
+        hybrid.model,
+        trials,
+        unknown,
+        known,
+        "trapezoid",
+        objective or Objective(),
+        bounds,
+        boundary,
+        [*((height, 0.0, None) for height in heights), *_cones(hybrid), *path],
+        free,
+        links=links,
+        cycle=cycle,
+        contacts=contacts,
+    )
     if len(steps) > 1 and not problem.layout.linked:
-        raise ValueError("nothing says how the states continue from phase to phase; give "
-                         "links=[...]")  # fmt: skip
+        raise ValueError(
+            "nothing says how the states continue from phase to phase; give links=[...]"
+        )
     _phase_bounds(problem, hybrid, steps, hits, list(start), list(end), drift)
     return problem
 
@@ -127,18 +139,24 @@ def joined(solution: Solution) -> Trajectory:
         trials.append(replace(trial, time=trial.time + begin))
         begin = float(trials[-1].time[-1])
     groups: dict[str, Any] = {
-        kind: {name: np.concatenate([getattr(trial, kind)[name] for trial in trials])
-               for name in getattr(trials[0], kind)}
+        kind: {
+            name: np.concatenate([getattr(trial, kind)[name] for trial in trials])
+            for name in getattr(trials[0], kind)
+        }
         for kind in KINDS
-    }  # fmt: skip
+    }
     time = np.concatenate([trial.time for trial in trials])
     return replace(trials[0], time=time, measurements={}, std={}, **groups)
 
 
 def _cones(hybrid: Hybrid) -> list[tuple[sp.Expr, float, None]]:
     """Friction of contacts that stick by Coulomb's law."""
-    rows = [(c.friction_coefficient * c.force + sign * c.friction, 0.0, None)
-            for c in hybrid.tangential if c.law == "coulomb" for sign in (1, -1)]  # fmt: skip
+    rows = [
+        (c.friction_coefficient * c.force + sign * c.friction, 0.0, None)
+        for c in hybrid.tangential
+        if c.law == "coulomb"
+        for sign in (1, -1)
+    ]
     return rows
 
 
@@ -146,18 +164,23 @@ def _hits(hybrid: Hybrid, steps: Sequence[Phase], k: int) -> tuple[str, ...]:
     names = [contact.name for contact in hybrid.contacts]
     for name in (*steps[k].closed, *(steps[k].hits or ()), *steps[k].loose, *steps[k].ignored):
         if name not in names:
-            raise ValueError(f"phase {k}: there is no contact {name!r}; there are "
-                             f"{', '.join(names) or 'none'}")  # fmt: skip
+            raise ValueError(
+                f"phase {k}: there is no contact {name!r}; there are {', '.join(names) or 'none'}"
+            )
     given, before = steps[k].hits, set(steps[k - 1].closed) if k else set()
     if given and k == 0:
-        raise ValueError("phase 0: nothing comes before the first phase, so nothing is hit there; "
-                         "put the phase that ends with the impact first")  # fmt: skip
+        raise ValueError(
+            "phase 0: nothing comes before the first phase, so nothing is hit there; "
+            "put the phase that ends with the impact first"
+        )
     lands = k > 0 and set(steps[k].closed) - before
     hits = tuple(given) if given is not None else tuple(steps[k].closed) if lands else ()
     bounces = {c.restitution for c in hybrid.contacts if c.name in hits and c.name not in before}
     if len(bounces) > 1:
-        raise ValueError(f"phase {k}: contacts that are hit together need the same restitution, "
-                         f"got {', '.join(map(str, sorted(bounces)))}")  # fmt: skip
+        raise ValueError(
+            f"phase {k}: contacts that are hit together need the same restitution, "
+            f"got {', '.join(map(str, sorted(bounces)))}"
+        )
     return hits
 
 
@@ -166,17 +189,27 @@ def _trial(hybrid: Hybrid, phase: Phase, hits: Sequence[str]) -> Experiment:
     given = by_name(phase.inputs, hybrid.given, "inputs")
     held = [name for name in phase.closed if name not in phase.loose]
     groups = {"closed": phase.closed, "hit": hits, "stuck": held}
-    flags = {flag: float(contact.name in groups[flag.split("_", 1)[0]])
-             for contact in hybrid.contacts for flag in flags_of(contact)}  # fmt: skip
-    rows = {name: real_number(value, f"input {name}") if np.ndim(value) == 0 else value
-            for name, value in {**modes, **given, **flags}.items()}  # fmt: skip
+    flags = {
+        flag: float(contact.name in groups[flag.split("_", 1)[0]])
+        for contact in hybrid.contacts
+        for flag in flags_of(contact)
+    }
+    rows = {
+        name: real_number(value, f"input {name}") if np.ndim(value) == 0 else value
+        for name, value in {**modes, **given, **flags}.items()
+    }
     return Experiment(nodes=phase.nodes, duration=phase.duration, inputs=rows)
 
 
 def _phase_bounds(
-    problem: Collocation, hybrid: Hybrid, steps: Sequence[Phase], hits: Sequence[Sequence[str]],
-    start: list[Any], end: list[Any], drift: float,
-) -> None:  # fmt: skip
+    problem: Collocation,
+    hybrid: Hybrid,
+    steps: Sequence[Phase],
+    hits: Sequence[Sequence[str]],
+    start: list[Any],
+    end: list[Any],
+    drift: float,
+) -> None:
     """Bounds of conditions that hold in some phases only; elsewhere they are free."""
     layout, contacts = problem.layout, hybrid.contacts
     low, high = problem.constraint_bounds
@@ -196,11 +229,14 @@ def _phase_bounds(
         pairs += [(0.0, 0.0) if first and closed else anything for closed in shut]
         pairs += [(0.0, 0.0) if c.name in landing else anything for c in contacts]
         lets_go = not last and not hits[k + 1]  # an impact may open a contact that presses
-        pairs += [(0.0, 0.0) if closed and lets_go and c.name not in after else anything
-                  for closed, c in zip(shut, contacts, strict=True)]  # fmt: skip
+        pairs += [
+            (0.0, 0.0) if closed and lets_go and c.name not in after else anything
+            for closed, c in zip(shut, contacts, strict=True)
+        ]
         begin = layout.constraint_offsets[k, "ends"]
-        low[begin : begin + len(pairs)], high[begin : begin + len(pairs)] = np.array(
-            pairs).reshape(-1, 2).T  # fmt: skip
+        low[begin : begin + len(pairs)], high[begin : begin + len(pairs)] = (
+            np.array(pairs).reshape(-1, 2).T
+        )
         rows = layout.constraint_offsets[k, "node"] + len(hybrid.forces) * phase.nodes
         for row, contact in enumerate(contacts):
             here = slice(rows + row * phase.nodes, rows + (row + 1) * phase.nodes)

@@ -77,9 +77,22 @@ def simulate(
     What ends early is returned up to there with a warning; so is what Ctrl-C interrupts. Raises
     `ValueError` for what does not fit.
     """
-    task = task_of(hybrid, time, initial, parameters, inputs, active, method=method, step=step,
-                   rtol=rtol, atol=atol, release=release, v_stop=v_stop, per_second=per_second,
-                   progress=progress)  # fmt: skip
+    task = task_of(
+        hybrid,
+        time,
+        initial,
+        parameters,
+        inputs,
+        active,
+        method=method,
+        step=step,
+        rtol=rtol,
+        atol=atol,
+        release=release,
+        v_stop=v_stop,
+        per_second=per_second,
+        progress=progress,
+    )
     return _run(hybrid, task)
 
 
@@ -130,17 +143,29 @@ def trajectory_of(hybrid: Hybrid, task: HybridTask, found: Marched) -> HybridTra
     names = [*about["inputs"], *about["modes"], *hybrid.forces]
     message = explain(task, found)
     run = Trajectory(
-        task.time[:N], dict(zip(model.state_names, states, strict=True)),
+        task.time[:N],
+        dict(zip(model.state_names, states, strict=True)),
         dict(zip(names, found.inputs, strict=True)),
         dict(zip(model.outputs, outputs(task, states, found.inputs), strict=True)),
-        dict(zip(model.parameter_names, task.parameters.tolist(), strict=True)), model.name,
-        message=message, drawing=model.drawing,
-    )  # fmt: skip
+        dict(zip(model.parameter_names, task.parameters.tolist(), strict=True)),
+        model.name,
+        message=message,
+        drawing=model.drawing,
+    )
     contacts = tuple(contact.name for contact in hybrid.contacts)
-    pressed = tuple(name for name, state in zip(contacts, task.start.contacts, strict=True)
-                    if state == 1)  # fmt: skip
-    return HybridTrajectory(run, tuple(found.happened), found.final, message, contacts, pressed,
-                            found.work, tuple(e["name"] for e in about["events"]))  # fmt: skip
+    pressed = tuple(
+        name for name, state in zip(contacts, task.start.contacts, strict=True) if state == 1
+    )
+    return HybridTrajectory(
+        run,
+        tuple(found.happened),
+        found.final,
+        message,
+        contacts,
+        pressed,
+        found.work,
+        tuple(e["name"] for e in about["events"]),
+    )
 
 
 @dataclass(frozen=True)
@@ -159,8 +184,9 @@ class Options:
     def __post_init__(self) -> None:
         for what, known in (("release", RELEASES), ("method", METHODS)):
             if getattr(self, what) not in known:
-                raise ValueError(f"{what} is one of {', '.join(known)}, "
-                                 f"got {shown(getattr(self, what))}")  # fmt: skip
+                raise ValueError(
+                    f"{what} is one of {', '.join(known)}, got {shown(getattr(self, what))}"
+                )
         if self.step is not None and self.method == "dopri5":
             raise ValueError("dopri5 chooses its steps by rtol and atol; step= is for the others")
         checks.tolerances(self.rtol, self.atol)
@@ -171,31 +197,53 @@ class Options:
 
 
 def task_of(
-    hybrid: Hybrid, time: ArrayLike, initial: Mapping[Any, float] | State,
-    parameters: Mapping[Any, float] | None = None, inputs: Mapping[Any, Any] | None = None,
-    active: Sequence[str] = (), **options: Any,
-) -> HybridTask:  # fmt: skip
+    hybrid: Hybrid,
+    time: ArrayLike,
+    initial: Mapping[Any, float] | State,
+    parameters: Mapping[Any, float] | None = None,
+    inputs: Mapping[Any, Any] | None = None,
+    active: Sequence[str] = (),
+    **options: Any,
+) -> HybridTask:
     """What `simulate` is asked for, checked."""
     check_kind(hybrid, Hybrid, "kinesym.hybrid")
     for name in options:
         if name not in Options.__dataclass_fields__:
-            raise ValueError(f"there is no option {name}; "
-                             f"{suggest(name, Options.__dataclass_fields__)}")  # fmt: skip
+            raise ValueError(
+                f"there is no option {name}; {suggest(name, Options.__dataclass_fields__)}"
+            )
     how = Options(**options)
     grid, active = Experiment(seconds(time, "time")).grid, listed(active, "active")
     values = _values(hybrid.model, {} if parameters is None else parameters)
     courses = _courses(hybrid, grid, {} if inputs is None else inputs)
     _check_muscles(hybrid, values, courses, grid)
     library, about = _compiled(hybrid)
-    start = (_state(hybrid, initial, active) if isinstance(initial, State)
-             else _start(hybrid, about, grid, initial, active))  # fmt: skip
+    start = (
+        _state(hybrid, initial, active)
+        if isinstance(initial, State)
+        else _start(hybrid, about, grid, initial, active)
+    )
     if start.time != grid[0]:
-        raise ValueError(f"the grid begins at {grid[0]:g} s, the state to go on from is at "
-                         f"{start.time:g} s")  # fmt: skip
+        raise ValueError(
+            f"the grid begins at {grid[0]:g} s, the state to go on from is at {start.time:g} s"
+        )
     length = float(np.diff(grid).min()) if how.step is None else float(how.step)
-    task = HybridTask(library, about, grid, start, np.array(list(values.values())), courses,
-                      how.rtol, how.atol, how.v_stop, how.release, how.per_second, how.method,
-                      length, progress=how.progress)  # fmt: skip
+    task = HybridTask(
+        library,
+        about,
+        grid,
+        start,
+        np.array(list(values.values())),
+        courses,
+        how.rtol,
+        how.atol,
+        how.v_stop,
+        how.release,
+        how.per_second,
+        how.method,
+        length,
+        progress=how.progress,
+    )
     check_start(task)
     return task
 
@@ -244,26 +292,34 @@ def _compiled(hybrid: Hybrid) -> tuple[Library, Mapping[str, Any]]:
 
 
 def _start(
-    hybrid: Hybrid, about: Mapping[str, Any], grid: Array, initial: Mapping[Any, float],
+    hybrid: Hybrid,
+    about: Mapping[str, Any],
+    grid: Array,
+    initial: Mapping[Any, float],
     active: Sequence[str],
-) -> State:  # fmt: skip
+) -> State:
     given = by_name(initial, hybrid.model.state_names, "initial")
     for name in hybrid.model.state_names:
         if name not in given:
-            raise ValueError(f"the initial value of state {name} is missing; add it to "
-                             "initial={...}")  # fmt: skip
+            raise ValueError(
+                f"the initial value of state {name} is missing; add it to initial={{...}}"
+            )
     names = [contact.name for contact in hybrid.contacts]
     for name in active:
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; there are {', '.join(names)}")
-    numbers = [real_number(given[name], f"the initial value of state {name}")
-               for name in hybrid.model.state_names]  # fmt: skip
+    numbers = [
+        real_number(given[name], f"the initial value of state {name}")
+        for name in hybrid.model.state_names
+    ]
     return State(
-        float(grid[0]), np.array(numbers, dtype=np.float64),
+        float(grid[0]),
+        np.array(numbers, dtype=np.float64),
         np.array(list(about["modes"].values()), dtype=np.float64),
         np.array([int(name in active) for name in names], dtype=np.intc),
-        np.ones(len(names), dtype=np.intc), np.zeros(len(hybrid.events), dtype=np.intc),
-    )  # fmt: skip
+        np.ones(len(names), dtype=np.intc),
+        np.zeros(len(hybrid.events), dtype=np.intc),
+    )
 
 
 def _number(value: Any, what: str) -> float:
@@ -288,25 +344,32 @@ def _check_muscles(
         begin, slope = np.asarray(course.begin), np.asarray(course.slope)
         first, last = np.append(grid[0], begin[1:]), np.append(begin[1:], grid[-1])
         here = (last > grid[0]) & (first < grid[-1])
-        ends = [np.asarray(course.value) + slope * (np.clip(at, grid[0], grid[-1]) - begin)
-                for at in (first, last)]  # fmt: skip
+        ends = [
+            np.asarray(course.value) + slope * (np.clip(at, grid[0], grid[-1]) - begin)
+            for at in (first, last)
+        ]
         wrong = [v for row in ends for v in row[here] if not -1e-9 <= v <= 1.0 + 1e-9]
         if wrong:
-            raise ValueError(f"muscle {muscle.name!r}: recruitment must be within 0 ... 1, "
-                             f"got {wrong[0]:g}")  # fmt: skip
+            raise ValueError(
+                f"muscle {muscle.name!r}: recruitment must be within 0 ... 1, got {wrong[0]:g}"
+            )
 
 
 def _state(hybrid: Hybrid, state: State, active: Sequence[str]) -> State:
     """A state to go on from, if it is one of this model."""
     if active:
         raise ValueError("a state to go on from says which contacts press; leave out active=")
-    for what, row, names in (("states", state.x, hybrid.model.state_names),
-                             ("modes", state.modes, hybrid.modes),
-                             ("contacts", state.contacts, hybrid.contacts),
-                             ("events", state.armed, hybrid.events)):  # fmt: skip
+    for what, row, names in (
+        ("states", state.x, hybrid.model.state_names),
+        ("modes", state.modes, hybrid.modes),
+        ("contacts", state.contacts, hybrid.contacts),
+        ("events", state.armed, hybrid.events),
+    ):
         if len(row) != len(names):
-            raise ValueError(f"the state to go on from has {len(row)} {what}, {hybrid.model.name} "
-                             f"has {len(names)}; it belongs to another model")  # fmt: skip
+            raise ValueError(
+                f"the state to go on from has {len(row)} {what}, {hybrid.model.name} "
+                f"has {len(names)}; it belongs to another model"
+            )
     return state
 
 

@@ -88,9 +88,11 @@ class Shooting:
         self._options = _options(hybrid, active, rtol, atol, v_stop)
         warn_of_degrees(self.model, self.trials)
         self._courses = [
-            trial_courses(hybrid, trial, mine, k) for k, (trial, mine)
-            in enumerate(zip(self.trials, per_trial(courses, count), strict=True))
-        ]  # fmt: skip
+            trial_courses(hybrid, trial, mine, k)
+            for k, (trial, mine) in enumerate(
+                zip(self.trials, per_trial(courses, count), strict=True)
+            )
+        ]
         self._more = new_names(self.model, self._courses)
         every = [*self.model.parameter_names, *self._more]
         unknown = by_name({} if unknown is None else unknown, every, "unknown")
@@ -98,15 +100,22 @@ class Shooting:
         self._known = _known(self.model, unknown, given, self._more)
         self._starts, start_bounds = initial_values(self.model, initial, count)
         if not (unknown or start_bounds):
-            raise ValueError("nothing is unknown; name parameters in unknown={...}, or an unknown "
-                             "start")  # fmt: skip
+            raise ValueError(
+                "nothing is unknown; name parameters in unknown={...}, or an unknown start"
+            )
         self._unknowns = Unknowns(
-            self.model.state_names, tuple(p for p in every if p in unknown), tuple(start_bounds),
-            (), tuple((0,) for _ in self.trials), tuple(trial.n_nodes for trial in self.trials),
-        )  # fmt: skip
+            self.model.state_names,
+            tuple(p for p in every if p in unknown),
+            tuple(start_bounds),
+            (),
+            tuple((0,) for _ in self.trials),
+            tuple(trial.n_nodes for trial in self.trials),
+        )
         bounds = _bounds(self.model, unknown, self._more)
-        pairs = [*(bounds[p] for p in self._unknowns.parameters),
-                 *(start_bounds[x][k] for k in range(count) for x in start_bounds)]  # fmt: skip
+        pairs = [
+            *(bounds[p] for p in self._unknowns.parameters),
+            *(start_bounds[x][k] for k in range(count) for x in start_bounds),
+        ]
         self.bounds = np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
         self._q: Array | None = None
         self._runs: list[Sensitivities] = []
@@ -134,10 +143,14 @@ class Shooting:
         if result is not None:
             runs, values = result
             if len(runs) != len(self.trials):
-                raise ValueError(f"the guess has {len(runs)} trials, this problem "
-                                 f"{len(self.trials)}")  # fmt: skip
-            starts = {x: [run.states[x][0] for run in runs] for x in unknowns.initial
-                      if all(x in run.states for run in runs)}  # fmt: skip
+                raise ValueError(
+                    f"the guess has {len(runs)} trials, this problem {len(self.trials)}"
+                )
+            starts = {
+                x: [run.states[x][0] for run in runs]
+                for x in unknowns.initial
+                if all(x in run.states for run in runs)
+            }
             found = {p: values[p] for p in unknowns.parameters if p in values}
             return np.clip(self._gather({**found, **starts}), *self.bounds)
         if isinstance(guess, Mapping | None):
@@ -155,18 +168,21 @@ class Shooting:
     def _gather(self, given: Mapping[str, Any]) -> Array:
         unknowns, count = self._unknowns, len(self.trials)
         made_up = np.full(unknowns.size, np.nan)
-        made_up[: len(unknowns.parameters)] = [self.model.values.get(p, np.nan)
-                                               for p in unknowns.parameters]  # fmt: skip
+        made_up[: len(unknowns.parameters)] = [
+            self.model.values.get(p, np.nan) for p in unknowns.parameters
+        ]
         for k, trial in enumerate(self.trials):
-            made_up[unknowns.starts(k)] = [_first(trial.measurements.get(x))
-                                           for x in unknowns.initial]  # fmt: skip
+            made_up[unknowns.starts(k)] = [
+                _first(trial.measurements.get(x)) for x in unknowns.initial
+            ]
         q = np.clip(np.nan_to_num(made_up), *self.bounds)
         for name, value in given.items():
             row = real_array(value, f"the guess of {name}")
             where = self._places(name)
             if row.shape not in ((), (count,)) or (row.ndim and name in unknowns.parameters):
-                expected = "one number" + ("" if name in unknowns.parameters
-                                           else f" or one per trial ({count})")  # fmt: skip
+                expected = "one number" + (
+                    "" if name in unknowns.parameters else f" or one per trial ({count})"
+                )
                 raise ValueError(f"guess of {name} has shape {row.shape}, expected {expected}")
             q[where] = row
         return q
@@ -213,10 +229,14 @@ class Shooting:
         `ValueError` if one ends early."""
         runs = self._simulate(self.pack(guess))
         return [
-            replace(made.run, run=replace(made.run.run, measurements=dict(trial.measurements),
-                                          std=dict(trial.std)))
+            replace(
+                made.run,
+                run=replace(
+                    made.run.run, measurements=dict(trial.measurements), std=dict(trial.std)
+                ),
+            )
             for made, trial in zip(runs, self.trials, strict=True)
-        ]  # fmt: skip
+        ]
 
     def _values(self, q: Array) -> dict[str, float]:
         """All parameters by name."""
@@ -237,17 +257,19 @@ class Shooting:
 
     def _run(self, q: Array, number: int) -> Sensitivities:
         trial, values = self.trials[number], self._values(q)
-        start = {**self._starts[number],
-                 **dict(zip(self._unknowns.initial, q[self._unknowns.starts(number)],
-                            strict=True))}  # fmt: skip
+        start = {
+            **self._starts[number],
+            **dict(zip(self._unknowns.initial, q[self._unknowns.starts(number)], strict=True)),
+        }
         numbers = {name: values[name] for name in self.model.parameter_names}
         of = f"trial {number}: " if len(self.trials) > 1 else ""
         try:
             inputs = {u: c.at(values) for u, c in self._courses[number].items()}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # an early end is told below
-                made = sensitivities(self.hybrid, trial.grid, start, numbers, inputs,
-                                     **self._options)  # fmt: skip
+                made = sensitivities(
+                    self.hybrid, trial.grid, start, numbers, inputs, **self._options
+                )
         except ValueError as error:  # a start that cannot be, breaks that do not increase
             raise Diverged(f"{of}{error}") from error
         if made.linear.marched.status == INTERRUPTED:
@@ -269,16 +291,17 @@ class Shooting:
             ((made.run[name] - measured) / trial.std[name])[~np.isnan(measured)]
             for made, trial in zip(self._simulate(q), self.trials, strict=True)
             for name, measured in trial.measurements.items()
-        ]  # fmt: skip
+        ]
         return np.concatenate(parts)
 
     def _gradient(self, q: Array) -> Array:
         result, unknowns = np.zeros(q.size), self._unknowns
         values = self._values(q)
         for k, (made, trial) in enumerate(zip(self._simulate(q), self.trials, strict=True)):
-            weights = {name: np.nan_to_num(2.0 * (made.run[name] - measured)
-                                           / trial.std[name] ** 2)
-                       for name, measured in trial.measurements.items()}  # fmt: skip
+            weights = {
+                name: np.nan_to_num(2.0 * (made.run[name] - measured) / trial.std[name] ** 2)
+                for name, measured in trial.measurements.items()
+            }
             slopes = made.gradient(weights)
             result[unknowns.starts(k)] = [slopes.initial[x] for x in unknowns.initial]
             for j, p in enumerate(unknowns.parameters):
@@ -294,11 +317,14 @@ class Shooting:
             own = [p for p in unknowns.parameters if p in self.model.parameter_names]
             changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
             moved = {p: change for p, change in changes.items() if change}
-            along = made.forward([*own, *unknowns.initial],
-                                 {f"course {p}": change for p, change in moved.items()})
-            columns = [*(unknowns.parameters.index(p) for p in own),
-                       *range(q.size)[unknowns.starts(k)],
-                       *(unknowns.parameters.index(p) for p in moved)]  # fmt: skip
+            along = made.forward(
+                [*own, *unknowns.initial], {f"course {p}": change for p, change in moved.items()}
+            )
+            columns = [
+                *(unknowns.parameters.index(p) for p in own),
+                *range(q.size)[unknowns.starts(k)],
+                *(unknowns.parameters.index(p) for p in moved),
+            ]
             for name, measured in trial.measurements.items():
                 here = ~np.isnan(measured)
                 rows = np.zeros((int(here.sum()), q.size))
@@ -311,8 +337,11 @@ class Shooting:
         self, trial: int, name: str, values: Mapping[str, float]
     ) -> dict[str, PiecewiseGradient]:
         """How the inputs of a trial change with a parameter, those that do."""
-        return {u: course.by(name, values) for u, course in self._courses[trial].items()
-                if name in course.names}  # fmt: skip
+        return {
+            u: course.by(name, values)
+            for u, course in self._courses[trial].items()
+            if name in course.names
+        }
 
     # -- solution ---------------------------------------------------------------------------
 
@@ -351,10 +380,15 @@ class Shooting:
         size, scaled = typical_sizes(q, self.bounds), checks.flag(scale, "scale")
         with iteration_line(progress) as report:
             task = Task(
-                self._cost, self._gradient, size if scaled else np.ones_like(q),
-                J if J > 0.0 else 1.0, self.bounds, report, self._values_of_residuals,
+                self._cost,
+                self._gradient,
+                size if scaled else np.ones_like(q),
+                J if J > 0.0 else 1.0,
+                self.bounds,
+                report,
+                self._values_of_residuals,
                 lambda q: _full(self._jacobian(q)),
-            )  # fmt: skip
+            )
             found = minimise(optimizer, task, q, tolerance, limit, settings)
         return self._fit(found, task, optimizer, time.perf_counter() - begin)
 
@@ -375,16 +409,25 @@ class Shooting:
         sure = confidence_of_squares(found, self._jacobian(q))
         notes = [*sure.notes, *poor_fits(trials)]
         return Fit(
-            success=ended.success, message=ended.message, objective=J,
+            success=ended.success,
+            message=ended.message,
+            objective=J,
             parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
             known=dict(self._known),
             initial=unknowns.initial_values(q),
-            trials=trials, names=self.names, values=q, gradient=gradient,
-            history=list(task.history), condition=sure.condition, covariance=sure.covariance,
+            trials=trials,
+            names=self.names,
+            values=q,
+            gradient=gradient,
+            history=list(task.history),
+            condition=sure.condition,
+            covariance=sure.covariance,
             active=[name for name, at in zip(self.names, sure.held, strict=True) if at],
             notes=notes,
-            timings={"total": seconds}, optimizer=optimizer, model=self.model.name,
-        )  # fmt: skip
+            timings={"total": seconds},
+            optimizer=optimizer,
+            model=self.model.name,
+        )
 
 
 # -- checks ---------------------------------------------------------------------------------------
@@ -406,8 +449,10 @@ def _checked_trials(hybrid: Any, trials: Any) -> list[Experiment]:
                     "it follows from"
                 )
             if name not in model.state_names:
-                raise ValueError(f"trial {number} measures {name}, which is no state of "
-                                 f"{model.name}; {suggest(name, model.state_names)}")  # fmt: skip
+                raise ValueError(
+                    f"trial {number} measures {name}, which is no state of "
+                    f"{model.name}; {suggest(name, model.state_names)}"
+                )
     if not any(trial.measurements for trial in listed):
         raise ValueError("there are no measurements; give measurements={...} in the experiments")
     return listed
@@ -423,8 +468,13 @@ def _options(
     for name in checks.listed(active, "active"):
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; {suggest(name, names)}")
-    return {"active": tuple(active), "rtol": rtol, "atol": atol, "v_stop": v_stop,
-            "progress": False}  # fmt: skip
+    return {
+        "active": tuple(active),
+        "rtol": rtol,
+        "atol": atol,
+        "v_stop": v_stop,
+        "progress": False,
+    }
 
 
 def _known(
@@ -438,8 +488,10 @@ def _known(
         if name in unknown:
             continue
         if name not in given:
-            raise ValueError(f"parameter {name} of a course has no value; give "
-                             f"known={{{name!r}: ...}} or make it unknown")  # fmt: skip
+            raise ValueError(
+                f"parameter {name} of a course has no value; give "
+                f"known={{{name!r}: ...}} or make it unknown"
+            )
         values[name] = one_number(given[name], f"the value of parameter {name}")
     return values
 
@@ -449,8 +501,10 @@ def _bounds(
 ) -> dict[str, tuple[float, float]]:
     """(low, high) of unknown parameters by name."""
     own = {p: bound for p, bound in unknown.items() if p not in more}
-    return {**named_bounds(model, own, {}, {}),
-            **{p: bound_pair(p, unknown[p]) for p in unknown if p in more}}  # fmt: skip
+    return {
+        **named_bounds(model, own, {}, {}),
+        **{p: bound_pair(p, unknown[p]) for p in unknown if p in more},
+    }
 
 
 def _first(measured: Array | None) -> float:

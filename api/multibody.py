@@ -15,6 +15,18 @@ from kinesym.symbolic.multibody.matrices import matrix_model
 from kinesym.symbolic.multibody.tree import Body, Load, Tree
 
 __all__ = [
-    "Body", "Fixed", "FixedBase", "Free", "Load", "Oriented", "Planar", "PrescribedBase",
-    "Prismatic", "Revolute", "Spherical", "Tree", "Universal", "matrix_model",
-]  # fmt: skip
+    "Body",
+    "Fixed",
+    "FixedBase",
+    "Free",
+    "Load",
+    "Oriented",
+    "Planar",
+    "PrescribedBase",
+    "Prismatic",
+    "Revolute",
+    "Spherical",
+    "Tree",
+    "Universal",
+    "matrix_model",
+]

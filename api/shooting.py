@@ -109,14 +109,22 @@ class Shooting:
         check_steps(method, self._substeps, inputs, self.trials)
         self._fine = [trial.refined(self._substeps) for trial in self.trials]
         self.symbolic = symbolic_problem(
-            model, self._fine, list(unknown), list(inputs),
-            RK4 if method == "rk4" else SCHEMES[method], objective, (), (),
-        )  # fmt: skip
+            model,
+            self._fine,
+            list(unknown),
+            list(inputs),
+            RK4 if method == "rk4" else SCHEMES[method],
+            objective,
+            (),
+            (),
+        )
         self._known = known_values(model, unknown, {} if known is None else known)
         starts, start_bounds = initial_values(model, initial, len(self.trials))
         if not (unknown or inputs or start_bounds):
-            raise ValueError("nothing is unknown; name parameters in unknown={...}, inputs in "
-                             "unknown_inputs, or an unknown start")  # fmt: skip
+            raise ValueError(
+                "nothing is unknown; name parameters in unknown={...}, inputs in "
+                "unknown_inputs, or an unknown start"
+            )
         bounds = named_bounds(model, unknown, inputs, {})
 
         warn_of_kinks(model)
@@ -131,16 +139,22 @@ class Shooting:
         manifest = json.loads(source.manifest)
         nlp = make_nlp(library, manifest, self._fine, self._known, self._threads)
         self._unknowns = Unknowns(
-            states=model.state_names, parameters=nlp.layout.parameters,
-            initial=tuple(start_bounds), inputs=nlp.layout.inputs,
+            states=model.state_names,
+            parameters=nlp.layout.parameters,
+            initial=tuple(start_bounds),
+            inputs=nlp.layout.inputs,
             segments=tuple(segment_starts(trial.n_nodes, self.segments) for trial in self._fine),
             nodes=tuple(trial.n_nodes for trial in self._fine),
-        )  # fmt: skip
+        )
         self._problem = ShootingProblem(
-            nlp, Stepper.of(library, manifest, "rk4" if method == "rk4" else "implicit"),
-            manifest["collocation"]["families"]["interval"], self._fine, self._known, starts,
+            nlp,
+            Stepper.of(library, manifest, "rk4" if method == "rk4" else "implicit"),
+            manifest["collocation"]["families"]["interval"],
+            self._fine,
+            self._known,
+            starts,
             self._unknowns,
-        )  # fmt: skip
+        )
         self.bounds = self._q_bounds(bounds, start_bounds)
         self._squares: Residuals | None = None
 
@@ -180,8 +194,9 @@ class Shooting:
 
     def _gather(self, guess: Mapping[str, Any]) -> Array:
         layout, unknowns = self._problem.nlp.layout, self._unknowns
-        z, _ = first_guess(layout, self._fine, guess, dict(self.model.values),
-                           kinematic_pairs(self.model))  # fmt: skip
+        z, _ = first_guess(
+            layout, self._fine, guess, dict(self.model.values), kinematic_pairs(self.model)
+        )
         q = np.zeros(unknowns.size)
         q[: len(unknowns.parameters)] = layout.parameter_values(z)
         rows = [layout.states.index(x) for x in unknowns.initial]
@@ -270,15 +285,17 @@ class Shooting:
         return Trajectory(
             time=trial.grid,
             states=dict(zip(layout.states, rows[:n], strict=True)),
-            inputs={**{name: fine.inputs[name][::part] for name in fine.inputs},
-                    **dict(zip(layout.inputs, rows[n:], strict=True))},
+            inputs={
+                **{name: fine.inputs[name][::part] for name in fine.inputs},
+                **dict(zip(layout.inputs, rows[n:], strict=True)),
+            },
             outputs={name: row[::part] for name, row in outputs.items()},
             parameters={name: values[name] for name in self.model.parameter_names},
             model=self.model.name,
             measurements=dict(trial.measurements),
             std=dict(trial.std),
             drawing=self.model.drawing,
-        )  # fmt: skip
+        )
 
     # -- solution ---------------------------------------------------------------------------
 
@@ -329,9 +346,13 @@ class Shooting:
         size, scaled = self._sizes(q), checks.flag(scale, "scale")
         with iteration_line(progress) as report:
             task = Task(
-                self._problem.cost, self._problem.gradient, size if scaled else np.ones_like(q),
-                J if J > 0.0 else 1.0, self.bounds, report,
-            )  # fmt: skip
+                self._problem.cost,
+                self._problem.gradient,
+                size if scaled else np.ones_like(q),
+                J if J > 0.0 else 1.0,
+                self.bounds,
+                report,
+            )
             if squares is not None:
                 task.residuals, task.jacobian = self._callbacks(squares)
             if self.segments > 1:
@@ -381,8 +402,10 @@ class Shooting:
         """The residuals if the objective has them; needed by least squares only."""
         others = "; use bfgs, ipopt or steepest-descent"
         if optimizer == "least-squares" and self._unknowns.inputs:
-            raise ValueError("least-squares needs the derivatives of all residuals, which there are"
-                             f" not for samples of unknown inputs{others}")  # fmt: skip
+            raise ValueError(
+                "least-squares needs the derivatives of all residuals, which there are"
+                f" not for samples of unknown inputs{others}"
+            )
         try:
             return self._residuals()
         except ValueError as error:  # the objective is no sum of squares
@@ -420,9 +443,7 @@ class Shooting:
         if words:
             warnings.warn(words, stacklevel=3)
 
-    def _fit(
-        self, found: Minimum, task: Task, optimizer: str, size: Array, seconds: float
-    ) -> Fit:
+    def _fit(self, found: Minimum, task: Task, optimizer: str, size: Array, seconds: float) -> Fit:
         q, problem = found.q, self._problem
         J = problem.cost(q)
         gradient = problem.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
@@ -435,16 +456,25 @@ class Shooting:
         unknowns = self._unknowns
         timings = {**self.timings, "total": sum(self.timings.values()) + seconds}
         return Fit(
-            success=found.success, message=found.message, objective=J,
+            success=found.success,
+            message=found.message,
+            objective=J,
             parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
             known=dict(self._known),
             initial=unknowns.initial_values(q),
-            trials=trials, names=self.names, values=q, gradient=gradient,
-            history=list(task.history), condition=sure.condition, covariance=sure.covariance,
+            trials=trials,
+            names=self.names,
+            values=q,
+            gradient=gradient,
+            history=list(task.history),
+            condition=sure.condition,
+            covariance=sure.covariance,
             active=[name for name, at in zip(self.names, sure.held, strict=True) if at],
             notes=notes,
-            timings=timings, optimizer=optimizer, model=self.model.name,
-        )  # fmt: skip
+            timings=timings,
+            optimizer=optimizer,
+            model=self.model.name,
+        )
 
     def _confidence(
         self, q: Array, task: Task, J: float, gradient: Array, size: Array

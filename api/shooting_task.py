@@ -30,14 +30,17 @@ def shooting_program(problem: Problem) -> Program:
     scheme = problem.scheme
     explicit = isinstance(scheme, NodeScheme) and scheme.rates is None
     made, about = shooting_kernels(
-        problem.model, None if explicit else scheme, problem.unknown_inputs,
+        problem.model,
+        None if explicit else scheme,
+        problem.unknown_inputs,
         problem.unknown_parameters,
-    )  # fmt: skip
+    )
     program = without_hessians(transcribe(problem))
     return Program(
-        program.name + "_shooting", (*program.kernels, *made),
+        program.name + "_shooting",
+        (*program.kernels, *made),
         {**program.description, "stepping": about},
-    )  # fmt: skip
+    )
 
 
 def without_hessians(program: Program) -> Program:
@@ -47,9 +50,12 @@ def without_hessians(program: Program) -> Program:
 
 
 def make_nlp(
-    library: Library, manifest: Mapping[str, Any], trials: Sequence[Experiment],
-    known: Mapping[str, float], threads: int,
-) -> NLP:  # fmt: skip
+    library: Library,
+    manifest: Mapping[str, Any],
+    trials: Sequence[Experiment],
+    known: Mapping[str, float],
+    threads: int,
+) -> NLP:
     """The objective (and constraints) of the trials as functions of all trajectories."""
     description = manifest["collocation"]
     data = [trial_data(description, trial, known) for trial in trials]
@@ -105,16 +111,22 @@ def initial_values(
         unknown = [value is None or isinstance(value, tuple) for value in given]
         if any(unknown) and not all(unknown):
             k = unknown.index(False)
-            raise ValueError(f"initial {name} is known in trial {k} and unknown in trial "
-                             f"{unknown.index(True)}; give None or (low, high) in all")  # fmt: skip
+            raise ValueError(
+                f"initial {name} is known in trial {k} and unknown in trial "
+                f"{unknown.index(True)}; give None or (low, high) in all"
+            )
         if all(unknown):
             bounds[name] = [bound_pair(f"initial {name}", value) for value in given]
         for k, value in enumerate(given):
-            number = np.asarray(np.nan) if unknown[k] else real_array(
-                value, f"the initial value of {name}")  # fmt: skip
+            number = (
+                np.asarray(np.nan)
+                if unknown[k]
+                else real_array(value, f"the initial value of {name}")
+            )
             if number.ndim or not (unknown[k] or np.isfinite(number)):
-                raise ValueError(f"the initial value of {name} must be one finite number, got "
-                                 f"{value!r}")  # fmt: skip
+                raise ValueError(
+                    f"the initial value of {name} must be one finite number, got {value!r}"
+                )
             values[k][name] = float(number)
     return values, bounds
 
@@ -123,8 +135,9 @@ def _rows_of_trials(model: Model, initial: Any, trials: int) -> list[dict[str, A
     """What is given for every state, by trial; raises `ValueError` for what is missing."""
     each = isinstance(initial, (list, tuple)) and all(isinstance(r, Mapping) for r in initial)
     if each and len(initial) != trials:
-        raise ValueError(f"initial has {len(initial)} mappings, expected one or one per trial "
-                         f"({trials})")  # fmt: skip
+        raise ValueError(
+            f"initial has {len(initial)} mappings, expected one or one per trial ({trials})"
+        )
     given = initial if each else [{} if initial is None else initial] * trials
     rows = []
     for k, mapping in enumerate(given):
@@ -138,9 +151,11 @@ def _rows_of_trials(model: Model, initial: Any, trials: int) -> list[dict[str, A
             value = row[name]
             if isinstance(value, (list, np.ndarray)) and np.ndim(np.asarray(value, object)):
                 if len(value) != trials or each:
-                    raise ValueError(f"initial {name} has {len(value)} values, expected one"
-                                     + ("" if each else f", or one per trial ({trials})")
-                                     + "; bounds are a tuple (low, high)")  # fmt: skip
+                    raise ValueError(
+                        f"initial {name} has {len(value)} values, expected one"
+                        + ("" if each else f", or one per trial ({trials})")
+                        + "; bounds are a tuple (low, high)"
+                    )
                 row[name] = value[k]
         rows.append(row)
     return rows

@@ -132,8 +132,9 @@ def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> 
     """
     source = emit(stepper_program(model, SCHEMES.get(method), varying))
     library, _ = build(source.files, narrow=narrow)
-    return Stepper.of(library, json.loads(source.manifest),
-                      method if method in EXPLICIT else "implicit")  # fmt: skip
+    return Stepper.of(
+        library, json.loads(source.manifest), method if method in EXPLICIT else "implicit"
+    )
 
 
 # -- what is given --------------------------------------------------------------------------
@@ -158,8 +159,9 @@ def _numbers(
             continue
         array = real_array(value, f"the {what} {name}")
         if array.ndim > 1 or array.size == 0:
-            raise ValueError(f"the {what} {name} must be one number or (members,), "
-                             f"got shape {array.shape}")  # fmt: skip
+            raise ValueError(
+                f"the {what} {name} must be one number or (members,), got shape {array.shape}"
+            )
         if not np.isfinite(array).all():
             k = int(np.flatnonzero(~np.isfinite(array.ravel()))[0])
             of = f" of member {k}" if array.ndim else ""

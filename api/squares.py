@@ -38,9 +38,7 @@ def residual_problem(
             y, w = dynamicsymbols(f"measured_{name} weight_{name}")
             residuals.append(sp.sqrt(objective.least_squares) * w * (modelled - y))
             signals += [y, w]
-    for expression, weight in (
-        (objective.integrand, _QUADRATURE), (objective.terminal, _END)
-    ):  # fmt: skip
+    for expression, weight in ((objective.integrand, _QUADRATURE), (objective.terminal, _END)):
         terms = square_terms(expression)
         residuals += [sp.sqrt(c) * weight * base for c, base in terms]
         signals += [weight] if terms else []
@@ -51,9 +49,13 @@ def residual_problem(
         raise ValueError(f"the integral jumps at the nodes with {causes}, held between them")
     scheme = RK4 if isinstance(problem.scheme, NodeScheme) else problem.scheme
     changed = replace(
-        problem, scheme=scheme, objective=Objective(), measurements={}, path=residuals,
+        problem,
+        scheme=scheme,
+        objective=Objective(),
+        measurements={},
+        path=residuals,
         signals=[*problem.signals, *signals],
-    )  # fmt: skip
+    )
     names = {name_of(s) for s in signals}
     return changed, [_with_weights(problem, trial, names) for trial in trials]
 

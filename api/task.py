@@ -37,8 +37,9 @@ def checked_trials(model: Any, trials: Any, kind: type = Model) -> list[Experime
     listed = list(trials) if several else [trials]
     if not listed or not all(isinstance(trial, Experiment) for trial in listed):
         wrong = next((type(x).__name__ for x in listed if not isinstance(x, Experiment)), "none")
-        raise ValueError("trials must be an Experiment or a list of them, at least one experiment, "
-                         f"got {wrong}")  # fmt: skip
+        raise ValueError(
+            f"trials must be an Experiment or a list of them, at least one experiment, got {wrong}"
+        )
     return listed
 
 
@@ -57,8 +58,10 @@ def symbolic_problem(
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know."""
     if links and len(trials) == 1:
-        raise ValueError("links join each trial to the next one, but there is only one; there use "
-                         "boundary=[at_start(x) - at_end(x)], or cycle=[...]")  # fmt: skip
+        raise ValueError(
+            "links join each trial to the next one, but there is only one; there use "
+            "boundary=[at_start(x) - at_end(x)], or cycle=[...]"
+        )
     chosen = LeastSquares() if objective is None else objective
     if not isinstance(chosen, Objective):
         raise ValueError(
@@ -237,8 +240,10 @@ def one_number(value: Any, what: str) -> float:
     """A finite number; raises `ValueError` naming `what` for anything else."""
     number = real_array(value, what)
     if number.ndim or not np.isfinite(number):
-        raise ValueError(f"{what} must be a number, one for all trials, got {value!r}; what differs"
-                         " between trials can be an input")  # fmt: skip
+        raise ValueError(
+            f"{what} must be a number, one for all trials, got {value!r}; what differs"
+            " between trials can be an input"
+        )
     return float(number)
 
 
@@ -295,8 +300,9 @@ def warn_of_degrees(model: Model, trials: Sequence[Experiment]) -> None:
                 warnings.warn(
                     f"trial {number} measures {name_of(x)} from {np.nanmin(y):.4g} to "
                     f"{np.nanmax(y):.4g}, to and fro, which looks like degrees; angles are in "
-                    "radians: np.deg2rad", stacklevel=3,
-                )  # fmt: skip
+                    "radians: np.deg2rad",
+                    stacklevel=3,
+                )
                 return
 
 

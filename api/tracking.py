@@ -27,9 +27,13 @@ RTOL, ATOL = 1e-10, 1e-12
 
 
 def track(
-    model: Model, numbers: Mapping[str, float], needed: InverseDynamics, reference: Samples,
-    control: PD | None, method: str,
-) -> Tracking:  # fmt: skip
+    model: Model,
+    numbers: Mapping[str, float],
+    needed: InverseDynamics,
+    reference: Samples,
+    control: PD | None,
+    method: str,
+) -> Tracking:
     """Simulate `model`, of `models.gait.forward_dynamics`, from the begin of a reference.
 
     numbers : parameters of the person. needed : at the nodes of the reference and between them. See
@@ -45,8 +49,9 @@ def track(
         x, message = _continuous(model, numbers, needed, reference, control, gains, method)
     N = x.shape[1]
     z, zd = coordinates(x)
-    done = Samples(*(part[..., :N] for part in (reference.time, reference.z, reference.zd,
-                                                reference.zdd)))  # fmt: skip
+    done = Samples(
+        *(part[..., :N] for part in (reference.time, reference.z, reference.zd, reference.zdd))
+    )
     error, rate = done.z - z, done.zd - zd
     if control is not None and control.sampled:
         rate = np.diff(error, axis=1, prepend=error[:, :1]) / step
@@ -66,25 +71,46 @@ def _said(walk: Tracking) -> Tracking:
 
 
 def _continuous(
-    model: Model, numbers: Mapping[str, float], needed: InverseDynamics, reference: Samples,
-    control: PD | None, gains: Array, method: str,
-) -> tuple[Array, str]:  # fmt: skip
+    model: Model,
+    numbers: Mapping[str, float],
+    needed: InverseDynamics,
+    reference: Samples,
+    control: PD | None,
+    gains: Array,
+    method: str,
+) -> tuple[Array, str]:
     """States with actuators that follow the motion, and why they end early."""
     names = [f"Kp_{name}" for name in coordinate_names(needed.skeleton.rows)]
-    values = {**numbers, **dict(zip(names, gains, strict=True)),
-              "Td": control.Td if control else 0.0}  # fmt: skip
+    values = {
+        **numbers,
+        **dict(zip(names, gains, strict=True)),
+        "Td": control.Td if control else 0.0,
+    }
     start = dict(zip(model.state_names, states(reference)[0][:, 0], strict=True))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the message is passed on
-        run = simulate(model, reference.time, start, values, _inputs(needed), method=method,
-                       rtol=RTOL, atol=ATOL)  # fmt: skip
+        run = simulate(
+            model,
+            reference.time,
+            start,
+            values,
+            _inputs(needed),
+            method=method,
+            rtol=RTOL,
+            atol=ATOL,
+        )
     return np.array([run[name] for name in model.state_names]), run.message
 
 
 def _sampled(
-    model: Model, numbers: Mapping[str, float], needed: InverseDynamics, reference: Samples,
-    control: PD, gains: Array, method: str,
-) -> tuple[Array, str]:  # fmt: skip
+    model: Model,
+    numbers: Mapping[str, float],
+    needed: InverseDynamics,
+    reference: Samples,
+    control: PD,
+    gains: Array,
+    method: str,
+) -> tuple[Array, str]:
     """The same with actuators that hold what they computed at the last node."""
     inputs, step = _inputs(needed), float(reference.time[1] - reference.time[0])
     stepper = compiled_stepper(model, method, False, True)
@@ -103,11 +129,12 @@ def _sampled(
     free = {name: 0.0 for name in stepper.parameters if name.startswith("Kp_")} | {"Td": 0.0}
     values = {**model.values, **numbers, **free}
     task = Task(
-        reference.time, states(reference)[0][:, :1],
+        reference.time,
+        states(reference)[0][:, :1],
         np.array([[values[name] for name in stepper.parameters]]),
         [(np.ascontiguousarray(inputs[name][None]), HALVES) for name in stepper.inputs],
         tolerances=(RTOL, ATOL),
-    )  # fmt: skip
+    )
     outcome = simulate_sampled(stepper, task, effort)
     reached = int(outcome.reached[0])
     message = "" if reached == len(reference.time) else failure(stepper, task, outcome, 0)

@@ -137,8 +137,11 @@ def kinesym_side(case: Case, threads: int, folder: str) -> Side:
     sizes = _sizes(len(z), nlp.n_constraints, nlp.jacobian_structure.size)
     sizes["hessian"] = nlp.hessian_structure.size
     places, shape = nlp.hessian_structure.arrays(), (len(z), len(z))
-    read = {**calls, "jacobian": partial(problem.constraint_jacobian, z),
-            "hessian": lambda: coo_array((hessian(), places), shape=shape).tocsr()}  # fmt: skip
+    read = {
+        **calls,
+        "jacobian": partial(problem.constraint_jacobian, z),
+        "hessian": lambda: coo_array((hessian(), places), shape=shape).tocsr(),
+    }
     return Side(build, calls, sizes, read)
 
 
@@ -157,14 +160,15 @@ def opty_side(case: Case, threads: int, folder: str) -> Side:
         model.states,
         nodes,
         STEP,
-        known_parameter_map={p: model.values[p.name] for p in model.parameters
-                             if p.name not in case.unknown},
+        known_parameter_map={
+            p: model.values[p.name] for p in model.parameters if p.name not in case.unknown
+        },
         known_trajectory_map={u: case.inputs[u.name] for u in model.inputs},
         time_symbol=ks.t,
         integration_method="midpoint",
         parallel=threads > 1,
         tmp_dir=folder,
-    )  # fmt: skip
+    )
     build = time.perf_counter() - start
     order = [case.unknown.index(p.name) for p in problem.collocator.unknown_parameters]
     n = case.measured.size
@@ -174,9 +178,11 @@ def opty_side(case: Case, threads: int, folder: str) -> Side:
     calls["cost"] = partial(problem.objective, free)
     sizes = _sizes(len(free), problem.num_constraints, len(rows))
     places, shape = (rows, place[columns]), (problem.num_constraints, len(free))
-    read = {**calls, "gradient": lambda: calls["gradient"]()[np.argsort(place)],
-            "jacobian": lambda: coo_array((calls["jacobian"](), places), shape=shape).tocsr()
-            }  # fmt: skip
+    read = {
+        **calls,
+        "gradient": lambda: calls["gradient"]()[np.argsort(place)],
+        "jacobian": lambda: coo_array((calls["jacobian"](), places), shape=shape).tocsr(),
+    }
     return Side(build, calls, sizes, read)
 
 
@@ -224,8 +230,13 @@ def casadi_side(case: Case, threads: int, folder: str) -> Side:
     x, u = case.z[: n * nodes].reshape(n, nodes).T.ravel(), case.inputs[case.model.input_names[0]]
     p = np.tile(case.z[n * nodes :], nodes - 1)
     squares, given = (x, case.measured.T.ravel()), (x[:-n], x[n:], u[:-1], u[1:], p)
-    arguments = {"cost": squares, "gradient": squares, "constraints": given, "jacobian": given,
-                 "hessian": (*given, case.multipliers.T.ravel())}  # fmt: skip
+    arguments = {
+        "cost": squares,
+        "gradient": squares,
+        "constraints": given,
+        "jacobian": given,
+        "hessian": (*given, case.multipliers.T.ravel()),
+    }
     calls = {name: casadi_call(f, arguments[name]) for name, f in compiled.items()}
     sizes = {name: f.nnz_out(0) for name, f in compiled.items()}
     return Side(build, calls, sizes, casadi_values(calls, places, case))
@@ -241,10 +252,18 @@ def casadi_functions(
     import solves  # not above: it imports this file
 
     model, (n, nodes) = case.model, case.measured.shape
-    interval = solves.casadi_interval(ca, solves.Case(
-        model, case.unknown, None, case.time, case.inputs[model.input_names[0]], case.measured,
-        case.z[n * nodes :],
-    ))  # fmt: skip
+    interval = solves.casadi_interval(
+        ca,
+        solves.Case(
+            model,
+            case.unknown,
+            None,
+            case.time,
+            case.inputs[model.input_names[0]],
+            case.measured,
+            case.z[n * nodes :],
+        ),
+    )
     blocks = solves.casadi_blocks(ca, interval)
     every = {"constraints": interval, **{name: f for name, (_, f) in blocks.items()}}
     x, xm = ca.SX.sym("x", n), ca.SX.sym("xm", n)
@@ -311,8 +330,13 @@ def casadi_values(
     def constraints() -> Array:
         return calls["constraints"]().reshape(steps, n).T.ravel()
 
-    return {"cost": calls["cost"], "gradient": gradient, "constraints": constraints,
-            "jacobian": jacobian, "hessian": hessian}  # fmt: skip
+    return {
+        "cost": calls["cost"],
+        "gradient": gradient,
+        "constraints": constraints,
+        "jacobian": jacobian,
+        "hessian": hessian,
+    }
 
 
 # -- comparison and timing ----------------------------------------------------------------------
@@ -328,8 +352,9 @@ def verify(sides: Mapping[str, Side]) -> str:
             error = float(abs(ours.values[name]() - theirs).max() / abs(theirs).max())
             worst[name] = max(worst[name], error)
             if not error <= TOLERANCE:
-                raise ValueError(f"{name}: kinesym and {package} differ by {error:.1e} of the "
-                                 "largest entry")  # fmt: skip
+                raise ValueError(
+                    f"{name}: kinesym and {package} differ by {error:.1e} of the largest entry"
+                )
     if len(present) == 1:
         return "no other package is here: nothing compared"
     words = ", ".join(f"{name} {error:.0e}" for name, error in worst.items())
@@ -417,19 +442,26 @@ def report(computer: str, rows: Sequence[Row]) -> str:
     builds = [row for row in rows if row.callback == "build"]
     header = ["model", "kinesym [s]"]
     header += [word for peer in PACKAGES[1:] for word in (f"{peer} [s]", "ratio")]
-    return "\n\n".join([
-        f"Machine: {computer}.",
-        f"Made by `{command}`; the peers' `CFLAGS` were `{os.environ['CFLAGS']}`.",
-        times_table([row for row in rows if row.callback != "build"]),
-        "Time to build, nothing cached, fewest nodes, 1 thread:",
-        table(header, [[row.model, *cells(row)] for row in builds]),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"Machine: {computer}.",
+            f"Made by `{command}`; the peers' `CFLAGS` were `{os.environ['CFLAGS']}`.",
+            times_table([row for row in rows if row.callback != "build"]),
+            "Time to build, nothing cached, fewest nodes, 1 thread:",
+            table(header, [[row.model, *cells(row)] for row in builds]),
+        ]
+    )
 
 
 def numbers(row: Row) -> dict[str, Any]:
     """A line of the raw numbers."""
-    line = {"model": row.model, "nodes": row.nodes, "threads": row.threads,
-            "callback": row.callback, "unit": "s" if row.callback == "build" else "ms"}  # fmt: skip
+    line = {
+        "model": row.model,
+        "nodes": row.nodes,
+        "threads": row.threads,
+        "callback": row.callback,
+        "unit": "s" if row.callback == "build" else "ms",
+    }
     line.update(row.times)
     return {**line, **{f"numbers of {package}": row.sizes.get(package) for package in PACKAGES}}
 
@@ -447,11 +479,18 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
     chains = [row for row in chains if row.nodes == most]
     standing = [row for row in rows if row.model == "standing"]
     fig, axes = plt.subplots(1, 2, figsize=(11.0, 4.6), layout="constrained")
-    lines(axes[0], chains, lambda row: int(row.model.removeprefix("n_link_")),
-          lambda row: 1e3 / row.nodes)  # fmt: skip
+    lines(
+        axes[0],
+        chains,
+        lambda row: int(row.model.removeprefix("n_link_")),
+        lambda row: 1e3 / row.nodes,
+    )
     lines(axes[1], standing, lambda row: row.nodes, lambda row: 1.0)
-    axes[0].set(title=f"n links on a cart, {most:,} nodes, 1 thread", xlabel="links",
-                ylabel="time per node [µs]")  # fmt: skip
+    axes[0].set(
+        title=f"n links on a cart, {most:,} nodes, 1 thread",
+        xlabel="links",
+        ylabel="time per node [µs]",
+    )
     axes[1].set(title="standing, 1 thread", xlabel="nodes", ylabel="time [ms]")
     links = {int(row.model.removeprefix("n_link_")) for row in chains}
     for axis, places in zip(axes, (links, {row.nodes for row in standing}), strict=True):
@@ -470,8 +509,11 @@ def lines(
     kinds = {"hessian": ("s", "-"), "jacobian": ("o", "--"), "constraints": ("^", ":")}
     for name, (marker, style) in kinds.items():
         for k, package in enumerate(PACKAGES):
-            points = [(x(row), factor(row) * row.times[package]) for row in rows
-                      if row.callback == name and not np.isnan(row.times[package])]  # fmt: skip
+            points = [
+                (x(row), factor(row) * row.times[package])
+                for row in rows
+                if row.callback == name and not np.isnan(row.times[package])
+            ]
             if points:
                 axis.loglog(
                     *zip(*points, strict=True),
@@ -487,10 +529,21 @@ def lines(
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--links", type=int, nargs="*", default=list(range(1, 11)), metavar="n",
-                        help="chains to measure; default: 1 to 10")  # fmt: skip
-    parser.add_argument("--nodes", type=int, nargs="+", metavar="N",
-                        help="default: 1000 10000, and 60000 for standing")  # fmt: skip
+    parser.add_argument(
+        "--links",
+        type=int,
+        nargs="*",
+        default=list(range(1, 11)),
+        metavar="n",
+        help="chains to measure; default: 1 to 10",
+    )
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="default: 1000 10000, and 60000 for standing",
+    )
     parser.add_argument("--threads", type=int, default=2, help="compared with 1 (default: 2)")
     given = parsed(parser)
     if given.quick:

@@ -59,17 +59,32 @@ S, G = 18, 57  # segments, degrees of freedom
 H, STEPS = example.STEP, 1276
 TOLERANCE = 1e-9  # largest difference between the packages, relative to the largest entry
 LOOSE = 1e-4  # of MuJoCo's steps, which turn quaternions
-RATES = ("x', points in lanes", "x', one by one", "x', calls from Python",
-         "u' from own coordinates", "u', fewest parts", "x' as a stage of Runge-Kutta")  # fmt: skip
-FORCES = ("from x and x'", "from own coordinates", "fewest parts", "calls from Python",
-          "`Body.inverse`", "spline to joints")  # fmt: skip
+RATES = (
+    "x', points in lanes",
+    "x', one by one",
+    "x', calls from Python",
+    "u' from own coordinates",
+    "u', fewest parts",
+    "x' as a stage of Runge-Kutta",
+)
+FORCES = (
+    "from x and x'",
+    "from own coordinates",
+    "fewest parts",
+    "calls from Python",
+    "`Body.inverse`",
+    "spline to joints",
+)
 RUNS = ("Runge-Kutta", "trapezoid", "Euler", "`forward`, Runge-Kutta", "`forward`, trapezoid")
 MORE = "Runge-Kutta, 5 substeps"  # what a stage takes without the call around the loop
 WAY = ("SSA of 123 series", "landmarks", "fit of rigid segments", "SSA and splines", "all")
-GOALS = (("x', one by one [us]", RATES[1], 1e6, 20.0), ("x', in lanes [us]", RATES[0], 1e6, 5.0),
-         ("1,276 frames, spline to joints [ms]", FORCES[5], 1e3, 20.0),
-         ("controlled walk, Runge-Kutta [s]", RUNS[3], 1.0, 0.2),
-         ("controlled walk, trapezoid [s]", RUNS[4], 1.0, 0.2))  # fmt: skip
+GOALS = (
+    ("x', one by one [us]", RATES[1], 1e6, 20.0),
+    ("x', in lanes [us]", RATES[0], 1e6, 5.0),
+    ("1,276 frames, spline to joints [ms]", FORCES[5], 1e3, 20.0),
+    ("controlled walk, Runge-Kutta [s]", RUNS[3], 1.0, 0.2),
+    ("controlled walk, trapezoid [s]", RUNS[4], 1.0, 0.2),
+)
 
 
 @dataclass(frozen=True)
@@ -112,14 +127,19 @@ def make_case(points: int, steps: int) -> Case:
     x = states(needed.course)[0].T + 0.01 * rng.standard_normal((points, 2 * G))
     frame_x, frame_dx = (part.T.copy() for part in states(found.course.sample(time[:-1])))
     gains = in_turn(ks.gait.PD().gains(body.segments))
-    return Case(found, plates, body, gains, x, rows_of(needed), frame_x, frame_dx, rows_of(halves),
-                time)  # fmt: skip
+    return Case(
+        found, plates, body, gains, x, rows_of(needed), frame_x, frame_dx, rows_of(halves), time
+    )
 
 
 def rows_of(needed: Any) -> Array:
     motion = needed.course
-    parts = (needed.total.force, needed.torque.reshape(3 * S, -1), in_turn(motion.z),
-             in_turn(motion.zd))  # fmt: skip
+    parts = (
+        needed.total.force,
+        needed.torque.reshape(3 * S, -1),
+        in_turn(motion.z),
+        in_turn(motion.zd),
+    )
     return np.vstack(parts).T.copy()
 
 
@@ -142,8 +162,9 @@ def kinesym_tasks(case: Case) -> Tasks:
     fx, fdx, q = case.frame_x.T.copy(), case.frame_dx.T.copy(), _inverse(body._structure)
     pq, frames = [q.values[name] for name in q.parameters], case.time[:-1]
     start = named(model.state_names, case_start(case))
-    march = partial(ks.simulate, model, case.time, start, values, named(order, case.node_u.T),
-                    threads=1)  # fmt: skip
+    march = partial(
+        ks.simulate, model, case.time, start, values, named(order, case.node_u.T), threads=1
+    )
     track = partial(body.forward, course, case.time, ks.gait.PD())
     contacts = [c for f in example.FEET for c in ks.gait.contacts_from_wrench(f, case.plates[f])]
     return {
@@ -215,8 +236,11 @@ def relative(x: Array, dx: Array, parents: Sequence[int], scalar: int) -> tuple[
         move, push = (np.einsum("nij,nj->ni", own, part) for part in (move, push))
         push = push - np.cross(w[:, 0], move)
     rest = [part.reshape(len(x), -1) for part in (v, a)]
-    return (np.hstack([x[:, :3], quaternions]), np.hstack([move, rest[0]]),
-            np.hstack([push, rest[1]]))  # fmt: skip
+    return (
+        np.hstack([x[:, :3], quaternions]),
+        np.hstack([move, rest[0]]),
+        np.hstack([push, rest[1]]),
+    )
 
 
 def attitudes(x: Array) -> Array:
@@ -252,9 +276,18 @@ def pinocchio_in_cpp(case: Case, folder: str) -> Tasks:
         RATES[3]: (partial(call, library.native, back, size, 0, q, v, tau), len(v)),
         FORCES[0]: (partial(call, library.forces, forces, size, case.frame_x, case.frame_dx), 1),
         FORCES[1]: (inverse, 1),
-        RUNS[0]: (partial(call, library.run, course, ctypes.c_long(len(course) - 1),
-                          ctypes.c_double(H), case.node_u), 1),
-    }  # fmt: skip
+        RUNS[0]: (
+            partial(
+                call,
+                library.run,
+                course,
+                ctypes.c_long(len(course) - 1),
+                ctypes.c_double(H),
+                case.node_u,
+            ),
+            1,
+        ),
+    }
 
 
 def pinocchio_in_python(case: Case, folder: str) -> Tasks:
@@ -286,11 +319,15 @@ def mujoco_model(case: Case) -> Any:
 
     def body(k: int) -> str:
         row, joint = case.body.segments[k], '<joint type="ball"/>' if k else "<freejoint/>"
-        at, com, moments = (" ".join(repr(float(number)) for number in triple)
-                            for triple in (case.places[k], row.com, row.inertia))  # fmt: skip
+        at, com, moments = (
+            " ".join(repr(float(number)) for number in triple)
+            for triple in (case.places[k], row.com, row.inertia)
+        )
         inside = "".join(body(j) for j, parent in enumerate(case.parents) if parent == k)
-        return (f'<body name="{row.name}" pos="{at}">{joint}<inertial pos="{com}" '
-                f'mass="{float(row.mass)!r}" diaginertia="{moments}"/>{inside}</body>')  # fmt: skip
+        return (
+            f'<body name="{row.name}" pos="{at}">{joint}<inertial pos="{com}" '
+            f'mass="{float(row.mass)!r}" diaginertia="{moments}"/>{inside}</body>'
+        )
 
     flags = 'contact="disable" constraint="disable" spring="disable" damper="disable"'
     option = f'<option gravity="0 0 -9.81"><flag {flags}/></option>'
@@ -321,8 +358,18 @@ def mujoco_tasks(case: Case, folder: str) -> Tasks:
     def run(integrator: Any) -> Callable[[], Array]:
         start, steps = case_start(case)[None], ctypes.c_long(len(case.time) - 1)
         q, v, _ = relative(start, start, case.parents, 0)
-        return partial(call, library.run, np.empty((steps.value, G)), *both, int(integrator),
-                       ctypes.c_double(H), q, v, case.node_u, steps)  # fmt: skip
+        return partial(
+            call,
+            library.run,
+            np.empty((steps.value, G)),
+            *both,
+            int(integrator),
+            ctypes.c_double(H),
+            q,
+            v,
+            case.node_u,
+            steps,
+        )
 
     def step(k: int, kind: str) -> Array:
         data.qpos, data.qvel = own[0][k], own[1][k]
@@ -357,8 +404,11 @@ def mujoco_tasks(case: Case, folder: str) -> Tasks:
 def tasks_of_peers(case: Case, folder: str) -> tuple[dict[str, Tasks], str]:
     """What can be done here, and in words what is left out."""
     found, words = {name: {} for name in PEERS}, ""
-    for name, make in (("Pinocchio", pinocchio_in_python), ("Pinocchio", pinocchio_in_cpp),
-                       ("MuJoCo", mujoco_tasks)):  # fmt: skip
+    for name, make in (
+        ("Pinocchio", pinocchio_in_python),
+        ("Pinocchio", pinocchio_in_cpp),
+        ("MuJoCo", mujoco_tasks),
+    ):
         try:
             found[name] |= make(case, folder)
         except ImportError as error:
@@ -375,21 +425,31 @@ def verify(case: Case, sides: Mapping[str, Tasks]) -> str:
         turned = partial(relative, parents=case.parents, scalar=scalar)
         a, efforts = turned(case.frame_x, case.frame_dx)[2], joint_efforts(case, whole, scalar)
         expected = {
-            RATES[1]: ours[RATES[0]], RATES[2]: a[:FEW], RATES[3]: a, RATES[4]: a,
+            RATES[1]: ours[RATES[0]],
+            RATES[2]: a[:FEW],
+            RATES[3]: a,
+            RATES[4]: a,
             FORCES[0]: np.delete(whole, range(6, 12), axis=1),
-            **dict.fromkeys(FORCES[1:4], efforts), RUNS[0]: tracks[RUNS[0]],
-        }  # fmt: skip
+            **dict.fromkeys(FORCES[1:4], efforts),
+            RUNS[0]: tracks[RUNS[0]],
+        }
         if name == "MuJoCo":
             expected[RATES[1]] = turned(case.x, ours[RATES[0]])[2]
             expected |= dict.fromkeys(RUNS[::2], turned(tracks[RUNS[0]], tracks[RUNS[0]])[1][1:])
         elif name == "kinesym":
-            expected = {RATES[1]: ours[RATES[0]], RATES[2]: ours[RATES[0]][:FEW],
-                        RUNS[1]: tracks[RUNS[0]]}  # fmt: skip
+            expected = {
+                RATES[1]: ours[RATES[0]],
+                RATES[2]: ours[RATES[0]][:FEW],
+                RUNS[1]: tracks[RUNS[0]],
+            }
         for task, want in expected.items():
             if task not in sides[name]:
                 continue
-            got = tracks[task] if name == "kinesym" and task in tracks \
-                else np.array(sides[name][task][0]())  # fmt: skip
+            got = (
+                tracks[task]
+                if name == "kinesym" and task in tracks
+                else np.array(sides[name][task][0]())
+            )
             if task == FORCES[0]:
                 got = np.delete(got, range(6, 12), axis=1)  # the pelvis: theirs with the torso
             error = float(np.max(np.abs(got - want)) / np.max(np.abs(want)))
@@ -425,10 +485,13 @@ def way_tasks() -> dict[str, Callable[[], Any]]:
         return fit(NaturalBody(rows), landmark_targets(rows, found), start_of(rows, found))
 
     z = fitted().z
-    calls = (lambda: markers.smoothed(first),
-             lambda: landmarks(relations, Trial(clean.places, still)), fitted,
-             lambda: Spline.through(clean.time, second(z, clean.rate)),
-             lambda: ks.gait.reconstruct(segments, relations, markers, still))  # fmt: skip
+    calls = (
+        lambda: markers.smoothed(first),
+        lambda: landmarks(relations, Trial(clean.places, still)),
+        fitted,
+        lambda: Spline.through(clean.time, second(z, clean.rate)),
+        lambda: ks.gait.reconstruct(segments, relations, markers, still),
+    )
     return named(WAY, calls)
 
 
@@ -436,8 +499,12 @@ def measure(sides: Mapping[str, Tasks], seconds: float, steps: int) -> Times:
     """Seconds per point, per all frames or per run, by task and package."""
     found: Times = {}
     for tasks in (RATES, FORCES, (*RUNS, MORE)):
-        chosen = {(task, name): side[task] for name, side in sides.items()
-                  for task in tasks if task in side}  # fmt: skip
+        chosen = {
+            (task, name): side[task]
+            for name, side in sides.items()
+            for task in tasks
+            if task in side
+        }
         times = medians({key: call for key, (call, _) in chosen.items()}, seconds)
         found |= {key: times[key] / count for key, (_, count) in chosen.items()}
     for name in sides:
@@ -465,9 +532,12 @@ def built(kind: str, folder: str) -> dict[str, Any]:
     stamps.append(perf_counter())
     build(emit(program).files, narrow=kind != "inverse")
     stamps.append(perf_counter())
-    return {"kind": kind, **named(("model", "graph", "C"), np.diff(stamps)),
-            "all": stamps[-1] - stamps[0],
-            "operations": {k.name: k.operations for k in program.kernels}}  # fmt: skip
+    return {
+        "kind": kind,
+        **named(("model", "graph", "C"), np.diff(stamps)),
+        "all": stamps[-1] - stamps[0],
+        "operations": {k.name: k.operations for k in program.kernels},
+    }
 
 
 def lines_of(found: Times, tasks: Sequence[str], first: str, unit: float) -> list[list[str]]:
@@ -478,39 +548,53 @@ def lines_of(found: Times, tasks: Sequence[str], first: str, unit: float) -> lis
         line = [task, number(unit * ours)]
         for name in PEERS:
             value = found.get((task, name), NAN)
-            line += [number(unit * value), ratio(value, found[first, "kinesym"]
-                                                 if np.isnan(ours) else ours)]  # fmt: skip
+            line += [
+                number(unit * value),
+                ratio(value, found[first, "kinesym"] if np.isnan(ours) else ours),
+            ]
         lines.append(line)
     return lines
 
 
 def report(
-    words: str, found: Times, way: Mapping[str, float], builds: Sequence[Mapping[str, Any]],
+    words: str,
+    found: Times,
+    way: Mapping[str, float],
+    builds: Sequence[Mapping[str, Any]],
     frames: int,
-) -> str:  # fmt: skip
+) -> str:
     theirs = [word for name in PEERS for word in (name, "ratio")]
-    made = [[row["kind"], *(number(row[key]) for key in ("model", "graph", "C", "all")),
-             ", ".join(f"{name} {count}" for name, count in row["operations"].items())]
-            for row in builds]  # fmt: skip
-    goals = [[words, number(unit * found[task, "kinesym"]), number(goal)]
-             for words, task, unit, goal in GOALS]  # fmt: skip
+    made = [
+        [
+            row["kind"],
+            *(number(row[key]) for key in ("model", "graph", "C", "all")),
+            ", ".join(f"{name} {count}" for name, count in row["operations"].items()),
+        ]
+        for row in builds
+    ]
+    goals = [
+        [words, number(unit * found[task, "kinesym"]), number(goal)]
+        for words, task, unit, goal in GOALS
+    ]
     goals.append(["all builds [s]", number(sum(row["all"] for row in builds)), "60"])
-    return "\n\n".join([
-        f"Machine: {words}",
-        f"Made by `{shlex.join(['python', 'benchmarks/gait.py', *sys.argv[1:]])}`.",
-        "One evaluation of forward dynamics:",
-        table(["task", "kinesym [us]", *theirs], lines_of(found, RATES, RATES[1], 1e6)),
-        f"Inverse dynamics of {frames} frames:",
-        table(["task", "kinesym [ms]", *theirs], lines_of(found, FORCES, FORCES[0], 1e3)),
-        f"{frames} steps of {1e3 * H:g} ms of the walk with PD actuators:",
-        table(["task", "kinesym [ms]", *theirs], lines_of(found, RUNS, RUNS[0], 1e3)),
-        "To build, nothing cached:",
-        table(["what", "model [s]", "graph [s]", "C [s]", "all [s]", "operations"], made),
-        "From 151 frames of 41 markers to the motion:",
-        table(["step", "[ms]"], [[name, number(1e3 * value)] for name, value in way.items()]),
-        "Goals:",
-        table(["what", "found", "goal"], goals),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"Machine: {words}",
+            f"Made by `{shlex.join(['python', 'benchmarks/gait.py', *sys.argv[1:]])}`.",
+            "One evaluation of forward dynamics:",
+            table(["task", "kinesym [us]", *theirs], lines_of(found, RATES, RATES[1], 1e6)),
+            f"Inverse dynamics of {frames} frames:",
+            table(["task", "kinesym [ms]", *theirs], lines_of(found, FORCES, FORCES[0], 1e3)),
+            f"{frames} steps of {1e3 * H:g} ms of the walk with PD actuators:",
+            table(["task", "kinesym [ms]", *theirs], lines_of(found, RUNS, RUNS[0], 1e3)),
+            "To build, nothing cached:",
+            table(["what", "model [s]", "graph [s]", "C [s]", "all [s]", "operations"], made),
+            "From 151 frames of 41 markers to the motion:",
+            table(["step", "[ms]"], [[name, number(1e3 * value)] for name, value in way.items()]),
+            "Goals:",
+            table(["what", "found", "goal"], goals),
+        ]
+    )
 
 
 def main() -> None:
@@ -534,8 +618,11 @@ def main() -> None:
     if given.report:
         raw = [{"task": task, "of": name, "value": value} for (task, name), value in found.items()]
         raw += [{"task": task, "of": "way", "value": value} for task, value in way.items()]
-        raw += [{"task": f"build {row['kind']}", "of": key, "value": row[key]}
-                for row in builds for key in ("model", "graph", "C", "all")]  # fmt: skip
+        raw += [
+            {"task": f"build {row['kind']}", "of": key, "value": row[key]}
+            for row in builds
+            for key in ("model", "graph", "C", "all")
+        ]
         save(given.report, "gait", text, raw)
     if given.write:
         write(text, "gait")

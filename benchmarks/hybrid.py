@@ -46,9 +46,24 @@ Form = Callable[..., Any]
 
 #: Muscle [N, N/m, m, -], clock [s, 1/s], shank with foot [kg, m, kg m^2, N m s], moment arm [m], g:
 #: orders of magnitude, not of a person.
-P = {"F0": 1200.0, "k0": 30000.0, "ks": 20000.0, "Lc0": 0.1, "alpha": 0.3,
-     "tau": 0.02, "t1": 0.015, "t2": 0.01, "Up": 20.0, "Um": -15.0,
-     "m": 4.85, "lc": 0.26, "I": 0.44, "bv": 0.4, "r": 0.045, "g": 9.81}  # fmt: skip
+P = {
+    "F0": 1200.0,
+    "k0": 30000.0,
+    "ks": 20000.0,
+    "Lc0": 0.1,
+    "alpha": 0.3,
+    "tau": 0.02,
+    "t1": 0.015,
+    "t2": 0.01,
+    "Up": 20.0,
+    "Um": -15.0,
+    "m": 4.85,
+    "lc": 0.26,
+    "I": 0.44,
+    "bv": 0.4,
+    "r": 0.045,
+    "g": 9.81,
+}
 STATES = ("theta", "omega", "quad_kc", "quad_F")
 METHODS = OURS, LOOP, SCIPY, NUMBA = "kinesym", "kinesym, loop in C", "SciPy", "numba"
 RTOL, RTOLS = 1e-9, (1e-6, 1e-8, 1e-10, 1e-12)
@@ -114,8 +129,13 @@ def knee() -> ks.hybrid.Hybrid:
     numbers = {key: P[key] for key in ("F0", "k0", "ks", "Lc0")}
     quad = ks.hybrid.FESMuscle("quad", rate=-P["r"] * omega, recruitment=P["alpha"], **numbers)
     torque = P["r"] * quad.force - P["m"] * P["g"] * P["lc"] * sp.sin(theta) - P["bv"] * omega
-    model = ks.Model("knee", [theta, omega], [quad.force], [],
-                     [theta.diff(ks.t) - omega, P["I"] * omega.diff(ks.t) - torque])  # fmt: skip
+    model = ks.Model(
+        "knee",
+        [theta, omega],
+        [quad.force],
+        [],
+        [theta.diff(ks.t) - omega, P["I"] * omega.diff(ks.t) - torque],
+    )
     return ks.hybrid.Hybrid(model, muscles=[quad])
 
 
@@ -124,8 +144,15 @@ def kinesym_side() -> Side:
     hybrid, start = knee(), dict.fromkeys(STATES, 0.0)
 
     def run(case: Case, rtol: float) -> Any:
-        return ks.hybrid.simulate(hybrid, case.time, start, inputs={"quad_u": case.clock},
-                                  rtol=rtol, atol=0.01 * rtol, progress=False)  # fmt: skip
+        return ks.hybrid.simulate(
+            hybrid,
+            case.time,
+            start,
+            inputs={"quad_u": case.clock},
+            rtol=rtol,
+            atol=0.01 * rtol,
+            progress=False,
+        )
 
     def read(found: Any) -> Outcome:
         switches = np.array([event.time for event in found.happened("event")])
@@ -149,8 +176,12 @@ def knee_form(compiled: Callable[[Form], Form]) -> tuple[Form, Form]:
         w, up, stretch = abs(u), max(u, 0.0), -r * omega
         b = tendon * stretch + w * F - force * up
         x = b / ((kc + tendon) * length - mode * F)
-        return (omega, (r * F - weight * sin(theta) - damping * omega) / inertia,
-                stiffness * up - (w + mode * x) * kc, tendon * (stretch - length * x))  # fmt: skip
+        return (
+            omega,
+            (r * F - weight * sin(theta) - damping * omega) / inertia,
+            stiffness * up - (w + mode * x) * kc,
+            tendon * (stretch - length * x),
+        )
 
     @compiled
     def guard(omega, F, u):
@@ -184,8 +215,16 @@ def scipy_run(case: Case, rtol: float, method: str = "RK45", atol: float | None 
             switches.append(t)
         while t < end:
             nodes = case.time[slice(*np.searchsorted(case.time, [t, end]))]
-            part = solve_ivp(rate, (t, end), x, method, np.append(nodes, end), events=switch,
-                             rtol=rtol, atol=0.01 * rtol if atol is None else atol)  # fmt: skip
+            part = solve_ivp(
+                rate,
+                (t, end),
+                x,
+                method,
+                np.append(nodes, end),
+                events=switch,
+                rtol=rtol,
+                atol=0.01 * rtol if atol is None else atol,
+            )
             calls += part.nfev
             if part.status < 0:
                 raise ValueError(f"SciPy: {part.message}")
@@ -212,8 +251,14 @@ A5 = (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729)
 A6 = (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656)
 B = (35 / 384, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)  # of all stages but the second
 E = (71 / 57600, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
-D = (-12715105075 / 11282082432, 87487479700 / 32700410799, -10690763975 / 1880347072,
-     701980252875 / 199316789632, -1453857185 / 822651844, 69997945 / 29380423)  # fmt: skip
+D = (
+    -12715105075 / 11282082432,
+    87487479700 / 32700410799,
+    -10690763975 / 1880347072,
+    701980252875 / 199316789632,
+    -1453857185 / 822651844,
+    69997945 / 29380423,
+)
 SAMPLES = 5  # of the guard in a step, as many as in kinesym
 
 
@@ -243,9 +288,12 @@ def step_form(compiled: Callable[[Form], Form], rates: Form) -> tuple[Form, Form
         k[4, 0], k[4, 1], k[4, 2], k[4, 3] = rates(y[0], y[1], y[2], y[3], v, mode)
         for j in range(4):
             y[j] = x[j] + h * (
-                A6[0] * k[0, j] + A6[1] * k[1, j] + A6[2] * k[2, j] + A6[3] * k[3, j]
+                A6[0] * k[0, j]
+                + A6[1] * k[1, j]
+                + A6[2] * k[2, j]
+                + A6[3] * k[3, j]
                 + A6[4] * k[4, j]
-            )  # fmt: skip
+            )
         v = u + slope * h
         k[5, 0], k[5, 1], k[5, 2], k[5, 3] = rates(y[0], y[1], y[2], y[3], v, mode)
         for j in range(4):
@@ -378,8 +426,9 @@ def loop_side(compiled: Callable[[Form], Form]) -> Side:
 
     def run(case: Case, rtol: float) -> Outcome:
         states, switches = np.empty((len(case.time), 4)), np.empty(2 * len(case.lines[1]))
-        calls, found = march(*case.lines, case.time, np.zeros(4), rtol, 0.01 * rtol, states,
-                             switches)  # fmt: skip
+        calls, found = march(
+            *case.lines, case.time, np.zeros(4), rtol, 0.01 * rtol, states, switches
+        )
         return Outcome(states, switches[:found], calls)
 
     return Side(run, lambda found: found, MANY)
@@ -403,8 +452,10 @@ def verify(sides: Mapping[str, Side], case: Case, true: Outcome) -> dict[str, Ou
     for name, outcome in outcomes.items():
         for what, error in errors(outcome, true).items():
             if not error <= MOST[what]:
-                raise ValueError(f"{name}: {what} differs from the reference by {error:.1e}, "
-                                 f"allowed are {MOST[what]:g}")  # fmt: skip
+                raise ValueError(
+                    f"{name}: {what} differs from the reference by {error:.1e}, "
+                    f"allowed are {MOST[what]:g}"
+                )
     return outcomes
 
 
@@ -456,10 +507,18 @@ def hour(sides: Mapping[str, Side], impulses: int) -> list[dict[str, Any]]:
         gaps = errors(outcomes[NUMBA], outcomes[OURS])
         if not all(gaps[what] <= MOST[what] for what in gaps):
             raise ValueError(f"hour: numba and kinesym differ: {gaps}")
-    return [{"task": "hour", "method": name, "breaks": breaks, "seconds": seconds,
-             "us per break": 1e6 * seconds / breaks, "evaluations": outcomes[name].evaluations,
-             "switches": len(outcomes[name].switches)}
-            for name, seconds in times.items()]  # fmt: skip
+    return [
+        {
+            "task": "hour",
+            "method": name,
+            "breaks": breaks,
+            "seconds": seconds,
+            "us per break": 1e6 * seconds / breaks,
+            "evaluations": outcomes[name].evaluations,
+            "switches": len(outcomes[name].switches),
+        }
+        for name, seconds in times.items()
+    ]
 
 
 # -- walkers --------------------------------------------------------------------------------------
@@ -483,8 +542,10 @@ def walkers(seconds: float, rtol: float = 1e-8) -> list[dict[str, Any]]:
         return calls, evaluations, "" if calls == wanted else f"fell after {calls} impulses"
 
     rows = []
-    for name, run, states in (("machine", descend, len(machine.model.states)),
-                              ("body", walk, len(body.model.states))):  # fmt: skip
+    for name, run, states in (
+        ("machine", descend, len(machine.model.states)),
+        ("body", walk, len(body.model.states)),
+    ):
         run()  # and compile
         samples = []
         for _ in range(3):
@@ -494,9 +555,18 @@ def walkers(seconds: float, rtol: float = 1e-8) -> list[dict[str, Any]]:
             if message:
                 raise ValueError(f"walkers: {name}: {message}")
         whole, loop = median(samples)
-        rows.append({"task": "walkers", "method": name, "states": states, "calls": calls,
-                     "simulated": seconds, "seconds": whole, "in C": loop,
-                     "evaluations": evaluations})  # fmt: skip
+        rows.append(
+            {
+                "task": "walkers",
+                "method": name,
+                "states": states,
+                "calls": calls,
+                "simulated": seconds,
+                "seconds": whole,
+                "in C": loop,
+                "evaluations": evaluations,
+            }
+        )
     return rows
 
 
@@ -507,10 +577,19 @@ def rows_of_knee(
     outcomes: Mapping[str, Outcome], true: Outcome, times: Mapping[str, float]
 ) -> list[dict[str, Any]]:
     found = {**outcomes, LOOP: outcomes[OURS]}
-    return [{"task": "knee", "method": name, "rtol": RTOL, "seconds": times[name],
-             "evaluations": found[name].evaluations, "switches": len(found[name].switches),
-             **{f"error of {what}": error for what, error in errors(found[name], true).items()}}
-            for name in METHODS if name in found]  # fmt: skip
+    return [
+        {
+            "task": "knee",
+            "method": name,
+            "rtol": RTOL,
+            "seconds": times[name],
+            "evaluations": found[name].evaluations,
+            "switches": len(found[name].switches),
+            **{f"error of {what}": error for what, error in errors(found[name], true).items()},
+        }
+        for name in METHODS
+        if name in found
+    ]
 
 
 def rows_of_precision(
@@ -522,20 +601,44 @@ def rows_of_precision(
         times = medians(sides, case, rtol, seconds)
         outcomes = {name: side.read(side.run(case, rtol)) for name, side in sides.items()}
         outcomes[LOOP] = outcomes[OURS]
-        rows += [{"task": "precision", "method": name, "rtol": rtol, "seconds": times[name],
-                  "evaluations": outcomes[name].evaluations,
-                  "error of theta": errors(outcomes[name], true)["theta"]}
-                 for name in METHODS if name in outcomes]  # fmt: skip
+        rows += [
+            {
+                "task": "precision",
+                "method": name,
+                "rtol": rtol,
+                "seconds": times[name],
+                "evaluations": outcomes[name].evaluations,
+                "error of theta": errors(outcomes[name], true)["theta"],
+            }
+            for name in METHODS
+            if name in outcomes
+        ]
     return rows
 
 
 def knee_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    header = ["method", "time [ms]", "ratio", "evaluations", "switches",
-              "error of the angle [rad]", "of the force [N]", "of the switches [s]"]  # fmt: skip
+    header = [
+        "method",
+        "time [ms]",
+        "ratio",
+        "evaluations",
+        "switches",
+        "error of the angle [rad]",
+        "of the force [N]",
+        "of the switches [s]",
+    ]
     ours = rows[0]["seconds"]
-    lines = [[row["method"], number(1e3 * row["seconds"]), ratio(row["seconds"], ours),
-              f"{row['evaluations']}", f"{row['switches']}",
-              *(f"{row[f'error of {what}']:.0e}" for what in MOST)] for row in rows]  # fmt: skip
+    lines = [
+        [
+            row["method"],
+            number(1e3 * row["seconds"]),
+            ratio(row["seconds"], ours),
+            f"{row['evaluations']}",
+            f"{row['switches']}",
+            *(f"{row[f'error of {what}']:.0e}" for what in MOST),
+        ]
+        for row in rows
+    ]
     return table(header, lines)
 
 
@@ -549,8 +652,11 @@ def precision_table(rows: Sequence[Mapping[str, Any]]) -> str:
         line, here = [f"{rtol:.0e}"], [row for row in rows if row["rtol"] == rtol]
         for row in here:
             seconds = row["seconds"]
-            line += [number(1e3 * seconds), ratio(seconds, here[0]["seconds"]),
-                     f"{row['error of theta']:.0e}"]  # fmt: skip
+            line += [
+                number(1e3 * seconds),
+                ratio(seconds, here[0]["seconds"]),
+                f"{row['error of theta']:.0e}",
+            ]
         lines.append(line)
     return table(header, lines)
 
@@ -558,19 +664,45 @@ def precision_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def hour_table(rows: Sequence[Mapping[str, Any]]) -> str:
     header = ["method", "breaks", "switches", "evaluations", "time [s]", "per break [µs]", "ratio"]
     ours = rows[0]["seconds"]
-    lines = [[row["method"], f"{row['breaks']}", f"{row['switches']}", f"{row['evaluations']}",
-              number(row["seconds"]), number(row["us per break"]), ratio(row["seconds"], ours)]
-             for row in rows]  # fmt: skip
+    lines = [
+        [
+            row["method"],
+            f"{row['breaks']}",
+            f"{row['switches']}",
+            f"{row['evaluations']}",
+            number(row["seconds"]),
+            number(row["us per break"]),
+            ratio(row["seconds"], ours),
+        ]
+        for row in rows
+    ]
     return table(header, lines)
 
 
 def walkers_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    header = ["walker", "states", "calls", "evaluations", "time [s]", "of it in C [s]",
-              "in C, per evaluation [µs]", "times real time"]  # fmt: skip
-    lines = [[row["method"], f"{row['states']}", f"{row['calls']}", f"{row['evaluations']}",
-              number(row["seconds"]), number(row["in C"]),
-              number(1e6 * row["in C"] / row["evaluations"]),
-              number(row["simulated"] / row["seconds"])] for row in rows]  # fmt: skip
+    header = [
+        "walker",
+        "states",
+        "calls",
+        "evaluations",
+        "time [s]",
+        "of it in C [s]",
+        "in C, per evaluation [µs]",
+        "times real time",
+    ]
+    lines = [
+        [
+            row["method"],
+            f"{row['states']}",
+            f"{row['calls']}",
+            f"{row['evaluations']}",
+            number(row["seconds"]),
+            number(row["in C"]),
+            number(1e6 * row["in C"] / row["evaluations"]),
+            number(row["simulated"] / row["seconds"]),
+        ]
+        for row in rows
+    ]
     return table(header, lines)
 
 
@@ -578,19 +710,21 @@ def report(words: str, first: str, rows: Sequence[Mapping[str, Any]], impulses: 
     part: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         part.setdefault(row["task"], []).append(row)
-    return "\n\n".join([
-        f"Machine: {words}.",
-        f"Made by `{shlex.join(['python', 'benchmarks/hybrid.py', *sys.argv[1:]])}`.",
-        f"`knee`, rtol {RTOL:g}, atol {0.01 * RTOL:g}; errors are the largest at the nodes:",
-        knee_table(part["knee"]),
-        f"First calls, nothing cached: {first}.",
-        "Work and precision, atol a hundredth of rtol:",
-        precision_table(part["precision"]),
-        f"`hour`, {impulses:,} impulses in {0.05 * impulses:,g} s, one call:",
-        hour_table(part["hour"]),
-        f"Walkers, {part['walkers'][0]['simulated']:g} s:",
-        walkers_table(part["walkers"]),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"Machine: {words}.",
+            f"Made by `{shlex.join(['python', 'benchmarks/hybrid.py', *sys.argv[1:]])}`.",
+            f"`knee`, rtol {RTOL:g}, atol {0.01 * RTOL:g}; errors are the largest at the nodes:",
+            knee_table(part["knee"]),
+            f"First calls, nothing cached: {first}.",
+            "Work and precision, atol a hundredth of rtol:",
+            precision_table(part["precision"]),
+            f"`hour`, {impulses:,} impulses in {0.05 * impulses:,g} s, one call:",
+            hour_table(part["hour"]),
+            f"Walkers, {part['walkers'][0]['simulated']:g} s:",
+            walkers_table(part["walkers"]),
+        ]
+    )
 
 
 def draw(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -600,19 +734,28 @@ def draw(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplot_mosaic([["angle", "work"], ["force", "work"]], figsize=(11.0, 4.6),
-                                   layout="constrained")  # fmt: skip
+    fig, axes = plt.subplot_mosaic(
+        [["angle", "work"], ["force", "work"]], figsize=(11.0, 4.6), layout="constrained"
+    )
     case = replace(make_case(16, 1.5), time=np.linspace(0.0, 1.5, 1501))
     true = reference(case)
     axes["angle"].sharex(axes["force"])
     axes["angle"].tick_params(labelbottom=False)
     for name, label, state in (("angle", "angle [rad]", "theta"), ("force", "force [N]", "quad_F")):
         axis, course = axes[name], true.states[:, STATES.index(state)]
-        axis.vlines(case.lines[0][1:-1], 0.0, 0.06, "0.6", lw=0.8,
-                    transform=axis.get_xaxis_transform(), label="break of the clock")  # fmt: skip
+        axis.vlines(
+            case.lines[0][1:-1],
+            0.0,
+            0.06,
+            "0.6",
+            lw=0.8,
+            transform=axis.get_xaxis_transform(),
+            label="break of the clock",
+        )
         axis.plot(case.time, course, "C0")
-        axis.plot(true.switches, np.interp(true.switches, case.time, course), "C3.", ms=5,
-                  label="switch")  # fmt: skip
+        axis.plot(
+            true.switches, np.interp(true.switches, case.time, course), "C3.", ms=5, label="switch"
+        )
         axis.set(ylabel=label, xlim=case.time[[0, -1]])
         axis.grid(alpha=0.3)
     axes["angle"].set_title("knee, 16 impulses at 20 Hz")
@@ -620,13 +763,20 @@ def draw(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     axes["force"].set_xlabel("time [s]")
     axis = axes["work"]
     for name, style in zip(METHODS, ("C0o-", "C0o:", "C1s-", "C2v-"), strict=True):
-        points = [(row["error of theta"], 1e3 * row["seconds"]) for row in rows
-                  if (row["task"], row["method"]) == ("precision", name)]  # fmt: skip
+        points = [
+            (row["error of theta"], 1e3 * row["seconds"])
+            for row in rows
+            if (row["task"], row["method"]) == ("precision", name)
+        ]
         if points:
-            axis.loglog(*zip(*points, strict=True), style, label=name,
-                        lw=2.5 if name == OURS else 1.2)  # fmt: skip
-    axis.set(title="work and precision", xlabel="largest error of the angle at the nodes [rad]",
-             ylabel="time [ms]")  # fmt: skip
+            axis.loglog(
+                *zip(*points, strict=True), style, label=name, lw=2.5 if name == OURS else 1.2
+            )
+    axis.set(
+        title="work and precision",
+        xlabel="largest error of the angle at the nodes [rad]",
+        ylabel="time [ms]",
+    )
     axis.invert_xaxis()
     axis.grid(alpha=0.3)
     axis.legend(loc="center right", bbox_to_anchor=(1.0, 0.72))

@@ -48,15 +48,79 @@ Times = dict[tuple[str, str], float]  # seconds by task and package
 #: [m], gains [N m/rad, N m s/rad]: shanks, thighs, trunk with arms, head of a person of 80 kg and
 #: 1.80 m, near those of de Leva 1996; offsets and gains are chosen. Longer chains begin again.
 LINKS = (
-    (6.928, 0.01, 0.0, 0.248629, 0.090702, 0.086484, 0.014798, 0.0, 0.0, 0.251132,
-     2500.0, 2500.0, 40.0, 80.0, 80.0, 0.5),
-    (22.656, 0.0, 0.0, 0.257758, 0.46726, 0.46726, 0.095838, 0.0, 0.0, 0.448708,
-     2000.0, 2000.0, 40.0, 30.0, 30.0, 0.8),
-    (42.672, -0.02, 0.0, 0.303265, 1.786096, 1.554533, 0.474166, 0.0, 0.0, 0.436508,
-     1000.0, 1000.0, 60.0, 25.0, 25.0, 2.0),
-    (5.552, 0.015, 0.003, 0.125516, 0.032147, 0.034743, 0.023852, -0.01, 0.0, 0.623745,
-     60.0, 60.0, 10.0, 2.0, 2.0, 0.5),
-)  # fmt: skip
+    (
+        6.928,
+        0.01,
+        0.0,
+        0.248629,
+        0.090702,
+        0.086484,
+        0.014798,
+        0.0,
+        0.0,
+        0.251132,
+        2500.0,
+        2500.0,
+        40.0,
+        80.0,
+        80.0,
+        0.5,
+    ),
+    (
+        22.656,
+        0.0,
+        0.0,
+        0.257758,
+        0.46726,
+        0.46726,
+        0.095838,
+        0.0,
+        0.0,
+        0.448708,
+        2000.0,
+        2000.0,
+        40.0,
+        30.0,
+        30.0,
+        0.8,
+    ),
+    (
+        42.672,
+        -0.02,
+        0.0,
+        0.303265,
+        1.786096,
+        1.554533,
+        0.474166,
+        0.0,
+        0.0,
+        0.436508,
+        1000.0,
+        1000.0,
+        60.0,
+        25.0,
+        25.0,
+        2.0,
+    ),
+    (
+        5.552,
+        0.015,
+        0.003,
+        0.125516,
+        0.032147,
+        0.034743,
+        0.023852,
+        -0.01,
+        0.0,
+        0.623745,
+        60.0,
+        60.0,
+        10.0,
+        2.0,
+        2.0,
+        0.5,
+    ),
+)
 G, H = 9.81, 0.01  # [m/s^2], [s]
 OURS = ("kinesym", "on a ship")
 PEERS = ("Pinocchio", "MuJoCo")
@@ -216,8 +280,10 @@ def pinocchio_library(path: Path, text: str) -> ctypes.CDLL:
     packages = [importlib.util.find_spec(name) for name in ("pinocchio", "casadi")]
     places = [Path("/usr"), *(p for spec in packages if spec for p in Path(spec.origin).parents)]
     folders = [place / "include" / more for place in places for more in ("", "eigen3")]
-    found = [next((path for path in folders if (path / header).exists()), None)
-             for header in ("pinocchio/multibody.hpp", "Eigen/Core")]  # fmt: skip
+    found = [
+        next((path for path in folders if (path / header).exists()), None)
+        for header in ("pinocchio/multibody.hpp", "Eigen/Core")
+    ]
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None or None in found:
         raise ImportError("no C++ compiler" if compiler is None else "no headers")
@@ -336,8 +402,10 @@ def mujoco_tasks(case: Case, folder: str) -> Tasks:
     library = compiled(Path(folder, "torques.c"), MUJOCO, find_compiler().command, options)
     for row in case.rows[::-1]:
         com, moments, at = (" ".join(map(repr, v)) for v in row[1:10].reshape(3, 3).tolist())
-        text = (f'<body pos="{at}"><joint type="ball"/><inertial pos="{com}" mass="{row[0]}" '
-                f'diaginertia="{moments}"/>{text}</body>')  # fmt: skip
+        text = (
+            f'<body pos="{at}"><joint type="ball"/><inertial pos="{com}" mass="{row[0]}" '
+            f'diaginertia="{moments}"/>{text}</body>'
+        )
     flags = 'contact="disable" constraint="disable" spring="disable" damper="disable"'
     option = f'<option integrator="RK4" timestep="{H}" gravity="0 0 {-G}"><flag {flags}/></option>'
     text = f"<mujoco>{option}<worldbody>{text}</worldbody></mujoco>"
@@ -375,8 +443,11 @@ def mujoco_tasks(case: Case, folder: str) -> Tasks:
 def tasks_of_peers(case: Case, folder: str) -> tuple[dict[str, Tasks], str]:
     """What can be done here, and in words what is left out."""
     found, words = {name: {} for name in PEERS}, ""
-    for name, make in (("Pinocchio", pinocchio_in_python), ("Pinocchio", pinocchio_in_cpp),
-                       ("MuJoCo", mujoco_tasks)):  # fmt: skip
+    for name, make in (
+        ("Pinocchio", pinocchio_in_python),
+        ("Pinocchio", pinocchio_in_cpp),
+        ("MuJoCo", mujoco_tasks),
+    ):
         try:
             found[name] |= make(case, folder)
         except ImportError as error:
@@ -410,8 +481,12 @@ def measure(sides: Mapping[str, Tasks], seconds: float) -> Times:
     """Seconds per point or step by task and package."""
     found: Times = {}
     for tasks in (RATES, STEPS):
-        chosen = {(task, name): side[task] for name, side in sides.items()
-                  for task in tasks if task in side}  # fmt: skip
+        chosen = {
+            (task, name): side[task]
+            for name, side in sides.items()
+            for task in tasks
+            if task in side
+        }
         times = medians({key: call for key, (call, _) in chosen.items()}, seconds)
         found |= {key: times[key] / count for key, (_, count) in chosen.items()}
     return found
@@ -433,21 +508,28 @@ def grow(n: int, folder: str, seconds: float) -> dict[str, float]:
         os.environ[CACHE_VARIABLE] = f"{folder}/{n} whole"
         ks.compile(model).jacobian(x, x, (), p)
         whole = perf_counter() - stamps[-1]
-    calls = {"residual": partial(often, lambda: f.residual(x, x, (), p)),
-             "x'": partial(often, lambda: f.rhs(x, (), p).T)}  # fmt: skip
+    calls = {
+        "residual": partial(often, lambda: f.residual(x, x, (), p)),
+        "x'": partial(often, lambda: f.rhs(x, (), p).T),
+    }
     for name, tasks in tasks_of_peers(case, folder)[0].items():
         if RATES[0] in tasks:
             calls[name] = tasks[RATES[0]][0]
             if not (error := difference(calls["x'"](), calls[name]())) <= LOOSE:
                 raise ValueError(f"{n} links: {name} and kinesym differ by {error:.0e}")
-    times = {name: value / len(case.x) / (1 if name in PEERS else OFTEN)
-             for name, value in medians(calls, seconds).items()}  # fmt: skip
+    times = {
+        name: value / len(case.x) / (1 if name in PEERS else OFTEN)
+        for name, value in medians(calls, seconds).items()
+    }
     return {
-        "links": n, **named(("model", "graph", "C"), np.diff(stamps)), "all": whole,
+        "links": n,
+        **named(("model", "graph", "C"), np.diff(stamps)),
+        "all": whole,
         "operations": program.kernel("residual").operations,
         "of x'": program.kernel("rhs").operations,
-        **dict.fromkeys(PEERS, NAN), **times,
-    }  # fmt: skip
+        **dict.fromkeys(PEERS, NAN),
+        **times,
+    }
 
 
 def cells(found: Times, task: str, first: str, shown: Callable[[float], float]) -> list[str]:
@@ -464,26 +546,41 @@ def growth_cells(row: Mapping[str, float]) -> list[str]:
     for key in ("operations", "of x'"):
         line += [f"{row[key]}", f"{row[key] / row['links']:.0f}"]
     line += [number(1e9 * row[key]) for key in ("residual", "x'")]
-    return line + [word for name in PEERS
-                   for word in (number(1e9 * row[name]), ratio(row[name], row["x'"]))]  # fmt: skip
+    return line + [
+        word for name in PEERS for word in (number(1e9 * row[name]), ratio(row[name], row["x'"]))
+    ]
 
 
 def report(words: str, found: Times, growth: Sequence[Mapping[str, float]]) -> str:
     theirs = [word for name in PEERS for word in (name, "ratio")]
-    header = ["links", "model [s]", "graph [s]", "C [s]", "all [s]", "operations", "per link",
-              "of x'", "per link", "residual [ns]", "x' [ns]", *theirs]  # fmt: skip
+    header = [
+        "links",
+        "model [s]",
+        "graph [s]",
+        "C [s]",
+        "all [s]",
+        "operations",
+        "per link",
+        "of x'",
+        "per link",
+        "residual [ns]",
+        "x' [ns]",
+        *theirs,
+    ]
     rates = [[task, *cells(found, task, RATES[0], lambda s: 1e9 * s)] for task in RATES]
     steps = [[task, *cells(found, task, STEPS[0], lambda s: 1e-3 / s)] for task in STEPS]
-    return "\n\n".join([
-        f"Machine: {words}",
-        f"Made by `{shlex.join(['python', 'benchmarks/multibody.py', *sys.argv[1:]])}`.",
-        "Four links, one evaluation:",
-        table(["task", "kinesym [ns]", OURS[1], *theirs], rates),
-        f"Four links, steps of {H} s; 1000 steps/s are {1000 * H:g} times real time:",
-        table(["task", "kinesym [10³ steps/s]", OURS[1], *theirs], steps),
-        "Chains of links:",
-        table(header, map(growth_cells, growth)),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"Machine: {words}",
+            f"Made by `{shlex.join(['python', 'benchmarks/multibody.py', *sys.argv[1:]])}`.",
+            "Four links, one evaluation:",
+            table(["task", "kinesym [ns]", OURS[1], *theirs], rates),
+            f"Four links, steps of {H} s; 1000 steps/s are {1000 * H:g} times real time:",
+            table(["task", "kinesym [10³ steps/s]", OURS[1], *theirs], steps),
+            "Chains of links:",
+            table(header, map(growth_cells, growth)),
+        ]
+    )
 
 
 def main() -> None:
@@ -509,10 +606,15 @@ def main() -> None:
     text = report(words, found, growth)
     print(f"\n{text}")
     if given.report:
-        raw = [{"links": 4, "task": task, "of": name, "value": value}
-               for (task, name), value in found.items()]  # fmt: skip
-        raw += [{"links": row["links"], "task": "growth", "of": key, "value": value}
-                for row in growth for key, value in row.items()]  # fmt: skip
+        raw = [
+            {"links": 4, "task": task, "of": name, "value": value}
+            for (task, name), value in found.items()
+        ]
+        raw += [
+            {"links": row["links"], "task": "growth", "of": key, "value": value}
+            for row in growth
+            for key, value in row.items()
+        ]
         save(given.report, "multibody", text, raw)
     if given.write:
         write(text, "multibody")

@@ -99,11 +99,14 @@ def pendulum(nodes: int = 501, duration: Any = None, objective: Any = None) -> P
     free = isinstance(duration, tuple)
     problem = ks.Collocation(
         published.explicit("swing_up", {theta: omega, omega: T - 9.81 * sp.sin(theta)}, [T]),
-        ks.Experiment(nodes=nodes, duration=duration) if free
+        ks.Experiment(nodes=nodes, duration=duration)
+        if free
         else ks.Experiment(np.linspace(0.0, duration, nodes)),
-        scheme="backward-euler", objective=objective(T), unknown_inputs={T: (-2, 2)},
+        scheme="backward-euler",
+        objective=objective(T),
+        unknown_inputs={T: (-2, 2)},
         boundary=published.ends({theta: 0, omega: 0}, {theta: sp.pi, omega: 0}),
-    )  # fmt: skip
+    )
     s = np.linspace(0.0, 1.0, nodes)
     swings = np.interp(s, [0, 0.15, 0.3, 0.5, 0.65, 1], [0, 0.4, -0.8, 1.2, -1.7, np.pi])
     guess = {theta: swings, omega: 0.0, **({"duration": 5.0} if free else {})}
@@ -140,14 +143,21 @@ def kinesym_solver(linear_solver: str, name: str, nodes: int, folder: str) -> Ma
     def solve() -> Solve:
         clock = time.perf_counter()
         found = stated.problem.solve(
-            stated.guess, tolerance=STORY["tol"], linear_solver=linear_solver, driver="direct",
+            stated.guess,
+            tolerance=STORY["tol"],
+            linear_solver=linear_solver,
+            driver="direct",
             progress=False,
-        )  # fmt: skip
+        )
         return Solve(
-            time.perf_counter() - clock, found.timings.get("linear solver", NAN), found.iterations,
-            found.objective, found.free_vector, "" if found.success else found.message,
+            time.perf_counter() - clock,
+            found.timings.get("linear solver", NAN),
+            found.iterations,
+            found.objective,
+            found.free_vector,
+            "" if found.success else found.message,
             found.linear_solver if "gave up" in found.linear_solver else "",
-        )  # fmt: skip
+        )
 
     return stated, build, solve
 
@@ -160,11 +170,20 @@ def casadi_operations(ca: Any) -> dict[str, Callable[..., Any]]:
     same = "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log sqrt sign floor erf"
     return {
         **{name: getattr(ca, name) for name in [*same.split(), "atan2"]},
-        "abs": ca.fabs, "min": ca.fmin, "max": ca.fmax, "select": ca.if_else,
-        "neg": lambda a: -a, "inv": lambda a: 1.0 / a, "add": lambda a, b: a + b,
-        "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "pow": lambda a, b: a**b,
-        "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "eq": lambda a, b: a == b,
-    }  # fmt: skip
+        "abs": ca.fabs,
+        "min": ca.fmin,
+        "max": ca.fmax,
+        "select": ca.if_else,
+        "neg": lambda a: -a,
+        "inv": lambda a: 1.0 / a,
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "pow": lambda a, b: a**b,
+        "lt": lambda a, b: a < b,
+        "le": lambda a, b: a <= b,
+        "eq": lambda a, b: a == b,
+    }
 
 
 def casadi_function(ca: Any, kernel: Kernel) -> Any:
@@ -234,8 +253,10 @@ def casadi_solver(options: dict[str, Any], name: str, nodes: int, folder: str) -
     problem = stated.problem
     start = time.perf_counter()
     program, story = casadi_program(ca, problem), Path(folder) / "casadi.txt"
-    settings = {f"ipopt.{name}": value for name, value in
-                {**STORY, **options, "output_file": str(story)}.items()}  # fmt: skip
+    settings = {
+        f"ipopt.{name}": value
+        for name, value in {**STORY, **options, "output_file": str(story)}.items()
+    }
     solver = ca.nlpsol("s", "ipopt", program, {**settings, "print_time": False})
     build = time.perf_counter() - start
     functions = ca.Function("functions", [program["x"]], [program["f"], program["g"]])
@@ -294,13 +315,25 @@ def opty_solver(name: str, nodes: int, folder: str) -> Made:
     last, bounds = (nodes - 1) * step, {T: (-2.0, 2.0)}
     if free:
         bounds[step] = tuple(np.array(trial.duration) / (nodes - 1))
-    conditions = (theta.func(0 * step), omega.func(0 * step), theta.func(last) - sp.pi.evalf(17),
-                  omega.func(last))  # fmt: skip
+    conditions = (
+        theta.func(0 * step),
+        omega.func(0 * step),
+        theta.func(last) - sp.pi.evalf(17),
+        omega.func(last),
+    )
     problem = Problem(
-        *opty_objective(name, nodes, float(trial.grid[1])), sp.Matrix(ours.model.equations),
-        ours.model.states, nodes, step, instance_constraints=conditions, bounds=bounds,
-        time_symbol=ks.t, integration_method="backward euler", parallel=False, tmp_dir=folder,
-    )  # fmt: skip
+        *opty_objective(name, nodes, float(trial.grid[1])),
+        sp.Matrix(ours.model.equations),
+        ours.model.states,
+        nodes,
+        step,
+        instance_constraints=conditions,
+        bounds=bounds,
+        time_symbol=ks.t,
+        integration_method="backward euler",
+        parallel=False,
+        tmp_dir=folder,
+    )
     build = time.perf_counter() - start
     story = Path(folder) / "opty.txt"
     for option, value in {**STORY, "output_file": str(story)}.items():
@@ -344,11 +377,21 @@ def one(contender: str, problem: str, nodes: int, ends: str | None) -> Row:
     if ends:
         np.save(ends, last.z)
     return Row(
-        problem, nodes, contender, build, median(s.wall for s in solves),
-        median(s.linear for s in solves), last.iterations, peak_memory(), last.objective,
-        NAN if value is None else (last.objective - value) / abs(value), solves=len(solves),
-        failure=last.failure, note=last.note, ipopt=ipopt_libraries(),
-    )  # fmt: skip
+        problem,
+        nodes,
+        contender,
+        build,
+        median(s.wall for s in solves),
+        median(s.linear for s in solves),
+        last.iterations,
+        peak_memory(),
+        last.objective,
+        NAN if value is None else (last.objective - value) / abs(value),
+        solves=len(solves),
+        failure=last.failure,
+        note=last.note,
+        ipopt=ipopt_libraries(),
+    )
 
 
 def apart(contender: str, problem: str, nodes: int, limit: float, ends: Path) -> Row:
@@ -357,9 +400,12 @@ def apart(contender: str, problem: str, nodes: int, limit: float, ends: Path) ->
     failed = partial(Row, problem, nodes, contender)
     try:
         done = subprocess.run(
-            [*command, "--ends", str(ends)], capture_output=True, text=True, timeout=limit,
+            [*command, "--ends", str(ends)],
+            capture_output=True,
+            text=True,
+            timeout=limit,
             env={**os.environ, "TMPDIR": str(ends.parent)},
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired:
         return failed(failure=f"no result in {limit:g} s")
     if done.returncode < 0:
@@ -402,34 +448,55 @@ def compare(row: Row, z: Array, objective: float, ours: Array) -> None:
 
 def lines(rows: Sequence[Row]) -> Iterator[list[str]]:
     """Of the table; ratios are to kinesym on the same problem and size."""
-    ours = {(row.problem, row.nodes): row.wall for row in rows
-            if row.contender == "kinesym" and not row.failure}  # fmt: skip
+    ours = {
+        (row.problem, row.nodes): row.wall
+        for row in rows
+        if row.contender == "kinesym" and not row.failure
+    }
     for row in rows:
         base = NAN if row.failure else ours.get((row.problem, row.nodes), NAN)
         difference = "-" if np.isnan(row.difference) else f"{row.difference:.0e}"
         words = f"failed: {row.failure}" if row.failure else difference
         yield [
-            row.problem, f"{row.nodes}", row.contender, number(row.build),
-            f"{row.iterations}" if row.iterations >= 0 else "-", number(row.wall),
-            "-" if np.isnan(base) else ratio(row.wall, base), number(row.memory),
+            row.problem,
+            f"{row.nodes}",
+            row.contender,
+            number(row.build),
+            f"{row.iterations}" if row.iterations >= 0 else "-",
+            number(row.wall),
+            "-" if np.isnan(base) else ratio(row.wall, base),
+            number(row.memory),
             "-" if np.isnan(row.objective) else f"{row.objective:.9g}",
             "-" if np.isnan(row.published) else f"{row.published:.0e}",
             words + (f"; {row.note}" if row.note else ""),
-        ]  # fmt: skip
+        ]
 
 
 def report(words: str, rows: Sequence[Row]) -> str:
-    header = ["problem", "nodes", "contender", "build [s]", "iterations", "solve [s]", "ratio",
-              "memory [MB]", "objective", "from published", "from kinesym"]  # fmt: skip
+    header = [
+        "problem",
+        "nodes",
+        "contender",
+        "build [s]",
+        "iterations",
+        "solve [s]",
+        "ratio",
+        "memory [MB]",
+        "objective",
+        "from published",
+        "from kinesym",
+    ]
     libraries = {path for row in rows for path in row.ipopt}
     names = ", ".join(sorted(Path(path).name for path in libraries))
     same = f"all used the same {names}" if len(libraries) == 1 else f"IPOPT libraries: {names}"
     made = shlex.join(["python", "benchmarks/optima.py", *sys.argv[1:]])
-    return "\n\n".join([
-        f"Machine: {words}.",
-        f"Made by `{made}`; {same}; opty's `CFLAGS` were `{os.environ['CFLAGS']}`.",
-        table(header, lines(rows)),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"Machine: {words}.",
+            f"Made by `{made}`; {same}; opty's `CFLAGS` were `{os.environ['CFLAGS']}`.",
+            table(header, lines(rows)),
+        ]
+    )
 
 
 def draw(path: Path, rows: Sequence[Row], limit: float) -> None:
@@ -445,18 +512,33 @@ def draw(path: Path, rows: Sequence[Row], limit: float) -> None:
         panel = panels.setdefault(sizes.index(row.nodes), {})
         panel.setdefault(row.problem, []).append(row)
     height = 1.6 + 0.36 * max(map(len, panels.values()))
-    fig, axes = plt.subplots(1, len(panels), figsize=(2.0 + 5.5 * len(panels), height),
-                             squeeze=False, layout="constrained")  # fmt: skip
+    fig, axes = plt.subplots(
+        1,
+        len(panels),
+        figsize=(2.0 + 5.5 * len(panels), height),
+        squeeze=False,
+        layout="constrained",
+    )
     for axis, (_, panel) in zip(axes[0], sorted(panels.items()), strict=True):
         for y, found in enumerate(panel.values()):
             for row in found:
                 k = list(CONTENDERS).index(row.contender)
                 x = limit if np.isnan(row.wall) else row.wall
-                axis.plot(x, y + 0.13 * (k - 2), "x" if row.failure else "osD^v"[k], color=f"C{k}",
-                          ms=6 if row.failure else 5)  # fmt: skip
+                axis.plot(
+                    x,
+                    y + 0.13 * (k - 2),
+                    "x" if row.failure else "osD^v"[k],
+                    color=f"C{k}",
+                    ms=6 if row.failure else 5,
+                )
         labels = [f"{name} ({found[0].nodes})" for name, found in panel.items()]
-        axis.set(xscale="log", xlabel="seconds to solve (x: failed)", yticks=range(len(labels)),
-                 yticklabels=labels, ylim=(len(labels) - 0.5, -0.5))  # fmt: skip
+        axis.set(
+            xscale="log",
+            xlabel="seconds to solve (x: failed)",
+            yticks=range(len(labels)),
+            yticklabels=labels,
+            ylim=(len(labels) - 0.5, -0.5),
+        )
         for y in range(1, len(labels)):
             axis.axhline(y - 0.5, color="0.85", lw=0.8, zorder=0)
         axis.grid(True, axis="x", which="major", alpha=0.4)
@@ -473,15 +555,36 @@ def draw(path: Path, rows: Sequence[Row], limit: float) -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=[*PROBLEMS],
-                        metavar="NAME", help=", ".join(PROBLEMS))  # fmt: skip
+    parser.add_argument(
+        "--problems",
+        nargs="+",
+        choices=PROBLEMS,
+        default=[*PROBLEMS],
+        metavar="NAME",
+        help=", ".join(PROBLEMS),
+    )
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=[*CONTENDERS])
-    parser.add_argument("--factors", nargs="+", type=int, default=FACTORS, metavar="K",
-                        help="times the intervals of the source (default: 1 10)")  # fmt: skip
-    parser.add_argument("--limit", type=float, default=120.0, metavar="S",
-                        help="seconds for each process (default: 120)")  # fmt: skip
-    parser.add_argument("--one", nargs=3, metavar=("CONTENDER", "PROBLEM", "N"),
-                        help="only this, in this process; prints JSON")  # fmt: skip
+    parser.add_argument(
+        "--factors",
+        nargs="+",
+        type=int,
+        default=FACTORS,
+        metavar="K",
+        help="times the intervals of the source (default: 1 10)",
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="seconds for each process (default: 120)",
+    )
+    parser.add_argument(
+        "--one",
+        nargs=3,
+        metavar=("CONTENDER", "PROBLEM", "N"),
+        help="only this, in this process; prints JSON",
+    )
     parser.add_argument("--ends", metavar="FILE", help=argparse.SUPPRESS)
     given = parsed(parser)
     if given.quick:

@@ -100,12 +100,13 @@ def brachistochrone(nodes: int = 401) -> Published:
     x, y, v, a = ks.dynamicsymbols("x y v a")
     model = explicit("brachistochrone", {x: v * sin(a), y: v * cos(a), v: 9.8 * cos(a)}, [a])
     problem = ks.Collocation(
-        model, ks.Experiment(nodes=nodes, duration=(0.1, 10.0)),
+        model,
+        ks.Experiment(nodes=nodes, duration=(0.1, 10.0)),
         objective=ks.Terminal(ks.t),
         boundary=ends({x: 0, y: 0, v: 0}, {x: 2, y: 2}),
         bounds={x: (0, 20), y: (0, 20), v: (0, 20)},
         unknown_inputs={a: (0, 2 * np.pi)},
-    )  # fmt: skip
+    )
     ramp = np.linspace(0.0, 2.0, nodes)
     guess = {x: ramp, y: ramp, v: 3.0 * ramp, a: 0.8, "duration": 1.0}
     return Published(problem, PSOPT, 0.8247591, 1e-6, guess)
@@ -122,13 +123,21 @@ def brachistochrone_on_a_curve(nodes: int = 201) -> Published:
     equations = [x.diff(ks.t) - ux, y.diff(ks.t) - uy, along, uy * cos(b) - ux * sin(b)]
     model = ks.Model("slide", [x, y, ux, uy], [b], [], equations)
     problem = ks.Collocation(
-        model, ks.Experiment(nodes=nodes, duration=(0.1, 10.0)), scheme="backward-euler",
+        model,
+        ks.Experiment(nodes=nodes, duration=(0.1, 10.0)),
+        scheme="backward-euler",
         objective=ks.Terminal(ks.t),
         boundary=ends({x: 0, y: 0, ux: 0, uy: 0}, {x: 10, y: -6}),
         unknown_inputs={b: (-np.pi / 2 + 1e-5, 0)},
-    )  # fmt: skip
-    guess = {x: np.linspace(0, 10, nodes), y: np.linspace(0, -6, nodes), ux: 5.0, uy: -3.0, b: -0.5,
-             "duration": 2.0}  # fmt: skip
+    )
+    guess = {
+        x: np.linspace(0, 10, nodes),
+        y: np.linspace(0, -6, nodes),
+        ux: 5.0,
+        uy: -3.0,
+        b: -0.5,
+        "duration": 2.0,
+    }
     return Published(problem, f"{OPTY}, 201 nodes", 1.7906238252, 1e-7, guess)
 
 
@@ -166,10 +175,12 @@ def cubic_regulator(
     """x' = -x^3 + u between given ends, with the least weight (x^2 + u^2)."""
     x, u = ks.dynamicsymbols("x u")
     return ks.Collocation(
-        explicit("cubic_regulator", {x: u - x**3}, [u]), ks.Experiment(graded(duration, nodes)),
-        objective=weight * ks.Integral(x**2 + u**2), boundary=ends({x: start}, {x: end}),
+        explicit("cubic_regulator", {x: u - x**3}, [u]),
+        ks.Experiment(graded(duration, nodes)),
+        objective=weight * ks.Integral(x**2 + u**2),
+        boundary=ends({x: start}, {x: end}),
         unknown_inputs={u: None},
-    )  # fmt: skip
+    )
 
 
 def robot_arm(nodes: int = 201) -> Published:
@@ -180,19 +191,29 @@ def robot_arm(nodes: int = 201) -> Published:
     inertia = ((L - rho) ** 3 + rho**3) / 3
     forces = [u[0] / L, u[1] / (inertia * sin(phi) ** 2), u[2] / inertia]
     rest = dict.fromkeys(rates, 0)
-    model = explicit("robot_arm", dict(zip([rho, theta, phi, *rates], [*rates, *forces],
-                                           strict=True)), u)  # fmt: skip
+    model = explicit(
+        "robot_arm", dict(zip([rho, theta, phi, *rates], [*rates, *forces], strict=True)), u
+    )
     problem = ks.Collocation(
-        model, ks.Experiment(nodes=nodes, duration=(1.0, 50.0)), scheme="trapezoid",
+        model,
+        ks.Experiment(nodes=nodes, duration=(1.0, 50.0)),
+        scheme="trapezoid",
         objective=ks.Terminal(ks.t),
-        boundary=ends({rho: 4.5, theta: 0, phi: pi / 4, **rest},
-                      {rho: 4.5, theta: 2 * pi / 3, phi: pi / 4, **rest}),
+        boundary=ends(
+            {rho: 4.5, theta: 0, phi: pi / 4, **rest},
+            {rho: 4.5, theta: 2 * pi / 3, phi: pi / 4, **rest},
+        ),
         bounds={rho: (0, L), theta: (-np.pi, np.pi), phi: (0, np.pi)},
         unknown_inputs=dict.fromkeys(u, (-1, 1)),
-    )  # fmt: skip
+    )
     s = np.linspace(0, 1, nodes)
-    guess = {rho: 4.5, theta: 2 * np.pi / 3 * s**2, rates[1]: 4 * np.pi / 3 * s, phi: np.pi / 4,
-             "duration": 1.0}  # fmt: skip
+    guess = {
+        rho: 4.5,
+        theta: 2 * np.pi / 3 * s**2,
+        rates[1]: 4 * np.pi / 3 * s,
+        phi: np.pi / 4,
+        "duration": 1.0,
+    }
     return Published(problem, f"{COPS}, 201 nodes", 9.14138, 5e-6, guess)
 
 
@@ -202,12 +223,14 @@ def goddard_rocket(nodes: int = 401) -> Published:
     drag = 310 * v**2 * exp(-500 * (h - 1))
     model = explicit("rocket", {h: v, v: (T - drag) / m - 1 / h**2, m: -2 * T}, [T])
     problem = ks.Collocation(
-        model, ks.Experiment(nodes=nodes, duration=(0.01, 1.0)), scheme="trapezoid",
+        model,
+        ks.Experiment(nodes=nodes, duration=(0.01, 1.0)),
+        scheme="trapezoid",
         objective=-ks.Terminal(h),
         boundary=ends({h: 1, v: 0, m: 1}, {m: 0.6}),
         bounds={h: (1, None), v: (0, None), m: (0.6, 1)},
         unknown_inputs={T: (0, 3.5)},
-    )  # fmt: skip
+    )
     s = np.linspace(0, 1, nodes)
     guess = {h: 1.0, v: s * (1 - s), m: 1 - 0.4 * s, T: 1.75, "duration": 1.0}
     return Published(problem, f"{COPS}, 401 nodes", -1.01283, 1e-5, guess)
@@ -232,14 +255,20 @@ def hang_glider(nodes: int = 101) -> Published:
     cruise = {vx: 13.227567500, vy: -1.2875005200}
     problem = ks.Collocation(
         explicit("glider", rates, [c], intermediates=steps),
-        ks.Experiment(nodes=nodes, duration=(1.0, 500.0)), scheme="trapezoid",
+        ks.Experiment(nodes=nodes, duration=(1.0, 500.0)),
+        scheme="trapezoid",
         objective=-ks.Terminal(x),
         boundary=ends({x: 0, y: 1000, **cruise}, {y: 900, **cruise}),
         bounds={x: (0, None), vx: (0, None)},
         unknown_inputs={c: (0, 1.4)},
-    )  # fmt: skip
-    guess = {x: np.linspace(0, 1000, nodes), y: np.linspace(1000, 900, nodes), **cruise, c: 0.7,
-             "duration": 100.0}  # fmt: skip
+    )
+    guess = {
+        x: np.linspace(0, 1000, nodes),
+        y: np.linspace(1000, 900, nodes),
+        **cruise,
+        c: 0.7,
+        "duration": 100.0,
+    }
     return Published(problem, f"{COPS}, 101 nodes", -1255.05, 1e-5, guess)
 
 
@@ -265,11 +294,12 @@ def hanging_chain(nodes: int = 200) -> Published:
     x, length, u = ks.dynamicsymbols("x length u")
     problem = ks.Collocation(
         explicit("chain", {x: u, length: sqrt(1 + u**2)}, [u]),
-        ks.Experiment(np.linspace(0.0, 1.0, nodes)), scheme="trapezoid",
+        ks.Experiment(np.linspace(0.0, 1.0, nodes)),
+        scheme="trapezoid",
         objective=ks.Integral(x * sqrt(1 + u**2)),
         boundary=ends({x: 1, length: 0}, {x: 3, length: 4}),
         unknown_inputs={u: None},
-    )  # fmt: skip
+    )
     s = np.linspace(0, 1, nodes)
     guess = {x: 8 * s * (s / 2 - 0.25) + 1, length: 4 * s, u: 8 * (s - 0.25)}
     return Published(problem, f"{COPS}, 200 nodes", 5.06891, 5e-6, guess)
@@ -280,11 +310,12 @@ def particle_steering(nodes: int = 201) -> Published:
     x, y, vx, vy, u = ks.dynamicsymbols("x y vx vy u")
     problem = ks.Collocation(
         explicit("steering", {x: vx, y: vy, vx: 100 * cos(u), vy: 100 * sin(u)}, [u]),
-        ks.Experiment(nodes=nodes, duration=(0.01, 10.0)), scheme="trapezoid",
+        ks.Experiment(nodes=nodes, duration=(0.01, 10.0)),
+        scheme="trapezoid",
         objective=ks.Terminal(ks.t),
         boundary=ends({x: 0, y: 0, vx: 0, vy: 0}, {y: 5, vx: 45, vy: 0}),
         unknown_inputs={u: (-np.pi / 2, np.pi / 2)},
-    )  # fmt: skip
+    )
     guess = {y: np.linspace(0, 5, nodes), vx: np.linspace(0, 45, nodes), "duration": 1.0}
     return Published(problem, f"{COPS}, 201 nodes", 0.554577, 1e-6, guess)
 
@@ -314,11 +345,12 @@ def swing_up(nodes: int = 501) -> Published:
     theta, omega, T = ks.dynamicsymbols("theta omega T")
     problem = ks.Collocation(
         explicit("swing_up", {theta: omega, omega: T - 9.81 * sin(theta)}, [T]),
-        ks.Experiment(nodes=nodes, duration=(1.0, 250.0)), scheme="backward-euler",
+        ks.Experiment(nodes=nodes, duration=(1.0, 250.0)),
+        scheme="backward-euler",
         objective=ks.Integral(T**2),
         boundary=ends({theta: 0, omega: 0}, {theta: pi, omega: 0}),
         unknown_inputs={T: (-2, 2)},
-    )  # fmt: skip
+    )
     s = np.linspace(0.0, 1.0, nodes)
     swings = np.interp(s, [0, 0.15, 0.3, 0.5, 0.65, 1], [0, 0.4, -0.8, 1.2, -1.7, np.pi])
     guess = {theta: swings, omega: 0.0, "duration": 5.0}
@@ -347,13 +379,16 @@ def two_links_on_a_cart(nodes: int = 300) -> Published:
     rest = dict.fromkeys(u, 0)
     problem = ks.Collocation(
         ks.Model("two_links", [*q, *u], [force], [], kinematics + motion),
-        ks.Experiment(nodes=nodes, duration=(0.5, 20.0)), scheme="backward-euler",
+        ks.Experiment(nodes=nodes, duration=(0.5, 20.0)),
+        scheme="backward-euler",
         objective=ks.Terminal(ks.t),
-        boundary=ends({q[0]: 0, q[1]: -pi / 2, q[2]: -pi / 2, **rest},
-                      {q[1]: pi / 2, q[2]: pi / 2, **rest, force: 0}),
+        boundary=ends(
+            {q[0]: 0, q[1]: -pi / 2, q[2]: -pi / 2, **rest},
+            {q[1]: pi / 2, q[2]: pi / 2, **rest, force: 0},
+        ),
         bounds={q[0]: (-5, 5)},
         unknown_inputs={force: (-50, 50)},
-    )  # fmt: skip
+    )
     turn = np.linspace(-np.pi / 2, np.pi / 2, nodes)
     guess = {q[1]: turn, q[2]: turn, **rest, "duration": 3.0}
     return Published(problem, f"{OPTY}, 300 nodes", 2.924254701641, 5e-6, guess)
@@ -366,14 +401,16 @@ def gas_oil(nodes: int = 801) -> Published:
     """Rates p of the catalytic cracking of gas oil y1 to gasoline y2 (Tjoa, Biegler 1991)."""
     y1, y2 = ks.dynamicsymbols("y1 y2")
     p = sp.symbols("p1:4")
-    model = explicit("gas_oil", {y1: -(p[0] + p[2]) * y1**2, y2: p[0] * y1**2 - p[1] * y2},
-                     parameters=p)  # fmt: skip
+    model = explicit(
+        "gas_oil", {y1: -(p[0] + p[2]) * y1**2, y2: p[0] * y1**2 - p[1] * y2}, parameters=p
+    )
     time, *samples = table("gas_oil.csv")
     problem = ks.Collocation(
-        model, sampled(time, dict(zip((y1, y2), samples, strict=True)), nodes),
+        model,
+        sampled(time, dict(zip((y1, y2), samples, strict=True)), nodes),
         unknown=dict.fromkeys(p, (0, None)),
         boundary=ends({y1: 1, y2: 0}, {}),
-    )  # fmt: skip
+    )
     optimum = (11.84674, 8.344521, 1.001436)
     found = {k.name: (value, 2e-4 * value) for k, value in zip(p, optimum, strict=True)}
     return Published(problem, COPS_GAUSS, 5.2366e-3, 1e-4, parameters=found)
@@ -383,8 +420,13 @@ def alpha_pinene(nodes: int = 801) -> Published:
     """Rates p of the thermal isomerisation of alpha-pinene (Box et al. 1973)."""
     y, p = ks.dynamicsymbols("y1:6"), sp.symbols("p1:6")
     forth, back = (p[2] + p[3]) * y[2], p[4] * y[4]
-    rates = [-(p[0] + p[1]) * y[0], p[0] * y[0], p[1] * y[0] - forth + back, p[2] * y[2],
-             p[3] * y[2] - back]  # fmt: skip
+    rates = [
+        -(p[0] + p[1]) * y[0],
+        p[0] * y[0],
+        p[1] * y[0] - forth + back,
+        p[2] * y[2],
+        p[3] * y[2] - back,
+    ]
     time, *samples = table("alpha_pinene.csv")
     start = [100, 0, 0, 0, 0]  # known, not measured
     measured = {x: np.append(np.nan, row) for x, row in zip(y, samples, strict=True)}
@@ -393,7 +435,7 @@ def alpha_pinene(nodes: int = 801) -> Published:
         sampled(np.append(0.0, time), measured, nodes),
         unknown=dict.fromkeys(p, (0, None)),
         boundary=ends(dict(zip(y, start, strict=True)), {}),
-    )  # fmt: skip
+    )
     optimum = (5.925849e-5, 2.963402e-5, 2.047284e-5, 2.744679e-4, 3.997950e-5)
     found = {k.name: (value, 1e-4 * value) for k, value in zip(p, optimum, strict=True)}
     return Published(problem, COPS_GAUSS, 19.8721, 2e-5, parameters=found)
@@ -408,16 +450,19 @@ def lynx_and_hare(nodes: int = 801) -> Published:
     hare, lynx = ks.dynamicsymbols("hare lynx")
     a, b, c, d = sp.symbols("a b c d")
     model = explicit(
-        "lynx_and_hare", {hare: (a - b * lynx) * hare, lynx: (d * hare - c) * lynx},
-        parameters=[a, b, c, d], outputs={"log_hare": log(hare), "log_lynx": log(lynx)},
-    )  # fmt: skip
+        "lynx_and_hare",
+        {hare: (a - b * lynx) * hare, lynx: (d * hare - c) * lynx},
+        parameters=[a, b, c, d],
+        outputs={"log_hare": log(hare), "log_lynx": log(lynx)},
+    )
     year, lynxes, hares = table("lynx_hare.csv")
     measured = {"log_hare": np.log(hares), "log_lynx": np.log(lynxes)}
     problem = ks.Collocation(
-        model, sampled(year - year[0], measured, nodes),
+        model,
+        sampled(year - year[0], measured, nodes),
         unknown=dict.fromkeys((a, b, c, d), (0, None)),
         bounds={hare: (0.1, None), lynx: (0.1, None)},
-    )  # fmt: skip
+    )
     found = {"a": (0.545, 0.064), "b": (0.028, 0.004), "c": (0.803, 0.092), "d": (0.024, 0.004)}
     guess = {a: 0.5, b: 0.03, c: 0.8, d: 0.03, hare: 30.0, lynx: 20.0}
     return Published(problem, "Carpenter 2018 (Stan)", guess=guess, parameters=found)
@@ -426,12 +471,25 @@ def lynx_and_hare(nodes: int = 801) -> Published:
 PROBLEMS: Mapping[str, Callable[..., Published]] = {
     f.__name__: f
     for f in (
-        brachistochrone, brachistochrone_on_a_curve, bryson_denham, hypersensitive,
-        hypersensitive_short, robot_arm, goddard_rocket, hang_glider, catalyst_mixing,
-        hanging_chain, particle_steering, lotka_volterra_fishing, swing_up, two_links_on_a_cart,
-        gas_oil, alpha_pinene, lynx_and_hare,
+        brachistochrone,
+        brachistochrone_on_a_curve,
+        bryson_denham,
+        hypersensitive,
+        hypersensitive_short,
+        robot_arm,
+        goddard_rocket,
+        hang_glider,
+        catalyst_mixing,
+        hanging_chain,
+        particle_steering,
+        lotka_volterra_fishing,
+        swing_up,
+        two_links_on_a_cart,
+        gas_oil,
+        alpha_pinene,
+        lynx_and_hare,
     )
-}  # fmt: skip
+}
 
 
 # -- report ----------------------------------------------------------------------------------------
@@ -511,11 +569,17 @@ def numbers(outcome: Outcome) -> dict[str, Any]:
     """A line of the raw numbers."""
     solution, published = outcome.solution, outcome.published
     return {
-        "problem": outcome.name, "nodes": len(solution.time), "iterations": solution.iterations,
-        "objective": solution.objective, "published": published.value,
-        "difference": outcome.difference, "tolerance": published.tolerance,
-        "seconds": outcome.seconds, "met": outcome.met, "source": published.source,
-    }  # fmt: skip
+        "problem": outcome.name,
+        "nodes": len(solution.time),
+        "iterations": solution.iterations,
+        "objective": solution.objective,
+        "published": published.value,
+        "difference": outcome.difference,
+        "tolerance": published.tolerance,
+        "seconds": outcome.seconds,
+        "met": outcome.met,
+        "source": published.source,
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -37,13 +37,24 @@ def version(package: str) -> str:
 def machine(*packages: str) -> str:
     """Processor, compiler, versions of ours and of these packages, and load, in words."""
     info = Path("/proc/cpuinfo")
-    names = [line.split(":")[1].strip() for line in info.read_text().splitlines()
-             if line.startswith("model name")] if info.exists() else []  # fmt: skip
+    names = (
+        [
+            line.split(":")[1].strip()
+            for line in info.read_text().splitlines()
+            if line.startswith("model name")
+        ]
+        if info.exists()
+        else []
+    )
     command = [*find_compiler().command, "--version"]
     compiler = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    parts = [names[0] if names else platform.processor() or platform.machine(),
-             f"{os.cpu_count()} cores", platform.system(), compiler.splitlines()[0],
-             f"Python {platform.python_version()}"]  # fmt: skip
+    parts = [
+        names[0] if names else platform.processor() or platform.machine(),
+        f"{os.cpu_count()} cores",
+        platform.system(),
+        compiler.splitlines()[0],
+        f"Python {platform.python_version()}",
+    ]
     parts += [version(package) for package in ("kinesym", "numpy", "sympy", "Cython", *packages)]
     if hasattr(os, "getloadavg"):
         parts.append(f"load before the run {os.getloadavg()[0]:.2f}")
@@ -119,8 +130,12 @@ def question(name: str) -> str:
 def main() -> int:
     """Run all; 1 if one fails, and the report says so."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=Path("bench_report"),
-                        help="where the report goes (default: bench_report)")  # fmt: skip
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path("bench_report"),
+        help="where the report goes (default: bench_report)",
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes: does everything work?")
     given = parser.parse_args()
     here = Path(__file__)

@@ -50,9 +50,13 @@ NAN = float("nan")
 
 #: Options of IPOPT for all peers: its story goes into a file, where kinesym reads it, too.
 STORY = {
-    "tol": TOLERANCE, "linear_solver": "mumps", "sb": "yes", "print_level": 0,
-    "file_print_level": 5, "print_timing_statistics": "yes",
-}  # fmt: skip
+    "tol": TOLERANCE,
+    "linear_solver": "mumps",
+    "sb": "yes",
+    "print_level": 0,
+    "file_print_level": 5,
+    "print_timing_statistics": "yes",
+}
 QAMD = {"mumps_pivot_order": 6}  # the ordering that treats dense columns, our parameters, apart
 
 
@@ -135,8 +139,12 @@ def make_numbers(problem: str, nodes: int) -> dict[str, Array]:
     if problem == "standing":
         grid, clean = simulate(nodes)
         noisy, guess = add_noise(clean, seed=1), np.zeros(len(GAINS))
-        return {"time": grid, "u": clean["a"], "guess": guess,
-                "measured": np.stack([noisy[name] for name in STATES])}  # fmt: skip
+        return {
+            "time": grid,
+            "u": clean["a"],
+            "guess": guess,
+            "measured": np.stack([noisy[name] for name in STATES]),
+        }
     model, rng, grid = make_model(problem), np.random.default_rng(0), 0.001 * np.arange(nodes)
     u = sum(rng.uniform(5.0, 15.0) * np.sin(w * grid) for w in (1.3, 2.9, 5.1))
     links = [name for name in model.state_names if name.startswith("q_") and name != "q_0"]
@@ -144,8 +152,12 @@ def make_numbers(problem: str, nodes: int) -> dict[str, Array]:
     run = ks.simulate(model, grid, start, inputs={"F": u}, substeps=4)
     clean = np.stack([run[name] for name in model.state_names])
     true = np.array([model.values[p] for p in model.parameter_names])
-    return {"time": grid, "u": u, "guess": true * rng.uniform(0.95, 1.05, true.size),
-            "measured": clean + 0.001 * rng.standard_normal(clean.shape)}  # fmt: skip
+    return {
+        "time": grid,
+        "u": u,
+        "guess": true * rng.uniform(0.95, 1.05, true.size),
+        "measured": clean + 0.001 * rng.standard_normal(clean.shape),
+    }
 
 
 def make_case(problem: str, numbers: dict[str, Array]) -> Case:
@@ -179,11 +191,15 @@ def kinesym_solver(
         )
         wall, cpu = time.perf_counter() - clock, time.process_time() - cpu
         return Solve(
-            wall, cpu, found.timings.get("linear solver", NAN), found.iterations, found.objective,
+            wall,
+            cpu,
+            found.timings.get("linear solver", NAN),
+            found.iterations,
+            found.objective,
             [found.parameters[name] for name in case.unknown],
             "" if found.success else found.message,
             found.linear_solver if "gave up" in found.linear_solver else "",
-        )  # fmt: skip
+        )
 
     return build, solve
 
@@ -215,7 +231,7 @@ def opty_solver(
         parallel=threads > 1,
         bounds={p: tuple(np.array(case.bounds) / scale) for p in symbols} if case.bounds else None,
         tmp_dir=folder,
-    )  # fmt: skip
+    )
     build = time.perf_counter() - start
     order = [case.unknown.index(p.name) for p in problem.collocator.unknown_parameters]
     story = Path(folder) / "opty.txt"
@@ -254,11 +270,16 @@ def casadi_solver(
     every = interval.map(nodes - 1, *way)
     u = ca.DM(case.u).T
     residuals = every(x[:, :-1], x[:, 1:], u[:, :-1], u[:, 1:], ca.repmat(p, 1, nodes - 1))
-    program = {"x": ca.veccat(x, p), "f": ca.sumsqr(x - ca.DM(case.measured)),
-               "g": ca.vec(residuals)}  # fmt: skip
+    program = {
+        "x": ca.veccat(x, p),
+        "f": ca.sumsqr(x - ca.DM(case.measured)),
+        "g": ca.vec(residuals),
+    }
     story = Path(folder) / "casadi.txt"
-    settings = {f"ipopt.{name}": value for name, value in
-                {**STORY, **options, "output_file": str(story)}.items()}  # fmt: skip
+    settings = {
+        f"ipopt.{name}": value
+        for name, value in {**STORY, **options, "output_file": str(story)}.items()
+    }
     settings.update(expand=expand, print_time=False)
     if blocks:
         settings.update(casadi_derivatives(ca, interval, way, case))
@@ -287,8 +308,9 @@ def casadi_interval(ca: Any, case: Case) -> Any:
         ca.SX.sym(name, size) for name, size in zip("abuvp", sizes, strict=True)
     ]
     given: dict[sp.Basic, Any] = {**case.known, model.inputs[0]: 0.5 * (u + v)}
-    given.update({q: p[case.unknown.index(q.name)]
-                  for q in model.parameters if q.name in case.unknown})  # fmt: skip
+    given.update(
+        {q: p[case.unknown.index(q.name)] for q in model.parameters if q.name in case.unknown}
+    )
     for k, state in enumerate(model.states):
         given[state] = 0.5 * (before[k] + after[k])
         given[state.diff(ks.t)] = (after[k] - before[k]) / case.step
@@ -319,8 +341,9 @@ def casadi_derivatives(ca: Any, interval: Any, way: tuple[Any, ...], case: Case)
     (rows, columns), jacobian = blocks["jacobian"]
     pattern, add = casadi_sum(ca, rows + n * step, shared[:, columns], (n * steps, size))
     entries = ca.mtimes(add, ca.vec(jacobian.map(steps, *way)(*given)))
-    first = ca.Function("nlp_jac_g", [x, none], [residuals, ca.MX(pattern, entries)],
-                        ["x", "p"], ["g", "jac_g_x"])  # fmt: skip
+    first = ca.Function(
+        "nlp_jac_g", [x, none], [residuals, ca.MX(pattern, entries)], ["x", "p"], ["g", "jac_g_x"]
+    )
 
     (rows, columns), hessian = blocks["hessian"]
     diagonal = np.arange(n * nodes)  # of the objective
@@ -328,8 +351,13 @@ def casadi_derivatives(ca: Any, interval: Any, way: tuple[Any, ...], case: Case)
     pattern, add = casadi_sum(ca, rows, columns, (size, size))
     entries = ca.vec(hessian.map(steps, *way)(*given, ca.reshape(multipliers, n, steps)))
     entries = ca.mtimes(add, ca.vertcat(entries, ca.repmat(2.0 * factor, n * nodes)))
-    second = ca.Function("nlp_hess_l", [x, none, factor, multipliers], [ca.MX(pattern, entries)],
-                         ["x", "p", "lam_f", "lam_g"], ["triu_hess_gamma_x_x"])  # fmt: skip
+    second = ca.Function(
+        "nlp_hess_l",
+        [x, none, factor, multipliers],
+        [ca.MX(pattern, entries)],
+        ["x", "p", "lam_f", "lam_g"],
+        ["triu_hess_gamma_x_x"],
+    )
     return {"jac_g": first, "hess_lag": second}
 
 
@@ -397,10 +425,20 @@ def one(contender: str, problem: str, nodes: int, threads: int, data: str | None
     last = solves[-1]
     middle = {name: median(getattr(s, name) for s in solves) for name in ("wall", "cpu", "linear")}
     return Row(
-        problem, nodes, contender, build, **middle, iterations=last.iterations,
-        memory=peak_memory(), objective=last.objective, parameters=last.parameters,
-        solves=len(solves), failure=last.failure, note=last.note, ipopt=ipopt_libraries(),
-    )  # fmt: skip
+        problem,
+        nodes,
+        contender,
+        build,
+        **middle,
+        iterations=last.iterations,
+        memory=peak_memory(),
+        objective=last.objective,
+        parameters=last.parameters,
+        solves=len(solves),
+        failure=last.failure,
+        note=last.note,
+        ipopt=ipopt_libraries(),
+    )
 
 
 def peak_memory() -> float:
@@ -409,8 +447,9 @@ def peak_memory() -> float:
     found = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
     if found:
         return int(found[1]) / 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin"
-                                                                 else 1e3)  # fmt: skip
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1e6 if sys.platform == "darwin" else 1e3
+    )
 
 
 def ipopt_libraries() -> list[str]:
@@ -427,9 +466,11 @@ def apart(contender: str, problem: str, nodes: int, given: argparse.Namespace, d
     try:
         done = subprocess.run(
             [*command, "--threads", f"{given.threads}"],
-            capture_output=True, text=True, timeout=given.limit,
+            capture_output=True,
+            text=True,
+            timeout=given.limit,
             env={**os.environ, "TMPDIR": str(Path(data).parent)},
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired:
         return failed(failure=f"no result in {given.limit:g} s")
     if done.returncode < 0:
@@ -472,8 +513,10 @@ def measure(
 def summary(row: Row) -> str:
     if row.failure and np.isnan(row.wall):
         return f"failed: {row.failure}"
-    words = (f"built in {number(row.build)} s, solved in {number(row.wall)} s "
-             f"({row.iterations} iterations), {row.memory:.0f} MB")  # fmt: skip
+    words = (
+        f"built in {number(row.build)} s, solved in {number(row.wall)} s "
+        f"({row.iterations} iterations), {row.memory:.0f} MB"
+    )
     return f"{words}, failed: {row.failure}" if row.failure else words
 
 
@@ -491,28 +534,51 @@ def lines(rows: Sequence[Row]) -> Iterator[list[str]]:
         elif row.difference > AGREEMENT:
             agreement = f"**{agreement}**"
         yield [
-            row.problem, f"{row.nodes}", row.contender, number(row.build),
+            row.problem,
+            f"{row.nodes}",
+            row.contender,
+            number(row.build),
             f"{row.iterations}" if row.iterations >= 0 else "-",
-            number(row.wall), ratio(valid * row.wall, base.wall), number(row.cpu),
-            number(row.linear), number(whole), ratio(valid * whole, base.build + base.wall),
-            number(row.memory), ratio(valid * row.memory, base.memory),
+            number(row.wall),
+            ratio(valid * row.wall, base.wall),
+            number(row.cpu),
+            number(row.linear),
+            number(whole),
+            ratio(valid * whole, base.build + base.wall),
+            number(row.memory),
+            ratio(valid * row.memory, base.memory),
             agreement + (f"; {row.note}" if row.note else ""),
-        ]  # fmt: skip
+        ]
 
 
 def report(words: str, rows: Sequence[Row]) -> str:
-    header = ["problem", "nodes", "contender", "build [s]", "iterations", "solve [s]", "ratio",
-              "CPU [s]", "linear algebra [s]", "build + solve [s]", "ratio", "memory [MB]", "ratio",
-              "difference"]  # fmt: skip
+    header = [
+        "problem",
+        "nodes",
+        "contender",
+        "build [s]",
+        "iterations",
+        "solve [s]",
+        "ratio",
+        "CPU [s]",
+        "linear algebra [s]",
+        "build + solve [s]",
+        "ratio",
+        "memory [MB]",
+        "ratio",
+        "difference",
+    ]
     libraries = {path for row in rows for path in row.ipopt}
     names = ", ".join(sorted(Path(path).name for path in libraries))
     same = f"all used the same {names}" if len(libraries) == 1 else f"IPOPT libraries: {names}"
-    return "\n\n".join([
-        f"Machine: {words}.",
-        f"Made by `{shlex.join(['python', 'benchmarks/solves.py', *sys.argv[1:]])}`; {same}; "
-        f"opty's `CFLAGS` were `{os.environ['CFLAGS']}`.",
-        table(header, lines(rows)),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"Machine: {words}.",
+            f"Made by `{shlex.join(['python', 'benchmarks/solves.py', *sys.argv[1:]])}`; {same}; "
+            f"opty's `CFLAGS` were `{os.environ['CFLAGS']}`.",
+            table(header, lines(rows)),
+        ]
+    )
 
 
 def numbers(row: Row) -> dict[str, Any]:
@@ -529,17 +595,30 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
     import matplotlib.pyplot as plt
 
     problems = list(dict.fromkeys(row.problem for row in rows))
-    fig, axes = plt.subplots(1, len(problems), figsize=(2.0 + 3.2 * len(problems), 4.2),
-                             sharey=True, squeeze=False, layout="constrained")  # fmt: skip
+    fig, axes = plt.subplots(
+        1,
+        len(problems),
+        figsize=(2.0 + 3.2 * len(problems), 4.2),
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
     for axis, problem in zip(axes[0], problems, strict=True):
         for k, contender in enumerate(CONTENDERS):
             if contender not in {row.contender for row in rows}:
                 continue
-            points = [(row.nodes, row.wall) for row in rows if not row.failure
-                      and (row.problem, row.contender) == (problem, contender)]  # fmt: skip
+            points = [
+                (row.nodes, row.wall)
+                for row in rows
+                if not row.failure and (row.problem, row.contender) == (problem, contender)
+            ]
             style = {"color": f"C{k}", "marker": "osv^<>DxP"[k], "ms": 5}
-            axis.loglog(*(zip(*points, strict=True) if points else ([], [])), label=contender,
-                        lw=2.5 if k == 0 else 1.2, **style)  # fmt: skip
+            axis.loglog(
+                *(zip(*points, strict=True) if points else ([], [])),
+                label=contender,
+                lw=2.5 if k == 0 else 1.2,
+                **style,
+            )
         axis.set(title=problem, xlabel="nodes")
         sizes = sorted({row.nodes for row in rows if row.problem == problem})
         axis.xaxis.set_minor_locator(plt.NullLocator())
@@ -558,8 +637,9 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--problems", nargs="+", default=PROBLEMS, metavar="NAME",
-                        help="standing, n_link_1, ...")  # fmt: skip
+    parser.add_argument(
+        "--problems", nargs="+", default=PROBLEMS, metavar="NAME", help="standing, n_link_1, ..."
+    )
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=[*CONTENDERS])
     parser.add_argument(
         "--nodes",
@@ -574,8 +654,12 @@ def arguments() -> argparse.Namespace:
         "--limit", type=float, default=300.0, help="seconds for each process (default: 300)"
     )
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--one", nargs=3, metavar=("CONTENDER", "PROBLEM", "N"),
-                        help="only this, in this process; prints JSON")  # fmt: skip
+    parser.add_argument(
+        "--one",
+        nargs=3,
+        metavar=("CONTENDER", "PROBLEM", "N"),
+        help="only this, in this process; prints JSON",
+    )
     parser.add_argument("--data", metavar="FILE", help=argparse.SUPPRESS)
     given = parsed(parser)
     if given.quick:

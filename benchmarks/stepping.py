@@ -105,13 +105,19 @@ def make_case(name: str, quick: bool) -> Case:
     run = ks.simulate(model, grid, named(names, start), inputs={model.input_names[0]: u})
     states = np.stack([run[x] for x in names], axis=-1)
     return Case(
-        model, form, unknown, grid, u, start, values,
+        model,
+        form,
+        unknown,
+        grid,
+        u,
+        start,
+        values,
         measured=states + 0.01 * rng.standard_normal(states.shape),
         trial=np.where(np.arange(len(values)) < unknown, 1.02, 1.0) * values,
         starts=start + 0.02 * rng.standard_normal((members, len(start))),
         parameters=values * rng.uniform(0.97, 1.03, (members, len(values))),
         few=few,
-    )  # fmt: skip
+    )
 
 
 def named(names: Sequence[str], values: Sequence[Any] | Array) -> dict[str, Any]:
@@ -216,9 +222,14 @@ def kinesym_calls(case: Case) -> Calls:
     start = named(states, case.start)
     run = partial(ks.simulate, model, case.time, start, inputs={u: case.u})
     ensemble = partial(
-        ks.simulate, model, case.time[:few], named(states, case.starts.T),
-        named(parameters, case.parameters.T), {u: case.u[:few]}, threads=1,
-    )  # fmt: skip
+        ks.simulate,
+        model,
+        case.time[:few],
+        named(states, case.starts.T),
+        named(parameters, case.parameters.T),
+        {u: case.u[:few]},
+        threads=1,
+    )
     measured = named(states, case.measured.T)
     trial = ks.Experiment(case.time, inputs={u: case.u}, measurements=measured)
     bounds = {p: (0.5 * model.values[p], 2.0 * model.values[p]) for p in parameters[:q]}
@@ -373,16 +384,18 @@ def casadi_steps(ca: Any, case: Case) -> tuple[Any, Any]:
 
 
 def casadi_loop(case: Case, step: Any, back: Any, build: Callable[..., str]) -> Calls:
-    sizes = {k: getattr(step, f"sz_{k}")() + getattr(back, f"sz_{k}")() + 1
-             for k in ("arg", "res", "iw", "w")}  # fmt: skip
+    sizes = {
+        k: getattr(step, f"sz_{k}")() + getattr(back, f"sz_{k}")() + 1
+        for k in ("arg", "res", "iw", "w")
+    }
     steps, n, r, q, _ = case.sizes
     library = ctypes.CDLL(build([step, back], DRIVER % {**sizes, "n": n, "r": r, "q": q}))
     library.cost.restype = ctypes.c_double
     (one, many), g, whole = case.rooms(), np.empty(q), ctypes.c_long(steps)
     u, p, trial, members, measured, x, xs, gradient = (
-        a.ctypes.data_as(ctypes.c_void_p) for a in
-        (case.u, case.values, case.trial, case.parameters, case.measured, one, many, g)
-    )  # fmt: skip
+        a.ctypes.data_as(ctypes.c_void_p)
+        for a in (case.u, case.values, case.trial, case.parameters, case.measured, one, many, g)
+    )
     count, few = ctypes.c_long(len(many)), ctypes.c_long(case.few)
     cost = partial(library.cost, whole, u, trial, measured, x)
     return {
@@ -419,10 +432,12 @@ def casadi_mapaccum(ca: Any, case: Case, step: Any, build: Callable[..., str]) -
     given = ((start, inputs, ca.DM(case.values)), many, single, single)
     shapes = ((steps + 1, n), (len(case.starts), case.few + 1, n), 1, q)
     return {
-        f.name(): (partial(ca.external(f.name(), library), *arguments),
-                   lambda y, shape=shape: np.array(y).T.reshape(shape))
+        f.name(): (
+            partial(ca.external(f.name(), library), *arguments),
+            lambda y, shape=shape: np.array(y).T.reshape(shape),
+        )
         for f, arguments, shape in zip(functions, given, shapes, strict=True)
-    }  # fmt: skip
+    }
 
 
 def casadi_build(ca: Any, path: str, functions: Sequence[Any], more: str = "") -> str:
@@ -443,8 +458,12 @@ def verify(sides: Mapping[str, Calls]) -> str:
     """Largest relative differences in words; raises `ValueError` if one is too large."""
     worst: dict[str, float] = {}
     for task in sum(TOGETHER, ()):
-        results = {name: read(call()) for name, calls in sides.items() if task in calls
-                   for call, read in [calls[task]]}  # fmt: skip
+        results = {
+            name: read(call())
+            for name, calls in sides.items()
+            if task in calls
+            for call, read in [calls[task]]
+        }
         first, *others = results
         for name in others:
             error = float(np.max(np.abs(results[name] - results[first])))
@@ -471,8 +490,12 @@ def measure(case: Case, sides: Mapping[str, Calls], seconds: float) -> dict[str,
     """Times [s] by task, in the order of the packages."""
     results: dict[str, list[float]] = {}
     for tasks in TOGETHER:
-        calls = {(task, package): c[task][0] for package, c in sides.items()
-                 for task in tasks if task in c}  # fmt: skip
+        calls = {
+            (task, package): c[task][0]
+            for package, c in sides.items()
+            for task in tasks
+            if task in c
+        }
         found = medians(calls, seconds * len(tasks))
         for task in tasks:
             results[task] = [found.get((task, package), float("nan")) for package in PACKAGES]
@@ -495,13 +518,15 @@ def report(words: str, results: Sequence[tuple[Case, Mapping[str, Sequence[float
             rates.append(line)
         pairs = zip(times["gradient"], times["cost"], strict=True)
         gradients.append([case.model.name, f"{case.unknown}", *(number(g / c) for g, c in pairs)])
-    return "\n\n".join([
-        f"Machine: {words}.",
-        f"Made by `{shlex.join(['python', 'benchmarks/stepping.py', *sys.argv[1:]])}`.",
-        table(header, rates),
-        "Time of the gradient over time of the cost:",
-        table(["model", "unknown", *PACKAGES], gradients),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"Machine: {words}.",
+            f"Made by `{shlex.join(['python', 'benchmarks/stepping.py', *sys.argv[1:]])}`.",
+            table(header, rates),
+            "Time of the gradient over time of the cost:",
+            table(["model", "unknown", *PACKAGES], gradients),
+        ]
+    )
 
 
 def numbers(
@@ -511,8 +536,13 @@ def numbers(
     for case, times in results:
         for task, seconds in times.items():
             for package, value in zip(PACKAGES, seconds, strict=True):
-                yield {"model": case.model.name, "task": task, "steps": case.steps(task),
-                       "package": package, "seconds": value}  # fmt: skip
+                yield {
+                    "model": case.model.name,
+                    "task": task,
+                    "steps": case.steps(task),
+                    "package": package,
+                    "seconds": value,
+                }
 
 
 def main() -> None:

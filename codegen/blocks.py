@@ -64,8 +64,11 @@ def noted(g: Graph, safe: int, value: int, names: Sequence[str], columns: Sequen
         raise NotExplicit(f"the equations do not determine {among}; their mass matrix is singular")
     node = g.select(safe, value, g.const(math.nan))
     for place in (value, node):
-        g.note.setdefault(place, f"the equations do not determine {among} here: their mass matrix "
-                          "is singular, or symmetric and not definite")  # fmt: skip
+        g.note.setdefault(
+            place,
+            f"the equations do not determine {among} here: their mass matrix "
+            "is singular, or symmetric and not definite",
+        )
     return node
 
 
@@ -191,9 +194,16 @@ class Exchanged:
         keys = dict.fromkeys(key for k in self.order for key in sides.get(k, {}))
         found: dict[int, dict[int, int]] = {}
         for k, row in zip(self.order, inverse, strict=True):
-            sums = {key: g.sum([g.mul(node, sides[j][key]) for j, node
-                                in zip(self.order, row, strict=True) if key in sides.get(j, {})])
-                    for key in keys}  # fmt: skip
+            sums = {
+                key: g.sum(
+                    [
+                        g.mul(node, sides[j][key])
+                        for j, node in zip(self.order, row, strict=True)
+                        if key in sides.get(j, {})
+                    ]
+                )
+                for key in keys
+            }
             found[k] = {key: node for key, node in sums.items() if node != g.zero}
         return found, []
 
@@ -246,10 +256,12 @@ class Exchanged:
         found: list[list[int]] = [[] for _ in range(n)]
         for k in range(n - 1, -1, -1):
             found[k] = [
-                g.mul(inverse[k], g.sub(right, g.sum([g.mul(rows[k][j], found[j][c])
-                                                      for j in range(k + 1, n)])))
+                g.mul(
+                    inverse[k],
+                    g.sub(right, g.sum([g.mul(rows[k][j], found[j][c]) for j in range(k + 1, n)])),
+                )
                 for c, right in enumerate(rows[k][n:])
-            ]  # fmt: skip
+            ]
         return found
 
     def _exchange(self, rows: list[list[int]], terms: list[list[int]], k: int, i: int) -> None:

@@ -38,8 +38,12 @@ def model_point(model: Model, varying: bool = False) -> Point:
     u = Argument("u", tuple(f"u.{u}" for u in model.input_names))
     p = Argument("p", tuple(f"p.{p}" for p in model.parameter_names), varying)
     table = {t: g.symbol("t.time")}
-    for symbols, group in ((model.derivatives, xdot), (model.states, x), (model.inputs, u),
-                           (model.parameters, p)):  # fmt: skip
+    for symbols, group in (
+        (model.derivatives, xdot),
+        (model.states, x),
+        (model.inputs, u),
+        (model.parameters, p),
+    ):
         table.update(zip(symbols, g.symbols(group.symbols), strict=True))
     lower = Lowering(g, table)
     lower.define(model.intermediates)
@@ -60,12 +64,17 @@ def _parts(model: Model) -> _Parts:
     point = model_point(model)
     lower = point.lower
     return _Parts(
-        point, (point.xdot, point.x, point.u, point.p, point.t),
-        {"residual": [lower(e) for e in model.equations],
-         "outputs": [lower(e) for e in model.outputs.values()]},
-        {"residual": tuple(f"equation {i}" for i in range(len(model.equations))),
-         "outputs": tuple(model.outputs)},
-    )  # fmt: skip
+        point,
+        (point.xdot, point.x, point.u, point.p, point.t),
+        {
+            "residual": [lower(e) for e in model.equations],
+            "outputs": [lower(e) for e in model.outputs.values()],
+        },
+        {
+            "residual": tuple(f"equation {i}" for i in range(len(model.equations))),
+            "outputs": tuple(model.outputs),
+        },
+    )
 
 
 def model_functions(model: Model) -> Program:
@@ -76,8 +85,11 @@ def model_functions(model: Model) -> Program:
     parts = _parts(model)
     g, point = parts.point.graph, parts.point
     purposes = {"residual": "0 = f(x', x, u, p, t)", "outputs": "y = g(x', x, u, p, t)"}
-    kernels = [Kernel(of, g, parts.every, tuple(nodes), parts.labels[of], purposes[of])
-               for of, nodes in parts.functions.items() if nodes]  # fmt: skip
+    kernels = [
+        Kernel(of, g, parts.every, tuple(nodes), parts.labels[of], purposes[of])
+        for of, nodes in parts.functions.items()
+        if nodes
+    ]
     explicit, reason = True, ""
     try:
         rates = model_rates(model, point.lower, point.nodes(point.xdot))
@@ -86,17 +98,21 @@ def model_functions(model: Model) -> Program:
         kernels.append(Kernel("rhs", g, arguments, tuple(rates), names, "x' = f(x, u, p, t)"))
     except NotExplicit as error:
         explicit, reason = False, str(error)
-    return Program(model.name, tuple(kernels), {
-        "functions": {
-            "states": list(model.state_names),
-            "inputs": list(model.input_names),
-            "parameters": list(model.parameter_names),
-            "outputs": list(model.outputs),
-            "values": dict(model.values),
-            "explicit": explicit,
-            "reason": reason,
-        }
-    })  # fmt: skip
+    return Program(
+        model.name,
+        tuple(kernels),
+        {
+            "functions": {
+                "states": list(model.state_names),
+                "inputs": list(model.input_names),
+                "parameters": list(model.parameter_names),
+                "outputs": list(model.outputs),
+                "values": dict(model.values),
+                "explicit": explicit,
+                "reason": reason,
+            }
+        },
+    )
 
 
 def model_jacobians(model: Model) -> Program:
@@ -106,8 +122,12 @@ def model_jacobians(model: Model) -> Program:
     """
     parts = _parts(model)
     g, point = parts.point.graph, parts.point
-    groups = {"derivatives": point.xdot, "states": point.x, "inputs": point.u,
-              "parameters": point.p}  # fmt: skip
+    groups = {
+        "derivatives": point.xdot,
+        "states": point.x,
+        "inputs": point.u,
+        "parameters": point.p,
+    }
     kernels: list[Kernel] = []
     patterns: dict[str, list[list[int]]] = {}
     for of, outputs in parts.functions.items():

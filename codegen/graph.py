@@ -26,8 +26,10 @@ _NEVER_SMALL = frozenset("cosh log sign floor lt le eq".split())
 _NONNEGATIVE = frozenset("exp cosh sqrt abs erfc lt le eq".split())
 
 #: Operations that are finite wherever their operands are, but for overflow.
-_TOTAL = frozenset("neg add sub mul select min max lt le eq sin cos atan tanh asinh abs sign floor "
-                   "erf erfc atan2".split())  # fmt: skip
+_TOTAL = frozenset(
+    "neg add sub mul select min max lt le eq sin cos atan tanh asinh abs sign floor "
+    "erf erfc atan2".split()
+)
 
 #: Powers of symbols up to which a denominator counts as a number of ordinary size: of 1e-25 the
 #: 12th is the last whose reciprocal is finite.
@@ -193,8 +195,9 @@ class Graph:
         """`function`, zero at zero, of what a select with a zero chooses: the rest counts for
         nothing, even where the function is not finite."""
         condition, first, second = self.args[node]
-        return self.select(condition, *(case if case == self.zero else function(case)
-                                        for case in (first, second)))  # fmt: skip
+        return self.select(
+            condition, *(case if case == self.zero else function(case) for case in (first, second))
+        )
 
     def sub(self, a: int, b: int) -> int:
         """a - b; written with the older node first, so that a - b and b - a are one node."""
@@ -346,8 +349,7 @@ class Graph:
             outer = self.no(condition) if a == self.zero else condition
             kept = self.no(inner) if first == self.zero else inner
             both = outer if outer == kept else self.mul(outer, kept)
-            return self.select(both, second if first == self.zero else first,
-                               self.zero)  # fmt: skip
+            return self.select(both, second if first == self.zero else first, self.zero)
         return self._node("select", condition, a, b)
 
     def counted(self, weight: int, x: int) -> int:

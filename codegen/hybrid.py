@@ -35,12 +35,26 @@ def hybrid_program(hybrid: Hybrid) -> Program:
     if hybrid.events:
         guards = lowered([e.guard for e in hybrid.events] + [e.when for e in hybrid.events])
         names = [e.name for e in hybrid.events]
-        kernels.append(Kernel("guards", g, arguments, tuple(guards),
-                              tuple(names) + tuple(f"{n}, armed" for n in names)))  # fmt: skip
+        kernels.append(
+            Kernel(
+                "guards",
+                g,
+                arguments,
+                tuple(guards),
+                tuple(names) + tuple(f"{n}, armed" for n in names),
+            )
+        )
     changes = _changes(hybrid)
     if changes:
-        kernels.append(Kernel("resets", g, arguments, tuple(lowered([e for _, e in changes])),
-                              tuple(name for name, _ in changes)))  # fmt: skip
+        kernels.append(
+            Kernel(
+                "resets",
+                g,
+                arguments,
+                tuple(lowered([e for _, e in changes])),
+                tuple(name for name, _ in changes),
+            )
+        )
     if hybrid.contacts:
         kernels.append(_contact(hybrid, point, _touch(hybrid, point, rates)))
     values = [point.lower(e) for e in model.outputs.values()]
@@ -61,9 +75,11 @@ def _lowered(
     try:
         rates = model_rates(hybrid.model, point.lower, point.nodes(point.xdot))
     except NotExplicit as error:
-        raise ValueError(f"model {hybrid.model.name} has no explicit derivatives, which events and "
-                         f"contacts need: {error}; differentiate its algebraic equations, or give "
-                         "what they hold up a mass") from error
+        raise ValueError(
+            f"model {hybrid.model.name} has no explicit derivatives, which events and "
+            f"contacts need: {error}; differentiate its algebraic equations, or give "
+            "what they hold up a mass"
+        ) from error
     explicit = dict(zip(point.nodes(point.xdot), rates, strict=True))
 
     def lowered(expressions: Sequence[sp.Expr]) -> list[int]:
@@ -75,8 +91,11 @@ def _lowered(
 
 def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
     """What events set to what, in order."""
-    return [(name_of(target), e) for event in hybrid.events
-            for target, e in (*event.resets.items(), *event.sets.items())]  # fmt: skip
+    return [
+        (name_of(target), e)
+        for event in hybrid.events
+        for target, e in (*event.resets.items(), *event.sets.items())
+    ]
 
 
 def _point(hybrid: Hybrid) -> Point:
@@ -89,9 +108,12 @@ def _point(hybrid: Hybrid) -> Point:
     u = Argument("u", tuple(f"u.{name}" for name in order))
     p = Argument("p", tuple(f"p.{p}" for p in model.parameter_names), False)
     table = {t: g.symbol("t.time")}
-    for symbols, group in ((model.derivatives, xdot), (model.states, x),
-                           ([by_name[name] for name in order], u),
-                           (model.parameters, p)):  # fmt: skip
+    for symbols, group in (
+        (model.derivatives, xdot),
+        (model.states, x),
+        ([by_name[name] for name in order], u),
+        (model.parameters, p),
+    ):
         table.update(zip(symbols, g.symbols(group.symbols), strict=True))
     lower = Lowering(g, table)
     lower.define(model.intermediates)
@@ -109,10 +131,14 @@ def _forces(hybrid: Hybrid, point: Point) -> list[int]:
 
 def _contact(hybrid: Hybrid, point: Point, found: Touch) -> Kernel:
     g, rows, n = point.graph, range(len(hybrid.forces)), len(point.x.symbols)
-    outputs = [*found.heights, *found.speeds, *found.b,
-               *(found.W[i, k] for i in rows for k in rows),
-               *(found.B.get((j, k), g.zero) for j in range(n) for k in rows),
-               *(found.slopes.get((i, j), g.zero) for i in rows for j in range(n))]  # fmt: skip
+    outputs = [
+        *found.heights,
+        *found.speeds,
+        *found.b,
+        *(found.W[i, k] for i in rows for k in rows),
+        *(found.B.get((j, k), g.zero) for j in range(n) for k in rows),
+        *(found.slopes.get((i, j), g.zero) for i in rows for j in range(n)),
+    ]
     names = [*(c.name for c in hybrid.contacts), *(f"{c.name} along" for c in hybrid.tangential)]
     labels = [f"height of {c.name}" for c in hybrid.contacts]
     labels += [f"{what} of {name}" for what in ("rate", "free acceleration") for name in names]
@@ -132,8 +158,11 @@ def slopes_program(hybrid: Hybrid) -> Program:
     point = _point(hybrid)
     g = point.graph
     rates, lowered = _lowered(hybrid, point)
-    of = {"smooth_slopes": list(rates), "guard_slopes": lowered([e.guard for e in hybrid.events]),
-          "reset_slopes": lowered([e for _, e in _changes(hybrid)])}  # fmt: skip
+    of = {
+        "smooth_slopes": list(rates),
+        "guard_slopes": lowered([e.guard for e in hybrid.events]),
+        "reset_slopes": lowered([e for _, e in _changes(hybrid)]),
+    }
     if hybrid.contacts:
         found, forces = _touch(hybrid, point, rates), _forces(hybrid, point)
         push, jump = found.push(g, forces), found.jump(g, forces, len(rates))
@@ -144,8 +173,11 @@ def slopes_program(hybrid: Hybrid) -> Program:
     kernels, structure = [], {}
     for name, values in of.items():
         entries = jacobian(g, values, wrt)
-        structure[name] = {"rows": [i for i, _ in entries], "columns": [j for _, j in entries],
-                           "shape": [len(values), len(wrt)]}  # fmt: skip
+        structure[name] = {
+            "rows": [i for i, _ in entries],
+            "columns": [j for _, j in entries],
+            "shape": [len(values), len(wrt)],
+        }
         if entries:
             labels = tuple(f"{i}, {j}" for i, j in entries)
             kernels.append(Kernel(name, g, arguments, tuple(entries.values()), labels))
@@ -169,12 +201,29 @@ def _description(hybrid: Hybrid) -> dict[str, object]:
         "parameters": list(model.parameter_names),
         "outputs": list(model.outputs),
         "values": dict(model.values),
-        "events": [{"name": e.name, "direction": e.direction, "scale": e.scale, "level": e.level,
-                    "stop": e.stop or e.failure, "failure": e.failure} for e in hybrid.events],
+        "events": [
+            {
+                "name": e.name,
+                "direction": e.direction,
+                "scale": e.scale,
+                "level": e.level,
+                "stop": e.stop or e.failure,
+                "failure": e.failure,
+            }
+            for e in hybrid.events
+        ],
         "targets": targets,
         "first_target": first,
-        "contacts": [{"name": c.name, "law": c.law, "restitution": c.restitution,
-                      "friction_coefficient": c.friction_coefficient,
-                      "row": len(hybrid.contacts) + tangential.index(c.name)
-                      if c.name in tangential else -1} for c in hybrid.contacts],
-    }  # fmt: skip
+        "contacts": [
+            {
+                "name": c.name,
+                "law": c.law,
+                "restitution": c.restitution,
+                "friction_coefficient": c.friction_coefficient,
+                "row": len(hybrid.contacts) + tangential.index(c.name)
+                if c.name in tangential
+                else -1,
+            }
+            for c in hybrid.contacts
+        ],
+    }

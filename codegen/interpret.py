@@ -106,8 +106,15 @@ def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str
     return None
 
 
-_INFIX = {"add": " + ", "sub": " - ", "mul": "*", "div": "/",
-          "lt": " < ", "le": " <= ", "eq": " == "}  # fmt: skip
+_INFIX = {
+    "add": " + ",
+    "sub": " - ",
+    "mul": "*",
+    "div": "/",
+    "lt": " < ",
+    "le": " <= ",
+    "eq": " == ",
+}
 
 
 def describe(graph: Graph, node: int, depth: int = 3) -> str:

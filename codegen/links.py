@@ -31,8 +31,10 @@ def _flags(s: Symbols, what: str, signals: Sequence[int]) -> list[int]:
         return signals[names.index(f"{kind}_{contact.name}")]
 
     contacts = s.problem.contacts
-    return [*(of(what, c) for c in contacts),
-            *(s.graph.mul(of(what, c), of("stuck", c)) for c in with_friction(contacts))]
+    return [
+        *(of(what, c) for c in contacts),
+        *(s.graph.mul(of(what, c), of("stuck", c)) for c in with_friction(contacts)),
+    ]
 
 
 def contact_rows(s: Symbols, at: At) -> dict[str, int]:
@@ -43,8 +45,9 @@ def contact_rows(s: Symbols, at: At) -> dict[str, int]:
     names = [f"contact {c.name}" for c in s.problem.contacts]
     names += [f"contact {c.name} along the ground" for c in with_friction(s.problem.contacts)]
     push = found.push(g, forces)
-    for name, flag, b, w, force in zip(names, _flags(s, "closed", at[2]), found.b,
-                                       push, forces, strict=True):  # fmt: skip
+    for name, flag, b, w, force in zip(
+        names, _flags(s, "closed", at[2]), found.b, push, forces, strict=True
+    ):
         kept = g.mul(flag, g.add(b, w))
         rows[name] = g.add(kept, g.mul(g.sub(g.one, flag), force))
     return rows
@@ -71,8 +74,9 @@ def link_family(problem: Problem, name: str) -> Family:
         bounces = [g.const(1.0 + c.restitution) for c in contacts]
         bounces += [g.one] * len(with_friction(contacts))
         impulses = switched_impulses(g, found, _flags(s, "hit", s.nodes(s1)), bounces)
-        for x, a, b, jump in zip(problem.model.state_names, x0, x1,
-                                 found.jump(g, impulses, len(x0)), strict=True):  # fmt: skip
+        for x, a, b, jump in zip(
+            problem.model.state_names, x0, x1, found.jump(g, impulses, len(x0)), strict=True
+        ):
             rows[f"jump of {x}"] = g.sub(g.sub(b, a), jump)
     conditions = problem.links if name == "link" else problem.cycle
     if conditions:
@@ -82,6 +86,13 @@ def link_family(problem: Problem, name: str) -> Family:
             rows[f"{name} condition {number}"] = boundary(condition, s, after, before)
     own = [*x0, *x1, *u0, *u1, *s.nodes(p), *s.nodes(duration)]
     return Family(
-        name=name, graph=g, variables=(*groups, p, duration), data=(k, s0, s1, t0, t1),
-        outer=own, inner=own, cost=g.zero, constraints=list(rows.values()), labels=list(rows),
-    )  # fmt: skip
+        name=name,
+        graph=g,
+        variables=(*groups, p, duration),
+        data=(k, s0, s1, t0, t1),
+        outer=own,
+        inner=own,
+        cost=g.zero,
+        constraints=list(rows.values()),
+        labels=list(rows),
+    )

@@ -10,11 +10,25 @@ import sympy as sp
 from kinesym.codegen.graph import Graph
 
 _FUNCTIONS: dict[type, str] = {
-    sp.sin: "sin", sp.cos: "cos", sp.tan: "tan", sp.asin: "asin", sp.acos: "acos",
-    sp.atan: "atan", sp.sinh: "sinh", sp.cosh: "cosh", sp.tanh: "tanh", sp.asinh: "asinh",
-    sp.acosh: "acosh", sp.atanh: "atanh", sp.exp: "exp", sp.Abs: "abs",
-    sp.sign: "sign", sp.floor: "floor", sp.erf: "erf", sp.erfc: "erfc",
-}  # fmt: skip
+    sp.sin: "sin",
+    sp.cos: "cos",
+    sp.tan: "tan",
+    sp.asin: "asin",
+    sp.acos: "acos",
+    sp.atan: "atan",
+    sp.sinh: "sinh",
+    sp.cosh: "cosh",
+    sp.tanh: "tanh",
+    sp.asinh: "asinh",
+    sp.acosh: "acosh",
+    sp.atanh: "atanh",
+    sp.exp: "exp",
+    sp.Abs: "abs",
+    sp.sign: "sign",
+    sp.floor: "floor",
+    sp.erf: "erf",
+    sp.erfc: "erfc",
+}
 
 _RELATIONS: dict[type, tuple[str, bool]] = {  # operation, operands exchanged
     sp.StrictLessThan: ("lt", False),
@@ -120,8 +134,10 @@ def _log(g: Graph, e: sp.log, known: Mapping[sp.Basic, int]) -> int:
     largest = nodes[0]
     for node in nodes[1:]:
         largest = g.binary("max", largest, node)
-    parts = [g.mul(g.const(c), g.function("exp", g.sub(node, largest)))
-             for (c, _), node in zip(terms, nodes, strict=True)]  # fmt: skip
+    parts = [
+        g.mul(g.const(c), g.function("exp", g.sub(node, largest)))
+        for (c, _), node in zip(terms, nodes, strict=True)
+    ]
     return g.add(largest, g.function("log", g.sum(parts)))
 
 
@@ -153,10 +169,15 @@ def _piecewise(g: Graph, e: sp.Piecewise, known: Mapping[sp.Basic, int]) -> int:
 def _heaviside(g: Graph, e: sp.Heaviside, known: Mapping[sp.Basic, int]) -> int:
     x = known[e.args[0]]
     at_zero = known[e.args[1]]
-    return g.select(g.binary("lt", g.zero, x), g.one,
-                    g.select(g.binary("lt", x, g.zero), g.zero,
-                             g.select(g.binary("eq", x, g.zero), at_zero,
-                                      g.const(math.nan))))  # fmt: skip
+    return g.select(
+        g.binary("lt", g.zero, x),
+        g.one,
+        g.select(
+            g.binary("lt", x, g.zero),
+            g.zero,
+            g.select(g.binary("eq", x, g.zero), at_zero, g.const(math.nan)),
+        ),
+    )
 
 
 def _reciprocal(g: Graph, x: int, name: str) -> int:
@@ -216,8 +237,9 @@ _CONVERTERS: dict[type, Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]
     sp.logic.boolalg.ITE: lambda g, e, known: g.select(*(known[a] for a in e.args)),
     sp.sec: lambda g, e, known: g.div(g.one, g.function("cos", known[e.args[0]])),
     sp.csc: lambda g, e, known: g.div(g.one, g.function("sin", known[e.args[0]])),
-    sp.cot: lambda g, e, known: g.div(g.function("cos", known[e.args[0]]),
-                                      g.function("sin", known[e.args[0]])),
+    sp.cot: lambda g, e, known: g.div(
+        g.function("cos", known[e.args[0]]), g.function("sin", known[e.args[0]])
+    ),
     sp.ceiling: lambda g, e, known: g.neg(g.function("floor", g.neg(known[e.args[0]]))),
     sp.Mod: _mod,
     sp.coth: lambda g, e, known: g.div(g.one, g.function("tanh", known[e.args[0]])),

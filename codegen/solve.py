@@ -145,9 +145,10 @@ class MassMatrix:
         done: list[int] = []
         wide = 1 + max((j for row in side.values() for j in row), default=0)
         for block in self._blocks:
-            rows = {k: {**side.get(k, {}),
-                        **{wide + j: node for j, node in self._row(k, done).items()}}
-                    for k in block.order}  # fmt: skip
+            rows = {
+                k: {**side.get(k, {}), **{wide + j: node for j, node in self._row(k, done).items()}}
+                for k in block.order
+            }
             rows, steps = block.program(rows)
             for k in block.order:
                 new[k] = {j: node for j, node in rows.get(k, {}).items() if j < wide}
@@ -205,8 +206,9 @@ def affine_residual(
             text = describe(g, term, 4)
             for rate, name in zip(rates, names, strict=True):
                 text = text.replace(g.name[rate], f"{name}'")
-            raise NotExplicit(f"x' enters equation {i} nonlinearly, in {text}, and cannot be "
-                              "solved for")  # fmt: skip
+            raise NotExplicit(
+                f"x' enters equation {i} nonlinearly, in {text}, and cannot be solved for"
+            )
     return result
 
 
@@ -219,8 +221,11 @@ def _bend(g: Graph, output: int, rates: Sequence[int]) -> int | None:
             continue
         active.add(node)
         op = g.op[node]
-        straight = (op in ("add", "sub", "neg") or (op == "mul" and sum(place) == 1)
-                    or (op in ("div", "select") and not place[op == "div"]))  # fmt: skip
+        straight = (
+            op in ("add", "sub", "neg")
+            or (op == "mul" and sum(place) == 1)
+            or (op in ("div", "select") and not place[op == "div"])
+        )
         if not straight:
             return node
     return None
@@ -247,6 +252,10 @@ def _determined(
                 open_columns.add(int(match[i]))
                 free.append(int(match[i]))
     chosen = [j for j in range(len(rates)) if j not in open_columns]
-    own = MassMatrix(g, [residual[row_of[j]] for j in chosen], [rates[j] for j in chosen],
-                     [names[j] for j in chosen])  # fmt: skip
+    own = MassMatrix(
+        g,
+        [residual[row_of[j]] for j in chosen],
+        [rates[j] for j in chosen],
+        [names[j] for j in chosen],
+    )
     return dict(zip(own.columns, own.rates(), strict=True))

@@ -34,11 +34,13 @@ def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
     return Program(
         name=f"{model.name}_{scheme.name if scheme else 'explicit'}".replace("-", "_"),
         kernels=tuple(kernels),
-        description={"stepping": {
-            **_description(model, pattern, tuple(model.outputs), varying),
-            "limits": list(model.moving_limits),
-        }},
-    )  # fmt: skip
+        description={
+            "stepping": {
+                **_description(model, pattern, tuple(model.outputs), varying),
+                "limits": list(model.moving_limits),
+            }
+        },
+    )
 
 
 def _description(
@@ -90,13 +92,18 @@ def shooting_kernels(
     pattern = {key: found.side[key] for key in order}
     labels = [f"{x}'" for x in model.state_names]
     labels += [f"-d equation of {model.state_names[i]}' / d {names[j]}" for i, j in pattern]
-    labels += [f"solution, {model.state_names[i]} from {model.state_names[j]}"
-               for i, j, _ in found.steps]  # fmt: skip
+    labels += [
+        f"solution, {model.state_names[i]} from {model.state_names[j]}" for i, j, _ in found.steps
+    ]
     outputs = (*found.rates, *pattern.values(), *(node for _, _, node in found.steps))
     tangent = Kernel(
-        "tangent", g, (point.x, point.u, point.p, point.t), outputs, tuple(labels),
+        "tangent",
+        g,
+        (point.x, point.u, point.p, point.t),
+        outputs,
+        tuple(labels),
         "x' = f(x, u, p, t) = M^-1 side, the derivatives of the side, and M^-1 in steps",
-    )  # fmt: skip
+    )
     about = _description(model, pattern)
     return [*kernels, tangent], {**about, "solution": [[i, j] for i, j, _ in found.steps]}
 
@@ -145,8 +152,20 @@ def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel]
     labels = tuple(f"d {family.labels[i]} / d {model.state_names[j]}" for i, j in entries)
     purpose = f"defects of {scheme.name} on one step"
     return [
-        Kernel("defect", g, arguments, tuple(g.substitute(family.constraints, known)),
-               tuple(family.labels), purpose),
-        Kernel("newton", g, arguments, tuple(g.substitute(list(entries.values()), known)),
-               labels, f"{purpose}, their derivatives with respect to its end"),
-    ], entries  # fmt: skip
+        Kernel(
+            "defect",
+            g,
+            arguments,
+            tuple(g.substitute(family.constraints, known)),
+            tuple(family.labels),
+            purpose,
+        ),
+        Kernel(
+            "newton",
+            g,
+            arguments,
+            tuple(g.substitute(list(entries.values()), known)),
+            labels,
+            f"{purpose}, their derivatives with respect to its end",
+        ),
+    ], entries

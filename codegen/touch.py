@@ -51,8 +51,10 @@ def touch(
     speeds = products(g, slopes, free, R)
     turn = jacobian(g, speeds, states)
     B = jacobian(g, rates, forces)
-    columns = [products(g, turn, {j: B[j, k] for j in range(len(states)) if (j, k) in B}, R)
-               for k in range(R)]  # fmt: skip
+    columns = [
+        products(g, turn, {j: B[j, k] for j in range(len(states)) if (j, k) in B}, R)
+        for k in range(R)
+    ]
     W = {(i, k): column[i] for k, column in enumerate(columns) for i in range(R)}
     return Touch(lines[: len(contacts)], slopes, speeds, products(g, turn, free, R), W, B)
 

@@ -46,8 +46,13 @@ def transcribe(problem: Problem, curvature: str = "exact") -> Program:
 
     curvature : what the Hessian is, one of `CURVATURES`.
     """
-    families = [interval_family(problem), _node(problem), _ends(problem),
-                link_family(problem, "link"), link_family(problem, "cycle")]  # fmt: skip
+    families = [
+        interval_family(problem),
+        _node(problem),
+        _ends(problem),
+        link_family(problem, "link"),
+        link_family(problem, "cycle"),
+    ]
     kernels: list[Kernel] = []
     description: dict[str, object] = {}
     for family in families:
@@ -272,9 +277,19 @@ class _IntervalGroups:
             T = s.nodes(duration)[0]
             h, t0 = g.mul(T, h), g.mul(T, t0)
         return cls(
-            x0, x1, u0, u1, s0, s1, (x0, x1, u0, u1, p, duration), (k, s0, s1, step, time, y, w),
-            measured, t0, h, [*s.nodes(p), *s.nodes(duration)],
-        )  # fmt: skip
+            x0,
+            x1,
+            u0,
+            u1,
+            s0,
+            s1,
+            (x0, x1, u0, u1, p, duration),
+            (k, s0, s1, step, time, y, w),
+            measured,
+            t0,
+            h,
+            [*s.nodes(p), *s.nodes(duration)],
+        )
 
 
 def _stage_interval(scheme: StageScheme, s: Symbols, groups: _IntervalGroups) -> Family:
@@ -329,8 +344,10 @@ def _node_interval(scheme: NodeScheme, s: Symbols, groups: _IntervalGroups) -> F
             constraints.append(g.sub(g.mul(g.sub(b, a), g.inv(h)), slope))
     cost = g.zero
     if integrates:
-        ends = [s.lowering(*at, f)(problem.objective.integrand)
-                for at, f in zip((at0, at1), rates, strict=True)]  # fmt: skip
+        ends = [
+            s.lowering(*at, f)(problem.objective.integrand)
+            for at, f in zip((at0, at1), rates, strict=True)
+        ]
         weights = [g.mul(h, g.const(w)) for w in scheme.quadrature]
         cost = g.sum([g.mul(w, end) for w, end in zip(weights, ends, strict=True)])
     own = [*x0, *x1, *s.nodes(groups.u0), *s.nodes(groups.u1), *groups.parameters]
@@ -371,9 +388,7 @@ def _mixed(
         if w0 == w1:
             values.append(g.mul(g.const(w0), g.add(g.symbol(a), g.symbol(b))))
         else:
-            values.append(
-                g.add(g.mul(g.const(w0), g.symbol(a)), g.mul(g.const(w1), g.symbol(b)))
-            )
+            values.append(g.add(g.mul(g.const(w0), g.symbol(a)), g.mul(g.const(w1), g.symbol(b))))
     return symbols, values
 
 
@@ -396,8 +411,10 @@ def _node(problem: Problem) -> Family:
     g = s.graph
     x, u = s.group("x", model.states), s.group("u", problem.unknown_inputs)
     signals, weight, time = (
-        s.group("s", problem.signals), s.group("q", ["weight"]), s.group("t", ["time"])
-    )  # fmt: skip
+        s.group("s", problem.signals),
+        s.group("q", ["weight"]),
+        s.group("t", ["time"]),
+    )
     p, duration, k = s.parameters()
     chosen = {n: e for n, e in problem.measurements.items() if not _on_interval(problem, e)}
     y, w = s.group("y", list(chosen)), s.group("w", list(chosen))
@@ -458,6 +475,8 @@ def _ends(problem: Problem) -> Family:
         inner=own,
         cost=last(problem.objective.terminal),
         constraints=[*speeds, *(boundary(e, s, first, last) for e in problem.boundary)],
-        labels=[*(f"contact speed {row} at the start" for row in range(len(speeds))),
-                *(f"boundary condition {number}" for number in range(len(problem.boundary)))],
+        labels=[
+            *(f"contact speed {row} at the start" for row in range(len(speeds))),
+            *(f"boundary condition {number}" for number in range(len(problem.boundary))),
+        ],
     )

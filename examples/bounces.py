@@ -81,8 +81,10 @@ def block():
     """A block in the plane on two corners that do not slide; it leans to the right by `block_y`."""
     body = Body("block", MASS, inertia=(1, INERTIA, 1), joint=Planar("xz"))
     tree = Tree("rocking_block", [body], gravity=(0, 0, -G))
-    corners = [ks.hybrid.GroundPoint(side, "block", (sign * HALF_WIDTH, 0, -HALF_HEIGHT), "stick")
-               for side, sign in (("left", -1), ("right", 1))]  # fmt: skip
+    corners = [
+        ks.hybrid.GroundPoint(side, "block", (sign * HALF_WIDTH, 0, -HALF_HEIGHT), "stick")
+        for side, sign in (("left", -1), ("right", 1))
+    ]
     return ks.hybrid.on_ground(tree, corners, outputs=["energy"])
 
 
@@ -97,8 +99,9 @@ def rock(nodes=3001, duration=3.0):
     hybrid = block()
     start = dict.fromkeys(hybrid.model.state_names, 0.0)
     start |= {"block_px": x, "block_pz": z, "block_y": TILT}
-    return ks.hybrid.simulate(hybrid, np.linspace(0.0, duration, nodes), start, active=("right",),
-                              rtol=1e-11, atol=1e-12)  # fmt: skip
+    return ks.hybrid.simulate(
+        hybrid, np.linspace(0.0, duration, nodes), start, active=("right",), rtol=1e-11, atol=1e-12
+    )
 
 
 def amplitudes(count):
@@ -184,8 +187,10 @@ def ball_table(run):
     for k, (e, t, h) in enumerate(zip(impacts, times, bounce_heights(run), strict=True)):
         rows.append(f"{k + 1:12d} {e.time:15.9f} {t:17.9f} {e.time - t:12.1e} {h:14.3e}")
     end = run.happened("close")[0].time
-    rows.append(f"at rest from {end:.6f} s on, as it would leave by less than 1 mm/s; the series "
-                f"of impacts ends at {last:.6f} s")  # fmt: skip
+    rows.append(
+        f"at rest from {end:.6f} s on, as it would leave by less than 1 mm/s; the series "
+        f"of impacts ends at {last:.6f} s"
+    )
     return "\n".join(rows)
 
 
@@ -197,8 +202,9 @@ def block_table(run):
     rows += [" impact on   simulated [s]  by quadrature [s]   difference   ratio - Housner's"]
     for e, t in zip(impacts, times, strict=True):
         ratio = e.after["block_wy"] / e.before["block_wy"]
-        rows.append(f"{e.name:>10} {e.time:15.12f} {t:18.12f} {e.time - t:12.1e} "
-                    f"{ratio - HOUSNER:15.1e}")  # fmt: skip
+        rows.append(
+            f"{e.name:>10} {e.time:15.12f} {t:18.12f} {e.time - t:12.1e} {ratio - HOUSNER:15.1e}"
+        )
     return "\n".join(rows)
 
 
@@ -216,24 +222,41 @@ def with_jumps(run, name):
 
 def ball_figure(run):
     """Height over time; heights of bounces, which fall by e^2."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), width_ratios=(3, 2),
-                                      layout="constrained")  # fmt: skip
+    fig, (left, right) = plt.subplots(
+        1, 2, figsize=(11, 4), width_ratios=(3, 2), layout="constrained"
+    )
     heights = bounce_heights(run)
     times, last = ball_impacts(len(heights))
     left.plot(*with_jumps(run, "y"), "C0", label="simulated")
     left.plot(times, 0 * times, "k|", ms=12, label="impacts by formula")
     left.axvline(last, color="C3", lw=1, ls="--")
-    left.annotate(f"all impacts are over\n{last:.6f} s", (last, 0.5 * DROP), (-6, 0),
-                  textcoords="offset points", ha="right", color="C3")  # fmt: skip
-    left.set(xlabel="time [s]", ylabel="height [m]", xlim=(0, run.time[-1]), ylim=(-0.04, 1.05),
-             title=f"A ball from {DROP:g} m, e = {RESTITUTION:g}")  # fmt: skip
+    left.annotate(
+        f"all impacts are over\n{last:.6f} s",
+        (last, 0.5 * DROP),
+        (-6, 0),
+        textcoords="offset points",
+        ha="right",
+        color="C3",
+    )
+    left.set(
+        xlabel="time [s]",
+        ylabel="height [m]",
+        xlim=(0, run.time[-1]),
+        ylim=(-0.04, 1.05),
+        title=f"A ball from {DROP:g} m, e = {RESTITUTION:g}",
+    )
     left.legend(loc="upper right", bbox_to_anchor=(0.82, 1.0))
     number = np.arange(1, len(heights) + 1)
     moved = heights > 0.0
     right.semilogy(number, DROP * RESTITUTION ** (2 * number), "k-", lw=1, label="$e^{2n}$")
     right.semilogy(number[moved], heights[moved], "C0o", label="simulated")
-    right.semilogy(number[~moved], DROP * RESTITUTION ** (2 * number[~moved]), "C0o", mfc="w",
-                   label="plastic: it stays down")  # fmt: skip
+    right.semilogy(
+        number[~moved],
+        DROP * RESTITUTION ** (2 * number[~moved]),
+        "C0o",
+        mfc="w",
+        label="plastic: it stays down",
+    )
     right.set(xlabel="impact n", ylabel="height after it [m]", title="Heights of the bounces")
     right.legend()
     right.grid(alpha=0.3)
@@ -252,8 +275,9 @@ def block_figure(run):
     """The block where it turns back, its angle, and its energy, which falls at impacts."""
     impacts = np.array([e.time for e in run.happened("impact")])
     turns = np.append(0.0, 0.5 * (impacts[:-1] + impacts[1:]))  # there and back take equal time
-    fig, (strip, lean, energy) = plt.subplots(3, 1, figsize=(11, 8.2), height_ratios=(1.8, 2, 2),
-                                              sharex=True, layout="constrained")  # fmt: skip
+    fig, (strip, lean, energy) = plt.subplots(
+        3, 1, figsize=(11, 8.2), height_ratios=(1.8, 2, 2), sharex=True, layout="constrained"
+    )
     draw_blocks(strip, turns, np.interp(turns, run.time, run["block_y"]), run.time[-1])
     strip.set_title("A block that rocks on two corners, where it turns back (triangle: its corner)")
     lean.plot(*with_jumps(run, "block_y"), "C0", label="simulated")
@@ -267,8 +291,15 @@ def block_figure(run):
     energy.plot(run.time, total, "C0", lw=4, alpha=0.4, label="total, above that at rest")
     first = MASS * G * (corner_at_origin(TILT)[1] - HALF_HEIGHT)
     steps = first * HOUSNER ** (2.0 * np.arange(len(impacts) + 1))
-    energy.stairs(steps, [0.0, *impacts, run.time[-1]], color="k", ls="--", lw=1, baseline=None,
-                  label="by Housner's ratio")  # fmt: skip
+    energy.stairs(
+        steps,
+        [0.0, *impacts, run.time[-1]],
+        color="k",
+        ls="--",
+        lw=1,
+        baseline=None,
+        label="by Housner's ratio",
+    )
     energy.set(xlabel="time [s]", ylabel="energy [J]", ylim=(0, None), xlim=(-0.1, run.time[-1]))
     for axis in (lean, energy):
         axis.legend(loc="upper right", ncols=3)
@@ -291,8 +322,12 @@ def draw_blocks(axis, times, angles, end):
 def errors(steps):
     """Errors of the time of the first impact [s] by fixed steps, at their ends and located."""
     true = block_impacts(1)[0]
-    return np.array([[abs(plain_block(h, locate, most=1)[2][0] - true) for h in steps]
-                     for locate in (False, True)])  # fmt: skip
+    return np.array(
+        [
+            [abs(plain_block(h, locate, most=1)[2][0] - true) for h in steps]
+            for locate in (False, True)
+        ]
+    )
 
 
 def integrators_figure(run, steps):
@@ -304,23 +339,37 @@ def integrators_figure(run, steps):
     left.loglog(steps, steps, "C3-", lw=1, label="slope 1: one step")
     left.loglog(steps, located, "C0s", ms=4, label="impact located within the step")
     left.loglog(steps, located[0] * (steps / steps[0]) ** 4, "C0-", lw=1, label="slope 4")
-    left.axhline(ours, color="k", ls="--", lw=1,
-                 label=f"kinesym, adaptive, rtol 1e-11: {ours:.0e} s")  # fmt: skip
-    left.set(xlabel="step of Runge-Kutta [s]", ylabel="error of the first impact [s]",
-             title="Where an impact is handled decides the order", ylim=(1e-16, 1))  # fmt: skip
+    left.axhline(
+        ours, color="k", ls="--", lw=1, label=f"kinesym, adaptive, rtol 1e-11: {ours:.0e} s"
+    )
+    left.set(
+        xlabel="step of Runge-Kutta [s]",
+        ylabel="error of the first impact [s]",
+        title="Where an impact is handled decides the order",
+        ylim=(1e-16, 1),
+    )
     left.legend(loc="lower right", fontsize="small")
     right.plot(run.time, run["block_y"], "k", lw=3, alpha=0.25, label="kinesym")
     for h, color in ((0.005, "C3"), (0.007, "C1")):
         time, angle, impacts = plain_block(h, locate=True)
         end = "falls over" if abs(angle[-1]) > 1.0 else "never leaves one instant"
-        right.plot(time, angle, color, lw=1.2, label=f"without, steps of {1e3 * h:g} ms: "
-                   f"{len(impacts)} impacts, {end}")  # fmt: skip
+        right.plot(
+            time,
+            angle,
+            color,
+            lw=1.2,
+            label=f"without, steps of {1e3 * h:g} ms: {len(impacts)} impacts, {end}",
+        )
         right.plot(time[-1], angle[-1], color, marker="X", ms=9)
     time, angle, impacts = plain_block(0.005, locate=True, hysteresis=HYSTERESIS)
     right.plot(time, angle, "C0--", lw=1.2, label=f"with, steps of 5 ms: {len(impacts)} impacts")
-    right.set(xlabel="time [s]", ylabel="leans to the right by [rad]", ylim=(-0.16, 0.26),
-              xlim=(0, run.time[-1]),
-              title="Without hysteresis an impact repeats itself")  # fmt: skip
+    right.set(
+        xlabel="time [s]",
+        ylabel="leans to the right by [rad]",
+        ylim=(-0.16, 0.26),
+        xlim=(0, run.time[-1]),
+        title="Without hysteresis an impact repeats itself",
+    )
     right.legend(loc="upper right", fontsize="small")
     return fig
 
@@ -333,8 +382,11 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     bouncing, rocking = drop(nodes or 1601), rock(nodes or 3001)
     print(f"{ball_table(bouncing)}\n\n{block_table(rocking)}")
     steps = np.geomspace(2e-2, 2e-4, 41)
-    figures = {"ball": ball_figure(bouncing), "block": block_figure(rocking),
-               "integrators": integrators_figure(rocking, steps)}  # fmt: skip
+    figures = {
+        "ball": ball_figure(bouncing),
+        "block": block_figure(rocking),
+        "integrators": integrators_figure(rocking, steps),
+    }
     paths = []
     for name, figure in figures.items():
         paths.append(out / f"bounces_{name}.png")

@@ -56,9 +56,14 @@ theta, omega, stop_torque = ks.dynamicsymbols("theta omega stop_torque")
 def quadriceps(recruited=RECRUITED):
     """The muscle that extends the knee."""
     return ks.hybrid.FESMuscle(
-        "quad", rate=-MOMENT_ARM * omega, F0=LARGEST_FORCE, k0=LARGEST_STIFFNESS,
-        ks=TENDON_STIFFNESS, Lc0=ELEMENT_LENGTH, recruitment=recruited,
-    )  # fmt: skip
+        "quad",
+        rate=-MOMENT_ARM * omega,
+        F0=LARGEST_FORCE,
+        k0=LARGEST_STIFFNESS,
+        ks=TENDON_STIFFNESS,
+        Lc0=ELEMENT_LENGTH,
+        recruitment=recruited,
+    )
 
 
 def knee(muscle, stop=False):
@@ -87,9 +92,13 @@ def stimulate(time, recruited=RECRUITED, impulses=IMPULSES, stop=False):
     muscle = quadriceps(recruited)
     course = calcium().course(ks.hybrid.train(FIRST, PERIOD, impulses))
     return ks.hybrid.simulate(
-        knee(muscle, stop), time, {theta: 0.0, omega: 0.0, **muscle.rest},
-        inputs={muscle.clock: course}, rtol=1e-11, atol=1e-12,
-    )  # fmt: skip
+        knee(muscle, stop),
+        time,
+        {theta: 0.0, omega: 0.0, **muscle.rest},
+        inputs={muscle.clock: course},
+        rtol=1e-11,
+        atol=1e-12,
+    )
 
 
 def free_knee(nodes=1501):
@@ -124,10 +133,12 @@ def peak(run, name):
 def summary(run):
     """The free knee as text."""
     angle, force = peak(run, "theta"), peak(run, "quad_F")
-    return (f"largest knee angle {angle[0]:.4f} rad at {angle[1]:.2f} s\n"
-            f"largest force {force[0]:.1f} N at {force[1]:.3f} s\n"
-            f"{len(run.happened('clock'))} breaks of the clock, "
-            f"{len(switches(run))} switches of the contractile element")  # fmt: skip
+    return (
+        f"largest knee angle {angle[0]:.4f} rad at {angle[1]:.2f} s\n"
+        f"largest force {force[0]:.1f} N at {force[1]:.3f} s\n"
+        f"{len(run.happened('clock'))} breaks of the clock, "
+        f"{len(switches(run))} switches of the contractile element"
+    )
 
 
 def stop_summary(run):
@@ -135,8 +146,10 @@ def stop_summary(run):
     rows = [f"a stop at {STOP:g} rad, {STRONGER:.0%} of the fibres, {LONGER} impulses"]
     for e in run.events:
         if e.kind in ("impact", "close", "release"):
-            rows.append(f"  {e.time:.6f} s  {e.kind:8} {e.before['omega']:9.5f} -> "
-                        f"{e.after['omega']:9.5f} rad/s")  # fmt: skip
+            rows.append(
+                f"  {e.time:.6f} s  {e.kind:8} {e.before['omega']:9.5f} -> "
+                f"{e.after['omega']:9.5f} rad/s"
+            )
     return "\n".join(rows)
 
 
@@ -168,8 +181,16 @@ def ball_on_floor(pull):
     """Of a ball of 0.5 kg on the floor that is pulled up by a force [N]: the force of the floor [N]
     that the solver finds, and the acceleration [m/s^2] by the dynamics."""
     inverse_mass, free = 1.0 / BALL_MASS, pull / BALL_MASS - G
-    found = solve_contacts(law=[0], tangent=[-1], mu=[0.0], W=[[inverse_mass]], b=[free],
-                           near=[1], slide=[0.0], mode=[1])  # fmt: skip
+    found = solve_contacts(
+        law=[0],
+        tangent=[-1],
+        mu=[0.0],
+        W=[[inverse_mass]],
+        b=[free],
+        near=[1],
+        slide=[0.0],
+        mode=[1],
+    )
     assert found is not None  # one point has one solution
     _, (force,) = found
     return force, inverse_mass * force + free
@@ -187,8 +208,7 @@ def signorini_figure():
     left.text(0.5, -0.2, "below the ground", color="0.4", ha="center")
     left.set_title("Signorini's law of the position ...", loc="left")
     weight = BALL_MASS * G
-    right.set(xlim=(-4.0, 10.0), ylim=(-12.5, 14.0), xticks=[-2, 2, 4, 6],
-              yticks=[-10, -5, 5, 10])  # fmt: skip
+    right.set(xlim=(-4.0, 10.0), ylim=(-12.5, 14.0), xticks=[-2, 2, 4, 6], yticks=[-10, -5, 5, 10])
     signorini(right, r"force $\lambda$ [N]", "acceleration\n" r"$\ddot\varphi$ [m/s$^2$]")
     force = np.array([-4.0, 10.0])
     for pull, color, text, shift in (
@@ -217,17 +237,29 @@ def calcium_figure():
     for axis, ramp in zip(axes, ("to_Um", "to_zero"), strict=True):
         course = calcium(ramp).course(impulses)
         ends = np.append(course.begin[1:], 2.0 * PERIOD)  # straight lines between breaks
-        lines = np.array([course.begin, ends]), np.array([
-            course.value, course.value + course.slope * (ends - course.begin)])  # fmt: skip
+        lines = (
+            np.array([course.begin, ends]),
+            np.array([course.value, course.value + course.slope * (ends - course.begin)]),
+        )
         axis.plot(1e3 * lines[0].T.ravel(), lines[1].T.ravel(), "C0", lw=2)
         axis.plot(1e3 * course.begin[1:], course.value[1:], "C0o", ms=5)
         axis.axhline(0.0, color="0.6", lw=0.8)
         for at in impulses:
-            axis.annotate("impulse", (1e3 * at, RELAXATION - 1), (1e3 * at, RELAXATION - 9),
-                          ha="center", color="C3",
-                          arrowprops={"arrowstyle": "-|>", "color": "C3"})  # fmt: skip
-        axis.set(yticks=[RELAXATION, 0.0, ACTIVATION], xlim=(-6, 2e3 * PERIOD), ylim=(-26, 36),
-                 yticklabels=["$U_m$", "0", "$U_p$"], ylabel="$u(t)$")  # fmt: skip
+            axis.annotate(
+                "impulse",
+                (1e3 * at, RELAXATION - 1),
+                (1e3 * at, RELAXATION - 9),
+                ha="center",
+                color="C3",
+                arrowprops={"arrowstyle": "-|>", "color": "C3"},
+            )
+        axis.set(
+            yticks=[RELAXATION, 0.0, ACTIVATION],
+            xlim=(-6, 2e3 * PERIOD),
+            ylim=(-26, 36),
+            yticklabels=["$U_m$", "0", "$U_p$"],
+            ylabel="$u(t)$",
+        )
         title = "falls to $U_m$, continuous" if ramp == "to_Um" else "falls to 0, then jumps"
         axis.set_title(f'ramp="{ramp}": {title}', loc="left")
     marks = 1e3 * np.cumsum([0.0, DELAY, HIGH, RAMP])
@@ -268,9 +300,12 @@ def contractile_figure(run):
     last.axvline(0.0, color="0.4", lw=0.8)
     last.text(-1.9, 3.4, "shortens", color="C1", ha="center")
     last.text(0.06, 3.4, "lengthens", color="0.3")
-    last.set(xlim=(-3.2, 1.0), ylim=(-2.6, 4.2),
-             xlabel=r"rate of the contractile element $\dot\varepsilon_c$ [1/s]",
-             title="The intersection through a period")  # fmt: skip
+    last.set(
+        xlim=(-3.2, 1.0),
+        ylim=(-2.6, 4.2),
+        xlabel=r"rate of the contractile element $\dot\varepsilon_c$ [1/s]",
+        title="The intersection through a period",
+    )
     axes[0].set_ylabel(r"rate of the force $\dot F_c$ [kN/s]")
     return fig
 
@@ -295,20 +330,41 @@ def draw_contractile(axis, run, k):
 #: Boxes of the scheme: place of the centre, size, text, colour.
 BOXES = {
     "start": ((2.1, 8.4), (3.6, 0.9), "state, modes, time", "0.92"),
-    "smooth": ((2.1, 6.5), (3.6, 1.3), "integrate the smooth equations\nof these modes, one step\n"
-               "(not beyond a break of a clock)", "#d6e6f4"),
-    "event": ((2.1, 4.4), (3.6, 1.3), "does a function of an event\ncross zero, or does a clock\n"
-              "break at the end?", "#fff2cc"),
-    "stop": ((2.1, 2.3), (3.6, 1.3), "stop exactly there:\nroot of the interpolant;\nthe earliest, "
-             "if several", "#d6e6f4"),
+    "smooth": (
+        (2.1, 6.5),
+        (3.6, 1.3),
+        "integrate the smooth equations\nof these modes, one step\n(not beyond a break of a clock)",
+        "#d6e6f4",
+    ),
+    "event": (
+        (2.1, 4.4),
+        (3.6, 1.3),
+        "does a function of an event\ncross zero, or does a clock\nbreak at the end?",
+        "#fff2cc",
+    ),
+    "stop": (
+        (2.1, 2.3),
+        (3.6, 1.3),
+        "stop exactly there:\nroot of the interpolant;\nthe earliest, if several",
+        "#d6e6f4",
+    ),
     "handle": ((7.6, 2.9), (4.6, 2.9), "", "#fbe3d6"),
     "again": ((7.6, 5.7), (3.6, 1.1), "did anything change\nat this instant?", "#fff2cc"),
-    "restart": ((7.6, 7.9), (3.6, 1.1), "restart with the new modes\nand a new first step",
-                "#d9ead3"),
-}  # fmt: skip
+    "restart": (
+        (7.6, 7.9),
+        (3.6, 1.1),
+        "restart with the new modes\nand a new first step",
+        "#d9ead3",
+    ),
+}
 #: What is handled, in this order.
-HANDLED = ("breaks of calcium clocks", "the event found: resets, new modes", "impacts, by impulses",
-           "contacts: close, open, slide", "switches of contractile elements")  # fmt: skip
+HANDLED = (
+    "breaks of calcium clocks",
+    "the event found: resets, new modes",
+    "impacts, by impulses",
+    "contacts: close, open, slide",
+    "switches of contractile elements",
+)
 #: Arrows of the scheme: their corners, and a text at a place.
 ARROWS = (
     ([(2.1, 7.95), (2.1, 7.15)], "", (0, 0)),
@@ -327,20 +383,33 @@ def scheme_figure():
     """Figure 4: integration from event to event."""
     fig, axis = plt.subplots(figsize=(9.5, 6.8), layout="constrained")
     for (x, y), (width, height), text, color in BOXES.values():
-        axis.add_patch(FancyBboxPatch(
-            (x - 0.5 * width, y - 0.5 * height), width, height, boxstyle="round,pad=0,"
-            "rounding_size=0.15", fc=color, ec="0.3"))  # fmt: skip
+        axis.add_patch(
+            FancyBboxPatch(
+                (x - 0.5 * width, y - 0.5 * height),
+                width,
+                height,
+                boxstyle="round,pad=0,rounding_size=0.15",
+                fc=color,
+                ec="0.3",
+            )
+        )
         axis.text(x, y, text, ha="center", va="center")
     (x, y), (_, height), *_ = BOXES["handle"]
-    axis.text(x, y + 0.5 * height - 0.3, "handle, in this order", ha="center", va="center",
-              weight="bold")  # fmt: skip
+    axis.text(
+        x, y + 0.5 * height - 0.3, "handle, in this order", ha="center", va="center", weight="bold"
+    )
     for k, text in enumerate(HANDLED):
         axis.text(x - 2.0, y + 0.6 - 0.44 * k, f"{k + 1}  {text}", va="center")
     for corners, text, place in ARROWS:
         px, py = np.array(corners).T
         axis.plot(px, py, "0.3", lw=1.2, zorder=0)
-        axis.annotate("", corners[-1], corners[-2], zorder=3, arrowprops={
-            "arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+        axis.annotate(
+            "",
+            corners[-1],
+            corners[-2],
+            zorder=3,
+            arrowprops={"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0},
+        )
         axis.text(place[0], place[1], text, va="center", color="0.2")
     axis.set(xlim=(-0.6, 10.7), ylim=(1.3, 9.1), aspect="equal")
     axis.axis("off")
@@ -372,8 +441,12 @@ def draw_leg(axis, angles):
     axis.plot([-thigh, 0.0], [0.0, 0.0], "k", lw=9, solid_capstyle="round")
     axis.plot([-thigh, -thigh - 0.08], [0.0, 0.45], "k", lw=9, solid_capstyle="round")
     axis.plot([-0.6, -0.12, -0.12], [-0.07, -0.07, -0.5], "0.6", lw=3)
-    axis.plot([-0.4, -0.02, 0.05 * math.cos(angles[-1])], [0.055, 0.06, 0.05 * angles[-1] - 0.05],
-              "C3", lw=3)  # fmt: skip
+    axis.plot(
+        [-0.4, -0.02, 0.05 * math.cos(angles[-1])],
+        [0.055, 0.06, 0.05 * angles[-1] - 0.05],
+        "C3",
+        lw=3,
+    )
     axis.set(aspect="equal", xlim=(-0.65, 0.6), ylim=(-0.5, 0.5))
     axis.axis("off")
 
@@ -382,10 +455,16 @@ def knee_figure(run):
     """The free knee: angle, force, stiffness, clock; a few switches close by."""
     fig, axes = plt.subplot_mosaic(
         [["theta", "leg"], ["quad_F", "leg"], ["quad_kc", "rate"], ["quad_u", "rate"]],
-        figsize=(13, 8), width_ratios=(3, 1.4), layout="constrained",
-    )  # fmt: skip
-    labels = {"theta": "knee angle [rad]", "quad_F": "force [N]", "quad_kc": "stiffness [N/m]",
-              "quad_u": "calcium clock [1/s]"}  # fmt: skip
+        figsize=(13, 8),
+        width_ratios=(3, 1.4),
+        layout="constrained",
+    )
+    labels = {
+        "theta": "knee angle [rad]",
+        "quad_F": "force [N]",
+        "quad_kc": "stiffness [N/m]",
+        "quad_u": "calcium clock [1/s]",
+    }
     for name, label in labels.items():
         axis = axes[name]
         shade_shortening(axis, run)
@@ -400,18 +479,19 @@ def knee_figure(run):
     for name, unit in (("theta", "rad"), ("quad_F", "N")):
         value, at = peak(run, name)
         axes[name].plot(at, value, "kv", ms=6)
-        axes[name].annotate(f"{value:.4g} {unit} at {at:.2f} s", (at, value), (2, 6),
-                            textcoords="offset points")  # fmt: skip
-    axes["theta"].set_title("Seated knee, 16 impulses at 20 Hz; shaded: the contractile element "
-                            "shortens")  # fmt: skip
+        axes[name].annotate(
+            f"{value:.4g} {unit} at {at:.2f} s", (at, value), (2, 6), textcoords="offset points"
+        )
+    axes["theta"].set_title(
+        "Seated knee, 16 impulses at 20 Hz; shaded: the contractile element shortens"
+    )
     rate = axes["rate"]
     shade_shortening(rate, run)
     rate.axhline(0.0, color="0.4", lw=0.8)
     rate.plot(run.time, run["quad_rate"], "C0", lw=1.6)
     at = [e.time for e in switches(run)]
     rate.plot(at, np.zeros(len(at)), "C3o", ms=5, zorder=3, label="switches")
-    rate.set(xlim=(0.48, 0.64), xlabel="time [s]",
-             ylabel="rate of the contractile element [1/s]")  # fmt: skip
+    rate.set(xlim=(0.48, 0.64), xlabel="time [s]", ylabel="rate of the contractile element [1/s]")
     rate.legend(loc="upper left")
     shown = [0.0, 0.3, 0.45, 0.6, peak(run, "theta")[1]]
     draw_leg(axes["leg"], np.interp(shown, run.time, run["theta"]))
@@ -420,14 +500,20 @@ def knee_figure(run):
 
 def stop_figure(run):
     """The knee at its stop: angle, rate, torques."""
-    fig, (angle, rate, torque) = plt.subplots(3, 1, figsize=(11, 8.4), sharex=True,
-                                              layout="constrained")  # fmt: skip
+    fig, (angle, rate, torque) = plt.subplots(
+        3, 1, figsize=(11, 8.4), sharex=True, layout="constrained"
+    )
     (closed,), (released,) = run.happened("close"), run.happened("release")
     impacts = run.happened("impact")
     angle.axhline(STOP, color="0.5", ls="--", lw=1)
     angle.plot(*with_jumps(run, "theta"), "C0", lw=1.6)
-    angle.plot([e.time for e in impacts], [STOP] * len(impacts), "C3o", ms=5,
-               label=f"{len(impacts)} impacts")  # fmt: skip
+    angle.plot(
+        [e.time for e in impacts],
+        [STOP] * len(impacts),
+        "C3o",
+        ms=5,
+        label=f"{len(impacts)} impacts",
+    )
     angle.set(ylabel="knee angle [rad]", xlim=(0, run.time[-1]))
     angle.set_title(f"A stop at {STOP:g} rad, e = {RESTITUTION:g}: impacts, rest, release")
     angle.legend(loc="lower left")
@@ -440,8 +526,13 @@ def stop_figure(run):
     close_by.tick_params(labelsize="small")
     rate.plot(*with_jumps(run, "omega"), "C0", lw=1.6)
     rate.set_ylabel("rate [rad/s]")
-    torque.plot(run.time, static_torque(run["quad_F"]), "C2", lw=1,
-                label="by statics: muscle less weight, at the stop")  # fmt: skip
+    torque.plot(
+        run.time,
+        static_torque(run["quad_F"]),
+        "C2",
+        lw=1,
+        label="by statics: muscle less weight, at the stop",
+    )
     torque.plot(run.time, run["stop_torque"], "C0", lw=2, label="torque of the stop")
     torque.axhline(0.0, color="0.5", lw=0.8)
     torque.plot(released.time, 0.0, "ko", ms=6, label=f"release at {released.time:.4f} s")
@@ -459,9 +550,14 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     """Simulate the knee without and with a stop; draw what happens, and how it is computed."""
     free, stopped = free_knee(nodes or 1501), stopped_knee(nodes or 2001)
     print(f"{summary(free)}\n{stop_summary(stopped)}")
-    figures = {"signorini": signorini_figure(), "calcium": calcium_figure(),
-               "contractile": contractile_figure(free), "scheme": scheme_figure(),
-               "run": knee_figure(free), "stop": stop_figure(stopped)}  # fmt: skip
+    figures = {
+        "signorini": signorini_figure(),
+        "calcium": calcium_figure(),
+        "contractile": contractile_figure(free),
+        "scheme": scheme_figure(),
+        "run": knee_figure(free),
+        "stop": stop_figure(stopped),
+    }
     paths = []
     for name, figure in figures.items():
         paths.append(out / f"fes_knee_{name}.png")

@@ -58,9 +58,11 @@ def task(q, nodes):
     """What is simulated."""
     impulses, recruited = pattern(q)
     course = ks.hybrid.Piecewise(impulses, recruited)
-    return {"time": np.linspace(0.0, END, nodes),
-            "initial": {theta: 0.0, omega: 0.0, **MUSCLE.rest},
-            "inputs": {MUSCLE.clock: calcium().course(impulses), "quad_recruitment": course}}
+    return {
+        "time": np.linspace(0.0, END, nodes),
+        "initial": {theta: 0.0, omega: 0.0, **MUSCLE.rest},
+        "inputs": {MUSCLE.clock: calcium().course(impulses), "quad_recruitment": course},
+    }
 
 
 @dataclass(frozen=True)
@@ -106,15 +108,28 @@ def tune():
         return kept[key]
 
     conditions = [
-        {"type": "eq", "fun": lambda q: 10.0 * (at(q).angle - ANGLE),
-         "jac": lambda q: 10.0 * at(q).angle_slope},
-        {"type": "eq", "fun": lambda q: 10.0 * (at(q).time - TIME),
-         "jac": lambda q: 10.0 * at(q).time_slope},
-    ]  # fmt: skip
+        {
+            "type": "eq",
+            "fun": lambda q: 10.0 * (at(q).angle - ANGLE),
+            "jac": lambda q: 10.0 * at(q).angle_slope,
+        },
+        {
+            "type": "eq",
+            "fun": lambda q: 10.0 * (at(q).time - TIME),
+            "jac": lambda q: 10.0 * at(q).time_slope,
+        },
+    ]
     start = np.concatenate([np.full(IMPULSES, 0.3), np.zeros(IMPULSES)])
     bounds = [(0.0, 1.0)] * IMPULSES + [(-1.0, 1.0)] * IMPULSES
-    found = minimize(effort, start, jac=True, bounds=bounds, constraints=conditions,
-                     method="SLSQP", options={"maxiter": 60, "ftol": 1e-8})  # fmt: skip
+    found = minimize(
+        effort,
+        start,
+        jac=True,
+        bounds=bounds,
+        constraints=conditions,
+        method="SLSQP",
+        options={"maxiter": 60, "ftol": 1e-8},
+    )
     if not found.success:
         raise RuntimeError(f"the pattern was not found: {found.message}")
     return start, found.x, len(kept)
@@ -143,12 +158,16 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     before, after, count = tune()
     first, last = peak(before), peak(after)
     print(f"equal impulses: peak {first.angle:.4f} rad at {first.time:.4f} s")
-    print(f"tuned:          peak {last.angle:.6f} rad at {last.time:.6f} s, "
-          f"after {count} simulations with two adjoint passes each")  # fmt: skip
+    print(
+        f"tuned:          peak {last.angle:.6f} rad at {last.time:.6f} s, "
+        f"after {count} simulations with two adjoint passes each"
+    )
     impulses, recruited = pattern(after)
     regular = ks.hybrid.train(FIRST, PERIOD, IMPULSES)
-    print(f"recruited {recruited.min():.3f} ... {recruited.max():.3f}, impulses moved by "
-          f"{1e3 * (impulses - regular).min():.2f} ... {1e3 * (impulses - regular).max():.2f} ms")
+    print(
+        f"recruited {recruited.min():.3f} ... {recruited.max():.3f}, impulses moved by "
+        f"{1e3 * (impulses - regular).min():.2f} ... {1e3 * (impulses - regular).max():.2f} ms"
+    )
     path = out / "fes_tuning.png"
     figure(before, after, nodes or 601).savefig(path, dpi=120)
     return [path]

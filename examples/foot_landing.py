@@ -45,8 +45,12 @@ END = 0.65  # s
 ANGLE, RATE, SPEED, HEIGHT, SINKING = -0.4, 1.5, 0.2, 0.0065, -0.1
 
 #: Kind and contact of the four events.
-EVENTS = {"heel strike": ("impact", "heel"), "toe strike": ("impact", "toe"),
-          "heel off": ("release", "heel"), "toe off": ("release", "toe")}  # fmt: skip
+EVENTS = {
+    "heel strike": ("impact", "heel"),
+    "toe strike": ("impact", "toe"),
+    "heel off": ("release", "heel"),
+    "toe off": ("release", "toe"),
+}
 STATES = ["foot_px", "foot_pz", "foot_y", "foot_vx", "foot_vz", "foot_wy"]
 TITLES = {"slip": "no friction", "coulomb": f"Coulomb, {FRICTION}"}
 
@@ -58,11 +62,14 @@ def foot(law, restitution=0.0):
     """The foot on the ground; inputs are force and moment of the shank."""
     forwards, upwards, moment = ks.dynamicsymbols("shank_fx shank_fz shank_my")
     load = Load("foot", force=(forwards, 0, upwards), torque=(0, moment, 0))
-    body = Body("foot", mass=MASS, com=(CENTRE[0], 0, CENTRE[1]), inertia=(INERTIA,) * 3,
-                joint=Planar("xz"))  # fmt: skip
+    body = Body(
+        "foot", mass=MASS, com=(CENTRE[0], 0, CENTRE[1]), inertia=(INERTIA,) * 3, joint=Planar("xz")
+    )
     tree = Tree("foot_landing", [body], gravity=(0, 0, -GRAVITY), loads=[load])
-    points = [ks.hybrid.GroundPoint(name, "foot", (x, 0, z), law, FRICTION, restitution)
-              for name, (x, z) in POINTS.items()]  # fmt: skip
+    points = [
+        ks.hybrid.GroundPoint(name, "foot", (x, 0, z), law, FRICTION, restitution)
+        for name, (x, z) in POINTS.items()
+    ]
     return ks.hybrid.on_ground(tree, points)
 
 
@@ -74,9 +81,15 @@ def inputs(law):
 
 def simulate(law, time, release="force", restitution=0.0, load=None):
     """The step on a grid (N,) [s]; tolerances near rounding, as times are compared to 1e-8 s."""
-    return ks.hybrid.simulate(foot(law, restitution), time, dict(zip(STATES, start(), strict=True)),
-                              inputs=inputs(law) if load is None else load, rtol=1e-12, atol=1e-13,
-                              release=release)  # fmt: skip
+    return ks.hybrid.simulate(
+        foot(law, restitution),
+        time,
+        dict(zip(STATES, start(), strict=True)),
+        inputs=inputs(law) if load is None else load,
+        rtol=1e-12,
+        atol=1e-13,
+        release=release,
+    )
 
 
 def arm(place, angle):
@@ -95,8 +108,9 @@ def at_ankle(state):
 def start_of_centre():
     """Place, angle and rates of the centre of mass at the start, with the ankle above x = 0."""
     rx, rz = arm(POINTS["heel"], ANGLE)
-    return np.array([-arm(np.zeros(2), ANGLE)[0], HEIGHT - rz, ANGLE, SPEED, SINKING + rx * RATE,
-                     RATE])  # fmt: skip
+    return np.array(
+        [-arm(np.zeros(2), ANGLE)[0], HEIGHT - rz, ANGLE, SPEED, SINKING + rx * RATE, RATE]
+    )
 
 
 def start():
@@ -173,12 +187,21 @@ def integrate(slope, begin, y, ends=None):
     stops = np.append(INSTANTS[(begin < INSTANTS) & (INSTANTS < END)], END)
     begins, parts = [begin], []
     for stop in stops:
-        part = solve_ivp(slope, (begins[-1], stop), y, "DOP853", rtol=1e-13, atol=1e-15,
-                         max_step=2e-3, dense_output=True)  # fmt: skip
+        part = solve_ivp(
+            slope,
+            (begins[-1], stop),
+            y,
+            "DOP853",
+            rtol=1e-13,
+            atol=1e-15,
+            max_step=2e-3,
+            dense_output=True,
+        )
         parts.append(part.sol)
         if ends and ends(stop, part.y[:, -1]) < 0.0:
-            stop = brentq(lambda t, sol=part.sol: ends(t, sol(t)), begins[-1] + 1e-6, stop,
-                          xtol=1e-15)  # fmt: skip
+            stop = brentq(
+                lambda t, sol=part.sol: ends(t, sol(t)), begins[-1] + 1e-6, stop, xtol=1e-15
+            )
             break
         y = part.y[:, -1]
         begins.append(stop)
@@ -203,8 +226,9 @@ def turning(told, name, begin, state, point, ratio, ends):
         turn, _, along = at(t, y)
         return [y[2], y[3], (load_of(told.law, t)[0] + along) / MASS, turn]
 
-    solution, end = integrate(slope, begin, state[[0, 2, 3, 5]],
-                              lambda t, y: ends(*at(t, y)[1:], y[1]))  # fmt: skip
+    solution, end = integrate(
+        slope, begin, state[[0, 2, 3, 5]], lambda t, y: ends(*at(t, y)[1:], y[1])
+    )
 
     def states(t):
         x, angle, vx, rate = solution(t)
@@ -226,8 +250,16 @@ def fall(told):
 
     def states(t):
         one = np.ones_like(t)
-        return np.array([x + vx * t, z + vz * t - GRAVITY * t**2 / 2, angle + rate * t, vx * one,
-                         vz - GRAVITY * t, rate * one])  # fmt: skip
+        return np.array(
+            [
+                x + vx * t,
+                z + vz * t - GRAVITY * t**2 / 2,
+                angle + rate * t,
+                vx * one,
+                vz - GRAVITY * t,
+                rate * one,
+            ]
+        )
 
     def height(t):
         _, z, angle, *_ = states(t)
@@ -312,8 +344,9 @@ def reference(law):
     h = 1e-4  # the load grows along a straight line, and so does the acceleration
     told.jerks["heel off"] = LENGTH * pivot(load_of(law, end + h), 0.0, 0.0, "toe", ratio)[0] / h
     if rough:
-        end, state = turning(told, "toe", end, state, "toe", None,
-                             lambda n, f, angle: FRICTION * n - abs(f))  # fmt: skip
+        end, state = turning(
+            told, "toe", end, state, "toe", None, lambda n, f, angle: FRICTION * n - abs(f)
+        )
         told.times["toe slides"] = end
         ratio = FRICTION * np.sign(told.phases[-1].forces(np.array([end]))[2, 0])
     end, state = turning(told, "toe", end, state, "toe", ratio, lambda n, f, angle: n)
@@ -397,8 +430,10 @@ def ground(run, law):
 def table(law, runs, told):
     """Times, their differences from the reference, and how late a release by height is."""
     ours, late = happened(runs["force"], law), lags(runs["height"], told)
-    rows = [f"{TITLES[law]:14}{'t [s]':>15}{'difference [s]':>16}{'velocities after':>18}"
-            f"{'late by height [ms]':>21}{'formula':>9}"]  # fmt: skip
+    rows = [
+        f"{TITLES[law]:14}{'t [s]':>15}{'difference [s]':>16}{'velocities after':>18}"
+        f"{'late by height [ms]':>21}{'formula':>9}"
+    ]
     for name, time in told.times.items():
         row = f"{name:14}{ours[name]:15.10f}{ours[name] - time:16.0e}"
         if name in told.after:
@@ -409,8 +444,10 @@ def table(law, runs, told):
         rows.append(row)
     states, forces = errors(runs["force"], told)
     both = max(np.abs(runs["force"][name] - runs["height"][name]).max() for name in STATES)
-    rows += [f"states differ from the reference by {states.max():.0e}, forces by "
-             f"{forces.max():.0e} N, both ways to release by {both:.0e}"]  # fmt: skip
+    rows += [
+        f"states differ from the reference by {states.max():.0e}, forces by "
+        f"{forces.max():.0e} N, both ways to release by {both:.0e}"
+    ]
     return "\n".join(rows)
 
 
@@ -422,8 +459,9 @@ SHADES = {"swing": "1.0", "heel": "#dbe7f3", "flat": "#ececec", "toe": "#f6dcd9"
 
 def figure_courses(results):
     """Heights and forces of both laws, phases shaded."""
-    fig, axes = plt.subplots(2, 2, figsize=(11, 6.5), sharex=True, sharey="row",
-                             layout="constrained")  # fmt: skip
+    fig, axes = plt.subplots(
+        2, 2, figsize=(11, 6.5), sharex=True, sharey="row", layout="constrained"
+    )
     for (law, (runs, told)), (heights, forces) in zip(results.items(), axes.T, strict=True):
         run = runs["force"]
         shade(told, heights, forces)
@@ -451,20 +489,43 @@ def shade(told, *axes):
         for name in EVENTS:
             axis.axvline(told.times[name], color="0.4", lw=0.8, ls="--")
     for phase in phases:
-        axes[0].annotate(phase.name, ((phase.begin + phase.end) / 2, 1.0), (0, 4), ha="center",
-                         xycoords=("data", "axes fraction"), textcoords="offset points",
-                         fontsize="small")  # fmt: skip
+        axes[0].annotate(
+            phase.name,
+            ((phase.begin + phase.end) / 2, 1.0),
+            (0, 4),
+            ha="center",
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            fontsize="small",
+        )
     for name in EVENTS:
         high = 0.55 if name == "toe off" else 0.97  # beside the course of the heel
-        axes[0].annotate(f"{name} {told.times[name]:.4f} s", (told.times[name], high), (-2, 0),
-                         xycoords=("data", "axes fraction"), textcoords="offset points",
-                         rotation=90, ha="right", va="top", fontsize="x-small",
-                         color="0.3")  # fmt: skip
+        axes[0].annotate(
+            f"{name} {told.times[name]:.4f} s",
+            (told.times[name], high),
+            (-2, 0),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            rotation=90,
+            ha="right",
+            va="top",
+            fontsize="x-small",
+            color="0.3",
+        )
 
 
 #: The outline of the foot from the ankle [m].
-OUTLINE = np.array([POINTS["heel"], POINTS["toe"], [0.205, -0.05], [0.15, -0.035], [0.035, 0.015],
-                    [-0.035, 0.015], [-0.058, -0.035]])  # fmt: skip
+OUTLINE = np.array(
+    [
+        POINTS["heel"],
+        POINTS["toe"],
+        [0.205, -0.05],
+        [0.15, -0.035],
+        [0.035, 0.015],
+        [-0.035, 0.015],
+        [-0.058, -0.035],
+    ]
+)
 SPACING, SCALE = 0.37, 3e-4  # m between pictures, m/N
 
 
@@ -474,12 +535,21 @@ def figure_steps(results):
     for axis, (law, (runs, told)) in zip(axes, results.items(), strict=True):
         times = told.times
         shown = {"before": 0.0, **{name: times[name] for name in EVENTS}, "after": END}
-        shown |= {"heel down": (times["heel strike"] + times["toe strike"]) / 2, "foot flat": 0.25,
-                  "toe down": (times["heel off"] + times["toe off"]) / 2}  # fmt: skip
+        shown |= {
+            "heel down": (times["heel strike"] + times["toe strike"]) / 2,
+            "foot flat": 0.25,
+            "toe down": (times["heel off"] + times["toe off"]) / 2,
+        }
         for k, (name, at) in enumerate(sorted(shown.items(), key=lambda item: item[1])):
             draw(axis, runs["force"], law, np.searchsorted(runs["force"].time, at), SPACING * k)
-            axis.text(SPACING * k + 0.08, -0.25, f"{name}\n{at:.3f} s", ha="center", va="top",
-                      fontweight="bold" if name in EVENTS else None)  # fmt: skip
+            axis.text(
+                SPACING * k + 0.08,
+                -0.25,
+                f"{name}\n{at:.3f} s",
+                ha="center",
+                va="top",
+                fontweight="bold" if name in EVENTS else None,
+            )
         axis.axhline(0.0, color="0.5", lw=1, zorder=0)
         axis.set(aspect="equal", xlim=(-0.17, SPACING * len(shown) - 0.08), ylim=(-0.34, 0.43))
         axis.set_title(f"{TITLES[law]}; above: force upwards and moment of the shank", loc="left")
@@ -503,16 +573,28 @@ def draw(axis, run, law, k, shift):
             arrow(axis, force, turn @ POINTS[name] + origin, COLOURS[name])
     force = np.array([run["shank_fx"][k], run["shank_fz"][k]])
     arrow(axis, force, origin, "0.2")
-    axis.text(shift + 0.08, 0.41, f"{round(force[1]):d} N\n{round(run['shank_my'][k]):d} N m",
-              color="0.2", fontsize="small", ha="center", va="top")  # fmt: skip
+    axis.text(
+        shift + 0.08,
+        0.41,
+        f"{round(force[1]):d} N\n{round(run['shank_my'][k]):d} N m",
+        color="0.2",
+        fontsize="small",
+        ha="center",
+        va="top",
+    )
 
 
 def arrow(axis, force, tip, colour):
     if np.hypot(*force) < 20.0:
         return  # shorter than its head
-    axis.annotate("", tip, tip - SCALE * force, annotation_clip=False, zorder=3,
-                  arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.8, "shrinkA": 0,
-                              "shrinkB": 0})  # fmt: skip
+    axis.annotate(
+        "",
+        tip,
+        tip - SCALE * force,
+        annotation_clip=False,
+        zorder=3,
+        arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.8, "shrinkA": 0, "shrinkB": 0},
+    )
 
 
 def main(out: Path, nodes: int | None = None) -> list[Path]:

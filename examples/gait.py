@@ -39,10 +39,13 @@ def leg(side):
     lateral, medial = (side, "Lat"), (side, "Med")
     if side == "L":
         lateral, medial = medial, lateral  # y is to the left
-    knee, ankle = ([f"{s}.{joint}.{end}" for s, end in (lateral, medial)]
-                   for joint in ("Knee", "Ankle"))  # fmt: skip
-    thigh, shank = ([f"{side}.{part}.{place}" for place in ("Upper", "Front", "Rear")]
-                    for part in ("Thigh", "Shank"))  # fmt: skip
+    knee, ankle = (
+        [f"{s}.{joint}.{end}" for s, end in (lateral, medial)] for joint in ("Knee", "Ankle")
+    )
+    thigh, shank = (
+        [f"{side}.{part}.{place}" for place in ("Upper", "Front", "Rear")]
+        for part in ("Thigh", "Shank")
+    )
     foot = [f"{side}.{name}" for name in ("Heel", "Midfoot.Sup", "Midfoot.Lat")]
     toes = [f"{side}.Toe.{name}" for name in ("Lat", "Med", "Tip")]
     ball = Midpoint([f"{side}.Toe.Lat", f"{side}.Toe.Med"])
@@ -53,13 +56,15 @@ def leg(side):
         f"{side}M": ball,
     }
     axes = {
-        f"{side}thigh": Axes("z", z=(f"{side}K", f"{side}H"),
-                             y=(Carried(knee[0], thigh), Carried(knee[1], thigh))),
-        f"{side}shank": Axes("z", z=(f"{side}A", f"{side}K"),
-                             y=(Carried(ankle[0], shank), Carried(ankle[1], shank))),
+        f"{side}thigh": Axes(
+            "z", z=(f"{side}K", f"{side}H"), y=(Carried(knee[0], thigh), Carried(knee[1], thigh))
+        ),
+        f"{side}shank": Axes(
+            "z", z=(f"{side}A", f"{side}K"), y=(Carried(ankle[0], shank), Carried(ankle[1], shank))
+        ),
         f"{side}hindfoot": Carried(flat, foot),
         f"{side}forefoot": Carried(flat, toes),
-    }  # fmt: skip
+    }
     return places, axes
 
 
@@ -74,10 +79,11 @@ def arm(side, across):
     }
     axes = {
         f"{side}arm": Axes("z", z=(f"{side}E", f"{side}S"), y=across),
-        f"{side}forearm": Axes("z", z=(f"{side}W", f"{side}E"),
-                               y=wrist if side == "R" else wrist[::-1]),
+        f"{side}forearm": Axes(
+            "z", z=(f"{side}W", f"{side}E"), y=wrist if side == "R" else wrist[::-1]
+        ),
         f"{side}hand": Like(f"{side}forearm"),
-    }  # fmt: skip
+    }
     return places, axes
 
 
@@ -86,8 +92,10 @@ def hips(back):
     pelvis of this man), behind the bone under the markers, and axes of the pelvis."""
     front = Midpoint(["R.ASIS", "L.ASIS"])
     axes = Axes("y", y=("R.ASIS", "L.ASIS"), x=(back, front))
-    places = {f"{side}H": Shifted(front, (-0.057 - DEPTH, 0.094 * left, -0.090), Like("pelvis"))
-              for side, left in (("R", -1.0), ("L", 1.0))}  # fmt: skip
+    places = {
+        f"{side}H": Shifted(front, (-0.057 - DEPTH, 0.094 * left, -0.090), Like("pelvis"))
+        for side, left in (("R", -1.0), ("L", 1.0))
+    }
     return places, axes
 
 
@@ -113,8 +121,13 @@ def relations():
 def subject():
     """The segments with masses and inertias of the model that the reference was computed with: the
     rest of the body shares what its legs leave."""
-    rows = np.genfromtxt(data("gait_subject01_segments.csv").open(), delimiter=",", names=True,
-                         dtype=None, encoding=None)  # fmt: skip
+    rows = np.genfromtxt(
+        data("gait_subject01_segments.csv").open(),
+        delimiter=",",
+        names=True,
+        dtype=None,
+        encoding=None,
+    )
     table = {row["body"]: row for row in rows}
     segments = ks.gait.segments_of_body(MASS, STATURE)
     masses, coms, inertias = {}, {}, {}
@@ -125,7 +138,8 @@ def subject():
             masses[name], coms[name] = row["mass_kg"], (0.0, 0.0, row["com_y_m"])
             inertias[name] = tuple(row[f"I{a}{a}_kgm2"] for a in "xzy")
         masses[f"{side}hindfoot"] = sum(
-            table[f"{body}_{side.lower()}"]["mass_kg"] for body in ("talus", "calcn"))
+            table[f"{body}_{side.lower()}"]["mass_kg"] for body in ("talus", "calcn")
+        )
         masses[f"{side}forefoot"] = table[f"toes_{side.lower()}"]["mass_kg"]
     others = [row for row in segments if row.name not in masses]
     scale = (MASS - sum(masses.values())) / sum(row.mass for row in others)
@@ -149,8 +163,10 @@ def torques(body, course, time, contacts, plates):
     needed = body.inverse(course.sample(time))
     shared = ks.gait.share(needed.total, contacts, plates)
     measured = {foot: plates[foot].at(time) for foot in plates}
-    return {"corrected plates": needed.joints(shared.wrenches),
-            "plates": needed.joints(measured)}, shared  # fmt: skip
+    return {
+        "corrected plates": needed.joints(shared.wrenches),
+        "plates": needed.joints(measured),
+    }, shared
 
 
 def against_reference(loads):
@@ -178,8 +194,10 @@ def formulations(needed):
     off = np.abs(body.forces(course.z, course.zd, course.zdd) - needed.forces).max()
     pulls = needed.multipliers()
     name = max(pulls, key=lambda key: np.abs(pulls[key]).max())
-    return (f"natural coordinates: {body.n} = {body.g} free + {body.m} constraints; forces differ "
-            f"by {off:.1e} N m; largest multiplier {np.abs(pulls[name]).max():.0f} N, {name}")
+    return (
+        f"natural coordinates: {body.n} = {body.g} free + {body.m} constraints; forces differ "
+        f"by {off:.1e} N m; largest multiplier {np.abs(pulls[name]).max():.0f} N, {name}"
+    )
 
 
 def closure(loads):
@@ -187,9 +205,13 @@ def closure(loads):
     rows = []
     for name, one in loads.items():
         force, moment = (np.sqrt(np.mean(part[0] ** 2, axis=1)) for part in (one.force, one.torque))
-        rows.append(f"  {name:17} left over at the pelvis, rms: force "
-                    + " ".join(f"{f:8.2g}" for f in force) + " N, moment "
-                    + " ".join(f"{m:8.2g}" for m in moment) + " N m")  # fmt: skip
+        rows.append(
+            f"  {name:17} left over at the pelvis, rms: force "
+            + " ".join(f"{f:8.2g}" for f in force)
+            + " N, moment "
+            + " ".join(f"{m:8.2g}" for m in moment)
+            + " N m"
+        )
     return "\n".join(rows)
 
 
@@ -211,15 +233,20 @@ def simulations(body, course, cycle, nodes):
 
 def report(walks, cycle):
     """Errors, efforts and horizons, as text."""
-    lines = [f"{'simulated, step 1 ms':22}{'root [m]':>11}{'angles [rad]':>14}{'effort [N]':>12}"
-             f"{'[N m]':>10}   % of the cycle until 0.1, 1, 5 deg off"]  # fmt: skip
+    lines = [
+        f"{'simulated, step 1 ms':22}{'root [m]':>11}{'angles [rad]':>14}{'effort [N]':>12}"
+        f"{'[N m]':>10}   % of the cycle until 0.1, 1, 5 deg off"
+    ]
     for name, one in walks.items():
         horizons = [one.horizon(np.radians(limit)) / cycle.duration for limit in (0.1, 1.0, 5.0)]
         text = " ".join(f"{100 * h:5.0f}" if np.isfinite(h) else "    -" for h in horizons)
-        sizes = [np.abs(part).max() for part in (one.error[:3], one.error[3:], one.effort[:3],
-                                                 one.effort[3:])]  # fmt: skip
-        lines.append(f"  {name:20}{sizes[0]:11.2g}{sizes[1]:14.2g}{sizes[2]:12.2g}{sizes[3]:10.2g}"
-                     f"   {text}")  # fmt: skip
+        sizes = [
+            np.abs(part).max()
+            for part in (one.error[:3], one.error[3:], one.effort[:3], one.effort[3:])
+        ]
+        lines.append(
+            f"  {name:20}{sizes[0]:11.2g}{sizes[1]:14.2g}{sizes[2]:12.2g}{sizes[3]:10.2g}   {text}"
+        )
     lines.append("  published, control           8e-07         5e-06       0.005     0.004")
     return "\n".join(lines)
 
@@ -227,15 +254,20 @@ def report(walks, cycle):
 def horizons(body, course, cycle):
     """How far the walk goes without control, by method and step, as text."""
     lines = ["without control, % of the cycle until a sagittal angle is off by 0.1, 1, 5 deg"]
-    for method, steps in (("trapezoid", (0.01, 0.005, 0.002, 0.001)), ("rk4", (0.004, 0.002)),
-                          ("dormand-prince", (0.001,))):  # fmt: skip
+    for method, steps in (
+        ("trapezoid", (0.01, 0.005, 0.002, 0.001)),
+        ("rk4", (0.004, 0.002)),
+        ("dormand-prince", (0.001,)),
+    ):
         for step in steps:
             time = np.arange(cycle.begin, cycle.end, step)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # it ends early, as it must
                 free = body.forward(course, time, method=method)
-            reached = [100.0 * free.horizon(np.radians(limit)) / cycle.duration
-                       for limit in (0.1, 1.0, 5.0)]  # fmt: skip
+            reached = [
+                100.0 * free.horizon(np.radians(limit)) / cycle.duration
+                for limit in (0.1, 1.0, 5.0)
+            ]
             text = "".join(f"{h:6.0f}" if np.isfinite(h) else "     -" for h in reached)
             lines.append(f"  {method:16} {1e3 * step:4.0f} ms {text}")
     return "\n".join(lines)
@@ -245,9 +277,14 @@ def peaks(walk, cycle):
     """The largest efforts of the controller and when, as text."""
     names = [f"{side}{part}" for part in SEGMENTS_OF_ERRORS for side in ("R", "L")]
     rows = walk.peaks(names)
-    return "\n".join(["largest efforts of the controller"] + [
-        f"  {label:16}{1e3 * size:9.3f} mN{' m' if 'M' in label else '  '} at "
-        f"{float(cycle.percent(when)):5.1f} %" for label, size, when in rows])  # fmt: skip
+    return "\n".join(
+        ["largest efforts of the controller"]
+        + [
+            f"  {label:16}{1e3 * size:9.3f} mN{' m' if 'M' in label else '  '} at "
+            f"{float(cycle.percent(when)):5.1f} %"
+            for label, size, when in rows
+        ]
+    )
 
 
 def main(out: Path, nodes: int | None = None) -> list[Path]:
@@ -259,16 +296,26 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     body = ks.gait.Body(found.segments, MASS)
     time = found.markers.time[6:-6]
     loads, shared = torques(body, found.course, time, contacts, plates)
-    print(formulations(loads["plates"].inverse), shared.report(), closure(loads),
-          against_reference(loads), sep="\n")
+    print(
+        formulations(loads["plates"].inverse),
+        shared.report(),
+        closure(loads),
+        against_reference(loads),
+        sep="\n",
+    )
     walks = simulations(body, found.course, cycle, nodes)
     print(report(walks, cycle), peaks(walks["trapezoid, control"], cycle), sep="\n")
     if nodes is None:
         print(horizons(body, found.course, cycle))
-    joints = {f"{side}_{joint}": (before, beyond) for side in FEET for joint, before, beyond in (
-        ("hip", "pelvis", f"{side[0].upper()}thigh"),
-        ("knee", f"{side[0].upper()}thigh", f"{side[0].upper()}shank"),
-        ("ankle", f"{side[0].upper()}shank", f"{side[0].upper()}hindfoot"))}  # fmt: skip
+    joints = {
+        f"{side}_{joint}": (before, beyond)
+        for side in FEET
+        for joint, before, beyond in (
+            ("hip", "pelvis", f"{side[0].upper()}thigh"),
+            ("knee", f"{side[0].upper()}thigh", f"{side[0].upper()}shank"),
+            ("ankle", f"{side[0].upper()}shank", f"{side[0].upper()}hindfoot"),
+        )
+    }
     free = {name: walks[name] for name in ("trapezoid", "Runge-Kutta")}
     seen, heel = ("R.ASIS", "R.Heel", "L.Wrist.Lat"), found.markers["R.Heel"][2]
     figures = {
@@ -278,9 +325,10 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         "gait_sharing": shared.plot(),
         "gait_torques": ks.gait.joint_torques(loads, cycle),
         "gait_angles": ks.gait.flexion_angles(free, cycle, joints),
-        "gait_errors": ks.gait.tracking_errors(walks["trapezoid, control"], cycle,
-                                               SEGMENTS_OF_ERRORS),
-    }  # fmt: skip
+        "gait_errors": ks.gait.tracking_errors(
+            walks["trapezoid, control"], cycle, SEGMENTS_OF_ERRORS
+        ),
+    }
     paths = []
     for name, figure in figures.items():
         paths.append(out / f"{name}.png")
@@ -290,6 +338,10 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     corrected.to_csv(out / "gait_joints.csv")
     corrected.save(out / "gait_joints.nc")
     simulated = walks["trapezoid, control"].trajectory()
-    return [*paths, out / "gait_joints.csv", out / "gait_joints.nc",
-            simulated.animate(out / "gait.html"),
-            simulated.animate(out / "gait.gif", fps=12.5, speed=0.5)]  # fmt: skip
+    return [
+        *paths,
+        out / "gait_joints.csv",
+        out / "gait_joints.nc",
+        simulated.animate(out / "gait.html"),
+        simulated.animate(out / "gait.gif", fps=12.5, speed=0.5),
+    ]

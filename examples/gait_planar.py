@@ -30,11 +30,15 @@ SEGMENTS = [segment for segment, _ in JOINTS.values()]
 
 #: Mass over that of the body, centre of mass from the proximal marker and radius of gyration over
 #: length: Winter (2005), as the toolkit has them. The axis of the foot runs from heel to toe.
-WINTER = {"thigh": (0.1, 0.433, 0.323), "shank": (0.0465, 0.433, 0.302),
-          "foot": (0.0145, 0.5, 0.475)}  # fmt: skip
+WINTER = {
+    "thigh": (0.1, 0.433, 0.323),
+    "shank": (0.0465, 0.433, 0.302),
+    "foot": (0.0145, 0.5, 0.475),
+}
 #: What its published results were computed with: the foot's mass and gyration everywhere.
-PUBLISHED = {name: (WINTER["foot"][0], com, WINTER["foot"][2])
-             for name, (_, com, _) in WINTER.items()}  # fmt: skip
+PUBLISHED = {
+    name: (WINTER["foot"][0], com, WINTER["foot"][2]) for name, (_, com, _) in WINTER.items()
+}
 MASS_2D = 67.2  # kg
 
 
@@ -55,8 +59,9 @@ def leg():
     bodies, parent = [], None
     for name in SEGMENTS:
         bodies.append(Body(name, 0, joint=Planar("xz"), parent=parent))
-        bodies.append(Body(f"{name}_mass", 1.0, inertia=(1.0, 1.0, 1.0), joint=Prismatic("xz"),
-                           parent=name))  # fmt: skip
+        bodies.append(
+            Body(f"{name}_mass", 1.0, inertia=(1.0, 1.0, 1.0), joint=Prismatic("xz"), parent=name)
+        )
         parent = name
 
     def ground(tree):
@@ -74,8 +79,11 @@ def inverse_dynamics():
     for joint, (segment, sense) in JOINTS.items():
         force, moment = tree.wrench(segment)
         x, _, z = times(tree.attitude(segment), force)
-        outputs |= {f"{joint}_moment": -sense * moment[1], f"{joint}_force_x": x,
-                    f"{joint}_force_z": z}  # fmt: skip
+        outputs |= {
+            f"{joint}_moment": -sense * moment[1],
+            f"{joint}_force_x": x,
+            f"{joint}_force_z": z,
+        }
     return tree, ks.compile(tree.model(outputs=outputs))
 
 
@@ -90,10 +98,17 @@ def joint_loads(tree, functions, motion, masses, ground):
     values = dict(functions.values)
     for name, (mass, inertia) in masses.items():
         values |= {f"{name}_mass_m": mass} | {f"{name}_mass_I{axis}": inertia for axis in "xyz"}
-    inputs = {"ground_fx": ground.force[0], "ground_fz": ground.force[2],
-              "ground_my": ground.moment[1]}  # fmt: skip
-    y = functions.outputs(xdot, x, [inputs[name] for name in functions.inputs],
-                          [values[name] for name in functions.parameters])  # fmt: skip
+    inputs = {
+        "ground_fx": ground.force[0],
+        "ground_fz": ground.force[2],
+        "ground_my": ground.moment[1],
+    }
+    y = functions.outputs(
+        xdot,
+        x,
+        [inputs[name] for name in functions.inputs],
+        [values[name] for name in functions.parameters],
+    )
     return dict(zip(functions.output_names, y, strict=True))
 
 
@@ -125,8 +140,10 @@ def coordinates(joints, axes, centres):
     before, angle = np.zeros((3, 1)), np.zeros((3, 1))
     for joint, (segment, _) in JOINTS.items():
         place, along = joints[joint], direction(axes[segment])
-        slides = {segment: (place - before, angle),
-                  f"{segment}_mass": (centres[segment] - place, along)}  # fmt: skip
+        slides = {
+            segment: (place - before, angle),
+            f"{segment}_mass": (centres[segment] - place, along),
+        }
         for name, (offset, turn) in slides.items():
             slide = turned(offset, -turn)
             motion |= {f"{name}_px": slide.real, f"{name}_pz": slide.imag}
@@ -181,11 +198,15 @@ def smoothed_their_way(time, points, wrench, cutoff):
     courses = {}
     for name, p in points.items():
         seen = np.isfinite(p)
-        parts = [[np.interp(time, time[seen], row) for row in both_ways(time[seen], part, cutoff)]
-                 for part in (p[seen].real, p[seen].imag)]  # fmt: skip
+        parts = [
+            [np.interp(time, time[seen], row) for row in both_ways(time[seen], part, cutoff)]
+            for part in (p[seen].real, p[seen].imag)
+        ]
         courses[name] = np.array(parts[0]) + 1j * np.array(parts[1])
-    force, moment = (np.array([both_ways(time, row, cutoff)[0] for row in rows])
-                     for rows in (wrench.force, wrench.moment))  # fmt: skip
+    force, moment = (
+        np.array([both_ways(time, row, cutoff)[0] for row in rows])
+        for rows in (wrench.force, wrench.moment)
+    )
     return courses, Wrench(time, force, moment)
 
 
@@ -227,8 +248,12 @@ def again(case, tree, functions):
     else:
         at = splined(markers.time, points, case.cutoff)
         ground = plate.smoothed(case.cutoff)
-    ends = {"trunk": ("shoulder", "trochanter"), "thigh": ("trochanter", "knee"),
-            "shank": ("knee", "ankle"), "foot": ("heel", "mt5")}  # fmt: skip
+    ends = {
+        "trunk": ("shoulder", "trochanter"),
+        "thigh": ("trochanter", "knee"),
+        "shank": ("knee", "ankle"),
+        "foot": ("heel", "mt5"),
+    }
     axes = {name: at[far] - at[near] for name, (near, far) in ends.items()}
     shares = WINTER if case.segments == "Winter" else PUBLISHED
     masses, centres = {}, {}
@@ -255,8 +280,10 @@ def angles(axes):
 
 def per_mass(loads):
     """Forces and moments over the mass of the body, named as in the results."""
-    return {f"{name}_{'Nm' if name.endswith('moment') else 'N'}_per_kg": row / MASS_2D
-            for name, row in loads.items()}  # fmt: skip
+    return {
+        f"{name}_{'Nm' if name.endswith('moment') else 'N'}_per_kg": row / MASS_2D
+        for name, row in loads.items()
+    }
 
 
 def table_2d(results):
@@ -265,8 +292,10 @@ def table_2d(results):
     head = f"{'difference from published':29}" + "".join(f"{case.name:>20}" for case, _ in results)
     rows = [head, " " * 29 + f"{'rms':>11}{'corr':>9}" * len(results)]
     for name, truth in reference.items():
-        cells = [f"{rms(found[name] - truth):11.1e}{correlation(found[name], truth):9.5f}"
-                 for _, found in results]  # fmt: skip
+        cells = [
+            f"{rms(found[name] - truth):11.1e}{correlation(found[name], truth):9.5f}"
+            for _, found in results
+        ]
         rows.append(f"{name:29}" + "".join(cells))
     return "\n".join(rows)
 
@@ -283,16 +312,21 @@ def correlation(x, y):
 
 # -- pictures -------------------------------------------------------------------------------------
 
-KINDS = {"angle_rad": "angle [rad]", "angvel_rad_per_s": "rate [rad/s]",
-         "moment_Nm_per_kg": "moment [Nm/kg]", "force_x_N_per_kg": "force forwards [N/kg]",
-         "force_z_N_per_kg": "force upwards [N/kg]"}  # fmt: skip
+KINDS = {
+    "angle_rad": "angle [rad]",
+    "angvel_rad_per_s": "rate [rad/s]",
+    "moment_Nm_per_kg": "moment [Nm/kg]",
+    "force_x_N_per_kg": "force forwards [N/kg]",
+    "force_z_N_per_kg": "force upwards [N/kg]",
+}
 
 
 def figure_2d(results):
     """Fifteen panels: published, ours with Winter's segments at two cutoffs, theirs again."""
     time, reference = published()
-    fig, axes = plt.subplots(len(KINDS), 3, figsize=(11, 11), sharex=True, sharey="row",
-                             layout="constrained")  # fmt: skip
+    fig, axes = plt.subplots(
+        len(KINDS), 3, figsize=(11, 11), sharex=True, sharey="row", layout="constrained"
+    )
     for row, (kind, label) in zip(axes, KINDS.items(), strict=True):
         row[0].set_ylabel(label)
         for axis, joint in zip(row, JOINTS, strict=True):
@@ -306,8 +340,12 @@ def figure_2d(results):
     axes[0, 2].legend(loc="upper right", fontsize="small")
     axes[0, 0].set_xlim(time[0], time[-1])
     fig.supxlabel("time [s]")
-    fig.suptitle("A right leg with segments by Winter; what the GaitAnalysisToolKit published has "
-                 "the mass of the foot for each", x=0.02, ha="left")  # fmt: skip
+    fig.suptitle(
+        "A right leg with segments by Winter; what the GaitAnalysisToolKit published has "
+        "the mass of the foot for each",
+        x=0.02,
+        ha="left",
+    )
     return fig
 
 

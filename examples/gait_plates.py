@@ -46,8 +46,10 @@ def relations():
     """Points and axes; what has no markers stays upright and turns with the pelvis."""
     front, back = Midpoint(["R.ASIS", "L.ASIS"]), Midpoint(["R.PSIS", "L.PSIS"])
     width = ("R.ASIS", "L.ASIS")
-    places = {f"{side}H": Shifted(front, (-0.27, 0.36 * left, -0.34), Like("pelvis"), width)
-              for side, left in (("R", -1.0), ("L", 1.0))}  # fmt: skip
+    places = {
+        f"{side}H": Shifted(front, (-0.27, 0.36 * left, -0.34), Like("pelvis"), width)
+        for side, left in (("R", -1.0), ("L", 1.0))
+    }
     places["J1"] = Shifted(Midpoint(["RH", "LH"]), (0.0, 0.0, 0.149 * STATURE), Like("pelvis"))
     axes = {"pelvis": Axes("y", y=width, x=(back, front))}
     axes |= dict.fromkeys(UPRIGHT, Axes("z", z="up", y=width))
@@ -64,8 +66,10 @@ def record():
 
 def feet_of(markers):
     """Places of heel and toes by foot."""
-    return {foot: (markers[f"{foot[0].upper()}.Heel"], markers[f"{foot[0].upper()}.MT2"])
-            for foot in FEET}  # fmt: skip
+    return {
+        foot: (markers[f"{foot[0].upper()}.Heel"], markers[f"{foot[0].upper()}.MT2"])
+        for foot in FEET
+    }
 
 
 def sharings(total, contacts, plates):
@@ -95,14 +99,14 @@ def table(loads):
 
 def picture(shared, cycle):
     """Vertical and forward force of each foot by all three ways, and what the plates show."""
-    figure, axes = plt.subplots(2, 2, sharex=True, sharey="row", figsize=(11, 6.4),
-                                layout="constrained")  # fmt: skip
+    figure, axes = plt.subplots(
+        2, 2, sharex=True, sharey="row", figsize=(11, 6.4), layout="constrained"
+    )
     for column, foot in zip(axes.T, FEET, strict=True):
         for panel, row, label in zip(column, (2, 0), ("upwards", "forwards"), strict=True):
             for color, (name, one) in zip("C0 C1 C2".split(), shared.items(), strict=True):
                 wrench = one[foot]
-                panel.plot(cycle.percent(wrench.time), wrench.force[row], color, lw=1.3,
-                           label=name)  # fmt: skip
+                panel.plot(cycle.percent(wrench.time), wrench.force[row], color, lw=1.3, label=name)
             plate = shared["two plates"].plates[foot]
             panel.plot(cycle.percent(plate.time), plate.force[row], "k:", lw=1.2, label="measured")
             for phase in cycle.double_supports:
@@ -121,8 +125,10 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     markers, plates = record()
     under, steps = ks.gait.assign_plates(plates, markers.time, feet_of(markers))
     for step in steps:
-        print(f"{step.plate}: {step.foot:5} {step.begin:.3f} ... {step.end:.3f} s, "
-              f"{1e3 * step.distance:.0f} mm beside the line from heel to toes")  # fmt: skip
+        print(
+            f"{step.plate}: {step.foot:5} {step.begin:.3f} ... {step.end:.3f} s, "
+            f"{1e3 * step.distance:.0f} mm beside the line from heel to toes"
+        )
     contacts = [c for foot in FEET for c in ks.gait.contacts_from_wrench(foot, under[foot])]
     cycle = ks.gait.gait_cycle(contacts, "left")  # before it the left foot stands beside the plates
     fine = under["right"].time

@@ -31,8 +31,13 @@ from kinesym.runtime.gait.wrench import THRESHOLD
 #: Feet by side, joints with the bodies beyond them.
 FEET = {"R": "right", "L": "left"}
 JOINTS = {"hip": "thigh", "knee": "shank", "ankle": "foot"}
-UPPER = ("torso", "pelvis", "neck", "head",
-         *(f"{side}{part}" for side in "RL" for part in ("arm", "forearm", "hand")))  # fmt: skip
+UPPER = (
+    "torso",
+    "pelvis",
+    "neck",
+    "head",
+    *(f"{side}{part}" for side in "RL" for part in ("arm", "forearm", "hand")),
+)
 LEGS = [f"{side}{part}" for side in "RL" for part in ("thigh", "shank", "hindfoot")]
 TRIM = 6  # frames at each end where derivatives of the smoothed motion are poor
 
@@ -96,8 +101,9 @@ def lump(trial, name, members, proximal, points):
     squares = (np.array(centres) - com) ** 2
     moments += weights @ (squares.sum(axis=1, keepdims=True) - squares)
     (x, y, z), (about_x, about_y, about_z) = com.tolist(), moments.tolist()
-    return Segment(name, proximal, float(weights.sum()), (x, y, z), (about_x, about_y, about_z),
-                   points)  # fmt: skip
+    return Segment(
+        name, proximal, float(weights.sum()), (x, y, z), (about_x, about_y, about_z), points
+    )
 
 
 def seven(trial):
@@ -119,8 +125,9 @@ def flat(segments):
         com = np.array(row.com) - (hip if row.name == "HAT" else 0.0)
         points = {n: tuple(np.array(p)[::2]) for n, p in row.points.items() if row.name != "HAT"}
         proximal = HIP if row.proximal in (ROOT, "RH", "LH") else row.proximal
-        rows.append(PlanarSegment(row.name, proximal, row.mass, tuple(com[::2]), row.inertia[1],
-                                  points))  # fmt: skip
+        rows.append(
+            PlanarSegment(row.name, proximal, row.mass, tuple(com[::2]), row.inertia[1], points)
+        )
     return tuple(rows), hip
 
 
@@ -174,14 +181,19 @@ def tracked(trial, rows):
     """Points of bodies, name -> (body, place in its axes (3,) [m]), from name -> (segment, place in
     the world (3, N) [m])."""
     bodies = {"torso": "HAT", "Rhindfoot": "Rfoot", "Lhindfoot": "Lfoot"}
-    return {name: (bodies.get(segment, segment), local(trial, segment, place))
-            for name, (segment, place) in rows.items()}  # fmt: skip
+    return {
+        name: (bodies.get(segment, segment), local(trial, segment, place))
+        for name, (segment, place) in rows.items()
+    }
 
 
 def outputs(tree, points, axes):
     """Where tracked points are, `RK_x`, ... [m]."""
-    return {f"{name}_{a}": tree.place(body, at)["xyz".index(a)]
-            for name, (body, at) in points.items() for a in axes}  # fmt: skip
+    return {
+        f"{name}_{a}": tree.place(body, at)["xyz".index(a)]
+        for name, (body, at) in points.items()
+        for a in axes
+    }
 
 
 def in_plane(trial):
@@ -191,9 +203,12 @@ def in_plane(trial):
     at = trial.places
     rows = {"shoulder": ("torso", 0.5 * (at["R.Acromium"] + at["L.Acromium"]))}
     for s in FEET:
-        rows |= {f"{s}K": (f"{s}thigh", at[f"{s}K"]), f"{s}A": (f"{s}shank", at[f"{s}A"]),
-                 f"{s}heel": (f"{s}hindfoot", at[f"{s}.Heel"]),
-                 f"{s}M": (f"{s}hindfoot", at[f"{s}M"])}  # fmt: skip
+        rows |= {
+            f"{s}K": (f"{s}thigh", at[f"{s}K"]),
+            f"{s}A": (f"{s}shank", at[f"{s}A"]),
+            f"{s}heel": (f"{s}hindfoot", at[f"{s}.Heel"]),
+            f"{s}M": (f"{s}hindfoot", at[f"{s}M"]),
+        }
     points = tracked(trial, rows)
     points["shoulder"] = ("HAT", points["shoulder"][1] - hip)
     points["hip"] = (HIP, np.zeros(3))
@@ -238,11 +253,19 @@ def in_space(trial):
     rows = {"RS": ("torso", at["R.Acromium"]), "LS": ("torso", at["L.Acromium"])}
     for s in FEET:
         thigh, shank, foot = f"{s}thigh", f"{s}shank", f"{s}hindfoot"
-        rows |= {f"{s}H": ("torso", at[f"{s}H"]), f"{s}K": (thigh, at[f"{s}K"]),
-                 f"{s}A": (shank, at[f"{s}A"]), f"{s}M": (foot, at[f"{s}M"]),
-                 f"{s}heel": (foot, at[f"{s}.Heel"]), f"{s}side": (foot, at[f"{s}.Midfoot.Lat"])}
-        rows |= {f"{s}{part}{k}": (body, at[f"{s}.{part}.{k}"])
-                 for part, body in (("Thigh", thigh), ("Shank", shank)) for k in ("Front", "Rear")}
+        rows |= {
+            f"{s}H": ("torso", at[f"{s}H"]),
+            f"{s}K": (thigh, at[f"{s}K"]),
+            f"{s}A": (shank, at[f"{s}A"]),
+            f"{s}M": (foot, at[f"{s}M"]),
+            f"{s}heel": (foot, at[f"{s}.Heel"]),
+            f"{s}side": (foot, at[f"{s}.Midfoot.Lat"]),
+        }
+        rows |= {
+            f"{s}{part}{k}": (body, at[f"{s}.{part}.{k}"])
+            for part, body in (("Thigh", thigh), ("Shank", shank))
+            for k in ("Front", "Rear")
+        }
     torques = joint_torques(tree)
     model = tree.model(torques, outputs(tree, tracked(trial, rows), "xyz"))
     model = model.with_rates(*(f"{s}{j}_{a}" for s in FEET for j in JOINTS for a in "xyz"))
@@ -265,8 +288,12 @@ def joint_torques(tree):
             before, beyond = (sp.Matrix(tree.attitude(name)) for name in (parent, body))
             total[parent] -= torque
             total[body] += beyond.T * (before * torque)
-    return {f"{body}_w{a}": total[body][k] for body in total for k, a in enumerate("xyz")
-            if body != ROOT}  # fmt: skip
+    return {
+        f"{body}_w{a}": total[body][k]
+        for body in total
+        for k, a in enumerate("xyz")
+        if body != ROOT
+    }
 
 
 # -- tracking -------------------------------------------------------------------------------------
@@ -348,8 +375,13 @@ def problem(trial, tracker, nodes=None, unknown=None):
     measured = experiment(trial, tracker, nodes)
     change = ks.Integral(sum((rate / RATE) ** 2 for rate in tracker.rates)) / PERIOD
     free = {u: None for u in tracker.model.input_names if u not in measured.inputs}
-    return ks.Collocation(tracker.model, measured, unknown=unknown, unknown_inputs=free,
-                          objective=ks.LeastSquares() + change)  # fmt: skip
+    return ks.Collocation(
+        tracker.model,
+        measured,
+        unknown=unknown,
+        unknown_inputs=free,
+        objective=ks.LeastSquares() + change,
+    )
 
 
 def track(trial, tracker, nodes=None, unknown=None):
@@ -361,19 +393,23 @@ def track(trial, tracker, nodes=None, unknown=None):
 def summary(method, tracker, solution):
     """Size of a problem and where the time went, as text."""
     seconds = solution.timings
-    return (f"{method}: {len(tracker.model.states)} states, {len(solution.time)} nodes, "
-            f"{len(solution.free_vector)} unknowns, {solution.iterations} iterations, "
-            f"{solution.message}; derive {seconds['derive']:.1f} s, compile "
-            f"{seconds['compile']:.1f} s, total {seconds['total']:.1f} s")  # fmt: skip
+    return (
+        f"{method}: {len(tracker.model.states)} states, {len(solution.time)} nodes, "
+        f"{len(solution.free_vector)} unknowns, {solution.iterations} iterations, "
+        f"{solution.message}; derive {seconds['derive']:.1f} s, compile "
+        f"{seconds['compile']:.1f} s, total {seconds['total']:.1f} s"
+    )
 
 
 def weighed(trial, tracker, nodes=None):
     """The centre of mass of head, arms and trunk, found together with the motion, as text."""
     name, given = "HAT_cx", tracker.model.values["HAT_cx"]
     solution = track(trial, tracker, nodes, {name: (given - 0.2, given + 0.2)})
-    return ("left free, the centre of mass of head, arms and trunk is found "
-            f"{-1e3 * solution.parameters[name]:.1f} mm behind the line from hips to shoulders, "
-            f"where the segments have it {-1e3 * given:.1f} mm behind")  # fmt: skip
+    return (
+        "left free, the centre of mass of head, arms and trunk is found "
+        f"{-1e3 * solution.parameters[name]:.1f} mm behind the line from hips to shoulders, "
+        f"where the segments have it {-1e3 * given:.1f} mm behind"
+    )
 
 
 # -- what comes out -------------------------------------------------------------------------------
@@ -387,16 +423,22 @@ def rms(values):
 def missed(solution, tracker):
     """Modelled minus measured places of each point at the frames, {point: (axes, n)} [m]."""
     given = solution.trials[0].measurements
-    return {name: np.array([(solution[f"{name}_{a}"] - given[f"{name}_{a}"])[::2]
-                            for a in tracker.axes]) for name in tracker.places}  # fmt: skip
+    return {
+        name: np.array(
+            [(solution[f"{name}_{a}"] - given[f"{name}_{a}"])[::2] for a in tracker.axes]
+        )
+        for name in tracker.places
+    }
 
 
 def flexions(trial, solutions):
     """Torques of flexion by method, {"plates": (time, {"Rhip": (N,)})} [s, N m]; signs as in
     `JointLoads.flexion`."""
     names = [(s, joint) for s in FEET for joint in JOINTS]
-    found = {method: (loads.time, {s + j: loads.flexion(f"{FEET[s]}_{j}") for s, j in names})
-             for method, loads in trial.loads.items()}  # fmt: skip
+    found = {
+        method: (loads.time, {s + j: loads.flexion(f"{FEET[s]}_{j}") for s, j in names})
+        for method, loads in trial.loads.items()
+    }
     for method, solution in solutions.items():
         found[method] = solution.time, {s + j: -solution[f"{s}{j}_y"] for s, j in names}
     return found
@@ -406,10 +448,14 @@ def opensim():
     """Time, torques of flexion by joint, and what OpenSim leaves over at the pelvis: force forwards
     and upwards [N], moment that pitches it [N m]."""
     table = ks.gait.read_table(gait.data("gait_subject01_torques.csv"))
-    torques = {s + joint: table[f"{column}_{s.lower()}_moment_Nm"]
-               for s in FEET for joint, column in gait.REFERENCE.items()}  # fmt: skip
-    left = [table[name] for name in ("pelvis_tx_force_N", "pelvis_ty_force_N",
-                                     "pelvis_tilt_moment_Nm")]  # fmt: skip
+    torques = {
+        s + joint: table[f"{column}_{s.lower()}_moment_Nm"]
+        for s in FEET
+        for joint, column in gait.REFERENCE.items()
+    }
+    left = [
+        table[name] for name in ("pelvis_tx_force_N", "pelvis_ty_force_N", "pelvis_tilt_moment_Nm")
+    ]
     return table.time, torques, np.array(left)
 
 
@@ -432,8 +478,9 @@ def changes_tracked(solution):
     forces, shifts, given = [], [], solution.trials[0].measurements
     for s in FEET:
         here = given[f"{s}force_z"] > LOADED
-        forces.append(np.array([(solution[f"{s}force_{a}"] - given[f"{s}force_{a}"])[here]
-                                for a in "xz"]))  # fmt: skip
+        forces.append(
+            np.array([(solution[f"{s}force_{a}"] - given[f"{s}force_{a}"])[here] for a in "xz"])
+        )
         shifts.append(-solution[f"{s}moment_y"][here] / solution[f"{s}force_z"][here])
     return np.hstack(forces), np.hstack(shifts)
 
@@ -441,9 +488,11 @@ def changes_tracked(solution):
 def who_pays(trial, solutions, trackers):
     """What each method leaves over at the trunk and what it changes instead, rms, as text."""
     heads = ("force [N]", "moment [N m]", "force [N]", "centre [mm]", "places [mm]")
-    lines = [f"{'in the sagittal plane, rms':34}{'left over at the trunk':>26}"
-             f"{'plates changed by':>26}{'markers off':>13}",
-             " " * 34 + "".join(f"{head:>13}" for head in heads)]  # fmt: skip
+    lines = [
+        f"{'in the sagittal plane, rms':34}{'left over at the trunk':>26}"
+        f"{'plates changed by':>26}{'markers off':>13}",
+        " " * 34 + "".join(f"{head:>13}" for head in heads),
+    ]
 
     def add(name, values):
         cells = ("-" if value is None else f"{value:.1f}" for value in values)
@@ -454,9 +503,16 @@ def who_pays(trial, solutions, trackers):
     for method, loads in trial.loads.items():
         here = (loads.time >= SPAN[0]) & (loads.time <= SPAN[1])
         force, shift = changes(trial, method)
-        add(f"inverse dynamics, {method}", (
-            rms(loads.force[0][::2, here]), rms(loads.torque[0][1, here]), rms(force),
-            1e3 * rms(shift), 1e3 * rms(trial.found.fitted.rms)))  # fmt: skip
+        add(
+            f"inverse dynamics, {method}",
+            (
+                rms(loads.force[0][::2, here]),
+                rms(loads.torque[0][1, here]),
+                rms(force),
+                1e3 * rms(shift),
+                1e3 * rms(trial.found.fitted.rms),
+            ),
+        )
     for method, solution in solutions.items():
         force, shift = changes_tracked(solution)
         gaps = [np.linalg.norm(gap, axis=0) for gap in missed(solution, trackers[method]).values()]
@@ -469,8 +525,10 @@ def against_opensim(found):
     time, given, _ = opensim()
     end = min(COMPARED[1], *(times[-1] for times, _ in found.values()))
     here = (time >= COMPARED[0]) & (time <= end)
-    lines = [f"against OpenSim, {COMPARED[0]:.2f} ... {end:.2f} s",
-             " " * 28 + "".join(f"{name:>20}" for name in found)]  # fmt: skip
+    lines = [
+        f"against OpenSim, {COMPARED[0]:.2f} ... {end:.2f} s",
+        " " * 28 + "".join(f"{name:>20}" for name in found),
+    ]
     for name, row in given.items():
         line = f"{FEET[name[0]]:6}{name[1:]:7}up to {np.abs(row[here]).max():4.0f} N m"
         for times, rows in found.values():
@@ -482,8 +540,12 @@ def against_opensim(found):
 
 # -- pictures -------------------------------------------------------------------------------------
 
-COLOURS = {"plates": "C0", "corrected plates": "C1", "tracking, plane": "C2",
-           "tracking, space": "C3"}  # fmt: skip
+COLOURS = {
+    "plates": "C0",
+    "corrected plates": "C1",
+    "tracking, plane": "C2",
+    "tracking, space": "C3",
+}
 
 
 def torque_figure(found):
@@ -494,8 +556,13 @@ def torque_figure(found):
     for axis, (s, joint) in zip(axes.T.flat, [(s, j) for s in FEET for j in JOINTS], strict=True):
         axis.plot(time, given[s + joint], color="0.7", lw=4, label="OpenSim")
         for method, (times, rows) in found.items():
-            axis.plot(times, rows[s + joint], color=COLOURS[method], lw=1.3,
-                      label=names.get(method, method))  # fmt: skip
+            axis.plot(
+                times,
+                rows[s + joint],
+                color=COLOURS[method],
+                lw=1.3,
+                label=names.get(method, method),
+            )
         axis.axhline(0.0, color="0.5", lw=0.6)
         axis.grid(alpha=0.3)
         axis.set_title(f"{FEET[s]} {joint}", loc="left", fontsize=10)
@@ -522,17 +589,28 @@ def force_figure(trial, method, solution):
         for axis, a, k in zip(column, "xz", (0, 2), strict=False):
             given = run.measurements[f"{s}force_{a}"][:-1]
             axis.plot(middle, given, ".", ms=4, color="0.6", label="plate, means of intervals")
-            axis.plot(loads.time[here], corrected[k, here], color="C1", lw=1.3,
-                      label="inverse dynamics, corrected plates")  # fmt: skip
-            axis.plot(middle, run[f"{s}force_{a}"][:-1], color=COLOURS[method],
-                      lw=1.3, label=method)  # fmt: skip
+            axis.plot(
+                loads.time[here],
+                corrected[k, here],
+                color="C1",
+                lw=1.3,
+                label="inverse dynamics, corrected plates",
+            )
+            axis.plot(
+                middle, run[f"{s}force_{a}"][:-1], color=COLOURS[method], lw=1.3, label=method
+            )
         column[2].plot(loads.time[here], (corrected - plate)[2, here], color="C1", lw=1.3)
-        column[2].plot(middle, (run[f"{s}force_z"] - run.measurements[f"{s}force_z"])[:-1],
-                       color=COLOURS[method], lw=1.3)  # fmt: skip
+        column[2].plot(
+            middle,
+            (run[f"{s}force_z"] - run.measurements[f"{s}force_z"])[:-1],
+            color=COLOURS[method],
+            lw=1.3,
+        )
         column[0].set_title(f"{foot} foot", loc="left", fontsize=10)
         column[2].set_xlabel("time [s]")
-    for axis, label in zip(axes[:, 0], ("forwards", "upwards", "upwards, found - plate"),
-                           strict=True):  # fmt: skip
+    for axis, label in zip(
+        axes[:, 0], ("forwards", "upwards", "upwards, found - plate"), strict=True
+    ):
         axis.set_ylabel(f"{label} [N]")
     for axis in axes.flat:
         axis.grid(alpha=0.3)
@@ -541,11 +619,28 @@ def force_figure(trial, method, solution):
 
 
 #: Lines of the stick figure of the plane.
-STICKS = [("shoulder", "hip"), *((a, b) for s in FEET for a, b in (
-    ("hip", f"{s}K"), (f"{s}K", f"{s}A"), (f"{s}A", f"{s}heel"), (f"{s}heel", f"{s}M"),
-    (f"{s}M", f"{s}A")))]  # fmt: skip
-POINTS = {"hip": "hip", "K": "knee", "A": "ankle", "heel": "heel", "M": "ball of the foot",
-          "shoulder": "shoulders"}  # fmt: skip
+STICKS = [
+    ("shoulder", "hip"),
+    *(
+        (a, b)
+        for s in FEET
+        for a, b in (
+            ("hip", f"{s}K"),
+            (f"{s}K", f"{s}A"),
+            (f"{s}A", f"{s}heel"),
+            (f"{s}heel", f"{s}M"),
+            (f"{s}M", f"{s}A"),
+        )
+    ),
+]
+POINTS = {
+    "hip": "hip",
+    "K": "knee",
+    "A": "ankle",
+    "heel": "heel",
+    "M": "ball of the foot",
+    "shoulder": "shoulders",
+}
 APART, SCALE = 0.9, 1e-3  # between figures [m], of forces [m/N]
 
 
@@ -553,39 +648,77 @@ def stick_figure(solution, tracker):
     """The walk at some instants with markers and forces; how far points are off, over time."""
     run = solution.trials[0]
     frames = np.linspace(0, (len(run.time) - 1) // 2, 7).astype(int) * 2
-    fig, (top, below) = plt.subplots(2, 1, figsize=(12, 7), layout="constrained",
-                                     height_ratios=(5, 4))  # fmt: skip
+    fig, (top, below) = plt.subplots(
+        2, 1, figsize=(12, 7), layout="constrained", height_ratios=(5, 4)
+    )
     for number, k in enumerate(frames):
         x0 = APART * number - run["hip_x"][k]
         for a, b in STICKS:
             colour = "C3" if "R" in a[0] + b[0] else "C0" if "L" in a[0] + b[0] else "0.3"
-            top.plot([x0 + run[f"{a}_x"][k], x0 + run[f"{b}_x"][k]],
-                     [run[f"{a}_z"][k], run[f"{b}_z"][k]], color=colour, lw=2)  # fmt: skip
+            top.plot(
+                [x0 + run[f"{a}_x"][k], x0 + run[f"{b}_x"][k]],
+                [run[f"{a}_z"][k], run[f"{b}_z"][k]],
+                color=colour,
+                lw=2,
+            )
         for name in tracker.places:
-            top.plot(x0 + run.measurements[f"{name}_x"][k], run.measurements[f"{name}_z"][k], "k+",
-                     ms=6, mew=1)  # fmt: skip
+            top.plot(
+                x0 + run.measurements[f"{name}_x"][k],
+                run.measurements[f"{name}_z"][k],
+                "k+",
+                ms=6,
+                mew=1,
+            )
         for s, colour in (("R", "C3"), ("L", "C0")):
             fx, fz = (run[f"{s}force_{a}"][k] for a in "xz")
             if fz > THRESHOLD:
                 at = x0 + run[f"{s}cop_x"][k] - run[f"{s}moment_y"][k] / fz
-                top.annotate("", (at + SCALE * fx, SCALE * fz), (at, 0.0),
-                             arrowprops={"arrowstyle": "->", "color": colour, "alpha": 0.6})
+                top.annotate(
+                    "",
+                    (at + SCALE * fx, SCALE * fz),
+                    (at, 0.0),
+                    arrowprops={"arrowstyle": "->", "color": colour, "alpha": 0.6},
+                )
         top.text(APART * number, 1.62, f"{run.time[k]:.2f} s", ha="center")
     top.axhline(0.0, color="0.5", lw=0.8)
-    top.set(aspect="equal", ylabel="height [m]", xticks=[],
-            xlim=(-0.75, APART * (len(frames) - 1) + 0.75), ylim=(-0.05, 1.7))  # fmt: skip
-    top.set_title("tracked in the plane: right leg red, left leg blue, crosses measured, arrows "
-                  "forces of the ground (1 m is 1 kN)", loc="left", fontsize=10)  # fmt: skip
+    top.set(
+        aspect="equal",
+        ylabel="height [m]",
+        xticks=[],
+        xlim=(-0.75, APART * (len(frames) - 1) + 0.75),
+        ylim=(-0.05, 1.7),
+    )
+    top.set_title(
+        "tracked in the plane: right leg red, left leg blue, crosses measured, arrows "
+        "forces of the ground (1 m is 1 kN)",
+        loc="left",
+        fontsize=10,
+    )
     for name, gap in missed(solution, tracker).items():
         style = {"R": "-", "L": "--"}.get(name[0], ":")
         colour = f"C{['hip', 'K', 'A', 'heel', 'M', 'shoulder'].index(name.lstrip('RL'))}"
-        below.plot(run.time[::2], 1e3 * np.linalg.norm(gap, axis=0), style, color=colour, lw=1.2,
-                   label=POINTS[name.lstrip("RL")] if name[0] != "L" else None)  # fmt: skip
-    below.set(xlabel="time [s]", ylabel="model to markers [mm]", ylim=(0, None),
-              xlim=(run.time[0], run.time[-1]))  # fmt: skip
+        below.plot(
+            run.time[::2],
+            1e3 * np.linalg.norm(gap, axis=0),
+            style,
+            color=colour,
+            lw=1.2,
+            label=POINTS[name.lstrip("RL")] if name[0] != "L" else None,
+        )
+    below.set(
+        xlabel="time [s]",
+        ylabel="model to markers [mm]",
+        ylim=(0, None),
+        xlim=(run.time[0], run.time[-1]),
+    )
     below.grid(alpha=0.3)
-    below.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False,
-                 title="right solid, left dashed")  # fmt: skip
+    below.legend(
+        ncols=6,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        frameon=False,
+        title="right solid, left dashed",
+    )
     return fig
 
 
@@ -601,11 +734,13 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     found = flexions(trial, solutions)
     print(f"\n{who_pays(trial, solutions, trackers)}\n\n{against_opensim(found)}")
     print(f"\n{weighed(trial, trackers['tracking, plane'], nodes)}")
-    print("\nInverse dynamics takes the motion as given: what plates and motion disagree about is\n"
-          "left over at the trunk, or changes the plates. Tracking shares it out by what each\n"
-          "measurement is worth, and a few millimetres of skin are cheaper than tens of newtons.\n"
-          "The dips of the hips at heel strikes do not appear: it seems that plates show\n"
-          "the impact and the smoothed motion does not.")
+    print(
+        "\nInverse dynamics takes the motion as given: what plates and motion disagree about is\n"
+        "left over at the trunk, or changes the plates. Tracking shares it out by what each\n"
+        "measurement is worth, and a few millimetres of skin are cheaper than tens of newtons.\n"
+        "The dips of the hips at heel strikes do not appear: it seems that plates show\n"
+        "the impact and the smoothed motion does not."
+    )
     figures = {
         "gait_tracking_torques": torque_figure(found),
         "gait_tracking_forces": force_figure(trial, *list(solutions.items())[-1]),

@@ -62,22 +62,31 @@ def treadmill(nodes=None):
     time = count + np.median(stamped - count)
     lines = data("gait_moore_events.csv").read_text().splitlines()[1:]
     given = [(float(when), what) for when, what in (line.split(",") for line in lines)]
-    events = [(*what.split("_", 1), float(np.interp(when, stamped, time)))
-              for when, what in given if when < stamped[-1]]  # fmt: skip
+    events = [
+        (*what.split("_", 1), float(np.interp(when, stamped, time)))
+        for when, what in given
+        if when < stamped[-1]
+    ]
     turn, zero = rotation("y", "x"), np.zeros(len(time))
-    force = {foot: turn @ [columns[f"{foot}_grf_{axis}_N"] for axis in "xyz"]
-             for foot in ("left", "right")}  # fmt: skip
+    force = {
+        foot: turn @ [columns[f"{foot}_grf_{axis}_N"] for axis in "xyz"]
+        for foot in ("left", "right")
+    }
     cop = turn @ [columns["left_cop_x_m"], zero, columns["left_cop_z_m"]]
     flexing = {"hip": "hip_flexion", "knee": "knee_flexion", "ankle": "ankle_plantar_flexion"}
     return Treadmill(
-        time, stamped - time,
+        time,
+        stamped - time,
         {joint: columns[f"left_{name}_angle_rad"] for joint, name in flexing.items()},
         columns["left_foot_x_m"] + 1j * columns["left_foot_y_m"],
         columns["com_x_m"] + 1j * columns["com_y_m"],
-        {"left": Wrench.at_cop(time, force["left"], cop),
-         "right": Wrench(time, force["right"], np.zeros((3, len(time))))},
-        {joint: columns[f"left_{name}_moment_Nm"] for joint, name in flexing.items()}, events,
-    )  # fmt: skip
+        {
+            "left": Wrench.at_cop(time, force["left"], cop),
+            "right": Wrench(time, force["right"], np.zeros((3, len(time)))),
+        },
+        {joint: columns[f"left_{name}_moment_Nm"] for joint, name in flexing.items()},
+        events,
+    )
 
 
 def left_strikes(walk):
@@ -85,8 +94,10 @@ def left_strikes(walk):
     contacts = contacts_from_wrench("left", walk.wrenches["left"])
     found = np.array([contact.begin for contact in contacts if contact.struck])
     if len(found) < 3:
-        raise ValueError(f"{len(walk.time)} nodes of the treadmill hold {len(found)} heel strikes "
-                         "of the left foot, three are needed; use 400 nodes or more")  # fmt: skip
+        raise ValueError(
+            f"{len(walk.time)} nodes of the treadmill hold {len(found)} heel strikes "
+            "of the left foot, three are needed; use 400 nodes or more"
+        )
     return found
 
 
@@ -100,8 +111,10 @@ def timed(walk):
     found: dict = {}
     for foot, wrench in walk.wrenches.items():
         contacts = contacts_from_wrench(foot, wrench)
-        ours = {"heel_strike": [c.begin for c in contacts if c.struck],
-                "toe_off": [c.end for c in contacts if c.lifted]}  # fmt: skip
+        ours = {
+            "heel_strike": [c.begin for c in contacts if c.struck],
+            "toe_off": [c.end for c in contacts if c.lifted],
+        }
         for kind, instants in ours.items():
             given = [when for side, what, when in walk.events if (side, what) == (foot, kind)]
             found[foot, kind] = [(when, nearest(instants, when)) for when in given]
@@ -130,8 +143,9 @@ def lean(walk, strikes, slope):
     """
     whole = np.r_[2 * strikes[0] - strikes[1], strikes, 2 * strikes[-1] - strikes[-2]]
     phase = 2 * np.pi * np.interp(walk.time, whole, np.arange(len(whole)))
-    waves = np.array([np.ones_like(phase), np.cos(phase), np.sin(phase),
-                      np.cos(2 * phase), np.sin(2 * phase)])  # fmt: skip
+    waves = np.array(
+        [np.ones_like(phase), np.cos(phase), np.sin(phase), np.cos(2 * phase), np.sin(2 * phase)]
+    )
     thigh, shank, _ = segment_lengths()
     here = flat(walk)
 
@@ -185,8 +199,10 @@ def slope_of_flat_foot(walk, strikes, tree, functions):
     """
     here = flat(walk)
     tried = (-0.05, 0.0)
-    low, high = ((moments(walk, strikes, slope, tree, functions)["knee"]
-                  - walk.moments["knee"])[here].mean() for slope in tried)  # fmt: skip
+    low, high = (
+        (moments(walk, strikes, slope, tree, functions)["knee"] - walk.moments["knee"])[here].mean()
+        for slope in tried
+    )
     return tried[0] - low * (tried[1] - tried[0]) / (high - low)
 
 
@@ -195,8 +211,9 @@ PERCENT = np.linspace(0.0, 100.0, 101)
 
 def strides(walk, row, spans):
     """A row (N,) over each of these strides, (strides, 101)."""
-    return np.array([np.interp(begin + (end - begin) * PERCENT / 100.0, walk.time, row)
-                     for begin, end in spans])  # fmt: skip
+    return np.array(
+        [np.interp(begin + (end - begin) * PERCENT / 100.0, walk.time, row) for begin, end in spans]
+    )
 
 
 def punctual(walk, spans):
@@ -215,24 +232,31 @@ def table_events(pairs):
     for (foot, kind), both in pairs.items():
         late = 1e3 * np.array([found - given for given, found in both])
         worst = late[np.abs(late).argmax()]
-        rows.append(f"{foot + ' ' + kind.replace('_', ' '):22}{len(late):8}{late.mean():10.1f}"
-                    f"{late.std():8.1f}{worst:10.1f}")  # fmt: skip
+        rows.append(
+            f"{foot + ' ' + kind.replace('_', ' '):22}{len(late):8}{late.mean():10.1f}"
+            f"{late.std():8.1f}{worst:10.1f}"
+        )
     return "\n".join(rows)
 
 
 def table_moments(walk, results):
     """Ours against the reported moments as text; results : (slope, moments, strides)."""
-    rows = [f"{'left leg':10}{'slope of foot':>14}{'strides':>9}{'corr':>9}{'rms Nm':>9}"
-            f"{'mean Nm':>9}{'peak ours':>11}{'reported':>10}"]  # fmt: skip
+    rows = [
+        f"{'left leg':10}{'slope of foot':>14}{'strides':>9}{'corr':>9}{'rms Nm':>9}"
+        f"{'mean Nm':>9}{'peak ours':>11}{'reported':>10}"
+    ]
     for slope, found, spans in results:
         for joint in reversed(JOINTS):
-            ours, theirs = (strides(walk, row, spans)
-                            for row in (found[joint], walk.moments[joint]))  # fmt: skip
+            ours, theirs = (
+                strides(walk, row, spans) for row in (found[joint], walk.moments[joint])
+            )
             gap, peaks = ours - theirs, [x.mean(axis=0) for x in (ours, theirs)]
             high, known = (p[np.abs(peaks[1]).argmax()] for p in peaks)
-            rows.append(f"{joint:10}{np.degrees(slope):10.1f} deg{len(spans):9}"
-                        f"{correlation(ours.ravel(), theirs.ravel()):9.4f}{rms(gap):9.2f}"
-                        f"{gap.mean():9.2f}{high:11.1f}{known:10.1f}")  # fmt: skip
+            rows.append(
+                f"{joint:10}{np.degrees(slope):10.1f} deg{len(spans):9}"
+                f"{correlation(ours.ravel(), theirs.ravel()):9.4f}{rms(gap):9.2f}"
+                f"{gap.mean():9.2f}{high:11.1f}{known:10.1f}"
+            )
     return "\n".join(rows)
 
 
@@ -248,11 +272,14 @@ def band(axis, rows, color, label):
 
 def figure_treadmill(walk, spans, found):
     """Moments over the stride, and how far ours are off."""
-    fig, axes = plt.subplots(2, 3, figsize=(11, 6), sharex=True, sharey="row",
-                             layout="constrained")  # fmt: skip
+    fig, axes = plt.subplots(2, 3, figsize=(11, 6), sharex=True, sharey="row", layout="constrained")
     offs = [c.end for c in contacts_from_wrench("left", walk.wrenches["left"])]
-    share = [100.0 * (off - begin) / (end - begin)
-             for begin, end in spans for off in offs if begin < off < end]  # fmt: skip
+    share = [
+        100.0 * (off - begin) / (end - begin)
+        for begin, end in spans
+        for off in offs
+        if begin < off < end
+    ]
     for (upper, lower), joint in zip(axes.T, reversed(JOINTS), strict=True):
         ours, theirs = (strides(walk, row, spans) for row in (found[joint], walk.moments[joint]))
         band(upper, theirs, "0.4", "reported")
@@ -268,8 +295,12 @@ def figure_treadmill(walk, spans, found):
     axes[0, 0].legend(loc="upper right", fontsize="small")
     axes[0, 0].set_xlim(0.0, 100.0)
     fig.supxlabel("stride of the left leg [%], dotted: toe-off")
-    fig.suptitle(f"Treadmill at 0.8 m/s, left leg: mean and deviation of {len(spans)} strides "
-                 "that were stamped in time", x=0.02, ha="left")  # fmt: skip
+    fig.suptitle(
+        f"Treadmill at 0.8 m/s, left leg: mean and deviation of {len(spans)} strides "
+        "that were stamped in time",
+        x=0.02,
+        ha="left",
+    )
     return fig
 
 
@@ -283,8 +314,12 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     level, sloping = (moments(walk, strikes, slope, tree, functions) for slope in slopes)
     spans = list(pairwise(strikes))
     intime = punctual(walk, spans)
-    print(table_moments(walk, [(slopes[0], level, spans), (slopes[1], sloping, spans),
-                               (slopes[1], sloping, intime)]))  # fmt: skip
+    print(
+        table_moments(
+            walk,
+            [(slopes[0], level, spans), (slopes[1], sloping, spans), (slopes[1], sloping, intime)],
+        )
+    )
     path, figure = out / "gait_treadmill.png", figure_treadmill(walk, intime, sloping)
     figure.savefig(path, dpi=120)
     plt.close(figure)

@@ -50,14 +50,33 @@ BEGIN = {"3": sp.Symbol("begin3"), "9": sp.Symbol("begin9")}
 END = {"3": sp.Symbol("end3"), "9": sp.Symbol("end9")}
 
 BOUNDS: dict = {
-    F0: (5.0, 60.0), k0: (1e3, 1e5), tendon: (1e3, 1e5), Up: (0.5, 50.0), Um: (-50.0, -0.5),
-    fall: (0.01, 1.0), BEGIN["3"]: (0.8, 1.1), BEGIN["9"]: (0.8, 1.1), END["3"]: (9.5, 10.3),
-    END["9"]: (8.0, 8.7), best: (-0.005, 0.008), width: (0.010, 0.060),
-}  # fmt: skip
+    F0: (5.0, 60.0),
+    k0: (1e3, 1e5),
+    tendon: (1e3, 1e5),
+    Up: (0.5, 50.0),
+    Um: (-50.0, -0.5),
+    fall: (0.01, 1.0),
+    BEGIN["3"]: (0.8, 1.1),
+    BEGIN["9"]: (0.8, 1.1),
+    END["3"]: (9.5, 10.3),
+    END["9"]: (8.0, 8.7),
+    best: (-0.005, 0.008),
+    width: (0.010, 0.060),
+}
 GUESS: dict = {
-    F0: 20.0, k0: 5e3, tendon: 2e4, Up: 5.0, Um: -8.0, fall: 0.2, BEGIN["3"]: 0.95,
-    BEGIN["9"]: 0.98, END["3"]: 9.95, END["9"]: 8.3, best: 0.0, width: 0.025,
-}  # fmt: skip
+    F0: 20.0,
+    k0: 5e3,
+    tendon: 2e4,
+    Up: 5.0,
+    Um: -8.0,
+    fall: 0.2,
+    BEGIN["3"]: 0.95,
+    BEGIN["9"]: 0.98,
+    END["3"]: 9.95,
+    END["9"]: 8.3,
+    best: 0.0,
+    width: 0.025,
+}
 UNITS = {"F0": "N", "k0": "N/m", "ks": "N/m", "Up": "1/s", "Um": "1/s", "best": "m", "width": "m"}
 
 
@@ -135,8 +154,14 @@ def read():
             column = f"trial{number}_length_m"
             time = table["time_s"]
             lengths = table[column] if column in (table.dtype.names or ()) else np.zeros_like(time)
-            found[number] = Record(number, file, time, table[f"trial{number}_force_N"], lengths,
-                                   three_lines(time, lengths))  # fmt: skip
+            found[number] = Record(
+                number,
+                file,
+                time,
+                table[f"trial{number}_force_N"],
+                lengths,
+                three_lines(time, lengths),
+            )
     return found
 
 
@@ -158,8 +183,16 @@ def passive_force(records):
 def soleus(shaped):
     """The muscle whose ends move at a given rate; `shaped` if its force depends on length."""
     factor = 1 - ((length - best) / width) ** 2 if shaped else 1
-    muscle = ks.hybrid.FESMuscle("soleus", rate=rate, F0=F0, k0=k0, ks=tendon, Lc0=ELEMENT_LENGTH,
-                                 force_factor=factor, stiffness_factor=factor)  # fmt: skip
+    muscle = ks.hybrid.FESMuscle(
+        "soleus",
+        rate=rate,
+        F0=F0,
+        k0=k0,
+        ks=tendon,
+        Lc0=ELEMENT_LENGTH,
+        force_factor=factor,
+        stiffness_factor=factor,
+    )
     model = ks.Model("soleus", [length], [rate], [], [length.diff(ks.t) - rate])
     return ks.hybrid.Hybrid(model, muscles=[muscle])
 
@@ -168,8 +201,11 @@ def clock(file):
     """The calcium clock: begins, values and slopes of its pieces. It is a piece of its own from its
     zero on, where |u| has a kink."""
     begin, end, slope = BEGIN[file], END[file], (Um - Up) / fall
-    return ([-1, begin, end, end + fall * Up / (Up - Um), end + fall], [Um, Up, Up, 0, Um],
-            [0, 0, slope, slope, 0])  # fmt: skip
+    return (
+        [-1, begin, end, end + fall * Up / (Up - Um), end + fall],
+        [Um, Up, Up, 0, Um],
+        [0, 0, slope, slope, 0],
+    )
 
 
 def experiment(record, passive, nodes=None, whole=False):
@@ -191,11 +227,14 @@ def problem(hybrid, records, passive, nodes=None, whole=False):
     times = {time[file] for file in FILES for time in (BEGIN, END) if file in files}
     names = {*hybrid.model.parameters, Up, Um, fall, *times}
     return ks.hybrid.Shooting(
-        hybrid, [experiment(r, passive, nodes, whole) for r in records],
+        hybrid,
+        [experiment(r, passive, nodes, whole) for r in records],
         unknown={p: bounds for p, bounds in BOUNDS.items() if p in names},
         initial={length: [r.ramp.start for r in records], "soleus_kc": 0.0, "soleus_F": 0.0},
-        courses=courses, rtol=1e-7, atol=1e-9,
-    )  # fmt: skip
+        courses=courses,
+        rtol=1e-7,
+        atol=1e-9,
+    )
 
 
 def block_errors(shooting, fit):
@@ -262,8 +301,12 @@ def parameters(plain, shaped):
     """Estimates of both studies as text."""
     rows = [f"{'':10}{'law as it is':>24}{'with force-length':>24}"]
     for name in shaped.fit.names:
-        cells = [f"{s.fit.parameters[name]:.5g} +- {s.errors[name]:.2g}"
-                 if name in s.fit.parameters else "" for s in (plain, shaped)]  # fmt: skip
+        cells = [
+            f"{s.fit.parameters[name]:.5g} +- {s.errors[name]:.2g}"
+            if name in s.fit.parameters
+            else ""
+            for s in (plain, shaped)
+        ]
         rows.append(f"  {name:8}{cells[0]:>24}{cells[1]:>24} {UNITS.get(name, 's')}")
     return "\n".join(rows)
 
@@ -274,8 +317,9 @@ def table(records, plain, shaped):
     for number in shaped.runs:
         record = records[number]
         peak = record.force.max()
-        cells = [f"{s.rms(record):5.2f} N {100 * s.rms(record) / peak:5.1f} %"
-                 for s in (plain, shaped)]  # fmt: skip
+        cells = [
+            f"{s.rms(record):5.2f} N {100 * s.rms(record) / peak:5.1f} %" for s in (plain, shaped)
+        ]
         kind = "fitted" if number in FITTED else "predicted"
         rows.append(f"  {number} {record.name:20} {kind:9} {'   '.join(cells)}")
     for kind, numbers in (("fitted", FITTED), ("predicted", set(shaped.runs) - set(FITTED))):
@@ -298,24 +342,33 @@ def left_behind(records, passive, shaped):
     found: dict = {}
     for number, file in STRETCHED.items():
         record, run = records[number], shaped.runs[number]
-        held = shaped.runs[next(k for k, of in HELD.items() if of == file and
-                                records[k].ramp.start > 5e-3)]  # fmt: skip
+        held = shaped.runs[
+            next(k for k, of in HELD.items() if of == file and records[k].ramp.start > 5e-3)
+        ]
         here = last_second(record, shaped.fit, run)
         late = run.time > run.time[-1] - 1.0
         force = run.run.measurements["soleus_F"]
-        found[number] = tuple(float(x) for x in (
-            (force - held.run.measurements["soleus_F"])[here].mean(),
-            (run["soleus_F"] - held["soleus_F"])[here].mean(), force[late].mean()))  # fmt: skip
+        found[number] = tuple(
+            float(x)
+            for x in (
+                (force - held.run.measurements["soleus_F"])[here].mean(),
+                (run["soleus_F"] - held["soleus_F"])[here].mean(),
+                force[late].mean(),
+            )
+        )
     return found
 
 
 def enhancement(records, left):
     """What a stretch leaves behind, as text."""
-    rows = ["force beyond that at the same length without stretch: measured, of the law; after "
-            "stimulation"]  # fmt: skip
+    rows = [
+        "force beyond that at the same length without stretch: measured, of the law; after "
+        "stimulation"
+    ]
     for number, (measured, law, after) in left.items():
-        rows.append(f"  {number} {records[number].name:20} {measured:5.2f} N {law:5.2f} N   "
-                    f"{after:5.2f} N")  # fmt: skip
+        rows.append(
+            f"  {number} {records[number].name:20} {measured:5.2f} N {law:5.2f} N   {after:5.2f} N"
+        )
     return "\n".join(rows)
 
 
@@ -326,16 +379,20 @@ MEASURED, PLAIN, SHAPED = "0.25", "C0", "C3"
 
 def panels(shaped):
     """A figure with two rows of five trials, by file."""
-    fig, axes = plt.subplots(2, 5, figsize=(17, 7.6), sharey=True, sharex="row",
-                             layout="constrained")  # fmt: skip
+    fig, axes = plt.subplots(
+        2, 5, figsize=(17, 7.6), sharey=True, sharex="row", layout="constrained"
+    )
     return fig, dict(zip(shaped.runs, axes.ravel(), strict=True))
 
 
 def entitle(axis, record):
     """The name of a trial; what is fitted has a green frame, and what is not fitted is grey."""
     fitted = record.number in FITTED
-    axis.set_title(f"{record.number}: {record.name}\n{'fitted' if fitted else 'predicted'}",
-                   color="C2" if fitted else "k", fontsize="medium")  # fmt: skip
+    axis.set_title(
+        f"{record.number}: {record.name}\n{'fitted' if fitted else 'predicted'}",
+        color="C2" if fitted else "k",
+        fontsize="medium",
+    )
     if fitted:
         for spine in axis.spines.values():
             spine.set(color="C2", lw=2)
@@ -352,15 +409,31 @@ def trials_figure(records, passive, plain, shaped):
         time, lengths = record.time, record.ramp.length(record.time)
         axis.plot(time, record.force, MEASURED, lw=2.2, label="measured")
         axis.plot(time, passive(lengths), "C4:", lw=1.4, label="passive, at this length")
-        for study_, color, label in ((plain, PLAIN, "the law"),
-                                     (shaped, SHAPED, "with force-length relation")):
+        for study_, color, label in (
+            (plain, PLAIN, "the law"),
+            (shaped, SHAPED, "with force-length relation"),
+        ):
             run = study_.runs[number]
             force = run["soleus_F"] + passive(record.ramp.length(run.time))
             axis.plot(run.time, force, color, lw=1.3, label=label)
-        axis.text(0.97, 0.95, f"{plain.rms(record):.2f} N", color=PLAIN, ha="right", va="top",
-                  transform=axis.transAxes)  # fmt: skip
-        axis.text(0.97, 0.87, f"{shaped.rms(record):.2f} N", color=SHAPED, ha="right", va="top",
-                  transform=axis.transAxes)  # fmt: skip
+        axis.text(
+            0.97,
+            0.95,
+            f"{plain.rms(record):.2f} N",
+            color=PLAIN,
+            ha="right",
+            va="top",
+            transform=axis.transAxes,
+        )
+        axis.text(
+            0.97,
+            0.87,
+            f"{shaped.rms(record):.2f} N",
+            color=SHAPED,
+            ha="right",
+            va="top",
+            transform=axis.transAxes,
+        )
         axis.set_ylim(-11, 42)
         strip = axis.inset_axes((0.0, 0.0, 1.0, 0.16), sharex=axis)
         strip.plot(time, 1e3 * record.measured_length, "0.6", lw=2)
@@ -375,8 +448,10 @@ def trials_figure(records, passive, plain, shaped):
         axis.set_xlabel("time [s]")
     handles, labels = axis.get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=4)
-    fig.suptitle("Soleus of a cat, measured and modelled. Numbers: rms of the difference in the "
-                 "white part; grey: after the stretch, not fitted")  # fmt: skip
+    fig.suptitle(
+        "Soleus of a cat, measured and modelled. Numbers: rms of the difference in the "
+        "white part; grey: after the stretch, not fitted"
+    )
     return fig
 
 
@@ -387,10 +462,17 @@ def residual_figure(records, plain, shaped):
         record = records[number]
         entitle(axis, record)
         axis.axhline(0.0, color="0.4", lw=0.8)
-        for study_, color, label in ((plain, PLAIN, "the law"),
-                                     (shaped, SHAPED, "with force-length relation")):
-            axis.plot(study_.runs[number].time, study_.residual(record, whole=True), color, lw=1.2,
-                      label=label)  # fmt: skip
+        for study_, color, label in (
+            (plain, PLAIN, "the law"),
+            (shaped, SHAPED, "with force-length relation"),
+        ):
+            axis.plot(
+                study_.runs[number].time,
+                study_.residual(record, whole=True),
+                color,
+                lw=1.2,
+                label=label,
+            )
         axis.set_ylim(-12, 5)
     for axis in list(axes.values())[::5]:
         axis.set_ylabel("modelled less measured force [N]")
@@ -411,12 +493,21 @@ def limits_figure(records, shaped, left):
     place = np.arange(len(numbers))
     bars = (("measured, still stimulated", 0, MEASURED), ("measured, after stimulation", 2, "C4"))
     for k, (label, column, color) in enumerate(bars):
-        after.bar(place + 0.36 * (k - 0.5), [left[n][column] for n in numbers], 0.34, color=color,
-                  label=label)  # fmt: skip
+        after.bar(
+            place + 0.36 * (k - 0.5),
+            [left[n][column] for n in numbers],
+            0.34,
+            color=color,
+            label=label,
+        )
     after.axhline(0.0, color=SHAPED, lw=3, label="the law, both")
     names = [records[n].name.replace(", ", "\n") for n in numbers]
-    after.set(xticks=place, title="What a stretch leaves behind", ylim=(-0.25, 5.6),
-              ylabel="force beyond that without stretch [N]")  # fmt: skip
+    after.set(
+        xticks=place,
+        title="What a stretch leaves behind",
+        ylim=(-0.25, 5.6),
+        ylabel="force beyond that without stretch [N]",
+    )
     after.set_xticklabels(names, fontsize="small")
     after.legend(loc="upper left", fontsize="small", ncols=2)
     return fig
@@ -426,10 +517,18 @@ def draw_force_length(axis, records, shaped):
     """Steady active forces over length, before and after stretches, and the parabola."""
     p = shaped.fit.parameters
     x = np.linspace(-1e-3, 10e-3, 100)
-    axis.plot(1e3 * x, p[F0] * (1.0 - ((x - p[best]) / p[width]) ** 2), SHAPED, lw=2,
-              label="fitted parabola")  # fmt: skip
-    kinds: dict = {"held": ("o", MEASURED), "before the stretch": ("s", "0.6"),
-                   "after the stretch": ("^", "C1")}  # fmt: skip
+    axis.plot(
+        1e3 * x,
+        p[F0] * (1.0 - ((x - p[best]) / p[width]) ** 2),
+        SHAPED,
+        lw=2,
+        label="fitted parabola",
+    )
+    kinds: dict = {
+        "held": ("o", MEASURED),
+        "before the stretch": ("s", "0.6"),
+        "after the stretch": ("^", "C1"),
+    }
     points: dict = {kind: [] for kind in kinds}
     for number, run in shaped.runs.items():
         record, force = records[number], run.run.measurements["soleus_F"]
@@ -469,12 +568,19 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     """Fit the law, predict the other trials, say and draw what it can and cannot show."""
     records, passive, (plain, shaped) = solve(nodes)
     left = left_behind(records, passive, shaped)
-    for text in (plain.fit, shaped.fit, parameters(plain, shaped), table(records, plain, shaped),
-                 enhancement(records, left)):  # fmt: skip
+    for text in (
+        plain.fit,
+        shaped.fit,
+        parameters(plain, shaped),
+        table(records, plain, shaped),
+        enhancement(records, left),
+    ):
         print(text)
-    figures = {"trials": trials_figure(records, passive, plain, shaped),
-               "residuals": residual_figure(records, plain, shaped),
-               "limits": limits_figure(records, shaped, left)}  # fmt: skip
+    figures = {
+        "trials": trials_figure(records, passive, plain, shaped),
+        "residuals": residual_figure(records, plain, shaped),
+        "limits": limits_figure(records, shaped, left),
+    }
     paths = []
     for name, figure in figures.items():
         paths.append(out / f"muscle_fit_{name}.png")

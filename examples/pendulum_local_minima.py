@@ -38,9 +38,13 @@ def shooting(time, theta, segments=1):
     """J(p) [rad^2 s] and its gradient, the start of the pendulum known."""
     trial = ks.Experiment(time, measurements={"theta": theta})
     return ks.Shooting(
-        ks.models.pendulum(), trial, unknown={"p": (0.0, 150.0)}, initial=START,
-        objective=(time[1] - time[0]) * ks.LeastSquares(), segments=segments,
-    )  # fmt: skip
+        ks.models.pendulum(),
+        trial,
+        unknown={"p": (0.0, 150.0)},
+        initial=START,
+        objective=(time[1] - time[0]) * ks.LeastSquares(),
+        segments=segments,
+    )
 
 
 def grid(count, highest=50.0):
@@ -58,8 +62,12 @@ def local_minima(p, J, cost):
     """Local minima (p, J) of a profile, refined between their neighbours on the grid."""
     found = []
     for k in 1 + np.flatnonzero((J[1:-1] < J[:-2]) & (J[1:-1] < J[2:])):
-        best = minimize_scalar(lambda x: cost([x]), bounds=(p[k - 1], p[k + 1]), method="bounded",
-                               options={"xatol": 1e-9})  # fmt: skip
+        best = minimize_scalar(
+            lambda x: cost([x]),
+            bounds=(p[k - 1], p[k + 1]),
+            method="bounded",
+            options={"xatol": 1e-9},
+        )
         found.append((best.x, best.fun))
     return np.array(found)
 
@@ -159,8 +167,14 @@ def draw_profile(axis, p, J, minima, ends):
     shown = [(g, x, y) for g, (x, y) in zip(GUESSES, ends["shooting"], strict=True) if x < 50]
     axis.plot(*np.array(shown)[:, 1:].T, "C3v", ms=8, label="shooting ends")
     for guess, x, y in shown:
-        axis.annotate(f"from {guess:g}", (x, y), (0 if x < 45 else -24, -18), color="C3",
-                      textcoords="offset points", ha="center")  # fmt: skip
+        axis.annotate(
+            f"from {guess:g}",
+            (x, y),
+            (0 if x < 45 else -24, -18),
+            color="C3",
+            textcoords="offset points",
+            ha="center",
+        )
     axis.plot(*ends["homotopy"][0], "C0o", ms=9, label="homotopy ends, from all guesses")
     frequency_scale(axis)
     axis.set(ylim=(-0.8, 22.0), ylabel="J [rad² s]")
@@ -208,8 +222,10 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     minima = local_minima(p, J, problem.cost)
     best = int(np.argmin(minima[:, 1]))
     print(f"{len(minima)} local minima of the shooting cost for p from 0 to 50; true p = {TRUE}")
-    print("the global one and its neighbours: "
-          + ", ".join(f"p = {x:.6f} (J = {y:.4f})" for x, y in minima[best - 1 : best + 2]))
+    print(
+        "the global one and its neighbours: "
+        + ", ".join(f"p = {x:.6f} (J = {y:.4f})" for x, y in minima[best - 1 : best + 2])
+    )
     ends, table = compare(time, measured, problem)
     print(f"\nwhere p (and J) end, from five guesses\n{table}\n")
     print(verdict(ends, minima[best, 1]))

@@ -48,15 +48,17 @@ def problem(time, pressure, values, sigma=SIGMA, gain=1000.0):
     model = ks.models.cip()
     x = model.inputs[0]
     tipping = values["m"] * values["g"] * values["h"]
-    trial = ks.Experiment(time, measurements={"u_COP": pressure}, std={"u_COP": sigma},
-                          hold={x: "zero-order"})  # fmt: skip
+    trial = ks.Experiment(
+        time, measurements={"u_COP": pressure}, std={"u_COP": sigma}, hold={x: "zero-order"}
+    )
     return ks.Collocation(
-        model, trial,
+        model,
+        trial,
         unknown={"KP": (1.001 * tipping, 10.0 * tipping), "KD": (0.0, 5000.0)},
         known={**values, "A": gain},
         unknown_inputs={x: None},
         objective=ks.LeastSquares() + ks.Integral(x**2 / NOISE_STEP),
-    )  # fmt: skip
+    )
 
 
 def first_guess(task, time, pressure, values, gain=1000.0):
@@ -66,9 +68,12 @@ def first_guess(task, time, pressure, values, gain=1000.0):
     """
     gains = {"KP": 1.5 * values["m"] * values["g"] * values["h"], "KD": 100.0}
     fixed = ks.Collocation(
-        task.model, task.trials, known={**values, **gains, "A": gain}, unknown_inputs={"x": None},
+        task.model,
+        task.trials,
+        known={**values, **gains, "A": gain},
+        unknown_inputs={"x": None},
         objective=task.symbolic.objective,
-    )  # fmt: skip
+    )
     return fixed.solve({"u": pressure / values["h"]})
 
 
@@ -95,16 +100,19 @@ def sensitivity(time, pressure, values, solution):
     for gain, sigma in ((500, SIGMA), (2000, SIGMA), (1000, SIGMA / 2), (1000, 2 * SIGMA)):
         other = problem(time, pressure, values, sigma, gain).solve(guess=solution)
         p = other.parameters
-        rows.append(f"  {gain:7.0f}  {1e3 * sigma:10.2f}  {p['KP']:12.1f}  {p['KD']:14.3f}"
-                    + ("" if other.success else f"  ({other.message})"))
+        rows.append(
+            f"  {gain:7.0f}  {1e3 * sigma:10.2f}  {p['KP']:12.1f}  {p['KD']:14.3f}"
+            + ("" if other.success else f"  ({other.message})")
+        )
     return "\n".join(rows)
 
 
 def decimated(signal, factor):
     """Every `factor`-th sample after a low-pass filter, ends continued by reflection."""
     pad = 10 * factor
-    return decimate(np.pad(signal, pad, mode="reflect", reflect_type="odd"), factor,
-                    ftype="fir")[10:-10]  # fmt: skip
+    return decimate(np.pad(signal, pad, mode="reflect", reflect_type="odd"), factor, ftype="fir")[
+        10:-10
+    ]
 
 
 def main(out: Path, nodes: int | None = None) -> list[Path]:
@@ -124,9 +132,11 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         print(f"  {name} = {value:.2f} +- {error:.2f} (standard error from the curvature)")
     print("\nother assumptions on the strength A of the noise and on sigma:")
     print(sensitivity(time, pressure, values, solution))
-    print("\nOnly A/sigma matters. With the disturbance free, stiffness is identified through the"
-          "\nprior alone, and damping is not: weak damping needs less noise, whoever stands. See"
-          "\nquiet_standing_subjects for more records, and for the marginal likelihood.")
+    print(
+        "\nOnly A/sigma matters. With the disturbance free, stiffness is identified through the"
+        "\nprior alone, and damping is not: weak damping needs less noise, whoever stands. See"
+        "\nquiet_standing_subjects for more records, and for the marginal likelihood."
+    )
     path = out / "quiet_standing.png"
     fig = figure(solution)
     fig.savefig(path, dpi=120)

@@ -28,8 +28,13 @@ TRUE = {"KP": 1400.0, "KI": 20.0, "KD": 260.0, "A": 1100.0, "B": 120.0}
 AT_REST = {"u": 0.0, "v": 0.0, "z": 0.0, "Td": 0.0}
 INERTIA = 76.0  # kg m^2, of the model's body
 TIPPING = 60.0 * 9.81 * 1.13  # its m g h [N m/rad]: with less stiffness it falls over
-BOUNDS = {"KP": (1.001 * TIPPING, 2e4), "KI": (0.0, 500.0), "KD": (1.0, 1500.0),
-          "A": (0.0, 1e4), "B": (1.0, 1e3)}  # fmt: skip
+BOUNDS = {
+    "KP": (1.001 * TIPPING, 2e4),
+    "KI": (0.0, 500.0),
+    "KD": (1.0, 1500.0),
+    "A": (0.0, 1e4),
+    "B": (1.0, 1e3),
+}
 EXPERIMENTS = (("KP", "KI", "KD"), ("A", "B"), ("KP", "KI", "KD", "A", "B"))
 OPTIMISERS: dict[str, dict[str, Any]] = {
     "steepest descent, raw": {"optimizer": "steepest-descent", "scale": False},
@@ -50,8 +55,9 @@ def white(nodes, seed):
 
 def simulate(time, noise, values=None):
     """The pendulum from rest, noise held over each step; without values, from the paper's."""
-    return ks.simulate(ks.models.cip(), time, AT_REST, values, {"x": noise},
-                       hold={"x": "zero-order"})  # fmt: skip
+    return ks.simulate(
+        ks.models.cip(), time, AT_REST, values, {"x": noise}, hold={"x": "zero-order"}
+    )
 
 
 def reference(time, noise, seed):
@@ -65,12 +71,21 @@ def shooting(time, noise, pressure, free, known=None, method="rk4"):
     Others are the model's, which are the starting point of the paper, or in `known`.
     """
     model, u_ref = ks.models.cip(), ks.dynamicsymbols("u_ref")
-    trial = ks.Experiment(time, inputs={"x": noise, u_ref: pressure}, hold={"x": "zero-order"},
-                          measurements={"u_COP": pressure})  # fmt: skip
+    trial = ks.Experiment(
+        time,
+        inputs={"x": noise, u_ref: pressure},
+        hold={"x": "zero-order"},
+        measurements={"u_COP": pressure},
+    )
     return ks.Shooting(
-        model, trial, unknown={name: BOUNDS[name] for name in free}, known=known, initial=AT_REST,
-        objective=ks.Integral((model.outputs["u_COP"] - u_ref) ** 2 / 2), method=method,
-    )  # fmt: skip
+        model,
+        trial,
+        unknown={name: BOUNDS[name] for name in free},
+        known=known,
+        initial=AT_REST,
+        objective=ks.Integral((model.outputs["u_COP"] - u_ref) ** 2 / 2),
+        method=method,
+    )
 
 
 def identify(time, noise, pressure):
@@ -93,8 +108,13 @@ def twin(values):
     poles = np.roots(loop)
     slow = max(np.min(np.abs(poles[poles.imag == 0.0])), 1e-9)
     KD, KP, KI = np.polymul(np.polydiv(loop, [1.0, slow])[0], [1.0, 1.0 / values["B"]])[1:]
-    other = {"KP": KP + TIPPING, "KI": KI, "KD": KD, "A": values["A"] / (slow * values["B"]),
-             "B": 1.0 / slow}  # fmt: skip
+    other = {
+        "KP": KP + TIPPING,
+        "KI": KI,
+        "KD": KD,
+        "A": values["A"] / (slow * values["B"]),
+        "B": 1.0 / slow,
+    }
     return {k: float(np.clip(v, *BOUNDS[k])) for k, v in other.items()}
 
 
@@ -104,16 +124,23 @@ def twin(values):
 def table(fits):
     """All fits: parameters, J before and after, iterations; standard errors and condition."""
     start = ks.models.cip().values
-    rows = [f"{'optimiser':<27}" + "".join(f"{k:>10}" for k in TRUE)
-            + f"{'J before':>12}{'J after':>12}{'iterations':>12}"]  # fmt: skip
-    rows += [f"{label:<27}" + "".join(f"{values[k]:10.2f}" for k in TRUE)
-             for label, values in (("true", TRUE), ("start", start))]  # fmt: skip
+    rows = [
+        f"{'optimiser':<27}"
+        + "".join(f"{k:>10}" for k in TRUE)
+        + f"{'J before':>12}{'J after':>12}{'iterations':>12}"
+    ]
+    rows += [
+        f"{label:<27}" + "".join(f"{values[k]:10.2f}" for k in TRUE)
+        for label, values in (("true", TRUE), ("start", start))
+    ]
     for free, found in fits.items():
         rows.append(f"{', '.join(free)} unknown")
         for name, fit in found.items():
             cells = "".join(f"{fit.parameters[k]:10.2f}" if k in free else f"{'':10}" for k in TRUE)
-            rows.append(f"  {name:<25}{cells}{fit.history[0].objective:12.4e}{fit.objective:12.4e}"
-                        f"{fit.iterations:12d}")  # fmt: skip
+            rows.append(
+                f"  {name:<25}{cells}{fit.history[0].objective:12.4e}{fit.objective:12.4e}"
+                f"{fit.iterations:12d}"
+            )
         errors = found[BEST].standard_errors()
         cells = "".join(f"{errors[k]:10.3g}" if k in free else f"{'':10}" for k in TRUE)
         rows.append(f"  {'standard error':<25}{cells}   condition {found[BEST].condition:.3g}")
@@ -148,8 +175,10 @@ def lesson_b(fits):
     rows = ["B. Excess of J over the minimum when steepest descent ends:"]
     for free, found in fits.items():
         low = found[BEST].objective
-        raw, scaled = (100.0 * (found[f"steepest descent, {how}"].objective / low - 1.0)
-                       for how in ("raw", "scaled"))  # fmt: skip
+        raw, scaled = (
+            100.0 * (found[f"steepest descent, {how}"].objective / low - 1.0)
+            for how in ("raw", "scaled")
+        )
         rows.append(f"   {', '.join(free):<18} raw parameters {raw:6.1f} %, scaled {scaled:6.2f} %")
     rows.append("""\
    In raw parameters those with the steepest slope per unit move and the others hardly do:
@@ -164,8 +193,10 @@ def lesson_c(time, noise, other):
     for free in EXPERIMENTS:
         fit = shooting(time, noise, other, free).solve(optimizer="least-squares")
         found = ", ".join(f"{k} {v:.4g}" for k, v in fit.parameters.items())
-        rows.append(f"   {found}; VAF {fit.vaf()['u_COP']:.0f} %; "
-                    f"at a bound: {', '.join(fit.active) or 'none'}")  # fmt: skip
+        rows.append(
+            f"   {found}; VAF {fit.vaf()['u_COP']:.0f} %; "
+            f"at a bound: {', '.join(fit.active) or 'none'}"
+        )
     rows.append("""\
    Bounds (KP above m g h, KD and B positive) keep the model standing, and parameters run
    into them: what is found belongs to the draw of the noise, not to the person.""")
@@ -184,8 +215,14 @@ def figure_stabilogram(time, pressure):
     fig = plt.figure(figsize=(10, 4.4), layout="constrained")
     axes = fig.subplot_mosaic("ABB;ACC", width_ratios=(1.1, 1, 1))
     axes["A"].plot(ml, ap, "C0", lw=0.5)
-    axes["A"].set(aspect="equal", xlabel="medio-lateral [mm]", ylabel="anterior-posterior [mm]",
-                  xticks=[-5, 0, 5], xlim=(-7, 7), title="measured, 60 s")  # fmt: skip
+    axes["A"].set(
+        aspect="equal",
+        xlabel="medio-lateral [mm]",
+        ylabel="anterior-posterior [mm]",
+        xticks=[-5, 0, 5],
+        xlim=(-7, 7),
+        title="measured, 60 s",
+    )
     axes["B"].plot(record["time_s"], ap, "C0", lw=0.8)
     axes["B"].set(ylabel="measured [mm]", xticklabels=[])
     axes["B"].set_title("anterior-posterior: measured, and the simulated reference")
@@ -212,8 +249,12 @@ def draw_pendulum(axis):
     axis.text(0.03, 0.55, "$h$")
     axis.add_patch(Arc((0, 0), 2.1, 2.1, theta1=70, theta2=90, color="k"))
     axis.text(0.14, 1.09, "$u$")
-    axis.annotate("", (-0.02, 0.33), (-0.33, 0.02), arrowprops={
-        **arrow, "color": "C3", "connectionstyle": "arc3,rad=-0.4"})  # fmt: skip
+    axis.annotate(
+        "",
+        (-0.02, 0.33),
+        (-0.33, 0.02),
+        arrowprops={**arrow, "color": "C3", "connectionstyle": "arc3,rad=-0.4"},
+    )
     axis.text(-0.42, 0.36, "$T_d - T_c$", color="C3", ha="center")
     axis.annotate("", (0.2, -0.06), (0.2, -0.42), arrowprops={**arrow, "color": "C2"})
     axis.plot([0, 0], [-0.08, -0.22], "0.5", lw=0.7)
@@ -227,15 +268,22 @@ def draw_blocks(axis):
     """Noise, filter, body, force plate, and the feedback of the sway angle."""
 
     def block(x, y, text, width, name, above=0.56):
-        axis.add_patch(FancyBboxPatch((x - width / 2, y - 0.42), width, 0.84, fc="0.95",
-                                      boxstyle="round,pad=0.02"))  # fmt: skip
+        axis.add_patch(
+            FancyBboxPatch(
+                (x - width / 2, y - 0.42), width, 0.84, fc="0.95", boxstyle="round,pad=0.02"
+            )
+        )
         axis.text(x, y, text, ha="center", va="center", size=13)
         axis.text(x, y + above, name, ha="center", color="0.45")
 
     def arrow(*points, label="", at=(0, 0)):
         axis.plot(*np.array(points[:-1]).T, "k", lw=1)
-        axis.annotate("", points[-1], points[-2], arrowprops={
-            "arrowstyle": "-|>", "color": "k", "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+        axis.annotate(
+            "",
+            points[-1],
+            points[-2],
+            arrowprops={"arrowstyle": "-|>", "color": "k", "shrinkA": 0, "shrinkB": 0},
+        )
         axis.text(*at, label, ha="center", size=12)
 
     block(1.55, 2, r"$\dfrac{A}{1 + B s}$", 1.3, "disturbance")
@@ -276,8 +324,7 @@ def draw_pressure(axis, time, pressure, model, color, label):
 
 def figure_gains(time, pressure, before, fit):
     """Experiment 1: centre of pressure before and after the fit of the gains."""
-    fig, axes = plt.subplots(2, 1, figsize=(9, 5.5), sharex=True, sharey=True,
-                             layout="constrained")  # fmt: skip
+    fig, axes = plt.subplots(2, 1, figsize=(9, 5.5), sharex=True, sharey=True, layout="constrained")
     draw_pressure(axes[0], time, pressure, before["u_COP"], "C3", "before")
     draw_pressure(axes[1], time, pressure, fit["u_COP"], "C0", "after")
     axes[1].set_xlabel("time [s]")
@@ -290,8 +337,13 @@ def figure_disturbance(time, noise, before, fit):
     """Experiment 2: disturbance torque before and after the fit of A and B."""
     fig, axis = plt.subplots(figsize=(9, 3.8), layout="constrained")
     axis.plot(time, simulate(time, noise, TRUE)["Td"], "0.65", lw=2.2, label="true")
-    axis.plot(time, before["Td"], "C3", lw=1, label="before: A = {A:.0f}, B = {B:.0f}".format(
-        **before.parameters))  # fmt: skip
+    axis.plot(
+        time,
+        before["Td"],
+        "C3",
+        lw=1,
+        label="before: A = {A:.0f}, B = {B:.0f}".format(**before.parameters),
+    )
     A, B = fit.parameters["A"], fit.parameters["B"]
     axis.plot(time, fit["Td"], "C0", lw=1, label=f"after: A = {A:.0f}, B = {B:.0f}")
     axis.set(xlabel="time [s]", ylabel="disturbance Td [N m]", xlim=(time[0], time[-1]))
@@ -307,8 +359,10 @@ def figure_all(time, noise, pressure, before, fits):
     draw_pressure(axes[0, 0], time, pressure, before["u_COP"], "C3", "model")
     axes[0, 0].set_title("start", fontsize="medium")
     draw_pressure(axes[0, 1], time, pressure, fit["u_COP"], "C0", "model")
-    axes[0, 1].set_title("identified: " + ", ".join(
-        f"{k} {v:.4g}" for k, v in fit.parameters.items()), fontsize="medium")  # fmt: skip
+    axes[0, 1].set_title(
+        "identified: " + ", ".join(f"{k} {v:.4g}" for k, v in fit.parameters.items()),
+        fontsize="medium",
+    )
     axes[0, 1].sharey(axes[0, 0])
     for (name, found), style in zip(fits.items(), ("C3", "C1", "C2", "C0"), strict=True):
         J = [step.objective for step in found.history]
@@ -339,8 +393,14 @@ def draw_valley(axis, time, noise, pressure, fits):
         if name == BEST:
             path = path[-1:]
         axis.plot(*path.T, style, lw=1, ms=3 if len(path) > 1 else 12, label=name)
-    axis.set(xscale="log", yscale="log", xlim=(400, 1600), ylim=(40, 160), xlabel="A [N m]",
-             ylabel="B [s]")  # fmt: skip
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlim=(400, 1600),
+        ylim=(40, 160),
+        xlabel="A [N m]",
+        ylabel="B [s]",
+    )
     plain_ticks(axis.xaxis, (400, 600, 800, 1000, 1500))
     plain_ticks(axis.yaxis, (40, 60, 80, 100, 150))
     axis.set_title("J over A and B, gains as at the start", fontsize="medium")
@@ -356,10 +416,12 @@ def plain_ticks(axis, ticks):
 def draw_exchange(axis, time, noise, pressure, fit):
     """What A costs if the other four are fitted again, from the last fit on either side."""
     points, other = [], twin(fit.parameters)
-    for start, ratios in ((fit.parameters, np.geomspace(1.0, 4.0, 9)),
-                          (fit.parameters, np.geomspace(1.0, 0.5, 7)),
-                          (other, np.geomspace(1.0, 2.0, 7)),
-                          (other, np.geomspace(1.0, 0.4, 7))):  # fmt: skip
+    for start, ratios in (
+        (fit.parameters, np.geomspace(1.0, 4.0, 9)),
+        (fit.parameters, np.geomspace(1.0, 0.5, 7)),
+        (other, np.geomspace(1.0, 2.0, 7)),
+        (other, np.geomspace(1.0, 0.4, 7)),
+    ):
         guess = {k: start[k] for k in ("KP", "KI", "KD", "B")}
         for ratio in ratios:
             problem = shooting(time, noise, pressure, guess, {"A": ratio * start["A"]})

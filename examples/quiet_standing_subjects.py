@@ -51,9 +51,17 @@ def measured():
         table = np.genfromtxt(file, delimiter=",", names=True)
     with (data / "subjects.csv").open() as file:
         rows = list(csv.DictReader(file))
-    return [Record(row["trial"], row["subject"], row["vision"], table["time_s"],
-                   table[row["trial"]], body(float(row["mass_kg"]), float(row["height_m"])))
-            for row in rows]  # fmt: skip
+    return [
+        Record(
+            row["trial"],
+            row["subject"],
+            row["vision"],
+            table["time_s"],
+            table[row["trial"]],
+            body(float(row["mass_kg"]), float(row["height_m"])),
+        )
+        for row in rows
+    ]
 
 
 def simulated(seed, like):
@@ -61,11 +69,19 @@ def simulated(seed, like):
     rng = np.random.default_rng(seed)
     time = NOISE_STEP * np.arange(300 + len(like.time))
     values = {**like.body, **TRUTH, "KP": TRUTH["KP"] * like.tipping}
-    run = ks.simulate(ks.models.cip(), time, AT_REST, values, {"x": rng.standard_normal(len(time))},
-                      hold={"x": "zero-order"}, substeps=4)  # fmt: skip
+    run = ks.simulate(
+        ks.models.cip(),
+        time,
+        AT_REST,
+        values,
+        {"x": rng.standard_normal(len(time))},
+        hold={"x": "zero-order"},
+        substeps=4,
+    )
     pressure = run["u_COP"][300:] + SIGMA * rng.standard_normal(len(like.time))
-    return like._replace(name=f"simulated {seed}", subject="-", eyes="-",
-                         pressure=pressure - pressure.mean())  # fmt: skip
+    return like._replace(
+        name=f"simulated {seed}", subject="-", eyes="-", pressure=pressure - pressure.mean()
+    )
 
 
 # -- one draw of the noise, taken as known ---------------------------------------------------------
@@ -75,19 +91,38 @@ def one_draw(record, seed):
     """KP/mgh, KD, A of all five fitted by shooting, VAF [%], and whether a bound is active."""
     noise = np.random.default_rng(seed).standard_normal(len(record.time))
     trial = ks.Experiment(
-        record.time, inputs={"x": noise}, hold={"x": "zero-order"},
-        measurements={"u_COP": record.pressure}, std={"u_COP": SIGMA},
-    )  # fmt: skip
+        record.time,
+        inputs={"x": noise},
+        hold={"x": "zero-order"},
+        measurements={"u_COP": record.pressure},
+        std={"u_COP": SIGMA},
+    )
     mgh = record.tipping
-    bounds = {"KP": (1.001 * mgh, 10.0 * mgh), "KI": (0.0, 200.0), "KD": (0.0, 5000.0),
-              "A": (0.0, 1e4), "B": (1.0, 1e3)}  # fmt: skip
-    task = ks.Shooting(ks.models.cip(), trial, unknown=bounds, known=record.body, initial=AT_REST,
-                       method="trapezoid")  # fmt: skip
+    bounds = {
+        "KP": (1.001 * mgh, 10.0 * mgh),
+        "KI": (0.0, 200.0),
+        "KD": (0.0, 5000.0),
+        "A": (0.0, 1e4),
+        "B": (1.0, 1e3),
+    }
+    task = ks.Shooting(
+        ks.models.cip(),
+        trial,
+        unknown=bounds,
+        known=record.body,
+        initial=AT_REST,
+        method="trapezoid",
+    )
     start = {"KP": 2.2 * mgh, "KI": 14.32, "KD": 200.0, "A": 1000.0, "B": 80.0}
     fit = task.solve(start, optimizer="least-squares", max_iterations=100)
     p = fit.parameters
-    return {"KP": p["KP"] / mgh, "KD": p["KD"], "A": p["A"], "VAF": fit.vaf()["u_COP"],
-            "bound": any(at_bound(p[k], *bounds[k]) for k in bounds)}  # fmt: skip
+    return {
+        "KP": p["KP"] / mgh,
+        "KD": p["KD"],
+        "A": p["A"],
+        "VAF": fit.vaf()["u_COP"],
+        "bound": any(at_bound(p[k], *bounds[k]) for k in bounds),
+    }
 
 
 def at_bound(value, low, high):
@@ -106,9 +141,14 @@ def joint(record, gain=GAIN):
     errors = np.sqrt(np.diag(task.covariance(solution)))
     p = solution.parameters
     bounds = {"KP": (1.001 * mgh, 10.0 * mgh), "KD": (0.0, 5000.0)}
-    return {"KP": p["KP"] / mgh, "KD": p["KD"], "KP_se": errors[0] / mgh, "KD_se": errors[1],
-            "VAF": solution.vaf()["u_COP"],
-            "bound": " ".join(k for k in p if at_bound(p[k], *bounds[k]))}  # fmt: skip
+    return {
+        "KP": p["KP"] / mgh,
+        "KD": p["KD"],
+        "KP_se": errors[0] / mgh,
+        "KD_se": errors[1],
+        "VAF": solution.vaf()["u_COP"],
+        "bound": " ".join(k for k in p if at_bound(p[k], *bounds[k])),
+    }
 
 
 # -- the noise integrated out ----------------------------------------------------------------------
@@ -117,9 +157,15 @@ def joint(record, gain=GAIN):
 def steps(functions, values):
     """s_k+1 = P s_k + q x_k by the midpoint rule, u_COP = c s: P (n, n), q (n,), c (n,)."""
     p, zero = [values[k] for k in functions.parameters], np.zeros(len(functions.states))
-    E, F, G, C = (functions.jacobian(zero, zero, [0.0], p, of=of, wrt=wrt) for of, wrt in (
-        ("residual", "derivatives"), ("residual", "states"), ("residual", "inputs"),
-        ("outputs", "states")))  # fmt: skip
+    E, F, G, C = (
+        functions.jacobian(zero, zero, [0.0], p, of=of, wrt=wrt)
+        for of, wrt in (
+            ("residual", "derivatives"),
+            ("residual", "states"),
+            ("residual", "inputs"),
+            ("outputs", "states"),
+        )
+    )
     left = E / NOISE_STEP + F / 2.0
     return np.linalg.solve(left, E / NOISE_STEP - F / 2.0), np.linalg.solve(left, -G[:, 0]), C[0]
 
@@ -147,12 +193,20 @@ def marginal(record, functions):
         values = {**fixed, "KP": record.tipping * (1.0 + stiffness), "KD": KD, "A": A}
         return -log_likelihood(functions, values, record.pressure)
 
-    found = minimize(loss, np.log([0.5, 100.0, 300.0]), method="Nelder-Mead",
-                     options={"xatol": 1e-3, "fatol": 1e-3, "maxiter": 400})  # fmt: skip
+    found = minimize(
+        loss,
+        np.log([0.5, 100.0, 300.0]),
+        method="Nelder-Mead",
+        options={"xatol": 1e-3, "fatol": 1e-3, "maxiter": 400},
+    )
     stiffness, KD, A = np.exp(found.x)
     errors = np.sqrt(np.diag(np.linalg.pinv(hessian(loss, found.x)))) * np.exp(found.x)
-    return {"KP": 1.0 + stiffness, "KD": KD, "A": A, **dict(
-        zip(("KP_se", "KD_se", "A_se"), errors, strict=True))}  # fmt: skip
+    return {
+        "KP": 1.0 + stiffness,
+        "KD": KD,
+        "A": A,
+        **dict(zip(("KP_se", "KD_se", "A_se"), errors, strict=True)),
+    }
 
 
 def hessian(f, x, step=0.02):
@@ -173,23 +227,33 @@ def hessian(f, x, step=0.02):
 def study(records, seeds):
     """Per record what the three estimates find: {"draws": [...], "joint", "strengths", ...}."""
     functions = ks.compile(ks.models.cip())
-    return [{
-        "draws": [one_draw(record, seed) for seed in seeds],
-        "joint": joint(record),
-        "strengths": [joint(record, gain)["KP"] for gain in (GAIN / 2, 2 * GAIN)],
-        "marginal": marginal(record, functions),
-    } for record in records]  # fmt: skip
+    return [
+        {
+            "draws": [one_draw(record, seed) for seed in seeds],
+            "joint": joint(record),
+            "strengths": [joint(record, gain)["KP"] for gain in (GAIN / 2, 2 * GAIN)],
+            "marginal": marginal(record, functions),
+        }
+        for record in records
+    ]
 
 
 def columns(record, found):
     """One line of the table by name: numbers and words."""
-    row = {"record": record.name, "subject": record.subject, "eyes": record.eyes,
-           "mgh_Nm_per_rad": record.tipping}  # fmt: skip
+    row = {
+        "record": record.name,
+        "subject": record.subject,
+        "eyes": record.eyes,
+        "mgh_Nm_per_rad": record.tipping,
+    }
     draws = found["draws"]
     for key in ("KP", "KD", "A", "VAF"):
         values = [draw[key] for draw in draws]
-        row |= {f"draws_{key}_lowest": min(values), f"draws_{key}_median": np.median(values),
-                f"draws_{key}_highest": max(values)}  # fmt: skip
+        row |= {
+            f"draws_{key}_lowest": min(values),
+            f"draws_{key}_median": np.median(values),
+            f"draws_{key}_highest": max(values),
+        }
     row["draws_at_bound"] = f"{sum(draw['bound'] for draw in draws)} of {len(draws)}"
     row |= {f"joint_{key}": value for key, value in found["joint"].items()}
     row |= {"joint_KP_half_A": found["strengths"][0], "joint_KP_double_A": found["strengths"][1]}
@@ -209,20 +273,52 @@ def write_csv(path, rows):
 def table(rows):
     """The main columns as text."""
     groups = (("", 34), ("one draw of the noise, range", 46), ("joint", 38), ("marginal", 36))
-    names = (("record", 13), ("who", 5), ("eyes", 8), ("m g h", 8), ("KP/mgh", 15), ("KD", 12),
-             ("VAF %", 9), ("at bound", 10), ("KP/mgh", 14), ("KD", 12), ("at bound", 12),
-             ("KP/mgh", 14), ("KD", 12), ("A", 10))  # fmt: skip
+    names = (
+        ("record", 13),
+        ("who", 5),
+        ("eyes", 8),
+        ("m g h", 8),
+        ("KP/mgh", 15),
+        ("KD", 12),
+        ("VAF %", 9),
+        ("at bound", 10),
+        ("KP/mgh", 14),
+        ("KD", 12),
+        ("at bound", 12),
+        ("KP/mgh", 14),
+        ("KD", 12),
+        ("A", 10),
+    )
     lines = ["".join(f"{name:<{width}}" for name, width in line) for line in (groups, names)]
     for r in rows:
-        draws = [f"{abs(r[f'draws_{k}_lowest']):{form}} .. {r[f'draws_{k}_highest']:{form}}"
-                 for k, form in (("KP", ".2f"), ("KD", ".0f"), ("VAF", ".0f"))]  # fmt: skip
-        rest = [f"{r[k]:{form}} ± {r[k + '_se']:{form}}" for k, form in (
-            ("joint_KP", ".2f"), ("joint_KD", ".0f"), ("marginal_KP", ".2f"),
-            ("marginal_KD", ".0f"), ("marginal_A", ".0f"))]  # fmt: skip
-        cells = [r["record"], r["subject"], r["eyes"], f"{r['mgh_Nm_per_rad']:.0f}", *draws,
-                 r["draws_at_bound"], *rest[:2], r["joint_bound"] or "-", *rest[2:]]  # fmt: skip
-        lines.append("".join(f"{cell:<{width}}" for cell, (_, width)
-                             in zip(cells, names, strict=True)))  # fmt: skip
+        draws = [
+            f"{abs(r[f'draws_{k}_lowest']):{form}} .. {r[f'draws_{k}_highest']:{form}}"
+            for k, form in (("KP", ".2f"), ("KD", ".0f"), ("VAF", ".0f"))
+        ]
+        rest = [
+            f"{r[k]:{form}} ± {r[k + '_se']:{form}}"
+            for k, form in (
+                ("joint_KP", ".2f"),
+                ("joint_KD", ".0f"),
+                ("marginal_KP", ".2f"),
+                ("marginal_KD", ".0f"),
+                ("marginal_A", ".0f"),
+            )
+        ]
+        cells = [
+            r["record"],
+            r["subject"],
+            r["eyes"],
+            f"{r['mgh_Nm_per_rad']:.0f}",
+            *draws,
+            r["draws_at_bound"],
+            *rest[:2],
+            r["joint_bound"] or "-",
+            *rest[2:],
+        ]
+        lines.append(
+            "".join(f"{cell:<{width}}" for cell, (_, width) in zip(cells, names, strict=True))
+        )
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -231,11 +327,17 @@ def conclusions(rows, seeds):
     people = [r for r in rows if r["eyes"] != "-"]
     factor = np.median([r["draws_KP_highest"] / r["draws_KP_lowest"] for r in people])
     hits = sum(int(r["draws_at_bound"].split()[0]) for r in people)
-    moved = max(abs(r[k] / r["joint_KP"] - 1.0) for r in people
-                for k in ("joint_KP_half_A", "joint_KP_double_A"))  # fmt: skip
+    moved = max(
+        abs(r[k] / r["joint_KP"] - 1.0)
+        for r in people
+        for k in ("joint_KP_half_A", "joint_KP_double_A")
+    )
     weak = [sum("KD" in r["joint_bound"] for r in some) for some in (people, rows)]
-    off = max(abs(r[f"marginal_{k}"] - TRUTH[k]) / r[f"marginal_{k}_se"]
-              for r in rows[len(people) :] for k in TRUTH)  # fmt: skip
+    off = max(
+        abs(r[f"marginal_{k}"] - TRUTH[k]) / r[f"marginal_{k}_se"]
+        for r in rows[len(people) :]
+        for k in TRUTH
+    )
 
     def span(key, text=".2f"):
         return f"{min(r[key] for r in people):{text}} to {max(r[key] for r in people):{text}}"
@@ -267,29 +369,52 @@ I = 1.2 m h^2)."""
 
 def figure(rows, found):
     """All estimates, one line per record."""
-    fig, axes = plt.subplots(1, 4, figsize=(12, 1.7 + 0.27 * len(rows)), sharey=True,
-                             layout="constrained")  # fmt: skip
+    fig, axes = plt.subplots(
+        1, 4, figsize=(12, 1.7 + 0.27 * len(rows)), sharey=True, layout="constrained"
+    )
     place = np.arange(len(rows))
     known = np.array([k for k, r in enumerate(rows) if r["eyes"] == "-"])
     for axis, key in zip(axes, ("KP", "KD", "A", "VAF"), strict=True):
         values = np.array([[draw[key] for draw in one["draws"]] for one in found])
-        axis.plot(np.maximum(values, 0.1 if key == "A" else 0.0), place, "o", color="0.6", ms=4,
-                  alpha=0.5, mec="none")  # fmt: skip
+        axis.plot(
+            np.maximum(values, 0.1 if key == "A" else 0.0),
+            place,
+            "o",
+            color="0.6",
+            ms=4,
+            alpha=0.5,
+            mec="none",
+        )
         for shift, who, color in ((0.18, "joint", "C0"), (-0.18, "marginal", "C1")):
             if f"{who}_{key}_se" in rows[0]:
                 errors = [r[f"{who}_{key}_se"] for r in rows]
-                axis.errorbar([r[f"{who}_{key}"] for r in rows], place + shift, xerr=errors,
-                              fmt="o", color=color, ms=4, lw=1.2)  # fmt: skip
+                axis.errorbar(
+                    [r[f"{who}_{key}"] for r in rows],
+                    place + shift,
+                    xerr=errors,
+                    fmt="o",
+                    color=color,
+                    ms=4,
+                    lw=1.2,
+                )
         if key in TRUTH:
             axis.vlines([TRUTH[key]] * len(known), known - 0.45, known + 0.45, "k", lw=2)
     axes[2].axvline(GAIN, color="C0", lw=1)
     axes[3].plot([r["joint_VAF"] for r in rows], place + 0.18, "C0o", ms=4)
     dress(axes, rows)
     marks = (("0.6", "o", ""), ("C0", "o", "-"), ("C1", "o", "-"), ("k", "", "-"))
-    words = ("one draw of the noise each", "noise estimated jointly (A assumed)",
-             "noise integrated out", "truth")  # fmt: skip
-    fig.legend([plt.Line2D([], [], color=c, marker=m, ls=line, ms=5) for c, m, line in marks],
-               words, loc="outside lower center", ncols=4)  # fmt: skip
+    words = (
+        "one draw of the noise each",
+        "noise estimated jointly (A assumed)",
+        "noise integrated out",
+        "truth",
+    )
+    fig.legend(
+        [plt.Line2D([], [], color=c, marker=m, ls=line, ms=5) for c, m, line in marks],
+        words,
+        loc="outside lower center",
+        ncols=4,
+    )
     fig.suptitle("Quiet standing: three estimates from the same records, with standard errors")
     return fig
 
@@ -305,9 +430,10 @@ def dress(axes, rows):
     axes[2].set(xscale="log", xlabel="A [N m]")
     axes[2].set_xticks([0.1, 1, 10, 100, 1e3, 1e4], ["< 0.1", "1", "10", "100", "1000", ""])
     axes[3].set(xlabel="variance accounted for [%]", xlim=(-5, 105))
-    axes[0].set_yticks(range(len(rows)), [
-        f"subject {r['subject']}, {r['eyes']}" if r["eyes"] != "-" else r["record"]
-        for r in rows])  # fmt: skip
+    axes[0].set_yticks(
+        range(len(rows)),
+        [f"subject {r['subject']}, {r['eyes']}" if r["eyes"] != "-" else r["record"] for r in rows],
+    )
     for axis in axes:
         axis.grid(axis="x", color="0.92")
         for k in range(1, len(rows)):

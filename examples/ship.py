@@ -118,16 +118,21 @@ def events(run):
 def table(results):
     """One line per run, as text."""
     head = f"{'':27}{'ship roll':>10}{'sway acc':>10}{'ankle':>7}{'neck':>6}{'per minute':>20}"
-    rows = [head, f"{'':27}{'max deg':>10}{'rms m/s²':>10}{'max deg':>13}{'slides':>11}{'tips':>9}"
-                  f"{'computed':>12}"]  # fmt: skip
+    rows = [
+        head,
+        f"{'':27}{'max deg':>10}{'rms m/s²':>10}{'max deg':>13}{'slides':>11}{'tips':>9}"
+        f"{'computed':>12}",
+    ]
     for case, run, seconds in results:
         here, span = settled(run), run.time[-1] - run.time[settled(run)][0]
         roll, ankle, neck = (
             np.degrees(np.abs(run[name][here]).max()) for name in ("ship_x", "shank_x", "head_x")
         )
         sway = np.sqrt(np.mean(run["ship_ay"][here] ** 2))
-        counts = [sum(e.kind == kind for e in events(run)) * 60.0 / span
-                  for kind in ("sliding", "tipping")]  # fmt: skip
+        counts = [
+            sum(e.kind == kind for e in events(run)) * 60.0 / span
+            for kind in ("sliding", "tipping")
+        ]
         rows.append(
             f"{case.name:27}{roll:10.1f}{sway:10.2f}{ankle:7.1f}{neck:6.1f}{counts[0]:11.2f}"
             f"{counts[1]:9.2f}{seconds:10.2f} s"
@@ -154,8 +159,12 @@ def overview(case, run):
         if event.begin < time[-1]:
             axes[3].axvspan(event.begin, event.end, color="C3", alpha=0.2, lw=0)
     axes[3].axhline(1.0, color="k", lw=0.8)
-    labels = ("angles of the ship [deg]", "roll of joints [deg]", "reaction of the deck [N]",
-              "load over what feet bear [-]")  # fmt: skip
+    labels = (
+        "angles of the ship [deg]",
+        "roll of joints [deg]",
+        "reaction of the deck [N]",
+        "load over what feet bear [-]",
+    )
     for axis, label in zip(axes, labels, strict=True):
         axis.set_ylabel(label)
         axis.grid(alpha=0.3)
@@ -168,10 +177,18 @@ def overview(case, run):
 
 def pressure(results):
     """Centres of pressure in the support, one panel for each run of six minutes."""
-    fig, axes = plt.subplots(1, len(results), figsize=(4.0 * len(results), 4.4), sharey=True,
-                             layout="constrained")  # fmt: skip
-    edges = np.array([[FEET.right, FEET.front], [FEET.right, -FEET.back], [-FEET.left, -FEET.back],
-                      [-FEET.left, FEET.front], [FEET.right, FEET.front]])  # fmt: skip
+    fig, axes = plt.subplots(
+        1, len(results), figsize=(4.0 * len(results), 4.4), sharey=True, layout="constrained"
+    )
+    edges = np.array(
+        [
+            [FEET.right, FEET.front],
+            [FEET.right, -FEET.back],
+            [-FEET.left, -FEET.back],
+            [-FEET.left, FEET.front],
+            [FEET.right, FEET.front],
+        ]
+    )
     for axis, (case, run, _) in zip(np.atleast_1d(axes), results, strict=True):
         x, y = ks.center_of_pressure(*wrench(run))[:, settled(run)]
         axis.plot(-y[::5], x[::5], ".", ms=1.5, alpha=0.5)

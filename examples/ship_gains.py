@@ -17,8 +17,12 @@ from kinesym.examples.ship import vessel
 RATE = 100.0  # samples per second
 TRUE = {"Kp_shank_x": 1900.0, "Kp_shank_y": 1500.0, "Kd_shank_x": 110.0, "Kd_shank_y": 70.0}
 GUESS = {"Kp_shank_x": 3500.0, "Kp_shank_y": 3500.0, "Kd_shank_x": 30.0, "Kd_shank_y": 200.0}
-BOUNDS = {"Kp_shank_x": (800.0, 1e4), "Kp_shank_y": (800.0, 1e4), "Kd_shank_x": (1.0, 1e3),
-          "Kd_shank_y": (1.0, 1e3)}  # fmt: skip
+BOUNDS = {
+    "Kp_shank_x": (800.0, 1e4),
+    "Kp_shank_y": (800.0, 1e4),
+    "Kd_shank_x": (1.0, 1e3),
+    "Kd_shank_y": (1.0, 1e3),
+}
 ANGLES = ("shank_x", "shank_y")
 NOISE = np.radians(0.1)
 
@@ -54,12 +58,16 @@ def shoot(model, trial):
 
 def table(solution, errors, fit):
     """Gains: true, found by each method, standard error, difference of the two."""
-    rows = [f"{'gain':12}{'true':>8}{'collocation':>14}{'shooting':>12}{'std error':>12}"
-            f"{'difference':>13}"]  # fmt: skip
+    rows = [
+        f"{'gain':12}{'true':>8}{'collocation':>14}{'shooting':>12}{'std error':>12}"
+        f"{'difference':>13}"
+    ]
     for name in TRUE:
         x, y = solution.parameters[name], fit.parameters[name]
-        rows.append(f"{name:12}{TRUE[name]:8.0f}{x:14.3f}{y:12.3f}{errors[name]:12.2f}"
-                    f"{abs(x / y - 1.0):13.1e}")  # fmt: skip
+        rows.append(
+            f"{name:12}{TRUE[name]:8.0f}{x:14.3f}{y:12.3f}{errors[name]:12.2f}"
+            f"{abs(x / y - 1.0):13.1e}"
+        )
     return "\n".join(rows)
 
 
@@ -68,8 +76,14 @@ def figure(trial, run, solution, first):
     fig, axes = plt.subplots(2, 1, figsize=(9, 6), sharex=True, layout="constrained")
     here = run.time <= 30.0
     for axis, name, label in zip(axes, ANGLES, ("roll", "pitch"), strict=True):
-        axis.plot(run.time[here], np.degrees(trial.measurements[name][here]), ".", ms=2,
-                  color="0.7", label="measured")  # fmt: skip
+        axis.plot(
+            run.time[here],
+            np.degrees(trial.measurements[name][here]),
+            ".",
+            ms=2,
+            color="0.7",
+            label="measured",
+        )
         axis.plot(run.time[here], np.degrees(first[name][here]), "C1", lw=1, label="first guess")
         axis.plot(run.time[here], np.degrees(run[name][here]), "k--", lw=1.2, label="true")
         axis.plot(run.time[here], np.degrees(solution[name][here]), "C0", lw=1, label="identified")

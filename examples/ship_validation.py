@@ -26,14 +26,16 @@ LINKS = ("shank", "thigh", "trunk", "head")
 ANGLES = [f"{link}_{axis}" for link in LINKS for axis in "xyz"]
 
 #: Motion of the ship, three sines each: amplitudes [deg, m], frequencies [rad/s], phases [rad].
-WAVES = np.array([
-    [[5.0, 2.0, 1.0], [0.60, 0.85, 1.3], [0.0, 1.1, 2.0]],  # roll
-    [[2.0, 1.2, 0.5], [0.75, 1.05, 1.6], [0.3, 1.7, 0.9]],  # pitch
-    [[1.5, 0.5, 0.3], [0.40, 0.70, 1.1], [2.2, 0.4, 1.5]],  # yaw
-    [[0.5, 0.3, 0.05], [0.55, 0.80, 1.9], [0.7, 1.9, 0.2]],  # surge
-    [[0.8, 0.3, 0.05], [0.62, 0.88, 2.1], [1.3, 0.1, 2.7]],  # sway
-    [[1.0, 0.5, 0.08], [0.70, 1.00, 2.3], [0.5, 2.4, 1.0]],  # heave
-])  # fmt: skip
+WAVES = np.array(
+    [
+        [[5.0, 2.0, 1.0], [0.60, 0.85, 1.3], [0.0, 1.1, 2.0]],  # roll
+        [[2.0, 1.2, 0.5], [0.75, 1.05, 1.6], [0.3, 1.7, 0.9]],  # pitch
+        [[1.5, 0.5, 0.3], [0.40, 0.70, 1.1], [2.2, 0.4, 1.5]],  # yaw
+        [[0.5, 0.3, 0.05], [0.55, 0.80, 1.9], [0.7, 1.9, 0.2]],  # surge
+        [[0.8, 0.3, 0.05], [0.62, 0.88, 2.1], [1.3, 0.1, 2.7]],  # sway
+        [[1.0, 0.5, 0.08], [0.70, 1.00, 2.3], [0.5, 2.4, 1.0]],  # heave
+    ]
+)
 OMEGA, PHASE = WAVES[:, 1], WAVES[:, 2]
 AMPLITUDE = WAVES[:, 0] * np.radians([[1.0]] * 3 + [[180.0 / np.pi]] * 3)
 SURGE = AMPLITUDE * [[0.0], [0.0], [0.0], [1.0], [0.0], [0.0]]
@@ -43,11 +45,13 @@ PHASES = np.array([PHASE + k * np.pi / 2 for k in range(3)])
 
 #: What the figures of the paper show.
 TITLES = {
-    3: "rigid body: forces of the ship on the feet", 4: "rigid body: moments about the ankle",
-    5: "pendulum: angles", 6: "pendulum: forces of the ship on the feet",
+    3: "rigid body: forces of the ship on the feet",
+    4: "rigid body: moments about the ankle",
+    5: "pendulum: angles",
+    6: "pendulum: forces of the ship on the feet",
     7: "four links on a cart: link 4, from the vertical",
     8: "four links on a ship: joint angles of links 1 and 4",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -81,16 +85,28 @@ def simulate(model, time, initial=None, amplitude=AMPLITUDE):
 
 def reactions(figure, model, kind, unit, run, other, code, papers):
     """Signals of the force or moment of the ship on the feet, in axes of the ship."""
-    return [Signal(figure, model, f"{kind} {axis}", unit, run[f"base_{kind}_{axis}"], row, code, p)
-            for axis, row, p in zip("xyz", other, papers, strict=True)]  # fmt: skip
+    return [
+        Signal(figure, model, f"{kind} {axis}", unit, run[f"base_{kind}_{axis}"], row, code, p)
+        for axis, row, p in zip("xyz", other, papers, strict=True)
+    ]
 
 
 def joint_angles(figure, model, link, run, other, code, papers):
     """Signals of as many joint angles of a link as `other` has [rad]."""
     turns = [("x", "roll"), ("y", "pitch"), ("z", "yaw")][: len(other)]
-    return [Signal(figure, model, f"{turn} of link {link}", "deg",
-                   np.degrees(run[f"{LINKS[link - 1]}_{axis}"]), np.degrees(row), code, p)
-            for (axis, turn), row, p in zip(turns, other, papers, strict=True)]  # fmt: skip
+    return [
+        Signal(
+            figure,
+            model,
+            f"{turn} of link {link}",
+            "deg",
+            np.degrees(run[f"{LINKS[link - 1]}_{axis}"]),
+            np.degrees(row),
+            code,
+            p,
+        )
+        for (axis, turn), row, p in zip(turns, other, papers, strict=True)
+    ]
 
 
 # -- the others: the ship and the person ----------------------------------------------------------
@@ -104,8 +120,11 @@ def course(t):
 def turning(angles):
     """E of w = E angles', for roll, pitch, yaw (..., 3); w in the axes of the body."""
     (_, b, c), zero = np.moveaxis(angles, -1, 0), np.zeros_like(angles[..., 0])
-    rows = [[np.cos(b) * np.cos(c), np.sin(c), zero], [-np.cos(b) * np.sin(c), np.cos(c), zero],
-            [np.sin(b), zero, zero + 1.0]]  # fmt: skip
+    rows = [
+        [np.cos(b) * np.cos(c), np.sin(c), zero],
+        [-np.cos(b) * np.sin(c), np.cos(c), zero],
+        [np.sin(b), zero, zero + 1.0],
+    ]
     return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
 
 
@@ -120,8 +139,10 @@ def deck(t, gravity):
 
 def numbers(values):
     """Masses (4,), centres of mass, joints on the link below and principal moments (4, 3)."""
-    vectors = [[[values.get(f"{link}_{letter}{axis}", 0.0) for axis in "xyz"] for link in LINKS]
-               for letter in "crI"]  # fmt: skip
+    vectors = [
+        [[values.get(f"{link}_{letter}{axis}", 0.0) for axis in "xyz"] for link in LINKS]
+        for letter in "crI"
+    ]
     return np.array([values[f"{link}_m"] for link in LINKS]), *map(np.array, vectors)
 
 
@@ -137,8 +158,9 @@ def cross(a, b):
 
 def integrate(slope, start, time):
     """States (n, N) at these times, to ten digits."""
-    return solve_ivp(slope, time[[0, -1]], start, "DOP853", time, rtol=1e-10, atol=1e-11,
-                     max_step=0.05).y  # fmt: skip
+    return solve_ivp(
+        slope, time[[0, -1]], start, "DOP853", time, rtol=1e-10, atol=1e-11, max_step=0.05
+    ).y
 
 
 # -- GRM3D: a rigid body --------------------------------------------------------------------------
@@ -148,8 +170,10 @@ def composite(values):
     """Mass, centre of mass (3,) and moments of inertia (3, 3) about the ankle, standing upright."""
     m, com, joint, inertia = numbers(values)
     c = np.cumsum(joint, axis=0) + com
-    about = sum(np.diag(i) + mass * (x @ x * np.eye(3) - np.outer(x, x))
-                for mass, x, i in zip(m, c, inertia, strict=True))  # fmt: skip
+    about = sum(
+        np.diag(i) + mass * (x @ x * np.eye(3) - np.outer(x, x))
+        for mass, x, i in zip(m, c, inertia, strict=True)
+    )
     return m.sum(), m @ c / m.sum(), about
 
 
@@ -172,8 +196,9 @@ def grm3d(time):
     run = simulate(model, time)
     (force, moment), code = rigid_body(model.values, time), "Newton-Euler"
     rows = reactions(3, "GRM3D", "force", "N", run, force, code, ("0.51", "0.18", "0.15"))
-    return rows + reactions(4, "GRM3D", "moment", "N m", run, moment, code,
-                            ("0.41", "0.57", "0.80"))  # fmt: skip
+    return rows + reactions(
+        4, "GRM3D", "moment", "N m", run, moment, code, ("0.41", "0.57", "0.80")
+    )
 
 
 # -- PSM3D: a pendulum ----------------------------------------------------------------------------
@@ -217,11 +242,13 @@ def planar(values):
     """Masses (4,), moments (4, 4), arms (4, 4, 2) of mass k along link i [m], Kp and Kd (4, 4)."""
     m, com, joint, inertia = numbers(values)
     along = np.roll(joint, -1, axis=0)  # the next joint on each link
-    arms = np.array([[com[k] if i == k else along[i] * (i < k) for i in range(4)]
-                     for k in range(4)])[..., [0, 2]]  # fmt: skip
+    arms = np.array(
+        [[com[k] if i == k else along[i] * (i < k) for i in range(4)] for k in range(4)]
+    )[..., [0, 2]]
     relative = np.eye(4) - np.eye(4, k=-1)  # joint angles from absolute ones
-    kp, kd = (relative.T @ np.diag(g) @ relative
-              for g in gains(values, [f"{link}_y" for link in LINKS]))  # fmt: skip
+    kp, kd = (
+        relative.T @ np.diag(g) @ relative for g in gains(values, [f"{link}_y" for link in LINKS])
+    )
     return m, np.diag(inertia[:, 1]), arms, kp, kd
 
 
@@ -241,8 +268,9 @@ def chain_nonlinear(values, time):
         M = np.einsum("k,aki,akj->ij", m, change, change) + inertia
         push = -place @ u**2  # what accelerates the masses besides q'', (2, 4)
         push[0] += course(t)[2, 3]
-        return np.append(u, np.linalg.solve(M, -np.einsum("k,aki,ak->i", m, change, push)
-                                            - kp @ q - kd @ u))  # fmt: skip
+        return np.append(
+            u, np.linalg.solve(M, -np.einsum("k,aki,ak->i", m, change, push) - kp @ q - kd @ u)
+        )
 
     return integrate(slope, np.zeros(8), time)[:4]
 
@@ -254,8 +282,12 @@ def chain_linear(values, time):
     M = np.einsum("k,aki,akj->ij", m, change, change) + inertia
     # q_k = Im sum X e^{i w t}, X from each sine of x_s = Im sum a e^{i (w t + p)}
     w, push = OMEGA[3], AMPLITUDE[3] * OMEGA[3] ** 2 * np.exp(1j * PHASE[3])
-    X = np.array([np.linalg.solve(kp + 1j * s * kd - s * s * M, (m @ change[0]) * f)
-                  for s, f in zip(w, push, strict=True)])  # fmt: skip
+    X = np.array(
+        [
+            np.linalg.solve(kp + 1j * s * kd - s * s * M, (m @ change[0]) * f)
+            for s, f in zip(w, push, strict=True)
+        ]
+    )
     A = np.vstack([np.eye(4, 8, k=4), -np.linalg.solve(M, np.hstack([kp, kd]))])
     decay, modes = np.linalg.eig(A)
     start = -np.concatenate([X.sum(axis=0).imag, (w @ (1j * X)).imag])
@@ -268,13 +300,24 @@ def cartip(time):
     model = ks.models.cartip()
     run = simulate(model, time, amplitude=SURGE)
     ours = np.cumsum([run[f"{link}_y"] for link in LINKS], axis=0)  # from the vertical
-    codes = {"nonlinear chain": chain_nonlinear(model.values, time),
-             "linear chain": chain_linear(model.values, time)}  # fmt: skip
+    codes = {
+        "nonlinear chain": chain_nonlinear(model.values, time),
+        "linear chain": chain_linear(model.values, time),
+    }
     return [
-        Signal(7 if k == 3 else None, "CARTIP", f"pitch of link {k + 1}", "deg",
-               np.degrees(ours[k]), np.degrees(other[k]), code, "0.17 to 0.29" if k == 3 else "")
-        for code, other in codes.items() for k in range(4)
-    ]  # fmt: skip
+        Signal(
+            7 if k == 3 else None,
+            "CARTIP",
+            f"pitch of link {k + 1}",
+            "deg",
+            np.degrees(ours[k]),
+            np.degrees(other[k]),
+            code,
+            "0.17 to 0.29" if k == 3 else "",
+        )
+        for code, other in codes.items()
+        for k in range(4)
+    ]
 
 
 # -- SIM3D: Pinocchio -----------------------------------------------------------------------------
@@ -343,8 +386,9 @@ def transient(pin):
     angles, speeds = pinocchio_states(pin, model.values, time)
     runs = {k: simulate(model, time[:: 8 // k]) for k in (1, 2, 4, 8)}
     ours = {k: np.array([run[name][::k] for name in ANGLES]) for k, run in runs.items()}
-    errors = {STEP / k: np.degrees(np.abs(rows - angles[:, ::8])).max(axis=0)
-              for k, rows in ours.items()}  # fmt: skip
+    errors = {
+        STEP / k: np.degrees(np.abs(rows - angles[:, ::8])).max(axis=0) for k, rows in ours.items()
+    }
     return runs[1], time, speeds[ANGLES.index("thigh_y")], errors
 
 
@@ -367,20 +411,35 @@ def difference(axis, time, s):
     largest, later = np.abs(values).max(), np.abs(values[time >= 1.0]).max(initial=0.0)
     if 0.0 < later < 0.5 * largest:
         axis.set_ylim(-1.5 * later, 1.5 * later)
-        axis.text(0.98, 0.04, f"first second: up to {largest:.1e} {s.unit}", ha="right",
-                  transform=axis.transAxes, fontsize="small", color="C3")  # fmt: skip
+        axis.text(
+            0.98,
+            0.04,
+            f"first second: up to {largest:.1e} {s.unit}",
+            ha="right",
+            transform=axis.transAxes,
+            fontsize="small",
+            color="C3",
+        )
 
 
 def picture(number, time, signals):
     """Every signal by both codes, and beside it their difference on a scale of its own."""
-    fig, axes = plt.subplots(len(signals), 2, figsize=(12, 0.8 + 1.9 * len(signals)), sharex=True,
-                             squeeze=False, width_ratios=(3, 2), layout="constrained")  # fmt: skip
+    fig, axes = plt.subplots(
+        len(signals),
+        2,
+        figsize=(12, 0.8 + 1.9 * len(signals)),
+        sharex=True,
+        squeeze=False,
+        width_ratios=(3, 2),
+        layout="constrained",
+    )
     for (left, right), s in zip(axes, signals, strict=True):
         left.plot(time, s.ours, "C0", lw=3.0, alpha=0.6, label="kinesym")
         left.plot(time, s.other, "k--", lw=1.0, label=s.code)
         left.set_ylabel(f"{s.name} [{s.unit}]")
-        left.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.1, ncols=2,
-                    frameon=False)  # fmt: skip
+        left.legend(
+            loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.1, ncols=2, frameon=False
+        )
         difference(right, time, s)
     for axis in axes.flat:
         axis.grid(alpha=0.3)
@@ -396,8 +455,14 @@ def transient_picture(run, time, speed, errors):
     fig, (left, right) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
     early, nodes = time <= 0.06, run.time <= 0.06
     left.plot(time[early], np.degrees(speed[early]), "k--", lw=1.0, label="Pinocchio")
-    left.plot(run.time[nodes], np.degrees(run["thigh_wy"][nodes]), "C0o", ms=6, alpha=0.7,
-              label=f"kinesym, RK4 at {STEP} s")  # fmt: skip
+    left.plot(
+        run.time[nodes],
+        np.degrees(run["thigh_wy"][nodes]),
+        "C0o",
+        ms=6,
+        alpha=0.7,
+        label=f"kinesym, RK4 at {STEP} s",
+    )
     left.set(xlabel="time [s]", ylabel="pitch rate of link 2 [deg/s]")
     for h, row in errors.items():
         right.semilogy(run.time[1:], row[1:], lw=1.2, label=f"h = {h:g} s, up to {row.max():.1e}")
@@ -405,15 +470,19 @@ def transient_picture(run, time, speed, errors):
     for axis in (left, right):
         axis.legend()
         axis.grid(alpha=0.3)
-    fig.suptitle("SIM3D from rest, error of RK4 in the first second; order on halving h: "
-                 f"{', '.join(f'{order:.2f}' for order in orders(errors))}")  # fmt: skip
+    fig.suptitle(
+        "SIM3D from rest, error of RK4 in the first second; order on halving h: "
+        f"{', '.join(f'{order:.2f}' for order in orders(errors))}"
+    )
     return fig
 
 
 def table(path, signals):
     """All comparisons as text, and as a file."""
-    rows = [("model", "signal", "other_code", "nrmse_percent", "paper_percent"),
-            *((s.model, s.name, s.code, f"{s.nrmse:.1e}", s.paper) for s in signals)]  # fmt: skip
+    rows = [
+        ("model", "signal", "other_code", "nrmse_percent", "paper_percent"),
+        *((s.model, s.name, s.code, f"{s.nrmse:.1e}", s.paper) for s in signals),
+    ]
     with path.open("w", newline="") as file:
         csv.writer(file).writerows(rows)
     return "\n".join(f"{a:<8}{b:<17}{c:<18}{d:>13}  {e}" for a, b, c, d, e in rows)
@@ -424,8 +493,10 @@ def other_program():
     try:
         return importlib.import_module("pinocchio")
     except ImportError:
-        print("SIM3D and figure 8 are left out: Pinocchio is not installed; `pip install pin` "
-              "gets it.\n")  # fmt: skip
+        print(
+            "SIM3D and figure 8 are left out: Pinocchio is not installed; `pip install pin` "
+            "gets it.\n"
+        )
         return None
 
 

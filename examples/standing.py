@@ -17,9 +17,12 @@ GAINS = [f"k_{i}{j}" for i in range(2) for j in range(4)]
 STATES = ["theta_a", "theta_h", "omega_a", "omega_h"]
 RATE = 100.0  # samples per second
 STD = {  # measurement noise of the paper: 0.3 deg, 4 deg/s, 0.42 m/s^2
-    "theta_a": np.radians(0.3), "theta_h": np.radians(0.3),
-    "omega_a": np.radians(4.0), "omega_h": np.radians(4.0), "a": 0.42,
-}  # fmt: skip
+    "theta_a": np.radians(0.3),
+    "theta_h": np.radians(0.3),
+    "omega_a": np.radians(4.0),
+    "omega_h": np.radians(4.0),
+    "a": 0.42,
+}
 
 
 def platform_acceleration(time):
@@ -32,8 +35,12 @@ def platform_acceleration(time):
 def simulate(nodes=6000):
     """The closed loop at rest at t = 0, sampled at 100 Hz, stepped at 1 kHz."""
     fine = np.arange((nodes - 1) * 10 + 1) / (10.0 * RATE)
-    run = ks.simulate(ks.models.standing(), fine, initial=dict.fromkeys(STATES, 0.0),
-                      inputs={"a": platform_acceleration(fine)})  # fmt: skip
+    run = ks.simulate(
+        ks.models.standing(),
+        fine,
+        initial=dict.fromkeys(STATES, 0.0),
+        inputs={"a": platform_acceleration(fine)},
+    )
     return fine[::10], {name: run[name][::10] for name in [*STATES, "a"]}
 
 
@@ -52,8 +59,9 @@ def identify(time, measured, acceleration="measured"):
     else:
         trial = ks.Experiment(time, measurements={**states, "a": measured["a"]}, std=STD)
         unknown_inputs = {"a": None}
-    problem = ks.Collocation(ks.models.standing(), trial, unknown=dict.fromkeys(GAINS),
-                             unknown_inputs=unknown_inputs)  # fmt: skip
+    problem = ks.Collocation(
+        ks.models.standing(), trial, unknown=dict.fromkeys(GAINS), unknown_inputs=unknown_inputs
+    )
     return problem.solve(guess=dict.fromkeys(GAINS, 0.0))
 
 
@@ -101,11 +109,13 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     second = identify(time, measured, acceleration="unknown")
     print(f"\nplatform acceleration as an unknown trajectory, measured with noise\n{second}\n")
     print(table(ks.models.standing().values, first, second))
-    print("\nTaking a noisy input as exact biases the gains: errors in variables. It shows in the\n"
-          f"angles, which miss their samples by {misfit(first)} deg where the noise is 0.30 deg.\n"
-          "As an unknown trajectory with its own measurement the input is cleaned together with\n"
-          f"the states, which miss theirs by {misfit(second)} deg. `kinesym run standing_noise`\n"
-          "separates bias from luck over ten draws.")
+    print(
+        "\nTaking a noisy input as exact biases the gains: errors in variables. It shows in the\n"
+        f"angles, which miss their samples by {misfit(first)} deg where the noise is 0.30 deg.\n"
+        "As an unknown trajectory with its own measurement the input is cleaned together with\n"
+        f"the states, which miss theirs by {misfit(second)} deg. `kinesym run standing_noise`\n"
+        "separates bias from luck over ten draws."
+    )
     path = out / "standing.png"
     fig = figure(time, clean, second)
     fig.savefig(path, dpi=120)

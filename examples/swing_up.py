@@ -32,8 +32,11 @@ def pendulum() -> ks.Model:
 
 
 REST_TO_REST = [
-    ks.at_start(theta), ks.at_start(omega), ks.at_end(theta) - sp.pi, ks.at_end(omega),
-]  # fmt: skip
+    ks.at_start(theta),
+    ks.at_start(omega),
+    ks.at_end(theta) - sp.pi,
+    ks.at_end(omega),
+]
 
 
 def least_effort(nodes=501, duration=10.0):
@@ -49,8 +52,13 @@ def least_time(nodes=501):
 
 
 def _solve(trial, objective, more=None):
-    problem = ks.Collocation(pendulum(), trial, objective=objective, boundary=REST_TO_REST,
-                             unknown_inputs={torque: (-2.0, 2.0)})  # fmt: skip
+    problem = ks.Collocation(
+        pendulum(),
+        trial,
+        objective=objective,
+        boundary=REST_TO_REST,
+        unknown_inputs={torque: (-2.0, 2.0)},
+    )
     s = np.linspace(0.0, 1.0, trial.n_nodes)
     swings = np.pi * s**2 * np.cos(10.0 * np.pi * s)  # a guess: five growing swings
     return problem.solve(guess={theta: swings, **(more or {})})
@@ -58,12 +66,16 @@ def _solve(trial, objective, more=None):
 
 def main(out: Path, nodes: int | None = None) -> list[Path]:
     """Solve both problems and draw angle and torque."""
-    solutions = {"least effort in 10 s": least_effort(nodes or 501),
-                 "least time": least_time(nodes or 501)}  # fmt: skip
+    solutions = {
+        "least effort in 10 s": least_effort(nodes or 501),
+        "least time": least_time(nodes or 501),
+    }
     fig, axes = plt.subplots(2, 1, figsize=(9, 5), sharex=True, layout="constrained")
     for title, solution in solutions.items():
-        print(f"{title}: {solution.message}\n  objective {solution.objective:.6g}, "
-              f"duration {solution.duration:.6g} s")  # fmt: skip
+        print(
+            f"{title}: {solution.message}\n  objective {solution.objective:.6g}, "
+            f"duration {solution.duration:.6g} s"
+        )
         axes[0].plot(solution.time, solution["theta"], label=title)
         axes[1].plot(solution.time, solution["T"], label=title)
     axes[0].axhline(np.pi, color="0.6", lw=0.8)

@@ -39,8 +39,14 @@ from kinesym.models.planar_walker import (
 CONTACTS = [f"{side}{point}" for side in SIDES for point in ("heel", "toe")]
 #: Colours of sides and of phases.
 SIDE = {"R": "C3", "L": "C0"}
-PHASES = {"single support": "0.96", "heel off": "#dcebf7", "heel contact": "#fbd5c0",
-          "double support": "#d3ecd0", "on the heel": "#f3e6f5", "flight": "w"}  # fmt: skip
+PHASES = {
+    "single support": "0.96",
+    "heel off": "#dcebf7",
+    "heel contact": "#fbd5c0",
+    "double support": "#d3ecd0",
+    "on the heel": "#f3e6f5",
+    "flight": "w",
+}
 #: Phases that are shorter than this are not counted: after an impact points part for moments [s].
 BRIEF = 5e-3
 
@@ -51,8 +57,13 @@ BRIEF = 5e-3
 def phases(run):
     """Phases of a run by its contacts: begin [s], end [s] and name of each."""
     spans = {name: run.pressing(name) for name in CONTACTS}
-    edges = sorted({float(run.time[0]), run.final.time,
-                    *(t for pairs in spans.values() for pair in pairs for t in pair)})  # fmt: skip
+    edges = sorted(
+        {
+            float(run.time[0]),
+            run.final.time,
+            *(t for pairs in spans.values() for pair in pairs for t in pair),
+        }
+    )
     found: list = []
     for begin, end in pairwise(edges):
         middle = 0.5 * (begin + end)
@@ -101,8 +112,13 @@ def energy_of(tree):
 
 #: Its gait when the right leg is upright: rates of right and left leg, angle and rate of the left
 #: ankle, angle of the left leg [rad, rad/s]; the right foot is flat.
-GAIT = {"Rleg_wy": 0.38551100531, "Lleg_y": 0.01875833376, "Lleg_wy": -2.89151650534,
-        "Lfoot_y": 0.01911105130, "Lfoot_wy": -0.06238157661}  # fmt: skip
+GAIT = {
+    "Rleg_wy": 0.38551100531,
+    "Lleg_y": 0.01875833376,
+    "Lleg_wy": -2.89151650534,
+    "Lfoot_y": 0.01911105130,
+    "Lfoot_wy": -0.06238157661,
+}
 OTHER = {"R": "L", "L": "R"}
 
 
@@ -117,15 +133,18 @@ def upright(gait):
     rate = gait["Rleg_wy"]
     names = [*passive_body().coordinates, *passive_body().speeds, "damper_work"]
     return dict.fromkeys(names, 0.0) | {
-        "hip_pz": MACHINE["length"] + MACHINE["ankle"], "hip_vx": rate * MACHINE["length"],
-        "Rfoot_wy": -rate, **gait,
-    }  # fmt: skip
+        "hip_pz": MACHINE["length"] + MACHINE["ankle"],
+        "hip_vx": rate * MACHINE["length"],
+        "Rfoot_wy": -rate,
+        **gait,
+    }
 
 
 def descend(machine, time, gait=None, rtol=1e-10):
     """The machine from the right leg upright on, on a grid (N,) [s]."""
-    return ks.hybrid.simulate(machine, time, upright(gait or GAIT), active=("Rheel", "Rtoe"),
-                              rtol=rtol, atol=1e-2 * rtol)  # fmt: skip
+    return ks.hybrid.simulate(
+        machine, time, upright(gait or GAIT), active=("Rheel", "Rtoe"), rtol=rtol, atol=1e-2 * rtol
+    )
 
 
 def next_upright(machine, gait, rtol=1e-12):
@@ -147,8 +166,10 @@ def multipliers(machine, step=1e-6):
 def steps_of(run, energy):
     """Of each whole step from upright to upright: begin and end [s], length [m], and what gravity
     gives and what impacts, dampers, and the rest took [J]."""
-    marks = sorted((e for side in SIDES for e in run.happened("event", f"{side} upright")),
-                   key=lambda e: e.time)  # fmt: skip
+    marks = sorted(
+        (e for side in SIDES for e in run.happened("event", f"{side} upright")),
+        key=lambda e: e.time,
+    )
     lost, times = losses(run, energy)
     rows = []
     for a, b in pairwise(marks):
@@ -174,19 +195,35 @@ MASS, STATURE = 85.0, 1.82
 #: Numbers of the regulator. Targets of hip (in the world), knee and ankle [rad]; gains of angle and
 #: rate [N m/rad, N m s/rad].
 REGULATOR = {
-    "lean": 0.053, "trunk": (765.0, 75.0),  # the trunk, by the hip of the leg that bears it
-    "knee": (-0.149, 122.0, 11.1), "ankle": (-0.169, 487.0, 22.4),  # of that leg
+    "lean": 0.053,
+    "trunk": (765.0, 75.0),  # the trunk, by the hip of the leg that bears it
+    "knee": (-0.149, 122.0, 11.1),
+    "ankle": (-0.169, 487.0, 22.4),  # of that leg
     "early": 0.366,  # duration of the first part of a swing [s]
-    "bent": (-0.647, 1.23, -0.0523), "reach": (-0.509, 0.838, -0.307),  # targets in both parts
-    "hip swings": (133.0, 15.7), "knee swings": (26.8, 1.65), "ankle swings": (11.4, 0.417),
-    "speed": 1.15, "by speed": 0.334, "by place": -0.11,  # [m/s], corrections of the hip's target
-    "push": 90.3, "pushes": 0.146,  # the ankle of the leg behind after heel strike [N m], [s]
+    "bent": (-0.647, 1.23, -0.0523),
+    "reach": (-0.509, 0.838, -0.307),  # targets in both parts
+    "hip swings": (133.0, 15.7),
+    "knee swings": (26.8, 1.65),
+    "ankle swings": (11.4, 0.417),
+    "speed": 1.15,
+    "by speed": 0.334,
+    "by place": -0.11,  # [m/s], corrections of the hip's target
+    "push": 90.3,
+    "pushes": 0.146,  # the ankle of the leg behind after heel strike [N m], [s]
     "force": 2.5,  # intensity that what is missing of a force adds, over that of the force
-}  # fmt: skip
+}
 #: Speed at the start [m/s], the bent knee of the right leg, which bears the walker, angles and
 #: rates of the left one.
-START = {"speed": 1.15, "bent": 0.05, "Lthigh_y": -0.529, "Lshank_y": 1.18, "Lfoot_y": -0.2,
-         "Lthigh_wy": -3.11, "Lshank_wy": -6.44, "HAT_y": 0.053}  # fmt: skip
+START = {
+    "speed": 1.15,
+    "bent": 0.05,
+    "Lthigh_y": -0.529,
+    "Lshank_y": 1.18,
+    "Lfoot_y": -0.2,
+    "Lthigh_wy": -3.11,
+    "Lshank_wy": -6.44,
+    "HAT_y": 0.053,
+}
 
 
 def legs():
@@ -204,10 +241,16 @@ def posture(start):
     given = {name: value for name, value in start.items() if "_" in name}
     forwards = (shank - thigh) * np.sin(bent)
     return given | {
-        "Rthigh_y": -bent, "Rshank_y": 2.0 * bent, "Rfoot_y": -bent, "Rthigh_wy": rate,
-        "Rfoot_wy": -rate, "hip_px": forwards, "hip_pz": height + ankle,
-        "hip_vx": start["speed"], "hip_vz": -rate * forwards,
-    }  # fmt: skip
+        "Rthigh_y": -bent,
+        "Rshank_y": 2.0 * bent,
+        "Rfoot_y": -bent,
+        "Rthigh_wy": rate,
+        "Rfoot_wy": -rate,
+        "hip_px": forwards,
+        "hip_pz": height + ankle,
+        "hip_vx": start["speed"],
+        "hip_vz": -rate * forwards,
+    }
 
 
 @dataclass
@@ -225,8 +268,7 @@ class Regulator:
         """Intensities 0 to `LEVELS` by muscle. state : by name. touches : names of contacts."""
         self.exchange(time, state, touches)
         behind = any(name[0] == self.swings for name in touches) and not self.lifted
-        wanted = {self.swings: self.swinging(time - self.since, state, behind),
-                  self.bears: None}  # fmt: skip
+        wanted = {self.swings: self.swinging(time - self.since, state, behind), self.bears: None}
         wanted[self.bears] = self.bearing(state, wanted[self.swings][0])
         found = {}
         for side in SIDES:
@@ -258,15 +300,21 @@ class Regulator:
         at_ankle = regulated(state, f"{side}foot", ankle, *n["ankle swings"])
         if behind:
             at_ankle = n["push"] if passed < n["pushes"] else 0.0
-        return (regulated(state, f"{side}thigh", hip, *n["hip swings"]),
-                regulated(state, f"{side}shank", knee, *n["knee swings"]), at_ankle)  # fmt: skip
+        return (
+            regulated(state, f"{side}thigh", hip, *n["hip swings"]),
+            regulated(state, f"{side}shank", knee, *n["knee swings"]),
+            at_ankle,
+        )
 
     def bearing(self, state, other):
         """Torques of the leg that bears the walker; its hip holds the trunk against the other."""
         n, side = self.numbers, self.bears
         trunk = regulated(state, "HAT", n["lean"], *n["trunk"])
-        return (-trunk - other, regulated(state, f"{side}shank", *n["knee"]),
-                regulated(state, f"{side}foot", *n["ankle"]))  # fmt: skip
+        return (
+            -trunk - other,
+            regulated(state, f"{side}shank", *n["knee"]),
+            regulated(state, f"{side}foot", *n["ankle"]),
+        )
 
 
 def regulated(state, name, target, gain, damping):
@@ -321,8 +369,7 @@ def courses(pattern, first=0):
     inputs: dict = {}
     for name, levels in pattern.items():
         share_of = np.asarray(levels) / LEVELS
-        inputs |= {f"{name}_u": clock,
-                   f"{name}_recruitment": ks.hybrid.Piecewise(times, share_of)}  # fmt: skip
+        inputs |= {f"{name}_u": clock, f"{name}_recruitment": ks.hybrid.Piecewise(times, share_of)}
     return inputs
 
 
@@ -339,9 +386,16 @@ def walk(body, duration, rtol=1e-6):
             pattern[name].append(level)
         inputs = courses({name: [level] for name, level in levels.items()}, k)
         begin = process_time()
-        run = ks.hybrid.simulate(body, [k * PERIOD, (k + 1) * PERIOD], now, inputs=inputs,
-                                 active=touches if k == 0 else (), rtol=rtol, atol=1e-2 * rtol,
-                                 progress=False)  # fmt: skip
+        run = ks.hybrid.simulate(
+            body,
+            [k * PERIOD, (k + 1) * PERIOD],
+            now,
+            inputs=inputs,
+            active=touches if k == 0 else (),
+            rtol=rtol,
+            atol=1e-2 * rtol,
+            progress=False,
+        )
         spent, calls, now = spent + process_time() - begin, calls + run.work[2], run.final
         if run.message:
             break
@@ -352,9 +406,16 @@ def walk(body, duration, rtol=1e-6):
 
 def stimulated(body, pattern, time, rtol=1e-8):
     """The walk from the pattern alone, on a grid (N,) [s]."""
-    return ks.hybrid.simulate(body, time, at_start(body), inputs=courses(pattern),
-                              active=("Rheel", "Rtoe"), rtol=rtol, atol=1e-2 * rtol,
-                              progress=False)  # fmt: skip
+    return ks.hybrid.simulate(
+        body,
+        time,
+        at_start(body),
+        inputs=courses(pattern),
+        active=("Rheel", "Rtoe"),
+        rtol=rtol,
+        atol=1e-2 * rtol,
+        progress=False,
+    )
 
 
 def balance(run, energy):
@@ -363,10 +424,13 @@ def balance(run, energy):
     lost, _ = losses(run, energy)
     ends = np.array([[run[name][0] for name in run.run.states], run.final.x])
     names = list(run.run.states)
-    works = {name: run.final.x[names.index(name)] for name in
-             ("muscle_work", "passive_work", "friction_work")}  # fmt: skip
-    works["friction_work"] -= sum(e.after["friction_work"] - e.before["friction_work"]
-                                  for e in run.happened("impact"))  # fmt: skip
+    works = {
+        name: run.final.x[names.index(name)]
+        for name in ("muscle_work", "passive_work", "friction_work")
+    }
+    works["friction_work"] -= sum(
+        e.after["friction_work"] - e.before["friction_work"] for e in run.happened("impact")
+    )
     change = float(np.diff(energy(ends))[0])
     total = sum(works.values()) - lost.sum()
     return {**works, "impacts": -lost.sum(), "change": change, "left over": change - total}
@@ -374,8 +438,9 @@ def balance(run, energy):
 
 def apart(one, other):
     """Times of contact events that two runs share (K,) [s], and by how much they differ."""
-    logs = [[e for e in run.events if e.kind in ("impact", "close", "release")]
-            for run in (one, other)]  # fmt: skip
+    logs = [
+        [e for e in run.events if e.kind in ("impact", "close", "release")] for run in (one, other)
+    ]
     count = 0
     for a, b in zip(*logs, strict=False):
         if (a.kind, a.name) != (b.kind, b.name):
@@ -403,8 +468,15 @@ def skeleton(run, k, slope=0.0):
     hip, lines = place("hip_place"), {}
     for side in SIDES:
         ankle = place(f"{side}foot_place")
-        lines[side] = np.array([hip, *(place(f"{side}{name}_place") for name in carriers),
-                                ground(f"{side}toe"), ground(f"{side}heel"), ankle])  # fmt: skip
+        lines[side] = np.array(
+            [
+                hip,
+                *(place(f"{side}{name}_place") for name in carriers),
+                ground(f"{side}toe"),
+                ground(f"{side}heel"),
+                ankle,
+            ]
+        )
     if "HAT_end_x" in run.run.outputs:  # as far again beyond the centre of the trunk
         lines["trunk"] = np.array([hip, hip + 1.9 * (place("HAT_end") - hip)])
     return lines
@@ -441,8 +513,16 @@ def draw_contacts(axis, run, found):
     axis.set_ylim(-0.6, len(CONTACTS) - 0.4)
     seen = list(dict.fromkeys(name for _, _, name in found))
     patches = [plt.Rectangle((0, 0), 1, 1, fc=PHASES[name], ec="0.6", lw=0.5) for name in seen]
-    axis.legend(patches, seen, ncols=len(seen), loc="lower left", bbox_to_anchor=(0, 1),
-                frameon=False, fontsize="small", borderaxespad=0.2)  # fmt: skip
+    axis.legend(
+        patches,
+        seen,
+        ncols=len(seen),
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        frameon=False,
+        fontsize="small",
+        borderaxespad=0.2,
+    )
 
 
 def draw_forces(axis, run, weight, found):
@@ -460,8 +540,9 @@ def figure_machine(run, disturbed, end):
     """Steps on the slope, contacts and forces up to `end` [s], and the cycle in the phase plane."""
     fig = plt.figure(figsize=(12, 8.5), layout="constrained")
     grid = fig.add_gridspec(3, 3, height_ratios=[1.25, 1, 1])
-    steps, bars, forces, plane = (fig.add_subplot(place) for place in
-                                  (grid[0, :], grid[1, :2], grid[2, :2], grid[1:, 2]))  # fmt: skip
+    steps, bars, forces, plane = (
+        fig.add_subplot(place) for place in (grid[0, :], grid[1, :2], grid[2, :2], grid[1:, 2])
+    )
     slope, found = MACHINE["slope"], phases(run)
     draw_steps(steps, run, np.arange(0.0, run.final.time, 0.124), slope)
     ends = np.array(steps.get_xlim())
@@ -487,8 +568,15 @@ def draw_pattern(axis, pattern, end):
     rows = np.array([pattern[f"{side}{name}"] for side in SIDES for name in MUSCLES])
     rows = rows[:, : int(np.ceil(end / PERIOD))]
     edges = PERIOD * np.arange(rows.shape[1] + 1)
-    axis.pcolormesh(edges, np.arange(len(rows) + 1), rows[::-1] / LEVELS, cmap="Greys", vmin=0,
-                    vmax=1, rasterized=True)  # fmt: skip
+    axis.pcolormesh(
+        edges,
+        np.arange(len(rows) + 1),
+        rows[::-1] / LEVELS,
+        cmap="Greys",
+        vmin=0,
+        vmax=1,
+        rasterized=True,
+    )
     names = [f"{name} {side}" for side in SIDES for name in MUSCLES]
     axis.set_yticks(np.arange(len(rows)) + 0.5, names[::-1], fontsize="x-small")
     axis.axhline(len(MUSCLES), color="C1", lw=0.8)
@@ -499,14 +587,15 @@ def figure_body(run, pattern, times, difference):
     fig = plt.figure(figsize=(12, 11), layout="constrained")
     grid = fig.add_gridspec(4, 3, height_ratios=[1.5, 0.8, 0.8, 1.25])
     steps, bars, forces, muscles, part = (
-        fig.add_subplot(place) for place in
-        (grid[0, :], grid[1, :], grid[2, :], grid[3, :2], grid[3, 2])
-    )  # fmt: skip
+        fig.add_subplot(place)
+        for place in (grid[0, :], grid[1, :], grid[2, :], grid[3, :2], grid[3, 2])
+    )
     end, found = run.final.time, phases(run)
     draw_steps(steps, run, np.arange(0.0, end, 0.1))
     steps.axhline(0.0, color="0.5", lw=0.8, zorder=0)
-    steps.set_title("A recorded pattern of stimulation walks until what nothing corrects has grown",
-                    loc="left")  # fmt: skip
+    steps.set_title(
+        "A recorded pattern of stimulation walks until what nothing corrects has grown", loc="left"
+    )
     draw_contacts(bars, run, found)
     draw_forces(forces, run, 9.81 * MASS, found)
     draw_pattern(muscles, pattern, end)
@@ -533,10 +622,14 @@ def study_machine(out, nodes):
     disturbed = descend(machine, time, {**GAIT, "Rleg_wy": 1.2 * GAIT["Rleg_wy"], "Lleg_y": 0.1})
     table = steps_of(run, energy)
     begin, end, length, given, impacts, damped, _ = table[0]
-    print(f"machine: a step of {length:.4f} m in {end - begin:.4f} s; multipliers "
-          + ", ".join(f"{m:.2g}" for m in abs(multipliers(machine))))  # fmt: skip
-    print(f"  gravity gives {given:.4f} J, impacts take {impacts:.4f} J, dampers {damped:.4f} J; "
-          f"left over at most {abs(table[:, -1]).max():.1e} J in {len(table)} steps")  # fmt: skip
+    print(
+        f"machine: a step of {length:.4f} m in {end - begin:.4f} s; multipliers "
+        + ", ".join(f"{m:.2g}" for m in abs(multipliers(machine)))
+    )
+    print(
+        f"  gravity gives {given:.4f} J, impacts take {impacts:.4f} J, dampers {damped:.4f} J; "
+        f"left over at most {abs(table[:, -1]).max():.1e} J in {len(table)} steps"
+    )
     print_phases(run, begin, end)
     figure = figure_machine(run, disturbed, 3.6)
     figure.savefig(out / "walker_machine.png", dpi=120)
@@ -549,8 +642,10 @@ def study_body(out, nodes, duration):
     body = planar_walker(MASS, STATURE)
     pattern, spent, calls, place = walk(body, duration, rtol=1e-8)
     walked = PERIOD * len(pattern["Rtriceps"])
-    print(f"body under a regulator: {place:.2f} m in {walked:.1f} s; {spent:.2f} s of computing "
-          f"in {len(pattern['Rtriceps'])} runs, {calls} evaluations")  # fmt: skip
+    print(
+        f"body under a regulator: {place:.2f} m in {walked:.1f} s; {spent:.2f} s of computing "
+        f"in {len(pattern['Rtriceps'])} runs, {calls} evaluations"
+    )
     time = np.linspace(0.0, min(walked, 4.4), nodes)
     rough = stimulated(body, pattern, time)
     begin = process_time()
@@ -558,15 +653,22 @@ def study_body(out, nodes, duration):
     spent = process_time() - begin
     run = stimulated(body, pattern, time, rtol=1e-10)
     fallen = [f"falls at {e.time:.2f} s" for e in run.happened("event", "the walker falls")]
-    print(f"from the pattern it {''.join(fallen) or 'still walks'}; computing takes "
-          f"{spent / rough.final.time:.3f} s per second, {1e6 * spent / rough.work[2]:.2f} us per "
-          f"evaluation")
+    print(
+        f"from the pattern it {''.join(fallen) or 'still walks'}; computing takes "
+        f"{spent / rough.final.time:.3f} s per second, {1e6 * spent / rough.work[2]:.2f} us per "
+        f"evaluation"
+    )
     times, difference = apart(rough, run)
     good = times[np.maximum.accumulate(difference) < 1e-6]
     print(f"  events at rtol 1e-8 and 1e-10 agree to 1e-6 s until {good[-1]:.2f} s")
     energy = energy_of(planar_body(planar_segments(MASS, STATURE)))
-    print("  " + ", ".join(f"{name.replace('_', ' ')} {value:.3g} J"
-                           for name, value in balance(run, energy).items()))  # fmt: skip
+    print(
+        "  "
+        + ", ".join(
+            f"{name.replace('_', ' ')} {value:.3g} J"
+            for name, value in balance(run, energy).items()
+        )
+    )
     print_phases(run, 0.5, 1.9)
     figure = figure_body(run, pattern, times, difference)
     figure.savefig(out / "walker_body.png", dpi=120)

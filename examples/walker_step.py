@@ -36,14 +36,20 @@ REPEATED = ("Lleg_y", "Lfoot_y", "Rleg_wy", "Lleg_wy", "Lfoot_wy")
 LONGER = 0.02
 
 #: Far beyond what a step needs; they keep the first iterates sensible [rad, rad/s, m, m/s].
-BOUNDS = {**{f"{side}{part}_y": (-1.0, 1.0) for side in "RL" for part in ("leg", "foot")},
-          **{f"{side}{part}_wy": (-15.0, 15.0) for side in "RL" for part in ("leg", "foot")},
-          "hip_px": (-0.5, 1.5), "hip_pz": (0.8, 1.1), "hip_vx": (-2.0, 4.0),
-          "hip_vz": (-2.0, 2.0)}  # fmt: skip
+BOUNDS = {
+    **{f"{side}{part}_y": (-1.0, 1.0) for side in "RL" for part in ("leg", "foot")},
+    **{f"{side}{part}_wy": (-15.0, 15.0) for side in "RL" for part in ("leg", "foot")},
+    "hip_px": (-0.5, 1.5),
+    "hip_pz": (0.8, 1.1),
+    "hip_vx": (-2.0, 4.0),
+    "hip_vz": (-2.0, 2.0),
+}
 
 #: Starts beside two gaits: none of them is periodic [rad, rad/s].
-ROUGH = {"slow": {"Rleg_wy": 0.4, "Lleg_y": 0.0, "Lleg_wy": -2.8, "Lfoot_y": 0.0, "Lfoot_wy": 0.0},
-         "fast": {"Rleg_wy": 0.5, "Lleg_y": 0.0, "Lleg_wy": -2.5, "Lfoot_y": 0.0, "Lfoot_wy": 0.0}}
+ROUGH = {
+    "slow": {"Rleg_wy": 0.4, "Lleg_y": 0.0, "Lleg_wy": -2.8, "Lfoot_y": 0.0, "Lfoot_wy": 0.0},
+    "fast": {"Rleg_wy": 0.5, "Lleg_y": 0.0, "Lleg_wy": -2.5, "Lfoot_y": 0.0, "Lfoot_wy": 0.0},
+}
 
 WALKER = passive_walker()
 STATES = {str(x.func): x for x in WALKER.model.states}
@@ -54,11 +60,17 @@ def sequence(nodes):
     """The four phases. One point of a flat foot holds it along the ground, and is enough."""
     return [
         Phase(RIGHT, (0.1, 0.6), nodes, MODES, loose=("Rheel",), ignored=LEFT),
-        Phase(("Rtoe", "Lheel"), (0.005, 0.2), nodes, MODES, hits=("Rtoe", "Lheel"),
-              ignored=("Rheel",)),
+        Phase(
+            ("Rtoe", "Lheel"),
+            (0.005, 0.2),
+            nodes,
+            MODES,
+            hits=("Rtoe", "Lheel"),
+            ignored=("Rheel",),
+        ),
         Phase(("Rtoe", *LEFT), (0.02, 0.5), nodes, MODES, loose=("Lheel",)),
         Phase(LEFT, (0.05, 0.5), nodes, MODES, loose=("Lheel",), ignored=RIGHT),
-    ]  # fmt: skip
+    ]
 
 
 def step_problem(nodes, length=None):
@@ -72,8 +84,9 @@ def step_problem(nodes, length=None):
     if length is not None:
         end.append(last(STATES["hip_px"]) - length)
         unknown = {"slope": (0.01, 0.2)}
-    return ks.hybrid.phases(WALKER, sequence(nodes), unknown, start=start, end=end, cycle=cycle,
-                            bounds=BOUNDS)  # fmt: skip
+    return ks.hybrid.phases(
+        WALKER, sequence(nodes), unknown, start=start, end=end, cycle=cycle, bounds=BOUNDS
+    )
 
 
 # -- simulation: a reference, and a guess ---------------------------------------------------------
@@ -89,23 +102,33 @@ class Simulated:
 
 def simulated(gait):
     """From the right leg upright to the left leg upright, whether or not that is periodic."""
-    run = ks.hybrid.simulate(WALKER, np.linspace(0.0, 0.76, 761), upright(gait), active=RIGHT,
-                             rtol=1e-12, atol=1e-13)  # fmt: skip
-    edges = [0.0, run.happened("impact", "Lheel")[0].time, run.happened("impact", "Ltoe")[0].time,
-             run.happened("release", "Rtoe")[0].time,
-             run.happened("event", "L upright")[0].time]  # fmt: skip
+    run = ks.hybrid.simulate(
+        WALKER, np.linspace(0.0, 0.76, 761), upright(gait), active=RIGHT, rtol=1e-12, atol=1e-13
+    )
+    edges = [
+        0.0,
+        run.happened("impact", "Lheel")[0].time,
+        run.happened("impact", "Ltoe")[0].time,
+        run.happened("release", "Rtoe")[0].time,
+        run.happened("event", "L upright")[0].time,
+    ]
     return Simulated(run, np.array(edges))
 
 
 def guess_of(step, nodes):
     """A simulated step as a guess: its phases on grids of their own."""
     run, guess = step.run, {"duration": np.diff(step.edges)}
-    forces = [str(force.func) for contact in WALKER.contacts
-              for force in (contact.force, contact.friction)]  # fmt: skip
+    forces = [
+        str(force.func)
+        for contact in WALKER.contacts
+        for force in (contact.force, contact.friction)
+    ]
     inside = 1e-3  # s: nodes next to an impact lie between what was before and after
     for name in (*STATES, *forces):
-        rows = [np.interp(np.linspace(a + inside, b - inside, nodes), run.time, run[name])
-                for a, b in zip(step.edges[:-1], step.edges[1:], strict=True)]  # fmt: skip
+        rows = [
+            np.interp(np.linspace(a + inside, b - inside, nodes), run.time, run[name])
+            for a, b in zip(step.edges[:-1], step.edges[1:], strict=True)
+        ]
         guess[name] = [np.maximum(row, 0.0) for row in rows] if "normal" in name else rows
     return guess
 
@@ -171,8 +194,14 @@ def figure(solution, reference, gaits):
         axis.legend(fontsize=8)
     for (label, (_, slopes, speeds)), colour in zip(gaits.items(), ("C2", "C4"), strict=True):
         axes[2].plot(np.degrees(slopes), speeds, "o-", ms=4, color=colour, label=f"{label} gaits")
-    axes[2].plot(np.degrees(MACHINE["slope"]), whole["hip_px"][-1] / edges[-1], "*", ms=14,
-                 color="C3", label="the machine of walker")  # fmt: skip
+    axes[2].plot(
+        np.degrees(MACHINE["slope"]),
+        whole["hip_px"][-1] / edges[-1],
+        "*",
+        ms=14,
+        color="C3",
+        label="the machine of walker",
+    )
     axes[2].set_xlabel("slope [deg]")
     axes[2].set_ylabel("speed [m/s]")
     axes[2].legend()
@@ -190,18 +219,24 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         solutions.append(gait(n, ROUGH["slow"]))
         found = durations(solutions[-1])
         errors.append(np.abs(found - expected).max())
-        print(f"{n:7d} nodes a phase:  {', '.join(f'{d:.6f}' for d in found)}, error "
-              f"{errors[-1]:.1e}; {solutions[-1].message}")  # fmt: skip
+        print(
+            f"{n:7d} nodes a phase:  {', '.join(f'{d:.6f}' for d in found)}, error "
+            f"{errors[-1]:.1e}; {solutions[-1].message}"
+        )
     print(f"  order {np.log2(errors[0] / errors[1]):.2f}")
     fast = gait(count, ROUGH["fast"])
-    print(f"on the same slope a fast gait: a step of {length_of(fast):.4f} m in "
-          f"{durations(fast).sum():.4f} s")  # fmt: skip
+    print(
+        f"on the same slope a fast gait: a step of {length_of(fast):.4f} m in "
+        f"{durations(fast).sum():.4f} s"
+    )
     gaits = {"slow": family(21, solutions[0]), "fast": family(21, fast)}
     for name, rows in gaits.items():
         (short, *_, long), slopes, speeds = rows
-        print(f"{name} gaits: steps of {short:.2f} to {long:.2f} m, slopes "
-              f"{np.degrees(slopes[0]):.2f} to {np.degrees(slopes[-1]):.2f} deg, "
-              f"{speeds[0]:.3f} to {speeds[-1]:.3f} m/s")  # fmt: skip
+        print(
+            f"{name} gaits: steps of {short:.2f} to {long:.2f} m, slopes "
+            f"{np.degrees(slopes[0]):.2f} to {np.degrees(slopes[-1]):.2f} deg, "
+            f"{speeds[0]:.3f} to {speeds[-1]:.3f} m/s"
+        )
     path = out / "walker_step.png"
     figure(solutions[1], reference, gaits).savefig(path, dpi=120)
     return [path]

@@ -6,5 +6,15 @@ from kinesym.models.quiet_standing import cip
 from kinesym.models.ship import cartip, grm3d, person_on_ship, psm3d, sim3d
 from kinesym.models.standing import standing, standing_plant
 
-__all__ = ["cartip", "cip", "grm3d", "n_link_pendulum_on_cart", "pendulum", "person_on_ship",
-           "psm3d", "sim3d", "standing", "standing_plant"]  # fmt: skip
+__all__ = [
+    "cartip",
+    "cip",
+    "grm3d",
+    "n_link_pendulum_on_cart",
+    "pendulum",
+    "person_on_ship",
+    "psm3d",
+    "sim3d",
+    "standing",
+    "standing_plant",
+]

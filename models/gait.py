@@ -34,8 +34,11 @@ def inverse_dynamics(tree: Tree) -> Model:
         for kind, part in zip(("force", "moment"), tree.wrench(name), strict=True):
             outputs |= components(f"{name}_{kind}", times(attitude, part))
         outputs |= components(f"{name}_place", tree.place(name))
-    chosen = {name: e for name, e in attitudes(tree, {}).items()
-              if name.rsplit("_attitude_", 1)[0] in turning(tree)}  # fmt: skip
+    chosen = {
+        name: e
+        for name, e in attitudes(tree, {}).items()
+        if name.rsplit("_attitude_", 1)[0] in turning(tree)
+    }
     outputs |= chosen
     return tree.model(outputs=outputs)
 

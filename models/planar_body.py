@@ -75,13 +75,19 @@ class Group:
 
 
 def _leg(side: str, split: bool) -> list[Group]:
-    feet = [Group(f"{side}foot", (f"{side}hindfoot", f"{side}forefoot"), (f"{side}A",),
-                  (f"{side}M",))]  # fmt: skip
+    feet = [
+        Group(f"{side}foot", (f"{side}hindfoot", f"{side}forefoot"), (f"{side}A",), (f"{side}M",))
+    ]
     if split:
-        feet = [Group(f"{side}hindfoot", (f"{side}hindfoot",), (f"{side}A",), (f"{side}M",)),
-                Group(f"{side}forefoot", (f"{side}forefoot",), (f"{side}M",), (f"{side}FG",))]
-    return [Group(f"{side}thigh", (f"{side}thigh",), (f"{side}H",), (f"{side}K",)),
-            Group(f"{side}shank", (f"{side}shank",), (f"{side}K",), (f"{side}A",)), *feet]
+        feet = [
+            Group(f"{side}hindfoot", (f"{side}hindfoot",), (f"{side}A",), (f"{side}M",)),
+            Group(f"{side}forefoot", (f"{side}forefoot",), (f"{side}M",), (f"{side}FG",)),
+        ]
+    return [
+        Group(f"{side}thigh", (f"{side}thigh",), (f"{side}H",), (f"{side}K",)),
+        Group(f"{side}shank", (f"{side}shank",), (f"{side}K",), (f"{side}A",)),
+        *feet,
+    ]
 
 
 def _arm(side: str) -> Group:
@@ -95,9 +101,14 @@ _ARMS = tuple(member for side in "RL" for member in _arm(side).members)
 #: Head, arms and trunk in one, two thighs, shanks and feet; or with arms and feet in two parts.
 GROUPS: Mapping[int, tuple[Group, ...]] = {
     7: (Group("HAT", (*_TRUNK, *_ARMS), ("RH", "LH"), ()), *_leg("R", False), *_leg("L", False)),
-    11: (Group("trunk", _TRUNK, ("RH", "LH"), ("RS", "LS")), _arm("R"), _arm("L"),
-         *_leg("R", True), *_leg("L", True)),
-}  # fmt: skip
+    11: (
+        Group("trunk", _TRUNK, ("RH", "LH"), ("RS", "LS")),
+        _arm("R"),
+        _arm("L"),
+        *_leg("R", True),
+        *_leg("L", True),
+    ),
+}
 
 
 def planar_segments(
@@ -117,15 +128,22 @@ def planar_segments(
     Raises `ValueError` for another count and for a segment or point that is missing.
     """
     if count not in list(GROUPS):
-        raise ValueError(f"there are bodies of {' and '.join(map(str, GROUPS))} segments in the "
-                         f"plane, not of {shown(count)}")  # fmt: skip
-    rows = (segments_of_body(mass, stature) if segments is None
-            else listed_of(segments, Segment, "segments"))  # fmt: skip
+        raise ValueError(
+            f"there are bodies of {' and '.join(map(str, GROUPS))} segments in the "
+            f"plane, not of {shown(count)}"
+        )
+    rows = (
+        segments_of_body(mass, stature)
+        if segments is None
+        else listed_of(segments, Segment, "segments")
+    )
     upright: dict[str, Array] = {ROOT: np.zeros(2)}
     for row in rows:
         if row.proximal not in upright:
-            raise ValueError(f"segment {row.name!r}: proximal point {row.proximal!r} is not "
-                             "defined by any earlier segment")  # fmt: skip
+            raise ValueError(
+                f"segment {row.name!r}: proximal point {row.proximal!r} is not "
+                "defined by any earlier segment"
+            )
         for point, (x, _, z) in row.points.items():
             upright[point] = upright[row.proximal] + (x, z)
     by_name = {row.name: row for row in rows}
@@ -172,16 +190,24 @@ def planar_body(segments: Sequence[PlanarSegment] | None = None) -> Tree:
 
     Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
     """
-    rows = (planar_segments() if segments is None
-            else listed_of(segments, PlanarSegment, "segments"))  # fmt: skip
+    rows = planar_segments() if segments is None else listed_of(segments, PlanarSegment, "segments")
     owner = _owners(rows)
     bodies = [Body(HIP, 0, joint=Prismatic("xz"))]
     for row in rows:
         parent, (x, z) = owner[row.proximal]
         cx, cz = row.com
         # Nothing turns about x or z: any moments that a body can have will do.
-        bodies.append(Body(row.name, row.mass, (cx, 0, cz), 3 * (row.inertia,), Revolute("y"),
-                           (x, 0, z), parent))  # fmt: skip
+        bodies.append(
+            Body(
+                row.name,
+                row.mass,
+                (cx, 0, cz),
+                3 * (row.inertia,),
+                Revolute("y"),
+                (x, 0, z),
+                parent,
+            )
+        )
     return Tree("planar_body", bodies, gravity=(0, 0, -9.81))
 
 
@@ -207,8 +233,10 @@ def _owners(segments: Sequence[PlanarSegment]) -> dict[str, tuple[str, Place]]:
     owner: dict[str, tuple[str, Place]] = {HIP: (HIP, (0.0, 0.0))}
     for row in segments:
         if row.proximal not in owner:
-            raise ValueError(f"segment {row.name!r}: proximal point {row.proximal!r} is not "
-                             "defined by any earlier segment")  # fmt: skip
+            raise ValueError(
+                f"segment {row.name!r}: proximal point {row.proximal!r} is not "
+                "defined by any earlier segment"
+            )
         for point, place in row.points.items():
             if point in owner:
                 raise ValueError(f"segment {row.name!r}: point {point!r} belongs to two segments")

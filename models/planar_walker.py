@@ -104,21 +104,26 @@ def planar_walker(
     tree = planar_body(segments)
     muscles = {f"{side}{name}": _stimulated(tree, side, name) for side in SIDES for name in MUSCLES}
     active = _torques(tree, _muscle_moments(muscles))
-    passive = _torques(tree, {(side, joint): _passive(tree, side, joint)
-                              for side in SIDES for joint in JOINTS})  # fmt: skip
-    points = _points(-HEEL * stature, (FOOT - HEEL) * stature, -ANKLE * stature, law,
-                     friction_coefficient)  # fmt: skip
+    passive = _torques(
+        tree, {(side, joint): _passive(tree, side, joint) for side in SIDES for joint in JOINTS}
+    )
+    points = _points(
+        -HEEL * stature, (FOOT - HEEL) * stature, -ANKLE * stature, law, friction_coefficient
+    )
     works = {"muscle_work": _power(tree, active), "passive_work": _power(tree, passive)}
     if law != "slip":
-        works["friction_work"] = sp.Add(*(tree.velocity(point.body, point.at)[0] * point.friction
-                                          for point in points))  # fmt: skip
+        works["friction_work"] = sp.Add(
+            *(tree.velocity(point.body, point.at)[0] * point.friction for point in points)
+        )
     torques = {name: active[name] + passive[name] for name in active}
     x, z = segments[0].com
     trunk = tree.place("HAT", (x, 0, z))[2]
     falls = Event("the walker falls", trunk / stature - sp.Float(FALLEN), -1, stop=True)
     bare = on_ground(tree, points, torques, ["places", "energy", "center_of_mass"], events=[falls])
-    model = _with_states(replace(bare.model, name="planar_walker"),
-                         {_signal(name): power for name, power in works.items()})  # fmt: skip
+    model = _with_states(
+        replace(bare.model, name="planar_walker"),
+        {_signal(name): power for name, power in works.items()},
+    )
     return replace(bare, model=model, muscles=list(muscles.values()))
 
 
@@ -126,29 +131,51 @@ def joint_angle(tree: Tree, side: str, joint: str) -> sp.Expr:
     """The angle of a joint of `planar_body` [rad]: of the hip that of the thigh against the trunk,
     positive backwards."""
     q = tree.coordinates
-    return {"hip": q[f"{side}thigh_y"] - q["HAT_y"], "knee": q[f"{side}shank_y"],
-            "ankle": q[f"{side}foot_y"]}[joint]  # fmt: skip
+    return {
+        "hip": q[f"{side}thigh_y"] - q["HAT_y"],
+        "knee": q[f"{side}shank_y"],
+        "ankle": q[f"{side}foot_y"],
+    }[joint]
 
 
 def joint_speed(tree: Tree, side: str, joint: str) -> sp.Expr:
     """Its rate [rad/s]."""
     u = tree.speeds
-    return {"hip": u[f"{side}thigh_wy"] - u["HAT_wy"], "knee": u[f"{side}shank_wy"],
-            "ankle": u[f"{side}foot_wy"]}[joint]  # fmt: skip
+    return {
+        "hip": u[f"{side}thigh_wy"] - u["HAT_wy"],
+        "knee": u[f"{side}shank_wy"],
+        "ankle": u[f"{side}foot_wy"],
+    }[joint]
 
 
 def _stimulated(tree: Tree, side: str, name: str) -> FESMuscle:
     muscle = MUSCLES[name]
     rate = sp.Add(*(-arm * joint_speed(tree, side, joint) for joint, arm in muscle.arms.items()))
-    return FESMuscle(f"{side}{name}", rate, muscle.F0, CONTRACTILE * muscle.F0,
-                     TENDON * muscle.F0, LENGTH, "input", slack="hold")  # fmt: skip
+    return FESMuscle(
+        f"{side}{name}",
+        rate,
+        muscle.F0,
+        CONTRACTILE * muscle.F0,
+        TENDON * muscle.F0,
+        LENGTH,
+        "input",
+        slack="hold",
+    )
 
 
 def _muscle_moments(muscles: Mapping[str, FESMuscle]) -> dict[tuple[str, str], sp.Expr]:
     """Moments of muscles by side and joint."""
-    return {(side, joint): sp.Add(*(muscle.arms[joint] * muscles[f"{side}{name}"].force
-                                    for name, muscle in MUSCLES.items() if joint in muscle.arms))
-            for side in SIDES for joint in JOINTS}  # fmt: skip
+    return {
+        (side, joint): sp.Add(
+            *(
+                muscle.arms[joint] * muscles[f"{side}{name}"].force
+                for name, muscle in MUSCLES.items()
+                if joint in muscle.arms
+            )
+        )
+        for side in SIDES
+        for joint in JOINTS
+    }
 
 
 def _passive(tree: Tree, side: str, name: str) -> sp.Expr:
@@ -177,10 +204,22 @@ def _power(tree: Tree, torques: Mapping[str, sp.Expr]) -> sp.Expr:
 #: Numbers of `passive_walker` [m, kg, kg m^2, rad, N m/rad, N m s/rad, m/s^2]; hip, legs and their
 #: length as those of the compass by Goswami, Thuilot, Espiau (1998), the rest chosen.
 MACHINE: Mapping[str, float] = {
-    "length": 1.0, "com": 0.5, "hip_mass": 10.0, "leg_mass": 5.0, "leg_inertia": 0.05,
-    "foot_mass": 0.5, "foot_inertia": 0.0025, "heel": 0.05, "toe": 0.15, "ankle": 0.05,
-    "hip_stiffness": 40.0, "ankle_stiffness": 25.0, "ankle_damping": 0.3, "slope": 0.06, "g": 9.81,
-}  # fmt: skip
+    "length": 1.0,
+    "com": 0.5,
+    "hip_mass": 10.0,
+    "leg_mass": 5.0,
+    "leg_inertia": 0.05,
+    "foot_mass": 0.5,
+    "foot_inertia": 0.0025,
+    "heel": 0.05,
+    "toe": 0.15,
+    "ankle": 0.05,
+    "hip_stiffness": 40.0,
+    "ankle_stiffness": 25.0,
+    "ankle_damping": 0.3,
+    "slope": 0.06,
+    "g": 9.81,
+}
 #: How much shorter a swinging leg counts [m], and how far it is ahead when it no longer does [rad].
 CLEARANCE, AHEAD = 0.1, 0.2
 #: What a leg does: it bears the walker and is behind the vertical, ahead of it, or it swings.
@@ -197,9 +236,16 @@ def passive_body() -> Tree:
         middle = ((p["toe"] - p["heel"]) / 2, 0, -p["ankle"] / 2)
         bodies += [
             Body(f"{side}leg", p["leg_mass"], (0, 0, -p["com"]), leg, Revolute("y"), parent=HIP),
-            Body(f"{side}foot", p["foot_mass"], middle, foot, Revolute("y"), (0, 0, -p["length"]),
-                 f"{side}leg"),
-        ]  # fmt: skip
+            Body(
+                f"{side}foot",
+                p["foot_mass"],
+                middle,
+                foot,
+                Revolute("y"),
+                (0, 0, -p["length"]),
+                f"{side}leg",
+            ),
+        ]
     g = (p["g"] * sp.sin(p["slope"]), 0, -p["g"] * sp.cos(p["slope"]))
     return Tree("passive_walker", bodies, gravity=g, values=MACHINE)
 
@@ -222,8 +268,9 @@ def passive_walker(law: str = "stick", friction_coefficient: float = 1.0) -> Hyb
     tree = passive_body()
     q, u = tree.coordinates, tree.speeds
     k, c, spring = sp.symbols("ankle_stiffness ankle_damping hip_stiffness")
-    torques = {f"{side}foot_wy": -k * q[f"{side}foot_y"] - c * u[f"{side}foot_wy"]
-               for side in SIDES}  # fmt: skip
+    torques = {
+        f"{side}foot_wy": -k * q[f"{side}foot_y"] - c * u[f"{side}foot_wy"] for side in SIDES
+    }
     apart = q["Rleg_y"] - q["Lleg_y"]
     torques |= {"Rleg_wy": -spring * apart, "Lleg_wy": spring * apart}
     heel, toe, sole = -sp.Symbol("heel"), sp.Symbol("toe"), -sp.Symbol("ankle")
@@ -231,18 +278,31 @@ def passive_walker(law: str = "stick", friction_coefficient: float = 1.0) -> Hyb
     lift = {side: CLEARANCE * mode * (mode - LATE) / 2 for side, mode in phase.items()}
     stored = (k * (q["Rfoot_y"] ** 2 + q["Lfoot_y"] ** 2) + spring * apart**2) / 2
     more = {"spring_energy": stored, **{f"{side}_lift": e for side, e in lift.items()}}
-    bare = on_ground(tree, _points(heel, toe, sole, law, friction_coefficient), torques,
-                     ["places", "energy", more])  # fmt: skip
+    bare = on_ground(
+        tree,
+        _points(heel, toe, sole, law, friction_coefficient),
+        torques,
+        ["places", "energy", more],
+    )
     loss = sp.Add(*(-c * u[f"{side}foot_wy"] ** 2 for side in SIDES))
-    contacts = [replace(contact, height=contact.height + lift[contact.name[0]])
-                for contact in bare.contacts]  # fmt: skip
+    contacts = [
+        replace(contact, height=contact.height + lift[contact.name[0]]) for contact in bare.contacts
+    ]
     heights = {contact.name: contact.height for contact in contacts}
-    events = [event for side, other in ("RL", "LR")
-              for event in _phases(side, phase[side], heights[f"{side}toe"], q[f"{side}leg_y"],
-                                   q[f"{other}leg_y"])]  # fmt: skip
-    return replace(bare, model=_with_states(bare.model, {_signal("damper_work"): loss}),
-                   modes={phase["R"]: LATE, phase["L"]: SWINGS}, contacts=contacts,
-                   events=events)  # fmt: skip
+    events = [
+        event
+        for side, other in ("RL", "LR")
+        for event in _phases(
+            side, phase[side], heights[f"{side}toe"], q[f"{side}leg_y"], q[f"{other}leg_y"]
+        )
+    ]
+    return replace(
+        bare,
+        model=_with_states(bare.model, {_signal("damper_work"): loss}),
+        modes={phase["R"]: LATE, phase["L"]: SWINGS},
+        contacts=contacts,
+        events=events,
+    )
 
 
 def _phases(
@@ -251,12 +311,22 @@ def _phases(
     """What a leg goes through; its toe has left the ground when it is a millimetre above."""
     return [
         Event(f"{side} upright", angle, 1, sets={phase: LATE}, when=LATE - phase),
-        Event(f"{side} swings", toe - sp.Float(1e-3), 1, sets={phase: SWINGS},
-              when=phase * (SWINGS - phase)),
-        Event(f"{side} ahead", other - angle - sp.Float(AHEAD), 1, sets={phase: EARLY},
-              when=phase - LATE),
+        Event(
+            f"{side} swings",
+            toe - sp.Float(1e-3),
+            1,
+            sets={phase: SWINGS},
+            when=phase * (SWINGS - phase),
+        ),
+        Event(
+            f"{side} ahead",
+            other - angle - sp.Float(AHEAD),
+            1,
+            sets={phase: EARLY},
+            when=phase - LATE,
+        ),
         Event(f"{side} falls", sp.cos(angle) - sp.Float(0.5), -1, stop=True),
-    ]  # fmt: skip
+    ]
 
 
 # -- both -----------------------------------------------------------------------------------------
@@ -264,8 +334,11 @@ def _phases(
 
 def _points(heel: Any, toe: Any, sole: Any, law: str, friction: float) -> list[GroundPoint]:
     """Heels and toes of both feet, from their ankles."""
-    return [GroundPoint(f"{side}{name}", f"{side}foot", (x, 0, sole), law, friction)
-            for side in SIDES for name, x in (("heel", heel), ("toe", toe))]  # fmt: skip
+    return [
+        GroundPoint(f"{side}{name}", f"{side}foot", (x, 0, sole), law, friction)
+        for side in SIDES
+        for name, x in (("heel", heel), ("toe", toe))
+    ]
 
 
 def _signal(name: str) -> AppliedUndef:

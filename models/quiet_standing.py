@@ -9,8 +9,17 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import dynamicsymbols, t
 
 #: The starting point of Barauskas, Krusinskiene 2005.
-START = {"KP": 1470.0, "KI": 14.32, "KD": 200.0, "A": 1000.0, "B": 80.0, "m": 60.0, "I": 76.0,
-         "h": 1.13, "g": 9.81}  # fmt: skip
+START = {
+    "KP": 1470.0,
+    "KI": 14.32,
+    "KD": 200.0,
+    "A": 1000.0,
+    "B": 80.0,
+    "m": 60.0,
+    "I": 76.0,
+    "h": 1.13,
+    "g": 9.81,
+}
 #: By how much I may be below m h^2 for its digits: the published values are.
 _ROUNDED = 0.02
 
@@ -54,15 +63,25 @@ def cip(**values: float) -> Model:
 
 
 def _doubts(
-    KP: float, KI: float, KD: float, m: float, I: float, h: float, g: float  # noqa: E741
+    KP: float,
+    KI: float,
+    KD: float,
+    m: float,
+    I: float,  # noqa: E741
+    h: float,
+    g: float,
 ) -> list[str]:
     """Sentences on values that hardly anybody means."""
     found, tipping, least = [], m * g * h, m * h**2
     if least * (1.0 - _ROUNDED) > I:
-        found.append(f"I = {I:g} kg m^2 is less than m h^2 = {least:.4g}: no body has so little "
-                     "about its ankles")  # fmt: skip
+        found.append(
+            f"I = {I:g} kg m^2 is less than m h^2 = {least:.4g}: no body has so little "
+            "about its ankles"
+        )
     fastest = max(np.roots([I, KD, KP - tipping, KI]), key=lambda root: root.real)
     if fastest.real > 1e-9:
-        found.append(f"the loop is unstable, with the eigenvalue {fastest:.3g} 1/s: KP must exceed "
-                     f"m g h = {tipping:.4g} N m/rad, and KD (KP - m g h) must exceed I KI >= 0")
+        found.append(
+            f"the loop is unstable, with the eigenvalue {fastest:.3g} 1/s: KP must exceed "
+            f"m g h = {tipping:.4g} N m/rad, and KD (KP - m g h) must exceed I KI >= 0"
+        )
     return found

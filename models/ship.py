@@ -20,14 +20,26 @@ from kinesym.symbolic.multibody.tree import Tree
 
 #: Joint gains about x, y, z of a person of 80 kg and 1.80 m [N m/rad, N m s/rad], chosen so that
 #: standing is stable and well damped: ankle, knee, hip, neck.
-STIFFNESS = {"shank": (2500, 2500, 40), "thigh": (2000, 2000, 40), "trunk": (1000, 1000, 60),
-             "head": (60, 60, 10)}  # fmt: skip
-DAMPING = {"shank": (80, 80, 0.5), "thigh": (30, 30, 0.8), "trunk": (25, 25, 2.0),
-           "head": (2, 2, 0.5)}  # fmt: skip
+STIFFNESS = {
+    "shank": (2500, 2500, 40),
+    "thigh": (2000, 2000, 40),
+    "trunk": (1000, 1000, 60),
+    "head": (60, 60, 10),
+}
+DAMPING = {
+    "shank": (80, 80, 0.5),
+    "thigh": (30, 30, 0.8),
+    "trunk": (25, 25, 2.0),
+    "head": (2, 2, 0.5),
+}
 
 #: Corners of the piece of deck that pictures show [m].
-DECK = {"stern_starboard": (-0.5, -0.5, 0), "bow_starboard": (0.5, -0.5, 0),
-        "bow_port": (0.5, 0.5, 0), "stern_port": (-0.5, 0.5, 0)}  # fmt: skip
+DECK = {
+    "stern_starboard": (-0.5, -0.5, 0),
+    "bow_starboard": (0.5, -0.5, 0),
+    "bow_port": (0.5, 0.5, 0),
+    "stern_port": (-0.5, 0.5, 0),
+}
 
 
 def person_on_ship(mass: float = 80.0, stature: float = 1.80, sex: str = "M") -> Tree:
@@ -44,8 +56,10 @@ def person_on_ship(mass: float = 80.0, stature: float = 1.80, sex: str = "M") ->
     Raises `ValueError` for a mass or stature that is not positive.
     """
     legs = {"shank": "Shank 2", "thigh": "Thigh"}
-    parts = {body: segment(name, mass, stature, sex) for body, name in
-             {**legs, "trunk": "Trunk 2", "head": "Head 2"}.items()}  # fmt: skip
+    parts = {
+        body: segment(name, mass, stature, sex)
+        for body, name in {**legs, "trunk": "Trunk 2", "head": "Head 2"}.items()
+    }
     arms = [segment(name, mass, stature, sex) for name in ("UpperArm", "Forearm", "Hand")]
     scale = stature / 1.80  # of the offsets
     offsets = {"shank": (0.01, 0), "thigh": (0, 0), "trunk": (-0.02, 0), "head": (0.015, 0.003)}
@@ -85,8 +99,11 @@ def on_deck(tree: Tree, name: str, gains_of: tuple[str, ...]) -> Model:
     """
     points = {corner: tree.place(None, at) for corner, at in DECK.items()}
     points["com"] = tree.center_of_mass()
-    places = {f"{point}_{axis}": e for point, place in points.items()
-              for axis, e in zip("xyz", place, strict=True)}  # fmt: skip
+    places = {
+        f"{point}_{axis}": e
+        for point, place in points.items()
+        for axis, e in zip("xyz", place, strict=True)
+    }
     torques = tree.joint_pd(*gains_of) if gains_of else {}
     outputs = ("places", places, "base_wrench", "held")
     model = replace(tree, name=name).model(torques, outputs)

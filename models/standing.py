@@ -15,9 +15,15 @@ from kinesym.symbolic.names import dynamicsymbols, t
 #: Adult subject: lengths m, masses kg, inertias kg m^2 (public subject file of opty's standing
 #: example, evaluated with the yeadon package).
 SUBJECT = {
-    "l_L": 0.878, "d_L": 0.5715983152736843, "m_L": 32.12595518400256, "I_L": 1.7991738234932386,
-    "d_T": 0.3144918235286859, "m_T": 48.830566595091696, "I_T": 2.4811635063274338, "g": 9.81,
-}  # fmt: skip
+    "l_L": 0.878,
+    "d_L": 0.5715983152736843,
+    "m_L": 32.12595518400256,
+    "I_L": 1.7991738234932386,
+    "d_T": 0.3144918235286859,
+    "m_T": 48.830566595091696,
+    "I_T": 2.4811635063274338,
+    "g": 9.81,
+}
 
 #: Feedback gains [N m/rad, N m s/rad] of Moore, van den Bogert 2015.
 GAINS = ((950.0, 175.0, 185.0, 50.0), (45.0, 290.0, 60.0, 26.0))
@@ -54,14 +60,19 @@ def standing_plant() -> Model:
     loads = [(b.masscenter, b.mass * weight) for b in bodies]
     loads += [(legs, (ankle_torque - hip_torque) * platform.z), (torso, hip_torque * platform.z)]
     kane = KanesMethod(
-        platform, [theta_a, theta_h], [omega_a, omega_h],
+        platform,
+        [theta_a, theta_h],
+        [omega_a, omega_h],
         kd_eqs=[theta_a.diff(t) - omega_a, theta_h.diff(t) - omega_h],
-    )  # fmt: skip
+    )
     kane.kanes_equations(bodies, loads)
     return Model.from_kane(
-        kane, inputs=[a, ankle_torque, hip_torque], parameters=parameters, name="standing_plant",
+        kane,
+        inputs=[a, ankle_torque, hip_torque],
+        parameters=parameters,
+        name="standing_plant",
         values=SUBJECT,
-    )  # fmt: skip
+    )
 
 
 def standing() -> Model:

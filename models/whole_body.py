@@ -54,8 +54,11 @@ class Segment:
         where = f"segment {self.name!r}: "
         check_text(self.proximal, f"{where}proximal")
         points = mapping(self.points, f"{where}points")
-        triples = {"com": self.com, "inertia": self.inertia,
-                   **{f"point {name!r}": place for name, place in points.items()}}  # fmt: skip
+        triples = {
+            "com": self.com,
+            "inertia": self.inertia,
+            **{f"point {name!r}": place for name, place in points.items()},
+        }
         for what, given in triples.items():
             if not is_place(given, 3):
                 raise ValueError(f"{where}{what} must be three finite numbers, got {shown(given)}")
@@ -101,8 +104,10 @@ def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment
     if stature > 3.0:
         raise ValueError(f"stature is in metres, got {stature}")
     data = files(__package__).joinpath("data")
-    table, points = (csv.DictReader(data.joinpath(f"body18{end}.csv").read_text().splitlines())
-                     for end in ("", "_points"))  # fmt: skip
+    table, points = (
+        csv.DictReader(data.joinpath(f"body18{end}.csv").read_text().splitlines())
+        for end in ("", "_points")
+    )
     return _segments(table, points, mass, stature)
 
 
@@ -117,13 +122,21 @@ def measured_segments(
     return rows
 
 
-def write_segments(
-    segments: Sequence[Segment], table: str | Path, points: str | Path
-) -> None:
+def write_segments(segments: Sequence[Segment], table: str | Path, points: str | Path) -> None:
     """Write segments as `kinesym.gait.read_segments` reads them, to change them by hand."""
     names = "segment proximal mass com_x com_y com_z I_xx I_yy I_zz basis_point basis_vectors"
-    rows = [[row.name, row.proximal, row.mass, *row.com, *row.inertia, row.basis_point,
-             row.basis_vectors] for row in segments]  # fmt: skip
+    rows = [
+        [
+            row.name,
+            row.proximal,
+            row.mass,
+            *row.com,
+            *row.inertia,
+            row.basis_point,
+            row.basis_vectors,
+        ]
+        for row in segments
+    ]
     places = [[point, row.name, *place] for row in segments for point, place in row.points.items()]
     _write(table, [names.split(), *rows])
     _write(points, ["point segment x y z".split(), *places])
@@ -135,9 +148,11 @@ def _write(path: str | Path, rows: Iterable[Sequence[object]]) -> None:
 
 
 def _segments(
-    table: Iterable[Mapping[str, str]], points: Iterable[Mapping[str, str]], mass: float,
+    table: Iterable[Mapping[str, str]],
+    points: Iterable[Mapping[str, str]],
+    mass: float,
     length: float,
-) -> tuple[Segment, ...]:  # fmt: skip
+) -> tuple[Segment, ...]:
     """From the rows of two tables, in these units."""
     rows = list(table)
     names = [_cell(row, "segment", "") for row in rows]
@@ -145,8 +160,9 @@ def _segments(
     for row in points:
         name, point = (_cell(row, column, "") for column in ("segment", "point"))
         if name not in carried:
-            raise ValueError(f"point {point!r}: there is no segment {name!r}; "
-                             f"{suggest(name, names)}")  # fmt: skip
+            raise ValueError(
+                f"point {point!r}: there is no segment {name!r}; {suggest(name, names)}"
+            )
         carried[name][point] = _numbers(row, ("x", "y", "z"), f"point {point!r}", length)
     return tuple(
         Segment(
@@ -204,9 +220,13 @@ def segments_with(
     segments = listed_of(segments, Segment, "segments")
     masses, coms, inertias, moved = (
         {} if given is None else mapping(given, what)
-        for given, what in ((masses, "masses"), (coms, "coms"), (inertias, "inertias"),
-                            (points, "points"))
-    )  # fmt: skip
+        for given, what in (
+            (masses, "masses"),
+            (coms, "coms"),
+            (inertias, "inertias"),
+            (points, "points"),
+        )
+    )
     by_field: dict[str, Mapping[str, Any]] = {"mass": masses, "com": coms, "inertia": inertias}
     names = [row.name for row in segments]
     for name in (name for given in by_field.values() for name in given):
@@ -240,8 +260,11 @@ def check_mass(segments: Iterable[Weighed], body_mass: float) -> None:
     if not real_number(body_mass, "the mass of a body") > 0.0:
         raise ValueError(f"the mass of a body must be positive, got {body_mass} kg")
     if abs(total - body_mass) > MASS * body_mass:
-        warnings.warn(f"the segments have {total:.4g} kg together, the body {body_mass:.4g} kg; "
-                      "weights and forces will differ by as much", stacklevel=2)  # fmt: skip
+        warnings.warn(
+            f"the segments have {total:.4g} kg together, the body {body_mass:.4g} kg; "
+            "weights and forces will differ by as much",
+            stacklevel=2,
+        )
 
 
 # -- the tree -------------------------------------------------------------------------------------
@@ -264,8 +287,10 @@ def whole_body(segments: Sequence[Segment] | None = None) -> Tree:
     bodies = [Body(ROOT, 0, joint=Prismatic("xyz"))]
     for row in rows:
         if row.proximal not in owner:
-            raise ValueError(f"segment {row.name!r}: proximal point {row.proximal!r} is not "
-                             "defined by any earlier segment")  # fmt: skip
+            raise ValueError(
+                f"segment {row.name!r}: proximal point {row.proximal!r} is not "
+                "defined by any earlier segment"
+            )
         parent, at = owner[row.proximal]
         bodies.append(Body(row.name, row.mass, row.com, row.inertia, Oriented("yxz"), at, parent))
         for point, place in row.points.items():

@@ -36,8 +36,9 @@ def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> P
     if path.suffix not in (".gif", ".html"):
         raise ValueError(f"an animation is a .gif or .html file, got {path.name}")
     if not (fps > 0.0 and speed > 0.0) or up not in AXES:
-        raise ValueError(f"fps and speed must be positive and up 'z' or 'y', got {fps}, {speed} "
-                         f"and {up!r}")  # fmt: skip
+        raise ValueError(
+            f"fps and speed must be positive and up 'z' or 'y', got {fps}, {speed} and {up!r}"
+        )
     if not run.drawing:
         raise ValueError(
             f"the model {run.model} has no stick figure; a tree has one with outputs=['places'], "
@@ -48,8 +49,10 @@ def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> P
     points = {name: coordinates(run, name, times, up) for name in names}
     for name, p in points.items():
         if len(p) != len(next(iter(points.values()))):
-            raise ValueError(f"some points of the drawing are in space, others in a plane: {name} "
-                             "has another number of coordinates than the first one")  # fmt: skip
+            raise ValueError(
+                f"some points of the drawing are in space, others in a plane: {name} "
+                "has another number of coordinates than the first one"
+            )
     with replacing(path) as beside:
         if path.suffix == ".html":
             beside.write_text(page(run, times, points, fps), encoding="utf-8")
@@ -135,5 +138,10 @@ def write_gif(
             frames.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("P"))
             advance(1)
     ticks = np.round(np.arange(len(times) + 1) * 100.0 / fps)  # a .gif counts hundredths
-    frames[0].save(path, save_all=True, append_images=frames[1:], loop=0,
-                   duration=(10.0 * np.diff(ticks)).tolist())  # fmt: skip
+    frames[0].save(
+        path,
+        save_all=True,
+        append_images=frames[1:],
+        loop=0,
+        duration=(10.0 * np.diff(ticks)).tolist(),
+    )

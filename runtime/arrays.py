@@ -10,8 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
-_KINDS = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "time spans",
-          "V": "records"}  # fmt: skip
+_KINDS = {
+    "c": "complex numbers",
+    "U": "text",
+    "S": "text",
+    "M": "dates",
+    "m": "time spans",
+    "V": "records",
+}
 
 
 def real_array(value: ArrayLike, what: str, missing: bool = False) -> Array:
@@ -24,8 +30,9 @@ def real_array(value: ArrayLike, what: str, missing: bool = False) -> Array:
     if mask is not None and not missing:
         raise ValueError(_masked(mask, what))
     if array.dtype.kind in _KINDS:
-        raise ValueError(f"{what} must be real numbers, got {_KINDS[array.dtype.kind]}, "
-                         f"{_some(array)}")  # fmt: skip
+        raise ValueError(
+            f"{what} must be real numbers, got {_KINDS[array.dtype.kind]}, {_some(array)}"
+        )
     if array.dtype == object:
         array = _converted(array, mask, what)
     numbers = np.array(array, dtype=np.float64)
@@ -52,8 +59,9 @@ def seconds(value: ArrayLike, what: str) -> Array:
         return real_array(value, what)
     unit, _ = np.datetime_data(array.dtype)
     if unit in ("generic", "M", "Y"):
-        raise ValueError(f"{what} has the unit {unit!r}, which is no fixed number of seconds; give "
-                         "seconds")  # fmt: skip
+        raise ValueError(
+            f"{what} has the unit {unit!r}, which is no fixed number of seconds; give seconds"
+        )
     return np.array(array / np.timedelta64(1, "s"), dtype=np.float64)
 
 
@@ -65,8 +73,9 @@ def _array(value: Any, what: str) -> tuple[NDArray[Any], NDArray[np.bool_] | Non
         mask = np.ma.getmaskarray(value) if np.ma.isMaskedArray(value) else None
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{what} must be an array of numbers, got rows of unequal length: "
-                         f"{shown(value)}") from error  # fmt: skip
+        raise ValueError(
+            f"{what} must be an array of numbers, got rows of unequal length: {shown(value)}"
+        ) from error
     return array, mask if mask is not None and mask.any() else None
 
 
@@ -95,15 +104,19 @@ def _python_seconds(array: NDArray[Any], what: str) -> Array:
         spans = array.flat if isinstance(first, timedelta) else [at - first for at in array.flat]
         return np.array([span.total_seconds() for span in spans]).reshape(array.shape)
     except (TypeError, AttributeError) as error:
-        raise ValueError(f"{what} must be all dates, with time zones all or none, or all spans; "
-                         f"the first is {shown(first)}") from error  # fmt: skip
+        raise ValueError(
+            f"{what} must be all dates, with time zones all or none, or all spans; "
+            f"the first is {shown(first)}"
+        ) from error
 
 
 def _masked(mask: NDArray[np.bool_], what: str) -> str:
     first = tuple(map(int, np.argwhere(mask)[0]))
     where = f", the first at index {', '.join(map(str, first))}" if mask.ndim else ""
-    return (f"{what} has {int(mask.sum())} missing (masked) of {mask.size} values{where}; fill "
-            "them or leave them out")  # fmt: skip
+    return (
+        f"{what} has {int(mask.sum())} missing (masked) of {mask.size} values{where}; fill "
+        "them or leave them out"
+    )
 
 
 def _some(array: NDArray[Any]) -> str:

@@ -124,9 +124,14 @@ def _probe(command: tuple[str, ...]) -> Compiler:
 def _run(command: list[str], folder: str | None = None) -> tuple[str, str | None]:
     """What a command writes, and, if it fails, its complaint."""
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, check=False,
-        encoding="utf-8", errors="replace",
-    )  # fmt: skip
+        command,
+        cwd=folder,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    )
     return done.stdout, None if done.returncode == 0 else done.stderr.strip()
 
 
@@ -245,9 +250,11 @@ def _remembered() -> Iterator[Compiler]:
                 about = json.loads(cache.read(path) or b"")
                 if _processor().issuperset(about["processor"]):
                     yield Compiler(
-                        tuple(about["command"]), about["identity"],
-                        tuple(about["flags"]), tuple(about["libraries"]),
-                    )  # fmt: skip
+                        tuple(about["command"]),
+                        about["identity"],
+                        tuple(about["flags"]),
+                        tuple(about["libraries"]),
+                    )
 
 
 def _remember(compiler: Compiler, folder: Path) -> None:

@@ -33,9 +33,11 @@ def make_layout(description: Mapping[str, Any], trials: Sequence[Experiment]) ->
 
 
 def trial_data(
-    description: Mapping[str, Any], trial: Experiment, known: Mapping[str, float],
+    description: Mapping[str, Any],
+    trial: Experiment,
+    known: Mapping[str, float],
     following: Experiment | None = None,
-) -> TrialData:  # fmt: skip
+) -> TrialData:
     """Known numbers of a trial, and at its link to the `following` one. `known` has the values of
     the known parameters."""
     N, grid = trial.n_nodes, trial.grid
@@ -116,8 +118,9 @@ def bound_pair(name: str, bound: object) -> tuple[float, float]:
     if low > high:
         raise ValueError(f"bounds of {name} are crossed: {low:g} > {high:g}")
     if low == np.inf or high == -np.inf:
-        raise ValueError(f"bounds of {name}, ({low:g}, {high:g}), leave nothing finite; a free side"
-                         " is None")  # fmt: skip
+        raise ValueError(
+            f"bounds of {name}, ({low:g}, {high:g}), leave nothing finite; a free side is None"
+        )
     return low, high
 
 
@@ -189,9 +192,11 @@ def results_of(guess: Any) -> tuple[Sequence[Trajectory], Mapping[str, float]] |
 
 
 def values_of_results(
-    runs: Sequence[Trajectory], values: Mapping[str, float], layout: Layout,
+    runs: Sequence[Trajectory],
+    values: Mapping[str, float],
+    layout: Layout,
     trials: Sequence[Experiment],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """A guess by name from trajectories of other trials, interpolated in relative time.
 
     Raises `ValueError` if there are not as many, or one has less than two instants.
@@ -204,8 +209,10 @@ def values_of_results(
     guess: dict[str, Any] = {}
     for name in (*layout.states, *layout.inputs):
         if all(name in run.states or name in run.inputs for run in runs):
-            guess[name] = [np.interp(_relative(trial.grid), _relative(run.time), run[name])
-                           for run, trial in zip(runs, trials, strict=True)]  # fmt: skip
+            guess[name] = [
+                np.interp(_relative(trial.grid), _relative(run.time), run[name])
+                for run, trial in zip(runs, trials, strict=True)
+            ]
     guess.update({name: values[name] for name in layout.parameters if name in values})
     if layout.free_duration:
         guess["duration"] = [float(run.time[-1] - run.time[0]) for run in runs]
@@ -269,14 +276,19 @@ def within(
     for k in np.flatnonzero(np.isnan(z)):
         z[k] = _inside(low[k], high[k])
     # IPOPT goes 1e-8 beyond bounds, and equal ones leave no choice
-    beyond = np.maximum(low - 2e-8 * np.maximum(1.0, np.abs(low)) - z,
-                        z - high - 2e-8 * np.maximum(1.0, np.abs(high)))  # fmt: skip
+    beyond = np.maximum(
+        low - 2e-8 * np.maximum(1.0, np.abs(low)) - z,
+        z - high - 2e-8 * np.maximum(1.0, np.abs(high)),
+    )
     outside = np.flatnonzero(given & (beyond > 0.0) & (low < high))
     if len(outside):
         j = int(outside[0])
         more = f" and {len(outside) - 1} more such values are" if len(outside) > 1 else " is"
-        warnings.warn(f"the guess of {named(j)}, {z[j]:g}, is outside its bounds ({low[j]:g}, "
-                      f"{high[j]:g}); it{more} moved inside", stacklevel=4)  # fmt: skip
+        warnings.warn(
+            f"the guess of {named(j)}, {z[j]:g}, is outside its bounds ({low[j]:g}, "
+            f"{high[j]:g}); it{more} moved inside",
+            stacklevel=4,
+        )
     return np.clip(z, low, high)
 
 

@@ -78,9 +78,15 @@ class Watch:
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def intermediate(
-        self, mode: int, number: int, objective: float, infeasibility: float, optimality: float,
-        mu: float, *rest: float,
-    ) -> bool:  # fmt: skip
+        self,
+        mode: int,
+        number: int,
+        objective: float,
+        infeasibility: float,
+        optimality: float,
+        mu: float,
+        *rest: float,
+    ) -> bool:
         self.mu = mu
         step = Iteration(self.number + number, objective, infeasibility, optimality)
         self.iterations.append(step)
@@ -142,14 +148,18 @@ def _directly(task: Task, watch: Watch) -> tuple[Any, Callable[[], float]]:
     nlp = task.nlp
     structures = (nlp.jacobian_structure, nlp.hessian_structure)
     problem = Problem(
-        load_ipopt(), nlp.plans, structures, task.bounds, task.constraint_bounds,
+        load_ipopt(),
+        nlp.plans,
+        structures,
+        task.bounds,
+        task.constraint_bounds,
         watch.intermediate,
-    )  # fmt: skip
+    )
     return problem, lambda: problem.seconds
 
 
 def check_driver(driver: str) -> str:
-    """"direct" or "cyipopt"; "auto" is the first that works.
+    """ "direct" or "cyipopt"; "auto" is the first that works.
 
     Raises `ValueError` if the name is unknown, `IpoptMissing` if it cannot be loaded.
     """
@@ -190,14 +200,21 @@ def run(
         with interruptible(watch.interrupted):
             z, info = problem.solve(start.z, **more)
         if int(info["status"]) == _INVALID_OPTION:
-            raise ValueError("IPOPT did not accept the value of an option, one of "
-                             f"{', '.join(sorted(required))} or of a file of options")  # fmt: skip
+            raise ValueError(
+                "IPOPT did not accept the value of an option, one of "
+                f"{', '.join(sorted(required))} or of a file of options"
+            )
         total = time.perf_counter() - began
         text = story.read_text(errors="replace") if story.exists() else ""
     return Outcome(
-        z, (info["mult_g"], info["mult_x_L"], info["mult_x_U"]), float(info["obj_val"]),
-        int(info["status"]), evaluation(), total, text,
-    )  # fmt: skip
+        z,
+        (info["mult_g"], info["mult_x_L"], info["mult_x_U"]),
+        float(info["obj_val"]),
+        int(info["status"]),
+        evaluation(),
+        total,
+        text,
+    )
 
 
 _INVALID_OPTION = -12
@@ -220,8 +237,10 @@ def set_options(problem: Any, options: Mapping[str, Any], required: Collection[s
             reason = reason or _reason(name, words)
         else:
             if name in required:
-                raise ValueError(f"IPOPT does not accept the option {name} = {value!r}: "
-                                 f"{reason or 'it is no number and no text'}")  # fmt: skip
+                raise ValueError(
+                    f"IPOPT does not accept the option {name} = {value!r}: "
+                    f"{reason or 'it is no number and no text'}"
+                )
 
 
 def _spellings(value: Any) -> list[Any]:

@@ -155,8 +155,13 @@ class Ensemble(ByName):
                 Failure(int(k), float(t), text)
                 for k, t, text in zip(members, times, words, strict=True)
             )
-        return cls(data["time"].to_numpy(), **groups, model=str(data.attrs["model"]),
-                   failures=failures, drawing=drawing_of(data.attrs))  # fmt: skip
+        return cls(
+            data["time"].to_numpy(),
+            **groups,
+            model=str(data.attrs["model"]),
+            failures=failures,
+            drawing=drawing_of(data.attrs),
+        )
 
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file; an older one stays until this one is whole."""

@@ -78,15 +78,23 @@ class Experiment:
     def __repr__(self) -> str:
         low, high = self.duration or (self.grid[0], self.grid[-1])
         span = f"{'duration' if self.duration else 't ='} {low:g} ... {high:g} s"
-        return (f"<experiment: inputs {listed(self.inputs) or '-'}; measured "
-                f"{listed(self.measurements) or '-'}; {self.n_nodes} nodes, {span}>")  # fmt: skip
+        return (
+            f"<experiment: inputs {listed(self.inputs) or '-'}; measured "
+            f"{listed(self.measurements) or '-'}; {self.n_nodes} nodes, {span}>"
+        )
 
     def _repr_html_(self) -> str:
         """A table of inputs and measurements for a notebook."""
         rows = [(name, "input", self.hold.get(name, "linear"), "") for name in self.inputs]
-        rows += [(name, "measured", f"{int(np.isfinite(y).sum())} samples",
-                  f"{float(np.median(self.std[name])):.4g}")
-                 for name, y in self.measurements.items()]  # fmt: skip
+        rows += [
+            (
+                name,
+                "measured",
+                f"{int(np.isfinite(y).sum())} samples",
+                f"{float(np.median(self.std[name])):.4g}",
+            )
+            for name, y in self.measurements.items()
+        ]
         return html_table(repr(self)[1:-1], rows, ("name", "kind", "course", "std (median)"))
 
     @property
@@ -121,10 +129,11 @@ class Experiment:
             return row
 
         inputs = {
-            name: values[index] if self.hold.get(name) == "zero-order"
+            name: values[index]
+            if self.hold.get(name) == "zero-order"
             else np.interp(place, np.arange(N), values)
             for name, values in self.inputs.items()
-        }  # fmt: skip
+        }
         return Experiment(
             np.interp(place, np.arange(N), self.grid),
             inputs=inputs,
@@ -156,8 +165,9 @@ class Experiment:
         odd = (steps < _SHORTEST) | (steps > _LONGEST)
         if odd.any():
             k = _first(odd)
-            raise ValueError(f"step {k} of time, from {time[k]:g} to {time[k + 1]:g}, is no time "
-                             "in seconds")  # fmt: skip
+            raise ValueError(
+                f"step {k} of time, from {time[k]:g} to {time[k + 1]:g}, is no time in seconds"
+            )
         return time
 
     def _relative_grid(self, duration: Any) -> Array:
@@ -205,8 +215,9 @@ class Experiment:
         for name in given:
             if name not in self.measurements:
                 there = ", ".join(self.measurements) or "nothing"
-                raise ValueError(f"std of {name}, which is not measured in this experiment; "
-                                 f"measured is {there}")  # fmt: skip
+                raise ValueError(
+                    f"std of {name}, which is not measured in this experiment; measured is {there}"
+                )
         deviations = {}
         for name in self.measurements:
             value = real_array(given.get(name, 1.0), f"std of {name}")

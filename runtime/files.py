@@ -15,8 +15,13 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Whose `save` wrote a file, by the first of these attributes that it has.
-WRITERS = {"kinesym": "Solution", "kinesym_fit": "Fit", "hybrid": "HybridTrajectory",
-           "ensemble": "Ensemble", "model": "Trajectory"}  # fmt: skip
+WRITERS = {
+    "kinesym": "Solution",
+    "kinesym_fit": "Fit",
+    "hybrid": "HybridTrajectory",
+    "ensemble": "Ensemble",
+    "model": "Trajectory",
+}
 
 #: Begin of the seal behind the content, a line with the checksum of all before it. HDF5 passes over
 #: what comes behind its end; a program that changes the file cuts it off.
@@ -60,14 +65,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def _target(path: object) -> Path:
     """Where to write, through links."""
     if not isinstance(path, (str, os.PathLike)) or not str(path):
-        raise ValueError("a result is saved under the name of a file, such as 'run.nc', "
-                         f"got {path!r}")  # fmt: skip
+        raise ValueError(
+            f"a result is saved under the name of a file, such as 'run.nc', got {path!r}"
+        )
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise ValueError(f"{path} is a folder; add the name of a file")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} to save {target.name} in; "
-                                "make it first")  # fmt: skip
+        raise FileNotFoundError(
+            f"there is no folder {target.parent} to save {target.name} in; make it first"
+        )
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(f"{path} is write-protected; choose another name")
     return target
@@ -101,8 +108,10 @@ def saved_result(path: str | Path, writer: str) -> Iterator[xr.DataTree]:
     except MemoryError:
         raise
     except Exception as error:  # the libraries raise a dozen kinds, of old files without a seal
-        raise ValueError(f"{path} is damaged, or was not written by {writer}.save: "
-                         f"{type(error).__name__}: {error}") from error  # fmt: skip
+        raise ValueError(
+            f"{path} is damaged, or was not written by {writer}.save: "
+            f"{type(error).__name__}: {error}"
+        ) from error
     if found != writer:
         hint = f"but by {found}.save; use {found}.load" if found else "nor by any other of kinesym"
         raise ValueError(f"{path} was not written by {writer}.save, {hint}")
@@ -128,8 +137,10 @@ def _check_content(path: str | Path, writer: str) -> None:
         else:  # of an earlier version, or changed by another program
             whole = size == _end(head, size)
     if not whole:
-        raise ValueError(f"{path} is damaged: it is not as it was written; take another copy, or "
-                         "save the result again")  # fmt: skip
+        raise ValueError(
+            f"{path} is damaged: it is not as it was written; take another copy, or "
+            "save the result again"
+        )
 
 
 def _end(head: bytes, size: int) -> int:

@@ -28,8 +28,9 @@ def check_guess(q: Array, names: Sequence[str], bounds: tuple[Array, Array]) -> 
         k = int(odd[0])
         if not np.isfinite(q[k]):
             raise ValueError(f"the guess of {names[k]} is {q[k]:g}, not a finite number")
-        raise ValueError(f"the guess of {names[k]} is {q[k]:g}, outside its bounds "
-                         f"({low[k]:g}, {high[k]:g})")  # fmt: skip
+        raise ValueError(
+            f"the guess of {names[k]} is {q[k]:g}, outside its bounds ({low[k]:g}, {high[k]:g})"
+        )
 
 
 def vector_of_guess(guess: Any, names: Sequence[str]) -> Array:
@@ -37,8 +38,9 @@ def vector_of_guess(guess: Any, names: Sequence[str]) -> Array:
     q = np.atleast_1d(real_array(guess, "the guess, if it is no mapping of names to values,"))
     if q.shape != (len(names),):
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        raise ValueError(f"the guess has shape {q.shape}, but there are {len(names)} unknowns "
-                         f"({shown})")  # fmt: skip
+        raise ValueError(
+            f"the guess has shape {q.shape}, but there are {len(names)} unknowns ({shown})"
+        )
     return q
 
 
@@ -51,10 +53,13 @@ def typical_sizes(q: Array, bounds: tuple[Array, Array]) -> Array:
 
 def poor_fits(trials: Sequence[Any]) -> list[str]:
     """Sentences on measurements that a trajectory does not explain half of."""
-    return [f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
-            "much noise, or a local minimum"
-            for k, trial in enumerate(trials) for name, percent in trial.vaf().items()
-            if percent < 50.0]  # fmt: skip
+    return [
+        f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
+        "much noise, or a local minimum"
+        for k, trial in enumerate(trials)
+        for name, percent in trial.vaf().items()
+        if percent < 50.0
+    ]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,8 +116,10 @@ class Fit(Trials):
 
     @property
     def _heading(self) -> str:
-        return (f"{self._title}, objective {self.objective:.8g}, {self.iterations} iterations of "
-                f"{self.optimizer}")  # fmt: skip
+        return (
+            f"{self._title}, objective {self.objective:.8g}, {self.iterations} iterations of "
+            f"{self.optimizer}"
+        )
 
     def __repr__(self) -> str:
         shown = listed((" = ".join(row) for row in self._unknowns()), 6)
@@ -163,8 +170,10 @@ class Fit(Trials):
             name: getattr(self, name)
             for name in ("success", "message", "objective", "condition", "optimizer", "model")
         }
-        story |= {name: dict(getattr(self, name))
-                  for name in ("parameters", "known", "initial", "timings")}  # fmt: skip
+        story |= {
+            name: dict(getattr(self, name))
+            for name in ("parameters", "known", "initial", "timings")
+        }
         story |= {name: list(getattr(self, name)) for name in ("names", "active", "notes")}
         root = xr.Dataset(
             {

@@ -56,9 +56,11 @@ class Functions:
     """
 
     def __init__(
-        self, library: Library, manifest: Mapping[str, Any],
+        self,
+        library: Library,
+        manifest: Mapping[str, Any],
         jacobians: Callable[[], tuple[Library, Mapping[str, Any]]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._library = library
         self._about = manifest["functions"]
         self._kernels = {k["name"]: (library, k) for k in manifest["kernels"]}
@@ -69,8 +71,13 @@ class Functions:
         self.inputs: tuple[str, ...] = tuple(self._about["inputs"])
         self.parameters: tuple[str, ...] = tuple(self._about["parameters"])
         self.output_names: tuple[str, ...] = tuple(self._about["outputs"])
-        self._counts = {"xdot": len(self.states), "x": len(self.states), "u": len(self.inputs),
-                        "p": len(self.parameters), "t": 1}  # fmt: skip
+        self._counts = {
+            "xdot": len(self.states),
+            "x": len(self.states),
+            "u": len(self.inputs),
+            "p": len(self.parameters),
+            "t": 1,
+        }
         self._points = Points()
 
     @property
@@ -160,10 +167,11 @@ class Functions:
         """A kernel with memory for its arguments; that for single points is kept."""
         library, kernel = self._kernels[name]
         buffers = {
-            argument: np.empty((self._counts[argument], count) if argument != "p"
-                               else self._counts[argument])
+            argument: np.empty(
+                (self._counts[argument], count) if argument != "p" else self._counts[argument]
+            )
             for argument in kernel["arguments"]
-        }  # fmt: skip
+        }
         arguments = [(b.reshape(-1), 0, count if a != "p" else 1) for a, b in buffers.items()]
         size = n_out * count
         call = Call(library, name, count, arguments, (), rows(n_out, count), size)

@@ -58,15 +58,29 @@ class HybridEnsemble(ByName):
         """The trajectories without events, which can plot and save itself."""
         first = self.members[0].run
         groups: dict[str, Any] = {
-            kind: {name: np.array([self._padded(run.run[name]) for run in self.members])
-                   for name in getattr(first, kind)} for kind in KINDS
-        }  # fmt: skip
-        failures = [Failure(k, run.final.time, run.message)
-                    for k, run in enumerate(self.members) if run.message]  # fmt: skip
-        parameters = {name: np.array([run.run.parameters[name] for run in self.members])
-                      for name in first.parameters}  # fmt: skip
-        return Ensemble(self.time, **groups, parameters=parameters, model=first.model,
-                        failures=failures, drawing=first.drawing)  # fmt: skip
+            kind: {
+                name: np.array([self._padded(run.run[name]) for run in self.members])
+                for name in getattr(first, kind)
+            }
+            for kind in KINDS
+        }
+        failures = [
+            Failure(k, run.final.time, run.message)
+            for k, run in enumerate(self.members)
+            if run.message
+        ]
+        parameters = {
+            name: np.array([run.run.parameters[name] for run in self.members])
+            for name in first.parameters
+        }
+        return Ensemble(
+            self.time,
+            **groups,
+            parameters=parameters,
+            model=first.model,
+            failures=failures,
+            drawing=first.drawing,
+        )
 
     def _padded(self, row: Array) -> Array:
         return np.append(row, np.full(len(self.time) - len(row), np.nan))

@@ -38,13 +38,16 @@ AT_ONCE = 256
 #: row to the end (Hairer, Norsett, Wanner I, tables II.1.2 and II.5.2).
 STAGES = {
     "dopri5": [
-        [], [1 / 5], [3 / 40, 9 / 40], [44 / 45, -56 / 15, 32 / 9],
+        [],
+        [1 / 5],
+        [3 / 40, 9 / 40],
+        [44 / 45, -56 / 15, 32 / 9],
         [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729],
         [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656],
         [35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84],
     ],
     "rk4": [[], [1 / 2], [0.0, 1 / 2], [0.0, 0.0, 1.0], [1 / 6, 1 / 3, 1 / 3, 1 / 6]],
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +67,13 @@ class Place:
 
     def part(self, here: Any) -> Place:
         """Some of the points."""
-        return Place(self.time[here], self.x[:, here], self.mode[:, here], self.contact[here],
-                     self.segment[here])  # fmt: skip
+        return Place(
+            self.time[here],
+            self.x[:, here],
+            self.mode[:, here],
+            self.contact[here],
+            self.segment[here],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +108,13 @@ class Linear:
     before the first step.
     """
 
-    def __init__(self, task: HybridTask, marched: Marched, slopes: Library,
-                 structure: Mapping[str, Any]) -> None:  # fmt: skip
+    def __init__(
+        self, task: HybridTask, marched: Marched, slopes: Library, structure: Mapping[str, Any]
+    ) -> None:
         if task.method not in STAGES:
-            raise ValueError(f"there are sensitivities for {' and '.join(STAGES)}, "
-                             f"not for {task.method}")  # fmt: skip
+            raise ValueError(
+                f"there are sensitivities for {' and '.join(STAGES)}, not for {task.method}"
+            )
         if task.release != "force":
             raise ValueError("there are sensitivities for release='force' only")
         if not len(marched.tape.time):
@@ -133,16 +143,22 @@ class Linear:
 
     def columns(self, group: str) -> slice:
         """Of a group "x", "p", "v", "s" or "b"."""
-        starts = {"x": 0, "p": self.n, "v": self.n + self.r, "s": self.n + self.r + self.m,
-                  "b": self.n + self.r + 2 * self.m}  # fmt: skip
+        starts = {
+            "x": 0,
+            "p": self.n,
+            "v": self.n + self.r,
+            "s": self.n + self.r + self.m,
+            "b": self.n + self.r + 2 * self.m,
+        }
         sizes = {"x": self.n, "p": self.r}
         return slice(starts[group], starts[group] + sizes.get(group, self.m))
 
     def own_begin(self, segment: NDArray[Any]) -> Array:
         """When the pieces of all inputs began (m, B) [s], by the segments."""
         pieces = self.common.piece[:, segment]
-        rows = [np.asarray(c.begin)[k] for c, k in zip(self.task.inputs.values(), pieces,
-                                                       strict=True)]  # fmt: skip
+        rows = [
+            np.asarray(c.begin)[k] for c, k in zip(self.task.inputs.values(), pieces, strict=True)
+        ]
         return np.array(rows).reshape(self.m, len(segment))
 
     # -- points ---------------------------------------------------------------------------------
@@ -171,8 +187,7 @@ class Linear:
         args = points(self.task, at.x, u, at.time)
         out = mapped(self.task.library, "contact", args, about["sizes"]["contact"])
         rates, rest = out[self.count : self.count + R], out[self.count + R :]
-        return {"speeds": rates, "b": rest[:R],
-                "W": rest[R : R + R * R].T.reshape(-1, R, R)}  # fmt: skip
+        return {"speeds": rates, "b": rest[:R], "W": rest[R : R + R * R].T.reshape(-1, R, R)}
 
     def _patterns(self, contact: Integers) -> Iterator[tuple[Any, Array, list[int]]]:
         """Points with the same contacts closed, the forces (R, U) of these per unknown, and the
@@ -182,8 +197,11 @@ class Linear:
         patterns, which = np.unique(contact, axis=0, return_inverse=True)
         for k, modes in enumerate(patterns):
             rows = [i for i, mode in enumerate(modes) if mode != OPEN]
-            rows += [self.tangent[i] for i, mode in enumerate(modes)
-                     if mode == STICKS and self.law[i] != "slip"]  # fmt: skip
+            rows += [
+                self.tangent[i]
+                for i, mode in enumerate(modes)
+                if mode == STICKS and self.law[i] != "slip"
+            ]
             if not rows:
                 continue
             Q = np.zeros((self.R, len(rows)))
@@ -261,8 +279,13 @@ class Linear:
     def places(self, which: Any) -> Place:
         """Begins of steps of the tape."""
         tape = self.tape
-        return Place(tape.time[which], tape.state[which].T, tape.mode[which].T,
-                     tape.contact[which], tape.segment[which])  # fmt: skip
+        return Place(
+            tape.time[which],
+            tape.state[which].T,
+            tape.mode[which].T,
+            tape.contact[which],
+            tape.segment[which],
+        )
 
     def node_maps(self, nodes: NDArray[np.intp], steps: NDArray[np.intp]) -> Array:
         """Maps (B, n, L) from the begins of steps to nodes within them."""
@@ -281,8 +304,9 @@ class Linear:
         for first in range(0, len(eventful), AT_ONCE):
             which = eventful[first : first + AT_ONCE]
             at = self.places(which)
-            ends = at.moved(at.time + self.tape.length[which],
-                            self.step_maps(at, self.tape.length[which])[0])  # fmt: skip
+            ends = at.moved(
+                at.time + self.tape.length[which], self.step_maps(at, self.tape.length[which])[0]
+            )
             before = self.flow(ends)
             later = self.flow(self.places(np.minimum(which + 1, self.steps - 1))).rate
             for j, k in enumerate(which.tolist()):
@@ -290,9 +314,12 @@ class Linear:
         return found
 
     def _instant(
-        self, k: int, end: Place | None = None, before: Flow | None = None,
+        self,
+        k: int,
+        end: Place | None = None,
+        before: Flow | None = None,
         later: Array | None = None,
-    ) -> Instant:  # fmt: skip
+    ) -> Instant:
         """What follows step k that ended there, with rates before and later."""
         dx = np.zeros((self.n, self.L))
         dx[:, : self.n] = np.eye(self.n)
@@ -380,8 +407,10 @@ class Linear:
             row = self._contact_guard((cause - events) // 4, (cause - events) % 4, end, before)
         speed = row[: self.n] @ before.rate[:, 0] + row[-1]
         if speed == 0.0:
-            raise ValueError(f"what happens at t = {end.time[0]:.9g} s touches zero without "
-                             "crossing it: its time has no derivative")  # fmt: skip
+            raise ValueError(
+                f"what happens at t = {end.time[0]:.9g} s touches zero without "
+                "crossing it: its time has no derivative"
+            )
         return -row[:-1] / speed
 
     def _contact_guard(self, i: int, what: int, end: Place, before: Flow) -> Array:
@@ -436,13 +465,18 @@ class Linear:
             return dx
         told = self.structure["reset_slopes"]
         rows = set(range(first, last))
-        given = [row for row, column in zip(told["rows"], told["columns"], strict=True)
-                 if row in rows and self.n <= column < self.n + self.m]  # fmt: skip
+        given = [
+            row
+            for row, column in zip(told["rows"], told["columns"], strict=True)
+            if row in rows and self.n <= column < self.n + self.m
+        ]
         if broken and given:
             name = self.task.about["events"][index]["name"]
-            raise ValueError(f"event {name!r} follows the break of an input at t = "
-                             f"{at.time[0]:.9g} s and its reset depends on inputs: that has no "
-                             "derivative here; move the break")  # fmt: skip
+            raise ValueError(
+                f"event {name!r} follows the break of an input at t = "
+                f"{at.time[0]:.9g} s and its reset depends on inputs: that has no "
+                "derivative here; move the break"
+            )
         slope = self.local(self.derivatives("reset_slopes", at, self.inputs(at)), at)[0]
         changed = dx.copy()
         for row, target in enumerate(targets, start=first):

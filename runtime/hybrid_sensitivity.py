@@ -91,8 +91,9 @@ class Sensitivities:
         P, about = len(names) + len(extra), linear.task.about
         S, dp = np.zeros((linear.n, P)), np.zeros((linear.r, P))
         for column, name in enumerate(names):
-            rows, known = (dp, about["parameters"]) if name in about["parameters"] else (
-                S, about["states"])  # fmt: skip
+            rows, known = (
+                (dp, about["parameters"]) if name in about["parameters"] else (S, about["states"])
+            )
             if name not in known:
                 there = ", ".join([*about["parameters"], *about["states"]])
                 raise ValueError(f"wrt: {name} is no parameter and no state; there are {there}")
@@ -116,8 +117,9 @@ class Sensitivities:
             if k in linear.instants:
                 S = through(linear.instants[k], self._local(S, dp, changes, k))
         nodes[self._at_end] = S
-        states = {name: np.ascontiguousarray(nodes[:, row].T)
-                  for row, name in enumerate(about["states"])}  # fmt: skip
+        states = {
+            name: np.ascontiguousarray(nodes[:, row].T) for row, name in enumerate(about["states"])
+        }
         return ForwardSensitivities(
             [*names, *extra], states, [events[k] for k in sorted(events)], self.run
         )
@@ -147,8 +149,9 @@ class Sensitivities:
         now, soon = self._pieces(k)
         rows = np.zeros((linear.L, S.shape[1]))
         rows[: linear.n], rows[linear.columns("p")] = S, dp
-        for i, (course, change) in enumerate(zip(linear.task.inputs.values(), changes,
-                                                 strict=True)):  # fmt: skip
+        for i, (course, change) in enumerate(
+            zip(linear.task.inputs.values(), changes, strict=True)
+        ):
             slope = float(np.asarray(course.slope)[now[i]])
             begin, value, bend = change.parts
             rows[linear.columns("v").start + i] = value[now[i]] - slope * begin[now[i]]
@@ -160,8 +163,9 @@ class Sensitivities:
         """Of each input the piece of step k, and the one after it."""
         common = self.linear.common
         segment = int(self.linear.tape.segment[k]) if self.linear.steps else 0
-        return common.piece[:, segment], common.piece[:, min(segment + 1,
-                                                             common.piece.shape[1] - 1)]
+        return common.piece[:, segment], common.piece[
+            :, min(segment + 1, common.piece.shape[1] - 1)
+        ]
 
     def _steps(
         self, chunks: Iterable[int], backwards: bool = False
@@ -171,8 +175,9 @@ class Sensitivities:
         for first in chunks:
             which = np.arange(first, min(first + AT_ONCE, linear.steps))
             _, maps = linear.step_maps(linear.places(which), linear.tape.length[which])
-            inside = np.flatnonzero((self._step_of >= first) & (self._step_of <= which[-1])
-                                    & ~self._at_end)  # fmt: skip
+            inside = np.flatnonzero(
+                (self._step_of >= first) & (self._step_of <= which[-1]) & ~self._at_end
+            )
             within: dict[int, list[tuple[int, Array]]] = {}
             if len(inside):
                 rows = linear.node_maps(inside, self._step_of[inside])
@@ -193,9 +198,7 @@ class Sensitivities:
 
     # -- adjoint --------------------------------------------------------------------------------
 
-    def gradient(
-        self, of: Any, at: Happening | None = None, side: str = "after"
-    ) -> HybridGradient:
+    def gradient(self, of: Any, at: Happening | None = None, side: str = "after") -> HybridGradient:
         """Derivatives of one quantity with respect to everything, at the cost of a few simulations.
 
         of : a state, at the end or `at` something that happened ("before" or "after" it); "time",
@@ -210,8 +213,10 @@ class Sensitivities:
         if isinstance(of, Mapping):
             for name, row in of.items():
                 if np.shape(row) != self.run.time.shape:
-                    raise ValueError(f"weights of {name} have shape {np.shape(row)}, expected "
-                                     f"{self.run.time.shape}")  # fmt: skip
+                    raise ValueError(
+                        f"weights of {name} have shape {np.shape(row)}, expected "
+                        f"{self.run.time.shape}"
+                    )
                 weights[:, _place(names, name)] = row
         elif at is None:
             final[_place(names, of)] = 1.0

@@ -21,8 +21,7 @@ Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
 #: What a march returns, see runtime/hybrid/hybrid.h.
-(DONE, STOPPED, FULL, STEP, STUCK, CHATTER, NO_MEMORY, PAUSED, NO_NUMBER,
- NEWTON) = range(10)  # fmt: skip
+(DONE, STOPPED, FULL, STEP, STUCK, CHATTER, NO_MEMORY, PAUSED, NO_NUMBER, NEWTON) = range(10)
 INTERRUPTED = 10
 LAWS = ("slip", "stick", "coulomb")
 METHODS = ("dopri5", "rk4", "trapezoid")
@@ -98,12 +97,25 @@ class Marched:
 def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
     """Marches to the end of the grid, or as far as it goes, or until `stop` or Ctrl-C."""
     arrays, start, end = _arrays(task), task.start, float(task.time[-1])
-    numbers = {"t": start.time, "rtol": task.rtol, "atol": task.atol, "v_stop": task.v_stop,
-               "by_height": task.release == "height", "per_second": task.per_second,
-               "method": METHODS.index(task.method), "fixed": task.step,
-               "pause": STEPS_AT_ONCE}  # fmt: skip
-    sizes = (len(start.x), len(task.inputs), len(start.modes), len(task.about["contacts"]),
-             task.rows, len(task.about["events"]))  # fmt: skip
+    numbers = {
+        "t": start.time,
+        "rtol": task.rtol,
+        "atol": task.atol,
+        "v_stop": task.v_stop,
+        "by_height": task.release == "height",
+        "per_second": task.per_second,
+        "method": METHODS.index(task.method),
+        "fixed": task.step,
+        "pause": STEPS_AT_ONCE,
+    }
+    sizes = (
+        len(start.x),
+        len(task.inputs),
+        len(start.modes),
+        len(task.about["contacts"]),
+        task.rows,
+        len(task.about["events"]),
+    )
     run = HybridRun(task.library, sizes, numbers, arrays)
     with interruptible(stop) as flag, time_bar(start.time, end, task.progress) as show:
         while (status := run.march(end, flag)) in (FULL, PAUSED):
@@ -115,9 +127,15 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
         final = State(now, *(arrays[key] for key in ("x", "mode", "state", "friction", "armed")))
         log = {k[4:]: row[:logged] for k, row in arrays.items() if k.startswith("log_")}
         tape = {k[5:]: row[:taped] for k, row in arrays.items() if k.startswith("tape_")}
-        return Marched(arrays["states"][:, :filled], arrays["inputs"][:, :filled],
-                       _happenings(task.about, log), final, status, run.work,
-                       Tape(**tape, log=log))  # fmt: skip
+        return Marched(
+            arrays["states"][:, :filled],
+            arrays["inputs"][:, :filled],
+            _happenings(task.about, log),
+            final,
+            status,
+            run.work,
+            Tape(**tape, log=log),
+        )
 
 
 def _arrays(task: HybridTask) -> Arrays:
@@ -127,40 +145,57 @@ def _arrays(task: HybridTask) -> Arrays:
     n, d, count = len(start.x), len(start.modes), len(contacts)
     common = segments(task.inputs, float(start.time), float(time[-1]))
     arrays: Arrays = {
-        "begin": common.begin, "value": common.value, "slope": common.slope,
+        "begin": common.begin,
+        "value": common.value,
+        "slope": common.slope,
         "parameters": task.parameters,
         "law": np.array([LAWS.index(c["law"]) for c in contacts], dtype=np.intc),
         "tangent": np.array([c["row"] for c in contacts], dtype=np.intc),
         "mu": np.array([c["friction_coefficient"] for c in contacts], dtype=np.float64),
         "restitution": np.array([c["restitution"] for c in contacts], dtype=np.float64),
-        **{key: np.array([e[key] for e in events], dtype=np.intc)
-           for key in ("direction", "level", "stop")},
+        **{
+            key: np.array([e[key] for e in events], dtype=np.intc)
+            for key in ("direction", "level", "stop")
+        },
         "scale": np.array([e["scale"] for e in events], dtype=np.float64),
         "first_target": np.array(about["first_target"], dtype=np.intp),
         "target": np.array(about["targets"], dtype=np.intp),
-        "x": start.x.copy(), "mode": start.modes.copy(), "state": start.contacts.copy(),
-        "friction": start.friction.copy(), "armed": start.armed.copy(), "time": time,
+        "x": start.x.copy(),
+        "mode": start.modes.copy(),
+        "state": start.contacts.copy(),
+        "friction": start.friction.copy(),
+        "armed": start.armed.copy(),
+        "time": time,
         "states": np.full((n, len(time)), np.nan),
         "inputs": np.full((len(task.inputs) + d + task.rows, len(time)), np.nan),
-    }  # fmt: skip
+    }
     room = LOG + 80 * (2 * count + len(events))
     return arrays | _log(room, n, count) | _tape(TAPE if task.tape else 0, n, d, count)
 
 
 def _log(size: int, n: int, count: int) -> Arrays:
-    return {"log_time": np.zeros(size), "log_kind": np.zeros(size, dtype=np.intc),
-            "log_index": np.zeros(size, dtype=np.intc), "log_before": np.zeros((size, n)),
-            "log_after": np.zeros((size, n)), "log_step": np.zeros(size, dtype=np.intp),
-            "log_contact": np.zeros((size, count), dtype=np.intc),
-            "log_restitution": np.zeros(size)}  # fmt: skip
+    return {
+        "log_time": np.zeros(size),
+        "log_kind": np.zeros(size, dtype=np.intc),
+        "log_index": np.zeros(size, dtype=np.intc),
+        "log_before": np.zeros((size, n)),
+        "log_after": np.zeros((size, n)),
+        "log_step": np.zeros(size, dtype=np.intp),
+        "log_contact": np.zeros((size, count), dtype=np.intc),
+        "log_restitution": np.zeros(size),
+    }
 
 
 def _tape(size: int, n: int, d: int, count: int) -> Arrays:
-    return {"tape_time": np.zeros(size), "tape_length": np.zeros(size),
-            "tape_state": np.zeros((size, n)), "tape_mode": np.zeros((size, d)),
-            "tape_contact": np.zeros((size, count), dtype=np.intc),
-            "tape_segment": np.zeros(size, dtype=np.intc),
-            "tape_cause": np.zeros(size, dtype=np.intc)}  # fmt: skip
+    return {
+        "tape_time": np.zeros(size),
+        "tape_length": np.zeros(size),
+        "tape_state": np.zeros((size, n)),
+        "tape_mode": np.zeros((size, d)),
+        "tape_contact": np.zeros((size, count), dtype=np.intc),
+        "tape_segment": np.zeros(size, dtype=np.intc),
+        "tape_cause": np.zeros(size, dtype=np.intc),
+    }
 
 
 def _grown(arrays: Arrays, run: HybridRun) -> Arrays:
@@ -196,8 +231,10 @@ def points(task: HybridTask, states: Array, inputs: Array, time: Array) -> list[
 def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) -> Array:
     """A kernel at many points: arguments (rows, N), or (rows, 1) if they are equal everywhere."""
     N = max(argument.shape[1] for argument in arguments)
-    given = [(np.ascontiguousarray(a).ravel(), 0, a.shape[1] if a.shape[1] == N else 1)
-             for a in arguments]  # fmt: skip
+    given = [
+        (np.ascontiguousarray(a).ravel(), 0, a.shape[1] if a.shape[1] == N else 1)
+        for a in arguments
+    ]
     out = np.empty(n_out * N)
     call = Call(library, kernel, N, given, (), rows(n_out, N), out.size)
     Plan([call], [], out.size)((), out)
@@ -209,11 +246,11 @@ def _happenings(about: Mapping[str, Any], log: Mapping[str, NDArray[Any]]) -> li
     named = {"event": [e["name"] for e in about["events"]], "clock": None}
     contacts = [c["name"] for c in about["contacts"]]
     found = []
-    for time, kind, index, row in zip(log["time"].tolist(), log["kind"].tolist(),
-                                      log["index"].tolist(), pairs, strict=True):  # fmt: skip
+    for time, kind, index, row in zip(
+        log["time"].tolist(), log["kind"].tolist(), log["index"].tolist(), pairs, strict=True
+    ):
         names = named.get(KINDS[kind], contacts)
-        found.append(Happening(time, KINDS[kind], names[index] if names else "", about["states"],
-                               row))  # fmt: skip
+        found.append(
+            Happening(time, KINDS[kind], names[index] if names else "", about["states"], row)
+        )
     return found
-
-

@@ -132,8 +132,9 @@ class HybridTrajectory(ByName):
         if name is not None and self.named is not None:
             known = (*self.contacts, *self.named)
             if name not in known:
-                raise ValueError(f"there is no contact or event {name!r}; there are "
-                                 f"{', '.join(known) or 'none'}")  # fmt: skip
+                raise ValueError(
+                    f"there is no contact or event {name!r}; there are {', '.join(known) or 'none'}"
+                )
         return [e for e in self.log if e.kind == kind and name in (None, e.name)]
 
     def pressing(self, contact: str) -> list[tuple[float, float]]:
@@ -142,8 +143,9 @@ class HybridTrajectory(ByName):
         Raises `ValueError` for an unknown contact.
         """
         if contact not in self.contacts:
-            raise ValueError(f"there is no contact {contact!r}; there are "
-                             f"{', '.join(self.contacts) or 'none'}")  # fmt: skip
+            raise ValueError(
+                f"there is no contact {contact!r}; there are {', '.join(self.contacts) or 'none'}"
+            )
         first = float(self.time[0]) if len(self.time) else self.final.time
         begin = first if contact in self.pressed else None
         spans = []
@@ -185,12 +187,22 @@ class HybridTrajectory(ByName):
             event_states=(("event", "side", "state"), rows, {"kind": "events"}),
         )
         final = self.final
-        told = {"names": [e.name for e in self.log], "states": names, "named": self.named,
-                "contacts": self.contacts, "pressed": self.pressed, "work": self.work,
-                "message": self.message, "time": final.time,
-                **{key: getattr(final, key).tolist()
-                   for key in ("x", "modes", "contacts", "friction", "armed") if key != "contacts"},
-                "contact_states": final.contacts.tolist()}  # fmt: skip
+        told = {
+            "names": [e.name for e in self.log],
+            "states": names,
+            "named": self.named,
+            "contacts": self.contacts,
+            "pressed": self.pressed,
+            "work": self.work,
+            "message": self.message,
+            "time": final.time,
+            **{
+                key: getattr(final, key).tolist()
+                for key in ("x", "modes", "contacts", "friction", "armed")
+                if key != "contacts"
+            },
+            "contact_states": final.contacts.tolist(),
+        }
         return data.assign_attrs(hybrid=json.dumps(told))
 
     def save(self, path: str | Path) -> None:
@@ -210,16 +222,27 @@ class HybridTrajectory(ByName):
             rows = data["event_states"].to_numpy()
             return cls(
                 run,
-                tuple(Happening(float(t), KINDS[int(k)], name, told["states"], row)
-                      for t, k, name, row in zip(times, kinds, told["names"], rows, strict=True)),
-                _state(told), told["message"], tuple(told["contacts"]), tuple(told["pressed"]),
-                tuple(told["work"]), None if told.get("named") is None else tuple(told["named"]),
-            )  # fmt: skip
+                tuple(
+                    Happening(float(t), KINDS[int(k)], name, told["states"], row)
+                    for t, k, name, row in zip(times, kinds, told["names"], rows, strict=True)
+                ),
+                _state(told),
+                told["message"],
+                tuple(told["contacts"]),
+                tuple(told["pressed"]),
+                tuple(told["work"]),
+                None if told.get("named") is None else tuple(told["named"]),
+            )
 
 
 def _state(told: Mapping[str, Any]) -> State:
     """Where a run ended, from its file."""
-    integers = {key: np.array(told[name], dtype=np.intc)
-                for key, name in (("contacts", "contact_states"), ("friction", "friction"),
-                                  ("armed", "armed"))}  # fmt: skip
+    integers = {
+        key: np.array(told[name], dtype=np.intc)
+        for key, name in (
+            ("contacts", "contact_states"),
+            ("friction", "friction"),
+            ("armed", "armed"),
+        )
+    }
     return State(told["time"], np.array(told["x"]), np.array(told["modes"]), **integers)

@@ -41,8 +41,9 @@ def marched(task: HybridTask, stop: threading.Event | None = None) -> Marched:
     if found.status == NO_NUMBER and found.final.time == task.start.time:
         strange = no_numbers(task, task.start)
         if strange:
-            raise ValueError(f"no finite number at the start, t = {task.start.time:g} s: "
-                             f"{', '.join(strange)}")  # fmt: skip
+            raise ValueError(
+                f"no finite number at the start, t = {task.start.time:g} s: {', '.join(strange)}"
+            )
     return found
 
 
@@ -55,8 +56,9 @@ def explain(task: HybridTask, run: Marched) -> str:
         _, words = growth(task.about["states"], run.states, task.time)
         return f"{words}; the model is unstable, or its equations are wrong" if words else ""
     before = run.happened[-1].rows[0] if _reset(task, run) else final.x
-    there = ", ".join(f"{name} = {value:.6g}" for name, value
-                      in zip(task.about["states"], before, strict=True))  # fmt: skip
+    there = ", ".join(
+        f"{name} = {value:.6g}" for name, value in zip(task.about["states"], before, strict=True)
+    )
     if status in (NO_NUMBER, STEP, NEWTON):
         names = _reset(task, run) or no_numbers(task, final) or _soon(task, final)
         if status == NO_NUMBER or names:
@@ -75,7 +77,7 @@ def explain(task: HybridTask, run: Marched) -> str:
         STUCK: stuck(task, final, at),
         CHATTER: f"too many events {at}; {_remedy(happened)}. The last: {last}",
         INTERRUPTED: f"interrupted {at}",
-    }.get(status, "no memory is left")  # fmt: skip
+    }.get(status, "no memory is left")
 
 
 def _reset(task: HybridTask, run: Marched) -> list[str]:
@@ -84,8 +86,11 @@ def _reset(task: HybridTask, run: Marched) -> list[str]:
     for event in (e for e in run.happened[-1:] if e.kind == "event"):
         lost = np.isfinite(event.rows[0]) & ~np.isfinite(event.rows[1])
         found += [name for name, gone in zip(event.states, lost, strict=True) if gone]
-        found += [name for name, value in zip(task.about["modes"], run.final.modes, strict=True)
-                  if not np.isfinite(value)]  # fmt: skip
+        found += [
+            name
+            for name, value in zip(task.about["modes"], run.final.modes, strict=True)
+            if not np.isfinite(value)
+        ]
         found = [f"the value to which {event.name} sets {name}" for name in found]
     return found
 
@@ -124,13 +129,19 @@ def stuck(task: HybridTask, final: State, at: str) -> str:
     here = np.flatnonzero((contact_numbers(task, final)[0] <= HYSTERESIS) | (final.contacts == 1))
     names = ", ".join(contacts[k]["name"] for k in here)
     if any(contacts[k]["law"] == "stick" for k in here):
-        return (f"contacts {names}: no consistent sticking state {at}; "
-                "use law 'coulomb' with a friction_coefficient")  # fmt: skip
+        return (
+            f"contacts {names}: no consistent sticking state {at}; "
+            "use law 'coulomb' with a friction_coefficient"
+        )
     if any(contacts[k]["law"] == "coulomb" for k in here):
-        return (f"contacts {names}: no forces agree with the friction {at}; "
-                "try a smaller friction_coefficient")  # fmt: skip
-    return (f"contacts {names}: no forces keep all of them from moving into the ground {at}; their "
-            "rows depend on each other, or the mass matrix is singular")  # fmt: skip
+        return (
+            f"contacts {names}: no forces agree with the friction {at}; "
+            "try a smaller friction_coefficient"
+        )
+    return (
+        f"contacts {names}: no forces keep all of them from moving into the ground {at}; their "
+        "rows depend on each other, or the mass matrix is singular"
+    )
 
 
 def _point(task: HybridTask, state: State) -> list[Array]:
@@ -143,16 +154,19 @@ def _point(task: HybridTask, state: State) -> list[Array]:
 def no_numbers(task: HybridTask, state: State) -> list[str]:
     """Names of expressions that are not finite."""
     about, point = task.about, _point(task, state)
-    kernels = {"smooth": [f"the rate of {x}" for x in about["states"]],
-               "guards": [f"the guard of {e['name']}" for e in about["events"]],
-               "contact": [f"the height of {c['name']}" for c in about["contacts"]]}  # fmt: skip
+    kernels = {
+        "smooth": [f"the rate of {x}" for x in about["states"]],
+        "guards": [f"the guard of {e['name']}" for e in about["events"]],
+        "contact": [f"the height of {c['name']}" for c in about["contacts"]],
+    }
     found = []
     for kernel, names in kernels.items():
         if names:
             total = about["sizes"][kernel]
             values = mapped(task.library, kernel, point, total)[: len(names), 0]
-            found += [name for name, value in zip(names, values, strict=True)
-                      if not np.isfinite(value)]  # fmt: skip
+            found += [
+                name for name, value in zip(names, values, strict=True) if not np.isfinite(value)
+            ]
     return found
 
 
@@ -170,10 +184,13 @@ def check_start(task: HybridTask) -> None:
     if not task.about["contacts"]:
         return
     heights, _ = contact_numbers(task, task.start)
-    for contact, height, state in zip(task.about["contacts"], heights, task.start.contacts,
-                                      strict=True):  # fmt: skip
+    for contact, height, state in zip(
+        task.about["contacts"], heights, task.start.contacts, strict=True
+    ):
         if height < -HYSTERESIS * (2.0 if state == 2 else 1.0):
             raise ValueError(f"contact {contact['name']!r} starts {-height:.3g} m below the ground")
         if state == 1 and height > HYSTERESIS:
-            raise ValueError(f"contact {contact['name']!r} is declared active but is {height:.3g} "
-                             "m above the ground")  # fmt: skip
+            raise ValueError(
+                f"contact {contact['name']!r} is declared active but is {height:.3g} "
+                "m above the ground"
+            )

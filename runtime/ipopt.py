@@ -28,7 +28,7 @@ SENTENCES = {
     0: "converged",
     1: "converged to the acceptable tolerance only; inspect the result or loosen the problem",
     2: "IPOPT stopped at a point of local infeasibility; another guess, scaling or barrier "
-       "strategy (mu_strategy) may solve it, unless the constraints contradict each other",
+    "strategy (mu_strategy) may solve it, unless the constraints contradict each other",
     3: "the search direction became too small; the result may still be useful",
     4: "the iterates diverge; give bounds or a better guess",
     6: "a feasible point was found",
@@ -189,10 +189,15 @@ def _result(outcome: Outcome, watch: Watch, linear_solver: str) -> Result:
     seconds = {"evaluate": outcome.evaluation, "solver": outcome.total}
     starved = outcome.status in (-2, -3) and "out of memory" in outcome.log  # MUMPS says so there
     return Result(
-        outcome.z, *outcome.multipliers, outcome.objective, -102 if starved else outcome.status,
-        tuple(watch.iterations), {**seconds, **_linear_solver_seconds(outcome.log)},
-        linear_solver, outcome.log,
-    )  # fmt: skip
+        outcome.z,
+        *outcome.multipliers,
+        outcome.objective,
+        -102 if starved else outcome.status,
+        tuple(watch.iterations),
+        {**seconds, **_linear_solver_seconds(outcome.log)},
+        linear_solver,
+        outcome.log,
+    )
 
 
 def _linear_solver_seconds(text: str) -> dict[str, float]:

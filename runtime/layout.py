@@ -70,8 +70,13 @@ class Layout:
     def points(self, trial: int, family: str) -> int:
         """Number of points of a family in a trial."""
         last = trial == len(self.nodes) - 1
-        return {"interval": self.nodes[trial] - 1, "node": self.nodes[trial], "ends": 1,
-                "link": int(not last), "cycle": int(last)}[family]  # fmt: skip
+        return {
+            "interval": self.nodes[trial] - 1,
+            "node": self.nodes[trial],
+            "ends": 1,
+            "link": int(not last),
+            "cycle": int(last),
+        }[family]
 
     def following(self, trial: int) -> int:
         """The trial after this one; after the last one the first."""
@@ -95,8 +100,11 @@ class Layout:
     @cached_property
     def n_constraints(self) -> int:
         """Number of constraints."""
-        return sum(len(self.labels[family]) * self.points(trial, family)
-                   for trial in range(len(self.nodes)) for family in FAMILIES)  # fmt: skip
+        return sum(
+            len(self.labels[family]) * self.points(trial, family)
+            for trial in range(len(self.nodes))
+            for family in FAMILIES
+        )
 
     def stages(self) -> NDArray[np.int32]:
         """The stage in time of each variable: its node, counted on through the trials, with a gap
@@ -152,11 +160,15 @@ class Layout:
         """Trial, family, number of the equation and number of the point of constraint i."""
         if not 0 <= i < self.n_constraints:
             raise IndexError(f"constraint {i} of {self.n_constraints}")
-        owners = [(trial, family) for (trial, family), begin in self.constraint_offsets.items()
-                  if begin <= i and self.points(trial, family) * len(self.labels[family])]
+        owners = [
+            (trial, family)
+            for (trial, family), begin in self.constraint_offsets.items()
+            if begin <= i and self.points(trial, family) * len(self.labels[family])
+        ]
         trial, family = owners[-1]
-        label, point = divmod(i - self.constraint_offsets[trial, family],
-                              self.points(trial, family))  # fmt: skip
+        label, point = divmod(
+            i - self.constraint_offsets[trial, family], self.points(trial, family)
+        )
         return trial, family, label, point
 
     def where(self, trial: int, family: str, point: int) -> str:

@@ -29,13 +29,15 @@ _OPTIONS: dict[str, Any] = {
     # Its solutions rarely need the step of refinement that IPOPT takes unless told otherwise: then
     # IPOPT refines only where the residual asks for it.
     TIME_STRUCTURED: {
-        "linear_solver": "ma57", "hsllib": KKT_LIBRARY, "linear_system_scaling": "none",
+        "linear_solver": "ma57",
+        "hsllib": KKT_LIBRARY,
+        "linear_system_scaling": "none",
         "min_refinement_steps": 0,
     },
     # Parameters border every node with dense columns, which makes MUMPS's default ordering
     # quadratic in the number of nodes; ordering 6 (QAMD) treats them apart.
     "mumps": {"linear_solver": "mumps", "mumps_pivot_order": 6},
-}  # fmt: skip
+}
 
 #: Linear solvers that IPOPT loads from a library of their own, and the names of that library.
 _HSL = frozenset("ma27 ma57 ma77 ma86 ma97".split())

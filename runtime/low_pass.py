@@ -25,11 +25,15 @@ def passes(time: Array, cutoff: float, jitter: float) -> tuple[Array, float]:
     step = float(np.mean(steps))
     k = int(np.abs(steps - step).argmax())
     if abs(steps[k] - step) > jitter * step:
-        raise ValueError(f"a low-pass needs uniform samples; step {k} is {steps[k]:.6g} s, "
-                         f"the mean one {step:.6g} s")  # fmt: skip
+        raise ValueError(
+            f"a low-pass needs uniform samples; step {k} is {steps[k]:.6g} s, "
+            f"the mean one {step:.6g} s"
+        )
     low, high = 2.0 / (step * len(time)), 0.5 / step
     if not low <= cutoff < high:
-        raise ValueError(f"the cutoff must lie between {low:.6g} Hz, two periods in the record, "
-                         f"and {high:.6g} Hz, half the sampling rate, got {cutoff}")  # fmt: skip
+        raise ValueError(
+            f"the cutoff must lie between {low:.6g} Hz, two periods in the record, "
+            f"and {high:.6g} Hz, half the sampling rate, got {cutoff}"
+        )
     single = np.arctan(np.tan(np.pi * cutoff * step) / (np.sqrt(2.0) - 1.0) ** 0.25) / np.pi
     return np.asarray(butter(2, 2.0 * single, output="sos")), step

@@ -51,9 +51,12 @@ def forecast(nlp: NLP) -> Forecast:
     rows = pivots + layout.width + len(layout.parameters) + layout.free_duration
     factors = 8.0 * pivots * (rows + 8) * sum(layout.nodes)
     return Forecast(
-        nlp.n_variables, nlp.n_constraints, nlp.jacobian_structure.size,
-        nlp.hessian_structure.size, factors,
-    )  # fmt: skip
+        nlp.n_variables,
+        nlp.n_constraints,
+        nlp.jacobian_structure.size,
+        nlp.hessian_structure.size,
+        factors,
+    )
 
 
 def check_sizes(sizes: Forecast) -> None:
@@ -79,9 +82,11 @@ def check_free(needed: float, sizes: Forecast, remedy: str) -> None:
 
 
 _WORDS = {
-    "variables": "variables", "constraints": "constraints",
-    "jacobian": "entries in the Jacobian", "hessian": "entries in the Hessian",
-}  # fmt: skip
+    "variables": "variables",
+    "constraints": "constraints",
+    "jacobian": "entries in the Jacobian",
+    "hessian": "entries in the Hessian",
+}
 
 
 def available() -> float | None:

@@ -92,8 +92,12 @@ def minimise(
     tolerance = checks.positive(tolerance, "tolerance")
     limit = checks.count(limit, "max_iterations", least=0)
     options = checks.options(options)
-    run = {"steepest-descent": steepest_descent, "bfgs": bfgs, "least-squares": trust_region,
-           "ipopt": ipopt}[optimizer]  # fmt: skip
+    run = {
+        "steepest-descent": steepest_descent,
+        "bfgs": bfgs,
+        "least-squares": trust_region,
+        "ipopt": ipopt,
+    }[optimizer]
     try:
         with np.errstate(over="ignore"):  # far away from the minimum costs may be huge
             found = run(task, q, tolerance, limit, options)
@@ -198,9 +202,7 @@ def _line_search(
     return None, step, J
 
 
-def bfgs(
-    task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
-) -> Minimum:
+def bfgs(task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]) -> Minimum:
     """L-BFGS-B of SciPy."""
 
     def value(y: Array) -> tuple[float, Array]:
@@ -214,11 +216,24 @@ def bfgs(
 
     _refuse(options, _BFGS, "bfgs")
     task.note(q, task.cost(q))
-    settings = {"maxiter": limit, "gtol": tolerance, "ftol": 1e-15, "maxfun": 100 * limit,
-                "maxcor": 30, **options}  # fmt: skip
+    settings = {
+        "maxiter": limit,
+        "gtol": tolerance,
+        "ftol": 1e-15,
+        "maxfun": 100 * limit,
+        "maxcor": 30,
+        **options,
+    }
     bounds = list(zip(*task.scaled_bounds, strict=True))
-    found = minimize(value, q / task.scale, jac=True, method="L-BFGS-B", callback=note,
-                     bounds=bounds, options=settings)  # fmt: skip
+    found = minimize(
+        value,
+        q / task.scale,
+        jac=True,
+        method="L-BFGS-B",
+        callback=note,
+        bounds=bounds,
+        options=settings,
+    )
     low, high = task.scaled_bounds
     slope = np.clip(found.x - found.jac, low, high) - found.x
     stuck = found.status == 2  # its line search ended; 1 is a limit
@@ -318,10 +333,18 @@ class _Callbacks:
         matrix = (2.0 * factor / self.task.unit) * (slopes.T @ slopes)
         out[:] = self.hessian_places.values(matrix)
 
-    def intermediate(self, mode: int, number: int, objective: float, infeasibility: float,
-                     optimality: float, *rest: float) -> bool:  # fmt: skip
-        self.task.note(self.task.scale * self._y, objective * self.task.unit, optimality,
-                       infeasibility)  # fmt: skip
+    def intermediate(
+        self,
+        mode: int,
+        number: int,
+        objective: float,
+        infeasibility: float,
+        optimality: float,
+        *rest: float,
+    ) -> bool:
+        self.task.note(
+            self.task.scale * self._y, objective * self.task.unit, optimality, infeasibility
+        )
         return True
 
 
@@ -333,15 +356,25 @@ def ipopt(
     check_solver(solver, options)
     callbacks, zero = _Callbacks(task, q), np.zeros(0 if task.gaps is None else len(task.gaps(q)))
     problem = Problem(
-        load_ipopt(), callbacks, (callbacks.gap_places, callbacks.hessian_places),
-        task.scaled_bounds, (zero, zero), callbacks.intermediate,
-    )  # fmt: skip
-    settings: dict[str, Any] = {"tol": tolerance, "max_iter": limit, "print_level": 0, "sb": "yes",
-                                "linear_solver": solver}  # fmt: skip
+        load_ipopt(),
+        callbacks,
+        (callbacks.gap_places, callbacks.hessian_places),
+        task.scaled_bounds,
+        (zero, zero),
+        callbacks.intermediate,
+    )
+    settings: dict[str, Any] = {
+        "tol": tolerance,
+        "max_iter": limit,
+        "print_level": 0,
+        "sb": "yes",
+        "linear_solver": solver,
+    }
     if task.jacobian is None:
         settings["hessian_approximation"] = "limited-memory"
     set_options(problem, {**settings, **options}, required={*settings, *options})
     y, info = problem.solve(q / task.scale)
     status = info["status"]
-    return Minimum(task.scale * y, status in (0, 1),
-                   SENTENCES.get(status, f"IPOPT returned status {status}"))  # fmt: skip
+    return Minimum(
+        task.scale * y, status in (0, 1), SENTENCES.get(status, f"IPOPT returned status {status}")
+    )

@@ -57,11 +57,14 @@ class Motion:
     def __post_init__(self) -> None:
         _check("sequence", self.sequence, SEQUENCES)
         if not callable(self.course):
-            raise ValueError("the course of a motion is a function of times (n,), got "
-                             f"{shown(self.course)}; see Motion.samples")  # fmt: skip
+            raise ValueError(
+                "the course of a motion is a function of times (n,), got "
+                f"{shown(self.course)}; see Motion.samples"
+            )
         if not _is_span(self.span):
-            raise ValueError("the span of a motion must be (begin, end) [s], got "
-                             f"{shown(self.span)}")  # fmt: skip
+            raise ValueError(
+                f"the span of a motion must be (begin, end) [s], got {shown(self.span)}"
+            )
 
     # -- where it comes from --------------------------------------------------------------------
 
@@ -77,8 +80,10 @@ class Motion:
         Derivatives are exact. Raises `ValueError` for other shapes and what is not finite.
         """
         names = ("omega", "amplitude", "phase")
-        given = [real_array(part, name)
-                 for name, part in zip(names, (omega, amplitude, phase), strict=True)]  # fmt: skip
+        given = [
+            real_array(part, name)
+            for name, part in zip(names, (omega, amplitude, phase), strict=True)
+        ]
         try:
             if len(given[1]) != 6:
                 raise ValueError
@@ -93,9 +98,13 @@ class Motion:
 
     @classmethod
     def samples(
-        cls, time: ArrayLike, angles: ArrayLike, place: ArrayLike | None = None,
-        cutoff: float | None = None, sequence: str = "xyz",
-    ) -> Motion:  # fmt: skip
+        cls,
+        time: ArrayLike,
+        angles: ArrayLike,
+        place: ArrayLike | None = None,
+        cutoff: float | None = None,
+        sequence: str = "xyz",
+    ) -> Motion:
         """A quintic spline through samples at increasing times (N,) [s], N of at least 6.
 
         angles, place : (3, N), Bryant angles about x, y, z [rad] and place [m] (default: zero).
@@ -122,8 +131,11 @@ class Motion:
             rows = _smooth(grid, rows, cutoff)
         spline = make_interp_spline(grid, rows, k=5, axis=1)
         orders = [spline, spline.derivative(1), spline.derivative(2)]
-        return cls(lambda time: np.array([order(time) for order in orders]),
-                   (float(grid[0]), float(grid[-1])), sequence)  # fmt: skip
+        return cls(
+            lambda time: np.array([order(time) for order in orders]),
+            (float(grid[0]), float(grid[-1])),
+            sequence,
+        )
 
     # -- other motions made of it ---------------------------------------------------------------
 
@@ -139,8 +151,9 @@ class Motion:
         """The motion of another point of the base, its coordinates (3,) in base axes [m]."""
         arm = real_array(point, "a point of the base").reshape(-1, 1)
         if arm.shape != (3, 1) or not np.isfinite(arm).all():
-            raise ValueError("a point of the base has three finite coordinates, got "
-                             f"{shown(point)}")  # fmt: skip
+            raise ValueError(
+                f"a point of the base has three finite coordinates, got {shown(point)}"
+            )
 
         def course(time: Array) -> Array:
             result = np.array(self.course(time))
@@ -177,8 +190,10 @@ class Motion:
         first, last, (begin, end) = float(times.min()), float(times.max()), self.span
         slack = 1e-9 * (1.0 + abs(first) + abs(last))  # rounding of grids
         if first < begin - slack or last > end + slack:
-            raise ValueError(f"the run needs {first:.10g} ... {last:.10g} s, the motion is known "
-                             f"for {begin:.10g} ... {end:.10g} s")  # fmt: skip
+            raise ValueError(
+                f"the run needs {first:.10g} ... {last:.10g} s, the motion is known "
+                f"for {begin:.10g} ... {end:.10g} s"
+            )
         course, shape = np.asarray(self.course(np.clip(times, begin, end))), (3, 6, len(times))
         if course.shape != shape:
             raise ValueError(f"the course of a motion must return {shape}, got {course.shape}")
@@ -187,9 +202,12 @@ class Motion:
         return {"": course[0, :3], "w": w, "dw": dw, "a": a, "v": v, "p": course[0, 3:]}
 
     def inputs(
-        self, base: Any, time: ArrayLike, names: Iterable[Any],
+        self,
+        base: Any,
+        time: ArrayLike,
+        names: Iterable[Any],
         gravity: ArrayLike = (0.0, 0.0, -9.81),
-    ) -> dict[str, Array]:  # fmt: skip
+    ) -> dict[str, Array]:
         """Inputs of a model: samples (2 N - 1,) at the nodes and midpoints of `time` (N,) [s].
 
         base : the base of the tree, or its name (then nobody checks that both turn in the same
@@ -256,8 +274,9 @@ class Recording:
     def __post_init__(self) -> None:
         _check("sequence", self.sequence, SEQUENCES)
         if not self.acceleration:
-            raise ValueError("say what the accelerations are: acceleration='kinematic', "
-                             "'derivative' or 'imu'")  # fmt: skip
+            raise ValueError(
+                "say what the accelerations are: acceleration='kinematic', 'derivative' or 'imu'"
+            )
         _check("acceleration", self.acceleration, tuple(ACCELERATIONS))
         if self.acceleration == "derivative" and self.velocities is None:
             raise ValueError('accelerations of the kind "derivative" need velocities=...')
@@ -265,8 +284,14 @@ class Recording:
         object.__setattr__(self, "time", grid)
         if self.place is None:
             object.__setattr__(self, "place", np.zeros((3, len(grid))))
-        for name in ("angles", "rates", "angular_accelerations", "accelerations", "velocities",
-                     "place"):  # fmt: skip
+        for name in (
+            "angles",
+            "rates",
+            "angular_accelerations",
+            "accelerations",
+            "velocities",
+            "place",
+        ):
             if name != "velocities" or self.velocities is not None:
                 object.__setattr__(self, name, _rows(name, getattr(self, name), grid))
         _check_angles(np.asarray(self.angles), grid, stacklevel=4)
@@ -282,14 +307,22 @@ class Recording:
         Raises `ValueError` if the record is shorter than the run, or lacks a sample or quantity.
         """
         wanted = _wanted(base, names, self.sequence)
-        have = {"": self.angles, "w": self.rates, "dw": self.angular_accelerations,
-                "v": self.velocities, "p": self.place,
-                ACCELERATIONS[self.acceleration]: self.accelerations}  # fmt: skip
+        have = {
+            "": self.angles,
+            "w": self.rates,
+            "dw": self.angular_accelerations,
+            "v": self.velocities,
+            "p": self.place,
+            ACCELERATIONS[self.acceleration]: self.accelerations,
+        }
         for name, (kind, _) in wanted.items():
             if have.get(kind) is None:
-                why = (": outputs of velocities, momentum, center_of_mass or energy need the "
-                       "velocity of the base; give velocities=..., or leave these outputs out"
-                       if kind == "v" else f"; it was recorded as {self.acceleration!r}")
+                why = (
+                    ": outputs of velocities, momentum, center_of_mass or energy need the "
+                    "velocity of the base; give velocities=..., or leave these outputs out"
+                    if kind == "v"
+                    else f"; it was recorded as {self.acceleration!r}"
+                )
                 raise ValueError(f"the run needs {name}, which was not recorded{why}")
         times, grid = _with_midpoints(Experiment(time).grid), np.asarray(self.time)
         nearest = _matching(times, grid, flag(interpolate, "interpolate"))
@@ -338,8 +371,13 @@ def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Arr
     np.add.at(a, (rows, where.ravel()), (amplitude * np.cos(phase)).ravel())
     np.add.at(b, (rows, where.ravel()), (amplitude * np.sin(phase)).ravel())
 
-    weights = np.vstack([np.hstack([a, b]), np.hstack([-b, a]) * np.tile(w, 2),
-                         -np.hstack([a, b]) * np.tile(w**2, 2)])  # fmt: skip
+    weights = np.vstack(
+        [
+            np.hstack([a, b]),
+            np.hstack([-b, a]) * np.tile(w, 2),
+            -np.hstack([a, b]) * np.tile(w**2, 2),
+        ]
+    )
 
     def course(time: Array) -> Array:
         result = np.empty((18, len(time)))
@@ -408,8 +446,9 @@ def _matching(times: Array, grid: Array, interpolate: bool) -> NDArray[np.intp] 
     slack = 1e-6 * float(np.diff(grid).min())
     for k, sign, what in ((-1, 1.0, "ends"), (0, -1.0, "begins")):
         if sign * (times[k] - grid[k]) > slack:
-            raise ValueError(f"the run needs {times[k]:.10g} s, "
-                             f"the record {what} at {grid[k]:.10g} s")  # fmt: skip
+            raise ValueError(
+                f"the run needs {times[k]:.10g} s, the record {what} at {grid[k]:.10g} s"
+            )
     after = np.clip(np.searchsorted(grid, times), 1, len(grid) - 1)
     nearest = after - (times - grid[after - 1] < grid[after] - times)
     missing = np.abs(grid[nearest] - times) > slack
@@ -420,8 +459,10 @@ def _matching(times: Array, grid: Array, interpolate: bool) -> NDArray[np.intp] 
     (k,) = _first(missing)
     what = f"the record has no sample at {times[k]:.10g} s"
     if not missing[::2].any():
-        what = (f"samples at half steps are missing: the record has {np.median(np.diff(grid)):.6g} "
-                f"s between samples, the run needs {times[k] - times[k - 1]:.6g} s")  # fmt: skip
+        what = (
+            f"samples at half steps are missing: the record has {np.median(np.diff(grid)):.6g} "
+            f"s between samples, the run needs {times[k] - times[k - 1]:.6g} s"
+        )
     raise ValueError(f"{what}; interpolate=True uses a cubic spline")
 
 
@@ -436,15 +477,19 @@ def _wanted(base: Any, names: Iterable[Any], sequence: str) -> dict[str, tuple[s
     """Those of the names that are inputs of the base, with the letters and the axis of each."""
     own = getattr(base, "sequence", sequence)
     if own != sequence:
-        raise ValueError(f"the angles of the base turn in the order {own}, those of the motion in "
-                         f"the order {sequence}")  # fmt: skip
+        raise ValueError(
+            f"the angles of the base turn in the order {own}, those of the motion in "
+            f"the order {sequence}"
+        )
     base = getattr(base, "name", base)
     known = {f"{base}_{kind}{axis}": (kind, k) for kind in KINDS for k, axis in enumerate(AXES)}
     given = [key_name(name) for name in listed(names, "names")]
     wanted = {name: known[name] for name in given if name in known}
     if not wanted:
-        raise ValueError(f"none of the inputs {', '.join(given) or '(there are none)'} belongs to "
-                         f"a base {base!r}, such as {base}_x or {base}_wx")  # fmt: skip
+        raise ValueError(
+            f"none of the inputs {', '.join(given) or '(there are none)'} belongs to "
+            f"a base {base!r}, such as {base}_x or {base}_wx"
+        )
     return wanted
 
 
@@ -456,8 +501,10 @@ def _rows(name: str, values: ArrayLike, time: Array) -> Array:
     bad = ~np.isfinite(rows)
     if bad.any():
         k, axis = _first(bad.T)
-        raise ValueError(f"{name}: {int(bad.sum())} values are not finite, the first for axis "
-                         f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)")  # fmt: skip
+        raise ValueError(
+            f"{name}: {int(bad.sum())} values are not finite, the first for axis "
+            f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)"
+        )
     return rows
 
 
@@ -465,14 +512,18 @@ def _check_angles(angles: Array, time: Array, stacklevel: int) -> None:
     """Warn of degrees; raise `ValueError` where an angle wraps from pi to -pi."""
     largest = float(np.abs(angles).max())
     if largest > 2.0 * np.pi:
-        warnings.warn(f"the angles reach {largest:.4g} rad: they look like degrees; numpy.radians "
-                      "converts", stacklevel=stacklevel)  # fmt: skip
+        warnings.warn(
+            f"the angles reach {largest:.4g} rad: they look like degrees; numpy.radians converts",
+            stacklevel=stacklevel,
+        )
     jumps = np.abs(np.diff(angles)) > np.pi
     if jumps.any():
         k, axis = _first(jumps.T)
-        raise ValueError(f"the angle about {AXES[axis]} jumps from {angles[axis, k]:.4g} to "
-                         f"{angles[axis, k + 1]:.4g} rad at {time[k]:.6g} s; numpy.unwrap joins "
-                         "angles that wrap")  # fmt: skip
+        raise ValueError(
+            f"the angle about {AXES[axis]} jumps from {angles[axis, k]:.4g} to "
+            f"{angles[axis, k + 1]:.4g} rad at {time[k]:.6g} s; numpy.unwrap joins "
+            "angles that wrap"
+        )
 
 
 def _check(what: str, value: Any, known: tuple[str, ...]) -> None:

@@ -220,9 +220,7 @@ class NLP:
             about = self._kernels[name]
             work = n * (int(about["operations"]) + len(about["outputs"]))
             threads = max(1, min(self._threads, work // _PER_THREAD))
-            calls.append(
-                Call(self._library, name, n, arguments, self._sizes, place, size, threads)
-            )
+            calls.append(Call(self._library, name, n, arguments, self._sizes, place, size, threads))
         return Plan(calls, zero, size)
 
     def _packed_jacobian(self) -> tuple[Structure, Plan]:

@@ -32,9 +32,12 @@ class Piecewise:
 
     def __post_init__(self) -> None:
         begin = real_array(self.begin, "the begins of an input")
-        rows = [real_array(self.value, "the values of an input"),
-                np.zeros(begin.shape) if self.slope is None
-                else real_array(self.slope, "the slopes of an input")]  # fmt: skip
+        rows = [
+            real_array(self.value, "the values of an input"),
+            np.zeros(begin.shape)
+            if self.slope is None
+            else real_array(self.slope, "the slopes of an input"),
+        ]
         if begin.ndim != 1 or not len(begin) or any(row.shape != begin.shape for row in rows):
             shapes = ", ".join(str(row.shape) for row in (begin, *rows))
             raise ValueError(f"begins, values and slopes of an input must be (B,), got {shapes}")
@@ -52,8 +55,10 @@ class Piecewise:
         """
         at, rows = real_array(time, "the times of an input"), real_array(values, "its samples")
         if at.ndim != 1 or at.shape != rows.shape or len(at) < 2:
-            raise ValueError("an input needs two samples or more at as many times, got times "
-                             f"{at.shape} and samples {rows.shape}")  # fmt: skip
+            raise ValueError(
+                "an input needs two samples or more at as many times, got times "
+                f"{at.shape} and samples {rows.shape}"
+            )
         _check_increasing(at)
         slope = np.append(np.diff(rows) / np.diff(at), 0.0)
         return cls(at, rows, slope)
@@ -69,8 +74,9 @@ class Piecewise:
 def _check_increasing(times: Array) -> None:
     if (np.diff(times) <= 0.0).any():
         k = int(np.argmax(np.diff(times) <= 0.0))
-        raise ValueError(f"breaks of an input must increase; {times[k + 1]:g} s comes after "
-                         f"{times[k]:g} s")  # fmt: skip
+        raise ValueError(
+            f"breaks of an input must increase; {times[k + 1]:g} s comes after {times[k]:g} s"
+        )
 
 
 @dataclass(frozen=True, eq=False)

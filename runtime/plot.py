@@ -26,8 +26,9 @@ def plot_trial(trial: Trajectory, title: str = "", names: Sequence[Any] | None =
     if names is not None:
         panels = {key_name(name): trial[name] for name in names}
     if len(panels) > MOST_PANELS:
-        raise ValueError(f"{len(panels)} trajectories are too many for one figure; choose some by "
-                         "names=[...]")  # fmt: skip
+        raise ValueError(
+            f"{len(panels)} trajectories are too many for one figure; choose some by names=[...]"
+        )
     figure, axes = _panels(len(panels))
     for axis, (name, values) in zip(axes.T.flat, panels.items(), strict=False):
         if name in trial.measurements:
@@ -38,8 +39,11 @@ def plot_trial(trial: Trajectory, title: str = "", names: Sequence[Any] | None =
         axis.plot(trial.time, values, lw=1.2, color=kind, label="model")
         axis.set_ylabel(name)
         axis.grid(alpha=0.3)
-    handles = {label: line for axis in axes.flat for line, label in
-               zip(*axis.get_legend_handles_labels(), strict=True)}  # fmt: skip
+    handles = {
+        label: line
+        for axis in axes.flat
+        for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
     if "measured" in handles:
         figure.legend(handles.values(), handles.keys(), loc="outside upper right", ncols=2)
     _finish(figure, axes, len(panels), title)
@@ -88,9 +92,13 @@ def _panels(count: int) -> tuple[Any, Any]:
     columns = 1 if count <= 5 else 2
     rows = -(-count // columns)
     return subplots(
-        rows, columns, sharex=True, squeeze=False, layout="constrained",
+        rows,
+        columns,
+        sharex=True,
+        squeeze=False,
+        layout="constrained",
         figsize=(7.0 * columns, 1.6 * rows + 0.8),
-    )  # fmt: skip
+    )
 
 
 def _finish(figure: Any, axes: Any, count: int, title: str) -> None:

@@ -15,9 +15,7 @@ from kinesym.runtime.driver import Iteration
 def iteration_line(show: bool | None) -> Iterator[Callable[[Iteration], None]]:
     """A function that shows an iteration; `None` shows it only if stderr is a terminal."""
     visible = sys.stderr.isatty() if show is None else show
-    with tqdm(
-        disable=not visible, unit="", bar_format="{desc} [{elapsed}]", leave=False
-    ) as line:  # fmt: skip
+    with tqdm(disable=not visible, unit="", bar_format="{desc} [{elapsed}]", leave=False) as line:
 
         def report(step: Iteration) -> None:
             line.set_description_str(
@@ -44,6 +42,7 @@ def time_bar(begin: float, end: float, show: bool | None) -> Iterator[Callable[[
     terminal."""
     visible = sys.stderr.isatty() if show is None else show
     form = "{l_bar}{bar}| {n:.3g}/{total:.3g} s [{elapsed}<{remaining}]"
-    with tqdm(total=end - begin, disable=not visible, bar_format=form, leave=False,
-              delay=0.5) as bar:  # fmt: skip
+    with tqdm(
+        total=end - begin, disable=not visible, bar_format=form, leave=False, delay=0.5
+    ) as bar:
         yield lambda now: bar.update(now - begin - bar.n)

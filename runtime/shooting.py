@@ -96,8 +96,10 @@ class Unknowns:
     def initial_values(self, q: Array) -> dict[str, Any]:
         """Unknown initial states by name: a number, or a list with one per trial."""
         rows = np.array([q[self.starts(k)] for k in range(len(self.nodes))])
-        return {x: row.tolist() if len(row) > 1 else float(row[0])
-                for x, row in zip(self.initial, rows.T, strict=True)}  # fmt: skip
+        return {
+            x: row.tolist() if len(row) > 1 else float(row[0])
+            for x, row in zip(self.initial, rows.T, strict=True)
+        }
 
     @cached_property
     def names(self) -> list[str]:
@@ -162,9 +164,7 @@ class ShootingProblem:
         self._free = [stepper.parameters.index(name) for name in unknowns.parameters]
         self._varied = np.array([stepper.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
         self._starts = [stepper.states.index(x) for x in unknowns.initial]
-        self._trials = [
-            self._bound(k, trial, initial[k]) for k, trial in enumerate(trials)
-        ]
+        self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(trials)]
         self._ends = [np.zeros((len(s), len(stepper.states))) for s in unknowns.segments]
 
     def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _Trial:
@@ -172,10 +172,12 @@ class ShootingProblem:
         rows = self.nlp.layout.trajectories(self._z, number)
         free = dict(zip(self.unknowns.inputs, rows[n:], strict=True))
         courses = [
-            (free[u][None] if u in free else np.ascontiguousarray(trial.inputs[u])[None],
-             hold_kind(trial.hold.get(u, "linear")))
+            (
+                free[u][None] if u in free else np.ascontiguousarray(trial.inputs[u])[None],
+                hold_kind(trial.hold.get(u, "linear")),
+            )
             for u in self._stepper.inputs
-        ]  # fmt: skip
+        ]
         start = np.array([initial[x] for x in self._stepper.states])
         task = Task(trial.grid, start[:, None], self._values, courses)
         values = np.empty((len(self._stepper.outputs), 1, N))
@@ -404,11 +406,12 @@ class Residuals:
         self._nlp = nlp
         layout = nlp.layout
         rows = [
-            np.arange(layout.constraint_offsets[k, "node"],
-                      layout.constraint_offsets[k, "node"]
-                      + len(layout.labels["node"]) * trial.n_nodes)
+            np.arange(
+                layout.constraint_offsets[k, "node"],
+                layout.constraint_offsets[k, "node"] + len(layout.labels["node"]) * trial.n_nodes,
+            )
             for k, trial in enumerate(trials)
-        ]  # fmt: skip
+        ]
         self._rows = np.concatenate(rows)
 
     def values(self, z: Array) -> Array:

@@ -69,16 +69,25 @@ class Stepper:
         about = manifest["stepping"]
         rows, columns = about["pattern"]
         return cls(
-            library=library, loop=loop, model=about["model"], states=tuple(about["states"]),
-            inputs=tuple(about["inputs"]), parameters=tuple(about["parameters"]),
-            outputs=tuple(about["outputs"]), limits=tuple(about["limits"]),
-            values=about["values"], varying=about["varying"],
+            library=library,
+            loop=loop,
+            model=about["model"],
+            states=tuple(about["states"]),
+            inputs=tuple(about["inputs"]),
+            parameters=tuple(about["parameters"]),
+            outputs=tuple(about["outputs"]),
+            limits=tuple(about["limits"]),
+            values=about["values"],
+            varying=about["varying"],
             outputs_need_rates=about["outputs_need_rates"],
             pattern=(rows, columns),
             solution=([i for i, _ in about["solution"]], [j for _, j in about["solution"]]),
-            work=_work(loop, {k["name"]: float(k["operations"]) for k in manifest["kernels"]},
-                       len(about["states"])),
-        )  # fmt: skip
+            work=_work(
+                loop,
+                {k["name"]: float(k["operations"]) for k in manifest["kernels"]},
+                len(about["states"]),
+            ),
+        )
 
     @property
     def steps_at_once(self) -> int:
@@ -139,18 +148,33 @@ def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Ru
     reached = np.ones(members, dtype=np.intp)
     trouble = np.zeros(members)
     run = Run(
-        stepper.library, stepper.pattern, stepper.solution, task.time, list(task.inputs),
-        task.parameters, states, values, reached, np.zeros(members), trouble, task.substeps,
-        *task.tolerances, task.threads, stepper.outputs_need_rates, _budget(stepper, task, members),
-    )  # fmt: skip
+        stepper.library,
+        stepper.pattern,
+        stepper.solution,
+        task.time,
+        list(task.inputs),
+        task.parameters,
+        states,
+        values,
+        reached,
+        np.zeros(members),
+        trouble,
+        task.substeps,
+        *task.tolerances,
+        task.threads,
+        stepper.outputs_need_rates,
+        _budget(stepper, task, members),
+    )
     return run, Outcome(states, values, reached, trouble, np.zeros(members, dtype=bool))
 
 
 def _budget(stepper: Stepper, task: Task, members: int) -> int:
     """Steps of each block of members in one call: blocks share threads."""
     blocks = -(-members // stepper.library.lanes)
-    return max(min(_LEAST_STEPS, stepper.steps_at_once),
-               stepper.steps_at_once * min(task.threads, blocks) // blocks)  # fmt: skip
+    return max(
+        min(_LEAST_STEPS, stepper.steps_at_once),
+        stepper.steps_at_once * min(task.threads, blocks) // blocks,
+    )
 
 
 def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outcome:
@@ -176,15 +200,17 @@ def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outc
         kept = values[:n_outputs]
         if n_outputs < len(stepper.limits):  # do not keep the limits alive
             kept = kept.copy()
-        return Outcome(
-            states, kept, outcome.reached, outcome.trouble, outcome.interrupted, broken
-        )  # fmt: skip
+        return Outcome(states, kept, outcome.reached, outcome.trouble, outcome.interrupted, broken)
 
 
 def _march(
-    stepper: Stepper, task: Task, run: Run, outcome: Outcome, progress: bool | None,
+    stepper: Stepper,
+    task: Task,
+    run: Run,
+    outcome: Outcome,
+    progress: bool | None,
     stop: threading.Event,
-) -> None:  # fmt: skip
+) -> None:
     """Through all nodes, or until `stop` is set: then the members that were on their way are noted
     as interrupted."""
     N, done, reached = len(task.time), 0, outcome.reached
@@ -212,13 +238,13 @@ def check_start(stepper: Stepper, task: Task, run: Run, limits: Array) -> None:
         moved = [f"{name} = {x:.4g}" for name, x in state if x]
         more = f", and {len(moved) - 24} more" if len(moved) > 24 else ""
         which = f" of member {member}" if limits.shape[1] > 1 else ""
-        raise ValueError(f"the initial state{which} of {stepper.model} cannot be: "
-                         f"{stepper.limits[limit]} ({', '.join(moved[:24])}{more})")  # fmt: skip
+        raise ValueError(
+            f"the initial state{which} of {stepper.model} cannot be: "
+            f"{stepper.limits[limit]} ({', '.join(moved[:24])}{more})"
+        )
 
 
-def broken_limits(
-    stepper: Stepper, limits: Array, reached: NDArray[np.intp]
-) -> dict[int, str]:
+def broken_limits(stepper: Stepper, limits: Array, reached: NDArray[np.intp]) -> dict[int, str]:
     """The first limit (n_limits, M, N) that each member breaks; `reached` ends before that node."""
     found: dict[int, str] = {}
     for row, sentence in zip(limits, stepper.limits, strict=True):
@@ -235,7 +261,7 @@ def broken_limits(
 
 def failure(
     stepper: Stepper, task: Task, outcome: Outcome, member: int, undefined: str = ""
-) -> str:  # fmt: skip
+) -> str:
     """Why a member did not reach the end, in words: time, state, cause and remedy.
 
     undefined : an expression that is not finite there, if that is known to be the cause.
@@ -261,8 +287,10 @@ def failure(
             f"try shorter steps than {step:g} s (raise substeps)"
         )
     elif stepper.loop == "dormand-prince" and outcome.trouble[member] == STIFF:
-        cause = (f"stiff: more than 1e7 steps are needed {place}; use an implicit method "
-                 "(midpoint, backward-euler), or looser tolerances")  # fmt: skip
+        cause = (
+            f"stiff: more than 1e7 steps are needed {place}; use an implicit method "
+            "(midpoint, backward-euler), or looser tolerances"
+        )
     elif stepper.loop == "dormand-prince":
         cause = f"the steps became shorter than rounding allows {place}: a singularity or a jump"
     else:
@@ -283,14 +311,14 @@ def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
     for name, row in zip(names, states, strict=True):
         if implausible(row[0], row[-1]):
             node = int(np.argmax(implausible(row[0], row)))
-            return node, (f"grew beyond any plausible size: {name} = {row[node]:.3g} at "
-                          f"t = {time[node]:g} s, {row[-1]:.3g} at the end")  # fmt: skip
+            return node, (
+                f"grew beyond any plausible size: {name} = {row[node]:.3g} at "
+                f"t = {time[node]:g} s, {row[-1]:.3g} at the end"
+            )
     return len(time), ""
 
 
-def cause_of_growth(
-    stepper: Stepper, task: Task, outcome: Outcome, member: int, node: int
-) -> str:  # fmt: skip
+def cause_of_growth(stepper: Stepper, task: Task, outcome: Outcome, member: int, node: int) -> str:
     """The likely cause that a member grew beyond any plausible size at a node."""
     if stepper.loop != "rk4":
         return "the model is unstable, or its equations are wrong"
@@ -319,9 +347,11 @@ def too_long(stepper: Stepper, task: Task, outcome: Outcome) -> str:
     k, member = wrong[0]
     begin, end = task.time
     of = f" of member {member}" if task.members > 1 else ""
-    return (f"one step of {end - begin:g} s is too long: {stepper.states[k]}{of} ends at "
-            f"{ends[k, member]:.4g}, with {_PARTS} steps at {truer[k, member]:.4g}; time is the "
-            f"grid of nodes, for example np.linspace({begin:g}, {end:g}, 2001)")  # fmt: skip
+    return (
+        f"one step of {end - begin:g} s is too long: {stepper.states[k]}{of} ends at "
+        f"{ends[k, member]:.4g}, with {_PARTS} steps at {truer[k, member]:.4g}; time is the "
+        f"grid of nodes, for example np.linspace({begin:g}, {end:g}, 2001)"
+    )
 
 
 def _rows(stepper: Stepper) -> int:
@@ -343,8 +373,14 @@ def refined(task: Task, states: Array, member: int, node: int, parts: int) -> Ta
         course = within(row, kind, node, halves if kind == HALVES else share)
         inputs.append((np.ascontiguousarray(course)[None], kind))
     row = member if len(task.parameters) > 1 else 0
-    return Task(begin + share * (end - begin), states[:, member, [node]],
-                task.parameters[row : row + 1], inputs, 1, task.tolerances)  # fmt: skip
+    return Task(
+        begin + share * (end - begin),
+        states[:, member, [node]],
+        task.parameters[row : row + 1],
+        inputs,
+        1,
+        task.tolerances,
+    )
 
 
 def within(samples: Array, kind: int, node: int, share: Array) -> Array:
@@ -383,8 +419,10 @@ def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step:
                 f"(substeps={int(np.ceil(task.substeps * step / longest))}) or method='trapezoid'"
             )
         if worst.real * spent > _GROWTH:
-            return (f"the model is unstable: eigenvalue {eigenvalue(worst)} 1/s at "
-                    f"t = {task.time[node]:g} s")  # fmt: skip
+            return (
+                f"the model is unstable: eigenvalue {eigenvalue(worst)} 1/s at "
+                f"t = {task.time[node]:g} s"
+            )
     return f"the model is unstable, or the step of {step:g} s too long (raise substeps)"
 
 

@@ -69,8 +69,10 @@ class Solution(Trials):
         return f"{self.problem.get('model', '')}: {self.message}"
 
     def __repr__(self) -> str:
-        return (f"<solution of {self._named_message}; "
-                f"{listed(self._parameter_texts, 6) or 'no parameters'}>")  # fmt: skip
+        return (
+            f"<solution of {self._named_message}; "
+            f"{listed(self._parameter_texts, 6) or 'no parameters'}>"
+        )
 
     def __str__(self) -> str:
         return "\n".join([self._named_message, *(f"  {a:<11} {b}" for a, b in self._rows())])
@@ -113,8 +115,12 @@ class Solution(Trials):
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
         """Trajectories of a trial over `time`, measured ones as `measured_...`; parameters, and how
         the solve ended as `success` (0 or 1), `message` and `objective`, as attributes."""
-        return self.trials[trial].to_xarray().assign_attrs(
-            success=int(self.success), message=self.message, objective=float(self.objective)
+        return (
+            self.trials[trial]
+            .to_xarray()
+            .assign_attrs(
+                success=int(self.success), message=self.message, objective=float(self.objective)
+            )
         )
 
     def save(self, path: str | Path) -> None:
@@ -123,13 +129,20 @@ class Solution(Trials):
         import xarray as xr  # here: slow to import
 
         story = {
-            "success": self.success, "message": self.message, "status": self.status,
-            "objective": self.objective, "parameters": dict(self.parameters),
-            "known": dict(self.known), "timings": dict(self.timings),
-            "linear_solver": self.linear_solver, "problem": dict(self.problem), "log": self.log,
-            "history": [[i.number, i.objective, i.infeasibility, i.optimality]
-                        for i in self.history],
-        }  # fmt: skip
+            "success": self.success,
+            "message": self.message,
+            "status": self.status,
+            "objective": self.objective,
+            "parameters": dict(self.parameters),
+            "known": dict(self.known),
+            "timings": dict(self.timings),
+            "linear_solver": self.linear_solver,
+            "problem": dict(self.problem),
+            "log": self.log,
+            "history": [
+                [i.number, i.objective, i.infeasibility, i.optimality] for i in self.history
+            ],
+        }
         root = xr.Dataset(
             {
                 "free_vector": ("variable", self.free_vector),

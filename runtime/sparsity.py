@@ -152,17 +152,20 @@ def assemble(calls: Sequence[Sequence[Run]], lanes: int) -> Assembly:
             runs, [value[id(s)] + run.start - s.start for run, s in zip(runs, mine, strict=True)]
         )
         fields = np.array([s.place for s in mine], dtype=np.intp).reshape(-1, 4).T
-        made.append(places(
-            len(runs), **dict(zip(("base", "members", "slot", "count"), fields, strict=True)),
-            first=[run.start - s.begin for run, s in zip(runs, mine, strict=True)],
-            other=[s.other for s in mine], late=late, mode=modes,
-        ))  # fmt: skip
+        made.append(
+            places(
+                len(runs),
+                **dict(zip(("base", "members", "slot", "count"), fields, strict=True)),
+                first=[run.start - s.begin for run, s in zip(runs, mine, strict=True)],
+                other=[s.other for s in mine],
+                late=late,
+                mode=modes,
+            )
+        )
     return Assembly(Structure(tuple(blocks), lanes), made, _packed(written.zero, stretches, lanes))
 
 
-def _place(
-    runs: Sequence[Run], owner: dict[Run, _Stretch], size: int
-) -> list[tuple[Run, ...]]:
+def _place(runs: Sequence[Run], owner: dict[Run, _Stretch], size: int) -> list[tuple[Run, ...]]:
     """Place the stretches that a call is the first to write, from `size` on; returns the blocks.
 
     Those that neighbouring points share come first: the others follow them without a gap.
@@ -201,9 +204,7 @@ def _packed(
     numbers: NDArray[np.intp], stretches: Sequence[_Stretch], lanes: int
 ) -> NDArray[np.intp]:
     """Where entries lie that are numbered stretch after stretch."""
-    fields = [
-        (s.stop - s.start, s.start - s.begin, s.other, *(s.place or ())) for s in stretches
-    ]
+    fields = [(s.stop - s.start, s.start - s.begin, s.other, *(s.place or ())) for s in stretches]
     lengths, starts, other, base, members, slot, count = np.array(fields, np.intp).reshape(-1, 7).T
     ends = np.cumsum(lengths)
     k = np.searchsorted(ends, numbers, side="right")
@@ -219,8 +220,9 @@ def partners(runs: Sequence[Run]) -> dict[int, int]:
     """Pairs of runs that share their entries, but the first of the one and the last of the other:
     what the late one has at a point belongs to the entry of the other at the next point."""
     first = {(run.line, run.start): k for k, run in enumerate(runs) if run.mode == ADD}
-    late = ((k, first.get((run.line, run.start - 1))) for k, run in enumerate(runs)
-            if run.mode == LATE)  # fmt: skip
+    late = (
+        (k, first.get((run.line, run.start - 1))) for k, run in enumerate(runs) if run.mode == LATE
+    )
     return {partner: k for k, partner in late if partner is not None}
 
 

@@ -109,9 +109,13 @@ def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bo
 
 
 def inverse_block(
-    hessian: Any, rows: Any, softness: Array, stiffness: Array, wanted: NDArray[np.intp],
+    hessian: Any,
+    rows: Any,
+    softness: Array,
+    stiffness: Array,
+    wanted: NDArray[np.intp],
     stages: NDArray[np.int32] | None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The entries of variables `wanted` in the inverse of [[H + S, A'], [A, -D]].
 
     hessian, rows : H (n, n) and A (m, n), sparse. stiffness, softness : the diagonals of S, where
@@ -122,8 +126,9 @@ def inverse_block(
     here = np.isfinite(stiffness[wanted])
     place = np.searchsorted(free, wanted[here])
     left = hessian[free][:, free] + diags_array(stiffness[free])
-    kkt = block_array([[left, rows[:, free].T], [rows[:, free], -diags_array(softness)]],
-                      format="csc")  # fmt: skip
+    kkt = block_array(
+        [[left, rows[:, free].T], [rows[:, free], -diags_array(softness)]], format="csc"
+    )
     unit = np.zeros((kkt.shape[0], len(place)))
     unit[place, np.arange(len(place))] = 1.0
     in_time = None
@@ -231,9 +236,7 @@ class Estimate:
         return Confidence(np.zeros(n, dtype=bool), np.full((n, n), np.nan), condition, notes)
 
 
-def confidence_of_squares(
-    found: Estimate, slopes: Array, samples: int | None = None
-) -> Confidence:
+def confidence_of_squares(found: Estimate, slopes: Array, samples: int | None = None) -> Confidence:
     """From the derivatives of the residuals, (k, n); samples : see `least_squares_covariance`."""
     held = found.held(2.0 * (slopes**2).sum(axis=0))
     free = np.flatnonzero(~held)

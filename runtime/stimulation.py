@@ -41,8 +41,9 @@ class Calcium:
     def __post_init__(self) -> None:
         for name in ("tau", "tau1", "tau2"):
             if finite(getattr(self, name), f"{name} of a calcium clock") < 0.0:
-                raise ValueError(f"{name} of a calcium clock must not be negative, "
-                                 f"got {getattr(self, name)}")  # fmt: skip
+                raise ValueError(
+                    f"{name} of a calcium clock must not be negative, got {getattr(self, name)}"
+                )
         if not finite(self.Up, "Up of a calcium clock") > 0.0:
             raise ValueError(f"Up must be positive (rate of activation), got {self.Up}")
         if not finite(self.Um, "Um of a calcium clock") < 0.0:
@@ -69,8 +70,9 @@ class Calcium:
             raise ValueError(f"impulse {int(np.argmin(np.isfinite(at)))} is at no finite time")
         if (np.diff(at) <= 0.0).any():
             k = int(np.argmax(np.diff(at) <= 0.0))
-            raise ValueError(f"impulses must be at increasing times; {at[k + 1]:g} s comes after "
-                             f"{at[k]:g} s")  # fmt: skip
+            raise ValueError(
+                f"impulses must be at increasing times; {at[k + 1]:g} s comes after {at[k]:g} s"
+            )
         at = at + place * 100.0 * np.finfo(float).eps * np.maximum(1.0, np.abs(at))
         shortest = float(np.diff(at).min()) if len(at) > 1 else np.inf
         if self.hold:
@@ -86,8 +88,9 @@ class Calcium:
         _, value, slope = self._pulse()
         rows = [np.broadcast_to(row, times.shape)[kept] for row in (value, slope)]
         first = min(0.0, float(at[0])) - 1.0
-        return Piecewise(np.append(first, times[kept]), np.append(self.Um, rows[0]),
-                         np.append(0.0, rows[1]))  # fmt: skip
+        return Piecewise(
+            np.append(first, times[kept]), np.append(self.Um, rows[0]), np.append(0.0, rows[1])
+        )
 
     def by_impulse(self, impulses: ArrayLike, gradient: PiecewiseGradient) -> Array:
         """Derivatives with respect to the times of the impulses (n,), from those with respect to

@@ -18,8 +18,10 @@ def html_table(title: str, rows: Iterable[Sequence[str]], head: Sequence[str] = 
 
     def row(cells: Sequence[str], headed: int) -> str:
         kinds = ["th" if k < headed else "td" for k in range(len(cells))]
-        return "".join(f'<{kind} style="text-align: left">{html.escape(cell)}</{kind}>'
-                       for kind, cell in zip(kinds, cells, strict=True))  # fmt: skip
+        return "".join(
+            f'<{kind} style="text-align: left">{html.escape(cell)}</{kind}>'
+            for kind, cell in zip(kinds, cells, strict=True)
+        )
 
     body = [row(head, len(head)), *(row(cells, 1) for cells in rows)]
     lines = "".join(f"<tr>{cells}</tr>" for cells in body if cells)

@@ -74,9 +74,10 @@ def support_loads(force: ArrayLike, moment: ArrayLike, support: Support) -> dict
     normal = np.where(f[2] > 0.0, f[2], np.nan)
     parts = {
         "sliding": np.hypot(f[0], f[1]) / (support.friction * normal),
-        "tipping": np.max([x / support.front, -x / support.back, y / support.left,
-                           -y / support.right], axis=0),
-    }  # fmt: skip
+        "tipping": np.max(
+            [x / support.front, -x / support.back, y / support.left, -y / support.right], axis=0
+        ),
+    }
     return {kind: np.where(np.isnan(load), np.inf, load) for kind, load in parts.items()}
 
 

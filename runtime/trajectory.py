@@ -151,8 +151,10 @@ class Trajectory(ByName):
         begin, end = float(real_array(begin, "begin")), float(real_array(end, "end"))
         here = (self.time >= begin) & (self.time <= end)
         if not here.any():
-            raise ValueError(f"no node is between {begin:g} and {end:g} s; the trajectory covers "
-                             f"{self.time[0]:g} ... {self.time[-1]:g} s")  # fmt: skip
+            raise ValueError(
+                f"no node is between {begin:g} and {end:g} s; the trajectory covers "
+                f"{self.time[0]:g} ... {self.time[-1]:g} s"
+            )
         groups: dict[str, Any] = {
             kind: {name: row[here] for name, row in getattr(self, kind).items()}
             for kind in (*KINDS, "measurements", "std")
@@ -215,10 +217,14 @@ class Trajectory(ByName):
             for k, v in data.attrs.items()
             if str(k).startswith("parameter_")
         }
-        return cls(data["time"].to_numpy(), **groups, parameters=parameters,
-                   model=str(data.attrs["model"]),
-                   message=str(data.attrs.get("message", "")),
-                   drawing=drawing_of(data.attrs))  # fmt: skip
+        return cls(
+            data["time"].to_numpy(),
+            **groups,
+            parameters=parameters,
+            model=str(data.attrs["model"]),
+            message=str(data.attrs.get("message", "")),
+            drawing=drawing_of(data.attrs),
+        )
 
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file; an older one stays until this one is whole."""
@@ -233,8 +239,15 @@ class Trajectory(ByName):
         names = io.StringIO()
         csv.writer(names, lineterminator="").writerow(rows)  # a name may hold a comma
         with replacing(path) as beside:
-            np.savetxt(beside, np.column_stack(list(rows.values())), fmt="%.17g", delimiter=",",
-                       header=names.getvalue(), comments="", encoding="utf-8")  # fmt: skip
+            np.savetxt(
+                beside,
+                np.column_stack(list(rows.values())),
+                fmt="%.17g",
+                delimiter=",",
+                header=names.getvalue(),
+                comments="",
+                encoding="utf-8",
+            )
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
@@ -275,8 +288,12 @@ class Trials(ByName):
         return self.trials[trial].plot(self._title, names)
 
     def animate(
-        self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z",
+        self,
+        path: str | Path,
+        fps: float = 25.0,
+        speed: float = 1.0,
+        up: str = "z",
         trial: int = 0,
-    ) -> Path:  # fmt: skip
+    ) -> Path:
         """A moving stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
         return self.trials[trial].animate(path, fps, speed, up)

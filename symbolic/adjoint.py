@@ -139,8 +139,9 @@ class _System:
         self.psi = objective.integrand.xreplace(self.plain)
         self.phi = objective.terminal.xreplace(self.plain)
         if self.tape.variables([self.phi]) & set(self.rates):
-            raise ValueError("the terminal cost contains a derivative of a state; "
-                             "write it with the states")  # fmt: skip
+            raise ValueError(
+                "the terminal cost contains a derivative of a state; write it with the states"
+            )
         self.mass = self._mass()
         self._define_rates()
 
@@ -191,19 +192,25 @@ def _check_objective(model: Model, objective: Objective) -> None:
     if not isinstance(objective, Objective):
         raise ValueError(f"the objective {shown(objective)} is not made of Integral or Terminal")
     if objective.least_squares:
-        raise ValueError("the continuous adjoint needs an objective of Integral and Terminal; "
-                         "write the least squares as an integral")  # fmt: skip
+        raise ValueError(
+            "the continuous adjoint needs an objective of Integral and Terminal; "
+            "write the least squares as an integral"
+        )
     expressions = {f"equation {i}": e for i, e in enumerate(model.equations)}
     expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
     costs = {"the integrand": objective.integrand, "the terminal cost": objective.terminal}
     if any(e.atoms(at_start, at_end) for e in costs.values()):
-        raise ValueError("at_start and at_end belong into boundary conditions, not into the "
-                         "objective; Terminal(...) is taken at the end anyway")  # fmt: skip
+        raise ValueError(
+            "at_start and at_end belong into boundary conditions, not into the "
+            "objective; Terminal(...) is taken at the end anyway"
+        )
     for where, expression in {**expressions, **costs}.items():
         kinks = sorted(expression.atoms(*KINKS), key=str)
         if kinks:
-            raise ValueError(f"{where} contains {kinks[0]}: sensitivity is not defined at kinks; "
-                             f"smooth {kinks[0].func.__name__} or mark events")  # fmt: skip
+            raise ValueError(
+                f"{where} contains {kinks[0]}: sensitivity is not defined at kinks; "
+                f"smooth {kinks[0].func.__name__} or mark events"
+            )
     known = {*model.states, *model.inputs, *model.parameters, t}
     known |= {s for s, _ in model.intermediates}
     for where, expression in costs.items():
@@ -213,16 +220,20 @@ def _check_objective(model: Model, objective: Objective) -> None:
     impulses = objective.terminal.atoms(AppliedUndef) & set(model.inputs)
     if impulses:
         name = name_of(min(impulses, key=name_of))
-        raise ValueError(f"the terminal cost contains input {name}, so that dJ/d{name}(t) has an "
-                         "impulse at the end; write it with the states")  # fmt: skip
+        raise ValueError(
+            f"the terminal cost contains input {name}, so that dJ/d{name}(t) has an "
+            "impulse at the end; write it with the states"
+        )
 
 
 def _unknown(model: Model, unknown: Iterable[sp.Symbol | str]) -> list[sp.Symbol]:
     names = names_of(unknown, "unknown")
     for name in names:
         if name not in model.parameter_names:
-            raise ValueError(f"unknown: {name} is no parameter of model {model.name}; "
-                             f"{suggest(name, model.parameter_names)}")  # fmt: skip
+            raise ValueError(
+                f"unknown: {name} is no parameter of model {model.name}; "
+                f"{suggest(name, model.parameter_names)}"
+            )
     return [p for p in model.parameters if name_of(p) in names]
 
 
@@ -303,8 +314,10 @@ def _motion(system: _System) -> _Motion:
         if v not in coordinates:
             pairs.setdefault(v, q)
     if not pairs:
-        raise ValueError(f"model {system.model.name} has no equation q' - v = 0 and so is not of "
-                         "second order; use form='first-order'")  # fmt: skip
+        raise ValueError(
+            f"model {system.model.name} has no equation q' - v = 0 and so is not of "
+            "second order; use form='first-order'"
+        )
     s = [x for x in system.states if x not in pairs and x not in pairs.values()]
     residual = _equations_of_motion(system, list(pairs), s)
     accelerations = [of[v] for v in pairs]
@@ -388,8 +401,7 @@ class _Level:
         """y' = dot, 0 = motion (which contains ddot), n' = growth, for those that do not vanish."""
         if not self.states:
             return []
-        return [*(self.y.applyfunc(_rate) - self.dot), *motion,
-                *(self.n.applyfunc(_rate) - growth)]  # fmt: skip
+        return [*(self.y.applyfunc(_rate) - self.dot), *motion, *(self.n.applyfunc(_rate) - growth)]
 
 
 def _vector(entries: Iterable[sp.Expr]) -> Vector:
@@ -432,10 +444,16 @@ class _Conjugates:
 
     def equations(self) -> Expressions:
         of, psi, lam, mu, eta = self.of, self.psi, self.lam, self.mu, self.eta
-        eta_motion = (of("A", eta.ddot) - of("V", eta.dot, self.eta_n) + of("Q", eta.y, eta.n)
-                      - psi["A"])  # fmt: skip
-        mu_motion = (of("A", mu.ddot) + of("A", mu.dot, dots=1) - of("V", mu.dot, self.mu_n)
-                     + of("Q", mu.y, mu.n) + self.mu_forces)  # fmt: skip
+        eta_motion = (
+            of("A", eta.ddot) - of("V", eta.dot, self.eta_n) + of("Q", eta.y, eta.n) - psi["A"]
+        )
+        mu_motion = (
+            of("A", mu.ddot)
+            + of("A", mu.dot, dots=1)
+            - of("V", mu.dot, self.mu_n)
+            + of("Q", mu.y, mu.n)
+            + self.mu_forces
+        )
         inertia = of("A", lam.ddot) + 2 * of("A", lam.dot, dots=1) + of("A", lam.y, dots=2)
         damping = of("V", lam.dot, self.lam_n) + of("V", lam.y, lam.n, dots=1)
         passed = of("Q", mu.y, mu.n, dots=1) + of("Q", eta.dot, self.eta_n, dots=1)
@@ -451,8 +469,13 @@ class _Conjugates:
         of, motion, lam, mu, eta = self.of, self.motion, self.lam, self.mu, self.eta
         eta_dot = (eta.dot, self.eta_n)
         c_v = of("A", lam.y + mu.dot) + of("V", *eta_dot) - of("Q", eta.y, eta.n)
-        c_q = (of("V", lam.y, lam.n) - of("A", lam.dot) - of("A", lam.y, dots=1)
-               + of("Q", mu.y, mu.n) + of("Q", *eta_dot))  # fmt: skip
+        c_q = (
+            of("V", lam.y, lam.n)
+            - of("A", lam.dot)
+            - of("A", lam.y, dots=1)
+            + of("Q", mu.y, mu.n)
+            + of("Q", *eta_dot)
+        )
         c_s = lam.n + of("S", mu.y, mu.n) + of("S", *eta_dot)
         return dict(zip([*motion.q, *motion.v, *motion.s], [*c_q, *c_v, *c_s], strict=True))
 

@@ -31,8 +31,9 @@ def check_declarations(model: Model) -> None:
                 )
     for p in model.parameters:
         if not isinstance(p, sp.Symbol) or p == t:
-            raise ValueError(f"{where}: parameter {shown(p)} is not a constant symbol; "
-                             "use sympy.Symbol")  # fmt: skip
+            raise ValueError(
+                f"{where}: parameter {shown(p)} is not a constant symbol; use sympy.Symbol"
+            )
     _check_names(model)
     n, count = len(model.states), len(model.equations)
     if n != count:
@@ -44,19 +45,26 @@ def check_declarations(model: Model) -> None:
 
 
 def _check_names(model: Model) -> None:
-    groups = {"a state": model.states, "an input": model.inputs, "a parameter": model.parameters,
-              "an intermediate": [symbol for symbol, _ in model.intermediates],
-              "an output": model.outputs}  # fmt: skip
+    groups = {
+        "a state": model.states,
+        "an input": model.inputs,
+        "a parameter": model.parameters,
+        "an intermediate": [symbol for symbol, _ in model.intermediates],
+        "an output": model.outputs,
+    }
     kinds = [(name_of(key), kind) for kind, group in groups.items() for key in group]
     counts = Counter(name for name, _ in kinds)
     for name, kind in kinds:
         check_name(name, f"model {model.name}: the name of {kind}")
         if name in _RESERVED or name.startswith(("measured_", "std_")):
-            raise ValueError(f"model {model.name}: the name {name} is reserved for results; choose "
-                             "another")  # fmt: skip
+            raise ValueError(
+                f"model {model.name}: the name {name} is reserved for results; choose another"
+            )
         if "/" in name or name == ".":
-            raise ValueError(f"model {model.name}: the name {name!r} cannot be that of a column in "
-                             "saved files, where '/' separates groups; choose another")
+            raise ValueError(
+                f"model {model.name}: the name {name!r} cannot be that of a column in "
+                "saved files, where '/' separates groups; choose another"
+            )
         if counts[name] > 1:
             raise ValueError(f"model {model.name}: the name {name} is declared more than once")
     for sentence in model.limits:
@@ -67,8 +75,10 @@ def check_drawing(model: Model) -> None:
     """Lines from point to point, and a place for every point of the stick figure."""
     for line in model.drawing:
         if len(line) < 2 or not all(isinstance(name, str) and len(name) > 1 for name in line):
-            raise ValueError(f"model {model.name}: a line of the drawing names two points or more, "
-                             f"such as ('hip', 'knee'), got {shown(line)}")  # fmt: skip
+            raise ValueError(
+                f"model {model.name}: a line of the drawing names two points or more, "
+                f"such as ('hip', 'knee'), got {shown(line)}"
+            )
     for point in {point for line in model.drawing for point in line}:
         for name in (f"{point}_x", f"{point}_y"):
             if name not in model.outputs:
@@ -148,8 +158,10 @@ def check_atoms(
         if isinstance(atom, sp.Derivative):
             function, order = atom.expr, atom.derivative_count
             if set(atom.variables) != {t}:
-                raise ValueError(f"{where} contains {atom}, a derivative that is not one with "
-                                 "respect to time; carry it out, or name it a parameter")
+                raise ValueError(
+                    f"{where} contains {atom}, a derivative that is not one with "
+                    "respect to time; carry it out, or name it a parameter"
+                )
             if order > 1 and function in known:
                 raise ValueError(
                     f"{where} contains {atom}, a derivative of order {order}; "
@@ -158,8 +170,10 @@ def check_atoms(
             raise ValueError(f"{where} contains {atom}, but {function} is not a state")
         names = sorted(name_of(k) for k in known)
         if isinstance(atom, AppliedUndef) and atom.has(t) and atom.args != (t,):
-            raise ValueError(f"{where} contains {atom}, a value at another time or of another "
-                             "function; delays and tables are not available: give it as an input")
+            raise ValueError(
+                f"{where} contains {atom}, a value at another time or of another "
+                "function; delays and tables are not available: give it as an input"
+            )
         if name_of(atom) in names:
             raise ValueError(
                 f"{where} contains {atom}, another symbol than the declared one of that name; "

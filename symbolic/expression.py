@@ -35,8 +35,10 @@ def real_expression(value: Any, what: str, hint: str = "") -> sp.Expr:
     imaginary unit or a number beyond double precision.
     """
     if isinstance(value, (str, bytes)):
-        raise ValueError(f"{what} is text, {shown(value)}; text is not evaluated: write an "
-                         "expression of SymPy symbols")  # fmt: skip
+        raise ValueError(
+            f"{what} is text, {shown(value)}; text is not evaluated: write an "
+            "expression of SymPy symbols"
+        )
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     try:
@@ -94,8 +96,9 @@ def _real(e: sp.Expr) -> sp.Expr:
     was not declared real."""
     if not any(type(part) in _OF_REAL for part in parts(e)):
         return e
-    return e.replace(lambda part: type(part) in _OF_REAL,
-                     lambda part: _OF_REAL[type(part)](part.args[0]))  # fmt: skip
+    return e.replace(
+        lambda part: type(part) in _OF_REAL, lambda part: _OF_REAL[type(part)](part.args[0])
+    )
 
 
 def _check(part: sp.Basic, what: str) -> None:
@@ -104,8 +107,10 @@ def _check(part: sp.Basic, what: str) -> None:
     if isinstance(part, sp.Number) and not part.is_infinite and not _fits(part):
         raise ValueError(f"{what} contains {shown(part)}, a number beyond double precision")
     if isinstance(part, sp.Pow) and part.exp.is_Rational and abs(part.exp) > _LARGEST_EXPONENT:
-        raise ValueError(f"{what} contains the exponent {shown(part.exp)}; in double precision "
-                         "powers beyond 10^6 are 0, 1 or infinite")  # fmt: skip
+        raise ValueError(
+            f"{what} contains the exponent {shown(part.exp)}; in double precision "
+            "powers beyond 10^6 are 0, 1 or infinite"
+        )
     if isinstance(part, (sp.Function, sp.Pow)) and part.is_number:
         _check_constant(part, what)
 

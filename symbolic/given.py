@@ -37,8 +37,10 @@ def mapping(value: Any, what: str, of: str = "{name: value}") -> Mapping[Any, An
 def listed(value: Any, what: str) -> tuple[Any, ...]:
     """The entries of a list; raises `ValueError` naming `what` for a single thing, and for what has
     no order."""
-    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping, Set)) or (
-        isinstance(value, np.ndarray) and value.ndim == 0
+    if (
+        not isinstance(value, Iterable)
+        or isinstance(value, (str, bytes, Mapping, Set))
+        or (isinstance(value, np.ndarray) and value.ndim == 0)
     ):
         raise ValueError(f"{what} must be a list, got {shown(value)}")
     return tuple(value)

@@ -79,30 +79,49 @@ def on_ground(
     for point in points:
         names = [body.name for body in tree.bodies]
         if point.body not in names:
-            raise ValueError(f"point {point.name!r}: {point.body} is no body of {tree.name}; "
-                             f"{suggest(point.body, names)}")  # fmt: skip
+            raise ValueError(
+                f"point {point.name!r}: {point.body} is no body of {tree.name}; "
+                f"{suggest(point.body, names)}"
+            )
     n, s = vector(up, "up"), vector(along, "along")
     for what, direction in (("up", n), ("along", s)):
         for component in direction:
             real_number(component, f"a component of {what}")
-    for what, value in {"up is no unit vector": dot(n, n) - 1,
-                        "along is no unit vector": dot(s, s) - 1,
-                        "up and along are not orthogonal": dot(n, s)}.items():  # fmt: skip
+    for what, value in {
+        "up is no unit vector": dot(n, n) - 1,
+        "along is no unit vector": dot(s, s) - 1,
+        "up and along are not orthogonal": dot(n, s),
+    }.items():
         if abs(float(value)) > 1e-12:
             raise ValueError(what)
-    loads = [Load(point.body, add(scale(point.normal, n), scale(point.friction, s)), at=point.at)
-             for point in points]  # fmt: skip
+    loads = [
+        Load(point.body, add(scale(point.normal, n), scale(point.friction, s)), at=point.at)
+        for point in points
+    ]
     given = tree.loads
-    touched = replace(tree, loads=(lambda bare: [*given(bare), *loads]) if callable(given)
-                      else (*given, *loads))  # fmt: skip
+    touched = replace(
+        tree, loads=(lambda bare: [*given(bare), *loads]) if callable(given) else (*given, *loads)
+    )
     places: dict[str, Vector] = {p.name: touched.place(p.body, p.at) for p in points}
     lines = {f"{name}_height": dot(n, place) for name, place in places.items()}
     lines |= {f"{name}_place": dot(s, place) for name, place in places.items()}
-    asked = [outputs] if isinstance(outputs, (str, Mapping)) else listed(
-        outputs, f"outputs of {tree.name}")  # fmt: skip
+    asked = (
+        [outputs]
+        if isinstance(outputs, (str, Mapping))
+        else listed(outputs, f"outputs of {tree.name}")
+    )
     model = touched.model(torques, [*asked, lines], values)
-    contacts = [Contact(p.name, lines[f"{p.name}_height"], p.normal, p.law,
-                        None if p.law == "slip" else lines[f"{p.name}_place"],
-                        None if p.law == "slip" else p.friction,
-                        p.friction_coefficient, p.restitution) for p in points]  # fmt: skip
+    contacts = [
+        Contact(
+            p.name,
+            lines[f"{p.name}_height"],
+            p.normal,
+            p.law,
+            None if p.law == "slip" else lines[f"{p.name}_place"],
+            None if p.law == "slip" else p.friction,
+            p.friction_coefficient,
+            p.restitution,
+        )
+        for p in points
+    ]
     return Hybrid(model, {} if modes is None else modes, events, contacts, muscles)

@@ -83,8 +83,10 @@ class Event:
         if self.level and self.direction == 0:
             raise ValueError(f"event {self.name!r}: a level has a side; give direction -1 or 1")
         if self.level and not (self.sets or self.stop or self.failure):
-            raise ValueError(f"event {self.name!r}: a level that sets no mode would happen again "
-                             "and again; give sets={...} and when=")  # fmt: skip
+            raise ValueError(
+                f"event {self.name!r}: a level that sets no mode would happen again "
+                "and again; give sets={...} and when="
+            )
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,9 @@ def check_law(where: str, law: Any, friction_coefficient: Any, restitution: Any)
     if not 0.0 <= real_number(restitution, f"{where}restitution") <= 1.0:
         raise ValueError(f"{where}restitution must be within 0 ... 1, got {restitution}")
     if not real_number(friction_coefficient, f"{where}the friction coefficient") >= 0.0:
-        raise ValueError(f"{where}the friction coefficient must not be negative, "
-                         f"got {friction_coefficient}")  # fmt: skip
+        raise ValueError(
+            f"{where}the friction coefficient must not be negative, got {friction_coefficient}"
+        )
 
 
 def with_friction(contacts: Sequence[Contact]) -> tuple[Contact, ...]:
@@ -180,11 +183,12 @@ class Hybrid:
         put("contacts", listed_of(self.contacts, Contact, f"contacts {of}"))
         modes = by_name(self.modes, None, f"modes {of}")
         put("model", _with_symbols(self.model, modes, self.events))
-        put("modes", {mode: real_number(v, f"the value of mode {mode}")
-                      for mode, v in modes.items()})  # fmt: skip
+        put(
+            "modes",
+            {mode: real_number(v, f"the value of mode {mode}") for mode, v in modes.items()},
+        )
         if len(self.contacts) > MOST_CONTACTS:
-            raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got "
-                             f"{len(self.contacts)}")  # fmt: skip
+            raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got {len(self.contacts)}")
         self._check_inputs()
         self._check_events()
         self._check_heights()
@@ -195,8 +199,9 @@ class Hybrid:
         muscles = listed(self.muscles, f"muscles {of}")
         for muscle in muscles:
             if not hasattr(type(muscle), "contractile_rate"):
-                raise ValueError(f"muscles {of} must be a list of FESMuscle(...), "
-                                 f"got {shown(muscles)}")  # fmt: skip
+                raise ValueError(
+                    f"muscles {of} must be a list of FESMuscle(...), got {shown(muscles)}"
+                )
         names_of([muscle.name for muscle in muscles], f"muscles {of}")
         put("muscles", muscles)
         for muscle in muscles:
@@ -212,13 +217,16 @@ class Hybrid:
         taken = [("", mode) for mode in self.modes]
         for contact in self.contacts:
             pair = [("force", contact.force), ("friction", contact.friction)]
-            taken += [(f"contact {contact.name!r}: {what} ", name_of(force))
-                      for what, force in pair[: 1 if contact.law == "slip" else 2]]  # fmt: skip
+            taken += [
+                (f"contact {contact.name!r}: {what} ", name_of(force))
+                for what, force in pair[: 1 if contact.law == "slip" else 2]
+            ]
         names = [name for _, name in taken]
         for where, name in taken:
             if name not in inputs:
-                raise ValueError(f"{where}{name} is no input of {self.model.name}; "
-                                 f"{suggest(name, inputs)}")  # fmt: skip
+                raise ValueError(
+                    f"{where}{name} is no input of {self.model.name}; {suggest(name, inputs)}"
+                )
             if names.count(name) > 1:
                 raise ValueError(f"{name} is a mode or the force of two contacts")
 
@@ -231,16 +239,22 @@ class Hybrid:
         states, hidden = self.model.state_names, dict(self.model.intermediates)
         for event in self.events:
             if not _depends_on(event.guard, hidden):
-                raise ValueError(f"event {event.name!r}: the guard, {event.guard}, is constant; it "
-                                 "crosses zero nowhere")  # fmt: skip
+                raise ValueError(
+                    f"event {event.name!r}: the guard, {event.guard}, is constant; it "
+                    "crosses zero nowhere"
+                )
             for target in map(name_of, event.resets):
                 if target not in states:
-                    raise ValueError(f"event {event.name!r} resets {target}, which is no state; "
-                                     f"{suggest(target, states)}")  # fmt: skip
+                    raise ValueError(
+                        f"event {event.name!r} resets {target}, which is no state; "
+                        f"{suggest(target, states)}"
+                    )
             for target in map(name_of, event.sets):
                 if target not in self.modes:
-                    raise ValueError(f"event {event.name!r} sets {target}, which is no mode; "
-                                     f"{suggest(target, list(self.modes))}")  # fmt: skip
+                    raise ValueError(
+                        f"event {event.name!r} sets {target}, which is no mode; "
+                        f"{suggest(target, list(self.modes))}"
+                    )
 
     def _check_heights(self) -> None:
         """Heights and places depend on states, modes and parameters alone."""
@@ -257,8 +271,10 @@ class Hybrid:
                     raise ValueError(f"{where}, {e}, is constant")
                 strange = sorted(map(str, _depends_on(e, hidden) - known))
                 if strange:
-                    raise ValueError(f"{where} depends on {strange[0]}, which is no state and no "
-                                     "mode; make what moves the ground a state")  # fmt: skip
+                    raise ValueError(
+                        f"{where} depends on {strange[0]}, which is no state and no "
+                        "mode; make what moves the ground a state"
+                    )
 
     @property
     def tangential(self) -> tuple[Contact, ...]:
@@ -291,15 +307,20 @@ def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event
         every = (event.guard, event.when, *event.resets.values(), *event.sets.values())
         atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in every))
         new |= {atom for atom in atoms - known if _new_name(atom, modes) not in {None, *names}}
-        check_atoms(atoms, known | new, set(model.derivatives),
-                    f"event {event.name!r} of {model.name}")  # fmt: skip
+        check_atoms(
+            atoms, known | new, set(model.derivatives), f"event {event.name!r} of {model.name}"
+        )
     inputs = sorted((m for m in new if isinstance(m, AppliedUndef)), key=name_of)
     parameters = sorted((p for p in new if isinstance(p, sp.Symbol)), key=name_of)
     if not new:
         return model
     outputs = {f"{name_of(symbol)}_of_events": symbol for symbol in (*inputs, *parameters)}
-    return replace(model, inputs=(*model.inputs, *inputs), outputs={**model.outputs, **outputs},
-                   parameters=(*model.parameters, *parameters))  # fmt: skip
+    return replace(
+        model,
+        inputs=(*model.inputs, *inputs),
+        outputs={**model.outputs, **outputs},
+        parameters=(*model.parameters, *parameters),
+    )
 
 
 def _new_name(atom: sp.Basic, modes: Mapping[str, Any]) -> str | None:
@@ -342,7 +363,9 @@ def with_muscle(model: Model, muscle: FESMuscle) -> Model:
     known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
     more = set().union(*(e.free_symbols for e in rates.values())) - known
     return extended(
-        model, rates, inputs=tuple(inputs),
+        model,
+        rates,
+        inputs=tuple(inputs),
         parameters=(*model.parameters, *sorted(more, key=name_of)),
         outputs={**model.outputs, f"{muscle.name}_rate": muscle.contractile_rate},
-    )  # fmt: skip
+    )

@@ -39,9 +39,12 @@ class Explicit:
         return Explicit(
             _exchanged(self.intermediates, replacement),
             tuple(e.xreplace(replacement) for e in self.rates),
-            (states, tuple(e.xreplace(replacement) for e in equations),
-             _exchanged(intermediates, replacement)),
-        )  # fmt: skip
+            (
+                states,
+                tuple(e.xreplace(replacement) for e in equations),
+                _exchanged(intermediates, replacement),
+            ),
+        )
 
 
 def _exchanged(
@@ -93,17 +96,30 @@ class Model:
         put, where = partial(object.__setattr__, self), f"model {self.name}: "
         for group in ("states", "inputs", "parameters", "equations", "intermediates", "drawing"):
             put(group, listed(getattr(self, group), where + group))
-        put("equations", tuple(_equation(f"{where}equation {k}", e)
-                               for k, e in enumerate(self.equations)))
+        put(
+            "equations",
+            tuple(_equation(f"{where}equation {k}", e) for k, e in enumerate(self.equations)),
+        )
         put("intermediates", tuple(_intermediate(where, row) for row in self.intermediates))
-        put("drawing", tuple(listed(line, f"{where}a line of the drawing")
-                             for line in self.drawing))  # fmt: skip
+        put(
+            "drawing", tuple(listed(line, f"{where}a line of the drawing") for line in self.drawing)
+        )
         outputs = mapping(self.outputs, f"{where}outputs", "{name: expression}")
-        put("outputs", {name: real_expression(e, f"{where}output {name}", _RELATION)
-                        for name, e in by_name(outputs, None, f"{where}outputs").items()})
+        put(
+            "outputs",
+            {
+                name: real_expression(e, f"{where}output {name}", _RELATION)
+                for name, e in by_name(outputs, None, f"{where}outputs").items()
+            },
+        )
         limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
-        put("limits", {sentence: real_expression(e, f"{where}the limit {sentence!r}", _RELATION)
-                       for sentence, e in limits.items()})  # fmt: skip
+        put(
+            "limits",
+            {
+                sentence: real_expression(e, f"{where}the limit {sentence!r}", _RELATION)
+                for sentence, e in limits.items()
+            },
+        )
         check_drawing(self)
         check_declarations(self)
         if not isinstance(self.explicit, Explicit | None):
@@ -117,8 +133,11 @@ class Model:
         """Values and positive parameters by name, in the order of the parameters."""
         names = [name_of(p) for p in self.parameters]
         given = by_name(self.values, names, f"values of model {self.name}")
-        values = {name: real_number(given[name], f"model {self.name}: the value of {name}")
-                  for name in names if name in given}  # fmt: skip
+        values = {
+            name: real_number(given[name], f"model {self.name}: the value of {name}")
+            for name in names
+            if name in given
+        }
         chosen = names_of(self.positive, f"model {self.name}: positive")
         by_name(dict.fromkeys(chosen), names, f"positive of model {self.name}")
         object.__setattr__(self, "values", values)
@@ -161,8 +180,11 @@ class Model:
     def moving_limits(self) -> dict[str, sp.Expr]:
         """The limits that change along a trajectory."""
         parameters = set(self.parameters)
-        return {sentence: e for sentence, e in self.limits.items()
-                if e.atoms(AppliedUndef) or not e.free_symbols <= parameters}  # fmt: skip
+        return {
+            sentence: e
+            for sentence, e in self.limits.items()
+            if e.atoms(AppliedUndef) or not e.free_symbols <= parameters
+        }
 
     @cached_property
     def _limits_of_parameters(self) -> dict[str, tuple[list[str], Any]]:
@@ -202,8 +224,9 @@ class Model:
         chosen = names_of(names, f"model {self.name}: what gets rates")
         for name in chosen:
             if name not in self.input_names:
-                raise ValueError(f"model {self.name} has no input {name}; "
-                                 f"{suggest(name, self.input_names)}")  # fmt: skip
+                raise ValueError(
+                    f"model {self.name} has no input {name}; {suggest(name, self.input_names)}"
+                )
         states = [u for u in self.inputs if name_of(u) in chosen]
         rates = [sp.Function(f"{name_of(u)}_rate")(t) for u in states]
         inputs = [u for u in self.inputs if u not in states] + rates
@@ -218,8 +241,9 @@ class Model:
         table = self._replacement(replacement)
         for name in changes:
             if name not in self.__dataclass_fields__:
-                raise ValueError(f"a model has no field {name}; "
-                                 f"{suggest(name, self.__dataclass_fields__)}")  # fmt: skip
+                raise ValueError(
+                    f"a model has no field {name}; {suggest(name, self.__dataclass_fields__)}"
+                )
         new: dict[str, Any] = {
             "equations": [e.xreplace(table) for e in self.equations],
             "outputs": {k: e.xreplace(table) for k, e in self.outputs.items()},
@@ -228,8 +252,9 @@ class Model:
         }
         kept_fields = ("name", "states", "inputs", "parameters", "values", "drawing")
         same = {k: getattr(self, k) for k in kept_fields}
-        kept = names_of(changes.get("parameters", self.parameters),
-                        f"model {self.name}: parameters")  # fmt: skip
+        kept = names_of(
+            changes.get("parameters", self.parameters), f"model {self.name}: parameters"
+        )
         if self.explicit is not None:
             new["explicit"] = self.explicit.substitute(table)
         new["positive"] = [name for name in self.positive if name in kept]
@@ -243,11 +268,14 @@ class Model:
         every = [*self.equations, *self.outputs.values(), *(e for _, e in self.intermediates)]
         for key in mapping(given, what, "{symbol: expression}"):
             if not isinstance(key, sp.Expr):
-                raise ValueError(f"{what} of {shown(key)}: what is replaced is a symbol or a "
-                                 "function of time")  # fmt: skip
+                raise ValueError(
+                    f"{what} of {shown(key)}: what is replaced is a symbol or a function of time"
+                )
             if key not in known and not any(e.has(key) for e in every):
-                raise ValueError(f"{what} of {key}: the model does not contain it; "
-                                 f"{suggest(str(key), map(str, known))}")  # fmt: skip
+                raise ValueError(
+                    f"{what} of {key}: the model does not contain it; "
+                    f"{suggest(str(key), map(str, known))}"
+                )
         return real_expressions(given, f"{what} of")
 
     def __repr__(self) -> str:
@@ -255,8 +283,10 @@ class Model:
 
     def __str__(self) -> str:
         count = sum(sp.count_ops(e) for e in [*self.equations, *(e for _, e in self.intermediates)])
-        rows = [f"{self._sizes}, {count} operations",
-                *(f"  {label:<11} {words}" for label, words in self._parts())]  # fmt: skip
+        rows = [
+            f"{self._sizes}, {count} operations",
+            *(f"  {label:<11} {words}" for label, words in self._parts()),
+        ]
         if self.intermediates:
             rows.append(f"  {len(self.intermediates)} intermediates")
         rows.extend(f"  0 = {_shortened(e)}" for e in self.equations)
@@ -265,28 +295,44 @@ class Model:
     def _repr_html_(self) -> str:
         """A table for a notebook."""
         rows = [*self._parts(), *(("0 =", _shortened(e)) for e in self.equations)]
-        cells = "".join(f'<tr><th>{escape(label)}</th><td style="text-align: left">{escape(words)}'
-                        "</td></tr>" for label, words in rows)  # fmt: skip
+        cells = "".join(
+            f'<tr><th>{escape(label)}</th><td style="text-align: left">{escape(words)}</td></tr>'
+            for label, words in rows
+        )
         return f"<div>{escape(self._sizes)}</div><table>{cells}</table>"
 
     @property
     def _sizes(self) -> str:
-        return (f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
-                f"{len(self.parameters)} parameters")  # fmt: skip
+        return (
+            f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
+            f"{len(self.parameters)} parameters"
+        )
 
     def _parts(self) -> list[tuple[str, str]]:
         """States, inputs, parameters and outputs, in words."""
         known = ", ".join(_with_value(p, self.values) for p in self.parameter_names)
-        return [("states", ", ".join(self.state_names)),
-                ("inputs", ", ".join(self.input_names) or "-"), ("parameters", known),
-                ("outputs", ", ".join(self.outputs) or "-")]  # fmt: skip
+        return [
+            ("states", ", ".join(self.state_names)),
+            ("inputs", ", ".join(self.input_names) or "-"),
+            ("parameters", known),
+            ("outputs", ", ".join(self.outputs) or "-"),
+        ]
 
 
 #: Functions with kinks or jumps, at which derivatives are one-sided.
 KINKS = (
-    sp.Abs, sp.Max, sp.Min, sp.Heaviside, sp.sign, sp.Piecewise, sp.floor, sp.ceiling, sp.frac,
-    sp.Mod, sp.DiracDelta,
-)  # fmt: skip
+    sp.Abs,
+    sp.Max,
+    sp.Min,
+    sp.Heaviside,
+    sp.sign,
+    sp.Piecewise,
+    sp.floor,
+    sp.ceiling,
+    sp.frac,
+    sp.Mod,
+    sp.DiracDelta,
+)
 
 
 def check_values(model: Model, values: Mapping[str, Any]) -> None:
@@ -322,8 +368,11 @@ def extended(model: Model, rates: Mapping[AppliedUndef, sp.Expr], **changes: Any
     equations = (*model.equations, *(x.diff(t) - rate for x, rate in rates.items()))
     explicit = model.explicit
     if explicit is not None:
-        explicit = Explicit(explicit.intermediates, (*explicit.rates, *rates.values()),
-                            (states, equations, model.intermediates))  # fmt: skip
+        explicit = Explicit(
+            explicit.intermediates,
+            (*explicit.rates, *rates.values()),
+            (states, equations, model.intermediates),
+        )
     return replace(model, states=states, equations=equations, explicit=explicit, **changes)
 
 
@@ -333,8 +382,10 @@ def _equation(what: str, equation: Any) -> sp.Expr:
         equation = equation.lhs - equation.rhs
     if isinstance(equation, (bool, BooleanAtom)):
         always = "always" if equation else "never"
-        raise ValueError(f"{what} is {equation}: what was written {always} holds, or compares "
-                         "objects; each is an expression, = 0")  # fmt: skip
+        raise ValueError(
+            f"{what} is {equation}: what was written {always} holds, or compares "
+            "objects; each is an expression, = 0"
+        )
     return real_expression(equation, what, "each is an expression, = 0")
 
 

@@ -64,18 +64,23 @@ class FESMuscle:
                 if not 0.0 < numbers[key] < math.inf:
                     raise ValueError(f"muscle {self.name!r}: {key} must be positive, got {value}")
         if isinstance(self.recruitment, str) and self.recruitment != "input":
-            raise ValueError(f"muscle {self.name!r}: recruitment is a number or \"input\", "
-                             f"got {self.recruitment!r}")  # fmt: skip
+            raise ValueError(
+                f'muscle {self.name!r}: recruitment is a number or "input", '
+                f"got {self.recruitment!r}"
+            )
         share = 1.0 if self.recruitment == "input" else self._expression("recruitment")
         if getattr(share, "is_number", True):
             if not 0.0 <= float(share) <= 1.0:
-                raise ValueError(f"muscle {self.name!r}: recruitment must be within 0 ... 1, "
-                                 f"got {self.recruitment}")  # fmt: skip
+                raise ValueError(
+                    f"muscle {self.name!r}: recruitment must be within 0 ... 1, "
+                    f"got {self.recruitment}"
+                )
             if len(numbers) == 4 and float(share) > 0.0:
                 self._check_unique(float(share), **numbers)
         if self.slack not in ("error", "hold"):
-            raise ValueError(f"muscle {self.name!r}: slack is 'error' or 'hold', "
-                             f"got {shown(self.slack)}")  # fmt: skip
+            raise ValueError(
+                f"muscle {self.name!r}: slack is 'error' or 'hold', got {shown(self.slack)}"
+            )
 
     def _expression(self, key: str) -> sp.Expr:
         return real_expression(getattr(self, key), f"muscle {self.name!r}: {key}")
@@ -91,11 +96,14 @@ class FESMuscle:
             if not value.is_number:
                 continue
             if key == "recruitment" and not 0.0 <= float(value) <= 1.0:
-                raise ValueError(f"muscle {self.name!r}: recruitment must be within 0 ... 1, "
-                                 f"got {float(value):g}")  # fmt: skip
+                raise ValueError(
+                    f"muscle {self.name!r}: recruitment must be within 0 ... 1, "
+                    f"got {float(value):g}"
+                )
             if key != "recruitment" and not 0.0 < float(value) < math.inf:
-                raise ValueError(f"muscle {self.name!r}: {key} must be positive, "
-                                 f"got {float(value):g}")  # fmt: skip
+                raise ValueError(
+                    f"muscle {self.name!r}: {key} must be positive, got {float(value):g}"
+                )
 
     def _check_unique(self, share: float, F0: float, k0: float, ks: float, Lc0: float) -> None:
         """Warns if a stretch from the largest force and stiffness could reach (kc + ks) Lc0: there
@@ -103,8 +111,11 @@ class FESMuscle:
         kc = share * k0
         needed = kc * math.exp(min(share * F0 / (kc * Lc0) - 2.0, 700.0))
         if ks <= needed:
-            warnings.warn(f"muscle {self.name!r}: ks = {ks:g} N/m may lose uniqueness in a stretch:"
-                          f" needs more than {needed:.4g} N/m", stacklevel=4)  # fmt: skip
+            warnings.warn(
+                f"muscle {self.name!r}: ks = {ks:g} N/m may lose uniqueness in a stretch:"
+                f" needs more than {needed:.4g} N/m",
+                stacklevel=4,
+            )
 
     def _signal(self, what: str) -> AppliedUndef:
         return sp.Function(f"{self.name}_{what}")(t)
@@ -197,17 +208,36 @@ class FESMuscle:
         switches = [
             Event(f"{self.name} shortens", b, -1, sets={mode: -1}, when=mode * closed, level=True),
             Event(f"{self.name} lengthens", b, 1, sets={mode: 1}, when=-mode * closed, level=True),
-            Event(f"{self.name}: the force reaches (kc + ks) Lc0, beyond which equations (9) and "
-                  "(10) have no unique solution", room, -1, level=True, failure=True),
-        ]  # fmt: skip
+            Event(
+                f"{self.name}: the force reaches (kc + ks) Lc0, beyond which equations (9) and "
+                "(10) have no unique solution",
+                room,
+                -1,
+                level=True,
+                failure=True,
+            ),
+        ]
         if not self._hanging:
             name = f"{self.name}: the tendon is slack, it cannot push; slack='hold' goes on"
             return [*switches, Event(name, force + sp.Float(1e-6), -1, level=True, failure=True)]
         (length,) = self._hanging
         return [
             *switches,
-            Event(f"{self.name} goes slack", force, -1, resets={self.force: 0, length: 0},
-                  sets={closed: 0}, when=closed, level=True),
-            Event(f"{self.name} is tight", length / self.Lc0, -1, resets={length: 0},
-                  sets={closed: 1}, when=1 - closed),
-        ]  # fmt: skip
+            Event(
+                f"{self.name} goes slack",
+                force,
+                -1,
+                resets={self.force: 0, length: 0},
+                sets={closed: 0},
+                when=closed,
+                level=True,
+            ),
+            Event(
+                f"{self.name} is tight",
+                length / self.Lc0,
+                -1,
+                resets={length: 0},
+                sets={closed: 1},
+                when=1 - closed,
+            ),
+        ]

@@ -71,9 +71,7 @@ def names_of(given: Any, what: str) -> list[str]:
     return found
 
 
-def by_name(
-    given: Mapping[Any, Value], known: Iterable[str] | None, what: str
-) -> dict[str, Value]:
+def by_name(given: Mapping[Any, Value], known: Iterable[str] | None, what: str) -> dict[str, Value]:
     """`given` keyed by name; every key must be among `known`, unless that is None.
 
     Raises `ValueError` naming the key that is unknown or given twice.

@@ -49,8 +49,9 @@ class Objective:
     def __mul__(self, factor: Number) -> Objective:
         number = real_expression(factor, "a factor of an objective", "it must be a number")
         if not number.is_number:
-            raise TypeError("an objective can be multiplied by numbers only, not by "
-                            f"{shown(factor)}")  # fmt: skip
+            raise TypeError(
+                f"an objective can be multiplied by numbers only, not by {shown(factor)}"
+            )
         factor = float(number)
         return Objective(
             factor * self.integrand, factor * self.terminal, factor * self.least_squares

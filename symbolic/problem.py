@@ -67,8 +67,11 @@ class Problem:
                     "Terminal(...) is taken at the end anyway"
                 )
             check_atoms(_atoms(expression), known, rates, what)
-        for what, conditions in (("boundary condition", self.boundary), ("link", self.links),
-                                 ("cycle condition", self.cycle)):  # fmt: skip
+        for what, conditions in (
+            ("boundary condition", self.boundary),
+            ("link", self.links),
+            ("cycle condition", self.cycle),
+        ):
             for number, condition in enumerate(conditions):
                 _check_boundary(condition, known, rates, moving, f"{what} {number}")
         at_nodes = isinstance(self.scheme, NodeScheme)  # these know x' at the nodes
@@ -85,8 +88,10 @@ class Problem:
     def _check_contacts(self) -> None:
         at_nodes = isinstance(self.scheme, NodeScheme) and self.scheme.rates is not None
         if self.contacts and not at_nodes:
-            raise ValueError(f"phases with contacts need the rates of states at the nodes; the "
-                             f"scheme {self.scheme.name} has none, use trapezoid")  # fmt: skip
+            raise ValueError(
+                f"phases with contacts need the rates of states at the nodes; the "
+                f"scheme {self.scheme.name} has none, use trapezoid"
+            )
         free, signals = set(map(name_of, self.unknown_inputs)), set(map(name_of, self.signals))
         for force in map(name_of, forces_of(self.contacts)):
             if force not in free:
@@ -101,9 +106,7 @@ class Problem:
         """Everything an objective or condition may contain."""
         model = self.model
         names = {s for s, _ in model.intermediates}
-        return {
-            *model.states, *model.inputs, *model.parameters, *self.signals, *names, t
-        }  # fmt: skip
+        return {*model.states, *model.inputs, *model.parameters, *self.signals, *names, t}
 
     @property
     def known_parameters(self) -> tuple[sp.Symbol, ...]:

@@ -55,8 +55,10 @@ def main() -> int:
         # Neither a wheel built elsewhere nor one kept in pip's cache has our run path.
         pip("install", "--no-cache-dir", "--no-binary", "cyipopt", CYIPOPT, env=env)
     if not works():
-        fail("cyipopt was built but does not import; the traceback above says why",
-             show=[sys.executable, "-c", "import cyipopt"])
+        fail(
+            "cyipopt was built but does not import; the traceback above says why",
+            show=[sys.executable, "-c", "import cyipopt"],
+        )
     print("cyipopt: ready")
     return 0
 
@@ -70,16 +72,22 @@ def check_tools() -> None:
     """Stop with the remedy where pip, a compiler or the Python headers are missing."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if importlib.util.find_spec("pip") is None:
-        fail("This Python has no pip; create the environment with 'python3 -m venv' "
-             f"(Debian and Ubuntu: apt install python{version}-venv).")
+        fail(
+            "This Python has no pip; create the environment with 'python3 -m venv' "
+            f"(Debian and Ubuntu: apt install python{version}-venv)."
+        )
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
-        fail(f"The C compiler '{compiler}' was not found; install one (Debian and Ubuntu: "
-             "apt install build-essential) or name another in the variable CC.")
+        fail(
+            f"The C compiler '{compiler}' was not found; install one (Debian and Ubuntu: "
+            "apt install build-essential) or name another in the variable CC."
+        )
     header = Path(sysconfig.get_path("include"), "Python.h")
     if not header.is_file():
-        fail(f"The Python headers are missing (no {header}); install them (Debian and Ubuntu: "
-             f"apt install python{version}-dev).")
+        fail(
+            f"The Python headers are missing (no {header}); install them (Debian and Ubuntu: "
+            f"apt install python{version}-dev)."
+        )
 
 
 def borrow_pkg_config(folder: Path) -> None:
@@ -96,10 +104,18 @@ def use_casadi(folder: Path, env: dict[str, str]) -> None:
     include = lib / "include" / "coin-or"
     config = include / "IpoptConfig.h"
     if not config.is_file():
-        fail("This casadi wheel carries no IPOPT headers; install IPOPT itself "
-             "(version 3.14 or newer, for example from conda-forge) and run again.")
-    version = next((line.split('"')[1] for line in config.read_text().splitlines()
-                    if line.startswith("#define IPOPT_VERSION ")), IPOPT)
+        fail(
+            "This casadi wheel carries no IPOPT headers; install IPOPT itself "
+            "(version 3.14 or newer, for example from conda-forge) and run again."
+        )
+    version = next(
+        (
+            line.split('"')[1]
+            for line in config.read_text().splitlines()
+            if line.startswith("#define IPOPT_VERSION ")
+        ),
+        IPOPT,
+    )
     text = PC_FILE.format(version=version, include=include, lib=lib)
     (folder / "ipopt.pc").write_text(text)
     env["PKG_CONFIG_PATH"] = f"{folder}{os.pathsep}{env.get('PKG_CONFIG_PATH', '')}"
@@ -112,8 +128,15 @@ def use_casadi(folder: Path, env: dict[str, str]) -> None:
 def pip(*arguments: str, env: dict[str, str] | None = None) -> None:
     """Run pip of this environment; on failure show its output and stop."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(command, env=env, text=True, check=False, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        command,
+        env=env,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     if done.returncode != 0:
         print(done.stdout, file=sys.stderr)
         fail(f"'pip {' '.join(arguments)}' failed; its output is above.")
@@ -124,8 +147,9 @@ def quiet(*command: str, env: dict[str, str] | None = None) -> bool:
     program = shutil.which(command[0], path=env["PATH"] if env else None)
     if program is None:
         return False
-    done = subprocess.run([program, *command[1:]], env=env, check=False,
-                          stdin=subprocess.DEVNULL, capture_output=True)
+    done = subprocess.run(
+        [program, *command[1:]], env=env, check=False, stdin=subprocess.DEVNULL, capture_output=True
+    )
     return done.returncode == 0
 
 

@@ -24,8 +24,10 @@ MEMORY, PER_BYTE = 1 << 30, 40
 SECONDS, SECONDS_PER_BYTE = 10.0, 2e-6
 
 #: Runs this file with the modules that are found here, and none of the current folder.
-_START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv[2]); "
-          "runpy.run_path(sys.argv[1], run_name='__main__')")  # fmt: skip
+_START = (
+    "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "runpy.run_path(sys.argv[1], run_name='__main__')"
+)
 #: Every thread of OpenBLAS would reserve memory.
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
@@ -44,13 +46,25 @@ def content(path: str | Path) -> dict[str, Any]:
     limits = {"memory": MEMORY + PER_BYTE * size, "seconds": SECONDS + SECONDS_PER_BYTE * size}
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "content.npz"
-        command = [sys.executable, "-I", "-c", _START, __file__, json.dumps(sys.path, default=str),
-                   str(path), str(made), json.dumps(limits)]  # fmt: skip
+        command = [
+            sys.executable,
+            "-I",
+            "-c",
+            _START,
+            __file__,
+            json.dumps(sys.path, default=str),
+            str(path),
+            str(made),
+            json.dumps(limits),
+        ]
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True,
-                timeout=10.0 * limits["seconds"], env=os.environ | _ONE_THREAD,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=10.0 * limits["seconds"],
+                env=os.environ | _ONE_THREAD,
+            )
             reason = _reason(done.returncode, done.stderr.decode(errors="replace"))
         except subprocess.TimeoutExpired:  # where processor time cannot be limited
             reason = _SLOW
@@ -122,18 +136,26 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     missing = file["data"]["meta_points"]["residuals"][0] < 0.0
     said, there = _frames(path, file)
     facts = {
-        "names": names[: points.shape[1]], "rate": header["points"]["frame_rate"],
-        "first": header["points"]["first_frame"], "analog_rate": header["analogs"]["frame_rate"],
+        "names": names[: points.shape[1]],
+        "rate": header["points"]["frame_rate"],
+        "first": header["points"]["first_frame"],
+        "analog_rate": header["analogs"]["frame_rate"],
         "unit": str([*_parameter(file, "POINT", "UNITS", []), "m"][0]).lower(),
         "kinds": [int(kind) for kind in _parameter(file, "FORCE_PLATFORM", "TYPE", [])],
-        "said": said, "frames": min(there, points.shape[2]),
-    }  # fmt: skip
+        "said": said,
+        "frames": min(there, points.shape[2]),
+    }
     arrays = {"points": np.where(missing, np.nan, points[:3])}
     plates = file["data"]["platform"] if used else []
     facts["unit_force"] = [plate["unit_force"] for plate in plates]
     for k, plate in enumerate(plates):
-        for ours, theirs in (("force", "force"), ("moment", "moment"), ("corners", "corners"),
-                             ("cop", "center_of_pressure"), ("free", "Tz")):  # fmt: skip
+        for ours, theirs in (
+            ("force", "force"),
+            ("moment", "moment"),
+            ("corners", "corners"),
+            ("cop", "center_of_pressure"),
+            ("free", "Tz"),
+        ):
             arrays[f"{ours}_{k}"] = plate[theirs]
     return arrays, facts
 

@@ -75,8 +75,13 @@ class Fitted:
 
 def angles_of(A: Array) -> Array:
     """alpha, beta, gamma (3, N) of A = Ry(beta) Rx(alpha) Rz(gamma), (3, 3, N), unwrapped."""
-    angles = np.array([np.arcsin(np.clip(-A[1, 2], -1.0, 1.0)), np.arctan2(A[0, 2], A[2, 2]),
-                       np.arctan2(A[1, 0], A[1, 1])])  # fmt: skip
+    angles = np.array(
+        [
+            np.arcsin(np.clip(-A[1, 2], -1.0, 1.0)),
+            np.arctan2(A[0, 2], A[2, 2]),
+            np.arctan2(A[1, 0], A[1, 1]),
+        ]
+    )
     return np.unwrap(angles, axis=1)
 
 
@@ -86,9 +91,11 @@ def check_angles(segments: Sequence[Row], z: Array, time: Array) -> None:
         alpha = np.abs(z[3 + 3 * k])
         if alpha.max() > SINGULAR:
             at = int(alpha.argmax())
-            raise ValueError(f"segment {row.name!r}: alpha reaches {np.degrees(alpha[at]):.0f} deg "
-                             f"at t = {time[at]:.2f} s, where its angles are lost; choose axes "
-                             "that turn it otherwise")  # fmt: skip
+            raise ValueError(
+                f"segment {row.name!r}: alpha reaches {np.degrees(alpha[at]):.0f} deg "
+                f"at t = {time[at]:.2f} s, where its angles are lost; choose axes "
+                "that turn it otherwise"
+            )
 
 
 def measured_segments(
@@ -119,9 +126,14 @@ def measured_segments(
             if point not in points:
                 points[point] = tuple(scale * c for c in place)
                 places[point] = places[row.proximal] + np.einsum("ijn,j->in", A, points[point])
-        made.append(replace(  # type: ignore[type-var]
-            row, points=points, com=tuple(scale * c for c in row.com),
-            inertia=tuple(scale**2 * c for c in row.inertia)))  # fmt: skip
+        made.append(
+            replace(  # type: ignore[type-var]
+                row,
+                points=points,
+                com=tuple(scale * c for c in row.com),
+                inertia=tuple(scale**2 * c for c in row.inertia),
+            )
+        )
     return tuple(made)
 
 
@@ -138,15 +150,26 @@ def landmark_targets(
         for letter in row.basis_vectors:
             k = "uvw".index(letter)
             axis = tuple(np.eye(3)[k].tolist())
-            targets.append(Target(f"{row.name} {letter}", row.name, axis,
-                                  found.axes[row.name][:, k], arm**2, direction=True))  # fmt: skip
+            targets.append(
+                Target(
+                    f"{row.name} {letter}",
+                    row.name,
+                    axis,
+                    found.axes[row.name][:, k],
+                    arm**2,
+                    direction=True,
+                )
+            )
     return targets
 
 
 def marker_targets(
-    body: NaturalBody, z: Array, markers: Mapping[str, Array], carriers: Mapping[str, str],
+    body: NaturalBody,
+    z: Array,
+    markers: Mapping[str, Array],
+    carriers: Mapping[str, str],
     weights: Mapping[str, float] | None = None,
-) -> list[Target]:  # fmt: skip
+) -> list[Target]:
     """Markers at fixed places of segments: the mean places that they have there in a motion z.
 
     carriers : marker -> segment. weights : of squared distances, 1 by default. Raises `ValueError`
@@ -159,8 +182,10 @@ def marker_targets(
     targets = []
     for name, segment in carriers.items():
         if segment not in names or name not in markers:
-            raise ValueError(f"marker {name!r} on segment {segment!r}: there is no such "
-                             f"{'segment' if name in markers else 'marker'}")  # fmt: skip
+            raise ValueError(
+                f"marker {name!r} on segment {segment!r}: there is no such "
+                f"{'segment' if name in markers else 'marker'}"
+            )
         k = names.index(segment)
         at = 3 * body.points[body.segments[k].proximal]
         local = np.einsum("nij,in->jn", poses[k].A, markers[name] - origins[at : at + 3])
@@ -178,12 +203,15 @@ def fit(body: NaturalBody, targets: Sequence[Target], start: Array) -> Fitted:
     Raises `ValueError` for a segment that the targets leave free, and for an instant at which it
     does not converge, naming the worst target.
     """
-    parts = [_fit_block(body, targets, start, slice(k, k + BLOCK))
-             for k in range(0, start.shape[1], BLOCK)]  # fmt: skip
+    parts = [
+        _fit_block(body, targets, start, slice(k, k + BLOCK))
+        for k in range(0, start.shape[1], BLOCK)
+    ]
     z = np.hstack([z for z, _ in parts])
     distances = np.hstack([distances for _, distances in parts])
-    return Fitted(z, distances, tuple(t.name for t in targets),
-                  np.array([not t.direction for t in targets]))  # fmt: skip
+    return Fitted(
+        z, distances, tuple(t.name for t in targets), np.array([not t.direction for t in targets])
+    )
 
 
 def start_of(segments: Sequence[Row], found: Landmarks, root: str = "J1") -> Array:
@@ -218,8 +246,10 @@ def _fit_block(
         taken = new <= cost * (1.0 + 1e-12) + 1e-30
         done |= (k >= PATIENCE) & (np.abs(cost - new) <= 1e-7 * cost)  # very large residuals
         z = np.where(taken, z + step, z)
-        side, J, cost = (np.where(taken.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
-                         for a, b in ((new_side, side), (new_J, J), (new, cost)))  # fmt: skip
+        side, J, cost = (
+            np.where(taken.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
+            for a, b in ((new_side, side), (new_J, J), (new, cost))
+        )
         damping = np.where(taken, 0.3 * damping * (damping > 1e-9), 4.0 * damping + 1e-6)
         done |= (size < STEP) | (~taken & (size < ROUNDED))
         if done.all():
@@ -238,8 +268,10 @@ def _check_held(body: NaturalBody, J: Array) -> None:
     if values[0] < HELD * values[-1]:
         k = int(np.abs(vectors[:, 0]).argmax())
         free = "the root" if k < 3 else f"segment {body.segments[(k - 3) // 3].name!r}"
-        raise ValueError(f"{free} is not held by what was measured; three markers that are not in "
-                         "line, or two axes, hold a segment")  # fmt: skip
+        raise ValueError(
+            f"{free} is not held by what was measured; three markers that are not in "
+            "line, or two axes, hold a segment"
+        )
 
 
 def _distances(
@@ -334,7 +366,9 @@ def project(
         else:
             worst = int(np.abs(Phi).argmax())
             at = f"frame {k}" if time is None else f"frame {k} (t = {time[k]:.3f} s)"
-            raise ValueError(f"{at} cannot be made consistent: residual {np.abs(Phi).max():.2g}, "
-                             f"the worst constraint is {names[worst]}")  # fmt: skip
+            raise ValueError(
+                f"{at} cannot be made consistent: residual {np.abs(Phi).max():.2g}, "
+                f"the worst constraint is {names[worst]}"
+            )
         result[:, k] = x
     return result

@@ -71,8 +71,10 @@ def partition(jacobian: ArrayLike) -> Partition:
     sizes = np.abs(np.diag(upper))
     rank = int((sizes > PIVOT * np.abs(given).max()).sum())
     if rank < m:
-        raise ValueError(f"{m} constraints have rank {rank} here: drop redundant ones, or start "
-                         "from another configuration")  # fmt: skip
+        raise ValueError(
+            f"{m} constraints have rank {rank} here: drop redundant ones, or start "
+            "from another configuration"
+        )
     return Partition(np.sort(order[:m]), np.sort(order[m:]))
 
 
@@ -148,9 +150,11 @@ class ConstrainedSystem:
             if np.abs(step).max(initial=0.0) <= STEP * (1.0 + np.abs(result).max()):
                 return result
         left = np.abs(self.constraints(result, t)).max(initial=0.0)
-        raise ValueError(f"no configuration near the given one satisfies the constraints at t = {t}"
-                         f" (|Phi| = {left:.2g}); give a better one or take other independent "
-                         "coordinates")  # fmt: skip
+        raise ValueError(
+            f"no configuration near the given one satisfies the constraints at t = {t}"
+            f" (|Phi| = {left:.2g}); give a better one or take other independent "
+            "coordinates"
+        )
 
     def velocities(self, q: Array, zd: ArrayLike, t: float, chosen: Partition) -> Array:
         """qd = S b + R zd (equation 8), (n,)."""
@@ -192,8 +196,9 @@ class ConstrainedSystem:
         found = []
         for k, t in enumerate(map(float, grid)):
             acceleration = self.accelerations(place, rate, t, chosen)
-            found.append((place, rate, acceleration,
-                          self.multipliers(place, rate, acceleration, t, chosen)))  # fmt: skip
+            found.append(
+                (place, rate, acceleration, self.multipliers(place, rate, acceleration, t, chosen))
+            )
             if k + 1 < len(grid):
                 h = (float(grid[k + 1]) - t) / substeps
                 for j in range(substeps):

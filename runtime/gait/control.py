@@ -55,8 +55,10 @@ class PD:
         if given.shape == (g,):
             return given
         if given.shape != ():
-            raise ValueError(f"a PD controller needs one stiffness, or {g}, one for each "
-                             f"coordinate; got {given.shape}")  # fmt: skip
+            raise ValueError(
+                f"a PD controller needs one stiffness, or {g}, one for each "
+                f"coordinate; got {given.shape}"
+            )
         root = segments[0].mass if self.root_mass is None else self.root_mass
         return float(given) * np.repeat([root, *(row.mass for row in segments)], 3)
 

@@ -40,8 +40,10 @@ class Samples:
         shape = rows["z"].shape
         same = rows["zd"].shape == rows["zdd"].shape == shape
         if not same or len(shape) != 2 or rows["time"].shape != shape[1:]:
-            raise ValueError("coordinates, rates and accelerations are (g, n) at times (n,), got "
-                             f"{', '.join(str(row.shape) for row in rows.values())}")  # fmt: skip
+            raise ValueError(
+                "coordinates, rates and accelerations are (g, n) at times (n,), got "
+                f"{', '.join(str(row.shape) for row in rows.values())}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,10 @@ class Spline:
 
     def __post_init__(self) -> None:
         if count(self.trim, "trim", least=0) >= (len(self.time) - 1) / 2:
-            raise ValueError(f"of {len(self.time)} samples {self.trim} cannot be left out at each "
-                             "end; a longer record or a smaller trim= is needed")  # fmt: skip
+            raise ValueError(
+                f"of {len(self.time)} samples {self.trim} cannot be left out at each "
+                "end; a longer record or a smaller trim= is needed"
+            )
 
     # -- where it comes from --------------------------------------------------------------------
 
@@ -89,9 +93,13 @@ class Spline:
 
     @classmethod
     def smoothed(
-        cls, time: ArrayLike, values: ArrayLike, discrepancy: ArrayLike, degree: int = 5,
+        cls,
+        time: ArrayLike,
+        values: ArrayLike,
+        discrepancy: ArrayLike,
+        degree: int = 5,
         trim: int = TRIM,
-    ) -> Spline:  # fmt: skip
+    ) -> Spline:
         """Smoothing splines that miss the samples of each series by a root mean square.
 
         discrepancy : what each of them may be off, a number or (g,) in units of the values, such
@@ -107,13 +115,17 @@ class Spline:
             raise ValueError(f"the degree of a smoothing spline is 3 or 5, got {degree}")
         allowed = real_array(discrepancy, "the discrepancy")
         if allowed.shape not in ((), (len(rows),)) or not (allowed > 0.0).all():
-            raise ValueError("the discrepancy must be positive, one number or one per series "
-                             f"({len(rows)},), got {discrepancy!r}")  # fmt: skip
+            raise ValueError(
+                "the discrepancy must be positive, one number or one per series "
+                f"({len(rows)},), got {discrepancy!r}"
+            )
         knots = make_interp_spline(grid, rows[0], k=degree).t
         fit = _Smoother(grid, knots, degree)
         per_row = np.broadcast_to(allowed, len(rows))
-        columns = [fit.missing(row, float(by), k)
-                   for k, (row, by) in enumerate(zip(rows, per_row, strict=True))]  # fmt: skip
+        columns = [
+            fit.missing(row, float(by), k)
+            for k, (row, by) in enumerate(zip(rows, per_row, strict=True))
+        ]
         return cls(grid, knots, np.array(columns).T, degree, trim)
 
     # -- what follows from it -------------------------------------------------------------------
@@ -134,9 +146,11 @@ class Spline:
         first, last, (begin, end) = float(at.min()), float(at.max()), self.span
         slack = 1e-9 * (1.0 + abs(first) + abs(last))  # rounding of grids
         if first < begin - slack or last > end + slack:
-            raise ValueError(f"times {first:.10g} ... {last:.10g} s are asked for, the course is "
-                             f"known for {begin:.10g} ... {end:.10g} s; {self.trim} samples at "
-                             "each end are left out (trim=)")  # fmt: skip
+            raise ValueError(
+                f"times {first:.10g} ... {last:.10g} s are asked for, the course is "
+                f"known for {begin:.10g} ... {end:.10g} s; {self.trim} samples at "
+                "each end are left out (trim=)"
+            )
         spline, inside = self._spline, np.clip(at, begin, end)
         z, zd, zdd = (np.ascontiguousarray(spline(inside, nu).T) for nu in range(3))
         return Samples(at, z, zd, zdd)
@@ -179,8 +193,10 @@ class _Smoother:
 
         lowest, highest = WEIGHTS
         if excess(highest) < 0.0:
-            raise ValueError(f"series {k} may be missed by {by:.4g}, but the smoothest spline is "
-                             "within that; a smaller discrepancy is needed")  # fmt: skip
+            raise ValueError(
+                f"series {k} may be missed by {by:.4g}, but the smoothest spline is "
+                "within that; a smaller discrepancy is needed"
+            )
         # Rounding leaves some 1e-15; what is asked for below the lowest weight is interpolation.
         best = lowest if excess(lowest) > 0.0 else brentq(excess, lowest, highest, xtol=1e-12)
         return middle + size * self.coefficients(scaled, 10.0**best)
@@ -223,8 +239,9 @@ def _checked(time: ArrayLike, values: ArrayLike, degree: int) -> tuple[Array, Ar
     if rows.ndim != 2 or rows.shape[1] != len(grid) or not len(rows):
         raise ValueError(f"values must be (g, {len(grid)}), one row per series, got {rows.shape}")
     if len(grid) <= degree:
-        raise ValueError(f"splines of degree {degree} need more than {degree} samples, "
-                         f"got {len(grid)}")  # fmt: skip
+        raise ValueError(
+            f"splines of degree {degree} need more than {degree} samples, got {len(grid)}"
+        )
     if not np.isfinite(rows).all():
         row, k = (int(i) for i in np.argwhere(~np.isfinite(rows))[0])
         raise ValueError(f"series {row} is {rows[row, k]} at {grid[k]:.6g} s; fill gaps first")

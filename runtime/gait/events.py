@@ -47,8 +47,10 @@ class Contact:
         check_text(self.foot, "the foot of a contact")
         numbers = isinstance(self.begin, Real) and isinstance(self.end, Real)
         if not numbers or not -np.inf < self.begin < self.end < np.inf:
-            raise ValueError(f"a contact must end after it begins, {self.foot!r} is given from "
-                             f"{self.begin!r} to {self.end!r} s")  # fmt: skip
+            raise ValueError(
+                f"a contact must end after it begins, {self.foot!r} is given from "
+                f"{self.begin!r} to {self.end!r} s"
+            )
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,11 @@ def contacts_from_wrench(
                 found[-1] = merged
             else:
                 found.append(contact)
-    return [contact for contact in found if contact.end - contact.begin >= shortest
-            or not (contact.struck and contact.lifted)]  # fmt: skip
+    return [
+        contact
+        for contact in found
+        if contact.end - contact.begin >= shortest or not (contact.struck and contact.lifted)
+    ]
 
 
 def contacts_from_markers(
@@ -155,23 +160,30 @@ def contacts_from_markers(
     """
     grid = Experiment(time).grid
     places = [_places(name, rows, grid) for name, rows in (("heel", heel), ("toe", toe))]
-    height, middle = low_pass(grid, np.array([places[0][2], 0.5 * (places[0] + places[1])[2]]),
-                              cutoff)  # fmt: skip
+    height, middle = low_pass(
+        grid, np.array([places[0][2], 0.5 * (places[0] + places[1])[2]]), cutoff
+    )
     if np.ptp(height) < 0.05:  # a heel that steps rises by 0.2 m
-        raise ValueError(f"the foot {foot!r} makes no step from {grid[0]:.6g} to {grid[-1]:.6g} s: "
-                         f"its heel rises by {np.ptp(height):.3f} m only")  # fmt: skip
+        raise ValueError(
+            f"the foot {foot!r} makes no step from {grid[0]:.6g} to {grid[-1]:.6g} s: "
+            f"its heel rises by {np.ptp(height):.3f} m only"
+        )
     velocity = np.gradient(middle, grid)
     high = height > height.min() + 0.35 * np.ptp(height)
-    events = sorted([(t, True) for t in _peaks(grid, -velocity, 0.25, ~high)]
-                    + [(t, False) for t in _peaks(grid, velocity, 0.5, high)])  # fmt: skip
+    events = sorted(
+        [(t, True) for t in _peaks(grid, -velocity, 0.25, ~high)]
+        + [(t, False) for t in _peaks(grid, velocity, 0.5, high)]
+    )
     found = []
     begin, struck = float(grid[0]), False
     standing = not events[0][1] if events else not high[0]
     for instant, strike in events:
         if strike == standing:
             what = "strikes twice without leaving" if strike else "leaves twice without striking"
-            raise ValueError(f"the foot {foot!r} {what}, the second time at {instant:.6g} s; check "
-                             "its markers there")  # fmt: skip
+            raise ValueError(
+                f"the foot {foot!r} {what}, the second time at {instant:.6g} s; check "
+                "its markers there"
+            )
         if strike:
             begin, struck = instant, True
         else:
@@ -224,8 +236,10 @@ def phases(contacts: Iterable[Contact]) -> list[Phase]:
     for begin, end in pairwise(instants):
         standing = tuple(c.foot for c in ordered if c.begin <= begin and c.end >= end)
         if len(standing) > 2:
-            raise ValueError(f"{len(standing)} feet are on the ground from {begin:.6g} to "
-                             f"{end:.6g} s: {', '.join(standing)}")  # fmt: skip
+            raise ValueError(
+                f"{len(standing)} feet are on the ground from {begin:.6g} to "
+                f"{end:.6g} s: {', '.join(standing)}"
+            )
         found.append(Phase(begin, end, standing))
     return found
 
@@ -246,18 +260,25 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
     for start, stride in pairwise(strikes):
         ends = [c.end for c in leaves if c.end > stride]
         if ends:
-            inside = [Phase(max(p.begin, start), min(p.end, ends[0]), p.feet)
-                      for p in phases(ordered) if p.end > start and p.begin < ends[0]]  # fmt: skip
+            inside = [
+                Phase(max(p.begin, start), min(p.end, ends[0]), p.feet)
+                for p in phases(ordered)
+                if p.end > start and p.begin < ends[0]
+            ]
             for phase in inside:
                 if not phase.feet:
-                    raise ValueError(f"no double support: no foot is in contact from "
-                                     f"{phase.begin:.6g} to {phase.end:.6g} s; the cycle of "
-                                     "walking needs one in every step")  # fmt: skip
+                    raise ValueError(
+                        f"no double support: no foot is in contact from "
+                        f"{phase.begin:.6g} to {phase.end:.6g} s; the cycle of "
+                        "walking needs one in every step"
+                    )
             return Cycle(start, stride, ends[0], tuple(inside))
     seen = ", ".join(f"{t:.6g}" for t in strikes) or "none"
-    raise ValueError(f"a cycle needs two heel strikes of {foot!r} and a toe-off of the other foot "
-                     f"after the second; heel strikes: {seen}, last toe-off of the other foot: "
-                     f"{max((c.end for c in leaves), default=float('nan')):.6g} s")  # fmt: skip
+    raise ValueError(
+        f"a cycle needs two heel strikes of {foot!r} and a toe-off of the other foot "
+        f"after the second; heel strikes: {seen}, last toe-off of the other foot: "
+        f"{max((c.end for c in leaves), default=float('nan')):.6g} s"
+    )
 
 
 # -- plates -----------------------------------------------------------------------------------
@@ -279,10 +300,13 @@ class Step:
 
 
 def assign_plates(
-    plates: Mapping[str, Wrench], time: ArrayLike,
+    plates: Mapping[str, Wrench],
+    time: ArrayLike,
     feet: Mapping[str, tuple[ArrayLike, ArrayLike]],
-    threshold: float = THRESHOLD, near: float = NEAR, height: float = 0.0,
-) -> tuple[dict[str, Wrench], list[Step]]:  # fmt: skip
+    threshold: float = THRESHOLD,
+    near: float = NEAR,
+    height: float = 0.0,
+) -> tuple[dict[str, Wrench], list[Step]]:
     """Which foot stands on which plate when: the wrench on each foot, and the steps in order.
 
     plates : by name, all on one grid. time : (N,), of the markers [s], covering the contacts.
@@ -299,14 +323,21 @@ def assign_plates(
         check_kind(plate, Wrench, "kinesym.gait")
     for foot, pair in feet.items():
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(f"foot {foot!r} is given by its heel and toe, each (3, N), got "
-                             f"{shown(pair)}")  # fmt: skip
+            raise ValueError(
+                f"foot {foot!r} is given by its heel and toe, each (3, N), got {shown(pair)}"
+            )
     near, height = finite(near, "near"), finite(height, "height")
     threshold = positive(threshold, "the threshold of a contact")
     grid = Experiment(time).grid
-    lines = {foot: np.array([_places(f"{part} of {foot!r}", rows, grid) for part, rows
-                             in zip(("heel", "toe"), pair, strict=True)])
-             for foot, pair in feet.items()}  # fmt: skip
+    lines = {
+        foot: np.array(
+            [
+                _places(f"{part} of {foot!r}", rows, grid)
+                for part, rows in zip(("heel", "toe"), pair, strict=True)
+            ]
+        )
+        for foot, pair in feet.items()
+    }
     first = next(iter(plates.values()))
     sums = {foot: Wrench.zero(first.time) for foot in feet}
     steps = []
@@ -317,8 +348,9 @@ def assign_plates(
             inside = (plate.time >= contact.begin) & (plate.time <= contact.end)
             pressed = inside & np.isfinite(centre[0])
             _check_covered(name, contact, grid)
-            moving = {foot: _resampled(grid, line, plate.time[pressed])
-                      for foot, line in lines.items()}  # fmt: skip
+            moving = {
+                foot: _resampled(grid, line, plate.time[pressed]) for foot, line in lines.items()
+            }
             apart = {foot: _distance(centre[:2, pressed], *line) for foot, line in moving.items()}
             foot = _owner(contact, apart, plate.force[2, pressed], near)
             share = plate.force[2, pressed] / plate.force[2, pressed].sum()
@@ -338,14 +370,18 @@ def _owner(contact: Contact, apart: Mapping[str, Array], load: Array, near: floa
     when = f"from {contact.begin:.6g} to {contact.end:.6g} s"
     standing = [foot for foot in feet if part[foot] > 0.05]
     if len(standing) > 1:
-        raise ValueError(f"plate {contact.foot!r} carries {' and '.join(standing)} {when}: the "
-                         "feet on one plate cannot be told apart; leave it out there")  # fmt: skip
+        raise ValueError(
+            f"plate {contact.foot!r} carries {' and '.join(standing)} {when}: the "
+            "feet on one plate cannot be told apart; leave it out there"
+        )
     if not standing or part[standing[0]] < 0.5:
         means = {foot: float(load @ row / load.sum()) for foot, row in apart.items()}
         closest = min(means, key=lambda foot: means[foot])
-        raise ValueError(f"plate {contact.foot!r} is loaded {when}, but no foot is within {near} m "
-                         f"of its centre of pressure; {closest!r} is nearest, "
-                         f"{means[closest]:.3f} m away; check axes and origin")  # fmt: skip
+        raise ValueError(
+            f"plate {contact.foot!r} is loaded {when}, but no foot is within {near} m "
+            f"of its centre of pressure; {closest!r} is nearest, "
+            f"{means[closest]:.3f} m away; check axes and origin"
+        )
     return standing[0]
 
 
@@ -383,9 +419,11 @@ def _resampled(time: Array, lines: Array, at: Array) -> Array:
 def _check_covered(plate: str, contact: Contact, time: Array) -> None:
     slack = 0.1 * (contact.end - contact.begin)
     if contact.begin < time[0] - slack or contact.end > time[-1] + slack:
-        raise ValueError(f"plate {plate!r} is loaded from {contact.begin:.6g} to "
-                         f"{contact.end:.6g} s, the markers are known from {time[0]:.6g} to "
-                         f"{time[-1]:.6g} s")  # fmt: skip
+        raise ValueError(
+            f"plate {plate!r} is loaded from {contact.begin:.6g} to "
+            f"{contact.end:.6g} s, the markers are known from {time[0]:.6g} to "
+            f"{time[-1]:.6g} s"
+        )
 
 
 def _check_contacts(ordered: Sequence[Contact]) -> None:
@@ -396,12 +434,15 @@ def _check_contacts(ordered: Sequence[Contact]) -> None:
                 continue
             until = min(one.end, two.end)
             if one.foot == two.foot:
-                raise ValueError(f"contacts of {one.foot!r} overlap from {two.begin:.6g} to "
-                                 f"{until:.6g} s")  # fmt: skip
+                raise ValueError(
+                    f"contacts of {one.foot!r} overlap from {two.begin:.6g} to {until:.6g} s"
+                )
             if two.end < one.end:
-                raise ValueError(f"{two.foot!r} stands from {two.begin:.6g} to {two.end:.6g} s "
-                                 f"while {one.foot!r} stays on the ground: neither leads; drop "
-                                 "that contact or cut the record")  # fmt: skip
+                raise ValueError(
+                    f"{two.foot!r} stands from {two.begin:.6g} to {two.end:.6g} s "
+                    f"while {one.foot!r} stays on the ground: neither leads; drop "
+                    "that contact or cut the record"
+                )
 
 
 def _between_crossings(
@@ -438,8 +479,10 @@ def _places(name: str, values: ArrayLike, time: Array) -> Array:
     missing = ~np.isfinite(rows).all(axis=0)
     if missing.any():
         k = int(np.argmax(missing))
-        raise ValueError(f"the {name} is missing in {int(missing.sum())} samples, first at "
-                         f"{time[k]:.6g} s; fill the gap")  # fmt: skip
+        raise ValueError(
+            f"the {name} is missing in {int(missing.sum())} samples, first at "
+            f"{time[k]:.6g} s; fill the gap"
+        )
     return rows
 
 

@@ -38,8 +38,12 @@ def joint_torques(
         for panel, side in zip(axes[k], SIDES, strict=True):
             for label, one in loads.items():
                 mass = one.inverse.skeleton.mass
-                panel.plot(cycle.percent(one.time), one.flexion(f"{side}_{joint}") / mass,
-                           lw=1.4, label=label)  # fmt: skip
+                panel.plot(
+                    cycle.percent(one.time),
+                    one.flexion(f"{side}_{joint}") / mass,
+                    lw=1.4,
+                    label=label,
+                )
             if norms and joint in norms:
                 panel.fill_between(*norms[joint], color="0.5", alpha=0.3, lw=0, label="norm")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
@@ -69,14 +73,19 @@ def flexion_angles(
             parent, child = joints[f"{side}_{joint}"]
             z = first.reference.z
             angle = flexion_angle(first.attitude(parent, z), first.attitude(child, z))
-            panel.plot(cycle.percent(first.time), np.degrees(angle), "b", lw=2.2, alpha=0.5,
-                       label="measured")  # fmt: skip
+            panel.plot(
+                cycle.percent(first.time),
+                np.degrees(angle),
+                "b",
+                lw=2.2,
+                alpha=0.5,
+                label="measured",
+            )
             low, high = np.degrees([angle.min(), angle.max()])
             panel.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
             for color, (label, walk) in zip(("r", "C2", "C4", "C5"), walks.items(), strict=False):
                 angle = flexion_angle(walk.attitude(parent, walk.z), walk.attitude(child, walk.z))
-                panel.plot(cycle.percent(walk.time), np.degrees(angle), color, lw=1.2,
-                           label=label)  # fmt: skip
+                panel.plot(cycle.percent(walk.time), np.degrees(angle), color, lw=1.2, label=label)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=5)
     return figure
 
@@ -107,8 +116,9 @@ def tracking_errors(walk: Tracking, cycle: Cycle, segments: Sequence[str]) -> An
 def _panels(cycle: Cycle, unit: str) -> tuple[Any, Any]:
     """Ankle, knee and hip of both sides."""
     check_kind(cycle, Cycle, "kinesym.gait")
-    figure, axes = subplots(3, 2, sharex=True, sharey="row", figsize=(11.0, 8.0),
-                                layout="constrained")  # fmt: skip
+    figure, axes = subplots(
+        3, 2, sharex=True, sharey="row", figsize=(11.0, 8.0), layout="constrained"
+    )
     for k, (joint, sense) in enumerate(LEG):
         axes[k, 0].set_ylabel(f"{joint}, {sense} [{unit}]")
         for panel in axes[k]:

@@ -63,12 +63,21 @@ class Tracking:
         """Everything over time: to plot, to animate, to write as netCDF or CSV."""
         names = coordinate_names(self.segments)
         points, drawing = stick_figure(self.segments, self.z)
-        outputs = {f"{name}_{kind}": row for kind, rows in
-                   (("reference", self.reference.z), ("effort", self.effort))
-                   for name, row in zip(names, rows, strict=True)}  # fmt: skip
-        return Trajectory(self.time, dict(zip(names, self.z, strict=True)), {}, outputs | points,
-                          {}, f"forward dynamics, {self.method}", message=self.message,
-                          drawing=drawing)  # fmt: skip
+        outputs = {
+            f"{name}_{kind}": row
+            for kind, rows in (("reference", self.reference.z), ("effort", self.effort))
+            for name, row in zip(names, rows, strict=True)
+        }
+        return Trajectory(
+            self.time,
+            dict(zip(names, self.z, strict=True)),
+            {},
+            outputs | points,
+            {},
+            f"forward dynamics, {self.method}",
+            message=self.message,
+            drawing=drawing,
+        )
 
     def horizon(self, limit: float) -> float:
         """When a sagittal angle (beta) is first off by more than `limit` [rad], in s from the

@@ -130,8 +130,10 @@ class InverseDynamics:
     @cached_property
     def spin(self) -> Array:
         """Angular velocities, (S, 3, N) [rad/s]."""
-        turning = [rows[3:].reshape(-1, 3, rows.shape[1]).transpose(1, 0, 2)
-                   for rows in (self.course.z, self.course.zd)]  # fmt: skip
+        turning = [
+            rows[3:].reshape(-1, 3, rows.shape[1]).transpose(1, 0, 2)
+            for rows in (self.course.z, self.course.zd)
+        ]
         return np.einsum("sijn,jsn->sin", self.attitude, spin(*turning))
 
     def under_foot(self, foot: str, wrench: Wrench) -> dict[str, Wrench]:
@@ -141,20 +143,25 @@ class InverseDynamics:
         unknown foot or a wrench at other times.
         """
         if foot not in self.skeleton.feet:
-            raise ValueError(f"there is no foot {foot!r}; there are "
-                             f"{', '.join(self.skeleton.feet) or 'none'}")  # fmt: skip
+            raise ValueError(
+                f"there is no foot {foot!r}; there are {', '.join(self.skeleton.feet) or 'none'}"
+            )
         self._check_times(foot, wrench)
         hind, fore = self.skeleton.feet[foot]
         k = self.skeleton.number(fore)
-        ahead = np.einsum("in,in->n", np.nan_to_num(wrench.cop()) - self.place[k],
-                          self.attitude[self.skeleton.number(hind)][:, 0])  # fmt: skip
+        ahead = np.einsum(
+            "in,in->n",
+            np.nan_to_num(wrench.cop()) - self.place[k],
+            self.attitude[self.skeleton.number(hind)][:, 0],
+        )
         on_toes = (ahead > 0.0).astype(float)
         return {hind: wrench.scaled(1.0 - on_toes), fore: wrench.scaled(on_toes)}
 
     def _check_times(self, name: str, wrench: Wrench) -> None:
         if wrench.time.shape != self.time.shape or not np.allclose(wrench.time, self.time):
-            raise ValueError(f"the wrench on {name} is at other times than the motion; use "
-                             "wrench.at(time)")  # fmt: skip
+            raise ValueError(
+                f"the wrench on {name} is at other times than the motion; use wrench.at(time)"
+            )
 
     def joints(self, loads: Mapping[str, Wrench]) -> JointLoads:
         """Forces and torques of all joints, with these external wrenches by segment or foot.
@@ -164,8 +171,9 @@ class InverseDynamics:
         parts: dict[str, Wrench] = {}
         for name, wrench in loads.items():
             feet = name in self.skeleton.feet
-            for segment, part in (self.under_foot(name, wrench) if feet
-                                  else {name: wrench}).items():  # fmt: skip
+            for segment, part in (
+                self.under_foot(name, wrench) if feet else {name: wrench}
+            ).items():
                 self._check_times(name, part)
                 parts[segment] = parts[segment] + part if segment in parts else part
         force, torque = self.force.copy(), self.moment.copy()
@@ -220,8 +228,9 @@ class JointLoads:
         """What the torque of a joint does, (N,) [W]: positive where it gives energy."""
         k, _ = self._lateral(joint)
         spin = self.inverse.spin
-        return np.einsum("in,in->n", self.torque[k],
-                         spin[k] - spin[self.inverse.skeleton.against(k)])  # fmt: skip
+        return np.einsum(
+            "in,in->n", self.torque[k], spin[k] - spin[self.inverse.skeleton.against(k)]
+        )
 
     def _lateral(self, joint: str) -> tuple[int, Array]:
         """The segment beyond a joint, and the axis to the left of the one before it."""
@@ -233,23 +242,35 @@ class JointLoads:
     def plot(self, joints: Sequence[str] | None = None) -> Any:
         """Angle, torque over body mass and power of joints, by default of the legs."""
         known = self.inverse.skeleton.joints
-        names = [name for name in (joints or known)
-                 if joints or name.split("_")[-1] in ("hip", "knee", "ankle")]  # fmt: skip
+        names = [
+            name
+            for name in (joints or known)
+            if joints or name.split("_")[-1] in ("hip", "knee", "ankle")
+        ]
         figure, axes = subplots(
-            3, len(names), sharex=True, sharey="row", squeeze=False,
-            figsize=(2.6 * len(names), 6.4), layout="constrained",
-        )  # fmt: skip
+            3,
+            len(names),
+            sharex=True,
+            sharey="row",
+            squeeze=False,
+            figsize=(2.6 * len(names), 6.4),
+            layout="constrained",
+        )
         mass = self.inverse.skeleton.mass
         for column, name in zip(axes.T, names, strict=True):
-            rows = (np.degrees(self.flexion_angle(name)), self.flexion(name) / mass,
-                    self.power(name))  # fmt: skip
+            rows = (
+                np.degrees(self.flexion_angle(name)),
+                self.flexion(name) / mass,
+                self.power(name),
+            )
             for panel, row in zip(column, rows, strict=True):
                 panel.plot(self.time, row, lw=1.2)
                 panel.axhline(0.0, color="k", lw=0.6)
                 panel.grid(alpha=0.3)
             column[0].set_title(name, fontsize="medium")
-        for panel, label in zip(axes[:, 0], ("flexion [deg]", "torque [N m/kg]", "power [W]"),
-                                strict=True):  # fmt: skip
+        for panel, label in zip(
+            axes[:, 0], ("flexion [deg]", "torque [N m/kg]", "power [W]"), strict=True
+        ):
             panel.set_ylabel(label)
         figure.supxlabel("time [s]")
         return figure
@@ -260,11 +281,21 @@ class JointLoads:
         points, drawing = stick_figure(skeleton.rows, self.inverse.course.z)
         names, course = coordinate_names(skeleton.rows), self.inverse.course
         values = {name: row for name, row in self.columns().items() if name != "time_s"}
-        for kind, rows in (("rate", course.zd), ("acceleration", course.zdd),
-                           ("needed", self.inverse.forces)):  # fmt: skip
+        for kind, rows in (
+            ("rate", course.zd),
+            ("acceleration", course.zdd),
+            ("needed", self.inverse.forces),
+        ):
             values |= {f"{name}_{kind}": row for name, row in zip(names, rows, strict=True)}
-        return Trajectory(self.time, dict(zip(names, course.z, strict=True)), {}, values | points,
-                          {}, "inverse dynamics", drawing=drawing)  # fmt: skip
+        return Trajectory(
+            self.time,
+            dict(zip(names, course.z, strict=True)),
+            {},
+            values | points,
+            {},
+            "inverse dynamics",
+            drawing=drawing,
+        )
 
     def columns(self) -> dict[str, Array]:
         """Everything by name, (N,) each: for tables and files."""
@@ -305,6 +336,9 @@ def stick_figure(segments: Sequence[Row], z: Array) -> tuple[dict[str, Array], D
     root = segments[0].proximal
     body = NaturalBody(segments, root)
     q = body.course(z, np.zeros_like(z), np.zeros_like(z)).q
-    points = {f"{name}_{axis}": q[3 * k + i]
-              for name, k in body.points.items() for i, axis in enumerate("xyz")}  # fmt: skip
+    points = {
+        f"{name}_{axis}": q[3 * k + i]
+        for name, k in body.points.items()
+        for i, axis in enumerate("xyz")
+    }
     return points, tuple((row.proximal, point) for row in segments for point in row.points)

@@ -65,19 +65,22 @@ class Markers:
         object.__setattr__(self, "places", places)
         largest = max(float(np.nanmax(np.abs(place), initial=0.0)) for place in places.values())
         if largest > FARTHEST:
-            raise ValueError(f"marker coordinates look like millimetres (max {largest:.4g}); "
-                             "set unit='mm'")  # fmt: skip
+            raise ValueError(
+                f"marker coordinates look like millimetres (max {largest:.4g}); set unit='mm'"
+            )
 
     def _checked(self, name: str, place: ArrayLike) -> Array:
         check_text(name, "the name of a marker")
         rows = real_array(place, f"marker {name!r}", missing=True)
         if rows.shape != (3, len(self.time)):
-            raise ValueError(f"marker {name!r} must be (3, {len(self.time)}), rows x, y, z, "
-                             f"got {rows.shape}")  # fmt: skip
+            raise ValueError(
+                f"marker {name!r} must be (3, {len(self.time)}), rows x, y, z, got {rows.shape}"
+            )
         if np.isinf(rows).any():
             k = int(np.argmax(np.isinf(rows).any(axis=0)))
-            raise ValueError(f"marker {name!r} is infinite at {self.time[k]:.6g} s; "
-                             "NaN marks a missing sample")  # fmt: skip
+            raise ValueError(
+                f"marker {name!r} is infinite at {self.time[k]:.6g} s; NaN marks a missing sample"
+            )
         rows[:, np.isnan(rows).any(axis=0)] = np.nan
         return rows
 
@@ -119,8 +122,10 @@ class Markers:
         slack = 1e-9 * (1.0 + abs(begin) + abs(end))  # rounding of grids
         here = (self.time >= begin - slack) & (self.time <= end + slack)
         if here.sum() < 2:
-            raise ValueError(f"fewer than two samples are between {begin:g} and {end:g} s; the "
-                             f"markers cover {self.time[0]:g} ... {self.time[-1]:g} s")  # fmt: skip
+            raise ValueError(
+                f"fewer than two samples are between {begin:g} and {end:g} s; the "
+                f"markers cover {self.time[0]:g} ... {self.time[-1]:g} s"
+            )
         return Markers(self.time[here], {name: x[:, here] for name, x in self.places.items()})
 
     def without(self, *names: str) -> Markers:
@@ -152,11 +157,13 @@ class Markers:
             check_text(beginning, "the beginning of names")
         mapping: dict[str, str] = {}
         for one, other in ((first, second), (second, first)):
-            mapping |= {name: other + name.removeprefix(one)
-                        for name in self.places if name.startswith(one)}  # fmt: skip
+            mapping |= {
+                name: other + name.removeprefix(one) for name in self.places if name.startswith(one)
+            }
         if not mapping:
-            raise ValueError(f"no marker begins with {first!r} or {second!r}; there are "
-                             f"{', '.join(self.names)}")  # fmt: skip
+            raise ValueError(
+                f"no marker begins with {first!r} or {second!r}; there are {', '.join(self.names)}"
+            )
         return self.renamed(mapping)
 
     # -- gaps and noise -------------------------------------------------------------------------
@@ -182,11 +189,15 @@ class Markers:
             raise ValueError(f"longest must be a duration [s], got {longest!r}")
         for gap in self.gaps():
             if gap.begin == self.time[0] or gap.end == self.time[-1]:
-                raise ValueError(f"{gap}, at an end of the record; cut the record with between() "
-                                 f"or exclude the marker with without({gap.marker!r})")  # fmt: skip
+                raise ValueError(
+                    f"{gap}, at an end of the record; cut the record with between() "
+                    f"or exclude the marker with without({gap.marker!r})"
+                )
             if gap.samples > longest * self.rate * (1.0 + 1e-9):
-                raise ValueError(f"{gap}, longer than {longest:g} s; raise longest= or exclude "
-                                 f"the marker with without({gap.marker!r})")  # fmt: skip
+                raise ValueError(
+                    f"{gap}, longer than {longest:g} s; raise longest= or exclude "
+                    f"the marker with without({gap.marker!r})"
+                )
         return Markers(self.time, {name: _bridged(self.time, x) for name, x in self.places.items()})
 
     def smoothed(self, ssa: Callable[[Array, float], ArrayLike]) -> Markers:
@@ -197,8 +208,9 @@ class Markers:
         Raises `ValueError` if samples are missing.
         """
         if not callable(ssa):
-            raise ValueError("ssa is a function of series and their rate, such as SSA(), got "
-                             f"{ssa!r}")  # fmt: skip
+            raise ValueError(
+                f"ssa is a function of series and their rate, such as SSA(), got {ssa!r}"
+            )
         gaps = self.gaps()
         if gaps:
             more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
@@ -233,8 +245,11 @@ class Markers:
         for name in names:
             if name not in list(self.places):
                 near = get_close_matches(str(name), self.places, n=3)
-                hint = (f"did you mean {' or '.join(map(repr, near))}?" if near
-                        else f"there are {', '.join(self.places)}")  # fmt: skip
+                hint = (
+                    f"did you mean {' or '.join(map(repr, near))}?"
+                    if near
+                    else f"there are {', '.join(self.places)}"
+                )
                 raise KeyError(f"there is no marker {name!r}; {hint}")
 
 
@@ -262,9 +277,11 @@ def uniform(time: ArrayLike, rate: float | None = None) -> Array:
             if np.ptp(grid - candidate * count) <= slack:
                 return np.asarray(grid[0] + candidate * count)
     k = int(np.argmax(np.abs(steps - middle)))
-    raise ValueError(f"time is not uniform: the step after {grid[k]:.6g} s is {steps[k]:.6g} s, "
-                     f"most are {middle:.6g} s; resample, or read the part before or after "
-                     "it")  # fmt: skip
+    raise ValueError(
+        f"time is not uniform: the step after {grid[k]:.6g} s is {steps[k]:.6g} s, "
+        f"most are {middle:.6g} s; resample, or read the part before or after "
+        "it"
+    )
 
 
 def _last_decimal(values: Array) -> float:

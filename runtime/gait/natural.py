@@ -168,8 +168,12 @@ class NaturalBody:
             J = np.diag(np.sum(row.inertia) / 2.0 - np.array(row.inertia))
             J += row.mass * np.outer(G, G)  # second moments about the proximal point
             a = X @ G
-            P = np.block([[row.mass * np.ones((1, 1)), row.mass * a[None]],
-                          [row.mass * a[:, None], X @ J @ X.T]])  # fmt: skip
+            P = np.block(
+                [
+                    [row.mass * np.ones((1, 1)), row.mass * a[None]],
+                    [row.mass * a[:, None], X @ J @ X.T],
+                ]
+            )
             place = np.r_[self._point(row.proximal), self._point(row.basis_point), self._vectors(k)]
             M, weight = np.zeros((self.size, self.size)), np.zeros(self.size)
             M[np.ix_(place, place)] = np.kron(T @ P @ T.T, np.eye(3))
@@ -198,16 +202,17 @@ class NaturalBody:
 
     def poses(self, z: Array, zd: Array, zdd: Array) -> list[Pose]:
         """Attitudes of the segments and their rates."""
-        return [pose(z[r : r + 3], zd[r : r + 3], zdd[r : r + 3])
-                for r in range(3, self.g, 3)]  # fmt: skip
+        return [pose(z[r : r + 3], zd[r : r + 3], zdd[r : r + 3]) for r in range(3, self.g, 3)]
 
     def _motion(self, *given: ArrayLike) -> Array:
         """(number, g, N); raises `ValueError` for other shapes."""
         arrays = [real_array(each, "z and its rates") for each in given]
         shapes = {each.shape for each in arrays}
         if len(shapes) > 1 or arrays[0].ndim != 2 or len(arrays[0]) != self.g:
-            raise ValueError(f"z and its rates have shape ({self.g}, instants), got "
-                             f"{', '.join(str(each.shape) for each in arrays)}")  # fmt: skip
+            raise ValueError(
+                f"z and its rates have shape ({self.g}, instants), got "
+                f"{', '.join(str(each.shape) for each in arrays)}"
+            )
         return np.array(arrays)
 
     def projection(self, z: ArrayLike) -> Array:
@@ -342,6 +347,8 @@ class NaturalBody:
         """
         place, rate, given = self._motion(z, zd, forces)
         rest = given - self.forces(place, rate, np.zeros_like(place))
-        columns = [np.linalg.solve(self.reduced_mass_matrix(now), f)
-                   for now, f in zip(place.T, rest.T, strict=True)]  # fmt: skip
+        columns = [
+            np.linalg.solve(self.reduced_mass_matrix(now), f)
+            for now, f in zip(place.T, rest.T, strict=True)
+        ]
         return np.array(columns).reshape(-1, self.g).T

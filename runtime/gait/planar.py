@@ -68,11 +68,14 @@ class PlanarBody:
             raise ValueError(f"gravity has two components, got {shown(self.gravity)}")
         for row in self.segments:
             if row.inertia < 0.0:
-                raise ValueError(f"segment {row.name!r}: inertia {row.inertia:g} is not that of a "
-                                 "body: Iyy < 0")  # fmt: skip
+                raise ValueError(
+                    f"segment {row.name!r}: inertia {row.inertia:g} is not that of a body: Iyy < 0"
+                )
             if not row.points or not any(next(iter(row.points.values()))):
-                raise ValueError(f"segment {row.name!r}: its first point must lie apart from its "
-                                 f"proximal point {row.proximal!r}")  # fmt: skip
+                raise ValueError(
+                    f"segment {row.name!r}: its first point must lie apart from its "
+                    f"proximal point {row.proximal!r}"
+                )
 
     # -- sizes and names ------------------------------------------------------------------------
 
@@ -109,8 +112,12 @@ class PlanarBody:
     @cached_property
     def constraint_names(self) -> tuple[str, ...]:
         """What each constraint and multiplier belongs to, such as "Rthigh: point RK x"."""
-        return tuple(f"{row.name}: point {point} {axis}"
-                     for row in self.segments for point in row.points for axis in "xz")  # fmt: skip
+        return tuple(
+            f"{row.name}: point {point} {axis}"
+            for row in self.segments
+            for point in row.points
+            for axis in "xz"
+        )
 
     def _point(self, name: str) -> slice:
         """Rows of a point."""
@@ -161,8 +168,10 @@ class PlanarBody:
         arrays = [real_array(each, "z and its rates") for each in given]
         shapes = {each.shape for each in arrays}
         if len(shapes) > 1 or arrays[0].ndim != 2 or len(arrays[0]) != self.g:
-            raise ValueError(f"z and its rates have shape ({self.g}, instants), got "
-                             f"{', '.join(str(each.shape) for each in arrays)}")  # fmt: skip
+            raise ValueError(
+                f"z and its rates have shape ({self.g}, instants), got "
+                f"{', '.join(str(each.shape) for each in arrays)}"
+            )
         return np.array(arrays)
 
     def projection(self, z: ArrayLike) -> Array:
@@ -181,9 +190,11 @@ class PlanarBody:
     def constraints(self, q: ArrayLike, angles: ArrayLike) -> Array:
         """Phi at one instant, q (16,) and angles (7,): (14,)."""
         given = np.asarray(q, dtype=np.float64)
-        parts = [given[self._point(point)] - given[self._point(row.proximal)] - turned(angle, place)
-                 for row, angle in zip(self.segments, np.asarray(angles), strict=True)
-                 for point, place in row.points.items()]  # fmt: skip
+        parts = [
+            given[self._point(point)] - given[self._point(row.proximal)] - turned(angle, place)
+            for row, angle in zip(self.segments, np.asarray(angles), strict=True)
+            for point, place in row.points.items()
+        ]
         return np.concatenate(parts)
 
     def constraint_jacobian(self, angles: ArrayLike) -> Array:
@@ -201,10 +212,13 @@ class PlanarBody:
     def acceleration_terms(self, z: ArrayLike, zd: ArrayLike) -> Array:
         """c of Phi_q qdd = c on a motion (equation 11), (14, N); b is 0."""
         angles, rates = self._motion(z, zd)[:, 2:]
-        return np.concatenate([-rate**2 * turned(angle, place)
-                               for row, angle, rate in zip(self.segments, angles, rates,
-                                                           strict=True)
-                               for place in row.points.values()])  # fmt: skip
+        return np.concatenate(
+            [
+                -(rate**2) * turned(angle, place)
+                for row, angle, rate in zip(self.segments, angles, rates, strict=True)
+                for place in row.points.values()
+            ]
+        )
 
     def multipliers(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:
         """lambda of M qdd + Phi_q' lambda = Q, in the order of `constraint_names`, (14, N).
@@ -225,8 +239,9 @@ class PlanarBody:
         torques = []
         for row in self.segments:
             at = course.q[self._point(row.proximal)]
-            arms = [(QUARTER @ (course.q[self._point(p)] - at), f[self._point(p)])
-                    for p in row.points]  # fmt: skip
+            arms = [
+                (QUARTER @ (course.q[self._point(p)] - at), f[self._point(p)]) for p in row.points
+            ]
             torques.append(sum((arm * force).sum(axis=0) for arm, force in arms))
         return np.array([*f[:2], *torques])
 
@@ -246,8 +261,10 @@ class PlanarBody:
         """zdd under generalised forces on z (9, N), gravity apart (equation 16), (9, N)."""
         place, rate, given = self._motion(z, zd, forces)
         rest = given - self.forces(place, rate, np.zeros_like(place))
-        columns = [np.linalg.solve(self.reduced_mass_matrix(now), f)
-                   for now, f in zip(place.T, rest.T, strict=True)]  # fmt: skip
+        columns = [
+            np.linalg.solve(self.reduced_mass_matrix(now), f)
+            for now, f in zip(place.T, rest.T, strict=True)
+        ]
         return np.array(columns).reshape(-1, self.g).T
 
 
@@ -276,5 +293,4 @@ def mass_block(row: PlanarRow) -> Array:
     s = (row.inertia + row.mass * np.hypot(*row.com) ** 2) / length**2
     one = np.eye(2)
     between = (row.mass * along - s) * one + row.mass * across * QUARTER
-    return np.block([[(row.mass * (1.0 - 2.0 * along) + s) * one, between],
-                     [between.T, s * one]])  # fmt: skip
+    return np.block([[(row.mass * (1.0 - 2.0 * along) + s) * one, between], [between.T, s * one]])

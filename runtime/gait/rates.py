@@ -25,9 +25,13 @@ def spin(angles: Array, rates: Array) -> Array:
 def spin_rate(angles: Array, rates: Array, accelerations: Array) -> Array:
     """Its derivative, (3, ...)."""
     (da, db, dc), (sa, ca, sc, cc) = rates, _sines(angles)
-    change = np.array([-sc * dc * da + (cc * ca * dc - sc * sa * da) * db,
-                       -cc * dc * da - (sc * ca * dc + cc * sa * da) * db,
-                       -ca * da * db])  # fmt: skip
+    change = np.array(
+        [
+            -sc * dc * da + (cc * ca * dc - sc * sa * da) * db,
+            -cc * dc * da - (sc * ca * dc + cc * sa * da) * db,
+            -ca * da * db,
+        ]
+    )
     return spin(angles, accelerations) + change
 
 
@@ -40,12 +44,12 @@ def rates_of(angles: Array, w: Array) -> Array:
 
 def states(course: Samples) -> tuple[Array, Array]:
     """States (2 g, N) and their derivatives of the compiled model: z, then speeds."""
-    angles, rates, accelerations = (
-        _turning(part) for part in (course.z, course.zd, course.zdd)
-    )
+    angles, rates, accelerations = (_turning(part) for part in (course.z, course.zd, course.zdd))
     w, dw = spin(angles, rates), spin_rate(angles, rates, accelerations)
-    return (np.vstack([in_turn(course.z), course.zd[:3], _stacked(w)]),
-            np.vstack([in_turn(course.zd), course.zdd[:3], _stacked(dw)]))  # fmt: skip
+    return (
+        np.vstack([in_turn(course.z), course.zd[:3], _stacked(w)]),
+        np.vstack([in_turn(course.zd), course.zdd[:3], _stacked(dw)]),
+    )
 
 
 def coordinates(x: Array) -> tuple[Array, Array]:

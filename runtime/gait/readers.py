@@ -97,9 +97,7 @@ class Table(ByName):
 # -- markers ------------------------------------------------------------------------------------
 
 
-def read_trc(
-    path: File, unit: str | None = None, up: str = "y", forward: str = "x"
-) -> Markers:  # fmt: skip
+def read_trc(path: File, unit: str | None = None, up: str = "y", forward: str = "x") -> Markers:
     """Markers of a TRC file (Motion Analysis, OpenSim); empty cells are missing samples.
 
     unit : "m" or "mm"; default what the file says. up, forward : see above.
@@ -109,13 +107,17 @@ def read_trc(
     text = text_of(path)
     lines = text.splitlines()
     if len(lines) < 6 or not lines[0].startswith("PathFileType"):
-        raise ValueError(f"{path} is no TRC file: its first line must begin with 'PathFileType'; "
-                         "read_csv, read_mot and read_c3d read others")  # fmt: skip
+        raise ValueError(
+            f"{path} is no TRC file: its first line must begin with 'PathFileType'; "
+            "read_csv, read_mot and read_c3d read others"
+        )
     facts = dict(zip(lines[1].split("\t"), (x.strip() for x in lines[2].split("\t")), strict=False))
     labels = lines[3].rstrip().split("\t")
     if [label.strip() for label in labels[:2]] != ["Frame#", "Time"]:
-        raise ValueError(f"{path}, line 4 must begin with 'Frame#' and 'Time' between tabulators, "
-                         f"got {lines[3][:40]!r}")  # fmt: skip
+        raise ValueError(
+            f"{path}, line 4 must begin with 'Frame#' and 'Time' between tabulators, "
+            f"got {lines[3][:40]!r}"
+        )
     names = [label.strip() for label in labels[2::3]]
     columns = ["Frame#", "Time", *(f"{name} {axis}" for name in names for axis in "XYZ")]
     rows = ((k, line.split("\t")) for k, line in enumerate(lines[5:], start=6) if line.strip())
@@ -130,9 +132,7 @@ def read_trc(
     return _markers(path, time, dict(unique(path, names, places)), scale, up, forward)
 
 
-def read_csv(
-    path: File, unit: str | None = None, up: str = "y", forward: str = "x"
-) -> Markers:  # fmt: skip
+def read_csv(path: File, unit: str | None = None, up: str = "y", forward: str = "x") -> Markers:
     """Markers of a CSV file, which may be compressed (.gz); empty cells are missing samples.
 
     Columns are `time` or `time_s` [s], and `Heel_x`, `Heel_x_m` or `Heel_x_mm`, ... Others, such
@@ -152,8 +152,10 @@ def read_csv(
             axes = parts.setdefault(found["name"], {})
             axes[found["axis"].lower()] = scale * row
     if not parts:
-        raise ValueError(f"{path} has no columns of markers, such as Heel_x_m, Heel_y_m, Heel_z_m; "
-                         f"there are {', '.join(table.names[:6])}")  # fmt: skip
+        raise ValueError(
+            f"{path} has no columns of markers, such as Heel_x_m, Heel_y_m, Heel_z_m; "
+            f"there are {', '.join(table.names[:6])}"
+        )
     turn = rotation(up, forward)
     plane = _absent(turn, [set(axes) for axes in parts.values()])
     places = {name: _vector(path, f"{name}_", axes, plane) for name, axes in parts.items()}
@@ -162,7 +164,7 @@ def read_csv(
 
 def read_places(
     path: File, unit: str | None = None, up: str = "y", forward: str = "x"
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """One place (3,) for each marker [m], such as its mean over a static trial.
 
     A CSV file with columns `marker` and `x`, `y`, `z`, with `_m` or `_mm` if the unit is known.
@@ -172,8 +174,9 @@ def read_places(
     heads = {column.partition("_")[0]: k for k, column in reversed(list(enumerate(columns)))}
     lacking = [head for head in ("marker", "x", "y", "z") if head not in heads]
     if lacking:
-        raise ValueError(f"{path}, line 1 lacks the column {lacking[0]}; there are "
-                         f"{', '.join(columns)}")  # fmt: skip
+        raise ValueError(
+            f"{path}, line 1 lacks the column {lacking[0]}; there are {', '.join(columns)}"
+        )
     index = [heads[axis] for axis in "xyz"]
     scale = _scale(path, columns[index[0]].partition("_")[2] or "m", unit)
     lines = list(rows)
@@ -191,7 +194,7 @@ def read_places(
 
 def read_c3d(
     path: str | Path, unit: str | None = None, up: str = "z", forward: str = "x"
-) -> tuple[Markers, tuple[Wrench, ...]]:  # fmt: skip
+) -> tuple[Markers, tuple[Wrench, ...]]:
     """Markers and the wrenches of the force plates of a C3D file, at their own rates.
 
     Points with a negative residual are missing samples. Plates are those that ezc3d evaluates,
@@ -210,16 +213,21 @@ def read_c3d(
     if not (0.0 < rate < np.inf and frames):
         raise ValueError(f"{path} holds {frames} frames at {rate:g} Hz; it seems to be damaged")
     if frames < said:
-        warnings.warn(f"{path} is shorter than it should be: its header says {said} frames, there "
-                      f"are {frames}", stacklevel=2)  # fmt: skip
+        warnings.warn(
+            f"{path} is shorter than it should be: its header says {said} frames, there "
+            f"are {frames}",
+            stacklevel=2,
+        )
     places = found["points"].swapaxes(0, 1)[:, :, :frames]
     scale = _scale(path, found["unit"], unit)
     begin = found["first"] / rate
     time = begin + np.arange(frames) / rate
     markers = _markers(path, time, dict(unique(path, names, places)), scale, up, forward)
     turn, end = rotation(up, forward), time[-1] + 1.0 / rate
-    wrenches = tuple(_plate_wrench(f"{path}, plate {k + 1}", found, k, scale, turn, begin, end)
-                     for k in range(len(found["unit_force"])))  # fmt: skip
+    wrenches = tuple(
+        _plate_wrench(f"{path}, plate {k + 1}", found, k, scale, turn, begin, end)
+        for k in range(len(found["unit_force"]))
+    )
     return markers, wrenches
 
 
@@ -235,8 +243,10 @@ def read_mot(path: File) -> Table:
     lines = text.splitlines()
     ends = [k for k, line in enumerate(lines) if line.strip().lower() == "endheader"]
     if not ends or len(lines) < ends[0] + 2:
-        raise ValueError(f"{path} is no MOT or STO file: a line 'endheader' with labels below it "
-                         "is missing; read_table reads CSV")  # fmt: skip
+        raise ValueError(
+            f"{path} is no MOT or STO file: a line 'endheader' with labels below it "
+            "is missing; read_table reads CSV"
+        )
     header = {}
     for line in lines[1 : ends[0]]:  # name=value, in files of SIMM with a blank between
         key, _, value = line.strip().replace("=", " ", 1).partition(" ")
@@ -262,9 +272,12 @@ def read_table(path: File) -> Table:
 
 
 def read_forces(
-    path: File, unit: str | None = None, up: str = "y", forward: str = "x",
+    path: File,
+    unit: str | None = None,
+    up: str = "y",
+    forward: str = "x",
     threshold: float = THRESHOLD,
-) -> dict[str, Wrench]:  # fmt: skip
+) -> dict[str, Wrench]:
     """Ground reaction by plate or foot, from a CSV, MOT or STO file.
 
     Columns are those of OpenSim, `ground_force_vx`, `ground_force_px`, `ground_torque_x`, ... with
@@ -287,11 +300,20 @@ def read_forces(
             plate, kind, axis, scale = found
             plates.setdefault(plate, {}).setdefault(kind, {})[axis] = scale * row
     if not any("force" in parts for parts in plates.values()):
-        raise ValueError(f"{path} has no columns of forces, such as ground_force_vx or "
-                         f"right_force_x_N; there are {', '.join(table.names[:6])}")  # fmt: skip
+        raise ValueError(
+            f"{path} has no columns of forces, such as ground_force_vx or "
+            f"right_force_x_N; there are {', '.join(table.names[:6])}"
+        )
     turn = rotation(up, forward)
-    plane = _absent(turn, [set(axes) for parts in plates.values() for kind, axes in parts.items()
-                           if kind in ("force", "cop")])  # fmt: skip
+    plane = _absent(
+        turn,
+        [
+            set(axes)
+            for parts in plates.values()
+            for kind, axes in parts.items()
+            if kind in ("force", "cop")
+        ],
+    )
     return {
         plate: _wrench(f"{path}, {plate}", table.time, parts, turn, plane, threshold)
         for plate, parts in plates.items()
@@ -341,11 +363,14 @@ def _markers(
 def _check_size(path: File, places: Array) -> None:
     largest = float(np.nanmax(np.abs(places), initial=0.0))
     if largest > FARTHEST:
-        raise ValueError(f"{path}: marker coordinates look like millimetres (max {largest:.4g}); "
-                         "set unit='mm'")  # fmt: skip
+        raise ValueError(
+            f"{path}: marker coordinates look like millimetres (max {largest:.4g}); set unit='mm'"
+        )
     if 0.0 < largest < NEAREST:
-        raise ValueError(f"{path}: no marker coordinate is beyond {largest:.2g} m, as if metres "
-                         "were taken for millimetres; set unit='m'")  # fmt: skip
+        raise ValueError(
+            f"{path}: no marker coordinate is beyond {largest:.2g} m, as if metres "
+            "were taken for millimetres; set unit='m'"
+        )
 
 
 def _absent(turn: Array, found: Sequence[set[str]]) -> str:
@@ -358,8 +383,10 @@ def _vector(path: File | str, label: str, axes: Mapping[str, Array], optional: s
     """Rows x, y, z; those that are optional are zero if they are missing."""
     for axis in "xyz":
         if axis not in axes and axis not in optional:
-            raise ValueError(f"{path}: the column {label}{axis} is missing; there is "
-                             f"{', '.join(label + known for known in axes)}")  # fmt: skip
+            raise ValueError(
+                f"{path}: the column {label}{axis} is missing; there is "
+                f"{', '.join(label + known for known in axes)}"
+            )
     zero = np.zeros_like(next(iter(axes.values())))
     return np.array([axes.get(axis, zero) for axis in "xyz"])
 
@@ -367,9 +394,7 @@ def _vector(path: File | str, label: str, axes: Mapping[str, Array], optional: s
 # -- forces -------------------------------------------------------------------------------------
 
 
-def _force_column(
-    path: File, column: str, unit: str | None
-) -> tuple[str, str, str, float] | None:  # fmt: skip
+def _force_column(path: File, column: str, unit: str | None) -> tuple[str, str, str, float] | None:
     """Plate, kind, axis ("" for the vertical) and scale of a column of forces."""
     found = _OPENSIM.fullmatch(column)
     if found:
@@ -384,13 +409,19 @@ def _force_column(
 
 
 def _wrench(
-    what: str, time: Array, parts: Mapping[str, Mapping[str, Array]], turn: Array, plane: str,
+    what: str,
+    time: Array,
+    parts: Mapping[str, Mapping[str, Array]],
+    turn: Array,
+    plane: str,
     threshold: float,
-) -> Wrench:  # fmt: skip
+) -> Wrench:
     """One plate from its columns, still in the axes of the file."""
     if "force" not in parts or not parts.keys() & {"cop", "moment"}:
-        raise ValueError(f"{what}: force and centre of pressure are needed, or force and moment "
-                         f"about the origin; there is {', '.join(parts)}")  # fmt: skip
+        raise ValueError(
+            f"{what}: force and centre of pressure are needed, or force and moment "
+            f"about the origin; there is {', '.join(parts)}"
+        )
     force = turn @ _vector(what, "force ", parts["force"], plane)
     if "cop" not in parts:
         moment = turn @ _vector(what, "moment ", parts["moment"], "xyz" if plane else "")
@@ -418,8 +449,9 @@ def _plate_wrench(
 ) -> Wrench:
     """Plate k of a C3D file as ezc3d evaluates it, in the axes and units of the file."""
     if found["unit_force"][k] not in ("", "N"):
-        raise ValueError(f"{what} gives forces in {found['unit_force'][k]!r}, not in 'N'; "
-                         "convert it")  # fmt: skip
+        raise ValueError(
+            f"{what} gives forces in {found['unit_force'][k]!r}, not in 'N'; convert it"
+        )
     force, centre = found[f"force_{k}"], found[f"corners_{k}"].mean(axis=1, keepdims=True)
     if found["kinds"][k] == 1:  # holds its centre of pressure; the moment of ezc3d is of the load
         cop = np.where(np.abs(force) > 0.0, found[f"cop_{k}"], 0.0)

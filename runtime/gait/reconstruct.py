@@ -68,23 +68,30 @@ class Reconstruction:
             f"{self.fitted.targets[k]} {1e3 * np.sqrt(np.mean(self.fitted.distances[k] ** 2)):.1f}"
             for k in places
         )
-        kept = [point for row in self.segments for point in row.points
-                if point not in self.fitted.targets]  # fmt: skip
-        return "\n".join([
-            f"noise of markers          {1e3 * noise(self.markers):8.2f} mm, "
-            f"{1e3 * noise(self.smoothed):.2f} after smoothing",
-            f"smoothing of markers      {1e3 * _rms(moved):8.2f} mm",
-            f"rigid segments            {1e3 * _rms(self.fitted.rms):8.2f} mm, up to "
-            f"{1e3 * self.fitted.rms.max():.1f}; most at {named}",
-            f"smoothing of coordinates  {1e3 * _rms(off[:3]):8.2f} mm, "
-            f"{np.degrees(_rms(off[3:])):.3f} deg",
-            f"points from the table     {', '.join(kept) or 'none'}",
-        ])  # fmt: skip
+        kept = [
+            point
+            for row in self.segments
+            for point in row.points
+            if point not in self.fitted.targets
+        ]
+        return "\n".join(
+            [
+                f"noise of markers          {1e3 * noise(self.markers):8.2f} mm, "
+                f"{1e3 * noise(self.smoothed):.2f} after smoothing",
+                f"smoothing of markers      {1e3 * _rms(moved):8.2f} mm",
+                f"rigid segments            {1e3 * _rms(self.fitted.rms):8.2f} mm, up to "
+                f"{1e3 * self.fitted.rms.max():.1f}; most at {named}",
+                f"smoothing of coordinates  {1e3 * _rms(off[:3]):8.2f} mm, "
+                f"{np.degrees(_rms(off[3:])):.3f} deg",
+                f"points from the table     {', '.join(kept) or 'none'}",
+            ]
+        )
 
     def plot(self) -> Any:
         """What rigid segments miss at every instant, and by target."""
-        figure, (over, by) = subplots(1, 2, figsize=(12.0, 4.6), layout="constrained",
-                                          width_ratios=(3, 2))  # fmt: skip
+        figure, (over, by) = subplots(
+            1, 2, figsize=(12.0, 4.6), layout="constrained", width_ratios=(3, 2)
+        )
         over.plot(self.markers.time, 1e3 * self.fitted.rms, lw=1.2)
         over.set(xlabel="time [s]", ylabel="points to rigid segments, rms [mm]", ylim=(0, None))
         rows = np.flatnonzero(self.fitted.places)
@@ -98,10 +105,14 @@ class Reconstruction:
 
 
 def reconstruct(
-    segments: Sequence[Row], relations: Relations, markers: Markers,
-    calibration: Mapping[str, ArrayLike] | None = None, smooth: Smoother | None = None,
-    again: Smoother | None = None, root: str = "J1",
-) -> Reconstruction:  # fmt: skip
+    segments: Sequence[Row],
+    relations: Relations,
+    markers: Markers,
+    calibration: Mapping[str, ArrayLike] | None = None,
+    smooth: Smoother | None = None,
+    again: Smoother | None = None,
+    root: str = "J1",
+) -> Reconstruction:
     """The motion of a body from markers (Pamies-Vila, Font-Llagunes 2013, section on the
     laboratory): smoothed, points and axes by relations, rigid segments, smoothed, splines.
 
@@ -118,10 +129,15 @@ def reconstruct(
     check_kind(markers, Markers, "kinesym.gait")
     for what, smoother in (("smooth", smooth), ("again", again)):
         if smoother is not None and not callable(smoother):
-            raise ValueError(f"{what} is a function of series and their rate, such as SSA(), got "
-                             f"{smoother!r}")  # fmt: skip
-    still = {name: real_array(place, f"the calibration of {name!r}") for name, place
-             in mapping({} if calibration is None else calibration, "calibration").items()}
+            raise ValueError(
+                f"{what} is a function of series and their rate, such as SSA(), got {smoother!r}"
+            )
+    still = {
+        name: real_array(place, f"the calibration of {name!r}")
+        for name, place in mapping(
+            {} if calibration is None else calibration, "calibration"
+        ).items()
+    }
     check_relations(relations, segments, root)
     first = smooth or SSA(noise=max(NOISE[0], ABOVE * noise(markers)))
     clean = markers.smoothed(first)
@@ -149,16 +165,23 @@ def check_relations(relations: Relations, segments: Sequence[Row], root: str) ->
     """Raise `ValueError` for segments that do not hang together, and for places and axes of what
     the segments do not have and no other relation uses."""
     points = numbered(segments, root)
-    used = {name for each in (*relations.places.values(), *relations.axes.values())
-            for name in names_in(each)}  # fmt: skip
-    for kind, declared, known in (("point", relations.places, [*points]),
-                                  ("segment", relations.axes, [row.name for row in segments])):
+    used = {
+        name
+        for each in (*relations.places.values(), *relations.axes.values())
+        for name in names_in(each)
+    }
+    for kind, declared, known in (
+        ("point", relations.places, [*points]),
+        ("segment", relations.axes, [row.name for row in segments]),
+    ):
         for name in declared:
             if name not in known and name not in used:
                 near = difflib.get_close_matches(name, known, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-                raise ValueError(f"the relations say where {kind} {name!r} is, which the body does "
-                                 f"not have; {hint}")  # fmt: skip
+                raise ValueError(
+                    f"the relations say where {kind} {name!r} is, which the body does "
+                    f"not have; {hint}"
+                )
 
 
 def _check_upright(places: Mapping[str, Array]) -> None:

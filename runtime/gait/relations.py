@@ -117,8 +117,10 @@ class Relations:
     axes: Mapping[str, Orientation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for check, kind, declared in ((_check_place, "point", mapping(self.places, "places")),
-                                      (_check_axes, "segment", mapping(self.axes, "axes"))):
+        for check, kind, declared in (
+            (_check_place, "point", mapping(self.places, "places")),
+            (_check_axes, "segment", mapping(self.axes, "axes")),
+        ):
             for name, what in declared.items():
                 try:
                     check(what)
@@ -128,8 +130,10 @@ class Relations:
 
 def _check_place(what: Any) -> None:
     if not isinstance(what, str | Midpoint | Shifted | Carried):
-        raise ValueError("a place is the name of a marker or point, Midpoint, Shifted or Carried, "
-                         f"got {shown(what)}")  # fmt: skip
+        raise ValueError(
+            "a place is the name of a marker or point, Midpoint, Shifted or Carried, "
+            f"got {shown(what)}"
+        )
 
 
 def _check_axes(what: Any) -> None:
@@ -283,8 +287,10 @@ class _Evaluation:
         known = self._trial.calibration
         if not known:
             names = ", ".join(cluster)
-            raise ValueError(f"what the cluster {names} carries needs a calibration trial: "
-                             "calibration={marker: place}, such as read_places gives")  # fmt: skip
+            raise ValueError(
+                f"what the cluster {names} carries needs a calibration trial: "
+                "calibration={marker: place}, such as read_places gives"
+            )
         places = {name: np.asarray(place).reshape(3, 1) for name, place in known.items()}
         still = _Evaluation(self._relations, Trial(places), "calibration")
         before = np.array([still.place(name)[:, 0] for name in cluster])

@@ -23,9 +23,14 @@ def simulate_sampled(
     node (m,).
     """
     given = [samples.copy() for samples, _ in task.inputs]
-    bound = Task(task.time, task.initial, task.parameters,
-                 [(row, kind) for row, (_, kind) in zip(given, task.inputs, strict=True)],
-                 task.substeps, task.tolerances)  # fmt: skip
+    bound = Task(
+        task.time,
+        task.initial,
+        task.parameters,
+        [(row, kind) for row, (_, kind) in zip(given, task.inputs, strict=True)],
+        task.substeps,
+        task.tolerances,
+    )
     N = len(task.time)
     states = np.full((len(stepper.states), 1, N), np.nan)
     values = np.full((len(stepper.outputs) + len(stepper.limits), 1, N), np.nan)

@@ -87,8 +87,10 @@ def numbered(segments: Sequence[Hung], root: str) -> dict[str, int]:
         if not hasattr(row, "proximal") or not hasattr(row, "points"):
             raise ValueError(f"segments must be a list of Segment(...), got {shown(row)} in it")
         if row.proximal not in result:
-            raise ValueError(f"segment {row.name!r}: proximal point {row.proximal!r} is not "
-                             "defined by any earlier segment")  # fmt: skip
+            raise ValueError(
+                f"segment {row.name!r}: proximal point {row.proximal!r} is not "
+                "defined by any earlier segment"
+            )
         for point in row.points:
             if point in result:
                 raise ValueError(f"segment {row.name!r}: point {point!r} belongs to two segments")
@@ -106,18 +108,22 @@ def check_inertia(row: Row) -> None:
         fault = f"{' + '.join(sorted((low[1], middle[1])))} < {high[1]}"
     if fault:
         numbers = ", ".join(f"{moment:g}" for moment in row.inertia)
-        raise ValueError(f"segment {row.name!r}: inertia ({numbers}) is not that of a body: "
-                         f"{fault}")  # fmt: skip
+        raise ValueError(
+            f"segment {row.name!r}: inertia ({numbers}) is not that of a body: {fault}"
+        )
 
 
 def check_basis(row: Row) -> None:
     """Raise `ValueError` if the basis of a segment does not span it."""
     if row.basis_point not in row.points:
-        raise ValueError(f"segment {row.name!r}: basis point {row.basis_point!r} is none of its "
-                         f"points {', '.join(row.points) or '(it has none)'}")  # fmt: skip
+        raise ValueError(
+            f"segment {row.name!r}: basis point {row.basis_point!r} is none of its "
+            f"points {', '.join(row.points) or '(it has none)'}"
+        )
     if row.basis_vectors not in ("uv", "vw", "uw"):
-        raise ValueError(f"segment {row.name!r}: basis vectors are uv, vw or uw, "
-                         f"got {row.basis_vectors!r}")  # fmt: skip
+        raise ValueError(
+            f"segment {row.name!r}: basis vectors are uv, vw or uw, got {row.basis_vectors!r}"
+        )
     determinant = np.linalg.det(spanned(row))
     second = np.linalg.norm(row.points[row.basis_point])
     if abs(determinant) <= COPLANAR * second:
@@ -159,8 +165,9 @@ def pose(angles: Array, rates: Array, accelerations: Array) -> Pose:
     A = np.array([x * cc + across * sc, across * cc - x * sc, z])  # columns
     H = np.array([x, y, z])
     before = rates[1] * y  # of what turns x and, with alpha, z
-    change = np.array([np.cross(before, x, axis=0), np.zeros_like(x),
-                       np.cross(before + rates[0] * x, z, axis=0)])  # fmt: skip
+    change = np.array(
+        [np.cross(before, x, axis=0), np.zeros_like(x), np.cross(before + rates[0] * x, z, axis=0)]
+    )
     w = np.einsum("kin,kn->in", H, rates)
     dw = np.einsum("kin,kn->in", H, accelerations) + np.einsum("kin,kn->in", change, rates)
     return Pose(A.transpose(2, 1, 0), H.transpose(2, 1, 0), w, dw)
@@ -206,11 +213,15 @@ def orthonormal(row: Row, pose: Pose, a: Array, b: Array) -> Rigidity:
         la, lb, lc = (float(np.dot(axis(letter), place)) for letter in (p, q, r))
         lc *= sign
         values += [*-(la * a + lb * b + lc * np.cross(a, b, axis=0))]
-        by_vectors.append(np.concatenate([-la * np.eye(3) + lc * _skew(b),
-                                          -lb * np.eye(3) - lc * _skew(a)], axis=2))  # fmt: skip
+        by_vectors.append(
+            np.concatenate(
+                [-la * np.eye(3) + lc * _skew(b), -lb * np.eye(3) - lc * _skew(a)], axis=2
+            )
+        )
         by_angles.append(np.zeros((a.shape[1], 3, 3)))
-    return Rigidity(np.array(values), np.concatenate(by_vectors, axis=1),
-                     np.concatenate(by_angles, axis=1))  # fmt: skip
+    return Rigidity(
+        np.array(values), np.concatenate(by_vectors, axis=1), np.concatenate(by_angles, axis=1)
+    )
 
 
 def explicit_terms(row: Row, pose: Pose) -> Array:

@@ -132,15 +132,19 @@ class SmoothTransition:
         """See `Method`."""
         if not double.struck:
             trailing, leading = double.feet
-            raise ValueError(f"the record begins within the double support of {trailing!r} and "
-                             f"{leading!r} until {double.interval[1]:.6g} s; a smooth transition "
-                             "needs its heel strike: cut the record")  # fmt: skip
+            raise ValueError(
+                f"the record begins within the double support of {trailing!r} and "
+                f"{leading!r} until {double.interval[1]:.6g} s; a smooth transition "
+                "needs its heel strike: cut the record"
+            )
         force, moment = double.at_strike[:3], double.at_strike[3:]
         at_strike = Wrench(np.arange(2.0), *(np.array([v, v]).T for v in (force, moment)))
         place = at_strike.cop(self.height, threshold=0.0)[:, 0]
         if not np.isfinite(place).all():
-            raise ValueError(f"nothing presses on the ground at {double.interval[0]:.6g} s, where "
-                             f"{double.feet[1]!r} strikes: Fz = {force[2]:.4g} N")  # fmt: skip
+            raise ValueError(
+                f"nothing presses on the ground at {double.interval[0]:.6g} s, where "
+                f"{double.feet[1]!r} strikes: Fz = {force[2]:.4g} N"
+            )
         along, other = self._fading(double.phase)
         faded = force[:, None] * np.array([along, other, other])
         turned = (moment - np.cross(place, force))[:, None] * other
@@ -228,8 +232,10 @@ class Sharing:
     def report(self) -> str:
         """One line per phase: what the plates lack, in per cent of body weight, root mean square
         and largest, and the moment about the centre of pressure of the total."""
-        lines = [f"body weight {self.weight:.1f} N; what the plates lack: force in % of it, moment "
-                 "about the centre of pressure"]  # fmt: skip
+        lines = [
+            f"body weight {self.weight:.1f} N; what the plates lack: force in % of it, moment "
+            "about the centre of pressure"
+        ]
         size = 100.0 * np.linalg.norm(self.shares(), axis=0)
         moment = np.linalg.norm(self.correction.about(np.nan_to_num(self.total.cop())), axis=0)
         for phase in self.phases:
@@ -240,8 +246,9 @@ class Sharing:
             what = "not measured"
             if len(part):
                 turn = np.sqrt(np.mean(moment[within & self.measured] ** 2))
-                what = (f"rms {np.sqrt(np.mean(part**2)):.1f}, largest {part.max():.1f}, "
-                        f"{turn:.0f} N m")  # fmt: skip
+                what = (
+                    f"rms {np.sqrt(np.mean(part**2)):.1f}, largest {part.max():.1f}, {turn:.0f} N m"
+                )
             feet = " to ".join(phase.feet) or "flight"
             lines.append(f"{phase.begin:8.3f} ... {phase.end:.3f} s  {feet:16s}{what}")
         return "\n".join(lines)
@@ -256,13 +263,20 @@ class Sharing:
             for k, (foot, wrench) in enumerate(self.wrenches.items()):
                 panel.plot(time, _rows(wrench)[row], lw=1.4, color=f"C{k}", label=foot)
                 if foot in self.plates:
-                    panel.plot(time, _rows(self.plates[foot])[row], ".", ms=2.0, color=f"C{k}",
-                               label=f"{foot}, plate")  # fmt: skip
+                    panel.plot(
+                        time,
+                        _rows(self.plates[foot])[row],
+                        ".",
+                        ms=2.0,
+                        color=f"C{k}",
+                        label=f"{foot}, plate",
+                    )
             for phase in self.phases:
                 if phase.double:
                     panel.axvspan(phase.begin, phase.end, color="0.9", lw=0)
-            panel.set_ylabel(f"{('force', 'moment')[row // 3]} {'xyz'[row % 3]} "
-                             f"[{('N', 'N m')[row // 3]}]")  # fmt: skip
+            panel.set_ylabel(
+                f"{('force', 'moment')[row // 3]} {'xyz'[row % 3]} [{('N', 'N m')[row // 3]}]"
+            )
             panel.grid(alpha=0.3)
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=5)
         figure.supxlabel("time [s]")
@@ -270,9 +284,13 @@ class Sharing:
 
 
 def share(
-    total: Wrench, contacts: Sequence[Contact], plates: Mapping[str, Wrench] | None = None,
-    method: Method | None = None, weight: float | None = None, flight: float = FLIGHT,
-) -> Sharing:  # fmt: skip
+    total: Wrench,
+    contacts: Sequence[Contact],
+    plates: Mapping[str, Wrench] | None = None,
+    method: Method | None = None,
+    weight: float | None = None,
+    flight: float = FLIGHT,
+) -> Sharing:
     """Share a total wrench, known from the motion, between the feet on the ground.
 
     contacts : of all feet, as in `events`. plates : what was measured by foot; a foot may have
@@ -293,8 +311,10 @@ def share(
     """
     way = CorrectedForcePlates() if method is None else method
     if isinstance(way, type) or not hasattr(way, "leading"):
-        raise ValueError("method is CorrectedForcePlates(), SmoothTransition() or "
-                         f"LeastCorrection(), got {shown(method)}")  # fmt: skip
+        raise ValueError(
+            "method is CorrectedForcePlates(), SmoothTransition() or "
+            f"LeastCorrection(), got {shown(method)}"
+        )
     check_kind(total, Wrench, "kinesym.gait")
     if finite(flight, "flight") < 0.0:
         raise ValueError(f"flight must not be negative, got {flight}")
@@ -302,13 +322,18 @@ def share(
     course = phases(ordered)
     feet = sorted({contact.foot for contact in ordered})
     given = _on_grid(total, {} if plates is None else mapping(plates, "plates"), feet)
-    body = (float(total.force[2].mean()) if weight is None
-            else finite(weight, "the weight of the body"))  # fmt: skip
+    body = (
+        float(total.force[2].mean()) if weight is None else finite(weight, "the weight of the body")
+    )
     if not body > 0.0:
-        raise ValueError(f"the weight of the body must be positive, got {body:.4g} N; the vertical "
-                         "force of the ground is upwards")  # fmt: skip
-    measured = {foot: _measured(plate, [c for c in ordered if c.foot == foot])
-                for foot, plate in given.items()}  # fmt: skip
+        raise ValueError(
+            f"the weight of the body must be positive, got {body:.4g} N; the vertical "
+            "force of the ground is upwards"
+        )
+    measured = {
+        foot: _measured(plate, [c for c in ordered if c.foot == foot])
+        for foot, plate in given.items()
+    }
     time, rows = total.time, _rows(total)
     shared = {foot: np.zeros_like(rows) for foot in feet}
     seen, left = np.zeros(len(time), dtype=bool), np.ones(len(time), dtype=bool)
@@ -335,9 +360,12 @@ def share(
 
 
 def _double_support(
-    total: Wrench, contacts: Sequence[Contact], phase: Phase, within: NDArray[np.intp],
+    total: Wrench,
+    contacts: Sequence[Contact],
+    phase: Phase,
+    within: NDArray[np.intp],
     known: Sequence[Wrench | None],
-) -> DoubleSupport:  # fmt: skip
+) -> DoubleSupport:
     """What a method is told, with plates that are zero where their foot is free."""
     (begin, end), time = (phase.begin, phase.end), total.time
     part = np.clip((time[within] - begin) / (end - begin), 0.0, 1.0)
@@ -356,21 +384,33 @@ def _double_support(
         rest = _value(wrench, free) if seen else np.zeros(6)  # not free where the record cuts
         plates.append(_rows(wrench)[:, within] - rest[:, None] * fading)
         ends.append(_value(wrench, bearing))
-    return DoubleSupport(part, (phase.feet[0], phase.feet[1]), _rows(total)[:, within],
-                         _value(total, begin), _value(total, end), (plates[0], plates[1]),
-                         (ends[0], ends[1]), (begin, end), struck, lifted)  # fmt: skip
+    return DoubleSupport(
+        part,
+        (phase.feet[0], phase.feet[1]),
+        _rows(total)[:, within],
+        _value(total, begin),
+        _value(total, end),
+        (plates[0], plates[1]),
+        (ends[0], ends[1]),
+        (begin, end),
+        struck,
+        lifted,
+    )
 
 
 def _on_grid(total: Wrench, plates: Mapping[str, Wrench], feet: Sequence[str]) -> dict[str, Wrench]:
     """Plates on the grid of the total, their signs and names checked."""
     for foot, plate in plates.items():
         if foot not in feet:
-            raise ValueError(f"there is a plate for the foot {foot!r}, but contacts only of "
-                             f"{', '.join(feet)}")  # fmt: skip
+            raise ValueError(
+                f"there is a plate for the foot {foot!r}, but contacts only of {', '.join(feet)}"
+            )
         check_kind(plate, Wrench, "kinesym.gait")
         check_reaction(plate, f"the force plate of {foot!r}")
-    return {foot: plate if same_grid(plate.time, total.time) else plate.at(total.time)
-            for foot, plate in plates.items()}  # fmt: skip
+    return {
+        foot: plate if same_grid(plate.time, total.time) else plate.at(total.time)
+        for foot, plate in plates.items()
+    }
 
 
 def _measured(plate: Wrench, contacts: Sequence[Contact]) -> list[Contact]:
@@ -398,9 +438,11 @@ def _check_plate(
         return
     shown, needed = (float(w.force[2, within].mean()) for w in (plate, total))
     if shown < 0.2 * needed:
-        raise ValueError(f"the plate of {phase.feet[0]!r} shows Fz = {shown:.0f} N from "
-                         f"{phase.begin:.6g} to {phase.end:.6g} s, where it stands alone and the "
-                         f"motion needs {needed:.0f} N: check units and axes")  # fmt: skip
+        raise ValueError(
+            f"the plate of {phase.feet[0]!r} shows Fz = {shown:.0f} N from "
+            f"{phase.begin:.6g} to {phase.end:.6g} s, where it stands alone and the "
+            f"motion needs {needed:.0f} N: check units and axes"
+        )
 
 
 def _check_flight(total: Wrench, left: NDArray[np.bool_], limit: float) -> None:
@@ -410,17 +452,21 @@ def _check_flight(total: Wrench, left: NDArray[np.bool_], limit: float) -> None:
         k = np.flatnonzero(over)
         stop = k[np.argmax(np.diff(k, append=k[-1] + 2) > 1)]
         largest = k[0] + int(np.argmax(np.abs(total.force[2, k[0] : stop + 1])))
-        raise ValueError(f"no foot is in contact from {total.time[k[0]]:.6g} to "
-                         f"{total.time[stop]:.6g} s but the motion needs F_z = "
-                         f"{total.force[2, largest]:.0f} N; add the contact or cut the record "
-                         "there")  # fmt: skip
+        raise ValueError(
+            f"no foot is in contact from {total.time[k[0]]:.6g} to "
+            f"{total.time[stop]:.6g} s but the motion needs F_z = "
+            f"{total.force[2, largest]:.0f} N; add the contact or cut the record "
+            "there"
+        )
 
 
 def _no_plate(double: DoubleSupport, method: str) -> ValueError:
     trailing, leading = double.feet
-    return ValueError(f"neither {trailing!r} nor {leading!r} stands on a plate in the double "
-                      f"support from {double.interval[0]:.6g} to {double.interval[1]:.6g} s, which "
-                      f"{method} needs; SmoothTransition does without")  # fmt: skip
+    return ValueError(
+        f"neither {trailing!r} nor {leading!r} stands on a plate in the double "
+        f"support from {double.interval[0]:.6g} to {double.interval[1]:.6g} s, which "
+        f"{method} needs; SmoothTransition does without"
+    )
 
 
 def _slack(time: Array) -> float:

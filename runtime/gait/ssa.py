@@ -50,8 +50,10 @@ class Scree:
         lines = [f"{'component':>9} {'eigenvalue':>12} {'share':>10} {'left out':>10}"]
         for k in range(shown):
             mark = "  <- rank" if k + 1 == self.rank else ""
-            lines.append(f"{k + 1:9d} {self.values[k]:12.4g} {self.shares[k]:10.3g} "
-                         f"{self.left_out[k]:10.3g}{mark}")  # fmt: skip
+            lines.append(
+                f"{k + 1:9d} {self.values[k]:12.4g} {self.shares[k]:10.3g} "
+                f"{self.left_out[k]:10.3g}{mark}"
+            )
         return "\n".join(lines)
 
     def plot(self) -> Any:
@@ -60,8 +62,14 @@ class Scree:
         shares = np.maximum(self.shares, 1e-18)  # zero has no logarithm
         number = np.arange(1, len(shares) + 1)
         axis.semilogy(number, shares, "o-", ms=4, lw=0.8, color="C0", mfc="none")
-        axis.semilogy(number[: self.rank], shares[: self.rank], "o", ms=4, color="C0",
-                      label=f"kept: {self.rank}")  # fmt: skip
+        axis.semilogy(
+            number[: self.rank],
+            shares[: self.rank],
+            "o",
+            ms=4,
+            color="C0",
+            label=f"kept: {self.rank}",
+        )
         axis.set_xlabel("component")
         axis.set_ylabel("share of the variance")
         axis.grid(alpha=0.3)
@@ -97,8 +105,10 @@ class SSA:
             low = 2 if isinstance(self.window, Integral) else 0.0
             number = isinstance(self.window, Real) and not isinstance(self.window, bool)
             if not number or not low <= self.window < np.inf or not self.window:
-                raise ValueError("the window of SSA must be a whole number of samples, at least 2, "
-                                 f"or a positive duration [s], got {self.window!r}")  # fmt: skip
+                raise ValueError(
+                    "the window of SSA must be a whole number of samples, at least 2, "
+                    f"or a positive duration [s], got {self.window!r}"
+                )
         if self.rank is not None:
             count(self.rank, "the rank of SSA")
         if not 0.0 <= finite(self.share, "the share SSA may leave out") < 1.0:
@@ -142,8 +152,10 @@ class SSA:
         elif isinstance(self.window, Integral):
             L = int(self.window)
         elif rate is None:
-            raise ValueError(f"an SSA window of {self.window} s needs the rate of the series [Hz]: "
-                             "give rate=..., or the window as a number of samples")  # fmt: skip
+            raise ValueError(
+                f"an SSA window of {self.window} s needs the rate of the series [Hz]: "
+                "give rate=..., or the window as a number of samples"
+            )
         else:
             L = round(self.window * rate)
         if not 2 <= L <= N // 2:
@@ -159,8 +171,7 @@ class SSA:
         L = len(values)
         rest = np.append(np.cumsum(values[::-1])[::-1], 0.0)  # left out if k are kept
         # The sum of all eigenvalues is that of the squares of a matrix of L x (N - L + 1).
-        allowed = (self.share * rest[0] if self.noise is None
-                   else self.noise**2 * L * (N - L + 1))  # fmt: skip
+        allowed = self.share * rest[0] if self.noise is None else self.noise**2 * L * (N - L + 1)
         return max(int(np.argmax(rest <= allowed)), 1)
 
     def _smooth(self, x: Array, L: int) -> Array:
@@ -206,6 +217,7 @@ def _finite(series: ArrayLike) -> Array:
         raise ValueError(f"SSA needs series (..., N) of at least 4 samples, got {x.shape}")
     if not np.isfinite(x).all():
         place = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
-        raise ValueError(f"SSA needs finite values; the one at {place} is {x[place]}; fill gaps "
-                         "first")  # fmt: skip
+        raise ValueError(
+            f"SSA needs finite values; the one at {place} is {x[place]}; fill gaps first"
+        )
     return x

@@ -41,15 +41,17 @@ def text_of(path: File) -> str:
         try:
             raw = gzip.decompress(raw)
         except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} is damaged: it cannot be decompressed ({error}); take "
-                             "another copy") from error  # fmt: skip
+            raise ValueError(
+                f"{path} is damaged: it cannot be decompressed ({error}); take another copy"
+            ) from error
     zero = raw.find(b"\0")
     if 0 <= zero < 4096:
         raise ValueError(f"{path} is no text; read_c3d reads C3D files")
     if zero >= 0:
         line = raw.count(b"\n", 0, zero) + 1
-        raise ValueError(f"{path} is damaged: line {line} holds bytes that are zero; take another "
-                         "copy")  # fmt: skip
+        raise ValueError(
+            f"{path} is damaged: line {line} holds bytes that are zero; take another copy"
+        )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:  # names of older systems
@@ -69,8 +71,10 @@ def check_count(path: File, fact: str, said: str, found: int, text: str) -> None
         return
     short = f"{path} is cut short: its header says {fact} = {count:g}, there are {found} rows"
     if not text.endswith(("\n", "\r")):
-        raise ValueError(f"{short}, and the last line has no end; remove it, or end it with a line "
-                         "break if it is whole")  # fmt: skip
+        raise ValueError(
+            f"{short}, and the last line has no end; remove it, or end it with a line "
+            "break if it is whole"
+        )
     warnings.warn(short, stacklevel=3)
 
 
@@ -93,13 +97,14 @@ def records(path: File) -> list[dict[str, str]]:
     names, rows = csv_rows(path)
     if len(set(names)) < len(names):
         raise ValueError(f"{path}: a column occurs twice in {', '.join(names)}; rename it")
-    return [dict(zip(names, _fitting(path, names, line, cells), strict=True))
-            for line, cells in rows]  # fmt: skip
+    return [
+        dict(zip(names, _fitting(path, names, line, cells), strict=True)) for line, cells in rows
+    ]
 
 
 def over_time(
     path: File, names: Sequence[str], rows: Iterator[tuple[int, list[str]]]
-) -> tuple[Array, dict[str, Array]]:  # fmt: skip
+) -> tuple[Array, dict[str, Array]]:
     """Time and the other columns."""
     clocks = [name for name in names if name.lower() in ("time", "time_s")]
     if not clocks:
@@ -110,8 +115,10 @@ def over_time(
     bad[1:] |= ~(np.diff(time) > 0.0)
     if bad.any():
         k = int(np.argmax(bad))
-        raise ValueError(f"{path}, row {k + 1}: time must increase, got {time[k]:g} s; remove what "
-                         "is repeated or out of order")  # fmt: skip
+        raise ValueError(
+            f"{path}, row {k + 1}: time must increase, got {time[k]:g} s; remove what "
+            "is repeated or out of order"
+        )
     try:
         return uniform(time), columns  # without the rounding of the file
     except ValueError:
@@ -130,8 +137,10 @@ def numbers_of(path: File, names: Sequence[str], rows: Iterator[tuple[int, list[
             table.append(row)
         except ValueError:
             k = next(k for k, cell in enumerate(cells) if cell.strip() and number(cell) is None)
-            raise ValueError(f"{path}, line {line}, column {names[k]}: {cells[k]!r} is no number; "
-                             "leave the cell empty if it is missing") from None  # fmt: skip
+            raise ValueError(
+                f"{path}, line {line}, column {names[k]}: {cells[k]!r} is no number; "
+                "leave the cell empty if it is missing"
+            ) from None
     if not table:
         raise ValueError(f"{path} holds no data below its header")
     return np.array(table).T
@@ -142,8 +151,10 @@ def _fitting(path: File, names: Sequence[str], line: int, cells: list[str]) -> l
     while len(cells) > len(names) and not cells[-1].strip():  # a tabulator at the end
         cells = cells[:-1]
     if len(cells) != len(names):
-        raise ValueError(f"{path}, line {line} has {len(cells)} cells, not {len(names)} as there "
-                         "are columns; repair or remove it")  # fmt: skip
+        raise ValueError(
+            f"{path}, line {line} has {len(cells)} cells, not {len(names)} as there "
+            "are columns; repair or remove it"
+        )
     return cells
 
 
@@ -161,7 +172,9 @@ def unique(path: File, names: Sequence[str], rows: Array) -> Iterator[tuple[str,
     seen: set[str] = set()
     for name, row in zip(names, rows, strict=True):
         if not name or name in seen:
-            raise ValueError(f"{path}: the name {name!r} {'occurs twice' if name else 'is empty'}; "
-                             "rename the column or marker in the file")  # fmt: skip
+            raise ValueError(
+                f"{path}: the name {name!r} {'occurs twice' if name else 'is empty'}; "
+                "rename the column or marker in the file"
+            )
         seen.add(name)
         yield name, row

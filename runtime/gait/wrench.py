@@ -53,9 +53,13 @@ class Wrench:
 
     @classmethod
     def at_cop(
-        cls, time: ArrayLike, force: ArrayLike, cop: ArrayLike,
-        free_moment: ArrayLike | None = None, threshold: float = THRESHOLD,
-    ) -> Wrench:  # fmt: skip
+        cls,
+        time: ArrayLike,
+        force: ArrayLike,
+        cop: ArrayLike,
+        free_moment: ArrayLike | None = None,
+        threshold: float = THRESHOLD,
+    ) -> Wrench:
         """From a force at a centre of pressure, as most files of force plates have it.
 
         time : (N,) [s]. force : (3, N), of the ground on the foot [N]. cop : (3, N) [m], NaN where
@@ -128,8 +132,10 @@ class Wrench:
         grid = Experiment(time).grid
         slack = 1e-9 * (1.0 + abs(self.time[0]) + abs(self.time[-1]))
         if grid[0] < self.time[0] - slack or grid[-1] > self.time[-1] + slack:
-            raise ValueError(f"the wrench is known for {self.time[0]:.6g} ... {self.time[-1]:.6g} "
-                             f"s, asked for {grid[0]:.6g} ... {grid[-1]:.6g} s")  # fmt: skip
+            raise ValueError(
+                f"the wrench is known for {self.time[0]:.6g} ... {self.time[-1]:.6g} "
+                f"s, asked for {grid[0]:.6g} ... {grid[-1]:.6g} s"
+            )
         rows = np.vstack([self.force, self.moment])
         steps = np.diff(grid)
         if np.mean(steps) <= np.mean(np.diff(self.time)) * (1.0 + 1e-6):
@@ -167,8 +173,10 @@ class Wrench:
         """Force and moment times a number, or times one of (N,) numbers at each instant."""
         factor = real_array(by, "what a wrench is scaled by")
         if factor.shape not in ((), self.time.shape):
-            raise ValueError(f"a wrench is scaled by a number or by {self.time.shape} numbers, "
-                             f"got {factor.shape}")  # fmt: skip
+            raise ValueError(
+                f"a wrench is scaled by a number or by {self.time.shape} numbers, "
+                f"got {factor.shape}"
+            )
         return Wrench(self.time, self.force * factor, self.moment * factor)
 
     def _check_grid(self, other: Wrench) -> None:
@@ -206,8 +214,10 @@ def check_reaction(wrench: Wrench, what: str = "force plate", threshold: float =
     loaded = np.abs(vertical) > threshold
     mean = float(vertical[loaded].mean()) if loaded.any() else 0.0
     if mean < 0.0:
-        raise ValueError(f"{what} seems to give the load, not the reaction (mean Fz = {mean:.0f} "
-                         "N): change the signs of force and moment; z points up")  # fmt: skip
+        raise ValueError(
+            f"{what} seems to give the load, not the reaction (mean Fz = {mean:.0f} "
+            "N): change the signs of force and moment; z points up"
+        )
 
 
 def same_grid(one: Array, other: Array) -> bool:
@@ -224,9 +234,11 @@ def _held(time: Array, force: Array, cop: Array, threshold: float) -> Array:
     missing = ~known & (np.abs(force[2]) > threshold * 1.001)
     if missing.any():
         k = int(np.argmax(missing))
-        raise ValueError(f"the centre of pressure is missing at {time[k]:.6g} s and "
-                         f"{int(missing.sum()) - 1} other instants, where the vertical force is "
-                         f"{force[2, k]:.4g} N; a larger threshold lets it be held")  # fmt: skip
+        raise ValueError(
+            f"the centre of pressure is missing at {time[k]:.6g} s and "
+            f"{int(missing.sum()) - 1} other instants, where the vertical force is "
+            f"{force[2, k]:.4g} N; a larger threshold lets it be held"
+        )
     if not known.any():
         return np.zeros_like(cop)
     here = np.flatnonzero(known)
@@ -275,8 +287,10 @@ def _check_finite(name: str, rows: Array, time: Array) -> None:
     bad = ~np.isfinite(rows)
     if bad.any():
         k, axis = (int(i) for i in np.argwhere(bad.T)[0])
-        raise ValueError(f"{name}: {int(bad.sum())} values are not finite, the first for axis "
-                         f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)")  # fmt: skip
+        raise ValueError(
+            f"{name}: {int(bad.sum())} values are not finite, the first for axis "
+            f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)"
+        )
 
 
 def _span(time: Array) -> str:

@@ -125,17 +125,26 @@ def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
         if link.body is not None:
             body = bodies[link.body]
             loads = [load for load in tree.applied if load.body == body.name]
-            own[k] = rigid(steps, link.name, mass_of(body), vector(body.com),
-                           inertia_matrix(body), frames[k],
-                           [load_wrench(frames[k], load) for load in loads])  # fmt: skip
+            own[k] = rigid(
+                steps,
+                link.name,
+                mass_of(body),
+                vector(body.com),
+                inertia_matrix(body),
+                frames[k],
+                [load_wrench(frames[k], load) for load in loads],
+            )
     locks = {name: lock_of(name) for name in tree.lockable} | dict.fromkeys(tree.locked, sp.S.One)
     found = speed_rates(steps, joints, own, torques, locks)
     if found is None:
         return None
     constant, still = standing(tree)
-    rates = [rate for link in moving(tree)
-             for q, rate in zip(link.q, kinematics(steps, link), strict=True)
-             if q not in constant]  # fmt: skip
+    rates = [
+        rate
+        for link in moving(tree)
+        for q, rate in zip(link.q, kinematics(steps, link), strict=True)
+        if q not in constant
+    ]
     rates += [found[name] for name in tree.speeds if name not in tree.locked]
     rates = [e.xreplace(still) for e in rates]
     return tuple((s, e.xreplace(still)) for s, e in steps.needed(rates)), tuple(rates)
@@ -173,14 +182,19 @@ def settled(
     defaults = {name_of(q): 0.0 for q in constant.values()}
     masses = {str(body.mass) for body in tree.bodies if mass_of(body).is_Symbol}
     return Model(
-        tree.name, states, sorted(inputs, key=name_of), sorted(symbols, key=name_of), equations,
-        expressions, program,
+        tree.name,
+        states,
+        sorted(inputs, key=name_of),
+        sorted(symbols, key=name_of),
+        equations,
+        expressions,
+        program,
         values={name: v for name, v in {**defaults, **values}.items() if name in names},
         positive=sorted(masses & names),
         limits={k: e for k, e in limits(tree).items() if e.free_symbols - {t} <= symbols},
         drawing=outputs.drawing,
         explicit=Explicit(*forward, (tuple(states), equations, program)) if forward else None,
-    )  # fmt: skip
+    )
 
 
 def check_symbols(tree: Tree, names: Iterable[str]) -> None:
@@ -219,8 +233,12 @@ def dynamic_rows(tree: Tree, torques: Mapping[str, sp.Expr]) -> list[sp.Expr]:
 
 def rigid_coordinates(tree: Tree) -> list[AppliedUndef]:
     """Coordinates that cannot move because all speeds of their link are locked."""
-    return [q for link in tree.links if link.u and all(name_of(u) in tree.locked for u in link.u)
-            for q in link.q]  # fmt: skip
+    return [
+        q
+        for link in tree.links
+        if link.u and all(name_of(u) in tree.locked for u in link.u)
+        for q in link.q
+    ]
 
 
 def limits(tree: Tree) -> dict[str, sp.Expr]:

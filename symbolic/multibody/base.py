@@ -86,5 +86,13 @@ class PrescribedBase:
         if self.acceleration != "imu":
             a = add(a, scale(sp.S.NegativeOne, times(transposed(attitude), gravity)))
         a = steps.vector(f"a.{self.name}", a)
-        return Frame(IDENTITY, w, dw, *change_matrices(steps, self.name, w, dw), a, v, attitude,
-                     self.inputs("p"))  # fmt: skip
+        return Frame(
+            IDENTITY,
+            w,
+            dw,
+            *change_matrices(steps, self.name, w, dw),
+            a,
+            v,
+            attitude,
+            self.inputs("p"),
+        )

@@ -79,8 +79,9 @@ def inertia_matrix(body: Body) -> Matrix:
     if given.shape == (3,):
         given = np.diag(given)
     if given.shape != (3, 3):
-        raise ValueError("inertia is three principal moments or a 3x3 matrix, "
-                         f"got {shown(body.inertia)}")  # fmt: skip
+        raise ValueError(
+            f"inertia is three principal moments or a 3x3 matrix, got {shown(body.inertia)}"
+        )
     what = f"inertia of body {body.name}"
     matrix = sp.Matrix(3, 3, [real_expression(value, what) for value in given.ravel()])
     if not matrix.free_symbols and matrix.is_symmetric() is False:
@@ -122,8 +123,14 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
             for i in range(3)
         ]
     end = None if body.end is None else symbols("e", body.end)
-    new = replace(body, mass=symbol("m", body.mass), com=symbols("c", body.com), inertia=inertia,
-                  at=symbols("r", body.at), end=end)  # fmt: skip
+    new = replace(
+        body,
+        mass=symbol("m", body.mass),
+        com=symbols("c", body.com),
+        inertia=inertia,
+        at=symbols("r", body.at),
+        end=end,
+    )
     return new, values
 
 
@@ -184,8 +191,10 @@ def check_inertia(inertia: np.ndarray) -> None:
     """Raise `ValueError` for moments of inertia (3, 3) [kg m^2] that no body can have."""
     a, b, c = np.linalg.eigvalsh(inertia)
     if a < -ROUNDING * c or a + b < c * (1.0 - ROUNDING):
-        raise ValueError(f"no body has principal moments of inertia {a:g}, {b:g}, {c:g}; "
-                         "each is at most the sum of the others")  # fmt: skip
+        raise ValueError(
+            f"no body has principal moments of inertia {a:g}, {b:g}, {c:g}; "
+            "each is at most the sum of the others"
+        )
 
 
 def check_values(bodies: Sequence[Body], values: dict[str, float]) -> None:
@@ -219,8 +228,9 @@ def check_loads(tree: str, bodies: Sequence[Body], loads: Sequence[Load]) -> Non
     names = [body.name for body in bodies]
     for load in loads:
         if load.body not in names:
-            raise ValueError(f"load on {load.body}, which is no body of {tree}; "
-                             f"{suggest(load.body, names)}")  # fmt: skip
+            raise ValueError(
+                f"load on {load.body}, which is no body of {tree}; {suggest(load.body, names)}"
+            )
         for what in ("force", "torque", "at"):
             given = vector(getattr(load, what), f"load on {load.body}: {what}")
             if any(e.is_number and not (e.is_real and e.is_finite) for e in given):

@@ -217,8 +217,9 @@ def turned(steps: Steps, name: str, R: Matrix, K: Matrix, symmetric: bool) -> Ma
     whole = product(steps.matrix(f"R{name}", product(R, K)), transposed(R))
     if not symmetric:
         return steps.matrix(name, whole)
-    upper = {(i, j): steps.scalar(f"{name}.{i}{j}", whole[i][j]) for i in range(3)
-             for j in range(i, 3)}  # fmt: skip
+    upper = {
+        (i, j): steps.scalar(f"{name}.{i}{j}", whole[i][j]) for i in range(3) for j in range(i, 3)
+    }
     a, b, c = (vector(upper[min(i, j), max(i, j)] for j in range(3)) for i in range(3))
     return a, b, c
 
@@ -244,8 +245,10 @@ def outwards_rates(
         dw, a = alphas[link.parent] if known else (base.angular_rate, base.acceleration)
         back = transposed(joint.frame.rotation)
         turned_by = ZERO if isinstance(link.primitive, Aim) else times(back, dw)
-        carried = [*add(turned_by, turning),
-                   *add(times(back, add(a, cross(dw, offset(link)))), moving)]  # fmt: skip
+        carried = [
+            *add(turned_by, turning),
+            *add(times(back, add(a, cross(dw, offset(link)))), moving),
+        ]
         carried = [steps.scalar(f"c.{link.name}.{i}", e) for i, e in enumerate(carried)]
         alpha = list(carried)
         for pivot in reversed(own):

@@ -90,9 +90,7 @@ class Free:
     sequence: str = "xyz"
 
 
-Joint: TypeAlias = (
-    Fixed | Revolute | Prismatic | Planar | Universal | Spherical | Oriented | Free
-)
+Joint: TypeAlias = Fixed | Revolute | Prismatic | Planar | Universal | Spherical | Oriented | Free
 
 
 def unit(axis: str) -> Vector:
@@ -108,21 +106,26 @@ def check_joint(joint: Joint) -> None:
             raise ValueError(f"the axis of a revolute joint is x, y, z or a vector, got {axis!r}")
         case Revolute(axis=axis) if not isinstance(axis, str):
             if np.shape(axis) != (3,) or not any(axis):
-                raise ValueError("the axis of a revolute joint has three components, not all 0, "
-                                 f"got {shown(axis)}")  # fmt: skip
+                raise ValueError(
+                    "the axis of a revolute joint has three components, not all 0, "
+                    f"got {shown(axis)}"
+                )
         case Prismatic(axes=s) if not _different(s):
             raise ValueError(f"the axes of a prismatic joint are some of x, y, z, got {shown(s)}")
         case Planar(plane=s) if not _different(s) or len(s) != 2:
-            raise ValueError("the plane of a planar joint has two axes such as 'xz', "
-                             f"got {shown(s)}")  # fmt: skip
+            raise ValueError(
+                f"the plane of a planar joint has two axes such as 'xz', got {shown(s)}"
+            )
         case Universal(axes=s) if not _different(s) or len(s) != 2:
-            raise ValueError("a universal joint has two different axes such as 'xy', "
-                             f"got {shown(s)}")  # fmt: skip
+            raise ValueError(
+                f"a universal joint has two different axes such as 'xy', got {shown(s)}"
+            )
         case Spherical(sequence=s) | Oriented(sequence=s) | Free(sequence=s) if (
             not _different(s) or len(s) != 3
         ):
-            raise ValueError("Bryant angles turn about three different axes such as 'xyz', "
-                             f"got {shown(s)}")  # fmt: skip
+            raise ValueError(
+                f"Bryant angles turn about three different axes such as 'xyz', got {shown(s)}"
+            )
         case Fixed() | Revolute() | Prismatic() | Planar() | Universal():
             pass
         case Spherical() | Oriented() | Free():

@@ -108,15 +108,17 @@ def links_of(name: str, joint: Joint, parent: int, at: Vector, number: int) -> l
     links = []
     for k, (primitive, coordinates, speeds) in enumerate(parts):
         last = k == len(parts) - 1
-        links.append(Link(
-            name if last else f"{name}.{k + 1}",
-            number + k - 1 if k else parent,
-            ZERO if k else at,
-            primitive,
-            tuple(_function(f"{name}_{c}") for c in coordinates),
-            tuple(_function(f"{name}_{s}") for s in speeds),
-            name if last else None,
-        ))  # fmt: skip
+        links.append(
+            Link(
+                name if last else f"{name}.{k + 1}",
+                number + k - 1 if k else parent,
+                ZERO if k else at,
+                primitive,
+                tuple(_function(f"{name}_{c}") for c in coordinates),
+                tuple(_function(f"{name}_{s}") for s in speeds),
+                name if last else None,
+            )
+        )
     return links
 
 

@@ -147,10 +147,15 @@ def matrices(tree: Tree, torques: Mapping[str, Any] | None = None) -> Matrices:
         project(forces, W, centre.partial, *applied(steps, tree, k, body, turns[k]))
         forces[k].append(vector(given.get(name, 0) for name in speed_names(body)))
     return Matrices(
-        steps, mass_matrix(steps, A, 3 * len(y)), stacked(steps, "bias", bias, len(y)),
-        stacked(steps, "f", forces, len(y)), sp.Matrix([e for v in y for e in v]),
-        sp.Matrix([e for v in rates for e in v]), kinematics, links,
-    )  # fmt: skip
+        steps,
+        mass_matrix(steps, A, 3 * len(y)),
+        stacked(steps, "bias", bias, len(y)),
+        stacked(steps, "f", forces, len(y)),
+        sp.Matrix([e for v in y for e in v]),
+        sp.Matrix([e for v in rates for e in v]),
+        kinematics,
+        links,
+    )
 
 
 def generalised_speeds(tree: Tree) -> tuple[list[Vector], list[Vector]]:
@@ -309,15 +314,21 @@ def check(tree: Tree, outputs: Expressions) -> None:
     """Raise `ValueError` for what these matrices do not know."""
     for body in tree.bodies:
         if not isinstance(body.joint, Spherical):
-            raise ValueError(f"body {body.name}: the matrices know spherical joints only, got "
-                             f"{body.joint}; use Tree.model")  # fmt: skip
+            raise ValueError(
+                f"body {body.name}: the matrices know spherical joints only, got "
+                f"{body.joint}; use Tree.model"
+            )
     if tree.lockable:
-        raise ValueError(f"{min(tree.lockable)} can be locked at run time, which the matrices do "
-                         "not know; use Tree.lock or Tree.model")  # fmt: skip
+        raise ValueError(
+            f"{min(tree.lockable)} can be locked at run time, which the matrices do "
+            "not know; use Tree.lock or Tree.model"
+        )
     for name, e in outputs.items():
         if any("." in name_of(s) for s in e.free_symbols):
-            raise ValueError(f"output {name}: what methods of the tree return is for Tree.model; "
-                             "write it in coordinates, speeds, inputs and parameters")  # fmt: skip
+            raise ValueError(
+                f"output {name}: what methods of the tree return is for Tree.model; "
+                "write it in coordinates, speeds, inputs and parameters"
+            )
 
 
 # -- the model ------------------------------------------------------------------------------------

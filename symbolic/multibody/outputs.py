@@ -44,8 +44,9 @@ def named_outputs(
             found = FAMILIES[part](tree, torques)
             drawing = stick_figure(tree) if part == "places" else drawing
         else:
-            given = by_name(mapping(part, f"a part of the {what}", "or the name of a family"),
-                            None, what)  # fmt: skip
+            given = by_name(
+                mapping(part, f"a part of the {what}", "or the name of a family"), None, what
+            )
             found = real_expressions(given, "output")
         twice = set(result) & set(found)
         if twice:
@@ -172,7 +173,15 @@ def held(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
 FAMILIES: dict[str, Callable[[Tree, Mapping[str, sp.Expr]], Expressions]] = {
     function.__name__: function
     for function in (
-        places, velocities, attitudes, center_of_mass, momentum, energy, actuators, base_wrench,
-        joint_wrenches, held,
+        places,
+        velocities,
+        attitudes,
+        center_of_mass,
+        momentum,
+        energy,
+        actuators,
+        base_wrench,
+        joint_wrenches,
+        held,
     )
-}  # fmt: skip
+}

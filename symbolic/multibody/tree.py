@@ -74,8 +74,9 @@ class Tree:
         if not self.bodies:
             raise ValueError(f"{self.name} has no bodies")
         if not isinstance(self.base, (FixedBase, PrescribedBase)):
-            raise ValueError("base must be FixedBase() or PrescribedBase(), "
-                             f"got {shown(self.base)}")  # fmt: skip
+            raise ValueError(
+                f"base must be FixedBase() or PrescribedBase(), got {shown(self.base)}"
+            )
         check_bodies(self.bodies, getattr(self.base, "name", None))
         if not callable(self.loads):
             check_loads(self.name, self.bodies, self.loads)
@@ -93,20 +94,24 @@ class Tree:
 
     def _checked_speeds(self, group: str) -> frozenset[str]:
         given = getattr(self, group)
-        names = names_of(sorted(given, key=str) if isinstance(given, Set) else given,
-                         f"{group} of {self.name}")  # fmt: skip
+        names = names_of(
+            sorted(given, key=str) if isinstance(given, Set) else given, f"{group} of {self.name}"
+        )
         for name in names:
             if name not in self.speeds:
-                raise ValueError(f"{group} of {self.name}: {name} is no speed; "
-                                 f"{suggest(name, self.speeds)}")  # fmt: skip
+                raise ValueError(
+                    f"{group} of {self.name}: {name} is no speed; {suggest(name, self.speeds)}"
+                )
         return frozenset(names)
 
     def numbers(self, values: Mapping[Any, Any] | None) -> dict[str, float]:
         """Values of parameters by name."""
         what = f"values of {self.name}"
         given = by_name({} if values is None else values, None, what)
-        return {name: real_number(value, f"{what}: the value of {name}")
-                for name, value in given.items()}  # fmt: skip
+        return {
+            name: real_number(value, f"{what}: the value of {name}")
+            for name, value in given.items()
+        }
 
     # -- symbols --------------------------------------------------------------------------------
 
@@ -162,8 +167,9 @@ class Tree:
                 chosen += [name_of(u) for link in self.joint_of(name) for u in link.u]
             else:
                 known = [*self.speeds, *bodies]
-                raise ValueError(f"{name} is no joint and no speed of {self.name}; "
-                                 f"{suggest(name, known)}")  # fmt: skip
+                raise ValueError(
+                    f"{name} is no joint and no speed of {self.name}; {suggest(name, known)}"
+                )
         return list(dict.fromkeys(chosen))
 
     def lock(self, *names: Any) -> Tree:
@@ -209,8 +215,12 @@ class Tree:
             value, g = gravity[used[0]], sp.Symbol("g")
             values["g"] = abs(float(value))
             gravity = scale(sp.sign(value) * g / value, gravity)
-        return replace(self, bodies=tuple(body for body, _ in pairs), gravity=gravity,
-                       values={**values, **self.values})  # fmt: skip
+        return replace(
+            self,
+            bodies=tuple(body for body, _ in pairs),
+            gravity=gravity,
+            values={**values, **self.values},
+        )
 
     # -- actuators ------------------------------------------------------------------------------
 
@@ -313,8 +323,7 @@ class Tree:
     def potential_energy(self) -> sp.Expr:
         """Of gravity, zero in the origin of the world [J]."""
         gravity = vector(self.gravity)
-        return -sp.Add(*(mass_of(b) * dot(gravity, self.place(b.name, b.com))
-                         for b in self.bodies))  # fmt: skip
+        return -sp.Add(*(mass_of(b) * dot(gravity, self.place(b.name, b.com)) for b in self.bodies))
 
     # -- the model ------------------------------------------------------------------------------
 

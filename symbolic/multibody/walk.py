@@ -114,11 +114,15 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
         w, dw = vector(link.u), vector(rates)
     w, dw = steps.vector(f"w.{name}", w), steps.vector(f"dw.{name}", dw)
     return Frame(
-        R, w, dw, *change_matrices(steps, name, w, dw),
+        R,
+        w,
+        dw,
+        *change_matrices(steps, name, w, dw),
         steps.vector(f"a.{name}", times(back, steps.vector(f"a.{name}.inner", a))),
         steps.vector(f"v.{name}", times(back, steps.vector(f"v.{name}.inner", v))),
-        attitude, steps.vector(f"p.{name}", place),
-    )  # fmt: skip
+        attitude,
+        steps.vector(f"p.{name}", place),
+    )
 
 
 def offset(link: Link) -> Vector:

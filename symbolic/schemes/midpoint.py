@@ -9,6 +9,5 @@ MIDPOINT = StageScheme(
     time=0.5,
     quadrature=(0.5, 0.5),
     order=2,
-    reference="Moore, van den Bogert 2015, slide 'Discretization'; "
-    "explicit time at t_i + h/2",
+    reference="Moore, van den Bogert 2015, slide 'Discretization'; explicit time at t_i + h/2",
 )

@@ -15,16 +15,20 @@ TIME = np.linspace(0.0, 6.0, 601)
 @pytest.fixture(scope="module")
 def oscillator():
     return ks.Model(
-        "oscillator", [x, v], [u], [k, c],
+        "oscillator",
+        [x, v],
+        [u],
+        [k, c],
         [x.diff(t) - v, v.diff(t) + c * v + k * x - u],
         outputs={"acceleration": v.diff(t), "power": u * v},
         values={k: 4.0, c: 0.3},
-    )  # fmt: skip
+    )
 
 
 def run(model, start=1.0, **parameters):
-    return ks.simulate(model, TIME, {x: start, v: 0.0}, parameters, {u: np.sin(2.0 * TIME)},
-                       substeps=4)  # fmt: skip
+    return ks.simulate(
+        model, TIME, {x: start, v: 0.0}, parameters, {u: np.sin(2.0 * TIME)}, substeps=4
+    )
 
 
 def trial(record, **measurements):
@@ -34,23 +38,29 @@ def trial(record, **measurements):
 def test_trials_share_parameters(oscillator):
     """Two records from different starts; the trials have different lengths."""
     records = [run(oscillator, start) for start in (1.0, -0.5)]
-    short = ks.Experiment(TIME[:300], inputs={u: records[1]["u"][:300]},
-                          measurements={x: records[1]["x"][:300]})  # fmt: skip
-    task = ks.Collocation(oscillator, [trial(records[0], x=records[0]["x"]), short],
-                          unknown={k: (0, 10), c: (0, 10)})  # fmt: skip
+    short = ks.Experiment(
+        TIME[:300], inputs={u: records[1]["u"][:300]}, measurements={x: records[1]["x"][:300]}
+    )
+    task = ks.Collocation(
+        oscillator, [trial(records[0], x=records[0]["x"]), short], unknown={k: (0, 10), c: (0, 10)}
+    )
     solution = task.solve(guess={k: 1.0, c: 1.0})
     assert solution.parameters["k"] == pytest.approx(4.0, rel=1e-3)
     assert solution.parameters["c"] == pytest.approx(0.3, rel=1e-3)
     assert solution.trials[1]["x"].shape == (300,)
-    np.testing.assert_array_equal(task.pack(task.unpack(solution.free_vector)),
-                                  solution.free_vector)  # fmt: skip
+    np.testing.assert_array_equal(
+        task.pack(task.unpack(solution.free_vector)), solution.free_vector
+    )
 
 
 def test_measured_output_with_derivative(oscillator):
     """Only the acceleration v' is measured: it lives between the nodes."""
     record = run(oscillator)
-    task = ks.Collocation(oscillator, trial(record, acceleration=record["acceleration"]),
-                          unknown={k: (0, 10), c: (0, 10)})  # fmt: skip
+    task = ks.Collocation(
+        oscillator,
+        trial(record, acceleration=record["acceleration"]),
+        unknown={k: (0, 10), c: (0, 10)},
+    )
     solution = task.solve(guess={k: 3.0, c: 0.5, x: record["x"], v: record["v"]})
     assert solution.success
     assert solution.parameters["k"] == pytest.approx(4.0, rel=1e-2)
@@ -70,10 +80,15 @@ def test_missing_samples(oscillator):
 def test_unknown_input_is_recovered(oscillator):
     """The force from a measured motion, at nodes and between."""
     record = run(oscillator)
-    experiment = ks.Experiment(TIME, measurements={x: record["x"], v: record["v"]},
-                               std={x: 1e-3, v: 1e-3})  # fmt: skip
-    task = ks.Collocation(oscillator, experiment, unknown_inputs={u: (-5, 5)},
-                          objective=ks.LeastSquares() + 1e-3 * ks.Integral(u**2))  # fmt: skip
+    experiment = ks.Experiment(
+        TIME, measurements={x: record["x"], v: record["v"]}, std={x: 1e-3, v: 1e-3}
+    )
+    task = ks.Collocation(
+        oscillator,
+        experiment,
+        unknown_inputs={u: (-5, 5)},
+        objective=ks.LeastSquares() + 1e-3 * ks.Integral(u**2),
+    )
     solution = task.solve()
     middle = slice(20, -20)
     np.testing.assert_allclose(solution["u"][middle], record["u"][middle], atol=0.01)
@@ -84,17 +99,31 @@ def test_intermediates_give_the_same_problem(oscillator):
     """Stiffness force and acceleration named as intermediates."""
     s, a = sp.symbols("s a")
     other = ks.Model(
-        "named", [x, v], [u], [k, c], [x.diff(t) - v, a - u],
+        "named",
+        [x, v],
+        [u],
+        [k, c],
+        [x.diff(t) - v, a - u],
         outputs={"acceleration": v.diff(t), "power": u * v},
         intermediates=[(s, k * x + c * v), (a, v.diff(t) + s)],
-    )  # fmt: skip
+    )
     record = run(oscillator)
-    tasks = [ks.Collocation(m, trial(record, x=record["x"], acceleration=record["acceleration"]),
-                            unknown={k: None, c: None}) for m in (oscillator, other)]  # fmt: skip
+    tasks = [
+        ks.Collocation(
+            m,
+            trial(record, x=record["x"], acceleration=record["acceleration"]),
+            unknown={k: None, c: None},
+        )
+        for m in (oscillator, other)
+    ]
     z = np.random.default_rng(0).normal(size=tasks[0].n_variables)
     lam = np.random.default_rng(1).normal(size=tasks[0].n_constraints)
-    for method, more in (("cost_gradient", ()), ("constraints", ()), ("constraint_jacobian", ()),
-                         ("lagrangian_hessian", (lam, 0.5))):  # fmt: skip
+    for method, more in (
+        ("cost_gradient", ()),
+        ("constraints", ()),
+        ("constraint_jacobian", ()),
+        ("lagrangian_hessian", (lam, 0.5)),
+    ):
         one, two = (getattr(task, method)(z, *more) for task in tasks)
         assert abs(one - two).max() < 1e-12 * abs(one).max()
 
@@ -102,11 +131,13 @@ def test_intermediates_give_the_same_problem(oscillator):
 def test_solution_guides_a_finer_grid(oscillator):
     """A coarse solution as guess for twice the nodes, and for another scheme."""
     record = run(oscillator)
-    coarse = ks.Experiment(TIME[::4], inputs={u: record["u"][::4]},
-                           measurements={x: record["x"][::4]})  # fmt: skip
+    coarse = ks.Experiment(
+        TIME[::4], inputs={u: record["u"][::4]}, measurements={x: record["x"][::4]}
+    )
     first = ks.Collocation(oscillator, coarse, unknown={k: (0, 10), c: (0, 10)}).solve()
-    fine = ks.Collocation(oscillator, trial(record, x=record["x"]),
-                          unknown={k: (0, 10), c: (0, 10)})  # fmt: skip
+    fine = ks.Collocation(
+        oscillator, trial(record, x=record["x"]), unknown={k: (0, 10), c: (0, 10)}
+    )
     z = fine.pack(first)
     assert np.abs(fine.unpack(z)["x"] - record["x"]).max() < 1e-2
     assert fine.unpack(z)["k"] == first.parameters["k"]
@@ -120,8 +151,9 @@ def test_covariance_is_that_of_repeated_draws(oscillator):
     found = []
     for _ in range(40):
         noisy = record["x"] + 0.05 * rng.standard_normal(len(TIME))
-        experiment = ks.Experiment(TIME, inputs={u: record["u"]}, measurements={x: noisy},
-                                   std={x: 0.05})  # fmt: skip
+        experiment = ks.Experiment(
+            TIME, inputs={u: record["u"]}, measurements={x: noisy}, std={x: 0.05}
+        )
         task = ks.Collocation(oscillator, experiment, unknown={k: (0, 10), c: (0, 10)})
         solution = task.solve()
         found.append([solution.parameters["k"], solution.parameters["c"]])
@@ -141,8 +173,9 @@ def test_periodic_orbit(oscillator):
     period = np.linspace(0.0, np.pi, 401)
     experiment = ks.Experiment(period, inputs={u: np.sin(2.0 * period)})
     same = [ks.at_start(s) - ks.at_end(s) for s in (x, v)]
-    solution = ks.Collocation(oscillator, experiment, objective=ks.Terminal(x**2),
-                              boundary=same).solve()  # fmt: skip
+    solution = ks.Collocation(
+        oscillator, experiment, objective=ks.Terminal(x**2), boundary=same
+    ).solve()
     response = 1.0 / complex(4.0 - 4.0, 0.3 * 2.0)  # 1 / (k - w^2 + i c w)
     expected = np.imag(response * np.exp(2j * period))
     np.testing.assert_allclose(solution["x"], expected, atol=1e-3)
@@ -166,9 +199,14 @@ def test_integral_of_a_held_input(scheme):
     push = {"midpoint": [h[0] ** 2 / 2, h[0]], "backward-euler": [h[0] ** 2, h[0]]}[scheme]
     reach = np.column_stack([np.linalg.matrix_power(step, 19 - k) @ push for k in range(20)])
     best = np.linalg.pinv(reach) @ [1.0, 0.0]
-    task = ks.Collocation(model, ks.Experiment(grid, hold={u: "zero-order"}), scheme=scheme,
-                          objective=ks.Integral(u**2), unknown_inputs={u: None},
-                          boundary=ends)  # fmt: skip
+    task = ks.Collocation(
+        model,
+        ks.Experiment(grid, hold={u: "zero-order"}),
+        scheme=scheme,
+        objective=ks.Integral(u**2),
+        unknown_inputs={u: None},
+        boundary=ends,
+    )
     solution = task.solve()
     assert solution.objective == pytest.approx(h[0] * best @ best, rel=1e-9)
     np.testing.assert_allclose(solution["u"], [*best, best[-1]], rtol=1e-6)  # held to the end
@@ -180,9 +218,12 @@ def test_relations_are_conditions(oscillator):
     """sp.Eq and inequalities mean what they say."""
     record = run(oscillator)
     task = ks.Collocation(
-        oscillator, trial(record, x=record["x"]), unknown={k: (0, 10)},
-        boundary=[sp.Eq(ks.at_start(x), 0.9), ks.at_start(v) >= 0.05], path=[x <= 0.95],
-    )  # fmt: skip
+        oscillator,
+        trial(record, x=record["x"]),
+        unknown={k: (0, 10)},
+        boundary=[sp.Eq(ks.at_start(x), 0.9), ks.at_start(v) >= 0.05],
+        path=[x <= 0.95],
+    )
     solution = task.solve()
     assert solution["x"][0] == pytest.approx(0.9, abs=1e-6)
     assert solution["v"][0] > 0.05 - 1e-6 and solution["x"].max() < 0.95 + 1e-6
@@ -199,8 +240,12 @@ def test_inactive_inequalities_leave_the_covariance(oscillator):
     wide = {"boundary": [(ks.at_start(x), -10, 10)], "path": [(v, -50, 50)]}
     results = []
     for more in ({}, wide):
-        task = ks.Collocation(oscillator, trial(record, x=record["x"] + 0.01 * np.sin(50 * TIME)),
-                              unknown={k: (0, 10), c: (0, 10)}, **more)  # fmt: skip
+        task = ks.Collocation(
+            oscillator,
+            trial(record, x=record["x"] + 0.01 * np.sin(50 * TIME)),
+            unknown={k: (0, 10), c: (0, 10)},
+            **more,
+        )
         results.append(task.covariance(task.solve()))
     np.testing.assert_allclose(results[0], results[1], rtol=1e-4)
 
@@ -208,8 +253,11 @@ def test_inactive_inequalities_leave_the_covariance(oscillator):
 def test_covariance_refuses_what_is_not_identifiable():
     a, b = sp.symbols("a b")
     model = ks.Model("p", [x], [], [a, b], [x.diff(t) + a * b * x])
-    task = ks.Collocation(model, ks.Experiment(TIME, measurements={x: np.exp(-TIME)}),
-                          unknown={a: (0.1, 5), b: (0.1, 5)})  # fmt: skip
+    task = ks.Collocation(
+        model,
+        ks.Experiment(TIME, measurements={x: np.exp(-TIME)}),
+        unknown={a: (0.1, 5), b: (0.1, 5)},
+    )
     with pytest.raises(ValueError, match="not identifiable"):
         task.covariance(task.solve(guess={a: 0.7, b: 1.1}))
 
@@ -239,8 +287,11 @@ def test_links_know_the_time(way, free):
     z = np.array([3.0, 4.0, 5.0, 7.0, 8.0, 9.0, 1.2, 1.7][: problem.n_variables])
     ended, begun, duration = (5.0, 7.0, 1.2) if way == "links" else (9.0, 3.0, 1.7)
     end, start = (duration, 0.0) if free else ((2.0, 4.0) if way == "links" else (5.0, 1.0))
-    row = [i for i in range(problem.n_constraints) if "link" in problem.constraint_name(i)
-           or "cycle" in problem.constraint_name(i)][-1]  # fmt: skip
+    row = [
+        i
+        for i in range(problem.n_constraints)
+        if "link" in problem.constraint_name(i) or "cycle" in problem.constraint_name(i)
+    ][-1]
     assert problem.constraints(z)[row] == pytest.approx(end * ended - (1 + start) * begun)
     found = problem.constraint_jacobian(z).toarray()[row]
     expected = np.zeros(problem.n_variables)
@@ -249,5 +300,8 @@ def test_links_know_the_time(way, free):
         expected[6 if way == "links" else 7] = ended
     np.testing.assert_allclose(found, expected, rtol=1e-15)
     second = problem.lagrangian_hessian(z, (np.arange(problem.n_constraints) == row) * 1.0, 0.0)
-    assert second.toarray()[6 if way == "links" else 7, 2 if way == "links" else 5] == 1.0 \
-        if free else not second.toarray().any()
+    assert (
+        second.toarray()[6 if way == "links" else 7, 2 if way == "links" else 5] == 1.0
+        if free
+        else not second.toarray().any()
+    )

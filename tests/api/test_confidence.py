@@ -17,9 +17,12 @@ SWING = ks.Model("swing", [x, v], [], [k, c], [x.diff(t) - v, v.diff(t) + c * v 
 #: The same, with a mass of micrograms
 MASS, FORCE, u = sp.Symbol("mass"), sp.Symbol("force"), ks.dynamicsymbols("u")
 TINY = ks.Model(
-    "tiny", [x, v], [u], [MASS, FORCE],
+    "tiny",
+    [x, v],
+    [u],
+    [MASS, FORCE],
     [x.diff(t) - v, v.diff(t) + 0.2 * v + (FORCE * sp.sin(x) - u) / MASS],
-)  # fmt: skip
+)
 PUSH = 3e-7 * np.sin(2.0 * TIME)
 
 
@@ -53,9 +56,16 @@ BEST, ERROR = FREE.values, np.array(list(FREE.standard_errors().values()))
 K = BEST[0]
 
 
-@pytest.mark.parametrize("bounds", [
-    (K - 8e-4, K + 8e-4), (K - 1e-5, K + 0.1), (0.0, 1e6), (K - 1e-3, None), (None, K + 1e-3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (K - 8e-4, K + 8e-4),
+        (K - 1e-5, K + 0.1),
+        (0.0, 1e6),
+        (K - 1e-3, None),
+        (None, K + 1e-3),
+    ],
+)
 def test_narrow_bounds_are_not_the_value(bounds):
     """An estimate between its bounds is as uncertain as without them, however narrow they are."""
     guess = {k: K + 5e-4, c: 0.3}
@@ -66,10 +76,16 @@ def test_narrow_bounds_are_not_the_value(bounds):
     np.testing.assert_allclose(errors, ERROR, rtol=5e-3)
 
 
-@pytest.mark.parametrize(("bounds", "end"), [
-    ((K + 2e-4, K + 8e-4), 0), ((K + 0.01, None), 0), ((0.0, K - 0.01), 1), ((None, K - 5e-3), 1),
-    ((K + 1e-5, 1e6), 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bounds", "end"),
+    [
+        ((K + 2e-4, K + 8e-4), 0),
+        ((K + 0.01, None), 0),
+        ((0.0, K - 0.01), 1),
+        ((None, K - 5e-3), 1),
+        ((K + 1e-5, 1e6), 0),
+    ],
+)
 def test_held_by_a_bound(bounds, end):
     """The minimum is beyond: variance zero, and the other is as certain as if this were known."""
     guess = {k: bounds[end] + (-3e-4 if end else 3e-4), c: 0.3}
@@ -107,8 +123,14 @@ def test_inequalities_on_the_way():
     trial = ks.Experiment(TIME, {"m": 0 * TIME + 1.0}, {x: y}, {x: 0.1})
     held = 0.9 * ks.dynamicsymbols("m")
     objective = ks.LeastSquares() + 0.01 * ks.Integral(u**2)
-    task = ks.Collocation(model, trial, {k: (0.0, 50.0)}, unknown_inputs={u: (-0.8, 0.8)},
-                          objective=objective, path=[x <= held])  # fmt: skip
+    task = ks.Collocation(
+        model,
+        trial,
+        {k: (0.0, 50.0)},
+        unknown_inputs={u: (-0.8, 0.8)},
+        objective=objective,
+        path=[x <= held],
+    )
     solution = task.solve({k: 1.0}, tolerance=1e-11)
     at = solution["u"] > 0.8 - 1e-4, solution["u"] < -0.8 + 1e-4
     assert at[0].any() and at[1].any()
@@ -146,8 +168,9 @@ def test_what_may_be_zero_is_told_so():
     for start in (1.0, 1e-3):
         fit = shooting.solve({k: 10.0, c: start}, optimizer="least-squares")
         assert abs(fit.parameters[c]) < 3 * fit.standard_errors()["c"]
-        assert any(note.startswith("c cannot be told from zero by this record")
-                   for note in fit.notes), fit  # fmt: skip
+        assert any(
+            note.startswith("c cannot be told from zero by this record") for note in fit.notes
+        ), fit
 
 
 # -- segments --------------------------------------------------------------------------------------
@@ -164,11 +187,16 @@ def test_errors_with_segments(bounds, with_std):
         trial = ks.Experiment(TIME, {ref: ONE.measurements["x"]})
         objective = ks.Integral((x - ref) ** 2)
     fits = [
-        ks.Shooting(SWING, trial, {k: bounds, c: (0, 5)}, initial={x: None, v: 0.0},
-                    segments=segments, objective=objective)
-        .solve({k: 10.5, c: 0.3, x: 0.4}, optimizer=optimizer)
+        ks.Shooting(
+            SWING,
+            trial,
+            {k: bounds, c: (0, 5)},
+            initial={x: None, v: 0.0},
+            segments=segments,
+            objective=objective,
+        ).solve({k: 10.5, c: 0.3, x: 0.4}, optimizer=optimizer)
         for segments, optimizer in ((1, "least-squares"), (10, "ipopt"))
-    ]  # fmt: skip
+    ]
     names = fits[0].names
     one, many = (fit.standard_errors() for fit in fits)
     assert {name: many[name] for name in names} == pytest.approx(one, rel=1e-4)
@@ -182,5 +210,6 @@ def test_segments_say_what_is_not_identifiable():
     model = ks.Model("p", [x], [], [a, b], [x.diff(t) + a * b * x])
     trial = ks.Experiment(TIME, measurements={x: np.exp(-TIME)}, std={x: 0.01})
     fit = ks.Shooting(model, trial, {a: None, b: None}, initial={x: 1.0}, segments=5).solve(
-        {a: 0.7, b: 1.1}, optimizer="ipopt")  # fmt: skip
+        {a: 0.7, b: 1.1}, optimizer="ipopt"
+    )
     assert len(fit.notes) == 1 and "not identifiable" in fit.notes[0]

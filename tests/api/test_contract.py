@@ -28,8 +28,15 @@ def pendulum():
 
 @pytest.fixture(scope="module")
 def run(pendulum):
-    return ks.simulate(pendulum, time=np.linspace(0, 10, 1001), initial={theta: 0.5, omega: 0.0},
-                       parameters={p: 10.0}, inputs={}, method="rk4", substeps=1)  # fmt: skip
+    return ks.simulate(
+        pendulum,
+        time=np.linspace(0, 10, 1001),
+        initial={theta: 0.5, omega: 0.0},
+        parameters={p: 10.0},
+        inputs={},
+        method="rk4",
+        substeps=1,
+    )
 
 
 def test_define(pendulum):
@@ -82,13 +89,24 @@ def test_simulate(run, tmp_path):
 
 
 def test_identify(pendulum, run, tmp_path):
-    trial = ks.Experiment(time=run.time, inputs={}, measurements={theta: run["theta"]},
-                          std={theta: 0.005}, hold={})  # fmt: skip
-    problem = ks.Collocation(pendulum, trial, unknown={p: (0.1, 50.0)}, known={},
-                             scheme="midpoint", objective=None, bounds={theta: (-1, 1)},
-                             boundary=[], path=[])  # fmt: skip
-    assert repr(problem) == (f"<collocation of pendulum: 1 trial of 1001 nodes, unknown p, "
-                             f"{problem.n_variables} variables, 2000 constraints>")  # fmt: skip
+    trial = ks.Experiment(
+        time=run.time, inputs={}, measurements={theta: run["theta"]}, std={theta: 0.005}, hold={}
+    )
+    problem = ks.Collocation(
+        pendulum,
+        trial,
+        unknown={p: (0.1, 50.0)},
+        known={},
+        scheme="midpoint",
+        objective=None,
+        bounds={theta: (-1, 1)},
+        boundary=[],
+        path=[],
+    )
+    assert repr(problem) == (
+        f"<collocation of pendulum: 1 trial of 1001 nodes, unknown p, "
+        f"{problem.n_variables} variables, 2000 constraints>"
+    )
     solution = problem.solve(guess={p: 3.0})
     assert repr(solution).startswith("<solution of pendulum: ") and "; p = 10" in repr(solution)
     assert solution.success and "converged" in solution.message
@@ -110,11 +128,13 @@ def test_continuous_objective(pendulum, run):
     theta_m = ks.dynamicsymbols("theta_m")
     trial = ks.Experiment(run.time, inputs={theta_m: run["theta"]})
     problem = ks.Collocation(
-        pendulum, trial, unknown={p: (0.1, 50.0)},
+        pendulum,
+        trial,
+        unknown={p: (0.1, 50.0)},
         objective=ks.Integral((theta_m - theta) ** 2) + 0.0 * ks.Terminal(theta),
         boundary=[ks.at_start(theta) - 0.5, (ks.at_end(omega), -10, 10)],
         path=[(omega**2 + theta**2, 0, 100.0)],
-    )  # fmt: skip
+    )
     solution = problem.solve(guess={p: 9.0, theta: run["theta"], omega: run["omega"]})
     assert solution.success
     assert solution.parameters["p"] == pytest.approx(10.0, abs=0.01)
@@ -161,8 +181,15 @@ def test_from_kane():
 def test_shooting(pendulum, run):
     """The shooting snippet as written; all modes and optimisers."""
     trial = ks.Experiment(time=run.time, measurements={theta: run["theta"]}, std={theta: 0.005})
-    shooting = ks.Shooting(pendulum, trial, unknown={p: (0.1, 50.0)}, known={},
-                           initial={theta: 0.5, omega: 0.0}, method="rk4", substeps=1)  # fmt: skip
+    shooting = ks.Shooting(
+        pendulum,
+        trial,
+        unknown={p: (0.1, 50.0)},
+        known={},
+        initial={theta: 0.5, omega: 0.0},
+        method="rk4",
+        substeps=1,
+    )
     p0 = [9.8]
     assert shooting.cost(p0) > 0.0
     adjoint = shooting.gradient(p0, mode="adjoint")
@@ -174,6 +201,10 @@ def test_shooting(pendulum, run):
 
 
 def test_ensemble(pendulum):
-    runs = ks.simulate(pendulum, np.linspace(0, 1, 11), {theta: 0.5, omega: 0.0},
-                       parameters={p: np.linspace(5, 15, 1000)})  # fmt: skip
+    runs = ks.simulate(
+        pendulum,
+        np.linspace(0, 1, 11),
+        {theta: 0.5, omega: 0.0},
+        parameters={p: np.linspace(5, 15, 1000)},
+    )
     assert runs["theta"].shape == (1000, 11) and runs[theta].shape == (1000, 11)

@@ -23,10 +23,14 @@ x, v, u, w = ks.dynamicsymbols("x v u w")
 k, c, q = sp.symbols("k c q")
 #: A damped pendulum with two inputs; with q = 1 and a large x it escapes to infinity
 MODEL = ks.Model(
-    "swing", [x, v], [u, w], [k, c, q],
+    "swing",
+    [x, v],
+    [u, w],
+    [k, c, q],
     [x.diff(t) - v, v.diff(t) + k * sp.sin(x) + c * v - u - x * w - q * x**3],
-    outputs={"force": v.diff(t) + c * v, "twice": 2 * x + u}, values={k: 4.0, c: 0.3, q: 0.0},
-)  # fmt: skip
+    outputs={"force": v.diff(t) + c * v, "twice": 2 * x + u},
+    values={k: 4.0, c: 0.3, q: 0.0},
+)
 N, MOST = 40, 17
 TIME = np.concatenate([[0.0], np.cumsum(np.random.default_rng(0).uniform(0.02, 0.12, N - 1))])
 METHODS = ["rk4", "trapezoid", "dormand-prince"]
@@ -37,9 +41,10 @@ def given(varied):
     """Arguments of an ensemble of `MOST` members."""
     rng = np.random.default_rng(1)
     fields = {
-        "initial": {x: 0.7, v: -0.2}, "parameters": {k: 4.0},
+        "initial": {x: 0.7, v: -0.2},
+        "parameters": {k: 4.0},
         "inputs": {u: rng.normal(size=N), w: rng.normal(size=2 * N - 1)},
-    }  # fmt: skip
+    }
     if varied in ("parameters", "everything"):
         fields["parameters"] = {k: rng.uniform(2, 9, MOST), c: rng.uniform(0, 1, MOST)}
     if varied in ("initial", "everything"):
@@ -74,9 +79,12 @@ def simulate(fields, **more):
 
 @pytest.mark.parametrize(
     ("varied", "method"),
-    [*((varied, method) for varied in VARIED for method in ("rk4", "dormand-prince")),
-     ("parameters", "trapezoid"), ("everything", "trapezoid")],
-)  # fmt: skip
+    [
+        *((varied, method) for varied in VARIED for method in ("rk4", "dormand-prince")),
+        ("parameters", "trapezoid"),
+        ("everything", "trapezoid"),
+    ],
+)
 def test_members_are_single_runs(varied, method):
     """For full and partly filled blocks of lanes; outputs included."""
     fields = given(varied)
@@ -109,8 +117,11 @@ def test_order_of_members_does_not_matter(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_threads_change_no_bit(method):
     rng = np.random.default_rng(3)
-    fields = {"initial": {x: rng.normal(size=101), v: 0.0}, "parameters": {k: np.full(101, 5.0)},
-              "inputs": {u: rng.normal(size=(101, N)), w: 0.0}}  # fmt: skip
+    fields = {
+        "initial": {x: rng.normal(size=101), v: 0.0},
+        "parameters": {k: np.full(101, 5.0)},
+        "inputs": {u: rng.normal(size=(101, N)), w: 0.0},
+    }
     one, two = (simulate(fields, method=method, threads=n, substeps=3) for n in (1, 2))
     for name in ("x", "v", "force", "twice"):
         np.testing.assert_array_equal(one[name], two[name])
@@ -198,8 +209,13 @@ def test_picture_and_remedy_after_divergence():
 def test_all_members_diverge():
     """A picture there is even then; one member did not make a single step."""
     with pytest.warns(UserWarning, match="2 of 2 members"):
-        runs = ks.simulate(MODEL, [0.0, 0.5, 1.0, 2.0, 4.0], {x: [3.0, 1e100], v: 0.0},
-                           {q: [5.0, 5.0]}, {u: 0.0, w: 0.0})  # fmt: skip
+        runs = ks.simulate(
+            MODEL,
+            [0.0, 0.5, 1.0, 2.0, 4.0],
+            {x: [3.0, 1e100], v: 0.0},
+            {q: [5.0, 5.0]},
+            {u: 0.0, w: 0.0},
+        )
     assert len(runs.member(0).time) > 1 and runs.member(1).time.tolist() == [0.0]
     assert np.isnan(runs["x"][:, -1]).all() and np.isfinite(runs["x"][:, 0]).all()
     with warnings.catch_warnings():
@@ -225,8 +241,14 @@ def test_interrupt(monkeypatch):
     time = np.linspace(0.0, 4.0, 101)
     try:
         with pytest.warns(UserWarning, match="3 of 3 members"):
-            runs = ks.simulate(MODEL, time, {x: [0.5, 3.0, 0.1], v: 0.0}, {q: [0.0, 5.0, 0.0]},
-                               {u: 0.0, w: 0.0}, substeps=2500)  # fmt: skip
+            runs = ks.simulate(
+                MODEL,
+                time,
+                {x: [0.5, 3.0, 0.1], v: 0.0},
+                {q: [0.0, 5.0, 0.0]},
+                {u: 0.0, w: 0.0},
+                substeps=2500,
+            )
     finally:
         signal.signal(signal.SIGINT, before)
     first, broken, last = runs.failures
@@ -284,9 +306,11 @@ def test_one_member_is_still_an_ensemble(where):
     """Whichever argument has the axis of members."""
     fields = {"initial": {x: 0.5, v: 0.0}, "parameters": {}, "inputs": {u: 0.0, w: 0.0}}
     fields["inputs" if where == "midpoints" else where] |= {
-        "initial": {x: [0.5]}, "parameters": {k: [4.0]},
-        "inputs": {u: np.zeros((1, N))}, "midpoints": {w: np.zeros((1, 2 * N - 1))},
-    }[where]  # fmt: skip
+        "initial": {x: [0.5]},
+        "parameters": {k: [4.0]},
+        "inputs": {u: np.zeros((1, N))},
+        "midpoints": {w: np.zeros((1, 2 * N - 1))},
+    }[where]
     runs = simulate(fields)
     assert isinstance(runs, ks.Ensemble) and len(runs) == 1 and runs["x"].shape == (1, N)
 

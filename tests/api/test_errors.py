@@ -22,9 +22,12 @@ TIME = np.linspace(0.0, 1.0, 11)
 
 def oscillator(**changes):
     fields = {
-        "name": "osc", "states": [x, v], "inputs": [u], "parameters": [k],
+        "name": "osc",
+        "states": [x, v],
+        "inputs": [u],
+        "parameters": [k],
         "equations": [x.diff(t) - v, v.diff(t) + k * x - u],
-    }  # fmt: skip
+    }
     return ks.Model(**{**fields, **changes})
 
 
@@ -41,8 +44,10 @@ def problem(model=None, experiment=None, **changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"equations": [x.diff(t) - v]}, "state v\\(t\\) has no equation; 1 equations for 2 states|"
-         "1 equations for 2 states"),
+        (
+            {"equations": [x.diff(t) - v]},
+            "state v\\(t\\) has no equation; 1 equations for 2 states|1 equations for 2 states",
+        ),
         ({"equations": [x.diff(t) - k, x + u]}, "state v\\(t\\) has no equation"),
         ({"equations": [x.diff(t) - v, v.diff(t) + k * x - u + c]}, "c, which is not declared"),
         ({"equations": [x.diff(t, 2) - v, v.diff(t) + k * x - u]}, "derivative of order 2"),
@@ -65,7 +70,7 @@ def problem(model=None, experiment=None, **changes):
         ({"parameters": [sp.Symbol("k", positive=True)]}, "another symbol than the declared one"),
         ({"intermediates": [(sp.Symbol("s"), c * x)]}, "intermediate s contains c"),
     ],
-)  # fmt: skip
+)
 def test_model(changes, words):
     with pytest.raises(ValueError, match=words):
         oscillator(**changes)
@@ -140,8 +145,11 @@ def test_problem(changes, words):
     changes = dict(changes)
     experiment = changes.pop("experiment", None)
     with pytest.raises(ValueError, match=words):
-        ks.Collocation(oscillator(), trial() if experiment is None else experiment,
-                       **{"unknown": {k: (0.1, 10.0)}, **changes})  # fmt: skip
+        ks.Collocation(
+            oscillator(),
+            trial() if experiment is None else experiment,
+            **{"unknown": {k: (0.1, 10.0)}, **changes},
+        )
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,9 @@ def needed(walk, body):
 
 @pytest.fixture(scope="module")
 def contacts(walk):
-    return [c for foot in ("right", "left")
-            for c in ks.gait.contacts_from_wrench(foot, walk[1][foot])]  # fmt: skip
+    return [
+        c for foot in ("right", "left") for c in ks.gait.contacts_from_wrench(foot, walk[1][foot])
+    ]
 
 
 # -- the face ---------------------------------------------------------------------------------
@@ -50,8 +51,13 @@ def test_default_body():
     assert len(body.segments) == 18 and body.skeleton.mass == pytest.approx(85.0)
     assert set(body.skeleton.joints.values()) < set(body.skeleton.segments)
     assert set(body.skeleton.feet) == {"right", "left"}
-    for joint, parent in (("right_hip", "pelvis"), ("left_knee", "Lthigh"), ("lumbar", "pelvis"),
-                          ("right_toes", "Rhindfoot"), ("left_elbow", "Larm")):  # fmt: skip
+    for joint, parent in (
+        ("right_hip", "pelvis"),
+        ("left_knee", "Lthigh"),
+        ("lumbar", "pelvis"),
+        ("right_toes", "Rhindfoot"),
+        ("left_elbow", "Larm"),
+    ):
         k = body.skeleton.number(joint)
         assert body.skeleton.segments[body.skeleton.against(k)] == parent
     chain = [body.skeleton.segments[k] for k in body.skeleton.chain(13)]
@@ -60,8 +66,11 @@ def test_default_body():
 
 def test_joints_of_segments_that_do_not_exist():
     """Such as a shoulder of somebody without arms: nothing is known of it."""
-    rows = [row for row in ks.gait.segments_of_body() if "arm" not in row.name
-            and "hand" not in row.name]  # fmt: skip
+    rows = [
+        row
+        for row in ks.gait.segments_of_body()
+        if "arm" not in row.name and "hand" not in row.name
+    ]
     skeleton = ks.gait.Body(rows).skeleton
     assert "right_shoulder" not in skeleton.joints and "right_knee" in skeleton.joints
     with pytest.raises(ValueError, match="there is no segment or joint 'right_shoulder'; there"):
@@ -170,8 +179,11 @@ def test_gaps(walk):
     places = {name: place.copy() for name, place in markers.places.items()}
     places["R.Heel"][1, 20:27] = np.nan
     places["L.ASIS"][:, 50] = np.nan
-    with pytest.raises(ValueError, match=r"marker '.*': .* missing at .*\(and 1 more gaps\); fill "
-                                         "or exclude"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"marker '.*': .* missing at .*\(and 1 more gaps\); fill "
+        "or exclude",
+    ):
         again(Markers(markers.time, places))
 
 
@@ -205,8 +217,11 @@ def test_contacts_that_cannot_be(walk, needed, contacts):
     overlapping = [*contacts, replace(right, begin=right.begin + 0.1)]
     with pytest.raises(ValueError, match=r"right.*overlap|overlap.*right"):
         ks.gait.share(needed.total, overlapping, plates)
-    with pytest.raises(ValueError, match=r"no foot is in contact from .* to .* s but the motion "
-                                         "needs F_z = .* N; add the contact"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"no foot is in contact from .* to .* s but the motion "
+        "needs F_z = .* N; add the contact",
+    ):
         ks.gait.share(needed.total, [right], {"right": plates["right"]})
     with pytest.raises(ValueError, match="there is a plate for the foot 'middle'"):
         ks.gait.share(needed.total, contacts, {**plates, "middle": plates["left"]})

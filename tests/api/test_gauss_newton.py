@@ -15,21 +15,26 @@ STD = 0.02
 def model():
     """A pendulum whose height is measured: the residual is not linear in the state."""
     return ks.Model(
-        "pendulum", [theta, omega], [T], [p],
+        "pendulum",
+        [theta, omega],
+        [T],
+        [p],
         [theta.diff(ks.t) - omega, omega.diff(ks.t) + p * sp.sin(theta) - T],
         outputs={"height": -sp.cos(theta)},
-    )  # fmt: skip
+    )
 
 
 def problem(scheme="midpoint", noise=0.0, objective=None, **changes):
     run = ks.simulate(model(), TIME, {theta: 1.0, omega: 0.0}, {p: 10.0}, {T: 0.0})
     rng = np.random.default_rng(1)
-    measured = {name: run[name] + noise * rng.standard_normal(len(TIME))
-                for name in ("theta", "height")}  # fmt: skip
+    measured = {
+        name: run[name] + noise * rng.standard_normal(len(TIME)) for name in ("theta", "height")
+    }
     measured["height"][::7] = np.nan
     trial = ks.Experiment(TIME, inputs={T: 0.0 * TIME}, measurements=measured, std={"height": STD})
-    return ks.Collocation(model(), trial, unknown={p: (1.0, 50.0)}, scheme=scheme,
-                          objective=objective, **changes)  # fmt: skip
+    return ks.Collocation(
+        model(), trial, unknown={p: (1.0, 50.0)}, scheme=scheme, objective=objective, **changes
+    )
 
 
 def hessian(task, z):

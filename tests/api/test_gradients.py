@@ -51,9 +51,14 @@ def sway_problem(time, noise, reference, method, **more):
     model, ref = ks.models.cip(), ks.dynamicsymbols("u_ref")
     trial = ks.Experiment(time, inputs={"x": noise, "u_ref": reference}, hold={"x": "zero-order"})
     return ks.Shooting(
-        model, trial, unknown=dict.fromkeys(FIVE), initial=dict.fromkeys(model.state_names, 0.0),
-        objective=ks.Integral((model.outputs["u_COP"] - ref) ** 2 / 2), method=method, **more,
-    )  # fmt: skip
+        model,
+        trial,
+        unknown=dict.fromkeys(FIVE),
+        initial=dict.fromkeys(model.state_names, 0.0),
+        objective=ks.Integral((model.outputs["u_COP"] - ref) ** 2 / 2),
+        method=method,
+        **more,
+    )
 
 
 def sway_by_complex_steps(time, noise, reference, method):
@@ -99,13 +104,27 @@ def sway_by_complex_steps(time, noise, reference, method):
 #: Table of section 1.5, of an independent implementation. In d J/d KI of rk4 it prints ...95897...
 #: for ...95937...; the complex steps of this file and the other nine numbers agree.
 TABLE = {
-    "rk4": (7.368085333594928e-4,
-            [-4.348717658571823e-6, -1.0912839593777743e-4, -1.4878678577937907e-6,
-             5.491899172510311e-6, -5.384267323049018e-5]),
-    "trapezoid": (7.381553396563268e-4,
-                  [-4.359286256541641e-6, -1.09140336538061e-4, -1.4989745436179656e-6,
-                   5.497053062217875e-6, -5.3904921187661264e-5]),
-}  # fmt: skip
+    "rk4": (
+        7.368085333594928e-4,
+        [
+            -4.348717658571823e-6,
+            -1.0912839593777743e-4,
+            -1.4878678577937907e-6,
+            5.491899172510311e-6,
+            -5.384267323049018e-5,
+        ],
+    ),
+    "trapezoid": (
+        7.381553396563268e-4,
+        [
+            -4.359286256541641e-6,
+            -1.09140336538061e-4,
+            -1.4989745436179656e-6,
+            5.497053062217875e-6,
+            -5.3904921187661264e-5,
+        ],
+    ),
+}
 
 
 def test_published_values(sway):
@@ -152,8 +171,10 @@ def cases():
     """Per model: itself, unknown parameters, unknown initial states, forcing and its hold, the
     objective, measurements, values of the states."""
     cip, standing, chain = (
-        ks.models.cip(), ks.models.standing(), ks.models.n_link_pendulum_on_cart(3)
-    )  # fmt: skip
+        ks.models.cip(),
+        ks.models.standing(),
+        ks.models.n_link_pendulum_on_cart(3),
+    )
     ref = ks.dynamicsymbols("ref")
     u, v, _, torque = cip.states
     x, KP, I = cip.inputs[0], *(s for s in cip.parameters if s.name in ("KP", "I"))  # noqa: E741
@@ -165,22 +186,33 @@ def cases():
     swing = ks.Integral(rate.diff(t) ** 2 / 100 + q**4 * rate**2 / 10 + (q - ref) ** 2)
     return {
         "cip": (
-            replace(cip, outputs=cop), ["KP", "KD", "B"], ["u", "Td"], ("x", "zero-order"),
+            replace(cip, outputs=cop),
+            ["KP", "KD", "B"],
+            ["u", "Td"],
+            ("x", "zero-order"),
             sway + 3 * ks.Terminal(KP * u**2 / 100 + torque**2 / 50) + 0.5 * ks.LeastSquares(),
-            ["u", "u_COP"], [0.03, -0.02, 0.01, 4.0],
+            ["u", "u_COP"],
+            [0.03, -0.02, 0.01, 4.0],
         ),
         "standing": (
-            standing, ["k_00", "k_11", "m_T", "l_L"], ["omega_h"], ("a", "linear"),
+            standing,
+            ["k_00", "k_11", "m_T", "l_L"],
+            ["omega_h"],
+            ("a", "linear"),
             work / 2 + ks.Terminal(sp.cosh(lean) ** 2 * bend**2) + 0.5 * ks.LeastSquares(),
-            ["theta_a", "T_h"], [0.05, -0.1, 0.1, 0.2],
+            ["theta_a", "T_h"],
+            [0.05, -0.1, 0.1, 0.2],
         ),
         "n_link_3": (
             replace(chain, outputs={"pull": rate.diff(t) + chain.states[5].diff(t) * q}),
-            ["m_1", "l_2", "g"], ["q_1", "u_3"], ("F", "zero-order"),
+            ["m_1", "l_2", "g"],
+            ["q_1", "u_3"],
+            ("F", "zero-order"),
             swing + ks.Terminal(sp.cos(q) * rate) + 2 * ks.LeastSquares(),
-            ["q_2", "pull"], [0.0, 3.0, 2.6, 2.2, 0.0, 0.3, 0.0, -0.5],
+            ["q_2", "pull"],
+            [0.0, 3.0, 2.6, 2.2, 0.0, 0.3, 0.0, -0.5],
         ),
-    }  # fmt: skip
+    }
 
 
 WHICH = ["cip", "standing", "n_link_3"]
@@ -202,8 +234,15 @@ def trial(case, number):
 def shooting_of(case, method, trials, **more):
     model, unknown, free, _, objective, _, start = case
     initial = dict(zip(model.state_names, start, strict=True)) | dict.fromkeys(free)
-    return ks.Shooting(model, trials, dict.fromkeys(unknown), initial=initial, objective=objective,
-                       method=method, **more)  # fmt: skip
+    return ks.Shooting(
+        model,
+        trials,
+        dict.fromkeys(unknown),
+        initial=initial,
+        objective=objective,
+        method=method,
+        **more,
+    )
 
 
 def values_of(case, shooting):
@@ -247,17 +286,24 @@ def test_adjoint_tangents_and_differences(which, method):
 
 @pytest.mark.parametrize(
     ("which", "method"),
-    [("cip", "trapezoid"), ("cip", "midpoint"), ("cip", "backward-euler"),
-     ("standing", "trapezoid"), ("standing", "backward-euler"), ("n_link_3", "midpoint")],
-)  # fmt: skip
+    [
+        ("cip", "trapezoid"),
+        ("cip", "midpoint"),
+        ("cip", "backward-euler"),
+        ("standing", "trapezoid"),
+        ("standing", "backward-euler"),
+        ("n_link_3", "midpoint"),
+    ],
+)
 def test_reduced_gradient_of_collocation(which, method):
     """Eliminating the states from the nonlinear program at the simulated point: the same number."""
     case = cases()[which]
     model, unknown, _, _, objective, *_, start = case
     data = trial(case, 0)
     shooting = shooting_of((*case[:2], [], *case[3:]), method, data)
-    problem = ks.Collocation(model, data, dict.fromkeys(unknown), objective=objective,
-                             scheme=method)  # fmt: skip
+    problem = ks.Collocation(
+        model, data, dict.fromkeys(unknown), objective=objective, scheme=method
+    )
     q = shooting.pack()
     run = shooting.trajectories(q)[0]
     n, N = len(start), data.n_nodes
@@ -338,19 +384,22 @@ def driven_by_complex_steps(method, time, held, linear, q):
             new = z + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
         elif method == "trapezoid":
             new = implicit(
-                z, lambda y: y - z - 0.5 * h * (f(z, u, w0, a) + f(y, u, w1, b)),  # noqa: B023
+                z,
+                lambda y: y - z - 0.5 * h * (f(z, u, w0, a) + f(y, u, w1, b)),  # noqa: B023
                 lambda y: eye - 0.5 * h * slopes(y, u, w1, b),  # noqa: B023
-            )  # fmt: skip
+            )
         elif method == "midpoint":
             new = implicit(
-                z, lambda y: y - z - h * f(0.5 * (z + y), u, wm, 0.5 * (a + b)),  # noqa: B023
+                z,
+                lambda y: y - z - h * f(0.5 * (z + y), u, wm, 0.5 * (a + b)),  # noqa: B023
                 lambda y: eye - 0.5 * h * slopes(0.5 * (z + y), u, wm, 0.0),  # noqa: B023
-            )  # fmt: skip
+            )
         else:
             new = implicit(
-                z, lambda y: y - z - h * f(y, u, w1, b),  # noqa: B023
+                z,
+                lambda y: y - z - h * f(y, u, w1, b),  # noqa: B023
                 lambda y: eye - h * slopes(y, u, w1, b),  # noqa: B023
-            )  # fmt: skip
+            )
         if method in ("rk4", "trapezoid"):  # a held input has its left value at both ends
             J += 0.5 * h * (cost(z, u, w0, a) + cost(new, u, w1, b))
         elif method == "midpoint":
@@ -369,19 +418,28 @@ def test_samples_of_inputs(method):
     x, v, u, w = ks.dynamicsymbols("x v u w")
     k = sp.Symbol("k")
     model = ks.Model(
-        "driven", [x, v], [u, w], [k],
-        [x.diff(t) - v,
-         v.diff(t) + k * sp.sin(x) + sp.Rational(3, 10) * v - u - x * w - sp.cos(3 * t)],
-    )  # fmt: skip
+        "driven",
+        [x, v],
+        [u, w],
+        [k],
+        [
+            x.diff(t) - v,
+            v.diff(t) + k * sp.sin(x) + sp.Rational(3, 10) * v - u - x * w - sp.cos(3 * t),
+        ],
+    )
     rng = np.random.default_rng(5)
     time = np.concatenate([[0.2], 0.2 + np.cumsum(rng.uniform(0.02, 0.2, 18))])
     N = len(time)
     shooting = ks.Shooting(
-        model, ks.Experiment(time, hold={u: "zero-order"}), {k: None},
-        initial={x: 0.4, v: (-1.0, 1.0)}, unknown_inputs={u: None, w: (-9.0, 9.0)}, method=method,
+        model,
+        ks.Experiment(time, hold={u: "zero-order"}),
+        {k: None},
+        initial={x: 0.4, v: (-1.0, 1.0)},
+        unknown_inputs={u: None, w: (-9.0, 9.0)},
+        method=method,
         objective=ks.Integral(x**2 + u**2 * v / 5 + w**2 / 10 + u * w * sp.sin(t))
         + ks.Terminal(x * v + w * x),
-    )  # fmt: skip
+    )
     held, linear = rng.normal(size=N), rng.normal(size=N)
     q = np.concatenate([[4.0, -0.3], held, linear])
     assert shooting.names == ["k", "v(0)", *(f"{i} at node {n}" for i in "uw" for n in range(N))]
@@ -411,9 +469,12 @@ def random_models(draw):
         x, y = draw(st.sampled_from(states)), draw(st.sampled_from(states))
         kind = draw(st.sampled_from(["p x", "sin(p x)", "p x y", "sin(p t) x", "p^2"]))
         return {
-            "p x": p * x, "sin(p x)": sp.sin(p * x), "p x y": p * x * y / 4,
-            "sin(p t) x": sp.sin(p * t) * x, "p^2": p**2 / 2,
-        }[kind]  # fmt: skip
+            "p x": p * x,
+            "sin(p x)": sp.sin(p * x),
+            "p x y": p * x * y / 4,
+            "sin(p t) x": sp.sin(p * t) * x,
+            "p^2": p**2 / 2,
+        }[kind]
 
     rates = [-x + draw(number) for x in states]
     for p in parameters:  # each acts somewhere
@@ -431,13 +492,19 @@ def test_taylor(found, seed):
     model, start, method = found
     rng = np.random.default_rng(seed)
     samples = {x: rng.normal(size=21) for x in model.state_names}
-    objective = (ks.LeastSquares() + ks.Integral(sp.cos(model.states[0]) * model.parameters[0])
-                 + ks.Terminal(model.states[-1] ** 3))  # fmt: skip
+    objective = (
+        ks.LeastSquares()
+        + ks.Integral(sp.cos(model.states[0]) * model.parameters[0])
+        + ks.Terminal(model.states[-1] ** 3)
+    )
     shooting = ks.Shooting(
-        model, ks.Experiment(np.linspace(0.0, 1.5, 21), {}, samples), method=method,
-        unknown=dict.fromkeys(model.parameters), objective=objective,
+        model,
+        ks.Experiment(np.linspace(0.0, 1.5, 21), {}, samples),
+        method=method,
+        unknown=dict.fromkeys(model.parameters),
+        objective=objective,
         initial=dict(zip(model.states, start, strict=True)) | {model.states[0]: None},
-    )  # fmt: skip
+    )
     q = np.append(rng.uniform(0.3, 1.2, len(model.parameters)), 0.5)
     direction = rng.normal(size=len(q))
     J, slope = shooting.cost(q), shooting.gradient(q) @ direction

@@ -23,16 +23,27 @@ MANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChe
 @cache
 def walker(law="slip", restitution=0.0):
     """A trunk and two legs in a plane whose ends touch the ground, and what it is made from."""
-    legs = [Body(side, mass=8, com=(0, 0, -0.35), inertia=(0.4, 0.4, 0.02), joint=Revolute("y"),
-                 parent="trunk", end=(0, 0, -0.8)) for side in FEET]  # fmt: skip
+    legs = [
+        Body(
+            side,
+            mass=8,
+            com=(0, 0, -0.35),
+            inertia=(0.4, 0.4, 0.02),
+            joint=Revolute("y"),
+            parent="trunk",
+            end=(0, 0, -0.8),
+        )
+        for side in FEET
+    ]
     trunk = Body("trunk", mass=40, com=(0, 0, 0.3), inertia=(2, 2, 0.5), joint=Planar("xz"))
     tree = Tree("walker", [trunk, *legs], gravity=(0, 0, -9.81))
     speeds = {}
     for side in FEET:
         velocity = tree.velocity(side, (0, 0, -0.8))
         speeds |= {f"{side}_vx": velocity[0], f"{side}_vz": velocity[2]}
-    points = [kh.GroundPoint(f"{side}foot", side, (0, 0, -0.8), law, 0.5, restitution)
-              for side in FEET]  # fmt: skip
+    points = [
+        kh.GroundPoint(f"{side}foot", side, (0, 0, -0.8), law, 0.5, restitution) for side in FEET
+    ]
     return kh.on_ground(tree, points, outputs=["energy", "momentum", "places", speeds])
 
 
@@ -177,12 +188,23 @@ def test_energy_falls_from_impact_to_impact():
 
 def test_standing_bears_the_weight():
     """At rest on both feet, legs apart and held by friction: the normal forces are the weight."""
-    legs = [Body(side, mass=8, com=(0, 0, -0.35), inertia=(0.4, 0.4, 0.02),
-                 joint=Revolute("y"), parent="trunk") for side in FEET]  # fmt: skip
+    legs = [
+        Body(
+            side,
+            mass=8,
+            com=(0, 0, -0.35),
+            inertia=(0.4, 0.4, 0.02),
+            joint=Revolute("y"),
+            parent="trunk",
+        )
+        for side in FEET
+    ]
     trunk = Body("trunk", mass=40, com=(0.02, 0, 0.3), inertia=(2, 2, 0.5), joint=Planar("xz"))
     tree = Tree("stand", [trunk, *legs], gravity=(0, 0, -9.81)).lock("left", "right")
-    points = [kh.GroundPoint(f"{side}foot", "trunk", (x, 0, -0.8), "coulomb", 0.5)
-              for side, x in zip(FEET, (-0.1, 0.15), strict=True)]  # fmt: skip
+    points = [
+        kh.GroundPoint(f"{side}foot", "trunk", (x, 0, -0.8), "coulomb", 0.5)
+        for side, x in zip(FEET, (-0.1, 0.15), strict=True)
+    ]
     hybrid = kh.on_ground(tree, points, outputs=["momentum"])
     start = dict.fromkeys(hybrid.model.state_names, 0.0) | {"trunk_pz": 0.8}
     run = kh.simulate(hybrid, [0.0, 1.0], start, active=("leftfoot", "rightfoot"))
@@ -203,8 +225,12 @@ def sledge(law, mu, angle, axes="xz"):
     down = {"x": 0.0, "y": 0.0, "z": 0.0} | {axes[1]: -9.81}
     body = Body("sledge", mass=3.0, inertia=(1, 1, 1), joint=Free())
     tree = Tree("sledge", [body], gravity=tuple(down.values()))
-    return kh.on_ground(tree, [kh.GroundPoint("runner", "sledge", (0, 0, 0), law, mu)],
-                        up=tuple(up.values()), along=tuple(along.values()))  # fmt: skip
+    return kh.on_ground(
+        tree,
+        [kh.GroundPoint("runner", "sledge", (0, 0, 0), law, mu)],
+        up=tuple(up.values()),
+        along=tuple(along.values()),
+    )
 
 
 @pytest.mark.parametrize("axes", ["xz", "yz", "xy"])
@@ -231,26 +257,37 @@ def test_loads_torques_events_modes_and_muscles_are_kept():
     """A lift is pushed by a load of its own, or by one that depends on its place; an event sets a
     mode that brakes it; a muscle pulls."""
     push, brake = ks.dynamicsymbols("push brake")
-    for loads in ([Load("lift", (0, 0, push))],
-                  lambda tree: [Load("lift", (0, 0, push - 1 * tree.place("lift")[2]))]):
-        tree = Tree("lift", [Body("lift", mass=2.0, joint=Prismatic("z"))],
-                    gravity=(0, 0, -9.81), loads=loads)  # fmt: skip
+    for loads in (
+        [Load("lift", (0, 0, push))],
+        lambda tree: [Load("lift", (0, 0, push - 1 * tree.place("lift")[2]))],
+    ):
+        tree = Tree(
+            "lift",
+            [Body("lift", mass=2.0, joint=Prismatic("z"))],
+            gravity=(0, 0, -9.81),
+            loads=loads,
+        )
         height = next(iter(tree.coordinates.values()))
         speed = next(iter(tree.speeds.values()))
         pull = kh.FESMuscle("pull", speed, 100.0, 1e3, 5e3, 0.1, 0.5)
         hybrid = kh.on_ground(
-            tree, [kh.GroundPoint("base", "lift")], muscles=[pull], modes={brake: 0.0},
+            tree,
+            [kh.GroundPoint("base", "lift")],
+            muscles=[pull],
+            modes={brake: 0.0},
             torques={next(iter(tree.speeds)): -brake * speed - pull.force},
             events=[kh.Event("high", height - sp.Rational(1, 2), 1, sets={brake: 50})],
-        )  # fmt: skip
+        )
         assert set(hybrid.given) == {"push", "pull_u"} and "pull" in hybrid.events[1].name
         start = dict.fromkeys(hybrid.model.state_names, 0.0)
         weight = 2 * 9.81
-        rest = kh.simulate(hybrid, [0.0, 0.1], start, inputs={"push": 5.0, "pull_u": -15.0},
-                           active=("base",))  # fmt: skip
+        rest = kh.simulate(
+            hybrid, [0.0, 0.1], start, inputs={"push": 5.0, "pull_u": -15.0}, active=("base",)
+        )
         np.testing.assert_allclose(rest["base_normal"], weight - 5.0, rtol=1e-9)
-        run = kh.simulate(hybrid, [0.0, 2.0], start, inputs={"push": 30.0, "pull_u": -15.0},
-                          active=("base",))  # fmt: skip
+        run = kh.simulate(
+            hybrid, [0.0, 2.0], start, inputs={"push": 30.0, "pull_u": -15.0}, active=("base",)
+        )
         names = [(e.kind, e.name) for e in run.events if "pull" not in e.name]
         assert names == [("release", "base"), ("event", "high")]
         assert run["brake"][-1] == 50.0 and run["base_height"][-1] > 0.5
@@ -259,12 +296,25 @@ def test_loads_torques_events_modes_and_muscles_are_kept():
 def test_three_links_with_their_middle_on_the_ground():
     """A chain falls flat on its joints: points of several bodies, the last of them slides."""
     first = Body("a", mass=1.0, com=(0.25, 0, 0), inertia=(0, 0.02, 0.02), joint=Planar("xz"))
-    others = [Body(name, mass=1.0, com=(0.25, 0, 0), inertia=(0, 0.02, 0.02), joint=Revolute("y"),
-                   parent=parent, at=(0.5, 0, 0))
-              for name, parent in (("b", "a"), ("c", "b"))]  # fmt: skip
+    others = [
+        Body(
+            name,
+            mass=1.0,
+            com=(0.25, 0, 0),
+            inertia=(0, 0.02, 0.02),
+            joint=Revolute("y"),
+            parent=parent,
+            at=(0.5, 0, 0),
+        )
+        for name, parent in (("b", "a"), ("c", "b"))
+    ]
     tree = Tree("chain", [first, *others], gravity=(0, 0, -9.81))
-    points = [kh.GroundPoint(f"p{k}", body, at) for k, (body, at) in enumerate(
-        (("a", (0, 0, 0)), ("b", (0, 0, 0)), ("c", (0, 0, 0)), ("c", (0.5, 0, 0))))]  # fmt: skip
+    points = [
+        kh.GroundPoint(f"p{k}", body, at)
+        for k, (body, at) in enumerate(
+            (("a", (0, 0, 0)), ("b", (0, 0, 0)), ("c", (0, 0, 0)), ("c", (0.5, 0, 0)))
+        )
+    ]
     hybrid = kh.on_ground(tree, points, outputs=["energy", "momentum"])
     start = dict.fromkeys(hybrid.model.state_names, 0.0) | {"a_pz": 0.3, "b_y": 0.4, "c_y": -0.6}
     run = kh.simulate(hybrid, np.linspace(0.0, 3.0, 61), start, **TIGHT)
@@ -302,7 +352,11 @@ def test_what_does_not_fit():
 
 def test_ground_under_a_moving_base():
     """Heights would depend on a motion that is given: it has to be made of states."""
-    tree = Tree("deck", [Body("man", mass=70.0, joint=Prismatic("z"))], base=PrescribedBase("ship"),
-                gravity=(0, 0, -9.81))  # fmt: skip
+    tree = Tree(
+        "deck",
+        [Body("man", mass=70.0, joint=Prismatic("z"))],
+        base=PrescribedBase("ship"),
+        gravity=(0, 0, -9.81),
+    )
     with pytest.raises(ValueError, match="contact 'feet': its height depends on ship_"):
         kh.on_ground(tree, [kh.GroundPoint("feet", "man")])

@@ -12,12 +12,20 @@ from kinesym import hybrid as kh
 t = ks.t
 x, v = ks.dynamicsymbols("x v")
 k, c = sp.symbols("k c")
-SWING = ks.Model("swing", [x, v], [], [k, c], [x.diff(t) - v, v.diff(t) + c * v + k * sp.sin(x)],
-                 values={k: 9.0, c: 0.1})  # fmt: skip
+SWING = ks.Model(
+    "swing",
+    [x, v],
+    [],
+    [k, c],
+    [x.diff(t) - v, v.diff(t) + c * v + k * sp.sin(x)],
+    values={k: 9.0, c: 0.1},
+)
 TIMES = np.linspace(0.0, 3.0, 61), np.linspace(0.0, 2.0, 51), np.linspace(0.0, 3.0, 61)
 STARTS = [0.5, -0.4, 0.8]
-RUNS = [ks.simulate(SWING, time, {x: start, v: 0.0}, {k: 10.0, c: 0.2})
-        for time, start in zip(TIMES, STARTS, strict=True)]  # fmt: skip
+RUNS = [
+    ks.simulate(SWING, time, {x: start, v: 0.0}, {k: 10.0, c: 0.2})
+    for time, start in zip(TIMES, STARTS, strict=True)
+]
 TRIALS = [ks.Experiment(run.time, measurements={x: run["x"]}, std={x: 0.01}) for run in RUNS]
 UNKNOWN = {k: (1.0, 50.0), c: (0.0, 5.0)}
 
@@ -87,18 +95,27 @@ def test_one_mapping_per_trial():
 BALL = kh.Hybrid(SWING)
 
 
-@pytest.mark.parametrize(("initial", "words"), [
-    ([{x: 0.5, v: 0.0}] * 2, r"initial has 2 mappings, expected one or one per trial \(3\)"),
-    ([{x: 0.5, v: 0.0}] * 2 + [{x: 0.5}], "initial value of state v is missing"),
-    ([{x: 0.5, v: 0.0}] * 2 + [{x: 0.5, "w": 0.0}], "initial of trial 2: w is unknown"),
-    ([{x: None, v: 0.0}] + [{x: 0.5, v: 0.0}] * 2, "x is known in trial 1 and unknown in trial 0"),
-    ({x: [0.5, None, None], v: 0.0}, "initial x is known in trial 0 and unknown in trial 1"),
-    ({x: [0.5, 0.5], v: 0.0}, r"initial x has 2 values, expected one, or one per trial \(3\)"),
-    ({x: [(1.0, 0.0)] * 3, v: 0.0}, "bounds of initial x are crossed"),
-    ({x: "half", v: 0.0}, "the initial value of x must be real numbers, got text"),
-    ({x: [0.5, np.nan, 0.5], v: 0.0}, "the initial value of x must be one finite number, got nan"),
-    (5, "initial must be a mapping"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("initial", "words"),
+    [
+        ([{x: 0.5, v: 0.0}] * 2, r"initial has 2 mappings, expected one or one per trial \(3\)"),
+        ([{x: 0.5, v: 0.0}] * 2 + [{x: 0.5}], "initial value of state v is missing"),
+        ([{x: 0.5, v: 0.0}] * 2 + [{x: 0.5, "w": 0.0}], "initial of trial 2: w is unknown"),
+        (
+            [{x: None, v: 0.0}] + [{x: 0.5, v: 0.0}] * 2,
+            "x is known in trial 1 and unknown in trial 0",
+        ),
+        ({x: [0.5, None, None], v: 0.0}, "initial x is known in trial 0 and unknown in trial 1"),
+        ({x: [0.5, 0.5], v: 0.0}, r"initial x has 2 values, expected one, or one per trial \(3\)"),
+        ({x: [(1.0, 0.0)] * 3, v: 0.0}, "bounds of initial x are crossed"),
+        ({x: "half", v: 0.0}, "the initial value of x must be real numbers, got text"),
+        (
+            {x: [0.5, np.nan, 0.5], v: 0.0},
+            "the initial value of x must be one finite number, got nan",
+        ),
+        (5, "initial must be a mapping"),
+    ],
+)
 @pytest.mark.parametrize("kind", [ks.Shooting, kh.Shooting], ids=["smooth", "hybrid"])
 def test_starts_that_do_not_fit(kind, initial, words):
     with pytest.raises(ValueError, match=words):
@@ -123,8 +140,10 @@ def test_hybrid_takes_the_same():
 
 def test_results_as_guess_of_collocation(task):
     """Trajectories on other grids, and the parameters that they were made with."""
-    coarse = [ks.simulate(SWING, time[::2], {x: start, v: 0.0}, {k: 10.0, c: 0.2}, substeps=2)
-              for time, start in zip(TIMES, STARTS, strict=True)]  # fmt: skip
+    coarse = [
+        ks.simulate(SWING, time[::2], {x: start, v: 0.0}, {k: 10.0, c: 0.2}, substeps=2)
+        for time, start in zip(TIMES, STARTS, strict=True)
+    ]
     found = task.unpack(task.pack(coarse))
     assert found["k"] == 10.0 and found["c"] == 0.2
     for row, run in zip(found["x"], RUNS, strict=True):
@@ -154,15 +173,18 @@ def test_fits_as_guess(task, three):
     np.testing.assert_allclose(many.pack(three.solve(q, "least-squares")), parts.values, atol=1e-5)
 
 
-@pytest.mark.parametrize(("guess", "words"), [
-    (5, "a guess is a mapping of names to values, .* not 5"),
-    ("near", "a guess is a mapping of names to values, .* not 'near'"),
-    ({k: "a"}, "the guess of k must be real numbers, got text"),
-    ({k: [1.0, 2.0]}, "the guess of k must be one finite number"),
-    ({x: np.sin}, "the guess of x must be real numbers"),
-    ({x: 1j}, "the guess of x must be real numbers, got complex"),
-    ({x: np.nan}, "the guess of x is not finite"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("guess", "words"),
+    [
+        (5, "a guess is a mapping of names to values, .* not 5"),
+        ("near", "a guess is a mapping of names to values, .* not 'near'"),
+        ({k: "a"}, "the guess of k must be real numbers, got text"),
+        ({k: [1.0, 2.0]}, "the guess of k must be one finite number"),
+        ({x: np.sin}, "the guess of x must be real numbers"),
+        ({x: 1j}, "the guess of x must be real numbers, got complex"),
+        ({x: np.nan}, "the guess of x is not finite"),
+    ],
+)
 def test_guesses_that_are_none(task, three, guess, words):
     with pytest.raises(ValueError, match=words):
         task.pack(guess)
@@ -171,13 +193,19 @@ def test_guesses_that_are_none(task, three, guess, words):
             three.pack(guess)
 
 
-@pytest.mark.parametrize(("guess", "words"), [
-    (5, r"guess has shape \(1,\), but there are 5 unknowns \(k, c, x\(0\) of trial 0"),
-    (np.nan, r"guess has shape \(1,\)"),
-    ([1.0, 0.1, 0.1, np.nan, 0.0], "the guess of x.0. of trial 1 is nan, not a finite number"),
-    ("near", "the guess, if it is no mapping of names to values, must be real numbers, got text"),
-    (["a"] * 5, "the guess, if it is no mapping .* must be real numbers, got text"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("guess", "words"),
+    [
+        (5, r"guess has shape \(1,\), but there are 5 unknowns \(k, c, x\(0\) of trial 0"),
+        (np.nan, r"guess has shape \(1,\)"),
+        ([1.0, 0.1, 0.1, np.nan, 0.0], "the guess of x.0. of trial 1 is nan, not a finite number"),
+        (
+            "near",
+            "the guess, if it is no mapping of names to values, must be real numbers, got text",
+        ),
+        (["a"] * 5, "the guess, if it is no mapping .* must be real numbers, got text"),
+    ],
+)
 def test_vectors_that_are_none(three, guess, words):
     with pytest.raises(ValueError, match=words):
         three.pack(guess)

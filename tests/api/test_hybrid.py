@@ -30,8 +30,11 @@ def test_bouncing_ball():
     run = kh.simulate(ball(0.5), time, {y: 1.0, v: 0.0}, rtol=1e-10, atol=1e-12)
     first = np.sqrt(2.0 / 9.81)
     impacts = run.happened("impact")
-    np.testing.assert_allclose([e.time for e in impacts[:4]],
-                               first + 2 * first * np.cumsum([0.0, 0.5, 0.25, 0.125]), atol=1e-6)
+    np.testing.assert_allclose(
+        [e.time for e in impacts[:4]],
+        first + 2 * first * np.cumsum([0.0, 0.5, 0.25, 0.125]),
+        atol=1e-6,
+    )
     speeds = [e.after["v"] for e in impacts[:4]]
     np.testing.assert_allclose(speeds, 9.81 * first * 0.5 ** np.arange(1, 5), rtol=1e-6)
     assert run.events[-1].kind == "close" and abs(run.events[-1].time - 3.0 * first) < 3e-4
@@ -64,8 +67,9 @@ def rocking_block():
 def test_rocking_block():
     """Times and speeds of eleven impacts, and Housner's ratio."""
     block, start, told = rocking_block()
-    run = kh.simulate(block, np.linspace(0.0, 3.0, 31), start, active=("right",), rtol=1e-12,
-                      atol=1e-13)  # fmt: skip
+    run = kh.simulate(
+        block, np.linspace(0.0, 3.0, 31), start, active=("right",), rtol=1e-12, atol=1e-13
+    )
     impacts = run.happened("impact")
     assert len(impacts) == len(told["impacts"]) and not run.message
     assert abs(impacts[0].time - told["first_impact_quadrature"]) < 1e-9
@@ -78,12 +82,20 @@ def test_rocking_block():
 def test_both_ways_to_release_agree():
     """By force or by height: the trajectory is the same, to the accuracy of steps over a kink."""
     block, start, told = rocking_block()
-    run = kh.simulate(block, np.linspace(0.0, 3.0, 31), start, active=("right",), rtol=1e-9,
-                      atol=1e-11, release="height")  # fmt: skip
+    run = kh.simulate(
+        block,
+        np.linspace(0.0, 3.0, 31),
+        start,
+        active=("right",),
+        rtol=1e-9,
+        atol=1e-11,
+        release="height",
+    )
     impacts = run.happened("impact")
     assert len(impacts) == len(told["impacts"])
-    np.testing.assert_allclose([e.time for e in impacts], [e["t"] for e in told["impacts"]],
-                               atol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(
+        [e.time for e in impacts], [e["t"] for e in told["impacts"]], atol=1e-6
+    )
 
 
 def test_a_run_in_two_parts_is_one_run():
@@ -100,10 +112,14 @@ def test_switch_with_hysteresis_and_breaks_of_an_input():
     """A thermostat: closed-form switching times; the input jumps when it should."""
     T, on, rate = ks.dynamicsymbols("T on rate")
     model = ks.Model("room", [T], [on, rate], [], [T.diff(ks.t) - rate * (2 * on - 1)])
-    room = kh.Hybrid(model, {on: 1.0}, [
-        kh.Event("warm", T - 1, 1, sets={on: 0}, when=on, level=True),
-        kh.Event("cold", T, -1, sets={on: 1}, when=1 - on, level=True),
-    ])  # fmt: skip
+    room = kh.Hybrid(
+        model,
+        {on: 1.0},
+        [
+            kh.Event("warm", T - 1, 1, sets={on: 0}, when=on, level=True),
+            kh.Event("cold", T, -1, sets={on: 1}, when=1 - on, level=True),
+        ],
+    )
     pace = kh.Piecewise([0.0, 1.5], [1.0, 2.0])
     run = kh.simulate(room, np.linspace(0.0, 3.0, 31), {T: 0.0}, inputs={rate: pace})
     switched = [(e.name, e.time) for e in run.happened("event")]
@@ -126,8 +142,9 @@ def test_exactly_one_state_of_two_feet_is_consistent():
             f[active] = np.linalg.solve(W[np.ix_(active, active)], -b[active])
             if (f >= 0).all() and (W @ f + b >= -1e-12).all():
                 found.append(f)
-        mode, force = solve_contacts([0] * 4, [-1] * 4, np.zeros(4), W, b, [1] * 4, np.zeros(4),
-                                     [0] * 4)  # fmt: skip
+        mode, force = solve_contacts(
+            [0] * 4, [-1] * 4, np.zeros(4), W, b, [1] * 4, np.zeros(4), [0] * 4
+        )
         assert len(found) == 1
         np.testing.assert_allclose(force, found[0], atol=1e-10)
         np.testing.assert_array_equal(mode, found[0] > 0)
@@ -159,8 +176,15 @@ def pushed_block(push):
     model = ks.Model("pushed", old.states, [*old.inputs, force], [], equations)
     rest = dict.fromkeys(start, 0.0) | {list(start)[1]: p["half_height"]}
     hybrid = kh.Hybrid(model, contacts=block.contacts)
-    run = kh.simulate(hybrid, np.linspace(0.0, 0.05, 6), rest, inputs={force: push},
-                      active=("left", "right"), rtol=1e-11, atol=1e-13)  # fmt: skip
+    run = kh.simulate(
+        hybrid,
+        np.linspace(0.0, 0.05, 6),
+        rest,
+        inputs={force: push},
+        active=("left", "right"),
+        rtol=1e-11,
+        atol=1e-13,
+    )
     return run, p
 
 
@@ -183,11 +207,17 @@ def slider(mu):
     """A mass on a floor with friction, under a horizontal force."""
     s, z, vs, vz = ks.dynamicsymbols("s z vs vz")
     normal, along, pull = ks.dynamicsymbols("normal along pull")
-    equations = [s.diff(ks.t) - vs, z.diff(ks.t) - vz, 2 * vs.diff(ks.t) - along - pull,
-                 2 * vz.diff(ks.t) + 2 * 9.81 - normal]  # fmt: skip
+    equations = [
+        s.diff(ks.t) - vs,
+        z.diff(ks.t) - vz,
+        2 * vs.diff(ks.t) - along - pull,
+        2 * vz.diff(ks.t) + 2 * 9.81 - normal,
+    ]
     model = ks.Model("slider", [s, z, vs, vz], [normal, along, pull], [], equations)
-    return kh.Hybrid(model, contacts=[
-        kh.Contact("floor", z, normal, "coulomb", s, along, friction_coefficient=mu)])  # fmt: skip
+    return kh.Hybrid(
+        model,
+        contacts=[kh.Contact("floor", z, normal, "coulomb", s, along, friction_coefficient=mu)],
+    )
 
 
 def test_sliding_stops_and_starts():
@@ -197,8 +227,15 @@ def test_sliding_stops_and_starts():
     begin = 1.0 + mu * 2.0 * 9.81 / 4.0  # the force grows by 4 N/s from 1 s on
     pull = kh.Piecewise([0.0, 1.0], [0.0, 0.0], [0.0, 4.0])
     time = np.linspace(0.0, 3.0, 301)
-    run = kh.simulate(slider(mu), time, {"s": 0.0, "z": 0.0, "vs": speed, "vz": 0.0},
-                      inputs={"pull": pull}, active=("floor",), rtol=1e-10, atol=1e-12)  # fmt: skip
+    run = kh.simulate(
+        slider(mu),
+        time,
+        {"s": 0.0, "z": 0.0, "vs": speed, "vz": 0.0},
+        inputs={"pull": pull},
+        active=("floor",),
+        rtol=1e-10,
+        atol=1e-12,
+    )
     assert not run.message
     slides = [e.time for e in run.happened("slide")]
     np.testing.assert_allclose([slides[-2], slides[-1]], [stop, begin], atol=1e-7)
@@ -222,8 +259,16 @@ def test_impacts_never_add_energy(seed, restitution):
     approach = C @ before
     b = approach * (1.0 + restitution)
     W = C @ np.linalg.solve(M, C.T)
-    _, impulse = solve_contacts([0] * points, [-1] * points, np.zeros(points), W, b,
-                                   [1] * points, np.zeros(points), [1] * points)  # fmt: skip
+    _, impulse = solve_contacts(
+        [0] * points,
+        [-1] * points,
+        np.zeros(points),
+        W,
+        b,
+        [1] * points,
+        np.zeros(points),
+        [1] * points,
+    )
     after = before + np.linalg.solve(M, C.T @ impulse)
     assert after @ M @ after <= before @ M @ before * (1.0 + 1e-9)
     assert (C @ after + restitution * approach >= -1e-8).all() and (impulse >= -1e-8).all()

@@ -20,21 +20,37 @@ CLOCK = kh.Calcium(0.02, 0.015, 0.01, 20.0, -15.0)
 def ball():
     """A ball and an event at half a metre."""
     equations = [y.diff(ks.t) - v, m * v.diff(ks.t) + m * g - lam]
-    model = ks.Model("ball", [y, v], [lam], [g, m], equations, values={g: 9.81, m: 0.5},
-                     outputs={"energy": m * v**2 / 2 + m * g * y})  # fmt: skip
-    return kh.Hybrid(model, events=[kh.Event("half", y - sp.Rational(1, 2), 0)],
-                     contacts=[kh.Contact("floor", y, lam, restitution=0.5)])  # fmt: skip
+    model = ks.Model(
+        "ball",
+        [y, v],
+        [lam],
+        [g, m],
+        equations,
+        values={g: 9.81, m: 0.5},
+        outputs={"energy": m * v**2 / 2 + m * g * y},
+    )
+    return kh.Hybrid(
+        model,
+        events=[kh.Event("half", y - sp.Rational(1, 2), 0)],
+        contacts=[kh.Contact("floor", y, lam, restitution=0.5)],
+    )
 
 
 @pytest.fixture(scope="module")
 def slider():
     s, z, vs, vz = ks.dynamicsymbols("s z vs vz")
     normal, along, pull = ks.dynamicsymbols("normal along pull")
-    equations = [s.diff(ks.t) - vs, z.diff(ks.t) - vz, 2 * vs.diff(ks.t) - along - pull,
-                 2 * vz.diff(ks.t) + 2 * 9.81 - normal]  # fmt: skip
+    equations = [
+        s.diff(ks.t) - vs,
+        z.diff(ks.t) - vz,
+        2 * vs.diff(ks.t) - along - pull,
+        2 * vz.diff(ks.t) + 2 * 9.81 - normal,
+    ]
     model = ks.Model("slider", [s, z, vs, vz], [normal, along, pull], [], equations)
-    return kh.Hybrid(model, contacts=[
-        kh.Contact("floor", z, normal, "coulomb", s, along, friction_coefficient=0.3)])  # fmt: skip
+    return kh.Hybrid(
+        model,
+        contacts=[kh.Contact("floor", z, normal, "coulomb", s, along, friction_coefficient=0.3)],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +58,13 @@ def knee():
     theta, omega = ks.dynamicsymbols("theta omega")
     quad = kh.FESMuscle("quad", -0.045 * omega, 1200.0, 3e4, 2e4, 0.1, 0.3)
     torque = 0.045 * quad.force - 12.4 * sp.sin(theta) - 0.4 * omega
-    model = ks.Model("knee", [theta, omega], [quad.force], [],
-                     [theta.diff(ks.t) - omega, 0.44 * omega.diff(ks.t) - torque])  # fmt: skip
+    model = ks.Model(
+        "knee",
+        [theta, omega],
+        [quad.force],
+        [],
+        [theta.diff(ks.t) - omega, 0.44 * omega.diff(ks.t) - torque],
+    )
     return kh.Hybrid(model, muscles=[quad])
 
 
@@ -52,7 +73,8 @@ def equal_runs(one, other):
     for name in (*one.run.states, *one.run.inputs, *one.run.outputs):
         np.testing.assert_array_equal(one[name], other[name])
     assert [(e.time, e.kind, e.name) for e in one.log] == [
-        (e.time, e.kind, e.name) for e in other.log]  # fmt: skip
+        (e.time, e.kind, e.name) for e in other.log
+    ]
     for a, b in zip(one.log, other.log, strict=True):
         np.testing.assert_array_equal(a.rows, b.rows)
         assert list(a.states) == list(b.states)
@@ -61,7 +83,11 @@ def equal_runs(one, other):
         np.testing.assert_array_equal(ours, theirs)
         assert ours.dtype == theirs.dtype
     assert (one.message, one.contacts, one.pressed, one.work) == (
-        other.message, other.contacts, other.pressed, other.work)  # fmt: skip
+        other.message,
+        other.contacts,
+        other.pressed,
+        other.work,
+    )
     assert dict(one.run.parameters) == dict(other.run.parameters)
 
 
@@ -91,11 +117,26 @@ def test_members_with_inputs_of_their_own(slider):
     runs = kh.ensemble(slider, TIME, start, inputs={"pull": pulls}, active=("floor",))
     for run, pull in zip(runs, pulls, strict=True):
         equal_runs(run, kh.simulate(slider, TIME, start, inputs={"pull": pull}, active=("floor",)))
-    shared = kh.ensemble(slider, TIME, {**start, "vs": [0.3, 0.6]}, inputs={"pull": pulls[2]},
-                         active=("floor",), method="rk4")  # fmt: skip
+    shared = kh.ensemble(
+        slider,
+        TIME,
+        {**start, "vs": [0.3, 0.6]},
+        inputs={"pull": pulls[2]},
+        active=("floor",),
+        method="rk4",
+    )
     for run, speed in zip(shared, (0.3, 0.6), strict=True):
-        equal_runs(run, kh.simulate(slider, TIME, {**start, "vs": speed}, inputs={"pull": pulls[2]},
-                                    active=("floor",), method="rk4"))  # fmt: skip
+        equal_runs(
+            run,
+            kh.simulate(
+                slider,
+                TIME,
+                {**start, "vs": speed},
+                inputs={"pull": pulls[2]},
+                active=("floor",),
+                method="rk4",
+            ),
+        )
 
 
 def test_stimulated_members(knee):
@@ -110,8 +151,9 @@ def test_stimulated_members(knee):
 
 def test_members_that_end_early(ball):
     """They say so, are NaN from there on, and leave the others alone."""
-    stopping = kh.Hybrid(ball.model, contacts=ball.contacts,
-                         events=[kh.Event("deep", y - 0.2, -1, stop=True)])  # fmt: skip
+    stopping = kh.Hybrid(
+        ball.model, contacts=ball.contacts, events=[kh.Event("deep", y - 0.2, -1, stop=True)]
+    )
     runs = kh.ensemble(stopping, TIME, {y: [1.0, 0.1, 0.5], v: 0.0})
     assert [bool(run.message) for run in runs] == [True, False, True]
     assert runs.member(0).message.startswith("stopped at t = 0.40385")
@@ -130,13 +172,16 @@ def test_members_that_do_not_fit(ball, slider):
         ("member 1: contact 'floor' starts 2 m below", {y: [1.0, -2.0], v: 0.0}, {}),
         ("member 1: the initial value of state y must be a finite", {y: [1.0, np.nan], v: 0.0}, {}),
         ("member 0: initial: q is unknown", {"q": [1.0, 2.0], y: 1.0, v: 0.0}, {}),
-        ("member 2: no finite number at the start", {y: 1.0, v: 0.0},
-         {"parameters": {m: [1.0, 2.0, 0.0]}}),
+        (
+            "member 2: no finite number at the start",
+            {y: 1.0, v: 0.0},
+            {"parameters": {m: [1.0, 2.0, 0.0]}},
+        ),
         (r"y\(t\) has shape \(2, 2\), expected a number or \(M,\)", {y: np.ones((2, 2)), v: 0}, {}),
         (r"y\(t\) has shape \(0,\)", {y: [], v: 0.0}, {}),
         ("threads must be at least 1 and whole, got -1", {y: [1.0, 2.0], v: 0.0}, {"threads": -1}),
         ("rtol must be positive", {y: [1.0, 2.0], v: 0.0}, {"rtol": 0.0}),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=words):
             kh.ensemble(ball, TIME, initial, **more)
     start = {"s": 0.0, "z": 0.0, "vs": [0.3, 0.4], "vz": 0.0}
@@ -168,8 +213,9 @@ def test_files(ball, knee, tmp_path):
     equal_runs(again, rests)
     assert again.pressed == ("floor",) and again.pressing("floor") == [(0.0, 1.2)]
     clock = CLOCK.course(kh.train(0.05, 0.05, 8))
-    kicks = kh.simulate(knee, TIME, dict.fromkeys(knee.model.state_names, 0.0),
-                        inputs={"quad_u": clock})  # fmt: skip
+    kicks = kh.simulate(
+        knee, TIME, dict.fromkeys(knee.model.state_names, 0.0), inputs={"quad_u": clock}
+    )
     equal_runs(saved(kicks, tmp_path), kicks)
     free = ks.Model("free", [y], [], [], [y.diff(ks.t) + y])
     quiet = kh.simulate(kh.Hybrid(free), TIME, {y: 1.0})
@@ -241,8 +287,12 @@ def test_pictures(ball, knee):
     np.testing.assert_allclose(bar.get_paths()[0].get_extents().intervalx, [0.0, 1.2])
     free = ks.Model("free", [y], [], [], [y.diff(ks.t) + y])
     assert kh.simulate(kh.Hybrid(free), TIME, {y: 1.0}).plot_modes().axes
-    kicks = kh.simulate(knee, TIME, dict.fromkeys(knee.model.state_names, 0.0),
-                        inputs={"quad_u": CLOCK.course(kh.train(0.05, 0.05, 8))})  # fmt: skip
+    kicks = kh.simulate(
+        knee,
+        TIME,
+        dict.fromkeys(knee.model.state_names, 0.0),
+        inputs={"quad_u": CLOCK.course(kh.train(0.05, 0.05, 8))},
+    )
     labels = [label.get_text() for label in kicks.plot_modes().axes[0].get_yticklabels()]
     assert labels[:2] == ["quad shortens", "quad lengthens"]
     runs = kh.ensemble(ball, TIME, {y: [1.0, 2.0, 3.0], v: 0.0})

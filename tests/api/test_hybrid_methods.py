@@ -22,8 +22,12 @@ KNEE = json.loads((Path(__file__).parents[1] / "data" / "knee_20Hz.json").read_t
 TIGHT = {"rtol": 1e-12, "atol": 1e-13}
 CLOCK = kh.Calcium(KNEE["tau"], KNEE["t1"], KNEE["t2"], KNEE["Up"], KNEE["Um"])
 STIMULATION = CLOCK.course(kh.train(0.1, 0.05, 16))
-FEW = settings(max_examples=10, deadline=None, derandomize=True,
-               suppress_health_check=[HealthCheck.filter_too_much])  # fmt: skip
+FEW = settings(
+    max_examples=10,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.filter_too_much],
+)
 
 
 def happenings(run):
@@ -57,9 +61,13 @@ def body(laws, restitution=0.0, backwards=False):
         contacts.append(kh.Contact(f"p{k}", up, normal, law, restitution=restitution, **rest))
         inputs += [normal] if law == "slip" else [normal, along]
     rates = sp.diag(1.5, 1.5, sp.Rational(1, 5)) * sp.Matrix([u.diff(ks.t) for u in c[3:]])
-    model = ks.Model("body", c, [*inputs, pull, turn], [],
-                     [*(p.diff(ks.t) - u for p, u in zip(c[:3], c[3:], strict=True)),
-                      *(rates - total)])  # fmt: skip
+    model = ks.Model(
+        "body",
+        c,
+        [*inputs, pull, turn],
+        [],
+        [*(p.diff(ks.t) - u for p, u in zip(c[:3], c[3:], strict=True)), *(rates - total)],
+    )
     return kh.Hybrid(model, contacts=contacts[::-1] if backwards else contacts)
 
 
@@ -69,8 +77,10 @@ def thrown(seed):
     start = dict(zip(("x", "z", "th", "vx", "vz", "w"), rng.normal(size=6), strict=True))
     start |= {"z": rng.uniform(0.9, 1.3), "th": 0.4 * start["th"]}
     breaks = np.append(0.0, np.sort(rng.uniform(0.1, 1.1, 3)))
-    inputs = {name: kh.Piecewise(breaks, size * rng.normal(size=4), size * rng.normal(size=4))
-              for name, size in (("pull", 3.0), ("turn", 0.5))}  # fmt: skip
+    inputs = {
+        name: kh.Piecewise(breaks, size * rng.normal(size=4), size * rng.normal(size=4))
+        for name, size in (("pull", 3.0), ("turn", 0.5))
+    }
     return start, inputs
 
 
@@ -89,9 +99,13 @@ def block():
         contacts.append(kh.Contact(side, up, normal, "stick", across, along))
         inputs += [normal, along]
     rates = sp.diag(told["m"], told["m"], told["I"]) * sp.Matrix([u.diff(ks.t) for u in c[3:]])
-    model = ks.Model("block", c, inputs, [],
-                     [*(p.diff(ks.t) - u for p, u in zip(c[:3], c[3:], strict=True)),
-                      *(rates - total)])  # fmt: skip
+    model = ks.Model(
+        "block",
+        c,
+        inputs,
+        [],
+        [*(p.diff(ks.t) - u for p, u in zip(c[:3], c[3:], strict=True)), *(rates - total)],
+    )
     return kh.Hybrid(model, contacts=contacts)
 
 
@@ -104,21 +118,36 @@ def rock(time, **options):
 def knee(strengths=(1.0,)):
     """A shank and muscles that extend it, in parallel: of shares of the strength of one."""
     theta, omega = ks.dynamicsymbols("theta omega")
-    muscles = [kh.FESMuscle(f"quad{k}", -KNEE["r"] * omega, s * KNEE["F0"], s * KNEE["k0"],
-                            s * KNEE["ks"], KNEE["Lc0"], KNEE["alpha"])
-               for k, s in enumerate(strengths)]  # fmt: skip
+    muscles = [
+        kh.FESMuscle(
+            f"quad{k}",
+            -KNEE["r"] * omega,
+            s * KNEE["F0"],
+            s * KNEE["k0"],
+            s * KNEE["ks"],
+            KNEE["Lc0"],
+            KNEE["alpha"],
+        )
+        for k, s in enumerate(strengths)
+    ]
     torque = KNEE["r"] * sum(muscle.force for muscle in muscles) - KNEE["bv"] * omega
     torque -= KNEE["m"] * KNEE["g"] * KNEE["lc"] * sp.sin(theta)
-    model = ks.Model("knee", [theta, omega], [muscle.force for muscle in muscles], [],
-                     [theta.diff(ks.t) - omega, KNEE["I"] * omega.diff(ks.t) - torque])
+    model = ks.Model(
+        "knee",
+        [theta, omega],
+        [muscle.force for muscle in muscles],
+        [],
+        [theta.diff(ks.t) - omega, KNEE["I"] * omega.diff(ks.t) - torque],
+    )
     return kh.Hybrid(model, muscles=muscles)
 
 
 def kick(time, clocks=(STIMULATION,), strengths=(1.0,), **options):
     hybrid = knee(strengths)
     inputs = {f"quad{k}_u": clock for k, clock in enumerate(clocks)}
-    return kh.simulate(hybrid, time, dict.fromkeys(hybrid.model.state_names, 0.0), inputs=inputs,
-                       **options)  # fmt: skip
+    return kh.simulate(
+        hybrid, time, dict.fromkeys(hybrid.model.state_names, 0.0), inputs=inputs, **options
+    )
 
 
 # -- orders ---------------------------------------------------------------------------------------
@@ -164,8 +193,13 @@ def test_a_kink_that_is_no_event_costs_the_order():
     exact = kh.simulate(at, [0.0, 2.0], {x: 0.0}, **TIGHT)
     steps, orders = 0.2 / np.array([1, 2, 4, 8]), []
     for hybrid in (over, at):
-        errors = [abs(kh.simulate(hybrid, [0.0, 2.0], {x: 0.0}, method="rk4", step=h).final.x[0]
-                      - exact.final.x[0]) for h in steps]  # fmt: skip
+        errors = [
+            abs(
+                kh.simulate(hybrid, [0.0, 2.0], {x: 0.0}, method="rk4", step=h).final.x[0]
+                - exact.final.x[0]
+            )
+            for h in steps
+        ]
         orders.append(slope(steps, np.maximum(errors, 1e-16)))
     assert abs(orders[1] - 4.0) < 0.3 and orders[0] < 3.0
     assert exact.events[0].time == pytest.approx(end, abs=1e-12)
@@ -174,8 +208,10 @@ def test_a_kink_that_is_no_event_costs_the_order():
 # -- what a run does not depend on ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [TIGHT, {"rtol": 1e-6}, {"method": "rk4", "step": 1e-3},
-                                     {"method": "trapezoid", "step": 5e-3}])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [TIGHT, {"rtol": 1e-6}, {"method": "rk4", "step": 1e-3}, {"method": "trapezoid", "step": 5e-3}],
+)
 def test_nodes_of_the_grid_change_nothing(options):
     """Bit for bit: nodes are filled from steps that do not know them."""
     ends = []
@@ -193,8 +229,12 @@ def test_nodes_of_the_grid_change_nothing(options):
 def test_releases_by_force_and_by_height(laws, seed):
     """The same motion, to the accuracy of steps over a kink."""
     start, inputs = thrown(seed)
-    one, other = (kh.simulate(body(laws), [0.0, 1.0], start, inputs=inputs, rtol=1e-10, atol=1e-12,
-                              release=release) for release in ("force", "height"))  # fmt: skip
+    one, other = (
+        kh.simulate(
+            body(laws), [0.0, 1.0], start, inputs=inputs, rtol=1e-10, atol=1e-12, release=release
+        )
+        for release in ("force", "height")
+    )
     assert not one.message and not other.message
     assert apart(other, one) < 1e-6
     assert [e.name for e in one.happened("impact")] == [e.name for e in other.happened("impact")]
@@ -262,8 +302,10 @@ def test_a_stimulated_knee_in_parts(seed):
 def test_order_of_contacts(laws, seed):
     """Named from the other end: the same motion, also of three points in a line."""
     start, inputs = thrown(seed)
-    one, other = (kh.simulate(body(laws, 0.3, backwards), [0.0, 1.0], start, inputs=inputs, **TIGHT)
-                  for backwards in (False, True))  # fmt: skip
+    one, other = (
+        kh.simulate(body(laws, 0.3, backwards), [0.0, 1.0], start, inputs=inputs, **TIGHT)
+        for backwards in (False, True)
+    )
     assume(not one.message and len(one.events) < 40)
     assert apart(one, other) < 1e-9
     if len(laws) == 2:  # which of three in a line press is not determined
@@ -284,14 +326,17 @@ def test_equal_muscles_in_parallel():
             assert len(together.happened("clock")) == len(one.happened("clock"))
 
 
-
 @pytest.mark.parametrize("late", [0.0, 100.0, 3500.0])
 def test_a_shift_of_one_clock(late):
     """By 100 eps max(1, t), early or late in the hour: nothing changes beyond 1e-10."""
     time = late + np.linspace(0.0, 0.5, 26)
     impulses = late + kh.train(0.05, 0.05, 8)
-    one, other = (kick(time, [CLOCK.course(impulses), CLOCK.course(impulses, place=place)],
-                       (0.5, 0.5), **TIGHT) for place in (0, 1))  # fmt: skip
+    one, other = (
+        kick(
+            time, [CLOCK.course(impulses), CLOCK.course(impulses, place=place)], (0.5, 0.5), **TIGHT
+        )
+        for place in (0, 1)
+    )
     assert np.abs(one["theta"] - other["theta"]).max() < 1e-10
     assert happenings(one) == happenings(other)
 
@@ -303,8 +348,9 @@ def several_runs():
     runs = [rock([0.0, 2.0], rtol=1e-11, atol=1e-12), kick([0.0, 0.6], rtol=1e-11, atol=1e-12)]
     for seed in range(3):
         start, inputs = thrown(seed)
-        runs.append(kh.simulate(body(("coulomb", "slip"), 0.5), [0.0, 1.2], start, inputs=inputs,
-                                **TIGHT))  # fmt: skip
+        runs.append(
+            kh.simulate(body(("coulomb", "slip"), 0.5), [0.0, 1.2], start, inputs=inputs, **TIGHT)
+        )
     return runs
 
 
@@ -314,8 +360,7 @@ def flags(monkeypatch):
 
     def use(*more):
         hybrid_run._built.cache_clear()
-        monkeypatch.setattr(hybrid_run, "build",
-                            lambda files, lanes: build(files, lanes, more))  # fmt: skip
+        monkeypatch.setattr(hybrid_run, "build", lambda files, lanes: build(files, lanes, more))
 
     yield use
     hybrid_run._built.cache_clear()
@@ -328,14 +373,14 @@ def test_flags_of_the_compiler(flags):
     for ours, theirs in zip(several_runs(), expected, strict=True):
         assert happenings(ours) == happenings(theirs) and len(ours.log) > 5
         assert [e.time for e in ours.log] == [e.time for e in theirs.log]
-        np.testing.assert_array_equal([e.rows for e in ours.log],
-                                      [e.rows for e in theirs.log])  # fmt: skip
+        np.testing.assert_array_equal([e.rows for e in ours.log], [e.rows for e in theirs.log])
         np.testing.assert_array_equal(ours.final.x, theirs.final.x)
     flags("-ffp-contract=off")
     for ours, theirs in zip(several_runs(), expected, strict=True):
         assert happenings(ours) == happenings(theirs)
-        np.testing.assert_allclose([e.time for e in ours.log], [e.time for e in theirs.log],
-                                   atol=1e-9)  # fmt: skip
+        np.testing.assert_allclose(
+            [e.time for e in ours.log], [e.time for e in theirs.log], atol=1e-9
+        )
 
 
 # -- problems of contacts -------------------------------------------------------------------------
@@ -389,22 +434,44 @@ def test_points_that_depend_on_each_other(seed, points):
 # -- clocks ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("options", "expected"), [
-    ({}, [(0, -15, 0), (20, 20, 0), (35, 20, -3500), (35 + 10 * 20 / 35, 0, -3500), (45, -15, 0)]),
-    ({"ramp": "to_zero"}, [(0, -15, 0), (20, 20, 0), (35, 20, -2000), (45, -15, 0)]),
-    ({"hold": True}, [(20, 20, 0), (35, 20, -3500), (35 + 10 * 20 / 35, 0, -3500), (45, -15, 0)]),
-    ({"tau": 0.0}, [(0, 20, 0), (15, 20, -3500), (15 + 10 * 20 / 35, 0, -3500), (25, -15, 0)]),
-    ({"tau1": 0.0}, [(0, -15, 0), (20, 20, -3500), (20 + 10 * 20 / 35, 0, -3500), (30, -15, 0)]),
-    ({"tau2": 0.0}, [(0, -15, 0), (20, 20, 0), (35, -15, 0)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            {},
+            [
+                (0, -15, 0),
+                (20, 20, 0),
+                (35, 20, -3500),
+                (35 + 10 * 20 / 35, 0, -3500),
+                (45, -15, 0),
+            ],
+        ),
+        ({"ramp": "to_zero"}, [(0, -15, 0), (20, 20, 0), (35, 20, -2000), (45, -15, 0)]),
+        (
+            {"hold": True},
+            [(20, 20, 0), (35, 20, -3500), (35 + 10 * 20 / 35, 0, -3500), (45, -15, 0)],
+        ),
+        ({"tau": 0.0}, [(0, 20, 0), (15, 20, -3500), (15 + 10 * 20 / 35, 0, -3500), (25, -15, 0)]),
+        (
+            {"tau1": 0.0},
+            [(0, -15, 0), (20, 20, -3500), (20 + 10 * 20 / 35, 0, -3500), (30, -15, 0)],
+        ),
+        ({"tau2": 0.0}, [(0, -15, 0), (20, 20, 0), (35, -15, 0)]),
+    ],
+)
 def test_table_of_the_clock(options, expected):
     """Begins [ms], rates [1/s] and slopes [1/s^2] after each of three impulses 50 ms apart."""
     numbers = {"tau": 0.02, "tau1": 0.015, "tau2": 0.01, "Up": 20.0, "Um": -15.0, **options}
     course = kh.Calcium(**numbers).course(kh.train(0.1, 0.05, 3))
-    rows = [(0.1 + 0.05 * k + begin / 1000, value, bend)
-            for k in range(3) for begin, value, bend in expected]  # fmt: skip
-    np.testing.assert_allclose(np.transpose([course.begin, course.value, course.slope])[1:], rows,
-                               atol=1e-11)  # fmt: skip
+    rows = [
+        (0.1 + 0.05 * k + begin / 1000, value, bend)
+        for k in range(3)
+        for begin, value, bend in expected
+    ]
+    np.testing.assert_allclose(
+        np.transpose([course.begin, course.value, course.slope])[1:], rows, atol=1e-11
+    )
     assert course(0.0) == -15.0 and course(1.0) == -15.0
 
 

@@ -30,8 +30,14 @@ def free_ball(*more):
     """Without a floor: what happens at it is said in links."""
     drag, kick = (*more, 0, 0)[:2]
     parameters = [g, *(p for p in more if isinstance(p, sp.Symbol))]
-    model = ks.Model("ball", [y, v], [], parameters,
-                     [y.diff(ks.t) - v, v.diff(ks.t) + g + drag * v + 0 * kick], values={g: 9.81})
+    model = ks.Model(
+        "ball",
+        [y, v],
+        [],
+        parameters,
+        [y.diff(ks.t) - v, v.diff(ks.t) + g + drag * v + 0 * kick],
+        values={g: 9.81},
+    )
     return kh.Hybrid(model)
 
 
@@ -47,8 +53,12 @@ def test_bouncing_ball():
     """Falls, bounces, and bounces again to the top; e = 0.5: durations are exact for parabolas."""
     flight = kh.Phase(nodes=21, duration=(0.05, 2.0))
     hit = kh.Phase(nodes=21, duration=(0.05, 2.0), hits=("floor",))
-    problem = kh.phases(ball(0.5), [flight, hit, hit], start=[ks.at_start(y) - 1, ks.at_start(v)],
-                        end=[ks.at_end(v)])  # fmt: skip
+    problem = kh.phases(
+        ball(0.5),
+        [flight, hit, hit],
+        start=[ks.at_start(y) - 1, ks.at_start(v)],
+        end=[ks.at_end(v)],
+    )
     solution = problem.solve({"duration": [0.4, 0.4, 0.1], y: 0.5})
     np.testing.assert_allclose(durations(solution), [FALL, FALL, 0.25 * FALL], atol=1e-8)
     speeds = [trial["v"][[0, -1]] for trial in solution.trials]
@@ -64,8 +74,9 @@ def test_bouncing_ball():
 def test_inelastic_impact_closes():
     """It lies on the floor, which bears its weight."""
     rest = kh.Phase(("floor",), nodes=5, duration=(0.2, 0.2))
-    problem = kh.phases(ball(0.0), [kh.Phase(nodes=11), rest],
-                        start=[ks.at_start(y) - 1, ks.at_start(v)])  # fmt: skip
+    problem = kh.phases(
+        ball(0.0), [kh.Phase(nodes=11), rest], start=[ks.at_start(y) - 1, ks.at_start(v)]
+    )
     solution = problem.solve({"duration": [0.4, 0.2], y: 0.5, lam: 1.0})
     np.testing.assert_allclose(durations(solution), [FALL, 0.2], atol=1e-8)
     last = solution.trials[1]
@@ -77,8 +88,13 @@ def test_resets_by_links():
     """A ball without contacts: v becomes -0.7 v at y = 0, by three conditions per link."""
     hybrid, phase = free_ball(), kh.Phase(nodes=15, duration=(0.01, 2.0))
     links = [ks.at_end(y), ks.at_start(y), ks.at_start(v) + sp.Rational(7, 10) * ks.at_end(v)]
-    problem = kh.phases(hybrid, [phase] * 3, start=[ks.at_start(y) - 1, ks.at_start(v)],
-                        end=[ks.at_end(v)], links=links)  # fmt: skip
+    problem = kh.phases(
+        hybrid,
+        [phase] * 3,
+        start=[ks.at_start(y) - 1, ks.at_start(v)],
+        end=[ks.at_end(v)],
+        links=links,
+    )
     solution = problem.solve({"duration": [0.4, 0.4, 0.2], y: 0.5})
     np.testing.assert_allclose(durations(solution), [FALL, 1.4 * FALL, 0.49 * FALL], atol=1e-8)
 
@@ -96,14 +112,24 @@ def test_periodic_bounce_from_an_unknown_speed():
 def test_periodic_bounce_with_the_least_thrust():
     """e = 0.7, one bounce per second: the thrust that makes up for it is a straight line."""
     thrust = sp.Function("thrust")(ks.t)
-    model = ks.Model("ball", [y, v], [thrust], [g],
-                     [y.diff(ks.t) - v, v.diff(ks.t) + g - thrust], values={g: 9.81})
+    model = ks.Model(
+        "ball",
+        [y, v],
+        [thrust],
+        [g],
+        [y.diff(ks.t) - v, v.diff(ks.t) + g - thrust],
+        values={g: 9.81},
+    )
     e = sp.Rational(7, 10)
     nodes = 201
-    problem = kh.phases(kh.Hybrid(model), [kh.Phase(nodes=nodes, duration=(1.0, 1.0))],
-                        start=[ks.at_start(y)], objective=ks.Integral(thrust**2),
-                        cycle=[ks.at_end(y), ks.at_start(v) + e * ks.at_end(v)],
-                        unknown_inputs={thrust: None})  # fmt: skip
+    problem = kh.phases(
+        kh.Hybrid(model),
+        [kh.Phase(nodes=nodes, duration=(1.0, 1.0))],
+        start=[ks.at_start(y)],
+        objective=ks.Integral(thrust**2),
+        cycle=[ks.at_end(y), ks.at_start(v) + e * ks.at_end(v)],
+        unknown_inputs={thrust: None},
+    )
     solution = problem.solve({v: 1.0})
     assert solution.success
     # u = a + b t; v(1) = v0 + a - g + b/2, y(1) = v0 + (a - g)/2 + b/6 = 0, v0 = -e v(1), and of
@@ -114,8 +140,9 @@ def test_periodic_bounce_with_the_least_thrust():
     best = sp.solve(sp.diff(square, a), a)[0]
     bend = float(found[b].subs(a, best))
     t = np.linspace(0.0, 1.0, nodes)
-    np.testing.assert_allclose(solution.trials[0]["thrust"][1:-1], (float(best) + bend * t)[1:-1],
-                               atol=2e-3)  # fmt: skip
+    np.testing.assert_allclose(
+        solution.trials[0]["thrust"][1:-1], (float(best) + bend * t)[1:-1], atol=2e-3
+    )
     assert solution.objective == pytest.approx(float(square.subs(a, best)), rel=1e-4)
     start, end = solution.trials[0]["v"][[0, -1]]
     assert start == pytest.approx(-0.7 * end, rel=1e-8)
@@ -127,11 +154,17 @@ def test_periodic_bounce_with_the_least_thrust():
 def slider(mu):
     s, z, vs, vz = ks.dynamicsymbols("s z vs vz")
     normal, along, pull = ks.dynamicsymbols("normal along pull")
-    equations = [s.diff(ks.t) - vs, z.diff(ks.t) - vz, 2 * vs.diff(ks.t) - along - pull,
-                 2 * vz.diff(ks.t) + 2 * 9.81 - normal]  # fmt: skip
+    equations = [
+        s.diff(ks.t) - vs,
+        z.diff(ks.t) - vz,
+        2 * vs.diff(ks.t) - along - pull,
+        2 * vz.diff(ks.t) + 2 * 9.81 - normal,
+    ]
     model = ks.Model("slider", [s, z, vs, vz], [normal, along, pull], [], equations)
-    return kh.Hybrid(model, contacts=[
-        kh.Contact("floor", z, normal, "coulomb", s, along, friction_coefficient=mu)])  # fmt: skip
+    return kh.Hybrid(
+        model,
+        contacts=[kh.Contact("floor", z, normal, "coulomb", s, along, friction_coefficient=mu)],
+    )
 
 
 def test_a_slider_that_sticks():
@@ -169,9 +202,13 @@ def block():
         contacts.append(kh.Contact(side, up, normal, "stick", across, along))
         inputs += [normal, along]
     rates = sp.diag(told["m"], told["m"], told["I"]) * sp.Matrix([u.diff(ks.t) for u in q[3:]])
-    model = ks.Model("block", q, inputs, [],
-                     [*(a.diff(ks.t) - b for a, b in zip(q[:3], q[3:], strict=True)),
-                      *(rates - total)])  # fmt: skip
+    model = ks.Model(
+        "block",
+        q,
+        inputs,
+        [],
+        [*(a.diff(ks.t) - b for a, b in zip(q[:3], q[3:], strict=True)), *(rates - total)],
+    )
     states = dict(zip(("x", "z", "th", "vx", "vz", "w"), q, strict=True))
     return kh.Hybrid(model, contacts=contacts), states
 
@@ -180,12 +217,21 @@ def half_cycle(nodes):
     """From rest on the right corner through the impact of the left one to rest on that."""
     hybrid, s = block()
     phases = [kh.Phase((side,), (0.05, 1.0), nodes) for side in ("right", "left")]
-    start = [ks.at_start(s["th"]) - BLOCK["q0"][2], ks.at_start(s["x"]) - BLOCK["q0"][0],
-             ks.at_start(s["w"])]  # fmt: skip
+    start = [
+        ks.at_start(s["th"]) - BLOCK["q0"][2],
+        ks.at_start(s["x"]) - BLOCK["q0"][0],
+        ks.at_start(s["w"]),
+    ]
     problem = kh.phases(hybrid, phases, start=start, end=[ks.at_end(s["w"])])
     weight = BLOCK["params"]["m"] * 5.0
-    solution = problem.solve({"duration": [0.27, 0.25], s["z"]: BLOCK["params"]["half_height"],
-                              "n_right": weight, "n_left": weight})  # fmt: skip
+    solution = problem.solve(
+        {
+            "duration": [0.27, 0.25],
+            s["z"]: BLOCK["params"]["half_height"],
+            "n_right": weight,
+            "n_left": weight,
+        }
+    )
     return solution, np.array([*durations(solution), solution.trials[1]["th"][-1]])
 
 
@@ -195,8 +241,13 @@ def test_half_a_cycle_of_a_rocking_block():
     hybrid, s = block()
     top = kh.Event("top", s["w"], 0)
     start = dict(zip(s.values(), BLOCK["q0"] + BLOCK["v0"], strict=True))
-    run = kh.simulate(kh.Hybrid(hybrid.model, events=[top], contacts=hybrid.contacts),
-                      [0.0, 0.6], start, active=("right",), **TIGHT)  # fmt: skip
+    run = kh.simulate(
+        kh.Hybrid(hybrid.model, events=[top], contacts=hybrid.contacts),
+        [0.0, 0.6],
+        start,
+        active=("right",),
+        **TIGHT,
+    )
     hit, rest = run.happened("impact")[0], run.happened("event")[-1]
     exact = np.array([hit.time, rest.time - hit.time, rest.after["th"]])
     assert hit.time == pytest.approx(BLOCK["first_impact_quadrature"], abs=1e-9)
@@ -217,8 +268,9 @@ def test_a_block_that_falls_flat():
     stands = kh.Phase(("left", "right"), (0.1, 0.1), 5)
     problem = kh.phases(hybrid, [kh.Phase(nodes=7, duration=(0.05, 1.0)), stands], start=start)
     weight = BLOCK["params"]["m"] * 9.81 / 2.0
-    solution = problem.solve({"duration": [0.14, 0.1], s["z"]: high, "n_left": weight,
-                              "n_right": weight})  # fmt: skip
+    solution = problem.solve(
+        {"duration": [0.14, 0.1], s["z"]: high, "n_left": weight, "n_right": weight}
+    )
     assert durations(solution)[0] == pytest.approx(np.sqrt(0.2 / 9.81), abs=1e-6)
     last = solution.trials[1]
     np.testing.assert_allclose(last["n_left"] + last["n_right"], 2.0 * weight, rtol=1e-6)
@@ -252,8 +304,10 @@ def check_derivatives(problem, seed, size=0.5):
     def gradient(z):
         return 0.7 * problem.cost_gradient(z) + problem.constraint_jacobian(z).T @ multipliers
 
-    for ours, theirs in ((jacobian, differences(problem.constraints, z)),
-                         (hessian, differences(gradient, z))):  # fmt: skip
+    for ours, theirs in (
+        (jacobian, differences(problem.constraints, z)),
+        (hessian, differences(gradient, z)),
+    ):
         np.testing.assert_allclose(ours, theirs, atol=1e-8 * max(1.0, np.abs(ours).max()))
     np.testing.assert_allclose(problem.cost_gradient(z), differences(problem.cost, z), atol=1e-8)
     np.testing.assert_array_equal(hessian, hessian.T)
@@ -261,11 +315,16 @@ def check_derivatives(problem, seed, size=0.5):
 
 def test_derivatives_of_bounces():
     hit = kh.Phase(nodes=4, hits=("floor",))
-    problem = kh.phases(ball(0.5), [kh.Phase(nodes=5), hit, hit], unknown={g: None},
-                        start=[ks.at_start(y) - 1, ks.at_start(v)], end=[ks.at_end(v * y) - g],
-                        links=[ks.at_end(lam) * ks.at_start(v)],
-                        cycle=[ks.at_end(v) - ks.at_start(y)],
-                        objective=ks.Terminal(ks.t * y) + ks.Integral(v**2))  # fmt: skip
+    problem = kh.phases(
+        ball(0.5),
+        [kh.Phase(nodes=5), hit, hit],
+        unknown={g: None},
+        start=[ks.at_start(y) - 1, ks.at_start(v)],
+        end=[ks.at_end(v * y) - g],
+        links=[ks.at_end(lam) * ks.at_start(v)],
+        cycle=[ks.at_end(v) - ks.at_start(y)],
+        objective=ks.Terminal(ks.t * y) + ks.Integral(v**2),
+    )
     for seed in range(3):
         check_derivatives(problem, seed)
 
@@ -273,10 +332,18 @@ def test_derivatives_of_bounces():
 def test_derivatives_of_impacts_with_friction():
     """Corners that stick, impulses of two of them at once, and unknown inputs."""
     hybrid, s = block()
-    steps = [kh.Phase(("right",), nodes=3), kh.Phase(("left",), nodes=4),
-             kh.Phase(("right",), nodes=3, hits=("left", "right"))]  # fmt: skip
-    problem = kh.phases(hybrid, steps, start=[ks.at_start(s["th"]) + 0.1],
-                        end=[ks.at_end(s["w"] * s["x"])], objective=ks.Integral(s["w"] ** 2))
+    steps = [
+        kh.Phase(("right",), nodes=3),
+        kh.Phase(("left",), nodes=4),
+        kh.Phase(("right",), nodes=3, hits=("left", "right")),
+    ]
+    problem = kh.phases(
+        hybrid,
+        steps,
+        start=[ks.at_start(s["th"]) + 0.1],
+        end=[ks.at_end(s["w"] * s["x"])],
+        objective=ks.Integral(s["w"] ** 2),
+    )
     for seed in range(2):
         check_derivatives(problem, seed, size=0.3)
 
@@ -284,9 +351,13 @@ def test_derivatives_of_impacts_with_friction():
 def test_derivatives_of_friction_cones():
     hybrid = slider(0.3)
     pull = next(u for u in hybrid.model.inputs if str(u.func) == "pull")
-    problem = kh.phases(hybrid, [kh.Phase(nodes=3), kh.Phase(("floor",), nodes=4)],
-                        unknown_inputs={pull: (-1, 1)}, objective=ks.Integral(pull**2),
-                        path=[(pull * hybrid.model.states[0], -1, 1)])  # fmt: skip
+    problem = kh.phases(
+        hybrid,
+        [kh.Phase(nodes=3), kh.Phase(("floor",), nodes=4)],
+        unknown_inputs={pull: (-1, 1)},
+        objective=ks.Integral(pull**2),
+        path=[(pull * hybrid.model.states[0], -1, 1)],
+    )
     check_derivatives(problem, 0)
 
 
@@ -297,26 +368,32 @@ def test_what_does_not_fit():
     phase = kh.Phase(nodes=5)
     for words, make in {
         "a motion needs at least one phase": lambda: kh.phases(ball(0.5), []),
-        "phase 0: there is no contact 'wall'; there are floor":
-            lambda: kh.phases(ball(0.5), [kh.Phase(("wall",))]),
-        "phase 1: there is no contact 'wall'; there are floor":
-            lambda: kh.phases(ball(0.5), [phase, kh.Phase(hits=("wall",))]),
-        "phase 0: nothing comes before the first phase":
-            lambda: kh.phases(ball(0.5), [kh.Phase(hits=("floor",))]),
+        "phase 0: there is no contact 'wall'; there are floor": lambda: kh.phases(
+            ball(0.5), [kh.Phase(("wall",))]
+        ),
+        "phase 1: there is no contact 'wall'; there are floor": lambda: kh.phases(
+            ball(0.5), [phase, kh.Phase(hits=("wall",))]
+        ),
+        "phase 0: nothing comes before the first phase": lambda: kh.phases(
+            ball(0.5), [kh.Phase(hits=("floor",))]
+        ),
         "nothing says how the states continue": lambda: kh.phases(free_ball(), [phase, phase]),
         "modes: m is unknown": lambda: kh.phases(ball(0.5), [kh.Phase(modes={m: 1.0})]),
         "inputs: lam is unknown": lambda: kh.phases(ball(0.5), [kh.Phase(inputs={lam: 1.0})]),
         "input pull has no data in trial 0": lambda: kh.phases(slider(0.3), [phase]),
-        "input pull has 4 values, expected 5":
-            lambda: kh.phases(slider(0.3), [kh.Phase(nodes=5, inputs={"pull": np.zeros(4)})]),
-        r"duration must be \(low, high\) with 0 < low":
-            lambda: kh.phases(ball(0.5), [kh.Phase(duration=(-1.0, 1.0))]),
+        "input pull has 4 values, expected 5": lambda: kh.phases(
+            slider(0.3), [kh.Phase(nodes=5, inputs={"pull": np.zeros(4)})]
+        ),
+        r"duration must be \(low, high\) with 0 < low": lambda: kh.phases(
+            ball(0.5), [kh.Phase(duration=(-1.0, 1.0))]
+        ),
         "at least 2 and whole, got 1": lambda: kh.phases(ball(0.5), [kh.Phase(nodes=1)]),
         "has neither at_start": lambda: kh.phases(ball(0.5), [phase], start=[y - 1]),
-        r"link 0, y\(t\), has neither at_start":
-            lambda: kh.phases(ball(0.5), [phase, phase], links=[y]),
+        r"link 0, y\(t\), has neither at_start": lambda: kh.phases(
+            ball(0.5), [phase, phase], links=[y]
+        ),
         "unknown: k is unknown": lambda: kh.phases(ball(0.5), [phase], unknown={"k": None}),
-    }.items():  # fmt: skip
+    }.items():
         with pytest.raises(ValueError, match=words):
             make()
 
@@ -324,11 +401,17 @@ def test_what_does_not_fit():
 def test_contacts_hit_together_bounce_alike():
     """A simulation takes the least restitution of all; phases refuse to choose."""
     z, w, n = (ks.dynamicsymbols(f"{k}1 {k}2") for k in "zwn")
-    equations = [*(a.diff(ks.t) - b for a, b in zip(z, w, strict=True)),
-                 *(b.diff(ks.t) + 9.81 - f for b, f in zip(w, n, strict=True))]  # fmt: skip
+    equations = [
+        *(a.diff(ks.t) - b for a, b in zip(z, w, strict=True)),
+        *(b.diff(ks.t) + 9.81 - f for b, f in zip(w, n, strict=True)),
+    ]
     model = ks.Model("two", [*z, *w], n, [], equations)
-    hybrid = kh.Hybrid(model, contacts=[kh.Contact(name, z[k], n[k], restitution=0.8 - 0.6 * k)
-                                        for k, name in enumerate("ab")])  # fmt: skip
+    hybrid = kh.Hybrid(
+        model,
+        contacts=[
+            kh.Contact(name, z[k], n[k], restitution=0.8 - 0.6 * k) for k, name in enumerate("ab")
+        ],
+    )
     both = kh.Phase(nodes=5, hits=("a", "b"))
     with pytest.raises(ValueError, match=r"hit together need the same restitution, got 0\.2"):
         kh.phases(hybrid, [kh.Phase(nodes=5), both])
@@ -344,8 +427,13 @@ def test_contacts_of_a_collocation():
     with pytest.raises(ValueError, match=r"the scheme midpoint has none, use trapezoid"):
         ks.Collocation(hybrid.model, trial, unknown_inputs={lam: None}, **options)
     with pytest.raises(ValueError, match="closed_floor"):
-        ks.Collocation(hybrid.model, ks.Experiment(np.linspace(0.0, 1.0, 5)), scheme="trapezoid",
-                       unknown_inputs={lam: None}, **options)  # fmt: skip
+        ks.Collocation(
+            hybrid.model,
+            ks.Experiment(np.linspace(0.0, 1.0, 5)),
+            scheme="trapezoid",
+            unknown_inputs={lam: None},
+            **options,
+        )
     trial = ks.Experiment(np.linspace(0.0, 1.0, 5), inputs={**flags, lam: np.zeros(5)})
     with pytest.raises(ValueError, match="contact force lam must be an unknown input"):
         ks.Collocation(hybrid.model, trial, scheme="trapezoid", **options)

@@ -13,8 +13,12 @@ from kinesym import hybrid as kh
 
 TIGHT = {"rtol": 1e-12, "atol": 1e-13}
 #: The same examples in each run: differences of motions that graze are no measure.
-FEW = settings(max_examples=12, deadline=None, derandomize=True,
-               suppress_health_check=[HealthCheck.filter_too_much])  # fmt: skip
+FEW = settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.filter_too_much],
+)
 x, y, v, z, lam = ks.dynamicsymbols("x y v z lam")
 g, m = sp.symbols("g m")
 
@@ -24,8 +28,9 @@ def extrapolated(f, h=1e-6):
     found = [(f(step), f(-step)) for step in (h, 0.5 * h)]
     if any(value is None for pair in found for value in pair):
         return None
-    wide, narrow = ((a - b) / (2.0 * step) for (a, b), step in zip(found, (h, 0.5 * h),
-                                                                   strict=True))  # fmt: skip
+    wide, narrow = (
+        (a - b) / (2.0 * step) for (a, b), step in zip(found, (h, 0.5 * h), strict=True)
+    )
     return (4.0 * narrow - wide) / 3.0
 
 
@@ -46,9 +51,14 @@ class Case:
         self.hybrid, self.time, self.options = hybrid, time, options
         self.given = (initial, parameters, inputs)
         rng = np.random.default_rng(seed)
-        self.change = ({k: rng.normal() for k in initial}, {k: rng.normal() for k in parameters},
-                       {k: kh.PiecewiseGradient(*rng.normal(size=(3, len(c.begin))))
-                        for k, c in inputs.items()})  # fmt: skip
+        self.change = (
+            {k: rng.normal() for k in initial},
+            {k: rng.normal() for k in parameters},
+            {
+                k: kh.PiecewiseGradient(*rng.normal(size=(3, len(c.begin))))
+                for k, c in inputs.items()
+            },
+        )
         self.move_breaks_together()
         self.weights = {name: rng.normal(size=len(time)) for name in hybrid.model.state_names}
 
@@ -61,21 +71,28 @@ class Case:
                 moved[k] = first.setdefault(begin, moved[k])
 
     def arguments(self, e=0.0):
-        values = [{k: a + e * change[k] for k, a in group.items()}
-                  for group, change in zip(self.given[:2], self.change, strict=False)]  # fmt: skip
+        values = [
+            {k: a + e * change[k] for k, a in group.items()}
+            for group, change in zip(self.given[:2], self.change, strict=False)
+        ]
         courses = {}
         for name, c in self.given[2].items():
             d = self.change[2][name]
-            courses[name] = kh.Piecewise(c.begin + e * d.begin, c.value + e * d.value,
-                                         c.slope + e * d.slope)  # fmt: skip
+            courses[name] = kh.Piecewise(
+                c.begin + e * d.begin, c.value + e * d.value, c.slope + e * d.slope
+            )
         return (self.hybrid, self.time, values[0], values[1], courses)
 
     def numbers(self, run):
         """States at nodes, then times of events, then states before and after."""
         names = self.hybrid.model.state_names
-        return np.concatenate([np.ravel([run[name] for name in names]),
-                               [e.time for e in run.log],
-                               np.ravel([e.rows for e in run.log])])  # fmt: skip
+        return np.concatenate(
+            [
+                np.ravel([run[name] for name in names]),
+                [e.time for e in run.log],
+                np.ravel([e.rows for e in run.log]),
+            ]
+        )
 
     def check(self, nodes=1e-6, events=1e-5, step=1e-6):
         """Forward, adjoint and differences agree; None if these change the order of events."""
@@ -128,8 +145,11 @@ class Case:
         """A gradient along the direction."""
         parts = [gradient.initial[k] * d for k, d in self.change[0].items()]
         parts += [gradient.parameters[k] * d for k, d in self.change[1].items()]
-        parts += [a @ b for k, d in self.change[2].items()
-                  for a, b in zip(gradient.inputs[k].parts, d.parts, strict=True)]  # fmt: skip
+        parts += [
+            a @ b
+            for k, d in self.change[2].items()
+            for a, b in zip(gradient.inputs[k].parts, d.parts, strict=True)
+        ]
         return sum(parts)
 
 
@@ -139,8 +159,9 @@ def courses(rng, names, end, size=1.0):
     for k, name in enumerate(names):
         own = [shared] if k < 2 else []
         breaks = np.sort([*own, *rng.uniform(0.05 * end, 0.95 * end, 3 - len(own))])
-        found[name] = kh.Piecewise(np.append(-0.5, breaks), size * rng.normal(size=4),
-                                   size * rng.normal(size=4))  # fmt: skip
+        found[name] = kh.Piecewise(
+            np.append(-0.5, breaks), size * rng.normal(size=4), size * rng.normal(size=4)
+        )
     return found
 
 
@@ -171,10 +192,12 @@ def test_bounces_in_closed_form(e, height):
         speed = e ** (k + 1) * np.sqrt(2.0 * 9.81 * height)
         if speed < 0.1:  # near the end of all bounces
             break
-        np.testing.assert_allclose(f.at(hit), [time / (2 * height), -time / (2 * 9.81), 0.0],
-                                   atol=1e-8)  # fmt: skip
-        np.testing.assert_allclose(f.at(hit, v), [speed / (2 * height), speed / (2 * 9.81), 0.0],
-                                   atol=1e-8)  # fmt: skip
+        np.testing.assert_allclose(
+            f.at(hit), [time / (2 * height), -time / (2 * 9.81), 0.0], atol=1e-8
+        )
+        np.testing.assert_allclose(
+            f.at(hit, v), [speed / (2 * height), speed / (2 * 9.81), 0.0], atol=1e-8
+        )
         np.testing.assert_allclose(f.at(hit, v, "before"), -f.at(hit, v) / e, atol=1e-8)
         np.testing.assert_allclose(f.at(hit, y), 0.0, atol=1e-10)
 
@@ -191,23 +214,36 @@ def thermostat():
     """Rises by `rate` while it is on, falls while it is off; between 0 and 1."""
     T, on, rate = ks.dynamicsymbols("T on rate")
     model = ks.Model("room", [T], [on, rate], [], [T.diff(ks.t) - rate * (2 * on - 1)])
-    return kh.Hybrid(model, {on: 1.0}, [kh.Event("warm", T - 1, 1, sets={on: 0}, when=on),
-                                        kh.Event("cold", T, -1, sets={on: 1}, when=1 - on)])
+    return kh.Hybrid(
+        model,
+        {on: 1.0},
+        [
+            kh.Event("warm", T - 1, 1, sets={on: 0}, when=on),
+            kh.Event("cold", T, -1, sets={on: 1}, when=1 - on),
+        ],
+    )
 
 
 def test_times_of_switches_in_closed_form():
     """rate = 1 + a from t = b on: the switches after it are at b + (k - b - T0)/(1 + a)."""
     T0, a, b = 0.25, 0.5, 0.5
-    s = kh.sensitivities(thermostat(), np.linspace(0.0, 3.0, 31), {"T": T0}, {},
-                         {"rate": kh.Piecewise([0.0, b], [1.0, 1.0 + a])}, **TIGHT)  # fmt: skip
+    s = kh.sensitivities(
+        thermostat(),
+        np.linspace(0.0, 3.0, 31),
+        {"T": T0},
+        {},
+        {"rate": kh.Piecewise([0.0, b], [1.0, 1.0 + a])},
+        **TIGHT,
+    )
     for k, event in enumerate(s.run.happened("event"), start=1):
         gradient = s.gradient("time", at=event)
         pace = gradient.inputs["rate"]
         assert event.time == pytest.approx(b + (k - b - T0) / (1 + a), abs=1e-12)
         np.testing.assert_allclose(gradient.initial["T"], -1 / (1 + a), rtol=1e-9)
         np.testing.assert_allclose(pace.begin, [0.0, 1 - 1 / (1 + a)], atol=1e-9)
-        np.testing.assert_allclose(pace.value, [-b / (1 + a), -(k - b - T0) / (1 + a) ** 2],
-                                   rtol=1e-9)  # fmt: skip
+        np.testing.assert_allclose(
+            pace.value, [-b / (1 + a), -(k - b - T0) / (1 + a) ** 2], rtol=1e-9
+        )
 
 
 def test_events_at_nodes_of_the_grid():
@@ -245,20 +281,34 @@ def switched():
     beyond = (line.T * back)[0] - level - share * u + sp.Rational(3, 10)
     reset = back - line * beyond / (line.T * line)[0]
     parameters = [*A, *D, *R, *b, *c, *line, level, other, share]
-    model = ks.Model("switched", s, [mode, u, w], parameters,
-                     [a.diff(ks.t) - e for a, e in zip(s, rates, strict=True)],
-                     outputs={f"of_{p}": p for p in parameters})  # fmt: skip
-    return kh.Hybrid(model, {mode: 0.0}, [
-        kh.Event("back", guard, 1, sets={mode: 1 - mode}, resets=dict(zip(s, reset, strict=True))),
-        kh.Event("turn", s[0] * s[1] - other * sp.cos(ks.t), 0, sets={mode: 1 - mode}),
-    ])  # fmt: skip
+    model = ks.Model(
+        "switched",
+        s,
+        [mode, u, w],
+        parameters,
+        [a.diff(ks.t) - e for a, e in zip(s, rates, strict=True)],
+        outputs={f"of_{p}": p for p in parameters},
+    )
+    return kh.Hybrid(
+        model,
+        {mode: 0.0},
+        [
+            kh.Event(
+                "back", guard, 1, sets={mode: 1 - mode}, resets=dict(zip(s, reset, strict=True))
+            ),
+            kh.Event("turn", s[0] * s[1] - other * sp.cos(ks.t), 0, sets={mode: 1 - mode}),
+        ],
+    )
 
 
 def switched_case(seed, options=TIGHT):
     hybrid, rng = switched(), np.random.default_rng(seed)
     p = dict(zip(hybrid.model.parameter_names, rng.normal(size=21), strict=True))
-    p |= {f"{name}{k}": share * p[f"{name}{k}"] for name, share in (("d", 0.5), ("r", 0.3))
-          for k in range(4)}  # fmt: skip
+    p |= {
+        f"{name}{k}": share * p[f"{name}{k}"]
+        for name, share in (("d", 0.5), ("r", 0.3))
+        for k in range(4)
+    }
     p |= {"a0": p["a0"] - 0.3, "a3": p["a3"] - 0.3, "a1": p["a1"] + 3.0, "a2": p["a2"] - 3.0}
     p |= {"level": abs(p["level"]) + 0.5, "share": 0.2 * p["share"]}
     start = dict(zip(("s0", "s1"), 0.1 * rng.normal(size=2), strict=True))
@@ -268,8 +318,10 @@ def switched_case(seed, options=TIGHT):
 
 def resets_at_a_break(run):
     """Whether the jump of an input was followed by a reset."""
-    return any(b.time - a.time < 1e-9 and b.name == "back" and a.kind == "clock"
-               for a, b in zip(run.log, run.log[1:], strict=False))  # fmt: skip
+    return any(
+        b.time - a.time < 1e-9 and b.name == "back" and a.kind == "clock"
+        for a, b in zip(run.log, run.log[1:], strict=False)
+    )
 
 
 @given(st.integers(0, 10_000))
@@ -306,10 +358,14 @@ def test_reset_that_follows_the_jump_of_an_input():
 def test_reset_that_follows_a_mode_set_at_the_same_instant():
     n = sp.Function("n")(ks.t)
     model = ks.Model("gears", [x, z], [n], [], [x.diff(ks.t) - 1, z.diff(ks.t) - x + 0.1 * n])
-    hybrid = kh.Hybrid(model, {n: 1}, [
-        kh.Event("gear", x - 1, 1, sets={n: 3}),
-        kh.Event("kick", n - 2, 1, level=True, resets={z: z * n}, sets={n: 1.5}),
-    ])  # fmt: skip
+    hybrid = kh.Hybrid(
+        model,
+        {n: 1},
+        [
+            kh.Event("gear", x - 1, 1, sets={n: 3}),
+            kh.Event("kick", n - 2, 1, level=True, resets={z: z * n}, sets={n: 1.5}),
+        ],
+    )
     s = Case(hybrid, np.linspace(0.0, 2.0, 8), {"x": 0.0, "z": 0.2}, {}, {}, 0).check()
     assert s.forward(["z"])["z"][0, -1] == pytest.approx(3.0, rel=1e-9)
 
@@ -350,8 +406,18 @@ def body(laws, restitution, tilted=False):
 
 def body_case(laws, restitution, seed, tilted=False, end=1.2):
     hybrid, rng = body(laws, restitution, tilted), np.random.default_rng(seed)
-    typical = {"mass": 1.5, "inertia": 0.2, "g": 9.81, "tilt": 0.1, "a0": -0.4, "b0": -0.5,
-               "a1": 0.4, "b1": -0.5, "a2": 0.1, "b2": -0.6}  # fmt: skip
+    typical = {
+        "mass": 1.5,
+        "inertia": 0.2,
+        "g": 9.81,
+        "tilt": 0.1,
+        "a0": -0.4,
+        "b0": -0.5,
+        "a1": 0.4,
+        "b1": -0.5,
+        "a2": 0.1,
+        "b2": -0.6,
+    }
     p = {name: typical[name] * (1.0 + 0.2 * rng.normal()) for name in hybrid.model.parameter_names}
     start = dict(zip(hybrid.model.state_names, rng.normal(size=6), strict=True))
     start |= {"x": 0.0, "z": rng.uniform(0.9, 1.3), "th": 0.4 * start["th"], "w": 2.0 * start["w"]}
@@ -390,21 +456,31 @@ def slider():
     """A mass on a floor with friction, under a horizontal force."""
     s, h, vs, vh = ks.dynamicsymbols("s h vs vh")
     normal, along, pull = ks.dynamicsymbols("normal along pull")
-    equations = [s.diff(ks.t) - vs, h.diff(ks.t) - vh, 2 * vs.diff(ks.t) - along - pull,
-                 2 * vh.diff(ks.t) + 2 * 9.81 - normal]  # fmt: skip
+    equations = [
+        s.diff(ks.t) - vs,
+        h.diff(ks.t) - vh,
+        2 * vs.diff(ks.t) - along - pull,
+        2 * vh.diff(ks.t) + 2 * 9.81 - normal,
+    ]
     model = ks.Model("slider", [s, h, vs, vh], [normal, along, pull], [], equations)
-    return kh.Hybrid(model, contacts=[
-        kh.Contact("floor", h, normal, "coulomb", s, along, friction_coefficient=0.3)])  # fmt: skip
+    return kh.Hybrid(
+        model,
+        contacts=[kh.Contact("floor", h, normal, "coulomb", s, along, friction_coefficient=0.3)],
+    )
 
 
 def test_stick_and_slip():
     """It stops at v/(mu g), and starts again when the force is mu m g: both in closed form."""
     course = kh.Piecewise([-1.0, 1.0, 2.5], [0.0, 0.0, 0.0], [0.0, 4.0, 0.0])
     rest = {"s": 0.0, "h": 0.0, "vs": 0.8, "vh": 0.0}
-    s = kh.sensitivities(slider(), np.linspace(0.0, 3.0, 7), rest, {}, {"pull": course}, ("floor",),
-                         **TIGHT)  # fmt: skip
-    stops, starts = s.run.happened("slide")[-3:-1] if len(s.run.happened("slide")) > 3 else (
-        s.run.happened("slide")[-2:])  # fmt: skip
+    s = kh.sensitivities(
+        slider(), np.linspace(0.0, 3.0, 7), rest, {}, {"pull": course}, ("floor",), **TIGHT
+    )
+    stops, starts = (
+        s.run.happened("slide")[-3:-1]
+        if len(s.run.happened("slide")) > 3
+        else (s.run.happened("slide")[-2:])
+    )
     begin = 1.0 + 0.3 * 2 * 9.81 / 4.0
     assert (stops.time, starts.time) == pytest.approx((0.8 / (0.3 * 9.81), begin), abs=1e-9)
     assert s.gradient("time", at=stops).initial["vs"] == pytest.approx(1 / (0.3 * 9.81), rel=1e-9)
@@ -429,8 +505,13 @@ def knee(slack="error"):
     F0, k0 = sp.symbols("F0 k0")
     quad = kh.FESMuscle("quad", -0.045 * omega, F0, k0, 2e4, 0.1, "input", slack=slack)
     torque = 0.045 * quad.force - 12.4 * sp.sin(theta) - 0.4 * omega - stop
-    model = ks.Model("knee", [theta, omega], [quad.force, stop], [],
-                     [theta.diff(ks.t) - omega, 0.44 * omega.diff(ks.t) - torque])  # fmt: skip
+    model = ks.Model(
+        "knee",
+        [theta, omega],
+        [quad.force, stop],
+        [],
+        [theta.diff(ks.t) - omega, 0.44 * omega.diff(ks.t) - torque],
+    )
     contact = kh.Contact("stop", 0.5 - theta, stop, restitution=0.2)
     event = kh.Event("half way", theta - sp.Rational(1, 4), 0)
     return kh.Hybrid(model, {}, [event], [contact], [quad]), quad
@@ -442,17 +523,22 @@ def knee_case(seed):
     rng = np.random.default_rng(seed)
     impulses = 0.05 + 0.05 * np.arange(8) + rng.uniform(0.0, 4e-3, 8)
     start = {"theta": 0.01, "omega": 0.1, "quad_kc": 100.0, "quad_F": 5.0}
-    inputs = {"quad_u": CLOCK.course(impulses),
-              "quad_recruitment": kh.Piecewise(np.append(-0.5, impulses + 0.01),
-                                               rng.uniform(0.4, 0.8, 9))}  # fmt: skip
+    inputs = {
+        "quad_u": CLOCK.course(impulses),
+        "quad_recruitment": kh.Piecewise(
+            np.append(-0.5, impulses + 0.01), rng.uniform(0.4, 0.8, 9)
+        ),
+    }
     parameters = {"F0": 1200.0, "k0": 3e4}
     case = Case(hybrid, np.linspace(0.0, 0.6, 13), start, parameters, inputs, seed)
     moved = 1e-2 * rng.normal(size=8)  # of each impulse, with the five pieces that it starts
-    case.change[2]["quad_u"] = kh.PiecewiseGradient(np.append(0.0, np.repeat(moved, 5)),
-                                                    np.zeros(41), np.zeros(41))  # fmt: skip
+    case.change[2]["quad_u"] = kh.PiecewiseGradient(
+        np.append(0.0, np.repeat(moved, 5)), np.zeros(41), np.zeros(41)
+    )
     d = case.change[2]["quad_recruitment"]
-    case.change[2]["quad_recruitment"] = kh.PiecewiseGradient(1e-2 * d.begin, 1e-2 * d.value,
-                                                              0.0 * d.slope)  # fmt: skip
+    case.change[2]["quad_recruitment"] = kh.PiecewiseGradient(
+        1e-2 * d.begin, 1e-2 * d.value, 0.0 * d.slope
+    )
     return case
 
 
@@ -480,8 +566,14 @@ def test_slack_tendon():
     model = ks.Model("held", [length], [rate], [], [length.diff(ks.t) - rate])
     course = kh.Piecewise([-0.5, 0.1, 0.2], [0.0, -1.5, 0.5])
     start = {"length": 0.0, "m_kc": 0.0, "m_F": 0.0, "m_slack": 0.0}
-    case = Case(kh.Hybrid(model, muscles=[muscle]), np.linspace(0.0, 0.5, 8), start, {},
-                {"rate": course, "m_u": kh.Piecewise([-1.0], [20.0])}, 3)  # fmt: skip
+    case = Case(
+        kh.Hybrid(model, muscles=[muscle]),
+        np.linspace(0.0, 0.5, 8),
+        start,
+        {},
+        {"rate": course, "m_u": kh.Piecewise([-1.0], [20.0])},
+        3,
+    )
     case.change[0].update(dict.fromkeys(("m_F", "m_slack"), 0.0), m_kc=1.0)
     s = case.check(nodes=1e-5, events=1e-5)
     assert s.run.happened("event", "m goes slack") and s.run.happened("event", "m is tight")
@@ -493,13 +585,16 @@ def test_synchronised_clocks_of_two_muscles():
     course = CLOCK.course(kh.train(0.05, 0.05, 5))
 
     def gradient(names, of):
-        muscles = [kh.FESMuscle(n, rate * (1.3 if n == "b" else 1), recruitment=0.3, **MUSCLE)
-                   for n in names]  # fmt: skip
+        muscles = [
+            kh.FESMuscle(n, rate * (1.3 if n == "b" else 1), recruitment=0.3, **MUSCLE)
+            for n in names
+        ]
         model = ks.Model("held", [length], [rate], [], [length.diff(ks.t) - rate])
         start = {"length": 0.0, **{state: 0.0 for mu in muscles for state in mu.states}}
         inputs = {rate: 0.05, **{mu.clock: course for mu in muscles}}
-        s = kh.sensitivities(kh.Hybrid(model, muscles=muscles), [0.0, 0.3], start, None, inputs,
-                             **TIGHT)  # fmt: skip
+        s = kh.sensitivities(
+            kh.Hybrid(model, muscles=muscles), [0.0, 0.3], start, None, inputs, **TIGHT
+        )
         return s.gradient(f"{of}_F").inputs
 
     for of, other in (("a", "b"), ("b", "a")):
@@ -527,8 +622,9 @@ def test_the_run_is_that_of_simulate():
     assert [e.time for e in s.run.log] == [e.time for e in run.log]
     ends = s.forward(["theta", "F0"])
     gradient = s.gradient("theta")
-    np.testing.assert_allclose([gradient.initial["theta"], gradient.parameters["F0"]],
-                               ends["theta"][:, -1], rtol=1e-9)  # fmt: skip
+    np.testing.assert_allclose(
+        [gradient.initial["theta"], gradient.parameters["F0"]], ends["theta"][:, -1], rtol=1e-9
+    )
 
 
 def test_derivatives_of_a_run_that_goes_on():

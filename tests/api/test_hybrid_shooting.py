@@ -22,8 +22,9 @@ def differences(shooting, q, relative=1e-6):
     """d J/d q by central differences of two steps, extrapolated."""
 
     def slope(step):
-        return np.array([(shooting.cost(q + h) - shooting.cost(q - h)) / (2.0 * h.max())
-                         for h in np.diag(step)])  # fmt: skip
+        return np.array(
+            [(shooting.cost(q + h) - shooting.cost(q - h)) / (2.0 * h.max()) for h in np.diag(step)]
+        )
 
     step = relative * np.maximum(np.abs(q), 1e-3)
     return (4.0 * slope(step) - slope(2.0 * step)) / 3.0
@@ -33,10 +34,17 @@ def differences(shooting, q, relative=1e-6):
 
 EQUATIONS = [y.diff(ks.t) - v, m * v.diff(ks.t) + m * g - lam]
 BALL = kh.Hybrid(
-    ks.Model("ball", [y, v], [lam], [g, m], EQUATIONS, values={g: 9.81, m: 0.5},
-             outputs={"energy": m * g * y + m * v**2 / 2}),
+    ks.Model(
+        "ball",
+        [y, v],
+        [lam],
+        [g, m],
+        EQUATIONS,
+        values={g: 9.81, m: 0.5},
+        outputs={"energy": m * g * y + m * v**2 / 2},
+    ),
     contacts=[kh.Contact("floor", y, lam, restitution=0.8)],
-)  # fmt: skip
+)
 TIME = np.linspace(0.0, 1.5, 301)
 
 
@@ -146,11 +154,17 @@ def test_ctrl_c_returns_the_best_iterate(balls, monkeypatch):
 
 def knee():
     """A seated person's shank, and the muscle that extends it."""
-    quad = kh.FESMuscle("quad", rate=-P["r"] * omega, F0=F0, k0=k0, ks=P["ks"], Lc0=P["Lc0"],
-                        recruitment=P["alpha"])  # fmt: skip
+    quad = kh.FESMuscle(
+        "quad", rate=-P["r"] * omega, F0=F0, k0=k0, ks=P["ks"], Lc0=P["Lc0"], recruitment=P["alpha"]
+    )
     torque = P["r"] * quad.force - P["m"] * P["g"] * P["lc"] * sp.sin(theta) - P["bv"] * omega
-    model = ks.Model("knee", [theta, omega], [quad.force], [],
-                     [theta.diff(ks.t) - omega, P["I"] * omega.diff(ks.t) - torque])  # fmt: skip
+    model = ks.Model(
+        "knee",
+        [theta, omega],
+        [quad.force],
+        [],
+        [theta.diff(ks.t) - omega, P["I"] * omega.diff(ks.t) - torque],
+    )
     return kh.Hybrid(model, muscles=[quad]), quad
 
 
@@ -169,10 +183,13 @@ def knee_trial(noise):
     assert len(run.happened("event")) > 5 and not run.message
     rng = np.random.default_rng(3)
     return ks.Experiment(
-        KNEE_TIME, std={theta: noise[0], QUAD.force: noise[1]},
-        measurements={name: run[name] + sigma * rng.standard_normal(len(KNEE_TIME))
-                      for name, sigma in zip((theta, QUAD.force), noise, strict=True)},
-    )  # fmt: skip
+        KNEE_TIME,
+        std={theta: noise[0], QUAD.force: noise[1]},
+        measurements={
+            name: run[name] + sigma * rng.standard_normal(len(KNEE_TIME))
+            for name, sigma in zip((theta, QUAD.force), noise, strict=True)
+        },
+    )
 
 
 UNKNOWN = {F0: (300.0, 3000.0), k0: (5e3, 2e5)}
@@ -181,8 +198,9 @@ UNKNOWN = {F0: (300.0, 3000.0), k0: (5e3, 2e5)}
 def test_gradient_of_the_knee():
     """Across switches of the muscle and breaks of the clock."""
     trial = knee_trial((0.01, 2.0))
-    shooting = kh.Shooting(KNEE, trial, UNKNOWN, initial=REST, courses={QUAD.clock: clock()},
-                           rtol=1e-10, atol=1e-12)  # fmt: skip
+    shooting = kh.Shooting(
+        KNEE, trial, UNKNOWN, initial=REST, courses={QUAD.clock: clock()}, rtol=1e-10, atol=1e-12
+    )
     assert shooting.names == ["F0", "k0"]
     q = shooting.pack({F0: 1100.0, k0: 2.6e4})
     adjoint = shooting.gradient(q)
@@ -211,8 +229,11 @@ def test_levels_and_breaks_of_a_course_are_found():
     hybrid = kh.Hybrid(model, muscles=[muscle])
     on, off, ramp, up, down = sp.symbols("on off ramp up down")
     fall = -(up + down) / ramp
-    course = ([-1, on, off, off + ramp * up / (up + down), off + ramp], [-down, up, up, 0, -down],
-              [0, 0, fall, fall, 0])  # fmt: skip
+    course = (
+        [-1, on, off, off + ramp * up / (up + down), off + ramp],
+        [-down, up, up, 0, -down],
+        [0, 0, fall, fall, 0],
+    )
     true = {F0: 900.0, "on": 0.08, "off": 0.4, "ramp": 0.05, "up": 18.0, "down": 12.0}
     start = {stretch: 0.0, **muscle.rest}
     number = {s: true[s.name] for s in (on, off, ramp, up, down)}
@@ -222,10 +243,17 @@ def test_levels_and_breaks_of_a_course_are_found():
     run = kh.simulate(hybrid, time, start, {F0: 900.0}, inputs)
     noise = 2.0 * np.random.default_rng(5).standard_normal(len(time))
     trial = ks.Experiment(time, measurements={"m_F": run["m_F"] + noise}, std={"m_F": 2.0})
-    unknown = {F0: (100, 3000), on: (0.01, 0.15), off: (0.3, 0.5), ramp: (0.005, 0.1),
-               up: (1, 80), down: (1, 80)}  # fmt: skip
-    shooting = kh.Shooting(hybrid, trial, unknown, initial=start,
-                           courses={**inputs, muscle.clock: course}, rtol=1e-10)  # fmt: skip
+    unknown = {
+        F0: (100, 3000),
+        on: (0.01, 0.15),
+        off: (0.3, 0.5),
+        ramp: (0.005, 0.1),
+        up: (1, 80),
+        down: (1, 80),
+    }
+    shooting = kh.Shooting(
+        hybrid, trial, unknown, initial=start, courses={**inputs, muscle.clock: course}, rtol=1e-10
+    )
     # Breaks between samples: beside a jump of the rate a sample has two slopes
     guess = {F0: 1000.0, on: 0.0617, off: 0.4187, ramp: 0.0367, up: 15.0, down: 10.0}
     q = shooting.pack(guess)
@@ -277,8 +305,10 @@ def test_what_does_not_fit():
     bad(r"expected a kinesym\.hybrid\.Hybrid, got Model", hybrid=BALL.model)
     bad("trials must be an Experiment or a list of them", trials=[])
     bad("there are no measurements", trials=ks.Experiment(TIME))
-    bad("measures energy, an output: measurements are states here; make it a state",
-        trials=measuring("energy"))  # fmt: skip
+    bad(
+        "measures energy, an output: measurements are states here; make it a state",
+        trials=measuring("energy"),
+    )
     bad("measures lam, an input", trials=measuring("lam"))
     bad("measures w, which is no state of ball", trials=measuring("w"))
     bad("needs a known duration", trials=ks.Experiment(nodes=5, duration=(1, 2)))
@@ -303,15 +333,19 @@ def test_courses_that_do_not_fit():
     same = {"hybrid": hybrid, "trials": trial, "unknown": {F0: None}, "initial": {x: 0.0}}
     bad("input u has no data in trial 0", **same)
     bad("input u has samples and a course", **{**same, "trials": sampled}, courses={u: 1.0})
-    bad("begins, values, slopes.* of equal length, got lengths 2, 1, 2", **same,
-        courses={u: ([0, 1], [1])})  # fmt: skip
+    bad(
+        "begins, values, slopes.* of equal length, got lengths 2, 1, 2",
+        **same,
+        courses={u: ([0, 1], [1])},
+    )
     bad("each a list; samples go into the inputs", **same, courses={u: [1.0, 2.0]})
     bad("got ndarray", **same, courses={u: time})
     bad("not of functions of time", **same, courses={u: ([0, 1], [0, x])})
     bad("parameter on of a course has no value", **same, courses={u: ([0, on], [0, 1])})
     bad("a course depends on x, which is a state", **same, courses={u: ([0], [sp.Symbol("x")])})
-    shooting = kh.Shooting(**{**same, "unknown": {F0: None, on: (-1.0, 0.9)}},
-                           courses={u: ([0, on], [0, 1])})  # fmt: skip
+    shooting = kh.Shooting(
+        **{**same, "unknown": {F0: None, on: (-1.0, 0.9)}}, courses={u: ([0, on], [0, 1])}
+    )
     assert np.isfinite(shooting.cost({F0: 1.0, on: 0.5}))
     assert shooting.cost({F0: 1.0, on: -0.5}) == np.inf
     with pytest.raises(ValueError, match="breaks of an input must increase"):

@@ -39,16 +39,22 @@ def rod(law, place=(-1.0, -1.0), mu=0.3, inertia=0.1):
     total = sp.Matrix([pull, -9.81, 0]) + sp.Matrix([up]).jacobian(c[:3]).T * normal
     total += sp.Matrix([across]).jacobian(c[:3]).T * along
     rates = sp.diag(1, 1, inertia) * sp.Matrix([u.diff(ks.t) for u in c[3:]])
-    model = ks.Model("rod", c, [normal, along, pull], [],
-                     [*(p.diff(ks.t) - u for p, u in zip(c[:3], c[3:], strict=True)),
-                      *(rates - total)])  # fmt: skip
+    model = ks.Model(
+        "rod",
+        c,
+        [normal, along, pull],
+        [],
+        [*(p.diff(ks.t) - u for p, u in zip(c[:3], c[3:], strict=True)), *(rates - total)],
+    )
     return kh.Hybrid(model, contacts=[kh.Contact("tip", up, normal, law, across, along, mu)])
 
 
 def test_without_explicit_rates():
     """Rates that the equations do not give are refused, with the remedy."""
     model = ks.Model("massless", [q, w], [], [], [q.diff(ks.t) + w.diff(ks.t) - 1, q - w])
-    with pytest.raises(ValueError, match="model massless has no explicit derivatives, which events"):
+    with pytest.raises(
+        ValueError, match="model massless has no explicit derivatives, which events"
+    ):
         kh.simulate(kh.Hybrid(model), TIME, {q: 0.0, w: 0.0})
 
 
@@ -156,15 +162,19 @@ def test_models_that_cannot_be():
         "q is no input of ball": lambda: kh.Hybrid(model, {"q": 1.0}),
         "lam is a mode or the force of two": lambda: kh.Hybrid(model, {lam: 1.0}, (), contacts),
         "lam is a mode or the force": lambda: kh.Hybrid(model, contacts=[*contacts, other]),
-        "two events or contacts are called 'heel'":
-            lambda: kh.Hybrid(model, events=[kh.Event("heel", v)], contacts=contacts),
-        "'a' sets m, which is no mode": lambda: kh.Hybrid(model, events=[kh.Event("a", y,
-                                                                                 sets={m: 1})]),
-        r"height depends on n\(t\), which is no state":
-            lambda: kh.Hybrid(push, contacts=[kh.Contact("a", y - n, lam)]),
-        "its height depends on t":
-            lambda: kh.Hybrid(model, contacts=[kh.Contact("a", y - ks.t, lam)]),
-    }.items():  # fmt: skip
+        "two events or contacts are called 'heel'": lambda: kh.Hybrid(
+            model, events=[kh.Event("heel", v)], contacts=contacts
+        ),
+        "'a' sets m, which is no mode": lambda: kh.Hybrid(
+            model, events=[kh.Event("a", y, sets={m: 1})]
+        ),
+        r"height depends on n\(t\), which is no state": lambda: kh.Hybrid(
+            push, contacts=[kh.Contact("a", y - n, lam)]
+        ),
+        "its height depends on t": lambda: kh.Hybrid(
+            model, contacts=[kh.Contact("a", y - ks.t, lam)]
+        ),
+    }.items():
         with pytest.raises(ValueError, match=words):
             make()
 
@@ -172,9 +182,14 @@ def test_models_that_cannot_be():
 def test_height_that_moves_behind_an_intermediate():
     """What carries the ground would have to be a state: its speed counts in an impact."""
     lift, place = sp.Function("lift")(ks.t), sp.Symbol("place")
-    model = ks.Model("lift", [y, v], [lam, lift], [],
-                     [y.diff(ks.t) - v, v.diff(ks.t) + 9.81 - lam + 0.1 * place],
-                     intermediates=[(place, y - lift)])  # fmt: skip
+    model = ks.Model(
+        "lift",
+        [y, v],
+        [lam, lift],
+        [],
+        [y.diff(ks.t) - v, v.diff(ks.t) + 9.81 - lam + 0.1 * place],
+        intermediates=[(place, y - lift)],
+    )
     with pytest.raises(ValueError, match="height depends on lift"):
         kh.Hybrid(model, contacts=[kh.Contact("floor", place, lam)])
 
@@ -184,15 +199,20 @@ def test_more_contacts_than_there_is_room_for():
 
     def many(count):
         a, b, f = (ks.dynamicsymbols(f"{k}:{count}") for k in "abf")
-        equations = [*(p.diff(ks.t) - u for p, u in zip(a, b, strict=True)),
-                     *(u.diff(ks.t) + 9.81 - force for u, force in zip(b, f, strict=True))]
+        equations = [
+            *(p.diff(ks.t) - u for p, u in zip(a, b, strict=True)),
+            *(u.diff(ks.t) + 9.81 - force for u, force in zip(b, f, strict=True)),
+        ]
         model = ks.Model("many", [*a, *b], f, [], equations)
-        return kh.Hybrid(model, contacts=[kh.Contact(f"c{k}", a[k], f[k], restitution=0.3)
-                                          for k in range(count)])  # fmt: skip
+        return kh.Hybrid(
+            model, contacts=[kh.Contact(f"c{k}", a[k], f[k], restitution=0.3) for k in range(count)]
+        )
 
     hybrid = many(8)
-    start = {name: 0.1 * (1 + k % 8) if name[0] == "a" else 0.0
-             for k, name in enumerate(hybrid.model.state_names)}  # fmt: skip
+    start = {
+        name: 0.1 * (1 + k % 8) if name[0] == "a" else 0.0
+        for k, name in enumerate(hybrid.model.state_names)
+    }
     run = kh.simulate(hybrid, [0.0, 0.6], start)
     first = [run.happened("impact", f"c{k}")[0].time for k in range(8)]
     np.testing.assert_allclose(first, np.sqrt(0.2 * np.arange(1, 9) / 9.81), atol=1e-8)
@@ -220,8 +240,13 @@ def held(rate=0.0, **numbers):
     """A muscle whose ends move apart at a rate."""
     length = sp.Function("length")(ks.t)
     muscle = kh.FESMuscle("quad", sp.S(rate), **{**NUMBERS, "recruitment": 0.3, **numbers})
-    model = ks.Model("held", [length], [muscle.force], [],
-                     [length.diff(ks.t) - rate - 0 * muscle.force - 1e-30 * muscle.force])
+    model = ks.Model(
+        "held",
+        [length],
+        [muscle.force],
+        [],
+        [length.diff(ks.t) - rate - 0 * muscle.force - 1e-30 * muscle.force],
+    )
     return kh.Hybrid(model, muscles=[muscle])
 
 
@@ -263,18 +288,31 @@ def test_tendon_that_would_push():
 
 def test_a_muscle_at_rest_does_not_chatter():
     """b is zero throughout: without hysteresis each rounding would be a switch."""
-    run = kh.simulate(held(), TIME, {"length": 0.0, "quad_kc": 0.0, "quad_F": 0.0},
-                      inputs={"quad_u": -15.0})  # fmt: skip
+    run = kh.simulate(
+        held(), TIME, {"length": 0.0, "quad_kc": 0.0, "quad_F": 0.0}, inputs={"quad_u": -15.0}
+    )
     assert not run.events and not run["quad_F"].any()
 
 
 # -- clocks ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("key", "value"), [
-    ("tau", -1e-3), ("tau1", -1e-3), ("tau2", -1e-3), ("tau", np.nan), ("tau2", np.inf),
-    ("Up", 0.0), ("Up", -20.0), ("Up", np.inf), ("Um", 0.0), ("Um", 15.0), ("Um", -np.inf),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tau", -1e-3),
+        ("tau1", -1e-3),
+        ("tau2", -1e-3),
+        ("tau", np.nan),
+        ("tau2", np.inf),
+        ("Up", 0.0),
+        ("Up", -20.0),
+        ("Up", np.inf),
+        ("Um", 0.0),
+        ("Um", 15.0),
+        ("Um", -np.inf),
+    ],
+)
 def test_numbers_of_clocks(key, value):
     sign = {"Up": "positive", "Um": "negative"}.get(key, "not be negative")
     with pytest.raises(ValueError, match=rf"{key} .*({sign}|finite).*, got {value}"):
@@ -290,8 +328,12 @@ def test_impulses():
     for none in ([], 0.1, [[0.1, 0.2]]):
         with pytest.raises(ValueError, match=r"impulses must be at increasing times \(n,\)"):
             clock.course(none)
-    for words, *given in (("period .* positive", 0.0, -0.05, 3), ("period", 0.0, 0.0, 3),
-                          ("impulses .* at least 1", 0.0, 0.05, 0), ("start", np.nan, 0.05, 3)):
+    for words, *given in (
+        ("period .* positive", 0.0, -0.05, 3),
+        ("period", 0.0, 0.0, 3),
+        ("impulses .* at least 1", 0.0, 0.05, 0),
+        ("start", np.nan, 0.05, 3),
+    ):
         with pytest.raises(ValueError, match=words):
             kh.train(*given)
 
@@ -305,8 +347,9 @@ def test_impulses_that_come_too_soon():
         clock.course(kh.train(0.0, 0.03, 3))
     with pytest.warns(UserWarning, match="cut the pulse before them"):
         course = kh.Calcium(**CLOCK, hold=True).course(kh.train(0.0, 0.012, 3))
-    assert [t for t, u in zip(course.begin, course.value, strict=True)
-            if u == 20.0] == pytest.approx([0.02, 0.032, 0.044, 0.059])  # fmt: skip
+    assert [
+        t for t, u in zip(course.begin, course.value, strict=True) if u == 20.0
+    ] == pytest.approx([0.02, 0.032, 0.044, 0.059])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clock.course(kh.train(0.0, 0.046, 3))
@@ -376,10 +419,14 @@ def relay(scale):
     """x moves towards 0 from both sides: the hysteresis alone keeps the switches apart."""
     on = sp.Function("on")(ks.t)
     model = ks.Model("relay", [q], [on], [], [q.diff(ks.t) - on])
-    return kh.Hybrid(model, {on: -1.0}, [
-        kh.Event("low", q, -1, scale, sets={on: 1}, when=-on, level=True),
-        kh.Event("high", q, 1, scale, sets={on: -1}, when=on, level=True),
-    ])  # fmt: skip
+    return kh.Hybrid(
+        model,
+        {on: -1.0},
+        [
+            kh.Event("low", q, -1, scale, sets={on: 1}, when=-on, level=True),
+            kh.Event("high", q, 1, scale, sets={on: -1}, when=on, level=True),
+        ],
+    )
 
 
 def test_switches_without_and_with_hysteresis():

@@ -21,8 +21,9 @@ def read(name):
 def standing():
     data = read("standing_data.csv.gz")
     names = {"theta_a": "th_a_m", "theta_h": "th_h_m", "omega_a": "w_a_m", "omega_h": "w_h_m"}
-    trial = ks.Experiment(data["t"], inputs={"a": data["a_m"]},
-                          measurements={k: data[v] for k, v in names.items()})  # fmt: skip
+    trial = ks.Experiment(
+        data["t"], inputs={"a": data["a_m"]}, measurements={k: data[v] for k, v in names.items()}
+    )
     return ks.Collocation(ks.models.standing(), trial, unknown=dict.fromkeys(GAINS))
 
 
@@ -36,8 +37,16 @@ def test_standing_optimum(standing, start):
     """K* and J* of one record of set A, from zero and from the true gains."""
     guess = dict.fromkeys(GAINS, 0.0) if start == "zero" else None
     solution = standing.solve(guess=guess)
-    expected = [988.2445699, 205.6352024, 212.2712776, 53.77941537,
-                69.67270379, 302.0839517, 66.85893568, 26.65949693]  # fmt: skip
+    expected = [
+        988.2445699,
+        205.6352024,
+        212.2712776,
+        53.77941537,
+        69.67270379,
+        302.0839517,
+        66.85893568,
+        26.65949693,
+    ]
     assert solution.success and solution.iterations <= 15
     np.testing.assert_allclose([solution.parameters[k] for k in GAINS], expected, rtol=1e-8)
     assert 0.01 * solution.objective == pytest.approx(0.6974488842775, rel=1e-9)
@@ -46,8 +55,9 @@ def test_standing_optimum(standing, start):
 def pendulum_fit(scheme="midpoint", boundary=(), guess=1.0):
     data = read("vyas_data.csv.gz")
     trial = ks.Experiment(data["t"], measurements={"theta": data["y1_m"]})
-    problem = ks.Collocation(ks.models.pendulum(), trial, unknown={"p": None}, scheme=scheme,
-                             boundary=list(boundary))  # fmt: skip
+    problem = ks.Collocation(
+        ks.models.pendulum(), trial, unknown={"p": None}, scheme=scheme, boundary=list(boundary)
+    )
     start = {"p": guess, "theta": data["y1_m"], "omega": data["y2_m"]}
     return problem.solve(guess=start), data["t"][1] - data["t"][0]
 
@@ -89,16 +99,24 @@ def test_gas_oil_cracking():
 
     y1, y2 = ks.dynamicsymbols("y1 y2")
     p1, p2, p3 = sp.symbols("p1:4")
-    model = ks.Model("gasoil", [y1, y2], [], [p1, p2, p3],
-                     [y1.diff(ks.t) + (p1 + p3) * y1**2,
-                      y2.diff(ks.t) - p1 * y1**2 + p2 * y2])  # fmt: skip
+    model = ks.Model(
+        "gasoil",
+        [y1, y2],
+        [],
+        [p1, p2, p3],
+        [y1.diff(ks.t) + (p1 + p3) * y1**2, y2.diff(ks.t) - p1 * y1**2 + p2 * y2],
+    )
     samples = np.genfromtxt(DATA / "cops_gasoil.csv", delimiter=",", skip_header=1)
     time = np.linspace(0.0, 0.95, 1901)
     measured = np.full((2, len(time)), np.nan)
     measured[:, np.round(samples[:, 0] / 0.0005).astype(int)] = samples[:, 1:].T
     trial = ks.Experiment(time, measurements={"y1": measured[0], "y2": measured[1]})
-    problem = ks.Collocation(model, trial, unknown=dict.fromkeys(("p1", "p2", "p3"), (0.0, None)),
-                             boundary=[ks.at_start(y1) - 1, ks.at_start(y2)])  # fmt: skip
+    problem = ks.Collocation(
+        model,
+        trial,
+        unknown=dict.fromkeys(("p1", "p2", "p3"), (0.0, None)),
+        boundary=[ks.at_start(y1) - 1, ks.at_start(y2)],
+    )
     solution = problem.solve()
     assert solution.objective == pytest.approx(5.2366e-3, rel=1e-4)
     expected = [11.84674, 8.344521, 1.001436]

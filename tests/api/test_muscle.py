@@ -24,8 +24,13 @@ def knee():
     theta, omega = ks.dynamicsymbols("theta omega")
     quad = kh.FESMuscle("quad", rate=-P["r"] * omega, **NUMBERS)
     torque = P["r"] * quad.force - P["m"] * P["g"] * P["lc"] * sp.sin(theta) - P["bv"] * omega
-    model = ks.Model("knee", [theta, omega], [quad.force], [],
-                     [theta.diff(ks.t) - omega, P["I"] * omega.diff(ks.t) - torque])  # fmt: skip
+    model = ks.Model(
+        "knee",
+        [theta, omega],
+        [quad.force],
+        [],
+        [theta.diff(ks.t) - omega, P["I"] * omega.diff(ks.t) - torque],
+    )
     return kh.Hybrid(model, muscles=[quad]), quad
 
 
@@ -36,15 +41,26 @@ def test_knee_at_20_hz():
         told = np.genfromtxt(file, delimiter=",", names=True)
     impulses = kh.train(P["t0"], P["T"], P["npulse"])
     start = {"theta": 0.0, "omega": 0.0, **quad.rest}
-    run = kh.simulate(hybrid, told["t_s"], start, inputs={quad.clock: CLOCK.course(impulses)},
-                      rtol=1e-11, atol=1e-12)  # fmt: skip
+    run = kh.simulate(
+        hybrid,
+        told["t_s"],
+        start,
+        inputs={quad.clock: CLOCK.course(impulses)},
+        rtol=1e-11,
+        atol=1e-12,
+    )
     assert not run.message
-    for ours, theirs, most in (("theta", "theta_rad", 1e-9), ("omega", "omega_rad_s", 1e-9),
-                               ("quad_F", "Fc_N", 1e-7), ("quad_kc", "kc_N_per_m", 1e-5)):
+    for ours, theirs, most in (
+        ("theta", "theta_rad", 1e-9),
+        ("omega", "omega_rad_s", 1e-9),
+        ("quad_F", "Fc_N", 1e-7),
+        ("quad_kc", "kc_N_per_m", 1e-5),
+    ):
         assert np.abs(run[ours] - told[theirs]).max() < most, ours
     free = np.abs(told["t_s"][:, None] - TOLD["clock_break_times"]).min(axis=1) > 1e-9
-    np.testing.assert_allclose(run["quad_rate"][free], told["eps_c_dot_right_limit_1_per_s"][free],
-                               atol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(
+        run["quad_rate"][free], told["eps_c_dot_right_limit_1_per_s"][free], atol=1e-6
+    )
     assert len(run.plot(["theta", "quad_F"]).axes) == 2
     breaks = [e.time for e in run.happened("clock")]
     np.testing.assert_allclose(breaks, TOLD["clock_break_times"], atol=1e-14)
@@ -61,8 +77,13 @@ def held(rate, **numbers):
     """A muscle whose ends move apart at a given rate."""
     length = sp.Function("length")(ks.t)
     muscle = kh.FESMuscle("m", rate=sp.Float(rate), **{**NUMBERS, **numbers})
-    model = ks.Model("held", [length, *muscle.states], muscle.inputs, [],
-                     [length.diff(ks.t) - rate, *muscle.equations])  # fmt: skip
+    model = ks.Model(
+        "held",
+        [length, *muscle.states],
+        muscle.inputs,
+        [],
+        [length.diff(ks.t) - rate, *muscle.equations],
+    )
     return kh.Hybrid(model, muscle.modes, muscle.events), muscle
 
 
@@ -70,8 +91,14 @@ def test_isometric_with_a_stiff_tendon():
     """F = alpha F0 (1 - exp(-Up t)) while the clock is at Up."""
     hybrid, muscle = held(0.0, ks=1e12)
     time = np.linspace(0.0, 0.2, 21)
-    run = kh.simulate(hybrid, time, {"length": 0.0, **muscle.rest}, inputs={muscle.clock: 20.0},
-                      rtol=1e-10, atol=1e-12)  # fmt: skip
+    run = kh.simulate(
+        hybrid,
+        time,
+        {"length": 0.0, **muscle.rest},
+        inputs={muscle.clock: 20.0},
+        rtol=1e-10,
+        atol=1e-12,
+    )
     expected = P["alpha"] * P["F0"] * (1.0 - np.exp(-20.0 * time))
     np.testing.assert_allclose(run["m_F"], expected, atol=1e-6 * P["F0"])
 
@@ -137,8 +164,9 @@ def test_slack_tendon_is_held_until_it_is_tight():
     hybrid = kh.Hybrid(model, muscles=[muscle])
     course = kh.Piecewise([0.0, 0.1, 0.2], [0.0, -1.5, 0.5])
     time = np.linspace(0.0, 0.5, 501)
-    run = kh.simulate(hybrid, time, {"length": 0.0, **muscle.rest},
-                      inputs={rate: course, muscle.clock: 20.0})  # fmt: skip
+    run = kh.simulate(
+        hybrid, time, {"length": 0.0, **muscle.rest}, inputs={rate: course, muscle.clock: 20.0}
+    )
     (slack,), (tight,) = run.happened("event", "m goes slack"), run.happened("event", "m is tight")
     assert 0.1 < slack.time < 0.2 < tight.time < 0.5
     within = (time > slack.time + 1e-9) & (time < tight.time - 1e-9)
@@ -149,6 +177,10 @@ def test_slack_tendon_is_held_until_it_is_tight():
     np.testing.assert_allclose(grown[5:-5], expected[5:-5], atol=0.02)
     stopped = kh.Hybrid(model, muscles=[kh.FESMuscle("m", rate=rate, **NUMBERS)])
     with pytest.warns(UserWarning, match="the tendon is slack"):
-        with_error = kh.simulate(stopped, time, {"length": 0.0, "m_kc": 0.0, "m_F": 0.0},
-                                 inputs={rate: course, muscle.clock: 20.0})  # fmt: skip
+        with_error = kh.simulate(
+            stopped,
+            time,
+            {"length": 0.0, "m_kc": 0.0, "m_F": 0.0},
+            inputs={rate: course, muscle.clock: 20.0},
+        )
     assert "the tendon is slack" in with_error.message

@@ -36,12 +36,19 @@ TOPPLE = 60.0 * 9.81 * 1.13  # m g h
 def sway(unknown, method="rk4", column=2):
     """J = integral of (u_COP - u_ref)^2 / 2; column 3 is a reference made with other noise."""
     data, model, ref = read("cip_10Hz.csv.gz", skip_header=1).T, ks.models.cip(), U_REF
-    trial = ks.Experiment(data[0], inputs={"x": data[1], "u_ref": data[column]},
-                          hold={"x": "zero-order"})  # fmt: skip
+    trial = ks.Experiment(
+        data[0], inputs={"x": data[1], "u_ref": data[column]}, hold={"x": "zero-order"}
+    )
     objective = ks.Integral((model.outputs["u_COP"] - ref) ** 2 / 2)
     unknown = unknown if isinstance(unknown, dict) else dict.fromkeys(unknown)
-    return ks.Shooting(model, trial, unknown, initial=dict.fromkeys(model.state_names, 0.0),
-                       objective=objective, method=method)  # fmt: skip
+    return ks.Shooting(
+        model,
+        trial,
+        unknown,
+        initial=dict.fromkeys(model.state_names, 0.0),
+        objective=objective,
+        method=method,
+    )
 
 
 U_REF = ks.dynamicsymbols("u_ref")
@@ -51,10 +58,8 @@ TABLE = {
     ("rk4", "K"): ([1657.744, 22.20270, 375.0225], 2.662743e-5, 11.6),
     ("rk4", "A,B"): ([644.2149, 66.41145], 3.075406e-5, 8.0),
     ("rk4", "all"): ([1395.977, 19.28643, 257.2875, 1022.158, 112.0536], 8.289843e-6, 219.0),
-    ("trapezoid", "all"): (
-        [1402.789, 19.47865, 261.5029, 1032.987, 112.2036], 8.294480e-6, 218.0
-    ),
-}  # fmt: skip
+    ("trapezoid", "all"): ([1402.789, 19.47865, 261.5029, 1032.987, 112.2036], 8.294480e-6, 218.0),
+}
 FREE = {"K": GAINS, "A,B": FILTER, "all": [*GAINS, *FILTER]}
 
 
@@ -137,10 +142,14 @@ x, v, u = ks.dynamicsymbols("x v u")
 k, c, q = sp.symbols("k c q")
 #: A pendulum with damping; with q > 0 it can escape
 SWING = ks.Model(
-    "swing", [x, v], [u], [k, c, q],
+    "swing",
+    [x, v],
+    [u],
+    [k, c, q],
     [x.diff(t) - v, v.diff(t) + k * sp.sin(x) + c * v - u - q * x**3],
-    outputs={"load": k * sp.sin(x) + c * v}, values={k: 3.0, c: 0.2, q: 0.0},
-)  # fmt: skip
+    outputs={"load": k * sp.sin(x) + c * v},
+    values={k: 3.0, c: 0.2, q: 0.0},
+)
 TIME = np.linspace(0.0, 6.0, 61)
 PUSH = np.sin(2.0 * TIME)
 TRUE = np.array([3.0, 0.2])
@@ -159,8 +168,12 @@ def swing(data=None, unknown=(k, c), **more):
     data = samples(0.02) if data is None else data
     trials = [ks.Experiment(TIME, {u: PUSH}, {x: row}, {x: 0.02}) for row in np.atleast_2d(data)]
     unknown = unknown if isinstance(unknown, dict) else dict.fromkeys(unknown)
-    return ks.Shooting(SWING, trials[0] if len(trials) == 1 else trials, unknown,
-                       **{"initial": {x: 0.5, v: 0.0}, **more})  # fmt: skip
+    return ks.Shooting(
+        SWING,
+        trials[0] if len(trials) == 1 else trials,
+        unknown,
+        **{"initial": {x: 0.5, v: 0.0}, **more},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -195,8 +208,9 @@ def test_objective_without_squares(one):
     """An objective that is no sum of squares: no residuals, and a gradient all the same."""
     objective = ks.Integral(k**2 / 100 + sp.cosh(x - sp.cos(t) / 2)) + ks.Terminal(sp.exp(x))
     trial = ks.Experiment(TIME, {u: PUSH})
-    shooting = ks.Shooting(SWING, trial, {k: (0.5, 9.0), c: (0.0, 3.0)},
-                           initial={x: 0.5, v: 0.0}, objective=objective)  # fmt: skip
+    shooting = ks.Shooting(
+        SWING, trial, {k: (0.5, 9.0), c: (0.0, 3.0)}, initial={x: 0.5, v: 0.0}, objective=objective
+    )
     fits = [shooting.solve({k: 2.0, c: 0.5}, optimizer=o) for o in ("bfgs", "ipopt")]
     np.testing.assert_allclose(fits[0].values, fits[1].values, rtol=1e-5)
     assert np.isnan(fits[0].covariance).all() and np.isfinite(fits[0].condition)
@@ -225,8 +239,10 @@ def test_covariance_by_monte_carlo():
     found = np.cov(np.array(values).T)
     ratio = np.sqrt(np.diag(found) / np.diag(said))
     assert (ratio > 0.75).all() and (ratio < 1.3).all(), ratio  # 60 records: 9 % each
-    assert abs(np.corrcoef(np.array(values).T)[0, 1]
-               - said[0, 1] / np.sqrt(said[0, 0] * said[1, 1])) < 0.3  # fmt: skip
+    assert (
+        abs(np.corrcoef(np.array(values).T)[0, 1] - said[0, 1] / np.sqrt(said[0, 0] * said[1, 1]))
+        < 0.3
+    )
     assert 52 <= inside <= 60
     bias = (np.mean(values, axis=0) - TRUE) / np.sqrt(np.diag(said) / 60)
     assert np.abs(bias).max() < 3.5
@@ -238,9 +254,12 @@ def test_covariance_of_collocation():
     shooting = swing(data, method="trapezoid")
     fit = shooting.solve({k: 2.5, c: 0.3}, optimizer="least-squares")
     problem = ks.Collocation(
-        SWING, shooting.trials, {k: None, c: None}, scheme="trapezoid",
+        SWING,
+        shooting.trials,
+        {k: None, c: None},
+        scheme="trapezoid",
         boundary=[ks.at_start(x) - 0.5, ks.at_start(v)],
-    )  # fmt: skip
+    )
     solution = problem.solve({k: 2.5, c: 0.3}, tolerance=1e-12)
     np.testing.assert_allclose(fit.values, TRUE, rtol=1e-8)
     np.testing.assert_allclose(list(solution.parameters.values()), TRUE, rtol=1e-8)
@@ -258,8 +277,14 @@ def test_variance_from_the_residuals():
     known = np.sqrt(np.diag(given.covariance) * given.objective / 59)
     objective = ks.Integral((x - ref) ** 2) + ks.Terminal(1e-12 * v**2)
     for substeps, tolerance in ((1, 0.05), (4, 0.25)):  # between samples the noise is smaller
-        shooting = ks.Shooting(SWING, trial, {k: None, c: None}, initial={x: 0.5, v: 0.0},
-                               objective=objective, substeps=substeps)  # fmt: skip
+        shooting = ks.Shooting(
+            SWING,
+            trial,
+            {k: None, c: None},
+            initial={x: 0.5, v: 0.0},
+            objective=objective,
+            substeps=substeps,
+        )
         fit = shooting.solve(optimizer="least-squares")
         np.testing.assert_allclose(np.sqrt(np.diag(fit.covariance)), known, rtol=tolerance)
 
@@ -271,13 +296,17 @@ def amplifier(first, second, third):
     """x' = -x + a/b s1 + c s2 + a s3: which of a, b, c matter depends on the signals."""
     a, b = sp.symbols("a b")
     model = ks.Model(
-        "amplifier", [x], list(SIGNALS), [a, b, c],
+        "amplifier",
+        [x],
+        list(SIGNALS),
+        [a, b, c],
         [x.diff(t) + x - a / b * SIGNALS[0] - c * SIGNALS[1] - a * SIGNALS[2]],
         values={a: 2.0, b: 0.5, c: 1.0},
-    )  # fmt: skip
+    )
     waves = np.sin(TIME), np.cos(3.0 * TIME), np.sin(5.0 * TIME)
-    inputs = {s: w * wave for s, w, wave in
-              zip(SIGNALS, (first, second, third), waves, strict=True)}  # fmt: skip
+    inputs = {
+        s: w * wave for s, w, wave in zip(SIGNALS, (first, second, third), waves, strict=True)
+    }
     run = ks.simulate(model, TIME, {x: 0.0}, inputs=inputs)
     data = run["x"] + 0.01 * np.random.default_rng(3).standard_normal(61)
     trial = ks.Experiment(TIME, inputs, {x: data}, {x: 0.01})
@@ -325,8 +354,14 @@ def test_unknown_initial_states():
     """Positions and rates of two trials with the same parameters; one of them within bounds."""
     data = [samples(0.005, 1, position=0.5, rate=0.8), samples(0.005, 2, position=-1.0, rate=0.1)]
     shooting = swing(data, initial={x: None, v: (-2.0, 0.6)})
-    assert shooting.names == ["k", "c", "x(0) of trial 0", "v(0) of trial 0",
-                              "x(0) of trial 1", "v(0) of trial 1"]  # fmt: skip
+    assert shooting.names == [
+        "k",
+        "c",
+        "x(0) of trial 0",
+        "v(0) of trial 0",
+        "x(0) of trial 1",
+        "v(0) of trial 1",
+    ]
     low, high = shooting.bounds
     assert (low[[3, 5]] == -2.0).all() and (high[[3, 5]] == 0.6).all() and np.isinf(high[2])
     q0 = shooting.pack({k: 2.0, c: 0.5, v: 0.0})
@@ -400,8 +435,13 @@ def vyasarayani():
 
 def pendulum(data, segments):
     trial = ks.Experiment(data["t"], measurements={"theta": data["y1_m"]})
-    return ks.Shooting(ks.models.pendulum(), trial, {"p": (0.0, 100.0)}, segments=segments,
-                       initial={"theta": np.pi / 6, "omega": 0.0})  # fmt: skip
+    return ks.Shooting(
+        ks.models.pendulum(),
+        trial,
+        {"p": (0.0, 100.0)},
+        segments=segments,
+        initial={"theta": np.pi / 6, "omega": 0.0},
+    )
 
 
 def test_several_directions_without_influence():
@@ -476,8 +516,18 @@ def test_save_and_load(fit, tmp_path):
     fit.save(tmp_path / "fit.nc")
     back = ks.Fit.load(tmp_path / "fit.nc")
     assert str(back) == str(fit)
-    for name in ("success", "message", "objective", "condition", "optimizer", "model", "parameters",
-                 "known", "initial", "timings"):  # fmt: skip
+    for name in (
+        "success",
+        "message",
+        "objective",
+        "condition",
+        "optimizer",
+        "model",
+        "parameters",
+        "known",
+        "initial",
+        "timings",
+    ):
         assert getattr(back, name) == getattr(fit, name), name
     for name in ("names", "active", "notes"):
         assert list(getattr(back, name)) == list(getattr(fit, name))
@@ -590,8 +640,13 @@ def test_divergence_at_the_guess():
     """Named with time and state by whatever needs the simulation; the cost is infinite."""
     shooting = swing(known={q: 5.0}, initial={x: 3.0, v: 0.0})
     words = r"the simulation diverged between t = 0\.\d and 0\.\d s; .* last state x = "
-    for call in (shooting.solve, shooting.gradient, shooting.trajectories, shooting.residuals,
-                 shooting.residual_jacobian):  # fmt: skip
+    for call in (
+        shooting.solve,
+        shooting.gradient,
+        shooting.trajectories,
+        shooting.residuals,
+        shooting.residual_jacobian,
+    ):
         with pytest.raises(ValueError, match=words):
             call()
     assert shooting.cost() == np.inf
@@ -648,7 +703,7 @@ def test_optimisers_step_back_from_divergence():
         ({"objective": x**2}, "not made of Integral"),
         ({"objective": ks.Integral(sp.Symbol("w") * x)}, "integrand contains w"),
     ],
-)  # fmt: skip
+)
 def test_bad_problem(changes, words):
     with pytest.raises(ValueError, match=words):
         swing(**changes)
@@ -684,10 +739,12 @@ def test_bad_experiments():
         (lambda s: s.cost({k: np.nan}), "guess of k must be one finite number, got nan"),
         (lambda s: s.cost([np.nan, 0.0]), "guess of k is nan, not a finite number"),
         (lambda s: s.cost({"kk": 1.0}), "guess: kk is unknown"),
-        *((lambda s, o=o: s.solve(optimizer=o, options={"nonsense": 1}), "nonsense")
-          for o in OPTIMIZERS),
+        *(
+            (lambda s, o=o: s.solve(optimizer=o, options={"nonsense": 1}), "nonsense")
+            for o in OPTIMIZERS
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_call(one, call, words):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -742,11 +799,19 @@ def test_unstable_model_is_named():
 def forcing(request):
     """The force behind a record, as smooth as its energy says: quadratic in 61 samples."""
     trial = ks.Experiment(TIME, measurements={x: samples(0.01)}, std={x: 0.01})
-    linear = SWING.substitute({sp.sin(x): x}, name="linear", equations=[
-        x.diff(t) - v, v.diff(t) + k * x + c * v - u + q * x])  # fmt: skip
+    linear = SWING.substitute(
+        {sp.sin(x): x},
+        name="linear",
+        equations=[x.diff(t) - v, v.diff(t) + k * x + c * v - u + q * x],
+    )
     objective = ks.LeastSquares() + 30.0 * ks.Integral(u**2)
-    return ks.Shooting(linear, trial, initial={x: 0.5, v: 0.0}, objective=objective,
-                       unknown_inputs={u: request.param})  # fmt: skip
+    return ks.Shooting(
+        linear,
+        trial,
+        initial={x: 0.5, v: 0.0},
+        objective=objective,
+        unknown_inputs={u: request.param},
+    )
 
 
 def lowest(shooting):
@@ -771,7 +836,8 @@ def test_least_squares_says_who_can(forcing, one):
     with pytest.raises(ValueError, match="not for samples of unknown inputs; use bfgs, ipopt or"):
         forcing.solve(optimizer="least-squares")
     trial = ks.Experiment(TIME, {u: PUSH})
-    other = ks.Shooting(SWING, trial, {k: None}, initial={x: 0.5, v: 0.0},
-                        objective=ks.Integral(sp.cosh(x)))  # fmt: skip
+    other = ks.Shooting(
+        SWING, trial, {k: None}, initial={x: 0.5, v: 0.0}, objective=ks.Integral(sp.cosh(x))
+    )
     with pytest.raises(ValueError, match=r"sum of squares: .* is no square .*; use bfgs, ipopt or"):
         other.solve(optimizer="least-squares")

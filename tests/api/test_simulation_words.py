@@ -19,8 +19,9 @@ p, k = sp.symbols("p k")
 TIME = np.linspace(0.0, 3.0, 61)
 
 #: v falls until x**p has no value
-ROOT = ks.Model("root", [x, v], [F], [p], [x.diff(t) - v, v.diff(t) + 1 + x**p - F],
-                values={p: 0.5})  # fmt: skip
+ROOT = ks.Model(
+    "root", [x, v], [F], [p], [x.diff(t) - v, v.diff(t) + 1 + x**p - F], values={p: 0.5}
+)
 GROWING = ks.Model("growing", [x], [], [k], [x.diff(t) - k * x])
 DRIVEN = ks.Model("driven", [x], [F], [], [x.diff(t) - F])
 
@@ -35,18 +36,28 @@ def said(function):
 # -- expressions that are not finite --------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("method", "label", "what"), [
-    ("rk4", "v'", "x.x"), ("dormand-prince", "v'", "x.x"), ("trapezoid", "defect of v", "x1.x"),
-    ("midpoint", r"equation 1 \(v'\)", r"\(0.5\*\(x0.x \+ x1.x\)\)"),
-    ("backward-euler", r"equation 1 \(v'\)", "x1.x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "label", "what"),
+    [
+        ("rk4", "v'", "x.x"),
+        ("dormand-prince", "v'", "x.x"),
+        ("trapezoid", "defect of v", "x1.x"),
+        ("midpoint", r"equation 1 \(v'\)", r"\(0.5\*\(x0.x \+ x1.x\)\)"),
+        ("backward-euler", r"equation 1 \(v'\)", "x1.x"),
+    ],
+)
 def test_the_expression_is_named(method, label, what):
     """With its equation or rate, the values it was given, and the time; not as an instability."""
     substeps = 1 if method == "dormand-prince" else 3
-    run, words = said(lambda: ks.simulate(ROOT, TIME, {x: 0.5, v: 0.0}, inputs={F: 0.0},
-                                          method=method, substeps=substeps))  # fmt: skip
-    pattern = (rf"between t = 0.75 and 0.8 s: {label} is not finite at t = 0.7\d+ s: "
-               rf"pow\({what}, .*p\) is nan where {what} = -\S+, .*p = 0.5; last state x = ")
+    run, words = said(
+        lambda: ks.simulate(
+            ROOT, TIME, {x: 0.5, v: 0.0}, inputs={F: 0.0}, method=method, substeps=substeps
+        )
+    )
+    pattern = (
+        rf"between t = 0.75 and 0.8 s: {label} is not finite at t = 0.7\d+ s: "
+        rf"pow\({what}, .*p\) is nan where {what} = -\S+, .*p = 0.5; last state x = "
+    )
     assert re.search(pattern, run.message) and "unstable" not in run.message, run.message
     assert words == f"the simulation of root ended early: {run.message}"
     assert run.time[-1] == pytest.approx(0.75) and (run["x"] > 0.0).all()
@@ -56,11 +67,17 @@ def test_the_expression_is_named(method, label, what):
 def test_inputs_within_the_interval_count(kind):
     """The force that pushes x below zero acts within one long interval, cut into steps."""
     time = np.array([0.0, 1.0, 2.0])
-    force = {"linear": [0.0, 0.0, -40.0], "zero-order": [0.0, -20.0, 0.0],
-             "midpoints": [1.5, 1.5, 1.5, -20.0, -50.0]}[kind]  # fmt: skip
+    force = {
+        "linear": [0.0, 0.0, -40.0],
+        "zero-order": [0.0, -20.0, 0.0],
+        "midpoints": [1.5, 1.5, 1.5, -20.0, -50.0],
+    }[kind]
     hold = {F: "zero-order"} if kind == "zero-order" else None
-    run, _ = said(lambda: ks.simulate(ROOT, time, {x: 2.0, v: 1.0}, inputs={F: force}, hold=hold,
-                                      substeps=100))  # fmt: skip
+    run, _ = said(
+        lambda: ks.simulate(
+            ROOT, time, {x: 2.0, v: 1.0}, inputs={F: force}, hold=hold, substeps=100
+        )
+    )
     when = float(re.search(r"is not finite at t = (\S+) s: pow", run.message)[1])
     assert 1.0 < when < 2.0 and len(run.time) == 2
 
@@ -68,8 +85,9 @@ def test_inputs_within_the_interval_count(kind):
 @pytest.mark.parametrize("varied", [False, True])
 def test_members_have_reasons_of_their_own(varied):
     values = {p: [0.5, 0.5, 0.3]} if varied else {}
-    runs, words = said(lambda: ks.simulate(ROOT, TIME, {x: [0.5, 1e6, 0.2], v: 0.0}, values,
-                                           inputs={F: 0.0}))  # fmt: skip
+    runs, words = said(
+        lambda: ks.simulate(ROOT, TIME, {x: [0.5, 1e6, 0.2], v: 0.0}, values, inputs={F: 0.0})
+    )
     assert words.startswith("2 of 3 members of root ended early, the first is member 0: ")
     assert [failure.member for failure in runs.failures] == [0, 2]
     for failure, power in zip(runs.failures, (0.5, 0.3 if varied else 0.5), strict=True):
@@ -78,8 +96,9 @@ def test_members_have_reasons_of_their_own(varied):
 
 def test_many_members_are_told_soon():
     """Of the first it is found out which expression it was."""
-    runs, _ = said(lambda: ks.simulate(ROOT, TIME, {x: np.linspace(0.1, 0.9, 50), v: 0.0},
-                                       inputs={F: 0.0}))  # fmt: skip
+    runs, _ = said(
+        lambda: ks.simulate(ROOT, TIME, {x: np.linspace(0.1, 0.9, 50), v: 0.0}, inputs={F: 0.0})
+    )
     named = ["pow(" in failure.message for failure in runs.failures]
     assert len(named) == 50 and all(named[:8]) and not any(named[8:])
 
@@ -109,23 +128,29 @@ def test_growth_without_overflow(method):
     """All nodes are reached, and what came out is of no use: it is said, and nothing is cut off."""
     time = np.linspace(0.0, 60.0, 6001)
     run, words = said(lambda: ks.simulate(GROWING, time, {x: 1.0}, {k: 10.0}, method=method))
-    pattern = (r"grew beyond any plausible size: x = 1\.\d+e\+30 at t = 6.9\d? s, \S+e\+260 at the "
-               r"end; the model is unstable")  # fmt: skip
+    pattern = (
+        r"grew beyond any plausible size: x = 1\.\d+e\+30 at t = 6.9\d? s, \S+e\+260 at the "
+        r"end; the model is unstable"
+    )
     assert re.match(pattern, run.message), run.message
     assert words == f"the simulation of growing {run.message}"
     assert len(run.time) == 6001 and np.isfinite(run["x"]).all()
 
 
 def test_growth_to_the_end_of_the_numbers():
-    run, _ = said(lambda: ks.simulate(GROWING, np.linspace(0.0, 80.0, 801), {x: 1.0}, {k: 10.0},
-                                      method="midpoint"))  # fmt: skip
+    run, _ = said(
+        lambda: ks.simulate(
+            GROWING, np.linspace(0.0, 80.0, 801), {x: 1.0}, {k: 10.0}, method="midpoint"
+        )
+    )
     assert run.message.startswith("diverged between t = ") and "Newton" not in run.message
 
 
 def test_growth_of_members():
     time = np.linspace(0.0, 20.0, 2001)
-    runs, words = said(lambda: ks.simulate(GROWING, time, {x: [1.0, 2.0, 1e-20]},
-                                           {k: [10.0, -1.0, 1.0]}))  # fmt: skip
+    runs, words = said(
+        lambda: ks.simulate(GROWING, time, {x: [1.0, 2.0, 1e-20]}, {k: [10.0, -1.0, 1.0]})
+    )
     assert "1 of 3 members of growing ended early or grew beyond any plausible size" in words
     (failure,) = runs.failures
     assert failure.member == 0 and failure.time == pytest.approx(6.91)
@@ -156,9 +181,11 @@ def test_a_span_is_no_grid(method):
     """(0, 20) is one step of 20 s."""
     pendulum = ks.Model("pendulum", [x, v], [], [], [x.diff(t) - v, v.diff(t) + 9.81 * x + 0.1 * v])
     _, words = said(lambda: ks.simulate(pendulum, (0, 20), {x: 1.0, v: 0.0}, method=method))
-    assert re.match(r"pendulum: one step of 20 s is too long: [xv] ends at \S+, with 16 steps at "
-                    r"\S+; time is the grid of nodes, for example np.linspace\(0, 20, 2001\)$",
-                    words)  # fmt: skip
+    assert re.match(
+        r"pendulum: one step of 20 s is too long: [xv] ends at \S+, with 16 steps at "
+        r"\S+; time is the grid of nodes, for example np.linspace\(0, 20, 2001\)$",
+        words,
+    )
 
 
 def test_a_span_of_members():
@@ -166,10 +193,15 @@ def test_a_span_of_members():
     assert "one step of 5 s is too long: x of member 1 ends at" in words
 
 
-@pytest.mark.parametrize("more", [
-    {"substeps": 500}, {"method": "dormand-prince"}, {"time": np.linspace(0.0, 2.0, 501)},
-    {"time": (0.0, 0.01)},  # one step that is short enough, as of a controller
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"substeps": 500},
+        {"method": "dormand-prince"},
+        {"time": np.linspace(0.0, 2.0, 501)},
+        {"time": (0.0, 0.01)},  # one step that is short enough, as of a controller
+    ],
+)
 def test_no_warning_without_need(more):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -182,19 +214,33 @@ NODES = np.linspace(0.0, 1.0, 11)
 HIDDEN = np.ma.masked_array(np.where(NODES > 0.45, -9999.0, 1.0), NODES > 0.45)
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"inputs": {F: HIDDEN}}, r"input F has 6 missing \(masked\) of 11 values, the first at index"),
-    ({"inputs": {F: [HIDDEN, HIDDEN]}}, r"input F has 12 missing \(masked\) of 22 values"),
-    ({"initial": {x: np.ma.masked_array([0.0, -9999.0], [0, 1])}, "inputs": {F: np.ones((2, 11))}},
-     r"the initial value of state x has 1 missing \(masked\) of 2 values"),
-    ({"time": np.ma.masked_array(NODES, NODES > 0.95)}, r"time has 1 missing \(masked\) of 11"),
-    ({"inputs": {F: 1j * NODES}}, "input F must be real numbers, got complex numbers"),
-    ({"initial": {x: 1j}}, "the initial value of state x must be real numbers, got complex"),
-    ({"time": NODES + 0j}, "time must be real numbers, got complex"),
-    ({"inputs": {F: "1.0"}}, "input F must be real numbers, got text"),
-    ({"initial": {x: "1.0"}}, "the initial value of state x must be real numbers, got text"),
-    ({"initial": {x: sp.Symbol("q")}}, "the initial value of state x must be real numbers, got q"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"inputs": {F: HIDDEN}},
+            r"input F has 6 missing \(masked\) of 11 values, the first at index",
+        ),
+        ({"inputs": {F: [HIDDEN, HIDDEN]}}, r"input F has 12 missing \(masked\) of 22 values"),
+        (
+            {
+                "initial": {x: np.ma.masked_array([0.0, -9999.0], [0, 1])},
+                "inputs": {F: np.ones((2, 11))},
+            },
+            r"the initial value of state x has 1 missing \(masked\) of 2 values",
+        ),
+        ({"time": np.ma.masked_array(NODES, NODES > 0.95)}, r"time has 1 missing \(masked\) of 11"),
+        ({"inputs": {F: 1j * NODES}}, "input F must be real numbers, got complex numbers"),
+        ({"initial": {x: 1j}}, "the initial value of state x must be real numbers, got complex"),
+        ({"time": NODES + 0j}, "time must be real numbers, got complex"),
+        ({"inputs": {F: "1.0"}}, "input F must be real numbers, got text"),
+        ({"initial": {x: "1.0"}}, "the initial value of state x must be real numbers, got text"),
+        (
+            {"initial": {x: sp.Symbol("q")}},
+            "the initial value of state x must be real numbers, got q",
+        ),
+    ],
+)
 def test_arrays_that_are_no_numbers(changes, words):
     fields = {"time": NODES, "initial": {x: 0.0}, "inputs": {F: 1.0}, **changes}
     with pytest.raises(ValueError, match=words):
@@ -204,17 +250,22 @@ def test_arrays_that_are_no_numbers(changes, words):
             kh.simulate(kh.Hybrid(DRIVEN), **fields)
 
 
-@pytest.mark.parametrize("time", [
-    np.arange(0, 1100, 100, dtype="timedelta64[ms]"),
-    np.datetime64("2020-02-28T23:59:59.500") + np.arange(0, 1100, 100, dtype="timedelta64[ms]"),
-    pd.date_range("2020-01-01", periods=11, freq="100ms"),
-    [dt.timedelta(milliseconds=100 * i) for i in range(11)],
-    [dt.datetime(2020, 1, 1) + dt.timedelta(milliseconds=100 * i) for i in range(11)],
-], ids=["spans", "dates", "pandas", "timedelta", "datetime"])  # fmt: skip
+@pytest.mark.parametrize(
+    "time",
+    [
+        np.arange(0, 1100, 100, dtype="timedelta64[ms]"),
+        np.datetime64("2020-02-28T23:59:59.500") + np.arange(0, 1100, 100, dtype="timedelta64[ms]"),
+        pd.date_range("2020-01-01", periods=11, freq="100ms"),
+        [dt.timedelta(milliseconds=100 * i) for i in range(11)],
+        [dt.datetime(2020, 1, 1) + dt.timedelta(milliseconds=100 * i) for i in range(11)],
+    ],
+    ids=["spans", "dates", "pandas", "timedelta", "datetime"],
+)
 def test_times_of_every_kind(time):
     """Spans in seconds, dates since the first: the run is the same."""
     run = ks.simulate(DRIVEN, time, {x: 0.0}, inputs={F: 2.0})
     np.testing.assert_allclose(run.time, NODES, atol=1e-15)
     assert run["x"][-1] == pytest.approx(2.0)
-    assert kh.simulate(kh.Hybrid(DRIVEN), time, {x: 0.0}, inputs={F: 2.0})["x"][-1] == \
-        pytest.approx(2.0)  # fmt: skip
+    assert kh.simulate(kh.Hybrid(DRIVEN), time, {x: 0.0}, inputs={F: 2.0})["x"][
+        -1
+    ] == pytest.approx(2.0)

@@ -25,12 +25,17 @@ METHODS = [*FIXED, "dormand-prince"]
 #: one in a product with a state. Other values make it linear (a, b, d, e), let x grow like x^2 (q),
 #: or draw it to cos t (s).
 MODEL = ks.Model(
-    "many", [x, v], [u, w], [k, c, f, q, s, a, b, d, e],
-    [x.diff(t) - a * x - b * v - q * x**2 + s * (x - sp.cos(t)),
-     v.diff(t) - d * x - e * v + k * sp.sin(x) + c * v - u - x * w - f * sp.cos(3 * t)],
+    "many",
+    [x, v],
+    [u, w],
+    [k, c, f, q, s, a, b, d, e],
+    [
+        x.diff(t) - a * x - b * v - q * x**2 + s * (x - sp.cos(t)),
+        v.diff(t) - d * x - e * v + k * sp.sin(x) + c * v - u - x * w - f * sp.cos(3 * t),
+    ],
     outputs={"force": v.diff(t) + k * sp.sin(x), "twice": 2 * x + u},
     values={k: 4.0, c: 0.3, f: 1.0, q: 0.0, s: 0.0, a: 0.0, b: 1.0, d: 0.0, e: 0.0},
-)  # fmt: skip
+)
 START = {x: 0.7, v: -0.4}
 NOTHING = {k: 0.0, c: 0.0, f: 0.0}
 #: x' = x^2; x' = s (cos t - x); v stays zero in both
@@ -107,8 +112,15 @@ def states(run):
 @pytest.fixture(scope="module")
 def exact():
     """The pendulum without inputs by DOP853, as a function of time."""
-    found = solve_ivp(lambda time, z: driven(z, (0.0, 0.0), time), (0.0, 6.0), [0.7, -0.4],
-                      method="DOP853", rtol=1e-13, atol=1e-14, dense_output=True)  # fmt: skip
+    found = solve_ivp(
+        lambda time, z: driven(z, (0.0, 0.0), time),
+        (0.0, 6.0),
+        [0.7, -0.4],
+        method="DOP853",
+        rtol=1e-13,
+        atol=1e-14,
+        dense_output=True,
+    )
     return found.sol
 
 
@@ -137,13 +149,18 @@ def test_same_scheme_in_numpy(method, hold, substeps):
 
     def course(i, r):
         if hold == "midpoints":
-            parabola = np.polynomial.Polynomial.fit(
-                [0.0, 0.5, 1.0], second[2 * i : 2 * i + 3], 2)
+            parabola = np.polynomial.Polynomial.fit([0.0, 0.5, 1.0], second[2 * i : 2 * i + 3], 2)
             return linear(first, i, r), parabola(r)
         return linear(first, i, r), second[i] if hold == "zero-order" else linear(second, i, r)
 
-    run = simulate(time, first=first, second=second, method=method, substeps=substeps,
-                   hold={w: "zero-order"} if hold == "zero-order" else None)  # fmt: skip
+    run = simulate(
+        time,
+        first=first,
+        second=second,
+        method=method,
+        substeps=substeps,
+        hold={w: "zero-order"} if hold == "zero-order" else None,
+    )
     expected = marched(method, driven, time, [0.7, -0.4], course, substeps)
     np.testing.assert_allclose(states(run), expected, rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(run["w"], second[::2] if hold == "midpoints" else second)
@@ -156,8 +173,11 @@ def test_substeps_are_a_finer_grid(method, hold):
     fine = np.interp(np.arange(21) / 4, np.arange(6), time)
     samples = np.array([1.0, -2.0, 0.5, 3.0, 1.0, 0.0])
     held = {u: hold}
-    refined = (np.append(np.repeat(samples[:-1], 4), samples[-1]) if hold == "zero-order"
-               else np.interp(fine, time, samples))  # fmt: skip
+    refined = (
+        np.append(np.repeat(samples[:-1], 4), samples[-1])
+        if hold == "zero-order"
+        else np.interp(fine, time, samples)
+    )
     coarse = simulate(time, first=samples, hold=held, substeps=4, method=method)
     whole = simulate(fine, first=refined, hold=held, method=method)
     np.testing.assert_allclose(states(coarse), states(whole)[::4], rtol=1e-13)
@@ -178,8 +198,14 @@ def test_order_with_inputs():
     def course(time):
         return 3.0 * time**3 - 4.0 * time**2 + 1.0
 
-    truth = solve_ivp(lambda time, z: driven(z, (course(time), 0.0), time), (0.0, 1.5), [0.7, -0.4],
-                      method="DOP853", rtol=1e-13, atol=1e-14).y[:, -1]  # fmt: skip
+    truth = solve_ivp(
+        lambda time, z: driven(z, (course(time), 0.0), time),
+        (0.0, 1.5),
+        [0.7, -0.4],
+        method="DOP853",
+        rtol=1e-13,
+        atol=1e-14,
+    ).y[:, -1]
     orders = {}
     for kind in ("midpoints", "linear", "zero-order"):
         errors = []
@@ -216,8 +242,17 @@ def test_matrix_exponential_with_held_input(method):
     for h, sample in zip(np.diff(time), noise, strict=False):
         step = expm(A * h)
         exact.append(step @ exact[-1] + np.linalg.solve(A, (step - np.eye(2)) @ B) * sample)
-    run = simulate(time, {x: 1.0, v: 0.5}, MATRIX, noise, hold={u: "zero-order"}, method=method,
-                   substeps=512, rtol=1e-12, atol=1e-13)  # fmt: skip
+    run = simulate(
+        time,
+        {x: 1.0, v: 0.5},
+        MATRIX,
+        noise,
+        hold={u: "zero-order"},
+        method=method,
+        substeps=512,
+        rtol=1e-12,
+        atol=1e-13,
+    )
     np.testing.assert_allclose(states(run), exact, rtol=1e-9, atol=1e-9)
 
 
@@ -275,8 +310,9 @@ def test_dense_output_is_as_good_as_the_steps(tolerance):
     at_steps = np.abs(steps - solution(ends)).max()
     between = np.abs(dense - solution(time)).max()
     assert between < 10.0 * at_steps and between < 10.0 * tolerance
-    other = solve_ivp(lambda now, z: -(z - np.cos(now)), (0.0, 10.0), [1.0], method="RK45",
-                      t_eval=time, **limits).y[0]  # fmt: skip
+    other = solve_ivp(
+        lambda now, z: -(z - np.cos(now)), (0.0, 10.0), [1.0], method="RK45", t_eval=time, **limits
+    ).y[0]
     assert between < 10.0 * np.abs(other - solution(time)).max()
 
 
@@ -293,8 +329,15 @@ def test_adaptive_with_noise(kind):
     rng = np.random.default_rng(8)
     time, halves = np.linspace(0.0, 3.0, 31), kind == "midpoints"
     noise = rng.normal(size=61 if halves else 31)
-    run = simulate(time, first=noise, second=0.2, method="dormand-prince",
-                   hold=None if halves else {u: kind}, rtol=1e-11, atol=1e-12)  # fmt: skip
+    run = simulate(
+        time,
+        first=noise,
+        second=0.2,
+        method="dormand-prince",
+        hold=None if halves else {u: kind},
+        rtol=1e-11,
+        atol=1e-12,
+    )
     z, exact = np.array([0.7, -0.4]), [np.array([0.7, -0.4])]
     for i in range(30):
         samples = noise[2 * i : 2 * i + 3] if halves else noise[i : i + 2]
@@ -302,8 +345,14 @@ def test_adaptive_with_noise(kind):
             samples = samples[:1]
         places = np.linspace(time[i], time[i + 1], len(samples))
         course = np.polynomial.Polynomial.fit(places, samples, len(samples) - 1)
-        z = solve_ivp(lambda now, y, c=course: driven(y, (c(now), 0.2), now), time[i : i + 2], z,
-                      method="DOP853", rtol=1e-13, atol=1e-14).y[:, -1]  # fmt: skip
+        z = solve_ivp(
+            lambda now, y, c=course: driven(y, (c(now), 0.2), now),
+            time[i : i + 2],
+            z,
+            method="DOP853",
+            rtol=1e-13,
+            atol=1e-14,
+        ).y[:, -1]
         exact.append(z)
     assert np.abs(states(run) - np.array(exact)).max() < 3e-10
 
@@ -331,8 +380,9 @@ def test_energy_of_a_free_chain(n):
     start = {f"q_{i}": 2.2 + 0.2 * i for i in range(n + 1)} | {f"u_{i}": 0.3 for i in range(n + 1)}
     drifts = []
     for substeps in (8, 16, 32):
-        run = ks.simulate(model, np.linspace(0.0, 2.0, 101), start, inputs={"F": 0.0},
-                          substeps=substeps)  # fmt: skip
+        run = ks.simulate(
+            model, np.linspace(0.0, 2.0, 101), start, inputs={"F": 0.0}, substeps=substeps
+        )
         energy = chain_energy(run, n)
         assert np.ptp(run["q_1"]) > 0.5  # it does move
         drifts.append(np.abs(energy - energy[0]).max())
@@ -342,12 +392,26 @@ def test_energy_of_a_free_chain(n):
 
 CONSISTENT = {
     "cip": (ks.models.cip, {"u": 0.02, "v": 0.0, "z": 0.01, "Td": 3.0}, "x"),
-    "standing": (ks.models.standing,
-                 {"theta_a": 0.05, "theta_h": -0.1, "omega_a": 0.0, "omega_h": 0.2}, "a"),
-    "n_link_3": (lambda: ks.models.n_link_pendulum_on_cart(3),
-                 {"q_0": 0.0, "q_1": 3.0, "q_2": 2.5, "q_3": 2.0,
-                  "u_0": 0.0, "u_1": 0.5, "u_2": 0.0, "u_3": -1.0}, "F"),
-}  # fmt: skip
+    "standing": (
+        ks.models.standing,
+        {"theta_a": 0.05, "theta_h": -0.1, "omega_a": 0.0, "omega_h": 0.2},
+        "a",
+    ),
+    "n_link_3": (
+        lambda: ks.models.n_link_pendulum_on_cart(3),
+        {
+            "q_0": 0.0,
+            "q_1": 3.0,
+            "q_2": 2.5,
+            "q_3": 2.0,
+            "u_0": 0.0,
+            "u_1": 0.5,
+            "u_2": 0.0,
+            "u_3": -1.0,
+        },
+        "F",
+    ),
+}
 
 
 @pytest.mark.parametrize(
@@ -376,16 +440,29 @@ def test_simulation_satisfies_collocation(which, method):
 def test_algebraic_state(method, order):
     """Index 1: x' = -y + sin t with 0 = y^3 + y - x."""
     y = ks.dynamicsymbols("y")
-    model = ks.Model("dae", [x, y], [], [], [x.diff(t) + y - sp.sin(t), y**3 + y - x],
-                     outputs={"rate": x.diff(t)})  # fmt: skip
+    model = ks.Model(
+        "dae",
+        [x, y],
+        [],
+        [],
+        [x.diff(t) + y - sp.sin(t), y**3 + y - x],
+        outputs={"rate": x.diff(t)},
+    )
 
     def root(value):
         return brentq(lambda z: z**3 + z - value, -3.0, 3.0, xtol=1e-15)
 
     start = {x: 1.0, y: root(1.0)}
     time = np.linspace(0.0, 3.0, 61)
-    truth = solve_ivp(lambda now, z: [-root(z[0]) + np.sin(now)], (0.0, 3.0), [1.0], rtol=1e-12,
-                      atol=1e-13, method="DOP853", t_eval=time).y[0]  # fmt: skip
+    truth = solve_ivp(
+        lambda now, z: [-root(z[0]) + np.sin(now)],
+        (0.0, 3.0),
+        [1.0],
+        rtol=1e-12,
+        atol=1e-13,
+        method="DOP853",
+        t_eval=time,
+    ).y[0]
     algebraic = np.array([root(value) for value in truth])
     errors = []
     for substeps in (2, 4, 8):
@@ -473,10 +550,12 @@ def test_stiff_oscillation():
     [
         ("rk4", "diverged between t = .* the model is unstable, or the step"),
         ("dormand-prince", "steps became shorter than rounding allows between t = .* singularity"),
-        *((m, "Newton's method failed between t = .* with a defect of .* .raise substeps")
-          for m in IMPLICIT),
+        *(
+            (m, "Newton's method failed between t = .* with a defect of .* .raise substeps")
+            for m in IMPLICIT
+        ),
     ],
-)  # fmt: skip
+)
 def test_blow_up(method, words):
     """x' = x^2 reaches infinity at t = 1."""
     with pytest.warns(Warning) as caught:
@@ -489,8 +568,11 @@ def test_blow_up(method, words):
     start, end = map(float, re.search(r"t = (\S+) and (\S+) s", run.message).groups())
     assert start == pytest.approx(run.time[-1], abs=1e-5)
     assert end - start == pytest.approx(0.02, abs=1e-5)
-    np.testing.assert_allclose(run["x"][:25], 1.0 / (1.0 - run.time[:25]),
-                               rtol=0.05 if method == "backward-euler" else 2e-3)  # fmt: skip
+    np.testing.assert_allclose(
+        run["x"][:25],
+        1.0 / (1.0 - run.time[:25]),
+        rtol=0.05 if method == "backward-euler" else 2e-3,
+    )
 
 
 def test_warning_points_to_the_call():

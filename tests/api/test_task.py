@@ -15,9 +15,14 @@ x, v, u, w = ks.dynamicsymbols("x v u w")
 k, c = sp.symbols("k c")
 TIME = np.linspace(0.0, 1.0, 11)
 MODEL = ks.Model(
-    "osc", [x, v], [u, w], [k, c], [x.diff(t) - v, v.diff(t) + k * x + c * v - u - w],
-    values={k: 4.0, c: 0.1}, positive=[c],
-)  # fmt: skip
+    "osc",
+    [x, v],
+    [u, w],
+    [k, c],
+    [x.diff(t) - v, v.diff(t) + k * x + c * v - u - w],
+    values={k: 4.0, c: 0.1},
+    positive=[c],
+)
 START = {x: 1.0, v: 0.0}
 
 
@@ -44,17 +49,20 @@ EVERY = [collocation, shooting, hybrid]
 
 
 @pytest.mark.parametrize("make", [ks.Collocation, ks.Shooting])
-@pytest.mark.parametrize(("model", "trials", "words"), [
-    (trial(), MODEL, "expected a kinesym.Model, got Experiment; the model comes first"),
-    (None, trial(), "expected a kinesym.Model, got NoneType$"),
-    (MODEL, None, "trials must be an Experiment or a list of them, .* got NoneType"),
-    (MODEL, 5, "trials must be an Experiment or a list of them, .* got int"),
-    (MODEL, "trial", "trials must be an Experiment or a list of them, .* got str"),
-    (MODEL, {"a": trial()}, "trials must be an Experiment or a list of them, .* got dict"),
-    (MODEL, [trial(), None], "trials must be an Experiment or a list of them, .* got NoneType"),
-    (MODEL, [], "at least one experiment, got none"),
-    (MODEL, iter([]), "at least one experiment, got none"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "trials", "words"),
+    [
+        (trial(), MODEL, "expected a kinesym.Model, got Experiment; the model comes first"),
+        (None, trial(), "expected a kinesym.Model, got NoneType$"),
+        (MODEL, None, "trials must be an Experiment or a list of them, .* got NoneType"),
+        (MODEL, 5, "trials must be an Experiment or a list of them, .* got int"),
+        (MODEL, "trial", "trials must be an Experiment or a list of them, .* got str"),
+        (MODEL, {"a": trial()}, "trials must be an Experiment or a list of them, .* got dict"),
+        (MODEL, [trial(), None], "trials must be an Experiment or a list of them, .* got NoneType"),
+        (MODEL, [], "at least one experiment, got none"),
+        (MODEL, iter([]), "at least one experiment, got none"),
+    ],
+)
 def test_models_and_trials(make, model, trials, words):
     with pytest.raises(ValueError, match=words):
         make(model, trials, {k: None})
@@ -69,22 +77,40 @@ def test_trials_from_a_generator():
 
 
 @pytest.mark.parametrize("make", EVERY)
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"unknown": {k: (np.inf, np.inf)}}, r"bounds of k, \(inf, inf\), leave nothing finite"),
-    ({"unknown": {k: (None, -np.inf)}}, r"bounds of k, \(-inf, -inf\), leave nothing finite"),
-    ({"unknown": {k: (2, 1)}}, "bounds of k are crossed: 2 > 1"),
-    ({"unknown": {k: (np.nan, 1)}}, r"bounds of k must be \(low, high\) or None, got \(nan, 1\)"),
-    ({"unknown": {k: ("low", 1)}}, r"bounds of k must be \(low, high\) or None, got \('low', 1\)"),
-    ({"unknown": {k: (1j, 2)}}, r"bounds of k must be \(low, high\) or None"),
-    ({"unknown": {c: (-2, -1)}}, r"bounds of c are \(-2, -1\), but it must be positive"),
-    ({"unknown": [k]}, "unknown must be a mapping"),
-    ({"known": {c: [1, 2]}}, r"value of parameter c must be a number, one for all trials, got \[1"),
-    ({"known": {c: np.array([1.0])}}, "value of parameter c must be a number, one for all trials"),
-    ({"known": {c: "a"}}, "the value of parameter c must be real numbers, got text"),
-    ({"known": {c: None}}, "the value of parameter c must be a number, .*, got None"),
-    ({"known": {c: 1j}}, "the value of parameter c must be real numbers, got complex"),
-    ({"known": {c: np.inf}}, "the value of parameter c must be a number, one for all trials, got"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"unknown": {k: (np.inf, np.inf)}}, r"bounds of k, \(inf, inf\), leave nothing finite"),
+        ({"unknown": {k: (None, -np.inf)}}, r"bounds of k, \(-inf, -inf\), leave nothing finite"),
+        ({"unknown": {k: (2, 1)}}, "bounds of k are crossed: 2 > 1"),
+        (
+            {"unknown": {k: (np.nan, 1)}},
+            r"bounds of k must be \(low, high\) or None, got \(nan, 1\)",
+        ),
+        (
+            {"unknown": {k: ("low", 1)}},
+            r"bounds of k must be \(low, high\) or None, got \('low', 1\)",
+        ),
+        ({"unknown": {k: (1j, 2)}}, r"bounds of k must be \(low, high\) or None"),
+        ({"unknown": {c: (-2, -1)}}, r"bounds of c are \(-2, -1\), but it must be positive"),
+        ({"unknown": [k]}, "unknown must be a mapping"),
+        (
+            {"known": {c: [1, 2]}},
+            r"value of parameter c must be a number, one for all trials, got \[1",
+        ),
+        (
+            {"known": {c: np.array([1.0])}},
+            "value of parameter c must be a number, one for all trials",
+        ),
+        ({"known": {c: "a"}}, "the value of parameter c must be real numbers, got text"),
+        ({"known": {c: None}}, "the value of parameter c must be a number, .*, got None"),
+        ({"known": {c: 1j}}, "the value of parameter c must be real numbers, got complex"),
+        (
+            {"known": {c: np.inf}},
+            "the value of parameter c must be a number, one for all trials, got",
+        ),
+    ],
+)
 def test_unknown_and_known(make, changes, words):
     with pytest.raises(ValueError, match=words):
         make(**changes)
@@ -106,15 +132,18 @@ def test_threads(make, threads):
         make(threads=threads)
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"tolerance": "small"}, "tolerance must be positive, got 'small'"),
-    ({"tolerance": 0.0}, "tolerance must be positive, got 0"),
-    ({"tolerance": np.nan}, "tolerance must be positive, got nan"),
-    ({"max_iterations": "many"}, "max_iterations must be at least 0 and whole, got 'many'"),
-    ({"max_iterations": 1.5}, "max_iterations must be at least 0 and whole, got 1.5"),
-    ({"max_iterations": -1}, "max_iterations must be at least 0 and whole, got -1"),
-    ({"options": 5}, "options must be a mapping"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"tolerance": "small"}, "tolerance must be positive, got 'small'"),
+        ({"tolerance": 0.0}, "tolerance must be positive, got 0"),
+        ({"tolerance": np.nan}, "tolerance must be positive, got nan"),
+        ({"max_iterations": "many"}, "max_iterations must be at least 0 and whole, got 'many'"),
+        ({"max_iterations": 1.5}, "max_iterations must be at least 0 and whole, got 1.5"),
+        ({"max_iterations": -1}, "max_iterations must be at least 0 and whole, got -1"),
+        ({"options": 5}, "options must be a mapping"),
+    ],
+)
 def test_numbers_of_a_solve(changes, words):
     for problem in made():
         with pytest.raises(ValueError, match=words):
@@ -127,11 +156,14 @@ def made(done=[]):  # noqa: B006
     return done
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"segments": 1.5}, "segments must be at least 1 and whole, got 1.5"),
-    ({"segments": "two"}, "segments must be at least 1 and whole, got 'two'"),
-    ({"substeps": None}, "substeps must be at least 1 and whole, got None"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"segments": 1.5}, "segments must be at least 1 and whole, got 1.5"),
+        ({"segments": "two"}, "segments must be at least 1 and whole, got 'two'"),
+        ({"substeps": None}, "substeps must be at least 1 and whole, got None"),
+    ],
+)
 def test_steps(changes, words):
     with pytest.raises(ValueError, match=words):
         shooting(**changes)
@@ -160,9 +192,14 @@ def test_inputs_that_are_held_differently():
 
 def test_inputs_that_only_outputs_need():
     """The velocity of a deck moves nobody; the output that asks for it is named."""
-    person = Tree("person", [
-        Body("body", 70.0, (0, 0, 1.0), (10, 10, 1), Revolute("y")),
-    ], PrescribedBase("deck"), gravity=(0, 0, -9.81))  # fmt: skip
+    person = Tree(
+        "person",
+        [
+            Body("body", 70.0, (0, 0, 1.0), (10, 10, 1), Revolute("y")),
+        ],
+        PrescribedBase("deck"),
+        gravity=(0, 0, -9.81),
+    )
     model = person.model(torques=person.torque_inputs(), outputs=["places", "energy"])
     measured = {model.state_names[0]: 0.0 * TIME}
     inputs = dict.fromkeys(model.input_names, 0.0)
@@ -174,15 +211,30 @@ def test_inputs_that_only_outputs_need():
             ks.Collocation(model, experiment)
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"boundary": [x.subs(t, 0.5) - 0.3]}, r"boundary condition 0 contains x\(0.5\): nothing can"),
-    ({"boundary": [ks.at_start(x), (x.subs(t, 0), 0, 1)]}, r"boundary condition 1 contains x\(0\)"),
-    ({"boundary": [x.diff(t).subs(t, 0.5)]}, "boundary condition 0 contains .*: nothing can be"),
-    ({"path": [x.subs(t, 0.5) - x]}, r"path condition 0 contains x\(0.5\)"),
-    ({"cycle": [x.subs(t, 1) - ks.at_start(x)]}, r"cycle condition 0 contains x\(1\)"),
-    ({"objective": ks.Terminal(x.subs(t, 0.5) ** 2)}, r"terminal cost contains x\(0.5\)"),
-    ({"objective": ks.Integral((x - x.subs(t, t - 0.1)) ** 2)}, r"integrand contains x\(t - 0.1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"boundary": [x.subs(t, 0.5) - 0.3]},
+            r"boundary condition 0 contains x\(0.5\): nothing can",
+        ),
+        (
+            {"boundary": [ks.at_start(x), (x.subs(t, 0), 0, 1)]},
+            r"boundary condition 1 contains x\(0\)",
+        ),
+        (
+            {"boundary": [x.diff(t).subs(t, 0.5)]},
+            "boundary condition 0 contains .*: nothing can be",
+        ),
+        ({"path": [x.subs(t, 0.5) - x]}, r"path condition 0 contains x\(0.5\)"),
+        ({"cycle": [x.subs(t, 1) - ks.at_start(x)]}, r"cycle condition 0 contains x\(1\)"),
+        ({"objective": ks.Terminal(x.subs(t, 0.5) ** 2)}, r"terminal cost contains x\(0.5\)"),
+        (
+            {"objective": ks.Integral((x - x.subs(t, t - 0.1)) ** 2)},
+            r"integrand contains x\(t - 0.1",
+        ),
+    ],
+)
 def test_times_inside_a_trial(changes, words):
     with pytest.raises(ValueError, match=words) as error:
         collocation(**changes)
@@ -203,8 +255,9 @@ LONG = np.linspace(0.0, 20.0, 401)
 
 
 def pendulum(angle=theta, force=sp.sin):
-    return ks.Model("p", [angle, omega], [], [k],
-                    [angle.diff(t) - omega, omega.diff(t) + k * force(angle)])  # fmt: skip
+    return ks.Model(
+        "p", [angle, omega], [], [k], [angle.diff(t) - omega, omega.diff(t) + k * force(angle)]
+    )
 
 
 def said(model, y, make=ks.Collocation, **more):
@@ -218,11 +271,14 @@ def said(model, y, make=ks.Collocation, **more):
 SWING = 30.0 * np.sin(2.0 * LONG)
 
 
-@pytest.mark.parametrize(("model", "y"), [
-    (pendulum(), SWING),  # by its name, and in a sine
-    (pendulum(place), SWING + 10.0),  # in a sine
-    (pendulum(force=lambda q: q), np.where(LONG > 5, SWING, np.nan)),  # by its name
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (pendulum(), SWING),  # by its name, and in a sine
+        (pendulum(place), SWING + 10.0),  # in a sine
+        (pendulum(force=lambda q: q), np.where(LONG > 5, SWING, np.nan)),  # by its name
+    ],
+)
 def test_what_looks_like_degrees(model, y):
     words = said(model, y)
     assert len(words) == 1 and words[0].startswith("trial 0 measures "), words
@@ -236,15 +292,18 @@ def test_degrees_by_shooting():
     assert len(said(pendulum(), SWING, make, **start)) == 1
 
 
-@pytest.mark.parametrize(("model", "y"), [
-    (pendulum(), 0.5 * np.sin(2.0 * LONG)),
-    (pendulum(), 6.0 * np.sin(2.0 * LONG)),  # to and fro over less than a turn
-    (pendulum(), 2.5 * LONG + 0.1 * np.sin(30.0 * LONG)),  # turns round and round
-    (pendulum(), 2.5 * np.abs(LONG - 10.0)),  # turns back once
-    (pendulum(), 40.0 + 0.3 * np.sin(LONG)),  # after some turns
-    (pendulum(place, lambda q: q), SWING),  # no angle: a place in metres
-    (pendulum(), 5000.0 * np.sin(LONG)),  # nor degrees
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (pendulum(), 0.5 * np.sin(2.0 * LONG)),
+        (pendulum(), 6.0 * np.sin(2.0 * LONG)),  # to and fro over less than a turn
+        (pendulum(), 2.5 * LONG + 0.1 * np.sin(30.0 * LONG)),  # turns round and round
+        (pendulum(), 2.5 * np.abs(LONG - 10.0)),  # turns back once
+        (pendulum(), 40.0 + 0.3 * np.sin(LONG)),  # after some turns
+        (pendulum(place, lambda q: q), SWING),  # no angle: a place in metres
+        (pendulum(), 5000.0 * np.sin(LONG)),  # nor degrees
+    ],
+)
 def test_what_does_not_look_like_degrees(model, y):
     assert said(model, y) == []
 
@@ -252,12 +311,18 @@ def test_what_does_not_look_like_degrees(model, y):
 # -- values of the controlled inverted pendulum ----------------------------------------------------
 
 
-@pytest.mark.parametrize(("values", "words"), [
-    ({"KP": 600.0}, r"unstable, with the eigenvalue 0\.\d+.* KP must exceed m g h = 665.1 N m/rad"),
-    ({"KD": 1.0}, "unstable, with the eigenvalue .* must exceed I KI"),
-    ({"KI": -5.0}, "the loop is unstable"),
-    ({"I": 60.0}, "I = 60 kg m.2 is less than m h.2 = 76.61: no body"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            {"KP": 600.0},
+            r"unstable, with the eigenvalue 0\.\d+.* KP must exceed m g h = 665.1 N m/rad",
+        ),
+        ({"KD": 1.0}, "unstable, with the eigenvalue .* must exceed I KI"),
+        ({"KI": -5.0}, "the loop is unstable"),
+        ({"I": 60.0}, "I = 60 kg m.2 is less than m h.2 = 76.61: no body"),
+    ],
+)
 def test_doubtful_values_of_standing(values, words):
     with pytest.warns(UserWarning, match=words) as told:
         model = ks.models.cip(**values)

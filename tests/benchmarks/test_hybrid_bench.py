@@ -34,8 +34,9 @@ def test_reference(case, true):
     with gzip.open(DATA / "knee_20Hz.csv.gz", "rt") as file:
         told = np.genfromtxt(file, delimiter=",", names=True)
     np.testing.assert_allclose(case.time, told["t_s"], atol=1e-12)
-    for k, (name, most) in enumerate((("theta_rad", 1e-9), ("omega_rad_s", 1e-9),
-                                      ("kc_N_per_m", 1e-5), ("Fc_N", 1e-7))):  # fmt: skip
+    for k, (name, most) in enumerate(
+        (("theta_rad", 1e-9), ("omega_rad_s", 1e-9), ("kc_N_per_m", 1e-5), ("Fc_N", 1e-7))
+    ):
         np.testing.assert_allclose(true.states[:, k], told[name], rtol=0.0, atol=most)
     switches = [switch["t"] for switch in TOLD["mode_switches"]]
     np.testing.assert_allclose(true.switches, switches, atol=1e-10)
@@ -43,16 +44,27 @@ def test_reference(case, true):
 
 def test_all_agree_with_the_reference(case, true):
     """The loop for numba as it is, without numba."""
-    sides = {"kinesym": hybrid.kinesym_side(), "SciPy": hybrid.Side(hybrid.scipy_run, same, 1),
-             "loop": hybrid.loop_side(same)}  # fmt: skip
+    sides = {
+        "kinesym": hybrid.kinesym_side(),
+        "SciPy": hybrid.Side(hybrid.scipy_run, same, 1),
+        "loop": hybrid.loop_side(same),
+    }
     found = hybrid.verify(sides, case, true)
     assert all(len(outcome.switches) == 32 for outcome in found.values())
     assert all(3000 < outcome.evaluations < 5000 for outcome in found.values())
 
 
 #: What `walkers` returns for each.
-WALKER = {"task": "walkers", "method": "machine", "states": 13, "calls": 1, "simulated": 10.0,
-          "seconds": 0.12, "in C": 0.11, "evaluations": 36465}  # fmt: skip
+WALKER = {
+    "task": "walkers",
+    "method": "machine",
+    "states": 13,
+    "calls": 1,
+    "simulated": 10.0,
+    "seconds": 0.12,
+    "in C": 0.11,
+    "evaluations": 36465,
+}
 
 
 def same(thing):

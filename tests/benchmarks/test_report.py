@@ -18,6 +18,9 @@ def test_numbers_of_a_table():
     lines = report.table(["a", "b"], [["1", "2"]]).splitlines()
     assert lines[1:] == ["| --- | ---: |", "| 1 | 2 |"]
     assert [report.number(x) for x in (1234.5, 0.00123456, float("nan"), None)] == [
-        "1234", "0.00123", "-", "-",
-    ]  # fmt: skip
+        "1234",
+        "0.00123",
+        "-",
+        "-",
+    ]
     assert report.ratio(3.0, 2.0) == "1.50"

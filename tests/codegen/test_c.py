@@ -45,8 +45,9 @@ def run(library, kernel, arrays, n, threads=1):
 def random_arrays(kernel, n, seed=1):
     """Values in (0.3, 1.4) for every argument."""
     rng = np.random.default_rng(seed)
-    shapes = {a.name: (len(a.symbols), n) if a.varying else len(a.symbols)
-              for a in kernel.arguments}  # fmt: skip
+    shapes = {
+        a.name: (len(a.symbols), n) if a.varying else len(a.symbols) for a in kernel.arguments
+    }
     return {name: rng.uniform(0.3, 1.4, shape) for name, shape in shapes.items()}
 
 
@@ -67,8 +68,10 @@ def chain_kernel():
         uniform.append(g.function("sin", g.add(g.mul(uniform[-1], uniform[-2]), uniform[k // 3])))
         nodes.append(g.function("cos", g.add(g.mul(nodes[-1], nodes[k // 2]), uniform[-1])))
     outputs = [*nodes[5::3], g.sum(nodes), uniform[-1], g.const(2.5), x[1], p[2], nodes[7]]
-    arguments = (Argument("x", tuple(f"x.{k}" for k in range(4))),
-                 Argument("p", tuple(f"p.{k}" for k in range(3)), varying=False))  # fmt: skip
+    arguments = (
+        Argument("x", tuple(f"x.{k}" for k in range(4))),
+        Argument("p", tuple(f"p.{k}" for k in range(3)), varying=False),
+    )
     return Kernel(
         "chain", g, arguments, tuple(outputs), tuple(f"y{k}" for k in range(len(outputs)))
     )
@@ -107,10 +110,14 @@ print(digest.hexdigest())
 def test_equal_bytes_whatever_the_hash_seed():
     """Two processes with different hash seeds emit the same bytes, manifest included."""
     children = [
-        subprocess.Popen([sys.executable, "-c", _EMIT], stdout=subprocess.PIPE, text=True,
-                         env={**os.environ, "PYTHONHASHSEED": seed})
+        subprocess.Popen(
+            [sys.executable, "-c", _EMIT],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
         for seed in ("1", "20260")
-    ]  # fmt: skip
+    ]
     answers = [child.communicate()[0].strip() for child in children]
     assert len(answers[0]) == 64 and answers[0] == answers[1]
 
@@ -162,15 +169,22 @@ def test_functions(lanes):
     g = Graph()
     x, y, w = g.symbols(["x.x", "x.y", "x.w"])
     positive = {"log", "sqrt", "asin", "acos", "atanh"}
-    nodes = {name: g.function(name, y if name == "acosh" else x if name in positive else w)
-             for name in sorted(UNARY)}  # fmt: skip
+    nodes = {
+        name: g.function(name, y if name == "acosh" else x if name in positive else w)
+        for name in sorted(UNARY)
+    }
     for name in ("pow", "atan2", "min", "max", "lt", "le", "eq"):
         nodes[name] = g.binary(name, *((x, y) if name == "pow" else (w, x)))
     nodes["select"] = g.select(g.binary("lt", w, g.zero), x, y)
     nodes["eq zero"] = g.binary("eq", w, g.zero)
     nodes["quotient"] = g.sub(g.div(x, y), g.inv(g.neg(g.add(x, y))))
-    kernel = Kernel("all_functions", g, (Argument("x", ("x.x", "x.y", "x.w")),),
-                    tuple(nodes.values()), tuple(nodes))  # fmt: skip
+    kernel = Kernel(
+        "all_functions",
+        g,
+        (Argument("x", ("x.x", "x.y", "x.w")),),
+        tuple(nodes.values()),
+        tuple(nodes),
+    )
     library, _ = build(emit(Program("functions", (kernel,))).files, lanes, STRICT)
     rng = np.random.default_rng(3)
     n = 61
@@ -193,21 +207,30 @@ def test_sine_and_cosine_of_one_angle(lanes):
     library, _ = build(source.files, lanes=lanes, more_flags=STRICT)
     rng = np.random.default_rng(0)
     quarters = np.arange(-40, 41) * np.pi / 2
-    angles = np.concatenate([
-        rng.uniform(-10, 10, 4000), rng.uniform(-1e5, 1e5, 4000), quarters, quarters + 1e-9,
-        [0.0, 1e-310, 1e5, -1e5, 1.1e5, 1e10, -1e300],
-    ])  # fmt: skip
+    angles = np.concatenate(
+        [
+            rng.uniform(-10, 10, 4000),
+            rng.uniform(-1e5, 1e5, 4000),
+            quarters,
+            quarters + 1e-9,
+            [0.0, 1e-310, 1e5, -1e5, 1.1e5, 1e10, -1e300],
+        ]
+    )
     values = run(library, kernel, {"x": angles[None]}, len(angles))
     with mpmath.workdps(350):
         exact = [[f(mpmath.mpf(float(a))) for a in angles] for f in (mpmath.sin, mpmath.cos)]
-        errors = [[float(abs(mpmath.mpf(float(v)) - e)) for v, e in zip(*pair, strict=True)]
-                  for pair in zip(values, exact, strict=True)]  # fmt: skip
+        errors = [
+            [float(abs(mpmath.mpf(float(v)) - e)) for v, e in zip(*pair, strict=True)]
+            for pair in zip(values, exact, strict=True)
+        ]
     expected = np.array([[float(e) for e in row] for row in exact])
     assert (np.array(errors) <= 2.0 * np.spacing(np.abs(expected))).all()
     strange = np.array([[np.nan, np.inf, -np.inf, 1.0, np.nan, 2.0, 3e5, 4.0, 5.0]])
-    np.testing.assert_allclose(run(library, kernel, {"x": strange}, 9)[0],
-                               [np.nan, np.nan, np.nan, *np.sin([1.0, np.nan, 2, 3e5, 4, 5])],
-                               rtol=1e-15)  # fmt: skip
+    np.testing.assert_allclose(
+        run(library, kernel, {"x": strange}, 9)[0],
+        [np.nan, np.nan, np.nan, *np.sin([1.0, np.nan, 2, 3e5, 4, 5])],
+        rtol=1e-15,
+    )
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
@@ -239,8 +262,9 @@ def test_not_a_number_stays_visible(lanes):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("make", [models.cip, models.standing,
-                                  lambda: models.n_link_pendulum_on_cart(3)])  # fmt: skip
+@pytest.mark.parametrize(
+    "make", [models.cip, models.standing, lambda: models.n_link_pendulum_on_cart(3)]
+)
 def test_model_functions(make, lanes):
     """All kernels of the models have the interpreter's values."""
     for program in (model_functions(make()), model_jacobians(make())):
@@ -345,8 +369,9 @@ def test_large_kernels_have_files_of_their_own():
     """A kernel of more operations than a piece is cut; pieces are about as long as asked."""
     g = Graph()
     x = g.symbols(f"x.{k}" for k in range(40))
-    outputs = tuple(g.function("sin", g.mul(a, g.add(b, g.function("cos", a))))
-                    for a in x for b in x)  # fmt: skip
+    outputs = tuple(
+        g.function("sin", g.mul(a, g.add(b, g.function("cos", a)))) for a in x for b in x
+    )
     labels = tuple(map(str, range(len(outputs))))
     kernel = Kernel(
         "large", g, (Argument("x", tuple(f"x.{k}" for k in range(40))),), outputs, labels
@@ -383,9 +408,16 @@ def test_text_reads_like_the_model():
     assert any("d equation 1 / d x.theta" in text for text in derivatives)
 
 
-@pytest.mark.parametrize("text, name", [
-    ("x.theta", "x_theta"), ("2x", "_2x"), ("", "_"), ("a b'", "a_b_"), ("θ", "_"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ("x.theta", "x_theta"),
+        ("2x", "_2x"),
+        ("", "_"),
+        ("a b'", "a_b_"),
+        ("θ", "_"),
+    ],
+)
 def test_identifier(text, name):
     """Any name becomes an identifier of C."""
     assert identifier(text) == name

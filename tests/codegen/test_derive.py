@@ -20,20 +20,41 @@ TOLERANCE = 1e-10
 
 # Expressions whose parts stay inside the domains of their functions and of moderate size.
 BOUNDED = [
-    sp.sin, sp.cos, sp.atan, sp.asinh, sp.tanh, sp.erf, sp.Abs,
-    lambda e: sp.tan(sp.sin(e)), lambda e: sp.exp(sp.cos(e)), lambda e: sp.sinh(sp.sin(e)),
-    lambda e: sp.cosh(sp.atan(e)), lambda e: sp.asin(sp.tanh(e) / 2),
-    lambda e: sp.acos(sp.sin(e) / 2), lambda e: sp.atanh(sp.cos(e) / 2),
-    lambda e: sp.acosh(2 + e**2), lambda e: sp.log(1 + e**2), lambda e: sp.sqrt(1 + e**2),
-    lambda e: (1 + e**2) ** sp.Rational(-3, 2), lambda e: (2 + sp.sin(e)) ** sp.Rational(2, 3),
-    lambda e: e**2, lambda e: sp.sin(e) ** 5, lambda e: 1 / (2 + sp.cos(e)), lambda e: -3 * e,
-]  # fmt: skip
+    sp.sin,
+    sp.cos,
+    sp.atan,
+    sp.asinh,
+    sp.tanh,
+    sp.erf,
+    sp.Abs,
+    lambda e: sp.tan(sp.sin(e)),
+    lambda e: sp.exp(sp.cos(e)),
+    lambda e: sp.sinh(sp.sin(e)),
+    lambda e: sp.cosh(sp.atan(e)),
+    lambda e: sp.asin(sp.tanh(e) / 2),
+    lambda e: sp.acos(sp.sin(e) / 2),
+    lambda e: sp.atanh(sp.cos(e) / 2),
+    lambda e: sp.acosh(2 + e**2),
+    lambda e: sp.log(1 + e**2),
+    lambda e: sp.sqrt(1 + e**2),
+    lambda e: (1 + e**2) ** sp.Rational(-3, 2),
+    lambda e: (2 + sp.sin(e)) ** sp.Rational(2, 3),
+    lambda e: e**2,
+    lambda e: sp.sin(e) ** 5,
+    lambda e: 1 / (2 + sp.cos(e)),
+    lambda e: -3 * e,
+]
 PAIRS = [
-    lambda e, f: e + f, lambda e, f: e - f, lambda e, f: e * f, lambda e, f: e / (1 + f**2),
-    lambda e, f: (1 + e**2) ** sp.sin(f), lambda e, f: sp.Max(e, f), lambda e, f: sp.Min(e, f),
+    lambda e, f: e + f,
+    lambda e, f: e - f,
+    lambda e, f: e * f,
+    lambda e, f: e / (1 + f**2),
+    lambda e, f: (1 + e**2) ** sp.sin(f),
+    lambda e, f: sp.Max(e, f),
+    lambda e, f: sp.Min(e, f),
     lambda e, f: sp.Piecewise((e, a < b), (f**2, True)),
     lambda e, f: sp.Piecewise((f, c > 0), (e, a * b > c), (e * f, True)),
-]  # fmt: skip
+]
 LEAVES = st.sampled_from([*ABC, *ABC, sp.Rational(5, 4), sp.Integer(-2)])
 EXPRESSIONS = st.recursive(
     LEAVES,
@@ -44,8 +65,12 @@ EXPRESSIONS = st.recursive(
     max_leaves=5,
 )
 #: Points with few binary digits: the same for both sides.
-POINTS = st.lists(st.integers(-97, 97).map(lambda k: sp.Rational(2 * k + 1, 64)),
-                  min_size=3, max_size=3, unique_by=abs)  # fmt: skip
+POINTS = st.lists(
+    st.integers(-97, 97).map(lambda k: sp.Rational(2 * k + 1, 64)),
+    min_size=3,
+    max_size=3,
+    unique_by=abs,
+)
 careful = settings(max_examples=150, deadline=None, derandomize=True)
 
 
@@ -108,8 +133,10 @@ def test_hessian_against_sympy(lowered, values_of, expressions, point):
     slopes = [total.diff(v) for v in ABC]
     found = values_of(graph, x, gradient, column(point))[:, 0]
     assert_close(found, [digits(s, point) for s in slopes])
-    expected = [[digits(slopes[i].diff(ABC[j]), point) if i <= j else 0.0 for j in range(3)]
-                for i in range(3)]  # fmt: skip
+    expected = [
+        [digits(slopes[i].diff(ABC[j]), point) if i <= j else 0.0 for j in range(3)]
+        for i in range(3)
+    ]
     found = values_of(graph, x, list(entries.values()), column(point))[:, 0]
     assert_close(dense(entries, found, (3, 3)), expected)
 
@@ -250,20 +277,26 @@ V = sp.symbols("v:3", real=True)
 
 
 @careful
-@given(st.lists(EXPRESSIONS, min_size=3, max_size=3), st.lists(EXPRESSIONS, min_size=2, max_size=2),
-       POINTS)  # fmt: skip
+@given(
+    st.lists(EXPRESSIONS, min_size=3, max_size=3),
+    st.lists(EXPRESSIONS, min_size=2, max_size=2),
+    POINTS,
+)
 def test_composition(lowered, values_of, inner, outer, point):
     """Jacobian and Hessian of f(v(z)) by the chain rule against direct ones of the composition."""
     inner = [sp.sin(e) for e in inner]
-    g, nodes, made = lowered([*ABC, *V], [*inner, *(e.xreplace(dict(zip(ABC, V, strict=True)))
-                                                    for e in outer)])  # fmt: skip
+    g, nodes, made = lowered(
+        [*ABC, *V], [*inner, *(e.xreplace(dict(zip(ABC, V, strict=True))) for e in outer)]
+    )
     z, v, v_of_z, f = nodes[:3], nodes[3:], made[:3], made[3:]
     weights = [g.const(1.5), g.const(-0.5)]
     first = jacobian(g, v_of_z, z)
     gradient, second = hessian(g, f, weights, v)
     curvature = [hessian(g, [e], [g.one], z)[1] for e in v_of_z]
-    chained = [compose_jacobian(g, jacobian(g, f, v), first),
-               compose_hessian(g, gradient, second, first, curvature)]  # fmt: skip
+    chained = [
+        compose_jacobian(g, jacobian(g, f, v), first),
+        compose_hessian(g, gradient, second, first, curvature),
+    ]
     direct = g.substitute(f, dict(zip(v, v_of_z, strict=True)))
     expected = [jacobian(g, direct, z), hessian(g, direct, weights, z)[1]]
     for entries, reference, shape in zip(chained, expected, [(2, 3), (3, 3)], strict=True):

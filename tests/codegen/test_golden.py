@@ -14,8 +14,9 @@ GOLDEN = Path(__file__).parent / "golden" / "pendulum_midpoint.c"
 
 def test_pendulum(request):
     model = pendulum()
-    problem = Problem(model, MIDPOINT, LeastSquares(), model.parameters,
-                      measurements={"theta": model.states[0]})  # fmt: skip
+    problem = Problem(
+        model, MIDPOINT, LeastSquares(), model.parameters, measurements={"theta": model.states[0]}
+    )
     text = emit(transcribe(problem)).files["kernels_0.c"]
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text)

@@ -99,9 +99,16 @@ def test_parity(g, xy, name):
 def test_functions_of_constants_are_constants(g, name):
     """Functions of constants are folded, to the value numpy or math has."""
     known = {"abs": abs, "sign": np.sign, "erf": math.erf, "erfc": math.erfc}
-    reference = known.get(name) or getattr(np, {
-        "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh",
-        "atanh": "arctanh"}.get(name, name))  # fmt: skip
+    reference = known.get(name) or getattr(
+        np,
+        {
+            "asin": "arcsin",
+            "acos": "arccos",
+            "atan": "arctan",
+            "asinh": "arcsinh",
+            "atanh": "arctanh",
+        }.get(name, name),
+    )
     node = g.function(name, g.const(0.375))
     assert g.value[node] == pytest.approx(float(reference(0.375)), rel=1e-15)
 
@@ -117,12 +124,21 @@ def test_operations_on_constants_are_constants(g):
     """The other operations fold too."""
     a, b = g.const(2.0), g.const(-3.0)
     folded = [
-        (g.add(a, b), -1.0), (g.sub(a, b), 5.0), (g.mul(a, b), -6.0), (g.inv(a), 0.5),
-        (g.div(b, a), -1.5), (g.power(b, 3), -27.0), (g.power(a, -2), 0.25),
-        (g.binary("pow", a, b), 0.125), (g.binary("atan2", a, b), math.atan2(2.0, -3.0)),
-        (g.binary("min", a, b), -3.0), (g.binary("max", a, b), 2.0),
-        (g.binary("lt", b, a), 1.0), (g.binary("le", a, b), 0.0), (g.binary("eq", a, a), 1.0),
-    ]  # fmt: skip
+        (g.add(a, b), -1.0),
+        (g.sub(a, b), 5.0),
+        (g.mul(a, b), -6.0),
+        (g.inv(a), 0.5),
+        (g.div(b, a), -1.5),
+        (g.power(b, 3), -27.0),
+        (g.power(a, -2), 0.25),
+        (g.binary("pow", a, b), 0.125),
+        (g.binary("atan2", a, b), math.atan2(2.0, -3.0)),
+        (g.binary("min", a, b), -3.0),
+        (g.binary("max", a, b), 2.0),
+        (g.binary("lt", b, a), 1.0),
+        (g.binary("le", a, b), 0.0),
+        (g.binary("eq", a, a), 1.0),
+    ]
     for node, value in folded:
         assert g.value[node] == pytest.approx(value, rel=1e-15)
 

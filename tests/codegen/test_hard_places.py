@@ -56,8 +56,7 @@ def exact(e, at):
                 return mpmath.diff(function, tuple(place), orders, h=mpmath.mpf(10) ** -90)
             return sp.lambdify((x, y), derivative, "mpmath")(*place)
 
-        return [float(value(i, j)) for i, j in
-                ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))]  # fmt: skip
+        return [float(value(i, j)) for i, j in ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))]
 
 
 @pytest.mark.parametrize(("name", "e", "at"), PLACES)

@@ -16,31 +16,71 @@ ABOVE_ONE = [1 + value for value in POSITIVE]
 ANY = [*UNIT, *POSITIVE, *(-value for value in POSITIVE), sp.S.Zero]
 
 FUNCTIONS = [
-    (sp.sin, ANY), (sp.cos, ANY), (sp.tan, ANY), (sp.asin, UNIT), (sp.acos, UNIT), (sp.atan, ANY),
-    (sp.sinh, UNIT), (sp.cosh, UNIT), (sp.tanh, ANY), (sp.asinh, ANY), (sp.acosh, ABOVE_ONE),
-    (sp.atanh, UNIT), (sp.exp, ANY), (sp.log, POSITIVE), (sp.sqrt, POSITIVE), (sp.Abs, ANY),
-    (sp.sign, ANY), (sp.floor, ANY), (sp.erf, ANY), (sp.Heaviside, ANY),
-    (lambda e: sp.Heaviside(e, 1), ANY), (lambda e: sp.log(e, 2), POSITIVE),
-]  # fmt: skip
+    (sp.sin, ANY),
+    (sp.cos, ANY),
+    (sp.tan, ANY),
+    (sp.asin, UNIT),
+    (sp.acos, UNIT),
+    (sp.atan, ANY),
+    (sp.sinh, UNIT),
+    (sp.cosh, UNIT),
+    (sp.tanh, ANY),
+    (sp.asinh, ANY),
+    (sp.acosh, ABOVE_ONE),
+    (sp.atanh, UNIT),
+    (sp.exp, ANY),
+    (sp.log, POSITIVE),
+    (sp.sqrt, POSITIVE),
+    (sp.Abs, ANY),
+    (sp.sign, ANY),
+    (sp.floor, ANY),
+    (sp.erf, ANY),
+    (sp.Heaviside, ANY),
+    (lambda e: sp.Heaviside(e, 1), ANY),
+    (lambda e: sp.log(e, 2), POSITIVE),
+]
 
 POWERS = [
-    *(x**n for n in (2, 3, 5, 7, 12, 65)), *(x**-n for n in (1, 2, 3)),
+    *(x**n for n in (2, 3, 5, 7, 12, 65)),
+    *(x**-n for n in (1, 2, 3)),
     *(x ** (sp.Rational(n, 2)) for n in (1, 3, 7, -1, -3)),
-    x ** sp.Rational(1, 3), x ** sp.Rational(-2, 3), x**2.37, x**sp.pi, 2**x, sp.pi**x, x**x,
-    x**y, x ** (y - 2), (x + 1) ** (-y), (1 + x**2) ** (y / 2), sp.sqrt(2) * x, sp.cbrt(x),
-]  # fmt: skip
+    x ** sp.Rational(1, 3),
+    x ** sp.Rational(-2, 3),
+    x**2.37,
+    x**sp.pi,
+    2**x,
+    sp.pi**x,
+    x**x,
+    x**y,
+    x ** (y - 2),
+    (x + 1) ** (-y),
+    (1 + x**2) ** (y / 2),
+    sp.sqrt(2) * x,
+    sp.cbrt(x),
+]
 
 TWO = [
-    sp.atan2(x, y), sp.Min(x, y), sp.Max(x, y), sp.Min(x, y, x * y, 1), sp.Max(x, 2 * y, x - y),
-    sp.Mod(x, y).rewrite(sp.floor), x / y, (x - y) * (y - x), x - 2 * y - 3, -x * y, -(x + y),
-    sp.pi * x + sp.E * y + sp.GoldenRatio + sp.EulerGamma, sp.Rational(1, 3) * x, x * 0.1,
+    sp.atan2(x, y),
+    sp.Min(x, y),
+    sp.Max(x, y),
+    sp.Min(x, y, x * y, 1),
+    sp.Max(x, 2 * y, x - y),
+    sp.Mod(x, y).rewrite(sp.floor),
+    x / y,
+    (x - y) * (y - x),
+    x - 2 * y - 3,
+    -x * y,
+    -(x + y),
+    sp.pi * x + sp.E * y + sp.GoldenRatio + sp.EulerGamma,
+    sp.Rational(1, 3) * x,
+    x * 0.1,
     sp.Piecewise((x, x < y), (y**2, True)),
     sp.Piecewise((1, x < -1), (x**2, x <= 0), (sp.sin(x), x > y), (y, x >= 0), (7, True)),
     sp.Piecewise((x, sp.Eq(x, y)), (2, sp.And(x > 0, y > 0)), (3, True)),
     sp.Piecewise((x, sp.Or(x < -1, y < -1)), (y, True)),
     sp.Piecewise((1, sp.Not(sp.And(x < 0, y < 0))), (2, True)),
     sp.Piecewise((sp.sqrt(x), x > 0), (sp.log(-x + 1), True)),
-]  # fmt: skip
+]
 
 
 def digits(expression, point):
@@ -83,11 +123,15 @@ def test_two_arguments(lowered, values_of, expression):
     assert_agrees(lowered, values_of, expression, [(a, b) for a in some for b in some])
 
 
-@pytest.mark.parametrize("expression", [
-    sp.Piecewise((x, sp.Ne(x, y)), (2, True)),
-    sp.Piecewise((x, sp.Piecewise((y, x < 0), (x * y, True)) < 1), (2, True)),  # makes an ITE
-    sp.sinc(x).rewrite(sp.sin),  # makes an inequality
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "expression",
+    [
+        sp.Piecewise((x, sp.Ne(x, y)), (2, True)),
+        sp.Piecewise((x, sp.Piecewise((y, x < 0), (x * y, True)) < 1), (2, True)),  # makes an ITE
+        sp.sinc(x).rewrite(sp.sin),  # makes an inequality
+    ],
+    ids=str,
+)
 def test_conditions_that_sympy_makes(lowered, values_of, expression):
     """Conditions into which SymPy itself turns relations: Ne, and ITE of nested Piecewise."""
     assert_agrees(lowered, values_of, expression, [(a, b) for a in ANY for b in UNIT])
@@ -133,13 +177,16 @@ def test_deep_expressions(lowered, values_of):
     np.testing.assert_allclose(values_of(graph, inputs, outputs, [[0.5]])[0], reference, 1e-13)
 
 
-@pytest.mark.parametrize("expression, words", [
-    (sp.gamma(x) + 1, r"term gamma\(x\) \(gamma\)"),
-    (x + y, r"symbol y \(Symbol\)"),
-    (sp.Function("f")(x), r"symbol f\(x\) \(f\)"),
-    (sp.I * x, r"term I \(ImaginaryUnit\)"),
-    (sp.Derivative(sp.Function("f")(x), x), r"term Derivative\(f\(x\), x\) \(Derivative\)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "expression, words",
+    [
+        (sp.gamma(x) + 1, r"term gamma\(x\) \(gamma\)"),
+        (x + y, r"symbol y \(Symbol\)"),
+        (sp.Function("f")(x), r"symbol f\(x\) \(f\)"),
+        (sp.I * x, r"term I \(ImaginaryUnit\)"),
+        (sp.Derivative(sp.Function("f")(x), x), r"term Derivative\(f\(x\), x\) \(Derivative\)"),
+    ],
+)
 def test_unsupported_objects(expression, words):
     """What has no counterpart is named, with its kind and the remedy."""
     graph = Graph()

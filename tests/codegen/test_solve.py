@@ -36,8 +36,12 @@ def rates(made, state, parameters=()):
     arguments = (point.x, point.u, point.p, point.t)
     labels = tuple(made.state_names)
     kernel = Kernel("rhs", point.graph, arguments, tuple(mass.rates()), labels)
-    values = {"x": np.array(state, dtype=float)[:, None], "u": np.zeros((0, 1)),
-              "p": np.array(parameters, dtype=float), "t": np.zeros((1, 1))}  # fmt: skip
+    values = {
+        "x": np.array(state, dtype=float)[:, None],
+        "u": np.zeros((0, 1)),
+        "p": np.array(parameters, dtype=float),
+        "t": np.zeros((1, 1)),
+    }
     found = interpret(kernel, values, 1)[:, 0]
     bad = np.flatnonzero(~np.isfinite(found))
     return found, first_failure(kernel, int(bad[0]), values) if len(bad) else None
@@ -65,26 +69,32 @@ def test_friction_laws_of_rates(law, through):
     term, force = STEPS[law]
     f = sp.Symbol("f")
     program, term = ([(f, term)], f) if through == "intermediate" else ([], term)
-    made = ks.Model("m", [x, v], [], [], [x.diff(t) - v, v.diff(t) + 2 * term],
-                    intermediates=program)  # fmt: skip
+    made = ks.Model(
+        "m", [x, v], [], [], [x.diff(t) - v, v.diff(t) + 2 * term], intermediates=program
+    )
     assert rates(made, [0.0, 5.0])[0] == pytest.approx([5.0, -2 * force], rel=1e-15)
 
 
 def test_rates_that_a_block_of_equations_determines():
     """Speeds are turned by an angle; friction acts along x', which no single equation gives."""
-    turned = [sp.cos(q) * x.diff(t) + sp.sin(q) * q.diff(t) - v,
-              -sp.sin(q) * x.diff(t) + sp.cos(q) * q.diff(t) - w]  # fmt: skip
+    turned = [
+        sp.cos(q) * x.diff(t) + sp.sin(q) * q.diff(t) - v,
+        -sp.sin(q) * x.diff(t) + sp.cos(q) * q.diff(t) - w,
+    ]
     made = model([*turned, v.diff(t) + sp.sign(x.diff(t)), w.diff(t)], [x, q, v, w])
     found, _ = rates(made, [0.0, np.pi / 2, 1.0, -3.0])
     np.testing.assert_allclose(found, [3.0, 1.0, -1.0, 0.0], atol=1e-15)
 
 
-@pytest.mark.parametrize(("equation", "words"), [
-    (v.diff(t) + sp.sign(v.diff(t)), "equation 1 nonlinearly, in sign\\(v'\\)"),
-    (v.diff(t) * sp.exp(-v.diff(t)), "equation 1 nonlinearly, in exp\\("),
-    (v.diff(t) ** 2 - 1, "equation 1 nonlinearly, in \\(v'\\*v'\\)"),
-    (sp.Max(v.diff(t), x), "equation 1 nonlinearly, in max\\("),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("equation", "words"),
+    [
+        (v.diff(t) + sp.sign(v.diff(t)), "equation 1 nonlinearly, in sign\\(v'\\)"),
+        (v.diff(t) * sp.exp(-v.diff(t)), "equation 1 nonlinearly, in exp\\("),
+        (v.diff(t) ** 2 - 1, "equation 1 nonlinearly, in \\(v'\\*v'\\)"),
+        (sp.Max(v.diff(t), x), "equation 1 nonlinearly, in max\\("),
+    ],
+)
 def test_refusals_name_equation_and_term(equation, words):
     with pytest.raises(NotExplicit, match=words):
         rates(model([x.diff(t) - v, equation], [x, v]), [0.0, 0.0])
@@ -93,27 +103,42 @@ def test_refusals_name_equation_and_term(equation, words):
 def test_coefficient_of_friction_by_trapezoid():
     time = np.linspace(0, 1, 11)
     made = model([x.diff(t) - v, v.diff(t) + k * sp.sign(x.diff(t))], [x, v], [k])
-    problem = ks.Collocation(made, ks.Experiment(time, measurements={v: 5 - 2 * time}),
-                             unknown={k: (0, 9)}, scheme="trapezoid")  # fmt: skip
+    problem = ks.Collocation(
+        made,
+        ks.Experiment(time, measurements={v: 5 - 2 * time}),
+        unknown={k: (0, 9)},
+        scheme="trapezoid",
+    )
     assert problem.solve(guess={k: 1.0}).parameters["k"] == pytest.approx(2.0, abs=1e-6)
 
 
 # -- symmetry ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("above", "below", "symmetric"), [
-    (sp.Abs(q), q, False),
-    (sp.sqrt(q**2), q, False),
-    (sp.Max(q, 0), q, False),
-    (1e28 * q, q, False),
-    (q + 1e-15, q, False),
-    (q * sp.cos(x - w), sp.cos(w - x) * q, True),
-    ((q + 1) * (q - 1), q**2 - 1, True),
-    (sp.sin(2 * q), 2 * sp.sin(q) * sp.cos(q), False),  # true, but not by arithmetic
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("above", "below", "symmetric"),
+    [
+        (sp.Abs(q), q, False),
+        (sp.sqrt(q**2), q, False),
+        (sp.Max(q, 0), q, False),
+        (1e28 * q, q, False),
+        (q + 1e-15, q, False),
+        (q * sp.cos(x - w), sp.cos(w - x) * q, True),
+        ((q + 1) * (q - 1), q**2 - 1, True),
+        (sp.sin(2 * q), 2 * sp.sin(q) * sp.cos(q), False),  # true, but not by arithmetic
+    ],
+)
 def test_symmetry_is_proved(above, below, symmetric):
-    made = model([3 * a.diff(t) + above * b.diff(t), below * a.diff(t) + 3 * b.diff(t),
-                  q.diff(t), x.diff(t), w.diff(t)], [a, b, q, x, w])  # fmt: skip
+    made = model(
+        [
+            3 * a.diff(t) + above * b.diff(t),
+            below * a.diff(t) + 3 * b.diff(t),
+            q.diff(t),
+            x.diff(t),
+            w.diff(t),
+        ],
+        [a, b, q, x, w],
+    )
     point, mass = mass_of(made)
     rows = {i: mass._row(i, [0, 1]) for i in (0, 1)}
     assert is_symmetric(point.graph, rows) is symmetric
@@ -128,8 +153,11 @@ def test_chain_of_links_is_eliminated_in_place():
 
 # -- pivots --------------------------------------------------------------------------------------
 
-TURN = [sp.cos(q) * a.diff(t) + sp.sin(q) * b.diff(t) - 1,
-        -sp.sin(q) * a.diff(t) + sp.cos(q) * b.diff(t) - 2, q.diff(t)]  # fmt: skip
+TURN = [
+    sp.cos(q) * a.diff(t) + sp.sin(q) * b.diff(t) - 1,
+    -sp.sin(q) * a.diff(t) + sp.cos(q) * b.diff(t) - 2,
+    q.diff(t),
+]
 
 
 @pytest.mark.parametrize("angle", [0.0, np.pi / 2, np.pi / 2 - 1e-9, np.pi, 1.0])
@@ -139,17 +167,26 @@ def test_turned_rates(angle):
     np.testing.assert_allclose(found, [c - 2 * s, s + 2 * c, 0.0], rtol=1e-14)
 
 
-@pytest.mark.parametrize(("entries", "side", "right"), [
-    ([[1e-20, 1], [1, 1]], [1, 2], [1, 1]),
-    ([[1e28, 1], [2, 1]], [1e28, 5], [1, 3]),
-    ([[0, 1], [1, 1]], [1, 2], [1, 1]),
-    ([[1e-310, 1], [1, 0]], [1, 2], [2, 1]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("entries", "side", "right"),
+    [
+        ([[1e-20, 1], [1, 1]], [1, 2], [1, 1]),
+        ([[1e28, 1], [2, 1]], [1e28, 5], [1, 3]),
+        ([[0, 1], [1, 1]], [1, 2], [1, 1]),
+        ([[1e-310, 1], [1, 0]], [1, 2], [2, 1]),
+    ],
+)
 def test_small_pivots(entries, side, right):
     (m, n), (o, p) = entries
     s = sp.Symbol("s")  # a zero pivot must not show in the structure
-    made = model([(m + s) * a.diff(t) + n * b.diff(t) - side[0],
-                  o * a.diff(t) + (p + s) * b.diff(t) - side[1]], [a, b], [s])  # fmt: skip
+    made = model(
+        [
+            (m + s) * a.diff(t) + n * b.diff(t) - side[0],
+            o * a.diff(t) + (p + s) * b.diff(t) - side[1],
+        ],
+        [a, b],
+        [s],
+    )
     np.testing.assert_allclose(rates(made, [0.0, 0.0], [0.0])[0], right, rtol=1e-14)
 
 
@@ -165,12 +202,14 @@ def test_random_matrices(data):
     n = data.draw(st.integers(2, 6))
     M = np.array(data.draw(st.lists(ENTRY, min_size=n * n, max_size=n * n))).reshape(n, n)
     M = M * np.array(data.draw(st.lists(SIZES, min_size=n, max_size=n)))[:, None]
-    side = np.array(data.draw(st.lists(st.sampled_from([-3.0, 0.7, 1.0, 2.5]), min_size=n,
-                                       max_size=n)))  # fmt: skip
+    side = np.array(
+        data.draw(st.lists(st.sampled_from([-3.0, 0.7, 1.0, 2.5]), min_size=n, max_size=n))
+    )
     states = ks.dynamicsymbols(f"y_:{n}")
     entries = sp.symbols(f"M_:{n}_:{n}")
-    equations = [sum(entries[i * n + j] * states[j].diff(t) for j in range(n)) - side[i]
-                 for i in range(n)]  # fmt: skip
+    equations = [
+        sum(entries[i * n + j] * states[j].diff(t) for j in range(n)) - side[i] for i in range(n)
+    ]
     made = model(equations, states, entries)
     found, why = rates(made, np.zeros(n), M.ravel())
     exact = sp.Matrix(n, n, [sp.Rational(float(e)) for e in M.ravel()])
@@ -195,8 +234,9 @@ def test_large_blocks(n):
     states = ks.dynamicsymbols(f"y_:{n}")
     flat = np.ones((n, n)) + np.diag([0.0] * 2 + [1.0] * (n - 2))
     for M in (L @ L.T + np.eye(n), L + n * np.eye(n), flat):
-        equations = [sum(k * float(M[i, j]) * states[j].diff(t) for j in range(n)) - i
-                     for i in range(n)]  # fmt: skip
+        equations = [
+            sum(k * float(M[i, j]) * states[j].diff(t) for j in range(n)) - i for i in range(n)
+        ]
         found, why = rates(model(equations, states, [k]), np.zeros(n), [1.0])
         if np.linalg.matrix_rank(M) == n:
             np.testing.assert_allclose(found, np.linalg.solve(M, np.arange(n)), rtol=1e-10)
@@ -223,8 +263,9 @@ def test_derivatives_of_exchanged_rows():
         sp.cos(q) * a.diff(t) + sp.sin(q) * b.diff(t) + x * c.diff(t) - k * a,
         -sp.sin(q) * a.diff(t) + sp.cos(q) * b.diff(t) - b * x,
         x * a.diff(t) + k * c.diff(t) - sp.sin(a),
-        q.diff(t) - a * c.diff(t), x.diff(t) - c,
-    ]  # fmt: skip
+        q.diff(t) - a * c.diff(t),
+        x.diff(t) - c,
+    ]
     made = model(equations, [a, b, c, q, x], [k])
     point, mass = mass_of(made)
     assert any(isinstance(block, Exchanged) for block in mass._blocks)
@@ -237,8 +278,9 @@ def test_derivatives_of_exchanged_rows():
     state, p = np.array([0.3, -0.5, 0.7, np.pi / 2, 0.4]), np.array([1.3])
 
     def at(state, p):
-        return interpret(kernel, {"x": state[:, None], "u": np.zeros((0, 1)), "p": p,
-                                  "t": np.zeros((1, 1))}, 1)[:, 0]  # fmt: skip
+        return interpret(
+            kernel, {"x": state[:, None], "u": np.zeros((0, 1)), "p": p, "t": np.zeros((1, 1))}, 1
+        )[:, 0]
 
     values, n = at(state, p), len(state)
     D = np.zeros((n, n + 1))
@@ -277,8 +319,10 @@ def test_free_body_by_kane_from_ordinary_angles(order, third):
     def motion(_, y):
         p, r, s = u = y[:3]
         cross = np.array([[0, -s, r], [s, 0, -p], [-r, p, 0]])
-        return [*((-u[1] * u[2]), u[0] * u[2], -u[0] * u[1] / 3),
-                *(y[3:].reshape(3, 3) @ cross).ravel()]  # fmt: skip
+        return [
+            *((-u[1] * u[2]), u[0] * u[2], -u[0] * u[1] / 3),
+            *(y[3:].reshape(3, 3) @ cross).ravel(),
+        ]
 
     begin = [*start[3:], *np.ravel(turn(*start[:3]))]
     end = solve_ivp(motion, (0.0, 0.4), begin, rtol=1e-12, atol=1e-12).y[:, -1]
@@ -287,7 +331,12 @@ def test_free_body_by_kane_from_ordinary_angles(order, third):
 
 
 def test_runs_say_where_the_mass_matrix_is_singular():
-    f = ks.compile(model([sp.cos(q) * a.diff(t) + b.diff(t) - 1, b.diff(t) - a.diff(t) * k,
-                          q.diff(t) - 1], [a, b, q], [k]))  # fmt: skip
+    f = ks.compile(
+        model(
+            [sp.cos(q) * a.diff(t) + b.diff(t) - 1, b.diff(t) - a.diff(t) * k, q.diff(t) - 1],
+            [a, b, q],
+            [k],
+        )
+    )
     assert np.isnan(f.rhs([0.0, 0.0, 0.0], [], [-1.0])[0])
     np.testing.assert_allclose(f.rhs([0.0, 0.0, np.pi], [], [-1.0]), [-0.5, 0.5, 1.0])

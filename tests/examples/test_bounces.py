@@ -26,8 +26,9 @@ def test_times_and_heights_of_the_ball(ball):
     impacts = ball.happened("impact")
     times, last = study.ball_impacts(len(impacts))
     np.testing.assert_allclose([e.time for e in impacts], times, atol=1e-12)
-    np.testing.assert_allclose(study.bounce_heights(ball)[:-1], 0.25 ** np.arange(1, len(times)),
-                               rtol=1e-10)  # fmt: skip
+    np.testing.assert_allclose(
+        study.bounce_heights(ball)[:-1], 0.25 ** np.arange(1, len(times)), rtol=1e-10
+    )
     assert last == pytest.approx(1.354571, abs=5e-7)
     assert last == pytest.approx(study.ball_impacts(60)[0][-1], abs=1e-14)
 
@@ -51,8 +52,9 @@ def test_formulas_of_the_block_are_those_of_the_other_implementation():
     by_angle = 1.0 - 1.5 * np.sin(study.SLENDERNESS) ** 2
     np.testing.assert_allclose([TOLD["housner_ratio"], by_angle], study.HOUSNER, rtol=1e-14)
     assert study.block_impacts(1)[0] == pytest.approx(0.264713415734, abs=1e-12)
-    np.testing.assert_allclose(study.block_impacts(11), [e["t"] for e in TOLD["impacts"]],
-                               atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(
+        study.block_impacts(11), [e["t"] for e in TOLD["impacts"]], atol=1e-12
+    )
     np.testing.assert_allclose(study.corner_at_origin(study.TILT), TOLD["q0"][:2], rtol=1e-14)
 
 

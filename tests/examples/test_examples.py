@@ -5,13 +5,30 @@ import pytest
 import kinesym as ks
 from kinesym.cli import example_names, main
 
-SMALL = {"standing": 600, "quiet_standing": 300, "swing_up": 201, "pendulum_local_minima": 600,
-         "standing_noise": 600, "quiet_standing_sensitivities": 301,
-         "quiet_standing_subjects": 150, "ship": 2501, "ship_gains": 1501,
-         "ship_validation": 301, "gait_planar": 301, "gait_treadmill": 801,
-         "gait": 301, "gait_plates": 301, "gait_tracking": 41,
-         "bounces": 301, "fes_knee": 301, "foot_landing": 201, "fes_tuning": 151,
-         "muscle_fit": 201, "walker": 401, "walker_step": 11}  # fmt: skip
+SMALL = {
+    "standing": 600,
+    "quiet_standing": 300,
+    "swing_up": 201,
+    "pendulum_local_minima": 600,
+    "standing_noise": 600,
+    "quiet_standing_sensitivities": 301,
+    "quiet_standing_subjects": 150,
+    "ship": 2501,
+    "ship_gains": 1501,
+    "ship_validation": 301,
+    "gait_planar": 301,
+    "gait_treadmill": 801,
+    "gait": 301,
+    "gait_plates": 301,
+    "gait_tracking": 41,
+    "bounces": 301,
+    "fes_knee": 301,
+    "foot_landing": 201,
+    "fes_tuning": 151,
+    "muscle_fit": 201,
+    "walker": 401,
+    "walker_step": 11,
+}
 
 
 @pytest.mark.parametrize("name", example_names())

@@ -23,28 +23,48 @@ def stopped():
 
 def test_constants_are_those_of_the_other_implementation():
     names = {
-        "ks": "TENDON_STIFFNESS", "Lc0": "ELEMENT_LENGTH", "F0": "LARGEST_FORCE",
-        "k0": "LARGEST_STIFFNESS", "alpha": "RECRUITED", "Up": "ACTIVATION", "Um": "RELAXATION",
-        "tau": "DELAY", "t1": "HIGH", "t2": "RAMP", "T": "PERIOD", "t0": "FIRST",
-        "npulse": "IMPULSES", "m": "MASS", "lc": "CENTRE", "I": "INERTIA", "bv": "DAMPING",
-        "r": "MOMENT_ARM", "g": "G",
-    }  # fmt: skip
+        "ks": "TENDON_STIFFNESS",
+        "Lc0": "ELEMENT_LENGTH",
+        "F0": "LARGEST_FORCE",
+        "k0": "LARGEST_STIFFNESS",
+        "alpha": "RECRUITED",
+        "Up": "ACTIVATION",
+        "Um": "RELAXATION",
+        "tau": "DELAY",
+        "t1": "HIGH",
+        "t2": "RAMP",
+        "T": "PERIOD",
+        "t0": "FIRST",
+        "npulse": "IMPULSES",
+        "m": "MASS",
+        "lc": "CENTRE",
+        "I": "INERTIA",
+        "bv": "DAMPING",
+        "r": "MOMENT_ARM",
+        "g": "G",
+    }
     for theirs, ours in names.items():
         assert getattr(study, ours) == TOLD["params"][theirs], ours
 
 
 def test_the_free_knee(free):
     """Angle and force at their largest, breaks and switches."""
-    assert study.peak(free, "theta") == (pytest.approx(0.951658, abs=2e-6),
-                                         pytest.approx(0.813, abs=2e-3))  # fmt: skip
-    assert study.peak(free, "quad_F") == (pytest.approx(185.42, abs=0.02),
-                                          pytest.approx(0.891, abs=2e-3))  # fmt: skip
-    np.testing.assert_allclose([e.time for e in free.happened("clock")],
-                               TOLD["clock_break_times"], atol=1e-14)  # fmt: skip
+    assert study.peak(free, "theta") == (
+        pytest.approx(0.951658, abs=2e-6),
+        pytest.approx(0.813, abs=2e-3),
+    )
+    assert study.peak(free, "quad_F") == (
+        pytest.approx(185.42, abs=0.02),
+        pytest.approx(0.891, abs=2e-3),
+    )
+    np.testing.assert_allclose(
+        [e.time for e in free.happened("clock")], TOLD["clock_break_times"], atol=1e-14
+    )
     found = study.switches(free)
     assert len(found) == len(TOLD["mode_switches"]) == 32
-    np.testing.assert_allclose([e.time for e in found], [e["t"] for e in TOLD["mode_switches"]],
-                               atol=1e-9)  # fmt: skip
+    np.testing.assert_allclose(
+        [e.time for e in found], [e["t"] for e in TOLD["mode_switches"]], atol=1e-9
+    )
     for name, value in zip(("theta", "omega"), TOLD["final_state"], strict=False):
         assert free[name][-1] == pytest.approx(value, abs=1e-8)
 

@@ -73,8 +73,9 @@ def test_restitution_of_the_heel():
     end = told.times["heel strike"]
     before = told.phases[0].states(np.float64(end))
     after, (impulse, _) = study.strike(before, "heel", False, 0.5)
-    np.testing.assert_allclose(study.velocities(run, "heel strike"), study.at_ankle(after)[3:],
-                               atol=1e-10)  # fmt: skip
+    np.testing.assert_allclose(
+        study.velocities(run, "heel strike"), study.at_ankle(after)[3:], atol=1e-10
+    )
     rx, _ = study.arm(study.POINTS["heel"], before[2])
     approach = before[4] - rx * before[5]
     assert after[4] - rx * after[5] == pytest.approx(-0.5 * approach, rel=1e-12)

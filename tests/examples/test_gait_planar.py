@@ -24,8 +24,9 @@ def results(compiled):
 def swinging(k):
     """A smooth motion in the plane with its rates (3, N)."""
     w, shift = 3.0 + k, 0.4 * k
-    wave = np.array([np.sin(w * TIME + shift), w * np.cos(w * TIME + shift),
-                     -(w**2) * np.sin(w * TIME + shift)])  # fmt: skip
+    wave = np.array(
+        [np.sin(w * TIME + shift), w * np.cos(w * TIME + shift), -(w**2) * np.sin(w * TIME + shift)]
+    )
     steady = np.array([np.ones_like(TIME), 0 * TIME, 0 * TIME])
     return (0.3 + 0.1j * k) * steady + (0.1 - 0.05j) * wave
 
@@ -59,8 +60,10 @@ def test_our_filter_at_the_same_cutoff(results):
     _, reference = study.published()
     for joint, angle, rate in (("hip", 1e-3, 0.05), ("knee", 1e-3, 0.05), ("ankle", 1e-3, 0.05)):
         for name, limit in ((f"{joint}_angle_rad", angle), (f"{joint}_angvel_rad_per_s", rate)):
-            near, far = (study.rms(results[case][name] - reference[name])
-                         for case in ("ours, 4 Hz", "ours, 6 Hz"))  # fmt: skip
+            near, far = (
+                study.rms(results[case][name] - reference[name])
+                for case in ("ours, 4 Hz", "ours, 6 Hz")
+            )
             assert near < limit
             assert far > 2.0 * near
     ankle = "ankle_moment_Nm_per_kg"

@@ -40,8 +40,9 @@ def test_reported_moments(walk, compiled):
     assert len(spans) == 9
     limits = {"ankle": (0.999, 1.0), "knee": (0.97, 4.0), "hip": (0.9, 10.0)}
     for joint, (least, most) in limits.items():
-        ours, theirs = (study.strides(walk, row, spans).ravel()
-                        for row in (found[joint], walk.moments[joint]))  # fmt: skip
+        ours, theirs = (
+            study.strides(walk, row, spans).ravel() for row in (found[joint], walk.moments[joint])
+        )
         assert correlation(ours, theirs) > least, joint
         assert rms(ours - theirs) < most, joint
 

@@ -6,9 +6,18 @@ import pytest
 from kinesym.examples import muscle_fit as study
 
 #: Root mean squares [N] of the law as it is and with the parabola, as measured with all samples.
-RMS = {43: (1.21, 0.30), 44: (1.81, 0.47), 45: (0.67, 0.97), 47: (1.24, 1.41), 50: (2.49, 2.29),
-       51: (1.40, 0.45), 52: (2.07, 0.56), 53: (1.09, 1.03), 55: (1.00, 0.87),
-       57: (1.40, 1.18)}  # fmt: skip
+RMS = {
+    43: (1.21, 0.30),
+    44: (1.81, 0.47),
+    45: (0.67, 0.97),
+    47: (1.24, 1.41),
+    50: (2.49, 2.29),
+    51: (1.40, 0.45),
+    52: (2.07, 0.56),
+    53: (1.09, 1.03),
+    55: (1.00, 0.87),
+    57: (1.40, 1.18),
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +52,20 @@ def test_both_fits_converge(solved):
         assert np.abs(fit.gradient * size).max() < 1e-4 * fit.objective
         assert all(0.0 < error < np.inf for error in found.errors.values())
     p, errors = shaped.fit.parameters, shaped.errors
-    expected = {"F0": 21.6, "k0": 9.2e3, "ks": 8.1e3, "Up": 7.1, "Um": -10.9, "fall": 0.20,
-                "begin3": 0.961, "begin9": 0.998, "end3": 9.94, "end9": 8.36, "best": 2.1e-3,
-                "width": 15.3e-3}  # fmt: skip
+    expected = {
+        "F0": 21.6,
+        "k0": 9.2e3,
+        "ks": 8.1e3,
+        "Up": 7.1,
+        "Um": -10.9,
+        "fall": 0.20,
+        "begin3": 0.961,
+        "begin9": 0.998,
+        "end3": 9.94,
+        "end9": 8.36,
+        "best": 2.1e-3,
+        "width": 15.3e-3,
+    }
     for name, value in expected.items():
         assert abs(p[name] - value) < 2.0 * errors[name], name
 

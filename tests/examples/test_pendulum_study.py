@@ -8,8 +8,9 @@ import pytest
 import kinesym as ks
 from kinesym.examples import pendulum_local_minima as study
 
-RECORD = np.genfromtxt(Path(__file__).parents[1] / "data" / "vyas_data.csv.gz", delimiter=",",
-                       names=True)  # fmt: skip
+RECORD = np.genfromtxt(
+    Path(__file__).parents[1] / "data" / "vyas_data.csv.gz", delimiter=",", names=True
+)
 TIME, THETA = RECORD["t"], RECORD["y1_m"]
 MEASURED = {"theta": THETA, "omega": RECORD["y2_m"]}
 
@@ -36,8 +37,9 @@ def test_local_minima(problem):
     minima = study.local_minima(p, J, problem.cost)
     assert len(minima) == 62 and (minima[:, 0] < 0.005).sum() == 1
     k = int(np.argmin(minima[:, 1]))
-    np.testing.assert_allclose(minima[k - 1 : k + 2, 0], [9.02742484, 10.0001505661, 11.01445979],
-                               atol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(
+        minima[k - 1 : k + 2, 0], [9.02742484, 10.0001505661, 11.01445979], atol=1e-6
+    )
     np.testing.assert_allclose(minima[k - 1 : k + 2, 1], [12.065, LOWEST, 12.214], rtol=5e-5)
     assert minima[k, 1] == pytest.approx(LOWEST, rel=1e-9)
     slopes = [problem.gradient([x])[0] for x in minima[:, 0]]

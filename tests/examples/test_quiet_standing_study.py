@@ -21,11 +21,27 @@ K, AB, ALL = study.EXPERIMENTS
 
 #: J and its gradient at the start of the paper: reference (RK4, KI: by a complex step).
 START = {
-    "rk4": (7.368085333594928e-4, [-4.348717658571823e-6, -1.0912839593777371e-4,
-            -1.4878678577937907e-6, 5.491899172510311e-6, -5.384267323049018e-5]),
-    "trapezoid": (7.381553396563268e-4, [-4.359286256541641e-6, -1.09140336538061e-4,
-                  -1.4989745436179656e-6, 5.497053062217875e-6, -5.3904921187661264e-5]),
-}  # fmt: skip
+    "rk4": (
+        7.368085333594928e-4,
+        [
+            -4.348717658571823e-6,
+            -1.0912839593777371e-4,
+            -1.4878678577937907e-6,
+            5.491899172510311e-6,
+            -5.384267323049018e-5,
+        ],
+    ),
+    "trapezoid": (
+        7.381553396563268e-4,
+        [
+            -4.359286256541641e-6,
+            -1.09140336538061e-4,
+            -1.4989745436179656e-6,
+            5.497053062217875e-6,
+            -5.3904921187661264e-5,
+        ],
+    ),
+}
 
 #: Least squares: parameters, J, condition of the scaled Jacobian: reference, digits as given.
 OPTIMA = [
@@ -63,8 +79,11 @@ def test_optima(method, free, values, lowest, condition):
 
 def test_steepest_descent_needs_scaled_parameters():
     """500 iterations: reference 2.66274e-5, 3.07541e-5, 8.394e-6 scaled; raw 5 to 45 % above."""
-    for free, low, scaled in ((K, 2.662743e-5, 2.66274e-5), (AB, 3.075406e-5, 3.07541e-5),
-                              (ALL, 8.289843e-6, 8.394e-6)):  # fmt: skip
+    for free, low, scaled in (
+        (K, 2.662743e-5, 2.66274e-5),
+        (AB, 3.075406e-5, 3.07541e-5),
+        (ALL, 8.289843e-6, 8.394e-6),
+    ):
         problem = study.shooting(TIME, NOISE, SAME, free)
         fit = problem.solve(optimizer="steepest-descent")
         assert fit.objective == pytest.approx(scaled, rel=5e-3)
@@ -126,13 +145,22 @@ def test_likelihood_is_that_of_the_gaussian(records, functions):
 
     def response(initial, noise):
         start = {name: initial.get(name, 0.0) for name in functions.states}
-        run = ks.simulate(ks.models.cip(), record.time[:N], start, values, {"x": noise},
-                          method="midpoint", hold={"x": "zero-order"})  # fmt: skip
+        run = ks.simulate(
+            ks.models.cip(),
+            record.time[:N],
+            start,
+            values,
+            {"x": noise},
+            method="midpoint",
+            hold={"x": "zero-order"},
+        )
         return run["u_COP"]
 
     columns = [response({}, pulse) for pulse in np.eye(N)[: N - 1]]
-    columns += [response({name: size}, np.zeros(N)) for name, size in
-                (("u", 0.1), ("v", 0.1), ("z", 3.0), ("Td", 100.0))]  # fmt: skip
+    columns += [
+        response({name: size}, np.zeros(N))
+        for name, size in (("u", 0.1), ("v", 0.1), ("z", 3.0), ("Td", 100.0))
+    ]
     covariance = np.array(columns).T @ np.array(columns) + quiet_standing.SIGMA**2 * np.eye(N)
     y = record.pressure[:N]
     expected = -0.5 * (y @ np.linalg.solve(covariance, y) + np.linalg.slogdet(covariance)[1])

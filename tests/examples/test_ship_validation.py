@@ -16,8 +16,13 @@ DATA = Path(__file__).parents[1] / "data"
 TIME = study.STEP * np.arange(301)
 
 #: NRMSE [%] over 3 s that is rounding, the error of RK4 at 0.01 s or, linear, the linearisation.
-LIMITS = {"Newton-Euler": 1e-11, "Euler's equations": 5e-6, "nonlinear chain": 5e-4,
-          "linear chain": 0.05, "Pinocchio": 1e-3}  # fmt: skip
+LIMITS = {
+    "Newton-Euler": 1e-11,
+    "Euler's equations": 5e-6,
+    "nonlinear chain": 5e-4,
+    "linear chain": 0.05,
+    "Pinocchio": 1e-3,
+}
 
 
 @pytest.fixture(scope="module")

@@ -77,8 +77,12 @@ def test_every_step_has_its_phases_in_order(descent):
     expected = []
     for n in range(STEPS):
         front, behind = ("L", "R") if n % 2 == 0 else ("R", "L")
-        expected += [("impact", f"{front}heel"), ("release", f"{behind}heel"),
-                     ("impact", f"{front}toe"), ("release", f"{behind}toe")]  # fmt: skip
+        expected += [
+            ("impact", f"{front}heel"),
+            ("release", f"{behind}heel"),
+            ("impact", f"{front}toe"),
+            ("release", f"{behind}toe"),
+        ]
     assert contact == expected
 
 
@@ -155,11 +159,15 @@ def test_pattern_alone_makes_steps_with_all_phases(replayed):
     names = [name for begin, name in found if 0.3 < begin < 2.6]
     step = ["double support", "single support", "heel contact"]
     assert names == (step * 4)[: len(names)] and len(names) >= 11
-    strikes = [min(t for t, _ in run.pressing(f"{side}heel") if t > after)
-               for side, after in (("L", 0.2), ("R", 0.5), ("L", 1.2), ("R", 2.0))]  # fmt: skip
+    strikes = [
+        min(t for t, _ in run.pressing(f"{side}heel") if t > after)
+        for side, after in (("L", 0.2), ("R", 0.5), ("L", 1.2), ("R", 2.0))
+    ]
     assert (np.diff(strikes) > 0.5).all()
-    places = [run[f"{side}heel_place"][np.searchsorted(run.time, t + 0.01)]
-              for side, t in zip("LRLR", strikes, strict=True)]  # fmt: skip
+    places = [
+        run[f"{side}heel_place"][np.searchsorted(run.time, t + 0.01)]
+        for side, t in zip("LRLR", strikes, strict=True)
+    ]
     assert (np.diff(places) > 0.5).all()
 
 
@@ -201,7 +209,12 @@ def test_muscles_give_the_torques_that_are_shared(torques):
 
 
 def test_phases_are_named_by_contacts():
-    for down, name in ((["Rheel", "Rtoe"], "single support"), (["Rtoe"], "heel off"),
-                       (["Rtoe", "Lheel"], "heel contact"), (["Lheel"], "on the heel"),
-                       (["Rtoe", "Lheel", "Ltoe"], "double support"), ([], "flight")):  # fmt: skip
+    for down, name in (
+        (["Rheel", "Rtoe"], "single support"),
+        (["Rtoe"], "heel off"),
+        (["Rtoe", "Lheel"], "heel contact"),
+        (["Lheel"], "on the heel"),
+        (["Rtoe", "Lheel", "Ltoe"], "double support"),
+        ([], "flight"),
+    ):
         assert study.phase_of(down) == name

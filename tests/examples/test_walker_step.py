@@ -16,8 +16,14 @@ def test_gait_of_the_simulation():
     first, last = solution.trials[0], solution.trials[-1]
     np.testing.assert_allclose(first["Rleg_wy"][0], last["Lleg_wy"][-1], atol=1e-8)
     np.testing.assert_allclose(first["Lleg_wy"][0], study.GAIT["Lleg_wy"], rtol=0.01)
-    assert min(trial[f"{name}_normal"].min() for trial in solution.trials
-               for name in (*study.RIGHT, *study.LEFT)) > -1e-6  # fmt: skip
+    assert (
+        min(
+            trial[f"{name}_normal"].min()
+            for trial in solution.trials
+            for name in (*study.RIGHT, *study.LEFT)
+        )
+        > -1e-6
+    )
     before, after = solution.trials[0], solution.trials[1]  # an impact takes energy, moves nothing
     np.testing.assert_allclose(before["hip_pz"][-1], after["hip_pz"][0], atol=1e-9)
     assert after["kinetic_energy"][0] < before["kinetic_energy"][-1] - 0.1

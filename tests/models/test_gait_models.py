@@ -35,23 +35,34 @@ def motion(seed):
 def turns(angles):
     """H of w = H angles', in world axes."""
     a, b, _ = angles
-    return np.array([[np.cos(b), 0.0, np.sin(b) * np.cos(a)], [0.0, 1.0, -np.sin(a)],
-                     [-np.sin(b), 0.0, np.cos(b) * np.cos(a)]])  # fmt: skip
+    return np.array(
+        [
+            [np.cos(b), 0.0, np.sin(b) * np.cos(a)],
+            [0.0, 1.0, -np.sin(a)],
+            [-np.sin(b), 0.0, np.cos(b) * np.cos(a)],
+        ]
+    )
 
 
 def rates(functions, z, zd, force, torque, gains=None, Td=0.0, reference=None, change=None):
     """z' and z'' by the compiled model under a force on the root and torques from the world."""
     x, _ = states(Samples(np.zeros(1), z[:, None], zd[:, None], 0 * z[:, None]))
     given = dict(zip((f"J1_f{axis}" for axis in "xyz"), force, strict=True))
-    given |= {f"{n}_m{axis}": value for n, row in zip(NAMES, torque, strict=True)
-              for axis, value in zip("xyz", row, strict=True)}  # fmt: skip
+    given |= {
+        f"{n}_m{axis}": value
+        for n, row in zip(NAMES, torque, strict=True)
+        for axis, value in zip("xyz", row, strict=True)
+    }
     values = {**functions.values, "Td": Td}
     for k, name in enumerate(COORDINATES):
         given[f"{name}_ref"] = 0.0 if reference is None else reference[k]
         given[f"{name}_rate"] = 0.0 if change is None else change[k]
         values[f"Kp_{name}"] = 0.0 if gains is None else gains[k]
-    found = functions.rhs(x[:, 0], [given[name] for name in functions.inputs],
-                          [values[name] for name in functions.parameters])  # fmt: skip
+    found = functions.rhs(
+        x[:, 0],
+        [given[name] for name in functions.inputs],
+        [values[name] for name in functions.parameters],
+    )
     return in_turn(found[:G, None])[:, 0], found[G:]
 
 
@@ -81,8 +92,9 @@ def test_accelerations(functions, seed):
     z, zd, _ = motion(seed)
     rng = np.random.default_rng(seed + 100)
     force, torque = rng.uniform(-500, 500, 3), rng.uniform(-20, 20, (len(ROWS), 3))
-    Q = np.concatenate([force, *(turns(z[3 * k + 3 : 3 * k + 6]).T @ row
-                                 for k, row in enumerate(torque))])  # fmt: skip
+    Q = np.concatenate(
+        [force, *(turns(z[3 * k + 3 : 3 * k + 6]).T @ row for k, row in enumerate(torque))]
+    )
     zdd = NaturalBody(ROWS).accelerations(z[:, None], zd[:, None], Q[:, None])[:, 0]
     change, speeds = rates(functions, z, zd, force, torque)
     np.testing.assert_allclose(change, zd, atol=1e-12)
@@ -109,8 +121,9 @@ def test_control(functions, Td):
     gains, torque = rng.uniform(0, 800, G), rng.uniform(-20, 20, (len(ROWS), 3))
     force = rng.uniform(-500, 500, 3)
     effort = gains * (reference - z + Td * (change - zd))
-    Q = np.concatenate([force, *(turns(z[3 * k + 3 : 3 * k + 6]).T @ row
-                                 for k, row in enumerate(torque))])  # fmt: skip
+    Q = np.concatenate(
+        [force, *(turns(z[3 * k + 3 : 3 * k + 6]).T @ row for k, row in enumerate(torque))]
+    )
     zdd = NaturalBody(ROWS).accelerations(z[:, None], zd[:, None], (Q + effort)[:, None])[:, 0]
     _, speeds = rates(functions, z, zd, force, torque, gains, Td, reference, change)
     expected = expected_speeds(z, zd, zdd)
@@ -130,7 +143,8 @@ def test_outputs_of_inverse_dynamics():
     names = set(inverse_dynamics(TREE).outputs)
     expected = {f"total_{kind}_{axis}" for kind in ("force", "moment") for axis in "xyz"}
     for name in NAMES:
-        expected |= {f"{name}_{kind}_{axis}" for kind in ("force", "moment", "place")
-                     for axis in "xyz"}  # fmt: skip
+        expected |= {
+            f"{name}_{kind}_{axis}" for kind in ("force", "moment", "place") for axis in "xyz"
+        }
         expected |= {f"{name}_attitude_{a}{b}" for a in "xyz" for b in "xyz"}
     assert names == expected

@@ -28,9 +28,10 @@ def least_squares_program(model, unknown):
     """Kernels of the identification of `unknown` from all states, not compiled."""
     measured = dict(zip(model.state_names, model.states, strict=True))
     return transcribe(
-        Problem(model, MIDPOINT, LeastSquares(), unknown, signals=model.inputs,
-                measurements=measured)
-    )  # fmt: skip
+        Problem(
+            model, MIDPOINT, LeastSquares(), unknown, signals=model.inputs, measurements=measured
+        )
+    )
 
 
 def sizes(program, N):
@@ -41,10 +42,16 @@ def sizes(program, N):
     return layout.n_variables, layout.n_constraints, per_interval * (N - 1)
 
 
-@pytest.mark.parametrize("make", [
-    models.pendulum, models.cip, models.standing, models.standing_plant,
-    lambda: models.n_link_pendulum_on_cart(4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        models.pendulum,
+        models.cip,
+        models.standing,
+        models.standing_plant,
+        lambda: models.n_link_pendulum_on_cart(4),
+    ],
+)
 def test_every_parameter_has_a_value(make):
     """Models come with a value for each parameter and compile to an explicit right-hand side."""
     model = make()
@@ -159,8 +166,9 @@ def standing_rates(x, inputs, p):
     return np.array([x[2], x[3], *accelerations])
 
 
-@pytest.mark.parametrize("p", [tuple(defaults(models.standing_plant())),
-                               (1.1, 0.4, 3.0, 0.7, 0.6, 2.0, 0.3, 9.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    "p", [tuple(defaults(models.standing_plant())), (1.1, 0.4, 3.0, 0.7, 0.6, 2.0, 0.3, 9.0)]
+)
 def test_standing_plant(p):
     """Accelerations that solve the 2x2 system make the residual of Kane's method zero."""
     functions = ks.compile(models.standing_plant())
@@ -208,8 +216,11 @@ def test_standing_sizes():
     model = models.standing()
     gains = model.parameters[:8]
     assert sizes(least_squares_program(model, gains), 6000) == (24_008, 23_996, 191_968)
-    trial = ks.Experiment(time=np.arange(6000) / 100, inputs={"a": np.zeros(6000)},
-                          measurements={x: np.zeros(6000) for x in model.states})  # fmt: skip
+    trial = ks.Experiment(
+        time=np.arange(6000) / 100,
+        inputs={"a": np.zeros(6000)},
+        measurements={x: np.zeros(6000) for x in model.states},
+    )
     problem = ks.Collocation(model, trial, unknown=dict.fromkeys(gains))
     assert (problem.n_variables, problem.n_constraints) == (24_008, 23_996)
     rows, columns = problem.nlp.jacobian_structure.arrays()
@@ -271,15 +282,17 @@ def test_two_links_by_euler_lagrange():
     equations[0] -= force
     order = [*(s.diff(t, 2) for s in q), *(s.diff(t) for s in q), *q, force, *m, *length, g]
     plain = sp.symbols(f"v:{len(order)}")
-    reference = sp.lambdify(plain, [e.subs(list(zip(order, plain, strict=True)))
-                                    for e in equations])  # fmt: skip
+    reference = sp.lambdify(
+        plain, [e.subs(list(zip(order, plain, strict=True))) for e in equations]
+    )
     rng = np.random.default_rng(8)
     angles, speeds, accelerations = rng.normal(size=(3, 3, 15))
     input_, p = rng.normal(size=(1, 15)), rng.uniform(0.5, 2.0, 6)
     expected = np.array(reference(*accelerations, *speeds, *angles, input_[0], *p))
     functions = ks.compile(models.n_link_pendulum_on_cart(2))
-    found = functions.residual(np.concatenate([speeds, accelerations]),
-                               np.concatenate([angles, speeds]), input_, p)  # fmt: skip
+    found = functions.residual(
+        np.concatenate([speeds, accelerations]), np.concatenate([angles, speeds]), input_, p
+    )
     assert_close(found[3:], expected, 1e-12)
     assert_close(found[:3], 0 * speeds, 1e-14)
 

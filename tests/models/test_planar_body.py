@@ -25,10 +25,16 @@ from kinesym.runtime.gait.planar import PlanarBody
 def residual(model, values, rates):
     """Equations of motion by the name of their speed at one point, without inputs."""
     point = model_point(model)
-    groups = {"xdot": (model.state_names, rates), "x": (model.state_names, values),
-              "u": (model.input_names, {}), "p": (model.parameter_names, {})}  # fmt: skip
-    arrays = {key: np.array([[given.get(name, 0.0)] for name in names]).reshape(len(names), 1)
-              for key, (names, given) in groups.items()}  # fmt: skip
+    groups = {
+        "xdot": (model.state_names, rates),
+        "x": (model.state_names, values),
+        "u": (model.input_names, {}),
+        "p": (model.parameter_names, {}),
+    }
+    arrays = {
+        key: np.array([[given.get(name, 0.0)] for name in names]).reshape(len(names), 1)
+        for key, (names, given) in groups.items()
+    }
     arguments = (point.xdot, point.x, point.u, point.p, point.t)
     nodes = tuple(map(point.lower, model.equations))
     kernel = Kernel("all", point.graph, arguments, nodes, model.state_names)
@@ -65,8 +71,10 @@ def by_pinocchio(segments, z, zd, zdd):
     """Forces on z, mass matrix and energy at one instant: J' tau, J' M J."""
     model, J = pinocchio_model(segments), relative(segments)
     data = model.createData()
-    order = [model.joints[model.getJointId(name)].idx_v
-             for name in ("x", "z", *(row.name for row in segments))]  # fmt: skip
+    order = [
+        model.joints[model.getJointId(name)].idx_v
+        for name in ("x", "z", *(row.name for row in segments))
+    ]
     q, v, a = (np.zeros(model.nv) for _ in range(3))
     q[order], v[order], a[order] = J @ z, J @ zd, J @ zdd
     tau = pin.rnea(model, data, q, v, a)[order]
@@ -110,18 +118,19 @@ def test_flight():
     initial = {name: 0.3 * rng.normal() for name in tree.coordinates}
     initial |= {name: 2.0 * rng.normal() for name in tree.speeds}
     time = np.linspace(0.0, 0.4, 17)
-    right = ks.simulate(model, time, initial, method="dormand-prince", rtol=1e-12, atol=1e-12,
-                        progress=False)  # fmt: skip
+    right = ks.simulate(
+        model, time, initial, method="dormand-prince", rtol=1e-12, atol=1e-12, progress=False
+    )
     energy = right["kinetic_energy"] + right["potential_energy"]
     np.testing.assert_allclose(energy, energy[0], atol=1e-9)
     spin = right["angular_momentum_y"]
     np.testing.assert_allclose(spin, spin[0], atol=1e-9)
     errors = []
     for substeps in (2, 4, 8):
-        found = ks.simulate(model, time, initial, method="trapezoid", substeps=substeps,
-                            progress=False)  # fmt: skip
-        errors.append(max(abs(found[name][-1] - right[name][-1])
-                          for name in tree.coordinates))  # fmt: skip
+        found = ks.simulate(
+            model, time, initial, method="trapezoid", substeps=substeps, progress=False
+        )
+        errors.append(max(abs(found[name][-1] - right[name][-1]) for name in tree.coordinates))
     np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 4.0, atol=0.1)
 
 

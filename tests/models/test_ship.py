@@ -79,8 +79,10 @@ def test_person_of_the_reference():
 def test_masses_add_up(sex):
     """Head, trunk, and two of everything else are the whole body (de Leva 1996)."""
     single = sum(segment(name, 70.0, 1.7, sex).mass for name in ("Head 2", "Trunk 2"))
-    pairs = sum(segment(name, 70.0, 1.7, sex).mass for name in
-                ("UpperArm", "Forearm", "Hand", "Thigh", "Shank 2", "Foot"))  # fmt: skip
+    pairs = sum(
+        segment(name, 70.0, 1.7, sex).mass
+        for name in ("UpperArm", "Forearm", "Hand", "Thigh", "Shank 2", "Foot")
+    )
     assert single + 2.0 * pairs == pytest.approx(70.0, rel=2e-3)
     values = person_on_ship(70.0, 1.7, sex).values
     foot = segment("Foot", 70.0, 1.7, sex).mass
@@ -121,18 +123,24 @@ def test_scaling():
     assert person_on_ship(60.0, 1.5).values != person_on_ship(60.0, 1.5, "F").values
 
 
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda: segment("Tail", 80.0, 1.8), "there is no segment Tail; there are Head 2, Trunk 2"),
-    (lambda: segment("Head", 80.0, 1.8), "there is no segment Head; there are Head 2"),
-    (lambda: segment("Foot", 80.0, 1.8, "male"), "sex is 'F' or 'M' .*, got 'male'"),
-    (lambda: segment("Foot", 0.0, 1.8), "mass and stature must be positive, got 0.0 kg and 1.8 m"),
-    (lambda: segment("Foot", 80.0, -1.8), "must be positive, got 80.0 kg and -1.8 m"),
-    (lambda: segment("Foot", float("nan"), 1.8), "mass must be a finite number, got nan"),
-    (lambda: segment("Foot", 80.0, 180.0), "stature is in metres, got 180.0"),
-    (lambda: person_on_ship(stature=180.0), "stature is in metres, got 180.0"),
-    (lambda: psm3d(-80.0), "mass and stature must be positive"),
-    (lambda: grm3d(sex="X"), "sex is 'F' or 'M' .*, got 'X'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: segment("Tail", 80.0, 1.8), "there is no segment Tail; there are Head 2, Trunk 2"),
+        (lambda: segment("Head", 80.0, 1.8), "there is no segment Head; there are Head 2"),
+        (lambda: segment("Foot", 80.0, 1.8, "male"), "sex is 'F' or 'M' .*, got 'male'"),
+        (
+            lambda: segment("Foot", 0.0, 1.8),
+            "mass and stature must be positive, got 0.0 kg and 1.8 m",
+        ),
+        (lambda: segment("Foot", 80.0, -1.8), "must be positive, got 80.0 kg and -1.8 m"),
+        (lambda: segment("Foot", float("nan"), 1.8), "mass must be a finite number, got nan"),
+        (lambda: segment("Foot", 80.0, 180.0), "stature is in metres, got 180.0"),
+        (lambda: person_on_ship(stature=180.0), "stature is in metres, got 180.0"),
+        (lambda: psm3d(-80.0), "mass and stature must be positive"),
+        (lambda: grm3d(sex="X"), "sex is 'F' or 'M' .*, got 'X'"),
+    ],
+)
 def test_bad_persons(make, words):
     with pytest.raises(ValueError, match=words):
         make()
@@ -156,9 +164,11 @@ def runs(models):
 
 #: What is locked in each of the models.
 LOCKED = {
-    "sim3d": (), "psm3d": ("shank_wz", *BODIES[1:]), "grm3d": BODIES,
+    "sim3d": (),
+    "psm3d": ("shank_wz", *BODIES[1:]),
+    "grm3d": BODIES,
     "cartip": tuple(f"{body}_w{axis}" for body in BODIES for axis in "xz"),
-}  # fmt: skip
+}
 
 #: Persons of the ensemble [kg, m, sex].
 PERSONS = ((55.0, 1.58, "F"), (80.0, 1.80, "M"), (110.0, 1.97, "M"))
@@ -239,8 +249,15 @@ def test_pendulum_person(runs):
 def test_models_are_one_tree_with_locks(runs, ensemble, number, name):
     """Locked at run time or when the model is made: the same motion and the same wrench."""
     run, member = runs[name], ensemble.member(number)
-    for key in (*run.states, "com_x", "com_y", "com_z", "head_end_x", "bow_port_z",
-                *(f"base_{kind}_{axis}" for kind in ("force", "moment") for axis in AXES)):
+    for key in (
+        *run.states,
+        "com_x",
+        "com_y",
+        "com_z",
+        "head_end_x",
+        "bow_port_z",
+        *(f"base_{kind}_{axis}" for kind in ("force", "moment") for axis in AXES),
+    ):
         close(member[key], run[key], 1e-10)
     for body in BODIES:  # in the same place
         for axis in AXES:
@@ -270,7 +287,8 @@ def test_persons_by_parameters(models, ensemble, monkeypatch):
         for name in ("shank_x", "shank_y", "base_moment_x", "base_force_z", "head_end_z"):
             close(ensemble[name][k], run[name], 1e-10)
         assert run["head_end_z"][0] - run["shank_place_z"][0] == pytest.approx(
-            person[1] * 0.97, abs=0.02 * person[1])  # fmt: skip
+            person[1] * 0.97, abs=0.02 * person[1]
+        )
     tall, small = np.abs(ensemble["base_moment_x"][[-1, -3]]).max(axis=1)
     assert tall > 1.5 * small
 
@@ -280,8 +298,9 @@ def test_similar_persons_on_similar_ships(models):
     time = np.linspace(0.0, 10.0, 1001)
     model, ship = models["psm3d"], motion()
     run = simulate(model, time, START, person_on_ship(50.0, 1.5).values)
-    large = simulate(model, 1.1 * time, START, person_on_ship(100.0, 1.5 * 1.21).values,
-                     ship.scaled(1.21))  # fmt: skip
+    large = simulate(
+        model, 1.1 * time, START, person_on_ship(100.0, 1.5 * 1.21).values, ship.scaled(1.21)
+    )
     for axis in AXES:
         close(large[f"shank_{axis}"], run[f"shank_{axis}"], 1e-10)
         close(large[f"base_force_{axis}"], 2.0 * run[f"base_force_{axis}"], 1e-10)
@@ -313,6 +332,7 @@ def chain_rates(values, gravity, surge):
 
     Links turn about y from z upwards: a point (x, z) of a link is at R(angle) (x, z).
     """
+
     def pairs(letter):
         return np.array([[values.get(f"{b}_{letter}{a}", 0.0) for a in "xz"] for b in BODIES])
 
@@ -352,11 +372,15 @@ def test_planar_chain(models, name):
     ship = ks.Motion.harmonics([omega], [[0.0], [0.0], [0.0], [amplitude], [0.0], [0.0]], [0.3])
     start = {"shank_y": 0.03, "trunk_y": -0.05, "head_y": 0.1}
     run = simulate(models[name], time, start, values, ship)
-    rates = chain_rates(values, 0.0 if name == "cartip" else values["g"],
-                        lambda t: -amplitude * omega**2 * np.sin(omega * t + 0.3))  # fmt: skip
+    rates = chain_rates(
+        values,
+        0.0 if name == "cartip" else values["g"],
+        lambda t: -amplitude * omega**2 * np.sin(omega * t + 0.3),
+    )
     initial = [start.get(f"{body}_y", 0.0) for body in BODIES] + [0.0] * 4
-    found = solve_ivp(rates, (0.0, 5.0), initial, method="DOP853", t_eval=time[::500],
-                      rtol=1e-11, atol=1e-13)  # fmt: skip
+    found = solve_ivp(
+        rates, (0.0, 5.0), initial, method="DOP853", t_eval=time[::500], rtol=1e-11, atol=1e-13
+    )
     for k, body in enumerate(BODIES):
         close(run[f"{body}_y"][::500], found.y[k], 1e-7)
         close(run[f"{body}_wy"][::500], found.y[4 + k], 1e-7)

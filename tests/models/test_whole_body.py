@@ -76,8 +76,9 @@ class Other:
             else:
                 self.parents[row.name] = parent
                 place = pin.SE3(np.eye(3), np.array(at))
-                joint = self.model.addJoint(self.model.getJointId(parent),
-                                            pin.JointModelSpherical(), place, row.name)  # fmt: skip
+                joint = self.model.addJoint(
+                    self.model.getJointId(parent), pin.JointModelSpherical(), place, row.name
+                )
             body = pin.Inertia(row.mass, np.array(row.com), np.diag(row.inertia))
             self.model.appendBodyToJoint(joint, body, still)
             owner |= {point: (row.name, place) for point, place in row.points.items()}
@@ -85,8 +86,7 @@ class Other:
 
     def state(self, z, zd, zdd):
         """q, v, a of the absolute angles in z, and J of v = J zd."""
-        parts = [turning(*(each[k : k + 3] for each in (z, zd, zdd)))
-                 for k in range(3, 57, 3)]  # fmt: skip
+        parts = [turning(*(each[k : k + 3] for each in (z, zd, zdd))) for k in range(3, 57, 3)]
         names = {row.name: k for k, row in enumerate(self.segments)}
         q, v, a = np.zeros(self.model.nq), np.zeros(self.model.nv), np.zeros(self.model.nv)
         J = np.zeros((self.model.nv, 57))
@@ -119,8 +119,13 @@ def turning(angles, rates, accelerations):
 
     def columns(angles):
         a, b, _ = angles
-        return np.array([[np.cos(b), 0 * a, -np.sin(b)], [0 * a, 1 + 0 * a, 0 * a],
-                         [np.cos(a) * np.sin(b), -np.sin(a), np.cos(a) * np.cos(b)]]).T  # fmt: skip
+        return np.array(
+            [
+                [np.cos(b), 0 * a, -np.sin(b)],
+                [0 * a, 1 + 0 * a, 0 * a],
+                [np.cos(a) * np.sin(b), -np.sin(a), np.cos(a) * np.cos(b)],
+            ]
+        ).T
 
     H, h = columns(angles), 1e-30
     change = columns(angles + 1j * h * rates).imag / h
@@ -184,10 +189,16 @@ def tree_model():
 def at_point(model, expressions, values, rates):
     """Expressions by name at one point; whatever has no value is 0."""
     point = model_point(model)
-    groups = {"xdot": (model.state_names, rates), "x": (model.state_names, values),
-              "u": (model.input_names, {}), "p": (model.parameter_names, {})}  # fmt: skip
-    arrays = {key: np.array([[given.get(name, 0.0)] for name in names]).reshape(len(names), 1)
-              for key, (names, given) in groups.items()}  # fmt: skip
+    groups = {
+        "xdot": (model.state_names, rates),
+        "x": (model.state_names, values),
+        "u": (model.input_names, {}),
+        "p": (model.parameter_names, {}),
+    }
+    arrays = {
+        key: np.array([[given.get(name, 0.0)] for name in names]).reshape(len(names), 1)
+        for key, (names, given) in groups.items()
+    }
     arguments = (point.xdot, point.x, point.u, point.p, point.t)
     nodes = tuple(map(point.lower, expressions.values()))
     kernel = Kernel("all", point.graph, arguments, nodes, tuple(expressions))
@@ -217,8 +228,9 @@ def test_tree_and_natural_coordinates(tree_model, bodies):
         rows = dict(zip(model.state_names, model.equations, strict=True))
         found = at_point(model, rows, values, rates)
         forces = [[found[f"{ROOT}_v{axis}"] for axis in AXES]]
-        forces += [turn.T @ [found[f"{name}_w{axis}"] for axis in AXES]
-                   for name, turn in turns.items()]  # fmt: skip
+        forces += [
+            turn.T @ [found[f"{name}_w{axis}"] for axis in AXES] for name, turn in turns.items()
+        ]
         np.testing.assert_allclose(np.concatenate(forces), expected[:, k], atol=1e-9)
         energies = {name: model.outputs[name] for name in ("kinetic_energy", "potential_energy")}
         energy = at_point(model, energies, values, rates)
@@ -236,8 +248,9 @@ def test_flight(tree_model):
     initial = {name: 0.2 * rng.normal() for name in tree.coordinates}
     initial |= {name: rng.normal() for name in tree.speeds}
     time = np.linspace(0.0, 0.5, 11)
-    found = ks.simulate(model, time, initial, method="dormand-prince", rtol=1e-12, atol=1e-12,
-                        progress=False)  # fmt: skip
+    found = ks.simulate(
+        model, time, initial, method="dormand-prince", rtol=1e-12, atol=1e-12, progress=False
+    )
     energy = found["kinetic_energy"] + found["potential_energy"]
     assert np.abs(energy - energy[0]).max() < 1e-9
     for axis in AXES:
@@ -254,8 +267,9 @@ def test_balance_of_momentum(bodies):
     force, h = natural.forces(z, zd, zdd)[:3, 0], 1e-4
 
     def momentum(s):
-        q, v, _, _ = other.state((z + s * zd + s * s / 2 * zdd)[:, 0], (zd + s * zdd)[:, 0],
-                                 zdd[:, 0])  # fmt: skip
+        q, v, _, _ = other.state(
+            (z + s * zd + s * s / 2 * zdd)[:, 0], (zd + s * zdd)[:, 0], zdd[:, 0]
+        )
         return pin.computeCentroidalMomentum(other.model, other.data, q, v).linear
 
     change = (8 * (momentum(h) - momentum(-h)) - momentum(2 * h) + momentum(-2 * h)) / (12 * h)
@@ -276,9 +290,13 @@ def test_persons_scale():
 
 def test_measured_numbers():
     rows = segments_of_body()
-    given = segments_with(rows, masses={"Rthigh": 11.0}, coms={"head": (0.01, 0.0, 0.1)},
-                          inertias={"Rthigh": (0.2, 0.2, 0.04)},
-                          points={"RK": (0.0, 0.0, -0.43), "LH": (0.0, 0.09, -0.28)})  # fmt: skip
+    given = segments_with(
+        rows,
+        masses={"Rthigh": 11.0},
+        coms={"head": (0.01, 0.0, 0.1)},
+        inertias={"Rthigh": (0.2, 0.2, 0.04)},
+        points={"RK": (0.0, 0.0, -0.43), "LH": (0.0, 0.09, -0.28)},
+    )
     by_name = {row.name: row for row in given}
     thigh, pelvis = by_name["Rthigh"], by_name["pelvis"]
     assert (thigh.mass, thigh.inertia) == (11.0, (0.2, 0.2, 0.04))
@@ -296,8 +314,11 @@ def test_bad_measured_numbers():
         segments_with(rows, masses={"Rtigh": 11.0})
     with pytest.raises(ValueError, match="no segment has a point 'KR'"):
         segments_with(rows, points={"KR": (0.0, 0.0, 0.0)})
-    with pytest.raises(ValueError, match=r"segment 'Rthigh': inertia \(0.1, 0.1, 0.3\) is not that "
-                                         r"of a body: Ixx \+ Iyy < Izz"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"segment 'Rthigh': inertia \(0.1, 0.1, 0.3\) is not that "
+        r"of a body: Ixx \+ Iyy < Izz",
+    ):
         segments_with(rows, inertias={"Rthigh": (0.1, 0.1, 0.3)})
     with pytest.raises(ValueError, match=r"segment 'head': inertia \(-0.1, 0.1, 0.1\) .* Ixx < 0"):
         segments_with(rows, inertias={"head": (-0.1, 0.1, 0.1)})
@@ -311,10 +332,20 @@ def test_tables_of_a_person(tmp_path):
     """Files like those of the package, in kg, m, kg m^2, in any order of columns."""
     rows = segments_of_body(70.0, 1.75)
     header = "segment,proximal,basis_point,basis_vectors,mass,com_x,com_y,com_z,I_xx,I_yy,I_zz"
-    lines = [",".join(map(repr_, (r.name, r.proximal, r.basis_point, r.basis_vectors, r.mass,
-                                  *r.com, *r.inertia))) for r in rows]  # fmt: skip
-    points = [",".join(map(repr_, (point, r.name, *place)))
-              for r in rows for point, place in r.points.items()]  # fmt: skip
+    lines = [
+        ",".join(
+            map(
+                repr_,
+                (r.name, r.proximal, r.basis_point, r.basis_vectors, r.mass, *r.com, *r.inertia),
+            )
+        )
+        for r in rows
+    ]
+    points = [
+        ",".join(map(repr_, (point, r.name, *place)))
+        for r in rows
+        for point, place in r.points.items()
+    ]
     table, places = tmp_path / "body.csv", tmp_path / "points.csv"
     table.write_text("\n".join([header, *lines]))
     places.write_text("\n".join(["point,segment,x,y,z", *points]))
@@ -343,8 +374,10 @@ def repr_(value):
 
 def test_the_table_of_the_package_is_in_shares(tmp_path):
     """It is refused as a table of a person; what is written from it is not."""
-    names = [Path(str(files("kinesym.models").joinpath("data", f"body18{end}.csv")))
-             for end in ("", "_points")]  # fmt: skip
+    names = [
+        Path(str(files("kinesym.models").joinpath("data", f"body18{end}.csv")))
+        for end in ("", "_points")
+    ]
     with pytest.raises(ValueError, match="sum up to 1: these are shares, not kg"):
         read_segments(*names)
     with pytest.raises(FileNotFoundError, match=r"there is no file none\.csv"):

@@ -176,8 +176,12 @@ def power_of(exponent):
     def power(x):
         if n is None and x < 0:
             return OUTSIDE
-        return tuple(_factor(exponent, k) * _power(x, exponent - k, n is not None, n, k)
-                     if _factor(exponent, k) else mpf(0) for k in range(3))  # fmt: skip
+        return tuple(
+            _factor(exponent, k) * _power(x, exponent - k, n is not None, n, k)
+            if _factor(exponent, k)
+            else mpf(0)
+            for k in range(3)
+        )
 
     return power
 
@@ -198,10 +202,19 @@ def power(x, p):
         return _power_of_negative(x, p)
     if not x:
         return tuple(_at_zero(p, k, log) for k, log in ((0, 0), (1, 0), (0, 1))) + (
-            _second_at_zero(p, 2), _cross_at_zero(p), _second_at_zero(p, 0))  # fmt: skip
+            _second_at_zero(p, 2),
+            _cross_at_zero(p),
+            _second_at_zero(p, 0),
+        )
     y, logarithm = x**p, mpmath.log(x)
-    return (y, p * y / x, y * logarithm, p * (p - 1) * y / x**2,
-            (1 + p * logarithm) * y / x, y * logarithm**2)  # fmt: skip
+    return (
+        y,
+        p * y / x,
+        y * logarithm,
+        p * (p - 1) * y / x**2,
+        (1 + p * logarithm) * y / x,
+        y * logarithm**2,
+    )
 
 
 def _power_of_negative(x, p):
@@ -240,8 +253,14 @@ def atan2(y, x):
     r = x * x + y * y
     if not r:
         return (nan,) * 6
-    return (mpmath.atan2(y, x), x / r, -y / r, -2 * x * y / r**2, (y * y - x * x) / r**2,
-            2 * x * y / r**2)  # fmt: skip
+    return (
+        mpmath.atan2(y, x),
+        x / r,
+        -y / r,
+        -2 * x * y / r**2,
+        (y * y - x * x) / r**2,
+        2 * x * y / r**2,
+    )
 
 
 def angle_on_the_left(y, x):
@@ -260,5 +279,7 @@ def mixed_power(x, p):
 
 
 #: What value and derivatives are differences of, where these can cancel.
-SCALES = {"sinc": lambda x: (0, 1 / x, 1 / x) if abs(x) > 1 else (0, 0, 0),
-          "sech": lambda x: (0, 0, mpmath.sech(x))}  # fmt: skip
+SCALES = {
+    "sinc": lambda x: (0, 1 / x, 1 / x) if abs(x) > 1 else (0, 0, 0),
+    "sech": lambda x: (0, 0, mpmath.sech(x)),
+}

@@ -16,30 +16,132 @@ from jets import constant
 
 import kinesym as ks
 
-SPECIAL = [0.0, 0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, math.pi / 2, -math.pi / 2, math.pi,
-           1e-3, -1e-5, 1e-8, 1e-12, 1e-20, -1e-20, 1e-60, 1 - 1e-12, 1 + 1e-9, -1 + 1e-10,
-           5.0, -5.0, 12.0, 20.0, -20.0, 40.0, 100.0, 300.0, -300.0, 700.0, 1e6, -1e6, 1e10, 1e20,
-           1e40]  # fmt: skip
+SPECIAL = [
+    0.0,
+    0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    -2.0,
+    3.0,
+    math.pi / 2,
+    -math.pi / 2,
+    math.pi,
+    1e-3,
+    -1e-5,
+    1e-8,
+    1e-12,
+    1e-20,
+    -1e-20,
+    1e-60,
+    1 - 1e-12,
+    1 + 1e-9,
+    -1 + 1e-10,
+    5.0,
+    -5.0,
+    12.0,
+    20.0,
+    -20.0,
+    40.0,
+    100.0,
+    300.0,
+    -300.0,
+    700.0,
+    1e6,
+    -1e6,
+    1e10,
+    1e20,
+    1e40,
+]
 NEAR = [0.0, 0.0, 0.0, 1e-15, -1e-15, 1e-10, -1e-10, 1e-7, -1e-7, 1e-4, -1e-4]
 
 #: Functions of one argument as they are; what often keeps them in their domain.
-RAW = [sp.sin, sp.cos, sp.tan, sp.asin, sp.acos, sp.atan, sp.sinh, sp.cosh, sp.tanh, sp.asinh,
-       sp.acosh, sp.atanh, sp.exp, sp.log, sp.sqrt, sp.Abs, sp.sign, sp.floor, sp.ceiling, sp.erf,
-       sp.erfc, sp.sec, sp.csc, sp.cot, sp.coth, sp.sech, sp.csch, sp.sinc,
-       sp.frac, sp.Heaviside]  # fmt: skip
+RAW = [
+    sp.sin,
+    sp.cos,
+    sp.tan,
+    sp.asin,
+    sp.acos,
+    sp.atan,
+    sp.sinh,
+    sp.cosh,
+    sp.tanh,
+    sp.asinh,
+    sp.acosh,
+    sp.atanh,
+    sp.exp,
+    sp.log,
+    sp.sqrt,
+    sp.Abs,
+    sp.sign,
+    sp.floor,
+    sp.ceiling,
+    sp.erf,
+    sp.erfc,
+    sp.sec,
+    sp.csc,
+    sp.cot,
+    sp.coth,
+    sp.sech,
+    sp.csch,
+    sp.sinc,
+    sp.frac,
+    sp.Heaviside,
+]
 TAME = [
-    lambda e: sp.asin(sp.sin(e)), lambda e: sp.acos(sp.cos(e) / 2), lambda e: sp.acosh(1 + e**2),
-    lambda e: sp.atanh(sp.tanh(e) / 2), lambda e: sp.exp(-(e**2)), lambda e: sp.log(1 + e**2),
-    lambda e: sp.sqrt(1 + e**2), lambda e: sp.sqrt(e**2), lambda e: sp.exp(sp.sin(e)),
-    lambda e: 1 / (2 + sp.cos(e)), lambda e: sp.coth(2 + sp.sin(e)), lambda e: sp.log(sp.Abs(e)),
-    lambda e: sp.sec(sp.sin(e)), lambda e: sp.csc(2 + sp.cos(e) / 2), lambda e: sp.sinh(e / 3),
-    lambda e: sp.log(1 + sp.exp(e)), lambda e: sp.tanh(4 * e), lambda e: sp.erfc(2 * e),
-    lambda e: sp.acos(1 - e**2 / 8), lambda e: 1 - sp.cos(e), lambda e: sp.Heaviside(e, 1),
-    lambda e: sp.sqrt(sp.Abs(e)), lambda e: sp.log(1 + e), lambda e: sp.exp(e) - 1,
-]  # fmt: skip
-POWERS = [2, 3, 4, 5, 7, -1, -2, -3, 0.5, 1.5, 2.5, -0.5, -1.5, 2.0, 0.3, -1.7, 65, 3.37,
-          sp.Rational(1, 3), sp.Rational(2, 3), sp.Rational(-2, 3), sp.Rational(5, 2), sp.pi,
-          sp.sqrt(2)]  # fmt: skip
+    lambda e: sp.asin(sp.sin(e)),
+    lambda e: sp.acos(sp.cos(e) / 2),
+    lambda e: sp.acosh(1 + e**2),
+    lambda e: sp.atanh(sp.tanh(e) / 2),
+    lambda e: sp.exp(-(e**2)),
+    lambda e: sp.log(1 + e**2),
+    lambda e: sp.sqrt(1 + e**2),
+    lambda e: sp.sqrt(e**2),
+    lambda e: sp.exp(sp.sin(e)),
+    lambda e: 1 / (2 + sp.cos(e)),
+    lambda e: sp.coth(2 + sp.sin(e)),
+    lambda e: sp.log(sp.Abs(e)),
+    lambda e: sp.sec(sp.sin(e)),
+    lambda e: sp.csc(2 + sp.cos(e) / 2),
+    lambda e: sp.sinh(e / 3),
+    lambda e: sp.log(1 + sp.exp(e)),
+    lambda e: sp.tanh(4 * e),
+    lambda e: sp.erfc(2 * e),
+    lambda e: sp.acos(1 - e**2 / 8),
+    lambda e: 1 - sp.cos(e),
+    lambda e: sp.Heaviside(e, 1),
+    lambda e: sp.sqrt(sp.Abs(e)),
+    lambda e: sp.log(1 + e),
+    lambda e: sp.exp(e) - 1,
+]
+POWERS = [
+    2,
+    3,
+    4,
+    5,
+    7,
+    -1,
+    -2,
+    -3,
+    0.5,
+    1.5,
+    2.5,
+    -0.5,
+    -1.5,
+    2.0,
+    0.3,
+    -1.7,
+    65,
+    3.37,
+    sp.Rational(1, 3),
+    sp.Rational(2, 3),
+    sp.Rational(-2, 3),
+    sp.Rational(5, 2),
+    sp.pi,
+    sp.sqrt(2),
+]
 FACTORS = [2, -1, 3, sp.Rational(1, 3), 0.1, sp.pi, -2.5, 1e-8, 1e8, 1e-30, 1e150, 1e-150, 7]
 
 
@@ -79,8 +181,14 @@ class Expressions:
             try:
                 e = sp.Add(self._make(depth))
                 bad = e.has(sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I) or not isinstance(e, sp.Expr)
-            except (TypeError, ValueError, ArithmeticError, RecursionError,
-                    NotImplementedError, AttributeError):
+            except (
+                TypeError,
+                ValueError,
+                ArithmeticError,
+                RecursionError,
+                NotImplementedError,
+                AttributeError,
+            ):
                 continue
             if not bad and (depth < 2 or e.free_symbols):
                 return e
@@ -110,16 +218,31 @@ class Expressions:
 
     def _two(self, a, b):
         rng = self.rng
-        return rng.choice([
-            lambda: a + b, lambda: a - b, lambda: a * b, lambda: a * b, lambda: a / b,
-            lambda: a / (1 + b**2), lambda: a / (b**2 + 1e-12),
-            lambda: a / (rng.choice(FACTORS) * b),
-            lambda: a**b, lambda: sp.Abs(a) ** b, lambda: (1 + a**2) ** b, lambda: sp.exp(a) ** b,
-            lambda: sp.atan2(a, b), lambda: sp.Min(a, b), lambda: sp.Max(a, b),
-            lambda: self._remainder(a, b), lambda: self._remainder(a, 1),
-            lambda: self._piecewise(a, b), lambda: self._piecewise(a, b),
-            lambda: sp.Max(a, b, 0), lambda: a + rng.choice(FACTORS) * b,
-        ])()  # fmt: skip
+        return rng.choice(
+            [
+                lambda: a + b,
+                lambda: a - b,
+                lambda: a * b,
+                lambda: a * b,
+                lambda: a / b,
+                lambda: a / (1 + b**2),
+                lambda: a / (b**2 + 1e-12),
+                lambda: a / (rng.choice(FACTORS) * b),
+                lambda: a**b,
+                lambda: sp.Abs(a) ** b,
+                lambda: (1 + a**2) ** b,
+                lambda: sp.exp(a) ** b,
+                lambda: sp.atan2(a, b),
+                lambda: sp.Min(a, b),
+                lambda: sp.Max(a, b),
+                lambda: self._remainder(a, b),
+                lambda: self._remainder(a, 1),
+                lambda: self._piecewise(a, b),
+                lambda: self._piecewise(a, b),
+                lambda: sp.Max(a, b, 0),
+                lambda: a + rng.choice(FACTORS) * b,
+            ]
+        )()
 
     def _small(self, e):
         """`e`, or a leaf in its place: SymPy solves conditions, and divides polynomials for Mod."""
@@ -149,28 +272,34 @@ class Expressions:
         """Forms that users write: smooth maxima, log-sum-exp, long sums, extreme products."""
         rng, a, b = self.rng, self._make(depth), self._make(depth)
         scale = rng.choice([1, 10, 100])
-        return rng.choice([
-            lambda: sp.log(sp.exp(scale * a) + sp.exp(scale * b)) / scale,
-            lambda: (a + b + sp.sqrt((a - b) ** 2 + rng.choice([1e-2, 1e-8, 1e-16]))) / 2,
-            lambda: sp.log(1 + sp.exp(scale * a)) / scale,
-            lambda: sp.Add(*(sp.sin(k * a) / k for k in range(1, 5))),
-            lambda: sp.Add(*(sp.cos(k * self._leaf() + a) for k in range(1, 8))),
-            self._long_sum,
-            lambda: (1e-120 * a) * (1e110 * b) / (1e-7 + self._leaf() ** 2),
-            lambda: a / (a + b * rng.choice([1e-200, 1e-10, 1e10, 1e160])),
-            lambda: sp.exp(scale * a) / (sp.exp(scale * a) + sp.exp(scale * b)),
-            lambda: 1 / (1 + sp.exp(-scale * a)), lambda: sp.sqrt(a**2 + b**2),
-            lambda: a / sp.sqrt(a**2 + b**2 + rng.choice([0, 1e-6])),
-            lambda: sp.sin(sp.sqrt(a**2 + b**2)) / sp.sqrt(a**2 + b**2),
-        ])()  # fmt: skip
-
+        return rng.choice(
+            [
+                lambda: sp.log(sp.exp(scale * a) + sp.exp(scale * b)) / scale,
+                lambda: (a + b + sp.sqrt((a - b) ** 2 + rng.choice([1e-2, 1e-8, 1e-16]))) / 2,
+                lambda: sp.log(1 + sp.exp(scale * a)) / scale,
+                lambda: sp.Add(*(sp.sin(k * a) / k for k in range(1, 5))),
+                lambda: sp.Add(*(sp.cos(k * self._leaf() + a) for k in range(1, 8))),
+                self._long_sum,
+                lambda: (1e-120 * a) * (1e110 * b) / (1e-7 + self._leaf() ** 2),
+                lambda: a / (a + b * rng.choice([1e-200, 1e-10, 1e10, 1e160])),
+                lambda: sp.exp(scale * a) / (sp.exp(scale * a) + sp.exp(scale * b)),
+                lambda: 1 / (1 + sp.exp(-scale * a)),
+                lambda: sp.sqrt(a**2 + b**2),
+                lambda: a / sp.sqrt(a**2 + b**2 + rng.choice([0, 1e-6])),
+                lambda: sp.sin(sp.sqrt(a**2 + b**2)) / sp.sqrt(a**2 + b**2),
+            ]
+        )()
 
     def _long_sum(self):
         """Hundreds of terms."""
         a, b = self.rng.choice(self.leaves), self.rng.choice(self.leaves)
         count = self.rng.choice([20, 50, 200])
-        return sp.Add(*(a * b**k / math.factorial(k) if k < 9 else sp.Float(1 / k) * sp.sin(k * a)
-                        for k in range(count)))  # fmt: skip
+        return sp.Add(
+            *(
+                a * b**k / math.factorial(k) if k < 9 else sp.Float(1 / k) * sp.sin(k * a)
+                for k in range(count)
+            )
+        )
 
 
 def case_of(seed):
@@ -201,8 +330,9 @@ def case_of(seed):
         if side:
             side[0] += sp.Add(*unused)
     output = make(2) + (rng.choice(x).diff(ks.t) if rng.random() < 0.2 else 0)
-    model = ks.Model(f"random_{seed}", x, u, p, equations, intermediates=intermediates,
-                     outputs={"y": output})  # fmt: skip
+    model = ks.Model(
+        f"random_{seed}", x, u, p, equations, intermediates=intermediates, outputs={"y": output}
+    )
     case = _problem(rng, seed, model, scheme, make)
     case.mass, case.side = mass, side
     _conditions(rng, case, make)
@@ -215,8 +345,10 @@ def _equations(rng, scheme, x, make):
     n, rates, static = len(x), [s.diff(ks.t) for s in x], make.leaves
     if scheme == "trapezoid" or rng.random() < 0.4:
         small = Expressions(rng, static)
-        mass = [[sp.S(2) + sp.sin(small(1)) if i == j else sp.S.Zero for j in range(n)]
-                for i in range(n)]  # fmt: skip
+        mass = [
+            [sp.S(2) + sp.sin(small(1)) if i == j else sp.S.Zero for j in range(n)]
+            for i in range(n)
+        ]
         for i in range(n):
             for j in range(n):
                 if i != j and rng.random() < 0.4:
@@ -230,11 +362,14 @@ def _equations(rng, scheme, x, make):
             equations.append(s + make(3))
             continue
         inner = Expressions(rng, [*static, rates[k], rates[0]])
-        form = rng.choice([
-            lambda rate=rates[k]: rate - make(3), lambda rate=rates[k]: rate * make(2) - make(2),
-            lambda rate=rates[k], inner=inner: rate + inner(3),
-            lambda rate=rates[k]: sp.tanh(rate) + rate**3 - make(3),
-        ])  # fmt: skip
+        form = rng.choice(
+            [
+                lambda rate=rates[k]: rate - make(3),
+                lambda rate=rates[k]: rate * make(2) - make(2),
+                lambda rate=rates[k], inner=inner: rate + inner(3),
+                lambda rate=rates[k]: sp.tanh(rate) + rate**3 - make(3),
+            ]
+        )
         e = form()
         equations.append(e if e.has(s) or e.has(rates[k]) else e + s)
     return equations, [], []
@@ -249,12 +384,21 @@ def _problem(rng, seed, model, scheme, make):
     steps = [rng.choice([0.1, 0.25, 1.0, rng.uniform(0.05, 0.5)]) for _ in range(N - 1)]
     grid = np.linspace(0, 1, N) if free_duration else np.cumsum([rng.choice([0.0, 0.3]), *steps])
     return Case(
-        seed, model, scheme, grid, {name: rng.choice([0.5, 1.0, 2.0, rng.uniform(-2, 2)])
-                                    for name in model.parameter_names},
-        unknown, free, {name: np.array([rng.choice([0.0, 1.0, rng.uniform(-2, 2)])
-                                        for _ in range(N)]) for name in names if name not in free},
-        [name for name in names if rng.random() < 0.3], free_duration,
-    )  # fmt: skip
+        seed,
+        model,
+        scheme,
+        grid,
+        {name: rng.choice([0.5, 1.0, 2.0, rng.uniform(-2, 2)]) for name in model.parameter_names},
+        unknown,
+        free,
+        {
+            name: np.array([rng.choice([0.0, 1.0, rng.uniform(-2, 2)]) for _ in range(N)])
+            for name in names
+            if name not in free
+        },
+        [name for name in names if rng.random() < 0.3],
+        free_duration,
+    )
 
 
 def _conditions(rng, case, make):
@@ -306,8 +450,12 @@ def on_kinks(rng, case, last):
     """Points on or near a kink: at nodes, as trajectories that stay where they are."""
     model, N = case.model, len(case.grid)
     some = [*case.path, case.terminal, case.integrand, *model.equations]
-    some = [target for e in some for target in kinks.targets(e)
-            if not target.has(sp.Derivative, *(s for s, _ in model.intermediates))]  # fmt: skip
+    some = [
+        target
+        for e in some
+        for target in kinks.targets(e)
+        if not target.has(sp.Derivative, *(s for s, _ in model.intermediates))
+    ]
     free = [*model.states, *(u for u in model.inputs if u.name in case.free_inputs)]
     unknown = [p for p in model.parameters if p.name in case.unknown]
     known = {ks.t: constant(float(case.grid[0]))}

@@ -161,9 +161,12 @@ def add(jets):
             slope.setdefault(key, []).append(d)
         for key, d in jet.bend.items():
             bend.setdefault(key, []).append(d)
-    return Jet(total([value]) if value[2] else value, {k: total(d) for k, d in slope.items()},
-               {k: total(d) for k, d in bend.items()},
-               strained=any(jet.strained for jet in jets))  # fmt: skip
+    return Jet(
+        total([value]) if value[2] else value,
+        {k: total(d) for k, d in slope.items()},
+        {k: total(d) for k, d in bend.items()},
+        strained=any(jet.strained for jet in jets),
+    )
 
 
 def _nearly_exact(jets, value):
@@ -263,7 +266,8 @@ def unary(function, a, exact=(), scales=None):
     lost = scales(a.value) if scales else (0, 0, 0)
     value, first, second = (
         _with_spread(c, [n[k] for n in near], [*slopes[k], (lost[k], UNIT)])
-        for k, c in enumerate(centre))  # fmt: skip
+        for k, c in enumerate(centre)
+    )
     if a.error == 0.0 and a.value in exact:
         value = number(centre[0])
     return compose(value, [first], {(0, 0): second}, [a])
@@ -285,12 +289,17 @@ def binary(function, a, b, scale=None):
             near.append(function(a.value + side * TRUST * a.error, b.value))
         if b.error:
             near.append(function(a.value, b.value + side * TRUST * b.error))
-    slopes = [[(centre[1], a.error), (centre[2], b.error)],
-              [(centre[3], a.error), (centre[4], b.error)],
-              [(centre[4], a.error), (centre[5], b.error)], [],
-              [(scale(a.value, b.value), UNIT)] if scale else [], []]  # fmt: skip
+    slopes = [
+        [(centre[1], a.error), (centre[2], b.error)],
+        [(centre[3], a.error), (centre[4], b.error)],
+        [(centre[4], a.error), (centre[5], b.error)],
+        [],
+        [(scale(a.value, b.value), UNIT)] if scale else [],
+        [],
+    ]
     value, fa, fb, faa, fab, fbb = (
-        _with_spread(c, [n[k] for n in near], slopes[k]) for k, c in enumerate(centre))  # fmt: skip
+        _with_spread(c, [n[k] for n in near], slopes[k]) for k, c in enumerate(centre)
+    )
     return compose(value, [fa, fb], {(0, 0): faa, (0, 1): fab, (1, 1): fbb}, [a, b])
 
 

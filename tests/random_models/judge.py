@@ -25,8 +25,10 @@ class Verdict:
     wrong: list = field(default_factory=list)
 
     def __str__(self):
-        lines = [f"{entry}: {found!r}, true {', '.join(dict.fromkeys(map(_text, expected)))}"
-                 for entry, found, expected in self.wrong[:3]]  # fmt: skip
+        lines = [
+            f"{entry}: {found!r}, true {', '.join(dict.fromkeys(map(_text, expected)))}"
+            for entry, found, expected in self.wrong[:3]
+        ]
         return "; ".join(lines)
 
 
@@ -54,7 +56,8 @@ def _judged(case, evaluated, z, sides):
     multipliers = multipliers_of(case)
     expected, lacking = references(case, z, multipliers, FACTOR, sides)
     endless, strained = (
-        set().union(*(e.pop(what) for e in expected)) for what in ("endless", "strained"))
+        set().union(*(e.pop(what) for e in expected)) for what in ("endless", "strained")
+    )
     found = evaluated.entries(z, multipliers, FACTOR)
     verdict = Verdict()
     for entry in sorted(set(found).union(*expected), key=str):
@@ -81,8 +84,16 @@ def culprit(case, z):
         trees += discrete.stages
     conditions = [end.args[0] for e in case.boundary for end in e.atoms(ks.at_start, ks.at_end)]
     masses = [e for row in case.mass for e in row]
-    for e in [*case.model.equations, *case.side, *masses, *case.path, case.integrand,
-              case.terminal, *case.model.outputs.values(), *conditions]:  # fmt: skip
+    for e in [
+        *case.model.equations,
+        *case.side,
+        *masses,
+        *case.path,
+        case.integrand,
+        case.terminal,
+        *case.model.outputs.values(),
+        *conditions,
+    ]:
         full = _without_intermediates(case, e)
         for tree in trees:
             found = _wrong_at(full, tree)
@@ -109,8 +120,9 @@ def _wrong_at(e, tree):
     leaves = sorted(_leaves(e), key=str)
     if not leaves or any(s not in tree.known or tree.known[s].lack for s in leaves):
         return None
-    symbols = {s: sp.Symbol(f"v{k}", **({"real": True} if s.is_real else {}))
-               for k, s in enumerate(leaves)}  # fmt: skip
+    symbols = {
+        s: sp.Symbol(f"v{k}", **({"real": True} if s.is_real else {})) for k, s in enumerate(leaves)
+    }
     point = [float(tree.known[s].value) for s in leaves]
     plain = e.xreplace(symbols)
     try:

@@ -28,16 +28,30 @@ def _of_first(*shifts):
 
 
 _TARGETS = {
-    sp.Abs: _of_first(0), sp.sign: _of_first(0), sp.Heaviside: _of_first(0), sp.sinc: _of_first(0),
-    sp.floor: _of_first(0, 1), sp.ceiling: _of_first(0, 2), sp.log: _of_first(0, 1),
-    sp.asin: _of_first(1, -1), sp.acos: _of_first(1, -1), sp.atanh: _of_first(1, -1),
-    sp.acosh: _of_first(1), sp.coth: _of_first(0), sp.csch: _of_first(0),
-    sp.frac: _of_first(0, 1), sp.csc: _of_first(0), sp.cot: _of_first(0),
-    sp.tan: _of_first(sp.pi / 2), sp.sec: _of_first(sp.pi / 2), sp.Pow: _of_power,
+    sp.Abs: _of_first(0),
+    sp.sign: _of_first(0),
+    sp.Heaviside: _of_first(0),
+    sp.sinc: _of_first(0),
+    sp.floor: _of_first(0, 1),
+    sp.ceiling: _of_first(0, 2),
+    sp.log: _of_first(0, 1),
+    sp.asin: _of_first(1, -1),
+    sp.acos: _of_first(1, -1),
+    sp.atanh: _of_first(1, -1),
+    sp.acosh: _of_first(1),
+    sp.coth: _of_first(0),
+    sp.csch: _of_first(0),
+    sp.frac: _of_first(0, 1),
+    sp.csc: _of_first(0),
+    sp.cot: _of_first(0),
+    sp.tan: _of_first(sp.pi / 2),
+    sp.sec: _of_first(sp.pi / 2),
+    sp.Pow: _of_power,
     sp.Mod: lambda e: [e.args[0] - e.args[1], e.args[0] - 3 * e.args[1]],
-    sp.Max: lambda e: [e.args[0] - e.args[1]], sp.Min: lambda e: [e.args[0] - e.args[1]],
+    sp.Max: lambda e: [e.args[0] - e.args[1]],
+    sp.Min: lambda e: [e.args[0] - e.args[1]],
     sp.atan2: lambda e: [e.args[0]],
-}  # fmt: skip
+}
 
 
 def zero_near(target, known, start):

@@ -17,13 +17,18 @@ from kinesym.task import symbolic_problem
 
 def experiment(case):
     """The trial of a case."""
-    when = {"nodes": len(case.grid), "duration": (0.5, 3.0)} if case.free_duration else {
-        "time": case.grid}  # fmt: skip
+    when = (
+        {"nodes": len(case.grid), "duration": (0.5, 3.0)}
+        if case.free_duration
+        else {"time": case.grid}
+    )
     return ks.Experiment(
-        **when, inputs=case.inputs, hold=dict.fromkeys(case.held, "zero-order"),
+        **when,
+        inputs=case.inputs,
+        hold=dict.fromkeys(case.held, "zero-order"),
         measurements={name: y for name, (y, _) in case.measured.items()},
         std={name: std for name, (_, std) in case.measured.items()},
-    )  # fmt: skip
+    )
 
 
 def objective(case):
@@ -37,9 +42,18 @@ class Interpreted(NLP):
 
     def __init__(self, case):
         trial = experiment(case)
-        self.program = transcribe(symbolic_problem(
-            case.model, [trial], list(case.unknown), list(case.free_inputs),
-            scheme_named(case.scheme), objective(case), case.path, case.boundary))  # fmt: skip
+        self.program = transcribe(
+            symbolic_problem(
+                case.model,
+                [trial],
+                list(case.unknown),
+                list(case.free_inputs),
+                scheme_named(case.scheme),
+                objective(case),
+                case.path,
+                case.boundary,
+            )
+        )
         description = self.program.description["collocation"]
         self.layout = make_layout(description, [trial])
         known = {name: v for name, v in case.known.items() if name not in case.unknown}
@@ -95,11 +109,17 @@ class Compiled:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.problem = ks.Collocation(
-                case.model, experiment(case), unknown=dict.fromkeys(case.unknown), known=known,
-                scheme=case.scheme, objective=objective(case), threads=1,
+                case.model,
+                experiment(case),
+                unknown=dict.fromkeys(case.unknown),
+                known=known,
+                scheme=case.scheme,
+                objective=objective(case),
+                threads=1,
                 path=[(e, None, None) for e in case.path],
                 boundary=[(e, None, None) for e in case.boundary],
-                unknown_inputs=dict.fromkeys(case.free_inputs))  # fmt: skip
+                unknown_inputs=dict.fromkeys(case.free_inputs),
+            )
 
     def entries(self, z, multipliers, factor):
         """Every number by name and place; see `reference.Values.entries`."""

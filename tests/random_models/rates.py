@@ -49,14 +49,18 @@ class _Maker:
         if kind < 0.2 and value:
             return sp.Float(value)
         if kind < 0.3 and abs(value) < 1e10:
-            return self.parameter(value + 1) - self.parameter(1) if value in (0.0, 2.0) else (
-                self.parameter(value / 2) * 2)  # fmt: skip
+            return (
+                self.parameter(value + 1) - self.parameter(1)
+                if value in (0.0, 2.0)
+                else (self.parameter(value / 2) * 2)
+            )
         return self.parameter(value) * (sp.cos(self.x[-1]) if kind < 0.5 and not value else 1)
 
 
 def _well(rng, n):
     return np.array([[rng.uniform(-1, 1) for _ in range(n)] for _ in range(n)]) + np.diag(
-        [rng.choice([-3, 3, 2.5])] * n)  # fmt: skip
+        [rng.choice([-3, 3, 2.5])] * n
+    )
 
 
 def _values(rng, kind, n):
@@ -113,13 +117,19 @@ def system_of(seed):
         scale = rng.choice(SCALES)
         values = _scaled(rng, _values(rng, kind, n), scale)
         kind = f"{kind} {scale}".strip()
-        mass = [[sp.S.Zero if "sparse" in kind and not v else make.entry(v) for v in row]
-                for row in values.tolist()]  # fmt: skip
-    side = [make.x[rng.randrange(n)] * rng.choice([1, 2, -1]) + rng.choice([0, 1, sp.sin(make.q)])
-            for _ in range(n)]  # fmt: skip
+        mass = [
+            [sp.S.Zero if "sparse" in kind and not v else make.entry(v) for v in row]
+            for row in values.tolist()
+        ]
+    side = [
+        make.x[rng.randrange(n)] * rng.choice([1, 2, -1]) + rng.choice([0, 1, sp.sin(make.q)])
+        for _ in range(n)
+    ]
     rates = [x.diff(ks.t) for x in make.x]
-    equations = [sp.Add(*(a * r for a, r in zip(row, rates, strict=True))) - b
-                 for row, b in zip(mass, side, strict=True)]  # fmt: skip
+    equations = [
+        sp.Add(*(a * r for a, r in zip(row, rates, strict=True))) - b
+        for row, b in zip(mass, side, strict=True)
+    ]
     model = ks.Model(f"rates_{seed}", make.x, (), make.parameters, equations)
     points = []
     for special in (None, math.pi / 2, 0.0, math.pi):
@@ -145,8 +155,10 @@ class Solution:
 def solve(system, x, p):
     """The true x' at a point; None if M is singular."""
     model = system.model
-    known = {s: variable(float(v), k) for k, (s, v) in enumerate(
-        zip((*model.states, *model.parameters), (*x, *p), strict=True))}  # fmt: skip
+    known = {
+        s: variable(float(v), k)
+        for k, (s, v) in enumerate(zip((*model.states, *model.parameters), (*x, *p), strict=True))
+    }
     tree = Tree(known, Sides())
     M = mpmath.matrix([[tree(e).value for e in row] for row in system.mass])
     b = mpmath.matrix([tree(e).value for e in system.side])
@@ -158,12 +170,15 @@ def solve(system, x, p):
     load = [sum(abs(M[i, j] * rates[j]) for j in range(n)) + abs(b[i]) for i in range(n)]
     spread = [sum(abs(inverse[i, j]) * load[j] for j in range(n)) for i in range(n)]
     double = np.array(M.tolist(), dtype=float), np.array(b.T.tolist()[0], dtype=float)
-    room = [mpmath.mpf(1e-9) * (s if r else max(spread))
-            for s, r in zip(spread, rates, strict=True)]  # fmt: skip
+    room = [
+        mpmath.mpf(1e-9) * (s if r else max(spread)) for s, r in zip(spread, rates, strict=True)
+    ]
     for scaled in (False, True):
         plain = eliminated(*double, scaled).tolist()
-        lost = [1000 * abs(a - r) if np.isfinite(a) else mpmath.inf
-                for a, r in zip(plain, rates, strict=True)]  # fmt: skip
+        lost = [
+            1000 * abs(a - r) if np.isfinite(a) else mpmath.inf
+            for a, r in zip(plain, rates, strict=True)
+        ]
         room = [max(pair) for pair in zip(room, lost, strict=True)]
     return Solution(list(rates), room)
 

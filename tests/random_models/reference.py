@@ -74,8 +74,14 @@ class Discrete:
     def _node(self, i):
         """The tree at a node; it knows x' if that must be solved for anyway."""
         values, time = self._values(i), self.t[i]
-        wanted = [*self.case.path, *(self.case.model.outputs[n] for n in self.case.measured
-                                     if n in self.case.model.outputs)]  # fmt: skip
+        wanted = [
+            *self.case.path,
+            *(
+                self.case.model.outputs[n]
+                for n in self.case.measured
+                if n in self.case.model.outputs
+            ),
+        ]
         if self.case.scheme == "trapezoid" and any(e.has(sp.Derivative) for e in wanted):
             return self._with_rates(values, time)
         return self._tree(values, time)
@@ -139,8 +145,10 @@ class Discrete:
         return found + [self._boundary(e) for e in self.case.boundary]
 
     def _boundary(self, e):
-        ends = {end: self.nodes[0 if isinstance(end, ks.at_start) else -1](end.args[0])
-                for end in e.atoms(ks.at_start, ks.at_end)}  # fmt: skip
+        ends = {
+            end: self.nodes[0 if isinstance(end, ks.at_start) else -1](end.args[0])
+            for end in e.atoms(ks.at_start, ks.at_end)
+        }
         return Tree({**self.p, **ends}, self.sides)(e)
 
     # -- the objective ----------------------------------------------------------------------
@@ -182,17 +190,23 @@ class Discrete:
     def _integral(self):
         case = self.case
         if case.scheme == "trapezoid":
-            return [mul(scaled(h, HALF), tree(case.integrand))
-                    for h, ends in zip(self.h, self.two_ends, strict=True)
-                    for tree in ends]  # fmt: skip
+            return [
+                mul(scaled(h, HALF), tree(case.integrand))
+                for h, ends in zip(self.h, self.two_ends, strict=True)
+                for tree in ends
+            ]
         if self._on_intervals(case.integrand):
-            return [mul(h, tree(case.integrand))
-                    for h, tree in zip(self.h, self.stages, strict=True)]  # fmt: skip
+            return [
+                mul(h, tree(case.integrand)) for h, tree in zip(self.h, self.stages, strict=True)
+            ]
         g = [tree(case.integrand) for tree in self.nodes]
         if case.scheme == "backward-euler":
             return [mul(h, after) for h, after in zip(self.h, g[1:], strict=True)]
-        return [mul(scaled(h, HALF), value)
-                for h, *pair in zip(self.h, g, g[1:], strict=False) for value in pair]  # fmt: skip
+        return [
+            mul(scaled(h, HALF), value)
+            for h, *pair in zip(self.h, g, g[1:], strict=False)
+            for value in pair
+        ]
 
     def _on_intervals(self, e):
         """Whether x' or a held input is in `e`, through intermediates too."""
@@ -218,12 +232,17 @@ def solved(tree, mass, side):
         for i in range(k + 1, n):
             if not _vanishes(rows[i][k]):
                 factor = div(rows[i][k], rows[k][k])
-                rows[i] = [a if _vanishes(b) else minus(a, mul(factor, b))
-                           for a, b in zip(rows[i], rows[k], strict=True)]  # fmt: skip
+                rows[i] = [
+                    a if _vanishes(b) else minus(a, mul(factor, b))
+                    for a, b in zip(rows[i], rows[k], strict=True)
+                ]
     x = [None] * n
     for k in reversed(range(n)):
-        known = [mul(a, b) for a, b in zip(rows[k][k + 1 : n], x[k + 1 :], strict=True)
-                 if not _vanishes(a)]  # fmt: skip
+        known = [
+            mul(a, b)
+            for a, b in zip(rows[k][k + 1 : n], x[k + 1 :], strict=True)
+            if not _vanishes(a)
+        ]
         x[k] = div(minus(rows[k][n], add(known)) if known else rows[k][n], rows[k][k])
     return x
 
@@ -250,8 +269,9 @@ class Values:
     def entries(self, multipliers, factor):
         """Every number by name and place, as (value, size, error) or a lack."""
         found = {("cost",): self.cost.lack or self.cost.number}
-        found.update({("constraint", i): c.lack or c.number
-                      for i, c in enumerate(self.constraints)})  # fmt: skip
+        found.update(
+            {("constraint", i): c.lack or c.number for i, c in enumerate(self.constraints)}
+        )
         found.update({("gradient", j): d for j, d in self.cost.slope.items()})
         for i, c in enumerate(self.constraints):
             found.update({("jacobian", i, j): d for j, d in c.slope.items()})

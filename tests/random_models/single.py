@@ -34,8 +34,10 @@ class Flag:
         symbols = list(self.point)
         what = "value" if not self.entry else "d/" + " d".join(str(symbols[i]) for i in self.entry)
         true = [e if isinstance(e, str) else mpmath.nstr(e[0], 17) for e in self.expected]
-        return (f"{what} of {self.expression} at {self.point}: {self.found!r}, "
-                f"true {', '.join(dict.fromkeys(true))}")  # fmt: skip
+        return (
+            f"{what} of {self.expression} at {self.point}: {self.found!r}, "
+            f"true {', '.join(dict.fromkeys(true))}"
+        )
 
 
 def kernel_of(expression, leaves, name="one"):
@@ -81,29 +83,47 @@ def _compared(expression, leaves, point, found, ways):
     if not any(jet.lack for jet in jets):
         keys = set(found).union(*({(k,) for k in jet.slope} | set(jet.bend) for jet in jets)) - {()}
         for key in sorted(keys):
-            part = [(jet.slope.get(key[0]) if len(key) == 1 else jet.bend.get(key)) or NOTHING
-                    for jet in jets]  # fmt: skip
+            part = [
+                (jet.slope.get(key[0]) if len(key) == 1 else jet.bend.get(key)) or NOTHING
+                for jet in jets
+            ]
             expected[key] = part
     about = any(map(is_endless, jets)), any(jet.strained for jet in jets)
-    return [Flag(expression, dict(zip(leaves, map(float, point), strict=True)), key,
-                 float(found.get(key, 0.0)), e)
-            for key, e in expected.items()
-            if not accepts(found.get(key, 0.0), e, len(key), *about)]  # fmt: skip
+    return [
+        Flag(
+            expression,
+            dict(zip(leaves, map(float, point), strict=True)),
+            key,
+            float(found.get(key, 0.0)),
+            e,
+        )
+        for key, e in expected.items()
+        if not accepts(found.get(key, 0.0), e, len(key), *about)
+    ]
 
 
 def flags(expression, leaves, points):
     """All flags of an expression at some points."""
     found = project(expression, leaves, points)
-    return [flag for point, numbers in zip(points, found, strict=True)
-            for flag in compare(expression, leaves, point, numbers)]  # fmt: skip
+    return [
+        flag
+        for point, numbers in zip(points, found, strict=True)
+        for flag in compare(expression, leaves, point, numbers)
+    ]
 
 
 def smallest(flag):
     """The flag of the smallest subexpression that is wrong at the same point."""
-    parts = sorted({e for e in sp.preorder_traversal(flag.expression)
-                    if isinstance(e, sp.Expr) and e.args
-                    and not isinstance(e, (AppliedUndef, sp.Derivative))},
-                   key=lambda e: (sp.count_ops(e), sp.default_sort_key(e)))  # fmt: skip
+    parts = sorted(
+        {
+            e
+            for e in sp.preorder_traversal(flag.expression)
+            if isinstance(e, sp.Expr)
+            and e.args
+            and not isinstance(e, (AppliedUndef, sp.Derivative))
+        },
+        key=lambda e: (sp.count_ops(e), sp.default_sort_key(e)),
+    )
     for part in parts:
         leaves = [s for s in flag.point if part.has(s)]
         if not leaves:

@@ -14,8 +14,10 @@ from tree import Sides, Tree
 
 mpmath.mp.dps = DIGITS
 X, Y = SYMBOLS = sp.symbols("x y")
-ONE_ARGUMENT = ("sin cos sec csc tan cot asin acos atan sinh cosh tanh coth sech csch asinh acosh "
-                "atanh exp log erf erfc sinc").split()  # fmt: skip
+ONE_ARGUMENT = (
+    "sin cos sec csc tan cot asin acos atan sinh cosh tanh coth sech csch asinh acosh "
+    "atanh exp log erf erfc sinc"
+).split()
 
 
 def jet_of(e, *point, sides=None):
@@ -68,12 +70,22 @@ def test_expressions(seed):
         assert_close(found[0] if found else mpf(0), true)
 
 
-@pytest.mark.parametrize("e, point, lack", [
-    (sp.log(X), (-1,), UNDEFINED), (sp.log(X), (0,), POLE), (1 / X, (0,), POLE),
-    (sp.exp(X), (800,), POLE), (sp.atan(1 / X), (0,), OPEN), (sp.Max(X, sp.log(Y)), (1, -1),
-    UNDEFINED), (sp.Piecewise((sp.log(X), X > 0), (1, True)), (-1,), ""), (X**Y, (-2, 0.5),
-    UNDEFINED), (X**Y, (-2, 3), ""), (sp.log(X) ** Y, (-1, 0), OPEN), (sp.sqrt(X), (0,), ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "e, point, lack",
+    [
+        (sp.log(X), (-1,), UNDEFINED),
+        (sp.log(X), (0,), POLE),
+        (1 / X, (0,), POLE),
+        (sp.exp(X), (800,), POLE),
+        (sp.atan(1 / X), (0,), OPEN),
+        (sp.Max(X, sp.log(Y)), (1, -1), UNDEFINED),
+        (sp.Piecewise((sp.log(X), X > 0), (1, True)), (-1,), ""),
+        (X**Y, (-2, 0.5), UNDEFINED),
+        (X**Y, (-2, 3), ""),
+        (sp.log(X) ** Y, (-1, 0), OPEN),
+        (sp.sqrt(X), (0,), ""),
+    ],
+)
 def test_lacks(e, point, lack):
     """Values that do not exist, and why."""
     assert jet_of(e, *point).lack == lack

@@ -46,9 +46,11 @@ def wrong_rates(system, rhs, counts):
             continue
         for k, (a, r, room) in enumerate(zip(mine.tolist(), true.rates, true.room, strict=True)):
             if abs(a - r) > room:
-                found.append(f"{system.model.name} ({system.kind}): {system.model.states[k]}' is "
-                             f"{a!r}, true {mpmath.nstr(r, 17)}, with {system.mass} and "
-                             f"{system.side} at {x}, {p}")  # fmt: skip
+                found.append(
+                    f"{system.model.name} ({system.kind}): {system.model.states[k]}' is "
+                    f"{a!r}, true {mpmath.nstr(r, 17)}, with {system.mass} and "
+                    f"{system.side} at {x}, {p}"
+                )
                 break
     return found
 

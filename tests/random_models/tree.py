@@ -41,8 +41,24 @@ _FUNCTIONS = {
     for name in "sin cos sec csc tan cot asin acos atan sinh cosh tanh coth sech csch asinh "
     "acosh atanh exp log erf erfc sinc".split()
 }
-_EXACT_AT_ZERO = {sp.sin, sp.cos, sp.sec, sp.tan, sp.asin, sp.atan, sp.sinh, sp.cosh, sp.tanh,
-                  sp.sech, sp.asinh, sp.atanh, sp.exp, sp.erf, sp.erfc, sp.sinc}  # fmt: skip
+_EXACT_AT_ZERO = {
+    sp.sin,
+    sp.cos,
+    sp.sec,
+    sp.tan,
+    sp.asin,
+    sp.atan,
+    sp.sinh,
+    sp.cosh,
+    sp.tanh,
+    sp.sech,
+    sp.asinh,
+    sp.atanh,
+    sp.exp,
+    sp.erf,
+    sp.erfc,
+    sp.sinc,
+}
 _PERIODIC = {sp.sin, sp.cos, sp.tan, sp.sec, sp.csc, sp.cot, sp.sinc}
 
 
@@ -141,12 +157,16 @@ class Tree:
         base, exponent = self(e.base), self(e.exp)
         if base.lack or exponent.lack:  # of complex numbers too, z^0 and 1^z are 1
             one = (not exponent.lack and self.near(exponent)) or (
-                not base.lack and abs(base.value - 1) <= TRUST * base.error)  # fmt: skip
+                not base.lack and abs(base.value - 1) <= TRUST * base.error
+            )
             lacks = {base.lack, exponent.lack}
             undefined = UNDEFINED in lacks and OPEN not in lacks and not one
             return without(UNDEFINED if undefined else OPEN)
-        if base.value < 0 and exponent.error and self.near(add([
-                exponent, constant(-mpmath.nint(exponent.value))])):  # fmt: skip
+        if (
+            base.value < 0
+            and exponent.error
+            and self.near(add([exponent, constant(-mpmath.nint(exponent.value))]))
+        ):
             return without(OPEN)
         whole = not exponent.slope and exponent.value > 0 and exponent.value == int(exponent.value)
         if base.error and self.near(base) and not whole:

@@ -16,42 +16,87 @@ TIME = np.linspace(0.0, 1.0, 11)
 
 def trajectory():
     return Trajectory(
-        TIME, {"x": np.sin(TIME), "v": np.cos(TIME)}, {"u": TIME**2},
-        {"hip_x": TIME, "hip_y": TIME / 3.0}, {"k": 2.0}, "swing",
-        {"x": np.where(TIME < 0.5, np.sin(TIME), np.nan)}, {"x": np.full(11, 0.1)},
-    )  # fmt: skip
+        TIME,
+        {"x": np.sin(TIME), "v": np.cos(TIME)},
+        {"u": TIME**2},
+        {"hip_x": TIME, "hip_y": TIME / 3.0},
+        {"k": 2.0},
+        "swing",
+        {"x": np.where(TIME < 0.5, np.sin(TIME), np.nan)},
+        {"x": np.full(11, 0.1)},
+    )
 
 
 def solution():
     return Solution(
-        False, "stopped at the limit of iterations", -1, 1.5, {"k": 2.0}, {"m": 1.0},
-        [trajectory(), trajectory()], TIME, TIME, TIME, TIME, [Iteration(0, 2.0, 1.0, 0.5)],
-        {"total": 0.1}, "time-structured", {"model": "swing", "fitted": True}, "log",
-    )  # fmt: skip
+        False,
+        "stopped at the limit of iterations",
+        -1,
+        1.5,
+        {"k": 2.0},
+        {"m": 1.0},
+        [trajectory(), trajectory()],
+        TIME,
+        TIME,
+        TIME,
+        TIME,
+        [Iteration(0, 2.0, 1.0, 0.5)],
+        {"total": 0.1},
+        "time-structured",
+        {"model": "swing", "fitted": True},
+        "log",
+    )
 
 
 def fit():
     return Fit(
-        True, "converged", 2.0, {"k": 2.0}, {"m": 1.0}, {"x": 0.5}, [trajectory()], ["k", "x(0)"],
-        np.array([2.0, 0.5]), np.zeros(2), [Step(2.0, np.array([2.0, 0.5]))], 10.0, np.eye(2),
-        ["k"], ["a note"], {"total": 0.1}, "least-squares", "swing",
-    )  # fmt: skip
+        True,
+        "converged",
+        2.0,
+        {"k": 2.0},
+        {"m": 1.0},
+        {"x": 0.5},
+        [trajectory()],
+        ["k", "x(0)"],
+        np.array([2.0, 0.5]),
+        np.zeros(2),
+        [Step(2.0, np.array([2.0, 0.5]))],
+        10.0,
+        np.eye(2),
+        ["k"],
+        ["a note"],
+        {"total": 0.1},
+        "least-squares",
+        "swing",
+    )
 
 
 def hybrid():
     rows = np.array([[0.1, -1.0], [0.1, 1.0]])
-    log = [Happening(0.1 * k, kind, name, ["x", "v"], rows) for k, (kind, name) in enumerate(
-        [("clock", ""), ("impact", "floor"), ("event", "peak"), ("clock", "")])]  # fmt: skip
+    log = [
+        Happening(0.1 * k, kind, name, ["x", "v"], rows)
+        for k, (kind, name) in enumerate(
+            [("clock", ""), ("impact", "floor"), ("event", "peak"), ("clock", "")]
+        )
+    ]
     whole = np.zeros(1, dtype=np.intc)
     final = State(1.0, np.array([0.1, 0.2]), np.zeros(1), whole, whole, whole)
-    return HybridTrajectory(trajectory(), tuple(log), final, "", ("floor",), (), (9, 1, 50),
-                            ("peak", "never"))  # fmt: skip
+    return HybridTrajectory(
+        trajectory(), tuple(log), final, "", ("floor",), (), (9, 1, 50), ("peak", "never")
+    )
 
 
 def ensemble():
     rows = np.array([np.sin(TIME), np.cos(TIME), np.where(TIME < 0.5, TIME, np.nan)])
-    return Ensemble(TIME, {"x": rows}, {"u": rows}, {"y": 2.0 * rows}, {"k": np.arange(3.0)},
-                    "swing", [Failure(2, 0.5, "diverged")])  # fmt: skip
+    return Ensemble(
+        TIME,
+        {"x": rows},
+        {"u": rows},
+        {"y": 2.0 * rows},
+        {"k": np.arange(3.0)},
+        "swing",
+        [Failure(2, 0.5, "diverged")],
+    )
 
 
 @pytest.fixture(scope="session")

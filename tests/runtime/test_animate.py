@@ -21,22 +21,30 @@ TIME = np.linspace(2.0, 3.0, 201)
 LINES = (("foot", "knee"), ("knee", "hip", "foot"))
 RNG = np.random.default_rng(3)
 BEGIN = {"foot": (0.0, 0.0, 0.0), "knee": (0.4, 0.3, 0.5), "hip": (-0.2, 0.3, 1.0)}
-PATHS = {name: np.array(at)[:, None] + np.cumsum(0.02 * RNG.normal(size=(3, len(TIME))), axis=1)
-         for name, at in BEGIN.items()}  # fmt: skip
+PATHS = {
+    name: np.array(at)[:, None] + np.cumsum(0.02 * RNG.normal(size=(3, len(TIME))), axis=1)
+    for name, at in BEGIN.items()
+}
 
 
 def figure(**changes):
     """Three points that wander in space."""
-    outputs = {f"{name}_{axis}": row for name, rows in PATHS.items()
-               for axis, row in zip("xyz", rows, strict=True)}  # fmt: skip
+    outputs = {
+        f"{name}_{axis}": row
+        for name, rows in PATHS.items()
+        for axis, row in zip("xyz", rows, strict=True)
+    }
     run = ks.Trajectory(TIME, {}, {}, outputs, {"m": 1.0}, model="leg", drawing=LINES)
     return replace(run, **changes)
 
 
 def flat(axes="xy"):
     """The same in a plane."""
-    outputs = {f"{name}_{axis}": row for name, rows in PATHS.items()
-               for axis, row in zip(axes, rows, strict=False)}  # fmt: skip
+    outputs = {
+        f"{name}_{axis}": row
+        for name, rows in PATHS.items()
+        for axis, row in zip(axes, rows, strict=False)
+    }
     return figure(outputs=outputs)
 
 
@@ -116,8 +124,9 @@ def test_no_figure_is_left_open(tmp_path):
 # -- pages ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("up", "order", "signs"), [("z", (0, 1, 2), (1, 1, 1)),
-                                                    ("y", (0, 2, 1), (1, -1, 1))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("up", "order", "signs"), [("z", (0, 1, 2), (1, 1, 1)), ("y", (0, 2, 1), (1, -1, 1))]
+)
 def test_page(tmp_path, up, order, signs):
     """Points at the times of the pictures: forwards, to the left, upwards."""
     film, text = film_of(figure().animate(str(tmp_path / "leg.html"), fps=20.0, up=up))
@@ -138,11 +147,15 @@ def test_page_is_seen_from_above(tmp_path):
     """From forwards to the left is counterclockwise on the screen, and up is up."""
     _, text = film_of(figure().animate(tmp_path / "leg.html"))
     begin = text.index("let azimuth")
-    needed = [text[begin : text.index("\n", begin)],
-              text[text.index("function project") : text.index("function draw")]]  # fmt: skip
-    world = ("const film = {middle: [0, 0, 0], reach: 1}, canvas = {width: 700, height: 500};",
-             *needed, "console.log(JSON.stringify([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]"
-                      ".map(project)))")  # fmt: skip
+    needed = [
+        text[begin : text.index("\n", begin)],
+        text[text.index("function project") : text.index("function draw")],
+    ]
+    world = (
+        "const film = {middle: [0, 0, 0], reach: 1}, canvas = {width: 700, height: 500};",
+        *needed,
+        "console.log(JSON.stringify([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]].map(project)))",
+    )
     done = subprocess.run(["node", "-e", "\n".join(world)], capture_output=True, check=True)
     places = np.array(json.loads(done.stdout)) * (1, -1)  # downwards on a canvas
     (forwards, left, up) = places[1:] - places[0]
@@ -181,14 +194,17 @@ def test_title_of_a_page(tmp_path):
 # -- errors ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "options", "words"), [
-    ("leg.mp4", {}, "an animation is a .gif or .html file, got leg.mp4"),
-    ("leg", {}, "an animation is a .gif or .html file, got leg"),
-    ("leg.gif", {"fps": 0.0}, "fps and speed must be positive and up 'z' or 'y', got 0.0, 1.0"),
-    ("leg.gif", {"speed": -1.0}, "must be positive and up 'z' or 'y', got 25.0, -1.0 and 'z'"),
-    ("leg.gif", {"fps": float("nan")}, "must be positive and up 'z' or 'y', got nan"),
-    ("leg.html", {"up": "x"}, "up 'z' or 'y', got 25.0, 1.0 and 'x'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("leg.mp4", {}, "an animation is a .gif or .html file, got leg.mp4"),
+        ("leg", {}, "an animation is a .gif or .html file, got leg"),
+        ("leg.gif", {"fps": 0.0}, "fps and speed must be positive and up 'z' or 'y', got 0.0, 1.0"),
+        ("leg.gif", {"speed": -1.0}, "must be positive and up 'z' or 'y', got 25.0, -1.0 and 'z'"),
+        ("leg.gif", {"fps": float("nan")}, "must be positive and up 'z' or 'y', got nan"),
+        ("leg.html", {"up": "x"}, "up 'z' or 'y', got 25.0, 1.0 and 'x'"),
+    ],
+)
 def test_bad_animations(tmp_path, name, options, words):
     with pytest.raises(ValueError, match=words):
         figure().animate(tmp_path / name, **options)
@@ -254,12 +270,15 @@ def test_files_keep_drawings(tmp_path, swing, swings):
     assert ks.Trajectory.load(tmp_path / "leg.nc").drawing == LINES
 
 
-@pytest.mark.parametrize(("drawing", "words"), [
-    ([["pivot", "hand"]], "model pendulum: point hand of the drawing needs the output hand_x"),
-    ([["pivot", "half"]], "model pendulum: point half of the drawing needs the output half_y"),
-    ("pivot", "drawing"),
-    (["pivot", "bob"], "drawing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("drawing", "words"),
+    [
+        ([["pivot", "hand"]], "model pendulum: point hand of the drawing needs the output hand_x"),
+        ([["pivot", "half"]], "model pendulum: point half of the drawing needs the output half_y"),
+        ("pivot", "drawing"),
+        (["pivot", "bob"], "drawing"),
+    ],
+)
 def test_bad_drawings(drawing, words):
     """Lines go from point to point, and every point has a place."""
     with pytest.raises(ValueError, match=words):

@@ -16,8 +16,15 @@ from kinesym.symbolic import hybrid as symbolic_hybrid
 t = ks.t
 x, v, u, lam, push = ks.dynamicsymbols("x v u lam push")
 k = sp.Symbol("k")
-swing = ks.Model("swing", [x, v], [u], [k], [x.diff(t) - v, v.diff(t) + k * x - u],
-                 outputs={"force": k * x}, values={k: 4.0})  # fmt: skip
+swing = ks.Model(
+    "swing",
+    [x, v],
+    [u],
+    [k],
+    [x.diff(t) - v, v.diff(t) + k * x - u],
+    outputs={"force": k * x},
+    values={k: 4.0},
+)
 TIME = np.linspace(0.0, 1.0, 5)
 
 
@@ -36,8 +43,16 @@ def changed(array):
 
 def contacts(n, **changes):
     """n frictionless contacts that press with 1 N each."""
-    fields = {"law": [0] * n, "tangent": [-1] * n, "mu": np.zeros(n), "W": np.eye(n),
-              "b": -np.ones(n), "near": [1] * n, "slide": np.zeros(n), "mode": [1] * n}  # fmt: skip
+    fields = {
+        "law": [0] * n,
+        "tangent": [-1] * n,
+        "mu": np.zeros(n),
+        "W": np.eye(n),
+        "b": -np.ones(n),
+        "near": [1] * n,
+        "slide": np.zeros(n),
+        "mode": [1] * n,
+    }
     return {**fields, **changes}
 
 
@@ -48,24 +63,30 @@ def test_contacts_that_fit():
     assert MOST_CONTACTS == symbolic_hybrid.MOST_CONTACTS
 
 
-@pytest.mark.parametrize(("fields", "words"), [
-    (contacts(9), "there are 9 contacts, at most 8"),
-    (contacts(1000), "there are 1000 contacts, at most 8"),
-    (contacts(2, W=np.eye(3)), r"W must be .* of shape \(2, 2\), got float64 of shape \(3, 3\)"),
-    (contacts(2, W=np.ones(4)), r"W must be .* of shape \(2, 2\)"),
-    (contacts(2, b=np.zeros(3)), r"W must be .* of shape \(3, 3\)"),
-    (contacts(2, b=np.zeros(5), W=np.eye(5)), "2 contacts have 2 to 4 rows, got 5"),
-    (contacts(2, b=np.zeros(1), W=np.eye(1)), "2 contacts have 2 to 4 rows, got 1"),
-    (contacts(2, tangent=[-1]), r"tangent must be .* of shape \(2,\)"),
-    (contacts(2, mu=np.zeros(1)), r"mu must be .* of shape \(2,\)"),
-    (contacts(2, near=[1]), r"near must be .* of shape \(2,\)"),
-    (contacts(2, slide=[0.0]), r"slide must be .* of shape \(2,\)"),
-    (contacts(2, mode=[1, 1, 1]), r"mode must be .* of shape \(2,\)"),
-    (contacts(2, tangent=[-1, 7]), "a law or the row of a tangential direction"),
-    (contacts(2, tangent=[-1, 0]), "a law or the row of a tangential direction"),
-    (contacts(2, law=[0, 2]), "a law or the row of a tangential direction"),
-    (contacts(2, law=[0, 9]), "a law or the row of a tangential direction"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (contacts(9), "there are 9 contacts, at most 8"),
+        (contacts(1000), "there are 1000 contacts, at most 8"),
+        (
+            contacts(2, W=np.eye(3)),
+            r"W must be .* of shape \(2, 2\), got float64 of shape \(3, 3\)",
+        ),
+        (contacts(2, W=np.ones(4)), r"W must be .* of shape \(2, 2\)"),
+        (contacts(2, b=np.zeros(3)), r"W must be .* of shape \(3, 3\)"),
+        (contacts(2, b=np.zeros(5), W=np.eye(5)), "2 contacts have 2 to 4 rows, got 5"),
+        (contacts(2, b=np.zeros(1), W=np.eye(1)), "2 contacts have 2 to 4 rows, got 1"),
+        (contacts(2, tangent=[-1]), r"tangent must be .* of shape \(2,\)"),
+        (contacts(2, mu=np.zeros(1)), r"mu must be .* of shape \(2,\)"),
+        (contacts(2, near=[1]), r"near must be .* of shape \(2,\)"),
+        (contacts(2, slide=[0.0]), r"slide must be .* of shape \(2,\)"),
+        (contacts(2, mode=[1, 1, 1]), r"mode must be .* of shape \(2,\)"),
+        (contacts(2, tangent=[-1, 7]), "a law or the row of a tangential direction"),
+        (contacts(2, tangent=[-1, 0]), "a law or the row of a tangential direction"),
+        (contacts(2, law=[0, 2]), "a law or the row of a tangential direction"),
+        (contacts(2, law=[0, 9]), "a law or the row of a tangential direction"),
+    ],
+)
 def test_contacts_that_do_not_fit(fields, words):
     with pytest.raises(ValueError, match=words):
         solve_contacts(**fields)
@@ -79,11 +100,24 @@ def bound():
     """What a run of a ball with a floor, an event with a reset, and an input is bound to."""
     equations = [x.diff(t) - v, v.diff(t) + 9.81 * k - lam - u - push]
     model = ks.Model("ball", [x, v], [lam, push, u], [k], equations, values={k: 1.0})
-    hybrid = kh.Hybrid(model, modes={push: 0.0}, contacts=[kh.Contact("floor", x, lam)],
-                       events=[kh.Event("half", x - k / 2, -1, sets={push: 1.0})])  # fmt: skip
+    hybrid = kh.Hybrid(
+        model,
+        modes={push: 0.0},
+        contacts=[kh.Contact("floor", x, lam)],
+        events=[kh.Event("half", x - k / 2, -1, sets={push: 1.0})],
+    )
     task = task_of(hybrid, TIME, {x: 1.0, v: 0.0}, inputs={u: 0.0})
-    numbers = {"t": 0.0, "rtol": 1e-9, "atol": 1e-11, "v_stop": 1e-3, "by_height": False,
-               "per_second": 1000, "method": 0, "fixed": 0.1, "pause": 100}  # fmt: skip
+    numbers = {
+        "t": 0.0,
+        "rtol": 1e-9,
+        "atol": 1e-11,
+        "v_stop": 1e-3,
+        "by_height": False,
+        "per_second": 1000,
+        "method": 0,
+        "fixed": 0.1,
+        "pause": 100,
+    }
     return task, (2, 1, 1, 1, 1, 1), numbers
 
 
@@ -105,11 +139,22 @@ def test_every_array_of_a_hybrid_run(bound):
     assert refused > 100
 
 
-@pytest.mark.parametrize("sizes", [
-    (3, 1, 1, 1, 1, 1), (2, 2, 1, 1, 1, 1), (2, 1, 2, 1, 1, 1), (2, 1, 1, 2, 2, 1),
-    (2, 1, 1, 1, 2, 1), (2, 1, 1, 1, 1, 2), (2, 1, 1, 1, 0, 1), (2, 1, 1, 0, 0, 1),
-    (0, 1, 1, 1, 1, 1), (2, 1, 1, -1, 1, 1), (2, 1, 1, 9, 9, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (3, 1, 1, 1, 1, 1),
+        (2, 2, 1, 1, 1, 1),
+        (2, 1, 2, 1, 1, 1),
+        (2, 1, 1, 2, 2, 1),
+        (2, 1, 1, 1, 2, 1),
+        (2, 1, 1, 1, 1, 2),
+        (2, 1, 1, 1, 0, 1),
+        (2, 1, 1, 0, 0, 1),
+        (0, 1, 1, 1, 1, 1),
+        (2, 1, 1, -1, 1, 1),
+        (2, 1, 1, 9, 9, 1),
+    ],
+)
 def test_sizes_of_a_hybrid_run(bound, sizes):
     with pytest.raises(ValueError, match=r"must be|has no kernel|no such sizes|contacts"):
         hybrid_run(bound, sizes)
@@ -122,17 +167,20 @@ def test_what_is_read_only_is_not_written(bound):
         hybrid_run(bound, arrays={"states": states})
 
 
-@pytest.mark.parametrize(("arrays", "numbers", "words"), [
-    ({"target": np.array([3], dtype=np.intp)}, {}, "targets of events lie outside"),
-    ({"target": np.array([-1], dtype=np.intp)}, {}, "targets of events lie outside"),
-    ({"first_target": np.array([1, 1], dtype=np.intp)}, {}, "targets of events lie outside"),
-    ({"first_target": np.array([0, 7], dtype=np.intp)}, {}, "targets of events lie outside"),
-    ({"law": np.array([5], dtype=np.intc)}, {}, "a law or the row"),
-    ({"tangent": np.array([1], dtype=np.intc)}, {}, "a law or the row"),
-    ({}, {"method": 3}, "the method or a number of steps"),
-    ({}, {"pause": 0}, "the method or a number of steps"),
-    ({}, {"per_second": 0}, "the method or a number of steps"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arrays", "numbers", "words"),
+    [
+        ({"target": np.array([3], dtype=np.intp)}, {}, "targets of events lie outside"),
+        ({"target": np.array([-1], dtype=np.intp)}, {}, "targets of events lie outside"),
+        ({"first_target": np.array([1, 1], dtype=np.intp)}, {}, "targets of events lie outside"),
+        ({"first_target": np.array([0, 7], dtype=np.intp)}, {}, "targets of events lie outside"),
+        ({"law": np.array([5], dtype=np.intc)}, {}, "a law or the row"),
+        ({"tangent": np.array([1], dtype=np.intc)}, {}, "a law or the row"),
+        ({}, {"method": 3}, "the method or a number of steps"),
+        ({}, {"pause": 0}, "the method or a number of steps"),
+        ({}, {"per_second": 0}, "the method or a number of steps"),
+    ],
+)
 def test_numbers_of_a_hybrid_run(bound, arrays, numbers, words):
     with pytest.raises(ValueError, match=words):
         hybrid_run(bound, arrays=arrays, **numbers)
@@ -169,8 +217,15 @@ def runs():
 
 
 #: Positions of arrays in the arguments of `Run`
-ARRAYS = {"time": 3, "parameters": 5, "states": 6, "values": 7, "reached": 8, "step": 9,
-          "trouble": 10}  # fmt: skip
+ARRAYS = {
+    "time": 3,
+    "parameters": 5,
+    "states": 6,
+    "values": 7,
+    "reached": 8,
+    "step": 9,
+    "trouble": 10,
+}
 
 
 def with_change(arguments, position, value):
@@ -188,20 +243,23 @@ def test_every_array_of_a_run(runs, name):
             Run(*with_change(runs[name], 4, [(wrong, 0)]))
 
 
-@pytest.mark.parametrize(("name", "position", "value", "words"), [
-    ("trapezoid", 1, ([0, 0, 1, 9], [0, 1, 0, 1]), "pattern must be in 0 ... 1"),
-    ("trapezoid", 1, ([0, 0, 1, -1], [0, 1, 0, 1]), "pattern must be in 0 ... 1"),
-    ("trapezoid", 1, ([0, 0, 1, 1], [0, 1, 0, 9]), "columns beyond the 2 states"),
-    ("trapezoid", 1, ([0, 0, 1, 1], [0, 1, 0, -1]), "pattern must be in"),
-    ("trapezoid", 1, ([0], [0]), "does not fit the kernel newton"),
-    ("trapezoid", 1, ([0, 1], [0]), "index arrays differ in length"),
-    ("shooting", 2, ([5], [0]), "solution must be in 0 ... 1"),
-    ("shooting", 2, ([0], [5]), "columns beyond the 2 states"),
-    ("rk4", 11, 0, "there must be members"),
-    ("rk4", 14, 0, "there must be members"),
-    ("rk4", 16, 0, "there must be members"),
-    ("rk4", 4, [], "1 inputs are needed, got 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "position", "value", "words"),
+    [
+        ("trapezoid", 1, ([0, 0, 1, 9], [0, 1, 0, 1]), "pattern must be in 0 ... 1"),
+        ("trapezoid", 1, ([0, 0, 1, -1], [0, 1, 0, 1]), "pattern must be in 0 ... 1"),
+        ("trapezoid", 1, ([0, 0, 1, 1], [0, 1, 0, 9]), "columns beyond the 2 states"),
+        ("trapezoid", 1, ([0, 0, 1, 1], [0, 1, 0, -1]), "pattern must be in"),
+        ("trapezoid", 1, ([0], [0]), "does not fit the kernel newton"),
+        ("trapezoid", 1, ([0, 1], [0]), "index arrays differ in length"),
+        ("shooting", 2, ([5], [0]), "solution must be in 0 ... 1"),
+        ("shooting", 2, ([0], [5]), "columns beyond the 2 states"),
+        ("rk4", 11, 0, "there must be members"),
+        ("rk4", 14, 0, "there must be members"),
+        ("rk4", 16, 0, "there must be members"),
+        ("rk4", 4, [], "1 inputs are needed, got 0"),
+    ],
+)
 def test_numbers_of_a_run(runs, name, position, value, words):
     with pytest.raises(ValueError, match=words):
         Run(*with_change(runs[name], position, value))
@@ -216,18 +274,27 @@ def test_nodes_of_a_run(runs):
             run.outputs(begin, end)
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"carry": np.zeros(3)}, "carry must be contiguous of shape"),
-    ({"node": np.zeros((2, 4))}, "node must be contiguous of shape"),
-    ({"inputs": np.zeros((0, 4))}, "inputs must be contiguous of shape"),
-    ({"inputs": np.zeros((1, 5)), "varied": np.array([3])}, "varied must be in 0 ... 0"),
-    ({"parameters": np.zeros(0)}, "the pattern has 3 columns, expected 2"),
-    ({"end": 5}, "nodes 0 to 5 of 5"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"carry": np.zeros(3)}, "carry must be contiguous of shape"),
+        ({"node": np.zeros((2, 4))}, "node must be contiguous of shape"),
+        ({"inputs": np.zeros((0, 4))}, "inputs must be contiguous of shape"),
+        ({"inputs": np.zeros((1, 5)), "varied": np.array([3])}, "varied must be in 0 ... 0"),
+        ({"parameters": np.zeros(0)}, "the pattern has 3 columns, expected 2"),
+        ({"end": 5}, "nodes 0 to 5 of 5"),
+    ],
+)
 def test_arrays_of_an_adjoint(runs, changes, words):
-    fields = {"begin": 0, "end": 4, "carry": np.zeros(2), "node": np.zeros((2, 5)),
-              "inputs": np.zeros((0, 5)), "parameters": np.zeros(1),
-              "varied": np.zeros(0, dtype=np.intp)}  # fmt: skip
+    fields = {
+        "begin": 0,
+        "end": 4,
+        "carry": np.zeros(2),
+        "node": np.zeros((2, 5)),
+        "inputs": np.zeros((0, 5)),
+        "parameters": np.zeros(1),
+        "varied": np.zeros(0, dtype=np.intp),
+    }
     Run(*runs["shooting"]).adjoint(**fields)
     with pytest.raises(ValueError, match=words):
         Run(*runs["shooting"]).adjoint(**{**fields, **changes})
@@ -236,10 +303,12 @@ def test_arrays_of_an_adjoint(runs, changes, words):
 def test_arrays_of_a_chain():
     library = ks.compile(swing).library
     for nodes, places, values in (
-        (5, ([0, 5], [0, 1]), np.zeros(8)), (5, ([0, 1], [0, -1]), np.zeros(8)),
-        (5, ([0, 1], [0]), np.zeros(8)), (5, ([0, 1], [0, 1]), np.zeros(7)),
+        (5, ([0, 5], [0, 1]), np.zeros(8)),
+        (5, ([0, 1], [0, -1]), np.zeros(8)),
+        (5, ([0, 1], [0]), np.zeros(8)),
+        (5, ([0, 1], [0, 1]), np.zeros(7)),
         (1, ([0, 1], [0, 1]), np.zeros(0)),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError):
             Chain(library, 2, nodes, *places, values)
 
@@ -249,16 +318,26 @@ def test_arrays_of_a_chain():
 
 def test_arguments_of_kernels():
     library = ks.compile(swing).library
-    fields = {"library": library, "kernel": "rhs", "n": 4, "place": rows(2, 4), "n_out": 8,
-              "arguments": [(0, 0, 4), (1, 0, 4), (2, 0, 1), (3, 0, 4)],
-              "sizes": (8, 4, 1, 4)}  # fmt: skip
+    fields = {
+        "library": library,
+        "kernel": "rhs",
+        "n": 4,
+        "place": rows(2, 4),
+        "n_out": 8,
+        "arguments": [(0, 0, 4), (1, 0, 4), (2, 0, 1), (3, 0, 4)],
+        "sizes": (8, 4, 1, 4),
+    }
     Plan([Call(**fields)], [], 8)(tuple(np.zeros(n) for n in fields["sizes"]), np.zeros(8))
     for changes in (
-        {"threads": 0}, {"threads": -3}, {"n": -1}, {"sizes": (7, 4, 1, 4)}, {"n_out": 7},
+        {"threads": 0},
+        {"threads": -3},
+        {"n": -1},
+        {"sizes": (7, 4, 1, 4)},
+        {"n_out": 7},
         {"arguments": [(-1, 0, 4), (1, 0, 4), (2, 0, 1), (3, 0, 4)]},
         {"arguments": [(9, 0, 4), (1, 0, 4), (2, 0, 1), (3, 0, 4)]},
         {"arguments": [(0, 5, 4), (1, 0, 4), (2, 0, 1), (3, 0, 4)]},
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError):
             Call(**{**fields, **changes})
 

@@ -86,8 +86,12 @@ def test_a_full_cache_is_enough(cache, monkeypatch):
 
     def shot():
         trial = ks.Experiment(time, measurements={"theta": np.cos(time)})
-        return ks.Shooting(ks.models.pendulum(), trial, unknown={"p": (0.0, 20.0)},
-                           initial={"theta": 1.0, "omega": 0.0})  # fmt: skip
+        return ks.Shooting(
+            ks.models.pendulum(),
+            trial,
+            unknown={"p": (0.0, 20.0)},
+            initial={"theta": 1.0, "omega": 0.0},
+        )
 
     fit(11), shot()
     monkeypatch.delenv("CC", raising=False)

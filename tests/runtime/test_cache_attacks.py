@@ -78,11 +78,20 @@ def scene(folder):
         return building._Task(files, compiler, compiler.flags).key
 
     libraries = [kept / f"{key(program(number))}.so" for number in (7, 5)]
-    units = [[kept / "objects" / f"{key({name: text})}.o"
-              for name, text in program(number).items()] for number in (7, 5)]  # fmt: skip
-    return Scene(cache=kept, so=libraries[0], other=libraries[1], units=units[0], others=units[1],
-                 json=next(kept.glob("*.json")), aside=folder / "aside",
-                 tmp=folder / "tmp")  # fmt: skip
+    units = [
+        [kept / "objects" / f"{key({name: text})}.o" for name, text in program(number).items()]
+        for number in (7, 5)
+    ]
+    return Scene(
+        cache=kept,
+        so=libraries[0],
+        other=libraries[1],
+        units=units[0],
+        others=units[1],
+        json=next(kept.glob("*.json")),
+        aside=folder / "aside",
+        tmp=folder / "tmp",
+    )
 
 
 # -- how to spoil --------------------------------------------------------------------------------
@@ -122,8 +131,15 @@ RECORDS: dict[str, Change] = {
     "a million words": lambda data: b"a b " * 500000,
 }
 
-KINDS = ("a folder", "a dangling link", "a link to itself", "a link to a foreign file",
-         "a link to the other library", "a pipe", "a socket")  # fmt: skip
+KINDS = (
+    "a folder",
+    "a dangling link",
+    "a link to itself",
+    "a link to a foreign file",
+    "a link to the other library",
+    "a pipe",
+    "a socket",
+)
 
 
 def record(path):
@@ -171,8 +187,13 @@ def instead(s, path, kind):
         give_away(s.aside / "foreign")
         path.symlink_to(s.aside / "foreign")
     else:
-        path.symlink_to({"a dangling link": s.aside / "nowhere", "a link to itself": path.name,
-                         "a link to the other library": s.other}[kind])  # fmt: skip
+        path.symlink_to(
+            {
+                "a dangling link": s.aside / "nowhere",
+                "a link to itself": path.name,
+                "a link to the other library": s.other,
+            }[kind]
+        )
 
 
 def link(s, target, name="link"):
@@ -258,8 +279,10 @@ def files():
         relinked(f"object: {name}", lambda s, c=change, k=k % 2: spoil(s.units[k], c))
     for k, (name, change) in enumerate(RECORDS.items()):
         attack(f"record of the library: {name}", lambda s, c=change: spoil(record(s.so), c))
-        relinked(f"record of an object: {name}",
-                 lambda s, c=change, k=k % 2: spoil(record(s.units[k]), c))  # fmt: skip
+        relinked(
+            f"record of an object: {name}",
+            lambda s, c=change, k=k % 2: spoil(record(s.units[k]), c),
+        )
     for kind in KINDS:
         attack(f"library: {kind}", lambda s, k=kind: instead(s, s.so, k))
         attack(f"record of the library: {kind}", lambda s, k=kind: instead(s, record(s.so), k))
@@ -268,21 +291,20 @@ def files():
     attack("record of the library: gone", lambda s: record(s.so).unlink())
     relinked("record of an object: gone", lambda s: record(s.units[1]).unlink())
     relinked("both objects empty", lambda s: [os.truncate(path, 0) for path in s.units])
-    attack("everything empty",
-           lambda s: [os.truncate(path, 0) for path in s.cache.rglob("*.*")])  # fmt: skip
+    attack("everything empty", lambda s: [os.truncate(path, 0) for path in s.cache.rglob("*.*")])
     attack("no records", lambda s: [path.unlink() for path in s.cache.rglob("*.sum")])
     attack("libraries exchanged", lambda s: shutil.copy(s.other, s.so))
     attack("libraries exchanged with their records", lambda s: exchange(s.other, s.so))
-    relinked("objects exchanged with their records",
-             lambda s: [*map(exchange, s.others, s.units)])  # fmt: skip
+    relinked("objects exchanged with their records", lambda s: [*map(exchange, s.others, s.units)])
     attack("library: text with the right record", lambda s: cache.store(s.so, b"nonsense"))
-    attack("library: one of something else with the right record",
-           lambda s: cache.store(s.so, Path(KKT_LIBRARY).read_bytes()),
-           WARNED, "is not a kinesym model library")  # fmt: skip
-    attack("library: all may write",
-           lambda s: (cache.store(s.so, b"planted"), s.so.chmod(0o666)))  # fmt: skip
-    attack("library: of another user",
-           lambda s: (cache.store(s.so, b"planted"), give_away(s.so)))  # fmt: skip
+    attack(
+        "library: one of something else with the right record",
+        lambda s: cache.store(s.so, Path(KKT_LIBRARY).read_bytes()),
+        WARNED,
+        "is not a kinesym model library",
+    )
+    attack("library: all may write", lambda s: (cache.store(s.so, b"planted"), s.so.chmod(0o666)))
+    attack("library: of another user", lambda s: (cache.store(s.so, b"planted"), give_away(s.so)))
     attack("record of the library: of another user", lambda s: give_away(record(s.so)))
     attack("library and record: unreadable", lambda s: (s.so.chmod(0), record(s.so).chmod(0)))
 
@@ -292,8 +314,12 @@ def locks():
     for kind in KINDS[:4]:
         relinked(f"lock: {kind}", lambda s, k=kind: instead(s, lock(s), k), WARNED, STORED)
     relinked("lock: a pipe", lambda s: os.mkfifo(lock(s)))
-    relinked("lock: of another user",
-             lambda s: (lock(s).touch(0o400), give_away(lock(s))), WARNED, STORED)  # fmt: skip
+    relinked(
+        "lock: of another user",
+        lambda s: (lock(s).touch(0o400), give_away(lock(s))),
+        WARNED,
+        STORED,
+    )
     relinked("lock: left by a killed build", lambda s: lock(s).touch())
     relinked("lock: held for ever", held, WARNED, STORED)
     relinked("remains of killed builds, old and young", remains)
@@ -307,8 +333,12 @@ def held(s):
 
 
 def remains(s):
-    old = [s.cache / "kinesym-work-a", s.cache / "objects" / "kinesym-work-b",
-           s.cache / f"{'0' * 32}.lock", s.tmp / "kinesym-work-c"]  # fmt: skip
+    old = [
+        s.cache / "kinesym-work-a",
+        s.cache / "objects" / "kinesym-work-b",
+        s.cache / f"{'0' * 32}.lock",
+        s.tmp / "kinesym-work-c",
+    ]
     young, foreign = s.cache / "kinesym-work-d", s.cache / "notes.txt"
     for path in (*old[:3], young, foreign):
         path.touch()
@@ -343,24 +373,27 @@ def folders():
     attack("cache: removed between two uses", lambda s: (answer(), shutil.rmtree(s.cache)))
     relinked("cache: removed while something is built", removed, WARNED, STORED)
     relinked("objects: gone", lambda s: shutil.rmtree(s.cache / "objects"))
-    relinked("objects: a file",
-             lambda s: (shutil.rmtree(s.cache / "objects"), (s.cache / "objects").touch()),
-             WARNED, STORED)  # fmt: skip
-    attack("cache: a file",
-           lambda s: (shutil.rmtree(s.cache), s.cache.touch()), WARNED, STORED)  # fmt: skip
+    relinked(
+        "objects: a file",
+        lambda s: (shutil.rmtree(s.cache / "objects"), (s.cache / "objects").touch()),
+        WARNED,
+        STORED,
+    )
+    attack("cache: a file", lambda s: (shutil.rmtree(s.cache), s.cache.touch()), WARNED, STORED)
     attack("cache: below a file", lambda s: move(s.so / "inner"), WARNED, STORED)
     attack("cache: a device", lambda s: move(os.devnull), WARNED, STORED)
     attack("cache: where nothing can be made", lambda s: move("/proc/nowhere"), WARNED, STORED)
     attack("cache: name too long", lambda s: move(s.aside / ("n" * 300)), WARNED, STORED)
     attack("cache: a dangling link", lambda s: move(link(s, "nowhere")), WARNED, STORED)
     attack("cache: a link to itself", lambda s: move(link(s, "link")), WARNED, STORED)
-    attack("cache: through links of the user",
-           lambda s: (link(s, "two"), move(link(s, s.cache.parent, "two") / "cache")))  # fmt: skip
+    attack(
+        "cache: through links of the user",
+        lambda s: (link(s, "two"), move(link(s, s.cache.parent, "two") / "cache")),
+    )
     for name in ("with blanks", "ungewöhnlich/路径", "' and \" and $HOME;", "line\nbreak", "-o"):
         attack(f"cache named {name!r}", lambda s, n=name: move(s.aside / n))
     attack("cache: relative", lambda s: (os.chdir(s.aside), move("relative/path")))
-    attack("cache: relative, full",
-           lambda s: (os.chdir(s.cache.parent), move("cache"), kept(s)))  # fmt: skip
+    attack("cache: relative, full", lambda s: (os.chdir(s.cache.parent), move("cache"), kept(s)))
     attack("cache: made with umask 0", open_umask)
     attack("cache: made with umask 777", closed_umask)
 
@@ -394,35 +427,76 @@ def owners():
     """Folders and links that others control."""
     for mode in (0o777, 0o775, 0o702, 0o720):
         attack(f"cache of mode {mode:o}", lambda s, m=mode: s.cache.chmod(m), SENTENCE, WRITE)
-        attack(f"empty cache of mode {mode:o}",
-               lambda s, m=mode: (emptied(s), s.cache.chmod(m)), SENTENCE, WRITE)  # fmt: skip
-        relinked(f"objects of mode {mode:o}",
-                 lambda s, m=mode: (s.cache / "objects").chmod(m), SENTENCE, WRITE)  # fmt: skip
-    attack("cache of mode 1777", lambda s: s.cache.chmod(0o1777), SENTENCE,
-           "others may write to .* rights; name another folder")  # fmt: skip
-    attack("cache of another user", lambda s: (give_away(s.cache), s.cache.chmod(0o755)), SENTENCE,
-           "cache folder .* belongs to another user; name another")  # fmt: skip
-    attack("cache: a link of another user",
-           lambda s: (move(link(s, s.cache)), give_away(s.aside / "link")),
-           SENTENCE, FOREIGN)  # fmt: skip
-    attack("cache: below a link of another user",
-           lambda s: (move(link(s, s.cache.parent) / "cache"), give_away(s.aside / "link")),
-           SENTENCE, FOREIGN)  # fmt: skip
-    attack("cache: a link to a link of another user",
-           lambda s: (move(link(s, "link", "first")), give_away(link(s, s.cache))),
-           SENTENCE, FOREIGN)  # fmt: skip
+        attack(
+            f"empty cache of mode {mode:o}",
+            lambda s, m=mode: (emptied(s), s.cache.chmod(m)),
+            SENTENCE,
+            WRITE,
+        )
+        relinked(
+            f"objects of mode {mode:o}",
+            lambda s, m=mode: (s.cache / "objects").chmod(m),
+            SENTENCE,
+            WRITE,
+        )
+    attack(
+        "cache of mode 1777",
+        lambda s: s.cache.chmod(0o1777),
+        SENTENCE,
+        "others may write to .* rights; name another folder",
+    )
+    attack(
+        "cache of another user",
+        lambda s: (give_away(s.cache), s.cache.chmod(0o755)),
+        SENTENCE,
+        "cache folder .* belongs to another user; name another",
+    )
+    attack(
+        "cache: a link of another user",
+        lambda s: (move(link(s, s.cache)), give_away(s.aside / "link")),
+        SENTENCE,
+        FOREIGN,
+    )
+    attack(
+        "cache: below a link of another user",
+        lambda s: (move(link(s, s.cache.parent) / "cache"), give_away(s.aside / "link")),
+        SENTENCE,
+        FOREIGN,
+    )
+    attack(
+        "cache: a link to a link of another user",
+        lambda s: (move(link(s, "link", "first")), give_away(link(s, s.cache))),
+        SENTENCE,
+        FOREIGN,
+    )
     attack("cache: in a folder like /tmp", lambda s: s.cache.parent.chmod(0o1777))
     attack("private folder of another user, not needed", lambda s: give_away(private()))
-    relinked("private folder of another user, needed",
-             lambda s: (read_only(s), give_away(private())), SENTENCE,
-             f"{NOWHERE}.*kinesym-.* belongs to another user")  # fmt: skip
-    relinked("private folder with a planted library",
-             lambda s: (read_only(s), cache.store(private() / s.so.name, s.other.read_bytes()),
-                        private().chmod(0o777)), SENTENCE, f"{NOWHERE}.*others may")  # fmt: skip
-    relinked("private folder: a link of another user",
-             lambda s: (read_only(s), cache.private_folder().symlink_to(s.aside),
-                        give_away(cache.private_folder())), SENTENCE,
-             f"{NOWHERE}.*the link .*kinesym-")  # fmt: skip
+    relinked(
+        "private folder of another user, needed",
+        lambda s: (read_only(s), give_away(private())),
+        SENTENCE,
+        f"{NOWHERE}.*kinesym-.* belongs to another user",
+    )
+    relinked(
+        "private folder with a planted library",
+        lambda s: (
+            read_only(s),
+            cache.store(private() / s.so.name, s.other.read_bytes()),
+            private().chmod(0o777),
+        ),
+        SENTENCE,
+        f"{NOWHERE}.*others may",
+    )
+    relinked(
+        "private folder: a link of another user",
+        lambda s: (
+            read_only(s),
+            cache.private_folder().symlink_to(s.aside),
+            give_away(cache.private_folder()),
+        ),
+        SENTENCE,
+        f"{NOWHERE}.*the link .*kinesym-",
+    )
 
 
 def private():
@@ -433,27 +507,43 @@ def private():
 def unwritable():
     """Caches that cannot be written, or are full."""
     attack("full cache, read only", lambda s: (read_only(s), kept(s)))
-    attack("full cache, read only, one damaged",
-           lambda s: (spoil(s.so, DAMAGES["half"]), read_only(s)), WARNED, STORED)  # fmt: skip
-    attack("empty cache, read only",
-           lambda s: (emptied(s), s.cache.chmod(0o555)), WARNED, STORED)  # fmt: skip
+    attack(
+        "full cache, read only, one damaged",
+        lambda s: (spoil(s.so, DAMAGES["half"]), read_only(s)),
+        WARNED,
+        STORED,
+    )
+    attack("empty cache, read only", lambda s: (emptied(s), s.cache.chmod(0o555)), WARNED, STORED)
     relinked("objects: read only", lambda s: (s.cache / "objects").chmod(0o555), WARNED, STORED)
     attack("cache that cannot be entered", lambda s: s.cache.chmod(0), WARNED, STORED)
     relinked("private folder used again", again, WARNED, STORED)
     relinked("no space left in the cache", lambda s: full(s.cache), WARNED, "No space left")
-    relinked("no space left anywhere",
-             lambda s: full(s.cache, s.tmp), SENTENCE, f"{NOWHERE}.*No space left")  # fmt: skip
+    relinked(
+        "no space left anywhere",
+        lambda s: full(s.cache, s.tmp),
+        SENTENCE,
+        f"{NOWHERE}.*No space left",
+    )
     attack("no space left, library kept", lambda s: full(s.cache, s.tmp))
-    relinked("no space left for the compiler",
-             lambda s: script(s, "echo 'fatal error: No space left on device' >&2; exit 1"),
-             SENTENCE, "failed on .*No space left on device")  # fmt: skip
+    relinked(
+        "no space left for the compiler",
+        lambda s: script(s, "echo 'fatal error: No space left on device' >&2; exit 1"),
+        SENTENCE,
+        "failed on .*No space left on device",
+    )
     attack("no temporary folder, library kept", no_temporary)
-    attack("no temporary folder to try the compiler in, library kept",
-           lambda s: (no_temporary(s), building._find_compiler.cache_clear()))  # fmt: skip
+    attack(
+        "no temporary folder to try the compiler in, library kept",
+        lambda s: (no_temporary(s), building._find_compiler.cache_clear()),
+    )
     relinked("no temporary folder", no_temporary, SENTENCE, "No usable temporary directory")
     for text in ("much", "-1", "0", "nan", "2 GB"):
-        relinked(f"limit {text!r}", lambda s, t=text: os.environ.update(KINESYM_CACHE_LIMIT=t),
-                 SENTENCE, "KINESYM_CACHE_LIMIT must be a number of megabytes above 0")  # fmt: skip
+        relinked(
+            f"limit {text!r}",
+            lambda s, t=text: os.environ.update(KINESYM_CACHE_LIMIT=t),
+            SENTENCE,
+            "KINESYM_CACHE_LIMIT must be a number of megabytes above 0",
+        )
     for text in ("1e-9", "inf", "", " 100 "):
         relinked(f"limit {text!r}", lambda s, t=text: os.environ.update(KINESYM_CACHE_LIMIT=t))
 
@@ -471,25 +561,43 @@ def compilers():
     """No compiler, or a useless one."""
     attack("no compiler, full cache", lambda s: (bare(s), building.check_compiler(), kept(s)))
     attack("no compiler, full cache, read only", lambda s: (read_only(s), bare(s), kept(s)))
-    attack("no compiler, full cache, no temporary folder",
-           lambda s: (bare(s), no_temporary(s)))  # fmt: skip
-    attack("no compiler, library damaged",
-           lambda s: (bare(s), spoil(s.so, DAMAGES["half"])), SENTENCE, NO_LIBRARY)  # fmt: skip
-    attack("no compiler, cache of a lesser processor",
-           lambda s: (bare(s), processor(lambda here: here | {"more"})))  # fmt: skip
-    attack("no compiler, cache of a better processor",
-           lambda s: (bare(s), processor(lambda here: frozenset(sorted(here)[1:]))),
-           SENTENCE, NONE)  # fmt: skip
-    attack("no compiler, cache of another C library",
-           lambda s: (bare(s), setattr(building.platform, "libc_ver", lambda: ("glibc", "2.1"))),
-           SENTENCE, NO_LIBRARY)  # fmt: skip
+    attack("no compiler, full cache, no temporary folder", lambda s: (bare(s), no_temporary(s)))
+    attack(
+        "no compiler, library damaged",
+        lambda s: (bare(s), spoil(s.so, DAMAGES["half"])),
+        SENTENCE,
+        NO_LIBRARY,
+    )
+    attack(
+        "no compiler, cache of a lesser processor",
+        lambda s: (bare(s), processor(lambda here: here | {"more"})),
+    )
+    attack(
+        "no compiler, cache of a better processor",
+        lambda s: (bare(s), processor(lambda here: frozenset(sorted(here)[1:]))),
+        SENTENCE,
+        NONE,
+    )
+    attack(
+        "no compiler, cache of another C library",
+        lambda s: (bare(s), setattr(building.platform, "libc_ver", lambda: ("glibc", "2.1"))),
+        SENTENCE,
+        NO_LIBRARY,
+    )
     attack("no compiler, empty cache", lambda s: (bare(s), emptied(s)), SENTENCE, NONE)
     for name in ("empty", "half", "a bit of the head", "random", "text"):
-        attack(f"no compiler, memory of compilers: {name}",
-               lambda s, n=name: (bare(s), spoil(s.json, DAMAGES[n])), SENTENCE, NONE)  # fmt: skip
-    attack("no compiler, memory of another version",
-           lambda s: (bare(s), cache.store(s.json, b'{"processor": 1}')),
-           SENTENCE, NONE)  # fmt: skip
+        attack(
+            f"no compiler, memory of compilers: {name}",
+            lambda s, n=name: (bare(s), spoil(s.json, DAMAGES[n])),
+            SENTENCE,
+            NONE,
+        )
+    attack(
+        "no compiler, memory of another version",
+        lambda s: (bare(s), cache.store(s.json, b'{"processor": 1}')),
+        SENTENCE,
+        NONE,
+    )
     for text, words in {
         "   ": "variable CC, '   ', holds no words; name a C compiler",
         "''": "holds no words; name a C compiler",
@@ -507,16 +615,23 @@ def compilers():
         f"{CC} -no-such-option": "no-such-option",
     }.items():
         attack(f"CC={text}", lambda s, t=text: os.environ.update(CC=t), SENTENCE, words)
-    attack("CC: for another machine",
-           lambda s: (script(s, ""), (s.aside / "mycc").write_bytes(b"\x7fELF" + bytes(100))),
-           SENTENCE, "mycc cannot be tried: .*Exec format error")  # fmt: skip
+    attack(
+        "CC: for another machine",
+        lambda s: (script(s, ""), (s.aside / "mycc").write_bytes(b"\x7fELF" + bytes(100))),
+        SENTENCE,
+        "mycc cannot be tried: .*Exec format error",
+    )
     attack("CC: writes text for libraries", lambda s: script(s, TEXT), SENTENCE, f"{NOWHERE}.*CC")
-    attack("CC: complains in no encoding",
-           lambda s: script(s, r"printf '\377\376\300' >&2; exit 1"),
-           SENTENCE, "failed on")  # fmt: skip
-    attack("CC: relative",
-           lambda s: (script(s, f'exec {CC} "$@"'), os.chdir(s.aside),
-                      os.environ.update(CC="./mycc")))  # fmt: skip
+    attack(
+        "CC: complains in no encoding",
+        lambda s: script(s, r"printf '\377\376\300' >&2; exit 1"),
+        SENTENCE,
+        "failed on",
+    )
+    attack(
+        "CC: relative",
+        lambda s: (script(s, f'exec {CC} "$@"'), os.chdir(s.aside), os.environ.update(CC="./mycc")),
+    )
 
 
 TEXT = f'case "$*" in *library.so*) echo nonsense > library.so;; *) exec {CC} "$@";; esac'
@@ -530,9 +645,10 @@ def processor(change):
 def crowds():
     """Many processes at once."""
     attack("eight processes on an empty cache", lambda s: (shutil.rmtree(s.cache), eight(s)))
-    attack("eight processes on damaged files",
-           lambda s: (spoil(s.so, DAMAGES["half"]), spoil(s.units[0], DAMAGES["zeros"]),
-                      eight(s)))  # fmt: skip
+    attack(
+        "eight processes on damaged files",
+        lambda s: (spoil(s.so, DAMAGES["half"]), spoil(s.units[0], DAMAGES["zeros"]), eight(s)),
+    )
 
 
 def eight(s):

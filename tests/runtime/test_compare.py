@@ -36,14 +36,17 @@ def test_a_constant_signal_has_no_range():
     assert nrmse([1.0, 3.0], [2.0, 2.0]) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("signal, reference, match", [
-    ([1.0, 2.0], [1.0, 2.0, 3.0], r"one length are compared, got \(2,\) and \(3,\)"),
-    ([[1.0, 2.0]], [[1.0, 2.0]], "one length"),
-    ([1.0, math.inf], [1.0, 2.0], "the signal is infinite at index 1"),
-    ([1.0, 2.0], [-math.inf, 2.0], "the reference is infinite at index 0"),
-    ([1.0, math.nan], [math.nan, 2.0], "no sample in common"),
-    ([], [], "no sample in common"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "signal, reference, match",
+    [
+        ([1.0, 2.0], [1.0, 2.0, 3.0], r"one length are compared, got \(2,\) and \(3,\)"),
+        ([[1.0, 2.0]], [[1.0, 2.0]], "one length"),
+        ([1.0, math.inf], [1.0, 2.0], "the signal is infinite at index 1"),
+        ([1.0, 2.0], [-math.inf, 2.0], "the reference is infinite at index 0"),
+        ([1.0, math.nan], [math.nan, 2.0], "no sample in common"),
+        ([], [], "no sample in common"),
+    ],
+)
 def test_bad_signals(signal, reference, match):
     with pytest.raises(ValueError, match=match):
         nrmse(signal, reference)

@@ -35,8 +35,10 @@ def _table(head, names, rows, cells="\t"):
 
 def _rows(count, first, columns):
     """Numbers as a laboratory writes them, by column."""
-    return [[*first(k), *(f"{100.0 * c + 3.7 * k + 0.013 * c * k:.3f}" for c in range(columns))]
-            for k in range(count)]  # fmt: skip
+    return [
+        [*first(k), *(f"{100.0 * c + 3.7 * k + 0.013 * c * k:.3f}" for c in range(columns))]
+        for k in range(count)
+    ]
 
 
 def whole_text():
@@ -52,25 +54,41 @@ def whole_text():
     trc = _rows(30, lambda k: [str(k + 1), f"{0.01 * k:.3f}"], 9)
     mot_head = ["walk", "version=1", "nRows=30", "nColumns=5", "inDegrees=yes", "endheader"]
     angles = ["time", "hip_flexion_r", "knee_angle_r", "ankle_angle_r", "pelvis_tx"]
-    grf = [f"{side}_ground_{what}{axis}" for side in "rl"
-           for what in ("force_v", "force_p", "torque_") for axis in "xyz"]  # fmt: skip
-    loads = [[f"{0.01 * k:.2f}", *(["10.5", f"{700 + k}.25", "-3.0", "0.1", "0.0", "0.2", "0.0",
-              "1.25", "0.0"] * 2)] for k in range(30)]  # fmt: skip
-    plate = [f"right_{kind}_{axis}_{unit}" for kind, unit in
-             (("force", "N"), ("cop", "m"), ("torque", "Nm")) for axis in "xyz"]  # fmt: skip
+    grf = [
+        f"{side}_ground_{what}{axis}"
+        for side in "rl"
+        for what in ("force_v", "force_p", "torque_")
+        for axis in "xyz"
+    ]
+    loads = [
+        [
+            f"{0.01 * k:.2f}",
+            *(["10.5", f"{700 + k}.25", "-3.0", "0.1", "0.0", "0.2", "0.0", "1.25", "0.0"] * 2),
+        ]
+        for k in range(30)
+    ]
+    plate = [
+        f"right_{kind}_{axis}_{unit}"
+        for kind, unit in (("force", "N"), ("cop", "m"), ("torque", "Nm"))
+        for axis in "xyz"
+    ]
     static = [[f"M{k}", f"{0.1 * k:.4f}", "0.2500", f"{1.0 + 0.01 * k:.4f}"] for k in range(12)]
     return {
         "trc": _table(trc_head, ["", "", *(f"{a}{k}" for k in (1, 2, 3) for a in "XYZ")], trc),
         "mot": _table(mot_head, angles, _rows(30, lambda k: [f"{0.01 * k:.2f}"], 4)),
-        "sto": _table(mot_head[:2] + mot_head[2:4] + ["inDegrees=no", "endheader"], angles,
-                      _rows(30, lambda k: [f"{0.01 * k:.2f}"], 4)),
+        "sto": _table(
+            mot_head[:2] + mot_head[2:4] + ["inDegrees=no", "endheader"],
+            angles,
+            _rows(30, lambda k: [f"{0.01 * k:.2f}"], 4),
+        ),
         "csv": _table([], ["time_s", *axes], markers, ","),
         "table": _table([], ["time", "a", "b", "c"], _rows(30, lambda k: [f"{0.01 * k}"], 3), ","),
         "grf": _table(["nRows=30", "endheader"], ["time", *grf], loads).replace(
-            "nRows", "grf\nversion=1\nnRows", 1),
+            "nRows", "grf\nversion=1\nnRows", 1
+        ),
         "forces": _table([], ["time_s", *plate], [row[:10] for row in loads], ","),
         "places": _table([], ["marker", "x_m", "y_m", "z_m"], static, ","),
-    }  # fmt: skip
+    }
 
 
 def whole_files(saved, folder):
@@ -88,28 +106,53 @@ def whole_files(saved, folder):
     file = ezc3d.c3d()
     points = np.ones((4, 3, 20))
     points[:3] = 300.0 * np.arange(9.0).reshape(3, 3, 1) + np.arange(20) + 100.0
-    for group, name, value in (("POINT", "UNITS", ["mm"]), ("POINT", "RATE", [100]),
-                               ("POINT", "LABELS", ("R.Heel", "L.Heel", "Head")),
-                               ("ANALOG", "RATE", [200]), ("ANALOG", "LABELS", tuple("abcdef")),
-                               ("FORCE_PLATFORM", "TYPE", np.array([2])),
-                               ("FORCE_PLATFORM", "USED", np.array([1])),
-                               ("FORCE_PLATFORM", "CHANNEL", np.arange(1, 7).reshape(6, 1)),
-                               ("FORCE_PLATFORM", "ORIGIN", np.array([[0.0], [0.0], [-40.0]])),
-                               ("FORCE_PLATFORM", "CORNERS", np.array(
-                                   [[600.0, 0, 0, 600], [0, 0, 400, 400], [0, 0, 0, 0]]
-                               ).reshape(3, 4, 1))):  # fmt: skip
+    for group, name, value in (
+        ("POINT", "UNITS", ["mm"]),
+        ("POINT", "RATE", [100]),
+        ("POINT", "LABELS", ("R.Heel", "L.Heel", "Head")),
+        ("ANALOG", "RATE", [200]),
+        ("ANALOG", "LABELS", tuple("abcdef")),
+        ("FORCE_PLATFORM", "TYPE", np.array([2])),
+        ("FORCE_PLATFORM", "USED", np.array([1])),
+        ("FORCE_PLATFORM", "CHANNEL", np.arange(1, 7).reshape(6, 1)),
+        ("FORCE_PLATFORM", "ORIGIN", np.array([[0.0], [0.0], [-40.0]])),
+        (
+            "FORCE_PLATFORM",
+            "CORNERS",
+            np.array([[600.0, 0, 0, 600], [0, 0, 400, 400], [0, 0, 0, 0]]).reshape(3, 4, 1),
+        ),
+    ):
         file["parameters"][group][name]["value"] = value
     file["data"]["points"] = points
     file["data"]["analogs"] = np.tile([[30.0], [12.0], [-700.0], [35e3], [70e3], [-3e3]], (1, 40))[
-        None]  # fmt: skip
+        None
+    ]
     file.write(str(folder / "whole.c3d"))
     return found | {"c3d": (folder / "whole.c3d").read_bytes()}
 
 
 # -- damage ---------------------------------------------------------------------------------------
 
-WORDS = [b"NaN", b"inf", b"-inf", b"1e308", b"-1e308", b"1e999", b"1_000", b"1e-320", b"", b"-",
-         b"abc", b"0", b"9" * 400, b"1,5", b'"', b"\xe9t\xe9", b"True", b"0x1F"]  # fmt: skip
+WORDS = [
+    b"NaN",
+    b"inf",
+    b"-inf",
+    b"1e308",
+    b"-1e308",
+    b"1e999",
+    b"1_000",
+    b"1e-320",
+    b"",
+    b"-",
+    b"abc",
+    b"0",
+    b"9" * 400,
+    b"1,5",
+    b'"',
+    b"\xe9t\xe9",
+    b"True",
+    b"0x1F",
+]
 
 
 def cut(rng, whole):
@@ -139,10 +182,21 @@ def lost(rng, whole):
 
 
 def other(rng, whole):
-    return [b"", b"\n", b"hello, world\n", b"<html><body>404</body></html>", rng.bytes(3000),
-            whole + whole, whole[::-1], whole.replace(b"\n", b"\r"), b"\xef\xbb\xbf" + whole,
-            whole.decode("latin-1").encode("utf-16"), gzip.compress(whole)[:-8],
-            b"\x89HDF\r\n\x1a\n" + whole, bytes(len(whole))][rng.integers(13)]  # fmt: skip
+    return [
+        b"",
+        b"\n",
+        b"hello, world\n",
+        b"<html><body>404</body></html>",
+        rng.bytes(3000),
+        whole + whole,
+        whole[::-1],
+        whole.replace(b"\n", b"\r"),
+        b"\xef\xbb\xbf" + whole,
+        whole.decode("latin-1").encode("utf-16"),
+        gzip.compress(whole)[:-8],
+        b"\x89HDF\r\n\x1a\n" + whole,
+        bytes(len(whole)),
+    ][rng.integers(13)]
 
 
 def lines(rng, whole):
@@ -209,9 +263,17 @@ def readers(folder):
     import kinesym as ks
 
     gait = ks.gait
-    found = {"trc": gait.read_trc, "mot": gait.read_mot, "sto": gait.read_mot, "csv": gait.read_csv,
-             "table": gait.read_table, "grf": gait.read_forces, "forces": gait.read_forces,
-             "places": gait.read_places, "c3d": gait.read_c3d}  # fmt: skip
+    found = {
+        "trc": gait.read_trc,
+        "mot": gait.read_mot,
+        "sto": gait.read_mot,
+        "csv": gait.read_csv,
+        "table": gait.read_table,
+        "grf": gait.read_forces,
+        "forces": gait.read_forces,
+        "places": gait.read_places,
+        "c3d": gait.read_c3d,
+    }
     found |= {f"{name}.gz": read for name, read in found.items()}
     found["segments"] = lambda path: gait.read_segments(path, folder / "points.whole")
     found["points"] = lambda path: gait.read_segments(folder / "segments.whole", path)
@@ -245,8 +307,11 @@ def outcome(read, path):
         except Exception as error:
             return ["unclear", f"{type(error).__name__}: {error}"]
     told = [str(w.message) for w in caught if Path(path).name in str(w.message)]
-    foreign = [f"{w.category.__name__}: {w.message}" for w in caught
-               if Path(path).name not in str(w.message)]  # fmt: skip
+    foreign = [
+        f"{w.category.__name__}: {w.message}"
+        for w in caught
+        if Path(path).name not in str(w.message)
+    ]
     if foreign:
         return ["unclear", foreign[0]]
     return ["warned" if told else "read", content]
@@ -269,9 +334,12 @@ class Worker:
     def ask(self, name, path):
         if self.process is None:
             self.process = subprocess.Popen(
-                [sys.executable, __file__, str(self.folder)], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            )  # fmt: skip
+                [sys.executable, __file__, str(self.folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
         self.process.stdin.write(json.dumps([name, str(path)]) + "\n")
         self.process.stdin.flush()
         ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)

@@ -27,8 +27,18 @@ class Discretised:
     path : expressions at the nodes; boundary : functions of the values at the first and last node.
     """
 
-    def __init__(self, model, trial, scheme, unknown, free_inputs=(), integrand=sp.S.Zero,
-                 terminal=sp.S.Zero, path=(), boundary=()):  # fmt: skip
+    def __init__(
+        self,
+        model,
+        trial,
+        scheme,
+        unknown,
+        free_inputs=(),
+        integrand=sp.S.Zero,
+        terminal=sp.S.Zero,
+        path=(),
+        boundary=(),
+    ):
         self.model, self.trial, self.midpoint = model, trial, scheme == "midpoint"
         self.N, grid = trial.n_nodes, [sp.Float(value) for value in trial.grid]
         self.x = self._symbols("x", model.state_names)
@@ -106,15 +116,19 @@ class Discretised:
             if e.has(sp.Derivative):
                 at, weight = stages, weight[1:]
                 y = (y[:-1] + y[1:]) / 2 if self.midpoint else y[1:]
-            total += sum(w * (here(e) - m) ** 2 for w, here, m in zip(weight, at, y, strict=True)
-                         if not np.isnan(m))  # fmt: skip
+            total += sum(
+                w * (here(e) - m) ** 2
+                for w, here, m in zip(weight, at, y, strict=True)
+                if not np.isnan(m)
+            )
         return total
 
     def numbers(self, z, multipliers, factor):
         """Cost, its gradient, constraints, their Jacobian, Hessian of the Lagrangian at z."""
         weights = sp.symbols(f"weight_:{len(self.constraints)}")
         lagrangian = factor * self.cost + sum(
-            w * c for w, c in zip(weights, self.constraints, strict=True))  # fmt: skip
+            w * c for w, c in zip(weights, self.constraints, strict=True)
+        )
         slopes = [lagrangian.diff(v) for v in self.z]
         first = sp.lambdify([self.z], [self.cost, *self.constraints], "numpy", cse=True)
         second = sp.lambdify([self.z, weights], slopes, "numpy", cse=True)
@@ -126,8 +140,9 @@ class Discretised:
 
 def complex_step(function, z):
     """Derivatives of a vector function, (n_out, n_z)."""
-    columns = [np.imag(np.array(function(z + 1j * STEP * e), dtype=complex)) / STEP
-               for e in np.eye(len(z))]  # fmt: skip
+    columns = [
+        np.imag(np.array(function(z + 1j * STEP * e), dtype=complex)) / STEP for e in np.eye(len(z))
+    ]
     return np.array(columns).T
 
 
@@ -158,21 +173,34 @@ def random_trial(N, known, measured, hold=(), free=False, missing=True):
     samples = {name: rng.normal(size=N) for name in measured}
     for row in samples.values():
         row[1::3] = np.nan if missing else 0.5
-    when = {"nodes": N, "duration": (0.5, 3.0)} if free else {
-        "time": np.cumsum(rng.uniform(0.05, 0.5, N))}  # fmt: skip
-    return ks.Experiment(**when, inputs={name: rng.normal(size=N) for name in known},
-                         measurements=samples, std=dict.fromkeys(measured, 0.8),
-                         hold=dict.fromkeys(hold, "zero-order"))  # fmt: skip
+    when = (
+        {"nodes": N, "duration": (0.5, 3.0)}
+        if free
+        else {"time": np.cumsum(rng.uniform(0.05, 0.5, N))}
+    )
+    return ks.Experiment(
+        **when,
+        inputs={name: rng.normal(size=N) for name in known},
+        measurements=samples,
+        std=dict.fromkeys(measured, 0.8),
+        hold=dict.fromkeys(hold, "zero-order"),
+    )
 
 
 # -- the models of the library --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scheme", ["midpoint", "backward-euler"])
-@pytest.mark.parametrize("model, N", [
-    (models.pendulum(), 5), (models.cip(), 4), (models.standing(), 3),
-    *((models.n_link_pendulum_on_cart(n), 3) for n in (1, 2, 3)),
-], ids=lambda value: getattr(value, "name", None))  # fmt: skip
+@pytest.mark.parametrize(
+    "model, N",
+    [
+        (models.pendulum(), 5),
+        (models.cip(), 4),
+        (models.standing(), 3),
+        *((models.n_link_pendulum_on_cart(n), 3) for n in (1, 2, 3)),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_models(model, N, scheme):
     """Every model with all parameters unknown, least squares of states and outputs."""
     trial = random_trial(N, model.input_names, (*model.state_names, *model.outputs))
@@ -194,14 +222,19 @@ def test_optimal_control(scheme, hold, free):
     path = [u0 * F - q1**2, sp.cos(q1) * ks.t]
     trial = random_trial(3, (), ["q_1"], hold, free)
     problem = ks.Collocation(
-        model, trial, unknown={"m_0": None, "l_1": None}, scheme=scheme,
+        model,
+        trial,
+        unknown={"m_0": None, "l_1": None},
+        scheme=scheme,
         objective=ks.LeastSquares() + ks.Integral(integrand) + ks.Terminal(terminal),
-        path=path, boundary=[ks.at_start(q0 * u1 + q1**3) - m0 * ks.at_end(sp.sin(q1) * F)],
+        path=path,
+        boundary=[ks.at_start(q0 * u1 + q1**3) - m0 * ks.at_end(sp.sin(q1) * F)],
         unknown_inputs={"F": None},
-    )  # fmt: skip
+    )
     boundary = [lambda start, end: start(q0 * u1 + q1**3) - start(m0) * end(sp.sin(q1) * F)]
-    reference = Discretised(model, trial, scheme, ["m_0", "l_1"], ["F"], integrand, terminal,
-                            path, boundary)  # fmt: skip
+    reference = Discretised(
+        model, trial, scheme, ["m_0", "l_1"], ["F"], integrand, terminal, path, boundary
+    )
     assert_derivatives(problem, reference)
 
 
@@ -215,9 +248,12 @@ def test_costs_with_derivatives(scheme, free):
     integrand = (w_h.diff(ks.t) - plant.inputs[1]) ** 2 * plant.parameters[0] + ks.t * w_a
     trial = random_trial(3, ["a", "T_a", "T_h"], ["reaction", "omega_a"], ("a",), free, False)
     problem = ks.Collocation(
-        model, trial, unknown={"l_L": None, "I_T": None}, scheme=scheme,
+        model,
+        trial,
+        unknown={"l_L": None, "I_T": None},
+        scheme=scheme,
         objective=ks.LeastSquares() + ks.Integral(integrand),
-    )  # fmt: skip
+    )
     reference = Discretised(model, trial, scheme, ["l_L", "I_T"], (), integrand)
     assert_derivatives(problem, reference)
 
@@ -225,15 +261,30 @@ def test_costs_with_derivatives(scheme, free):
 # -- random models --------------------------------------------------------------------------
 
 BOUNDED = [
-    sp.sin, sp.cos, sp.tanh, sp.atan, sp.asinh, lambda e: sp.exp(sp.sin(e)),
-    lambda e: sp.log(1 + e**2), lambda e: sp.sqrt(2 + e**2), lambda e: 1 / (2 + sp.cos(e)),
-    lambda e: (2 + sp.sin(e)) ** sp.Rational(-5, 3), lambda e: e**2, lambda e: -2 * e,
-    lambda e: sp.tan(sp.sin(e) / 2), lambda e: sp.acos(sp.cos(e) / 2), lambda e: sp.sinh(e / 3),
-]  # fmt: skip
+    sp.sin,
+    sp.cos,
+    sp.tanh,
+    sp.atan,
+    sp.asinh,
+    lambda e: sp.exp(sp.sin(e)),
+    lambda e: sp.log(1 + e**2),
+    lambda e: sp.sqrt(2 + e**2),
+    lambda e: 1 / (2 + sp.cos(e)),
+    lambda e: (2 + sp.sin(e)) ** sp.Rational(-5, 3),
+    lambda e: e**2,
+    lambda e: -2 * e,
+    lambda e: sp.tan(sp.sin(e) / 2),
+    lambda e: sp.acos(sp.cos(e) / 2),
+    lambda e: sp.sinh(e / 3),
+]
 PAIRS = [
-    lambda e, f: e + f, lambda e, f: e - f, lambda e, f: e * f, lambda e, f: e / (1 + f**2),
-    lambda e, f: (1 + e**2) ** sp.sin(f), lambda e, f: sp.Piecewise((e, True), (f, False)),
-]  # fmt: skip
+    lambda e, f: e + f,
+    lambda e, f: e - f,
+    lambda e, f: e * f,
+    lambda e, f: e / (1 + f**2),
+    lambda e, f: (1 + e**2) ** sp.sin(f),
+    lambda e, f: sp.Piecewise((e, True), (f, False)),
+]
 
 
 def expressions(leaves):
@@ -264,23 +315,41 @@ def random_models(draw):
     equations = [rate * (2 + sp.sin(draw(some))) - draw(some) for rate in rates]
     equations += [s + sp.cos(draw(some)) for s in x[len(rates) :]]
     equations[0] += sum(p) * (1 + sum(u)) + w[1] / 3
-    return ks.Model("random", x, u, p, equations, outputs={"y": x[0] * p[0]},
-                    intermediates=[(w[0], first + rates[0]), (w[1], second)])  # fmt: skip
+    return ks.Model(
+        "random",
+        x,
+        u,
+        p,
+        equations,
+        outputs={"y": x[0] * p[0]},
+        intermediates=[(w[0], first + rates[0]), (w[1], second)],
+    )
 
 
-@settings(max_examples=15, deadline=None, derandomize=True,
-          suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
-@given(random_models(), st.sampled_from(["midpoint", "backward-euler"]), st.booleans(),
-       st.booleans(), st.integers(0, 99))  # fmt: skip
+@settings(
+    max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+@given(
+    random_models(),
+    st.sampled_from(["midpoint", "backward-euler"]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 99),
+)
 def test_random_models(model, scheme, held, free, seed):
     """Models of random elementary functions; the last input is unknown."""
     names = list(model.input_names)
     unknown = dict.fromkeys(model.parameter_names)
     trial = random_trial(3, names[:-1], ["x0", "y"], names if held else (), free)
     integrand = sum(s**2 for s in model.states) * (1 + ks.t)
-    problem = ks.Collocation(model, trial, unknown=unknown, scheme=scheme,
-                             objective=ks.LeastSquares() + ks.Integral(integrand),
-                             unknown_inputs=dict.fromkeys(names[-1:]))  # fmt: skip
+    problem = ks.Collocation(
+        model,
+        trial,
+        unknown=unknown,
+        scheme=scheme,
+        objective=ks.LeastSquares() + ks.Integral(integrand),
+        unknown_inputs=dict.fromkeys(names[-1:]),
+    )
     reference = Discretised(model, trial, scheme, unknown, names[-1:], integrand)
     assert_derivatives(problem, reference, seed)
 
@@ -312,8 +381,9 @@ def test_what_has_no_weight_may_be_undefined(way):
         expected = [0.0, 0.0, slope]
     else:
         trial = ks.Experiment([0.0, 1.0, 2.0], measurements={x: np.zeros(3)})
-        problem = ks.Collocation(model, trial, scheme="backward-euler",
-                                 objective=ks.Integral(sp.sqrt(x)))  # fmt: skip
+        problem = ks.Collocation(
+            model, trial, scheme="backward-euler", objective=ks.Integral(sp.sqrt(x))
+        )
         z, cost, expected = np.array([0.0, 1.0, 4.0]), 3.0, [0.0, 0.5, 0.25]
     assert problem.cost(z) == pytest.approx(cost, rel=1e-14)
     np.testing.assert_allclose(problem.cost_gradient(z), expected, rtol=1e-14)

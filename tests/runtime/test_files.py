@@ -83,8 +83,9 @@ def test_killed_while_it_saves(results, tmp_path):
             run.save(sys.argv[1])
     """)
     for delay in (0.0, 0.013):
-        child = subprocess.Popen([sys.executable, "-c", program, str(path)],
-                                 stdout=subprocess.PIPE, text=True)  # fmt: skip
+        child = subprocess.Popen(
+            [sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True
+        )
         assert child.stdout.readline() == "ready\n"
         try:
             child.wait(0.3 + delay)
@@ -95,12 +96,19 @@ def test_killed_while_it_saves(results, tmp_path):
         np.testing.assert_array_equal(type(result).load(path)["x"], result["x"])
 
 
-@pytest.mark.parametrize("wrong, error, words", [
-    (None, ValueError, "saved under the name of a file, such as 'run.nc', got None"),
-    ("", ValueError, "saved under the name of a file"),
-    (".", ValueError, "is a folder; add the name of a file"),
-    ("none/run.nc", FileNotFoundError, r"there is no folder .*none to save run\.nc in; make it"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong, error, words",
+    [
+        (None, ValueError, "saved under the name of a file, such as 'run.nc', got None"),
+        ("", ValueError, "saved under the name of a file"),
+        (".", ValueError, "is a folder; add the name of a file"),
+        (
+            "none/run.nc",
+            FileNotFoundError,
+            r"there is no folder .*none to save run\.nc in; make it",
+        ),
+    ],
+)
 def test_no_name_of_a_file(results, wrong, error, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for result in results.values():
@@ -174,15 +182,21 @@ def test_files_of_something_else(results, saved, kind, tmp_path):
     for other in set(KINDS) - {kind}:
         path = tmp_path / f"{other}.nc"
         path.write_bytes(saved[other])
-        with pytest.raises(ValueError, match=rf"{other}\.nc was not written by {kind}\.save, but "
-                                             rf"by {other}\.save; use {other}\.load"):
+        with pytest.raises(
+            ValueError,
+            match=rf"{other}\.nc was not written by {kind}\.save, but "
+            rf"by {other}\.save; use {other}\.load",
+        ):
             cls.load(path)
     xr.Dataset({"a": ("b", [1.0])}).to_netcdf(tmp_path / "plain.nc", engine="h5netcdf")
     text = tmp_path / "text.nc"
     text.write_text("text")
     (tmp_path / "empty.nc").write_bytes(b"")
-    for name, words in {"plain.nc": "nor by any other of kinesym", "text.nc": "no netCDF file",
-                        "empty.nc": "it is empty"}.items():  # fmt: skip
+    for name, words in {
+        "plain.nc": "nor by any other of kinesym",
+        "text.nc": "no netCDF file",
+        "empty.nc": "it is empty",
+    }.items():
         with pytest.raises(ValueError, match=rf"{name} was not written by {kind}\.save.*{words}"):
             cls.load(tmp_path / name)
     with pytest.raises(FileNotFoundError, match=r"there is no file .*none\.nc"):
@@ -273,8 +287,9 @@ def test_what_happened(results):
     assert len(run.happened("clock")) == 2 and "2 events" in repr(run)
     assert run.happened("event", "never") == [] and len(run.happened("event", "peak")) == 1
     for typo in ("peek", ""):
-        with pytest.raises(ValueError, match=f"there is no contact or event '{typo}'; there are "
-                                             "floor, peak, never"):  # fmt: skip
+        with pytest.raises(
+            ValueError, match=f"there is no contact or event '{typo}'; there are floor, peak, never"
+        ):
             run.happened("event", typo)
     with pytest.raises(ValueError, match="there is no kind 'evnt'; there are clock, impact"):
         run.happened("evnt")
@@ -303,6 +318,10 @@ def test_a_notebook_shows_a_figure_once(results, monkeypatch):
     assert plt.get_fignums() == [figure.number]
     plt.close("all")
     monkeypatch.setattr(plt, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
-    for make in (results["Trajectory"].plot, results["Ensemble"].plot,
-                 results["HybridTrajectory"].plot_modes, results["Fit"].plot_history):  # fmt: skip
+    for make in (
+        results["Trajectory"].plot,
+        results["Ensemble"].plot,
+        results["HybridTrajectory"].plot_modes,
+        results["Fit"].plot_history,
+    ):
         assert make().axes and not plt.get_fignums()

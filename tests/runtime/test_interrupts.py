@@ -59,60 +59,90 @@ CLEAN = "KeyboardInterrupt"
 KINDS = {
     "rk4": (
         "ks.simulate(swing, [0.0, 1e-3], start)",
-        "ks.simulate(swing, [0.0, 1.0], start, substeps=far).message", SAID_RUN),
+        "ks.simulate(swing, [0.0, 1.0], start, substeps=far).message",
+        SAID_RUN,
+    ),
     "rk4, many nodes": (
-        "", "ks.simulate(swing, np.linspace(0, 1, 100_001), start, substeps=far // 1000).message",
-        SAID_RUN),
+        "",
+        "ks.simulate(swing, np.linspace(0, 1, 100_001), start, substeps=far // 1000).message",
+        SAID_RUN,
+    ),
     "trapezoid": (
         "ks.simulate(swing, [0.0, 1e-3], start, method='trapezoid')",
         "ks.simulate(swing, [0.0, 1.0], start, substeps=far, method='trapezoid').message",
-        SAID_RUN),
+        SAID_RUN,
+    ),
     "dormand-prince": (
         "ks.simulate(decay, [0, 1], {x: 1.0}, {k: 1.0}, method='dormand-prince')",
         "ks.simulate(decay, np.linspace(0, 2, 201), {x: 1.0}, {k: 1e9}, method='dormand-prince')"
-        ".message", SAID_RUN),
+        ".message",
+        SAID_RUN,
+    ),
     "ensemble": (
         "many = {x: np.linspace(0, 1, 999), v: 0.0}; ks.simulate(swing, [0.0, 1e-3], many)",
-        "ks.simulate(swing, [0.0, 1.0], many, substeps=far).failures[0].message", SAID_RUN),
+        "ks.simulate(swing, [0.0, 1.0], many, substeps=far).failures[0].message",
+        SAID_RUN,
+    ),
     "ensemble with one stiff member": (
         "rates = np.append(np.ones(99), 1e9);"
         "ks.simulate(decay, [0, 1e-9], {x: 1.0}, {k: rates}, method='dormand-prince')",
         "ks.simulate(decay, np.linspace(0, 2, 201), {x: 1.0}, {k: rates}, method='dormand-prince')"
-        ".failures[-1].message", SAID_RUN),
+        ".failures[-1].message",
+        SAID_RUN,
+    ),
     "hybrid": (
         "toy = kh.Hybrid(swing); kh.simulate(toy, [0.0, 1.0], start)",
-        "kh.simulate(toy, [0.0, 1e9], start).message", SAID_RUN),
+        "kh.simulate(toy, [0.0, 1e9], start).message",
+        SAID_RUN,
+    ),
     "hybrid with impacts": (
         "jumper, begin = ball(); kh.simulate(jumper, [0.0, 1.0], begin)",
-        "kh.simulate(jumper, [0.0, 1e9], begin, method='rk4', step=1e-4).message", SAID_RUN),
+        "kh.simulate(jumper, [0.0, 1e9], begin, method='rk4', step=1e-4).message",
+        SAID_RUN,
+    ),
     "hybrid ensemble": (
-        "", "kh.ensemble(toy, [0.0, 1e9], {x: np.linspace(0, 1, 20), v: 0.0}).member(19).message",
-        SAID_RUN),
+        "",
+        "kh.ensemble(toy, [0.0, 1e9], {x: np.linspace(0, 1, 20), v: 0.0}).member(19).message",
+        SAID_RUN,
+    ),
     "sensitivities": (
         "kh.sensitivities(toy, [0.0, 1.0], start)",
-        "kh.sensitivities(toy, [0.0, 1e9], start).run.message", SAID_RUN),
+        "kh.sensitivities(toy, [0.0, 1e9], start).run.message",
+        SAID_RUN,
+    ),
     "gradient by shooting": (
         "task = shooting(100_001); at = task.pack({k: 4.0, c: 0.1})",
-        "forever(lambda: task.gradient(at * (1.0 + 1e-9 * np.random.rand())))", CLEAN),
+        "forever(lambda: task.gradient(at * (1.0 + 1e-9 * np.random.rand())))",
+        CLEAN,
+    ),
     "steepest descent": (
         "task = shooting(100_001)",
         "task.solve({k: 4.0, c: 0.1}, 'steepest-descent', tolerance=1e-300, max_iterations=10**6)"
-        ".message", SAID_FIT),
+        ".message",
+        SAID_FIT,
+    ),
     "shooting by IPOPT": (
         "task = shooting(100_001)",
         "task.solve({k: 4.0, c: 0.1}, 'ipopt', tolerance=1e-300, max_iterations=10**6,"
-        "options={'acceptable_iter': 0, 'tiny_step_tol': 0.0}).message", SAID_FIT),
+        "options={'acceptable_iter': 0, 'tiny_step_tol': 0.0}).message",
+        SAID_FIT,
+    ),
     "hybrid shooting": (
         "task = kh.Shooting(toy, measured(2001), {k: (0.1, 9.0)}, initial=start)",
-        "task.solve({k: 4.0}, tolerance=1e-300, max_iterations=10**6).message", SAID_FIT),
+        "task.solve({k: 4.0}, tolerance=1e-300, max_iterations=10**6).message",
+        SAID_FIT,
+    ),
     "collocation": (
-        "task = swing_up(20_001)", "task.solve(max_iterations=10**6).message",
-        "returned: after .*: interrupted: this is the last iterate"),
+        "task = swing_up(20_001)",
+        "task.solve(max_iterations=10**6).message",
+        "returned: after .*: interrupted: this is the last iterate",
+    ),
     "collocation through cyipopt": (
         "task = swing_up(20_001)",
         "task.solve(driver='cyipopt', linear_solver='mumps', max_iterations=10**6).message",
-        "returned: after .*: interrupted: this is the last iterate"),
-}  # fmt: skip
+        "returned: after .*: interrupted: this is the last iterate",
+    ),
+}
 
 #: Waits for the name of a kind, prepares it, says so, and does it.
 WORKER = """
@@ -165,8 +195,12 @@ class Worker:
     def ask(self, prepared, work):
         if self.process is None:
             code = PREAMBLE + WORKER
-            self.process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, text=True)  # fmt: skip
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
         self.process.stdin.write(f"{prepared}|{work}\n")
         self.process.stdin.flush()
 

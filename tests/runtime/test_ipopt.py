@@ -31,8 +31,9 @@ DRIVERS = ("direct", "cyipopt")
 GRID = np.linspace(0.0, 1.0, 31)
 
 cart = ks.Model("cart", [x, v], [u], [], [x.diff(t) - v, v.diff(t) - u])
-pendulum = ks.Model("swing", [x, v], [u], [k], [x.diff(t) - v, v.diff(t) + k * sp.sin(x) - u],
-                    values={k: 9.81})  # fmt: skip
+pendulum = ks.Model(
+    "swing", [x, v], [u], [k], [x.diff(t) - v, v.diff(t) + k * sp.sin(x) - u], values={k: 9.81}
+)
 
 
 # -- problems ---------------------------------------------------------------------------------
@@ -60,29 +61,48 @@ def several_trials():
 
 
 def swing_up(limit=6.0, nodes=51, **more):
-    return ks.Collocation(pendulum, ks.Experiment(np.linspace(0.0, 2.5, nodes)),
-                          objective=ks.Integral(u**2), unknown_inputs={u: (-limit, limit)},
-                          boundary=from_rest(sp.pi), **more)  # fmt: skip
+    return ks.Collocation(
+        pendulum,
+        ks.Experiment(np.linspace(0.0, 2.5, nodes)),
+        objective=ks.Integral(u**2),
+        unknown_inputs={u: (-limit, limit)},
+        boundary=from_rest(sp.pi),
+        **more,
+    )
 
 
 def path_conditions():
     """Bryson and Denham: out and back, stopped by a wall at 1/9; and another, never active."""
     ends = [ks.at_start(x), ks.at_start(v) - 1, ks.at_end(x), ks.at_end(v) + 1]
-    return ks.Collocation(cart, ks.Experiment(GRID), objective=ks.Integral(u**2), boundary=ends,
-                          unknown_inputs={u: None}, path=[(x, None, 1 / 9), (x + v, -5, 5)],
-                          )  # fmt: skip
+    return ks.Collocation(
+        cart,
+        ks.Experiment(GRID),
+        objective=ks.Integral(u**2),
+        boundary=ends,
+        unknown_inputs={u: None},
+        path=[(x, None, 1 / 9), (x + v, -5, 5)],
+    )
 
 
 def free_duration():
-    return ks.Collocation(pendulum, ks.Experiment(nodes=31, duration=(0.2, 10.0)),
-                          objective=ks.Terminal(t), unknown_inputs={u: (-12, 12)},
-                          boundary=from_rest(sp.pi))  # fmt: skip
+    return ks.Collocation(
+        pendulum,
+        ks.Experiment(nodes=31, duration=(0.2, 10.0)),
+        objective=ks.Terminal(t),
+        unknown_inputs={u: (-12, 12)},
+        boundary=from_rest(sp.pi),
+    )
 
 
 def rest_to_rest(limit=20.0, more=(), nodes=31, **others):
-    return ks.Collocation(cart, ks.Experiment(np.linspace(0.0, 1.0, nodes)),
-                          objective=ks.Integral(u**2), unknown_inputs={u: (-limit, limit)},
-                          boundary=[*from_rest(1), *more], **others)  # fmt: skip
+    return ks.Collocation(
+        cart,
+        ks.Experiment(np.linspace(0.0, 1.0, nodes)),
+        objective=ks.Integral(u**2),
+        unknown_inputs={u: (-limit, limit)},
+        boundary=[*from_rest(1), *more],
+        **others,
+    )
 
 
 #: Problem, guess, status. Those in LONG take so many iterations that rounding may part them.
@@ -95,13 +115,16 @@ PROBLEMS = {
     "swing-up": (swing_up, None, 0),
     "infeasible": (lambda: rest_to_rest(0.5), None, 2),
     "dependent": (
-        lambda: rest_to_rest(more=[2 * ks.at_start(x), ks.at_end(x) + ks.at_start(v) - 1]), None, 0
+        lambda: rest_to_rest(more=[2 * ks.at_start(x), ks.at_end(x) + ks.at_start(v) - 1]),
+        None,
+        0,
     ),
     "restoration": (
         lambda: swing_up(8.0, 41, path=[(x**2 + v**2 / 9, 0, 20)]),
-        {x: 5.0 * np.cos(np.linspace(0.0, 80.0, 41)), u: -5.0}, 0,
+        {x: 5.0 * np.cos(np.linspace(0.0, 80.0, 41)), u: -5.0},
+        0,
     ),
-}  # fmt: skip
+}
 LONG = {"swing-up", "restoration", "infeasible", "free duration"}
 
 
@@ -162,8 +185,9 @@ def test_restoration_happens():
 def test_restoration_at_once():
     """IPOPT begins in the restoration phase, whose own systems have the same structure."""
     for linear in (OWN, MUMPS):
-        solution = solve("path conditions", linear_solver=linear,
-                         options={"start_with_resto": "yes"})  # fmt: skip
+        solution = solve(
+            "path conditions", linear_solver=linear, options={"start_with_resto": "yes"}
+        )
         assert solution.success and restored(solution) > 0
         assert solution.objective == pytest.approx(solve("path conditions").objective, rel=1e-7)
 
@@ -185,8 +209,9 @@ def test_fixed_variables():
     known = ks.Collocation(pendulum, record(1.0, 61), known={k: 9.0}).solve()
     for linear in (OWN, MUMPS):
         for treatment in ("make_parameter", "make_constraint", "relax_bounds"):
-            solution = free.solve(linear_solver=linear,
-                                  options={"fixed_variable_treatment": treatment})  # fmt: skip
+            solution = free.solve(
+                linear_solver=linear, options={"fixed_variable_treatment": treatment}
+            )
             assert solution.success and solution.linear_solver.startswith(linear)
             assert solution.parameters["k"] == pytest.approx(9.0, rel=1e-6)
             assert solution.objective == pytest.approx(known.objective, rel=1e-6)
@@ -224,8 +249,13 @@ def test_options(driver):
     assert solve("identification", options=accepted, driver=driver).iterations <= 2
     short = solve("swing-up", max_iterations=3, driver=driver)
     assert short.status == -1 and short.iterations == 3
-    for name, value in {"nonsense": 1, "tol": "small", "max_iter": 2.5, "mu_strategy": "magic",
-                        "max_cpu_time": -1.0}.items():  # fmt: skip
+    for name, value in {
+        "nonsense": 1,
+        "tol": "small",
+        "max_iter": 2.5,
+        "mu_strategy": "magic",
+        "max_cpu_time": -1.0,
+    }.items():
         with pytest.raises(ValueError, match=f"does not accept the option {name} = {value!r}"):
             solve("identification", options={name: value}, driver=driver)
 
@@ -233,12 +263,15 @@ def test_options(driver):
 @pytest.mark.parametrize(
     "options",
     [
-        {"linear_system_scaling": "slack-based"}, {"fast_step_computation": "yes"},
-        {"perturb_always_cd": "yes"}, {"mehrotra_algorithm": "yes"},
-        {"neg_curv_test_tol": 1e-10, "neg_curv_test_reg": "no"}, {"nlp_scaling_method": "none"},
+        {"linear_system_scaling": "slack-based"},
+        {"fast_step_computation": "yes"},
+        {"perturb_always_cd": "yes"},
+        {"mehrotra_algorithm": "yes"},
+        {"neg_curv_test_tol": 1e-10, "neg_curv_test_reg": "no"},
+        {"nlp_scaling_method": "none"},
     ],
     ids=lambda options: next(iter(options)),
-)  # fmt: skip
+)
 def test_options_of_linear_algebra(options):
     """Whatever IPOPT does around the linear solver, the two agree."""
     own, mumps = (solve("path conditions", linear_solver=s, options=options) for s in (OWN, MUMPS))
@@ -299,8 +332,10 @@ def test_linear_solver_text(tmp_path):
 
 def test_analysis_is_kept():
     """For the next solve of the same pattern on this thread, not for another one."""
-    said = [solve(name).linear_solver.split(", ")[-1] for name in
-            ("bounded", "bounded", "path conditions", "bounded", "bounded")]  # fmt: skip
+    said = [
+        solve(name).linear_solver.split(", ")[-1]
+        for name in ("bounded", "bounded", "path conditions", "bounded", "bounded")
+    ]
     assert said == ["analysed)", "analysis kept)", "analysed)", "analysed)", "analysis kept)"]
 
 
@@ -518,9 +553,12 @@ def test_exceptions_come_through(driver, action, error):
     """What a report raises ends the solve and reaches the caller; nothing stays behind."""
     code = RAISING.format(action=action, driver=driver)
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr[-500:]
     assert done.stdout.split() == f"{error} {error} {error} True".split()
 

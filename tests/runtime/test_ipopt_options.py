@@ -86,37 +86,43 @@ def test_a_file_that_is_named_is_obeyed(planted, collocation, which):
 
 
 @pytest.mark.parametrize("which", DRIVERS)
-@pytest.mark.parametrize(("name", "value"), [
-    ("first_hessian_perturbation", 1),
-    ("constr_mult_init_max", 0),
-    ("constr_mult_init_max", np.int64(0)),
-    ("tol", np.float32(1e-6)),
-    ("nlp_upper_bound_inf", 10**19),
-    ("max_iter", 100.0),
-    ("max_iter", np.int64(100)),
-    ("acceptable_tol", 1),
-    ("print_info_string", True),
-    ("mu_strategy", np.str_("adaptive")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("first_hessian_perturbation", 1),
+        ("constr_mult_init_max", 0),
+        ("constr_mult_init_max", np.int64(0)),
+        ("tol", np.float32(1e-6)),
+        ("nlp_upper_bound_inf", 10**19),
+        ("max_iter", 100.0),
+        ("max_iter", np.int64(100)),
+        ("acceptable_tol", 1),
+        ("print_info_string", True),
+        ("mu_strategy", np.str_("adaptive")),
+    ],
+)
 def test_numbers_of_either_type(capfd, collocation, which, name, value):
     assert collocation.solve({k: 2.0}, driver=which, options={name: value}).success
     assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize("which", DRIVERS)
-@pytest.mark.parametrize(("name", "value", "reason"), [
-    ("nonsense", 1, "it has no option of this name"),
-    ("tol", -1.0, r"expected 0 < tol <= \+inf"),
-    ("tol", float("nan"), "it is no number and no text"),
-    ("tol", None, "it is no number and no text"),
-    ("tol", "small", "expected 0 < tol"),
-    ("max_iter", 2.5, "expected a whole number with 0 <= max_iter"),
-    ("max_iter", 10**12, "expected a whole number with 0 <= max_iter"),
-    ("max_iter", 10**400, "it is no number and no text"),
-    ("mu_strategy", "magic", "choose one of monotone, adaptive"),
-    ("mu_strategy", 3, "choose one of monotone, adaptive"),
-    ("hsllib_", 3, "it has no option of this name"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("nonsense", 1, "it has no option of this name"),
+        ("tol", -1.0, r"expected 0 < tol <= \+inf"),
+        ("tol", float("nan"), "it is no number and no text"),
+        ("tol", None, "it is no number and no text"),
+        ("tol", "small", "expected 0 < tol"),
+        ("max_iter", 2.5, "expected a whole number with 0 <= max_iter"),
+        ("max_iter", 10**12, "expected a whole number with 0 <= max_iter"),
+        ("max_iter", 10**400, "it is no number and no text"),
+        ("mu_strategy", "magic", "choose one of monotone, adaptive"),
+        ("mu_strategy", 3, "choose one of monotone, adaptive"),
+        ("hsllib_", 3, "it has no option of this name"),
+    ],
+)
 def test_refusals_say_why(capfd, collocation, which, name, value, reason):
     """IPOPT's own words go to stdout, where nobody asked for them: ours are in the error."""
     with pytest.raises(ValueError, match=rf"accept the option {name} = .*: {reason}"):
@@ -150,27 +156,33 @@ def test_linear_solvers_that_are_not_there(capfd, collocation, shooting, where):
 # -- other numbers of a solve -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("wrong", "words"), [
-    ({"max_iterations": 1.5}, "max_iterations must be at least 0 and whole, got 1.5"),
-    ({"max_iterations": -1}, "max_iterations must be at least 0 and whole, got -1"),
-    ({"max_iterations": "many"}, "max_iterations must be at least 0 and whole, got 'many'"),
-    ({"tolerance": float("nan")}, "tolerance must be positive, got nan"),
-    ({"tolerance": -1}, "tolerance must be positive, got -1"),
-    ({"tolerance": "small"}, "tolerance must be positive, got 'small'"),
-    ({"options": 5}, "options must be a mapping .* got 5"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"max_iterations": 1.5}, "max_iterations must be at least 0 and whole, got 1.5"),
+        ({"max_iterations": -1}, "max_iterations must be at least 0 and whole, got -1"),
+        ({"max_iterations": "many"}, "max_iterations must be at least 0 and whole, got 'many'"),
+        ({"tolerance": float("nan")}, "tolerance must be positive, got nan"),
+        ({"tolerance": -1}, "tolerance must be positive, got -1"),
+        ({"tolerance": "small"}, "tolerance must be positive, got 'small'"),
+        ({"options": 5}, "options must be a mapping .* got 5"),
+    ],
+)
 def test_numbers_of_collocation(collocation, wrong, words):
     with pytest.raises(ValueError, match=words):
         collocation.solve({k: 2.0}, **wrong)
 
 
 @pytest.mark.parametrize("optimizer", ["bfgs", "least-squares", "steepest-descent", "ipopt"])
-@pytest.mark.parametrize(("wrong", "words"), [
-    ({"max_iterations": -1}, "max_iterations must be at least 0 and whole, got -1"),
-    ({"tolerance": float("nan")}, "tolerance must be positive, got nan"),
-    ({"tolerance": -1}, "tolerance must be positive, got -1"),
-    ({"options": 5}, "options must be a mapping .* got 5"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"max_iterations": -1}, "max_iterations must be at least 0 and whole, got -1"),
+        ({"tolerance": float("nan")}, "tolerance must be positive, got nan"),
+        ({"tolerance": -1}, "tolerance must be positive, got -1"),
+        ({"options": 5}, "options must be a mapping .* got 5"),
+    ],
+)
 def test_numbers_of_shooting(shooting, optimizer, wrong, words):
     with pytest.raises(ValueError, match=words):
         shooting.solve({k: 8.0}, optimizer, **wrong)

@@ -68,8 +68,11 @@ class Draft:
 
 
 DYNAMICS = {  # eigenvalues between these, in a random basis
-    "slow": (-3.0, 3.0), "stiff": (-2000.0, -1.0), "unstable": (0.1, 30.0), "fast": (-100.0, 100.0),
-}  # fmt: skip
+    "slow": (-3.0, 3.0),
+    "stiff": (-2000.0, -1.0),
+    "unstable": (0.1, 30.0),
+    "fast": (-100.0, 100.0),
+}
 
 
 def step_matrices(rng, n, dynamics, h):
@@ -97,9 +100,24 @@ def hessian(rng, kind, n):
 
 
 def collocation_system(
-    rng, *, N=8, nx=3, nu=1, border=2, trials=1, kind="indefinite", dynamics="slow", h=0.1,
-    widths=False, slacks=False, integral=0, periodic=False, long=0, sigma=None, delta=None,
-):  # fmt: skip
+    rng,
+    *,
+    N=8,
+    nx=3,
+    nu=1,
+    border=2,
+    trials=1,
+    kind="indefinite",
+    dynamics="slow",
+    h=0.1,
+    widths=False,
+    slacks=False,
+    integral=0,
+    periodic=False,
+    long=0,
+    sigma=None,
+    delta=None,
+):
     """The KKT system of a problem of collocation at a random point.
 
     N : nodes of each trial. nx, nu : states and inputs. widths : as many states as chance gives at
@@ -142,8 +160,11 @@ def collocation_system(
             m, now, then = rows[t, k], at["x", t, k], at["x", t, k + 1]
             noise = 0.02 * rng.standard_normal((nx, nx))
             pad = np.zeros((m, nu))
-            a.set(at["y", t, k], now, np.hstack([-(F + noise)[:m, : width[t, k]],
-                                                 pad + rng.standard_normal((m, nu))]))  # fmt: skip
+            a.set(
+                at["y", t, k],
+                now,
+                np.hstack([-(F + noise)[:m, : width[t, k]], pad + rng.standard_normal((m, nu))]),
+            )
             a.set(at["y", t, k], then, np.hstack([(E + noise)[:m, : width[t, k + 1]], pad]))
             a.set(at["y", t, k], at["border"], rng.standard_normal((m, border)))
         if zero:  # the first half of the states is known at the start, the others at the end
@@ -159,8 +180,9 @@ def collocation_system(
     block = hessian(rng, "zero" if zero else "indefinite", border)
     a.set(at["border"], at["border"], block)
     variables = np.concatenate([p for key, p in at.items() if key[0] == "x"] + [at["border"]])
-    multipliers = np.concatenate([p for key, p in at.items() if key[0] in ("y", "ends", "z")]
-                                 + [at["integral"]])  # fmt: skip
+    multipliers = np.concatenate(
+        [p for key, p in at.items() if key[0] in ("y", "ends", "z")] + [at["integral"]]
+    )
     for _ in range(long):
         i, j = rng.choice(variables, 2, replace=False)
         a.set([i], [j], rng.standard_normal())
@@ -279,11 +301,17 @@ FEATURES = {
     "interior point, semidefinite": lambda r: {"sigma": (-10, 12), "kind": "semidefinite"},
     "regularised": lambda r: {"kind": "zero", "delta": (10.0 ** r.uniform(-4, 8), 1e-8)},
     "everything": lambda r: {
-        "border": int(r.integers(0, 9)), "trials": 2, "N": int(r.integers(2, 6)), "slacks": True,
-        "integral": 1, "periodic": True, "long": 2, "sigma": (-8, 8),
+        "border": int(r.integers(0, 9)),
+        "trials": 2,
+        "N": int(r.integers(2, 6)),
+        "slacks": True,
+        "integral": 1,
+        "periodic": True,
+        "long": 2,
+        "sigma": (-8, 8),
         "dynamics": str(r.choice(list(DYNAMICS))),
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("feature", FEATURES)
@@ -298,8 +326,14 @@ def test_random_systems(feature):
 def test_wide_stages():
     """Up to 30 states: fronts of some vectors of registers, with and without a rest."""
     rng = np.random.default_rng(1)
-    changes = [{"N": int(rng.integers(2, 5)), "nu": int(rng.integers(0, 3)),
-                "border": int(rng.integers(0, 10))} for _ in range(8, 31)]  # fmt: skip
+    changes = [
+        {
+            "N": int(rng.integers(2, 5)),
+            "nu": int(rng.integers(0, 3)),
+            "border": int(rng.integers(0, 10)),
+        }
+        for _ in range(8, 31)
+    ]
     check([collocation_system(rng, nx=8 + k, **c) for k, c in enumerate(changes)], rng)
 
 
@@ -372,8 +406,9 @@ def test_order_of_unknowns():
         s = collocation_system(rng, **sizes(rng), border=int(rng.integers(0, 4)))
         p = rng.permutation(s.n)
         whole = s.pattern | s.pattern.T
-        systems.append(System(s.full[np.ix_(p, p)], np.tril(whole[np.ix_(p, p)]), s.stages[p],
-                              s.complete[p]))  # fmt: skip
+        systems.append(
+            System(s.full[np.ix_(p, p)], np.tril(whole[np.ix_(p, p)]), s.stages[p], s.complete[p])
+        )
     check(systems, rng)
 
 
@@ -402,8 +437,11 @@ def test_unknown_stages_are_found():
     rng = np.random.default_rng(8)
 
     def some(system):
-        return [(np.where(rng.random(system.n) < share, UNKNOWN, system.complete), reverse)
-                for share in (0.1, 0.5, 0.9) for reverse in (False, True)]  # fmt: skip
+        return [
+            (np.where(rng.random(system.n) < share, UNKNOWN, system.complete), reverse)
+            for share in (0.1, 0.5, 0.9)
+            for reverse in (False, True)
+        ]
 
     systems = [collocation_system(rng, **sizes(rng), slacks=True) for _ in range(60)]
     check(systems, rng, variants=some)
@@ -416,9 +454,15 @@ def test_wrong_stages_do_no_harm():
     def wrong(system):
         n, right = system.n, system.complete
         top = right.max()
-        tries = [rng.integers(-2, top + 2, n), np.where(right >= 0, top - right, right),
-                 np.where(right >= 0, 7 * right, right), np.zeros(n), np.full(n, BORDER),
-                 np.full(n, UNKNOWN), rng.permutation(right)]  # fmt: skip
+        tries = [
+            rng.integers(-2, top + 2, n),
+            np.where(right >= 0, top - right, right),
+            np.where(right >= 0, 7 * right, right),
+            np.zeros(n),
+            np.full(n, BORDER),
+            np.full(n, UNKNOWN),
+            rng.permutation(right),
+        ]
         return [(stages, reverse) for stages in tries for reverse in (False, True)]
 
     systems = [collocation_system(rng, **sizes(rng, 60), slacks=True) for _ in range(60)]
@@ -592,8 +636,12 @@ def test_nothing_is_left_of_earlier_values(reverse):
         fresh = Factorisation(system.n, rows, columns, system.stages, reverse)
         assert fresh.factorise(values) == "ok"
         used = Factorisation(system.n, rows, columns, system.stages, reverse)
-        for other in (rng.standard_normal(len(values)), 0.0 * values, np.full(len(values), np.nan),
-                      np.where(rows == columns, 0.0, values)):  # fmt: skip
+        for other in (
+            rng.standard_normal(len(values)),
+            0.0 * values,
+            np.full(len(values), np.nan),
+            np.where(rows == columns, 0.0, values),
+        ):
             used.factorise(other)
         assert used.factorise(values) == "ok"
         np.testing.assert_array_equal(used.solve(b), fresh.solve(b))
@@ -746,7 +794,8 @@ def test_no_crash(name):
         "resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\n"
         "rng = np.random.default_rng(0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code + CRASHES[name]], capture_output=True,
-                          text=True, timeout=60)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code + CRASHES[name]], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 1
     assert "ValueError" in done.stderr

@@ -65,8 +65,16 @@ def test_hybrid_loop_without_modes(tmp_path):
     """Nothing is copied from or to arrays that there are not."""
     sources = [*sorted((RUNTIME / "hybrid").glob("*.c")), HERE / "hybrid_fall.c"]
     program = tmp_path / "fall"
-    done = cc(*FLAGS, *SANITIZE, f"-I{RUNTIME}", f"-I{RUNTIME / 'include'}", *sources, "-lm",
-              "-o", program)  # fmt: skip
+    done = cc(
+        *FLAGS,
+        *SANITIZE,
+        f"-I{RUNTIME}",
+        f"-I{RUNTIME / 'include'}",
+        *sources,
+        "-lm",
+        "-o",
+        program,
+    )
     assert done.returncode == 0, done.stderr
     done = subprocess.run([program], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr

@@ -42,8 +42,11 @@ def experiment(N, seed, known, measured, hold=(), free=False):
     samples = {name: rng.normal(size=N) for name in measured}
     for row in samples.values():
         row[2::3] = np.nan
-    when = {"nodes": N, "duration": (0.5, 3.0)} if free else {
-        "time": np.cumsum(rng.uniform(0.05, 0.15, N))}  # fmt: skip
+    when = (
+        {"nodes": N, "duration": (0.5, 3.0)}
+        if free
+        else {"time": np.cumsum(rng.uniform(0.05, 0.15, N))}
+    )
     return ks.Experiment(
         **when,
         inputs={name: rng.normal(size=N) for name in known},
@@ -69,8 +72,13 @@ def rich_problem(scheme, hold, free):
     plant = models.standing_plant()
     th_a, th_h, w_a, w_h = plant.states
     a, T_a, T_h = plant.inputs
-    model = plant.substitute({}, outputs={"lean": th_a + plant.parameters[0] * w_a.diff(ks.t),
-                                          "height": sp.cos(th_a + th_h)})  # fmt: skip
+    model = plant.substitute(
+        {},
+        outputs={
+            "lean": th_a + plant.parameters[0] * w_a.diff(ks.t),
+            "height": sp.cos(th_a + th_h),
+        },
+    )
     arguments = (["a"], ["theta_a", "lean", "height", "T_h"], hold, free)
     problem = ks.Collocation(
         model,
@@ -120,13 +128,19 @@ def places(layout, trial, family, variables):
     found = []
     for group, _ in variables:
         if group in ("p", "T"):
-            fixed = layout.parameter_values(every) if group == "p" else (
-                layout.durations(every)[trial : trial + 1])  # fmt: skip
+            fixed = (
+                layout.parameter_values(every)
+                if group == "p"
+                else (layout.durations(every)[trial : trial + 1])
+            )
             found.append(np.repeat(fixed[:, None], points, axis=1))
             continue
         part = rows[:n] if group[0] == "x" else rows[n:]
-        left, right = {"interval": (part[:, :-1], part[:, 1:]), "node": (part, part),
-                       "ends": (part[:, :1], part[:, -1:])}[family]  # fmt: skip
+        left, right = {
+            "interval": (part[:, :-1], part[:, 1:]),
+            "node": (part, part),
+            "ends": (part[:, :1], part[:, -1:]),
+        }[family]
         found.append(right if group[1:] == "1" else left)
     return np.concatenate(found)
 
@@ -178,8 +192,9 @@ class Reference:
 
 def matrix(parts, shape):
     """A sparse matrix from (values, rows, columns); what coincides is summed."""
-    values, rows, columns = (np.concatenate([np.ravel(part[k]) for part in parts] or [[]])
-                             for k in range(3))  # fmt: skip
+    values, rows, columns = (
+        np.concatenate([np.ravel(part[k]) for part in parts] or [[]]) for k in range(3)
+    )
     return coo_array((values, (rows.astype(int), columns.astype(int))), shape=shape).tocsr()
 
 
@@ -258,8 +273,15 @@ def test_threads_do_not_change_a_bit(monkeypatch, lanes, free):
         nlp = compiled(problem, [trial(1300, 1), trial(40, 2)], lanes, threads)
         assert nlp.plans.hessian.threads == threads
         z, multipliers = random_point(nlp, 6)
-        answers.append([np.array([nlp.cost(z)]), nlp.gradient(z), nlp.constraints(z),
-                        nlp.jacobian(z), nlp.hessian(z, multipliers, 0.3)])  # fmt: skip
+        answers.append(
+            [
+                np.array([nlp.cost(z)]),
+                nlp.gradient(z),
+                nlp.constraints(z),
+                nlp.jacobian(z),
+                nlp.hessian(z, multipliers, 0.3),
+            ]
+        )
     for others in answers[1:]:
         for first, other in zip(answers[0], others, strict=True):
             assert (first == other).all()
@@ -290,8 +312,9 @@ def test_large_matrices_go_past_the_caches(monkeypatch, lanes):
 def test_collocation_shows_the_same_numbers():
     """`Collocation` wraps the nonlinear program: dense matrices are those of the reference."""
     problem, trial = plain_problem("cip")
-    problem = ks.Collocation(problem.model, trial(7, 1),
-                             unknown=dict.fromkeys(problem.model.parameter_names))  # fmt: skip
+    problem = ks.Collocation(
+        problem.model, trial(7, 1), unknown=dict.fromkeys(problem.model.parameter_names)
+    )
     z, multipliers = random_point(problem.nlp, 2)
     expected = Reference(problem.program, problem.nlp, z, multipliers, 1.0)
     assert_close(problem.cost(z), expected.cost)

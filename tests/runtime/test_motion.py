@@ -239,8 +239,10 @@ def test_kinds_of_acceleration():
     fine = np.linspace(0.0, 5.0, 21)  # and midpoints
     names = [f"ship_{kind}{a}" for kind in ACCELERATIONS.values() for a in "xyz"]
     given = ship("zyx").inputs("ship", time, names)
-    rows = {how: np.array([given[f"ship_{kind}{a}"] for a in "xyz"])
-            for how, kind in ACCELERATIONS.items()}  # fmt: skip
+    rows = {
+        how: np.array([given[f"ship_{kind}{a}"] for a in "xyz"])
+        for how, kind in ACCELERATIONS.items()
+    }
 
     def velocity(t):  # components in base axes
         whole, _ = attitude(t, "zyx")
@@ -299,9 +301,16 @@ SAMPLES = 0.005 * np.arange(6001)
 
 def recording(**changes):
     values = ship("zyx").kinematics(SAMPLES)
-    given = {"time": SAMPLES, "angles": values[""], "rates": values["w"],
-             "angular_accelerations": values["dw"], "accelerations": values["a"],
-             "acceleration": "kinematic", "velocities": values["v"], "sequence": "zyx"}  # fmt: skip
+    given = {
+        "time": SAMPLES,
+        "angles": values[""],
+        "rates": values["w"],
+        "angular_accelerations": values["dw"],
+        "accelerations": values["a"],
+        "acceleration": "kinematic",
+        "velocities": values["v"],
+        "sequence": "zyx",
+    }
     return Recording(**{**given, **changes})
 
 
@@ -322,8 +331,11 @@ def test_recorded_samples_are_handed_on():
 
 def test_recorded_samples_are_interpolated_only_if_asked():
     record, time = recording(), np.linspace(0.0, 30.0, 6001)
-    with pytest.raises(ValueError, match=r"half steps are missing: the record has 0\.005 s between "
-                       r"samples, the run needs 0\.0025 s; interpolate=True"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"half steps are missing: the record has 0\.005 s between "
+        r"samples, the run needs 0\.0025 s; interpolate=True",
+    ):
         record.inputs("ship", time, NAMES[:12])
     inputs = record.inputs("ship", time, NAMES[:12], interpolate=True)
     exact = ship("zyx").inputs("ship", time, NAMES[:12])
@@ -352,14 +364,18 @@ def test_what_was_not_recorded():
         Recording(SAMPLES, *np.zeros((4, 3, 6001)))
 
 
-@pytest.mark.parametrize("change", [
-    lambda v: {"rates": np.degrees(v["w"])},
-    lambda v: {"rates": v["w"] * [[1.0], [-1.0], [1.0]]},
-    lambda v: {"rates": v["w"][[1, 0, 2]]},
-    lambda v: {"rates": ship("zyx").course(SAMPLES)[1, :3]},  # rates of the angles
-    lambda v: {"rates": v["w"] + 0.2},
-    lambda v: {"sequence": "xyz"},
-], ids=["degrees", "sign", "axes", "rates of angles", "offset", "sequence"])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: {"rates": np.degrees(v["w"])},
+        lambda v: {"rates": v["w"] * [[1.0], [-1.0], [1.0]]},
+        lambda v: {"rates": v["w"][[1, 0, 2]]},
+        lambda v: {"rates": ship("zyx").course(SAMPLES)[1, :3]},  # rates of the angles
+        lambda v: {"rates": v["w"] + 0.2},
+        lambda v: {"sequence": "xyz"},
+    ],
+    ids=["degrees", "sign", "axes", "rates of angles", "offset", "sequence"],
+)
 def test_a_wrong_angular_velocity_is_noticed(change):
     values = ship("zyx").kinematics(SAMPLES)
     words = (
@@ -394,24 +410,33 @@ def test_a_run_outside_the_span():
         motion.kinematics([3.0, -1.0])
 
 
-@pytest.mark.parametrize("make, match", [
-    (lambda: ship("xyx"), "unknown sequence 'xyx'; choose one of xyz, xzy"),
-    (lambda: Motion(ship().course, (1.0, 1.0)), "span"),
-    (lambda: ship().inputs("boat", [0, 1], ["ship_x"]), "ship_x belongs to a base 'boat', such as"),
-    (lambda: ship().inputs("ship", [0, 1], []), "there are none"),
-    (lambda: ship().inputs("ship", [0, 1], NAMES, 9.81), "three finite components"),
-    (lambda: ship().kinematics([0.0, np.nan]), "finite"),
-    (lambda: ship().kinematics(1.0), "times must be"),
-    (lambda: ship().at((1, 2)), "three finite"),
-    (lambda: ship().scaled(-1.0), "scale of lengths"),
-    (lambda: Motion(lambda t: np.zeros((3, 6))).kinematics([0.0]), r"return \(3, 6, 1\), got"),
-    (lambda: Motion.harmonics(1.0, np.ones(6), 0.0), r"must be \(6, K\)"),
-    (lambda: Motion.harmonics(np.ones(3), np.ones((6, 4)), 0.0), r"must be \(6, K\)"),
-    (lambda: Motion.harmonics([1, np.inf], np.ones((6, 2)), 0.0), "omega of row 0, harmonic 1"),
-    (lambda: recording(acceleration="raw"), "unknown acceleration 'raw'; choose one of"),
-    (lambda: recording(accelerations=np.zeros((3, 5))), r"accelerations must be \(3, 6001\)"),
-    (lambda: recording(angles=np.full((3, 6001), np.nan)), "angles: 18003 values are not finite"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make, match",
+    [
+        (lambda: ship("xyx"), "unknown sequence 'xyx'; choose one of xyz, xzy"),
+        (lambda: Motion(ship().course, (1.0, 1.0)), "span"),
+        (
+            lambda: ship().inputs("boat", [0, 1], ["ship_x"]),
+            "ship_x belongs to a base 'boat', such as",
+        ),
+        (lambda: ship().inputs("ship", [0, 1], []), "there are none"),
+        (lambda: ship().inputs("ship", [0, 1], NAMES, 9.81), "three finite components"),
+        (lambda: ship().kinematics([0.0, np.nan]), "finite"),
+        (lambda: ship().kinematics(1.0), "times must be"),
+        (lambda: ship().at((1, 2)), "three finite"),
+        (lambda: ship().scaled(-1.0), "scale of lengths"),
+        (lambda: Motion(lambda t: np.zeros((3, 6))).kinematics([0.0]), r"return \(3, 6, 1\), got"),
+        (lambda: Motion.harmonics(1.0, np.ones(6), 0.0), r"must be \(6, K\)"),
+        (lambda: Motion.harmonics(np.ones(3), np.ones((6, 4)), 0.0), r"must be \(6, K\)"),
+        (lambda: Motion.harmonics([1, np.inf], np.ones((6, 2)), 0.0), "omega of row 0, harmonic 1"),
+        (lambda: recording(acceleration="raw"), "unknown acceleration 'raw'; choose one of"),
+        (lambda: recording(accelerations=np.zeros((3, 5))), r"accelerations must be \(3, 6001\)"),
+        (
+            lambda: recording(angles=np.full((3, 6001), np.nan)),
+            "angles: 18003 values are not finite",
+        ),
+    ],
+)
 def test_bad_motions(make, match):
     with pytest.raises(ValueError, match=match):
         make()

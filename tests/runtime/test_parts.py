@@ -16,9 +16,14 @@ from kinesym.simulation import METHODS
 t = ks.t
 x, v, u = ks.dynamicsymbols("x v u")
 k, q = sp.symbols("k q")
-swing = ks.Model("swing", [x, v], [u], [k, q],
-                 [x.diff(t) - v - q * x**2, v.diff(t) + k * sp.sin(x) - u - sp.cos(3 * t)],
-                 values={k: 4.0, q: 0.0})  # fmt: skip
+swing = ks.Model(
+    "swing",
+    [x, v],
+    [u],
+    [k, q],
+    [x.diff(t) - v - q * x**2, v.diff(t) + k * sp.sin(x) - u - sp.cos(3 * t)],
+    values={k: 4.0, q: 0.0},
+)
 free = ks.Model("free", [x], [], [k], [x.diff(t) + k * (x - sp.cos(t))], values={k: 1.0})
 TIME = np.linspace(0.0, 2.0, 31)
 
@@ -41,8 +46,16 @@ def test_no_bit_depends_on_the_parts(monkeypatch, method, steps, members):
     def run():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ks.simulate(swing, TIME, start, values, {u: np.sin(TIME)}, method=method,
-                               substeps=substeps, threads=1)  # fmt: skip
+            return ks.simulate(
+                swing,
+                TIME,
+                start,
+                values,
+                {u: np.sin(TIME)},
+                method=method,
+                substeps=substeps,
+                threads=1,
+            )
 
     whole = run()
     in_parts(monkeypatch, steps)
@@ -70,8 +83,9 @@ def test_derivatives_in_parts(monkeypatch):
         found = []
         for steps in (10**6, 80):
             in_parts(monkeypatch, steps)
-            task = ks.Shooting(swing, trial, {k: None}, {q: 0.1}, initial={x: None, v: 0.0},
-                               method=method)  # fmt: skip
+            task = ks.Shooting(
+                swing, trial, {k: None}, {q: 0.1}, initial={x: None, v: 0.0}, method=method
+            )
             at = np.array([3.0, 0.4])
             found.append((task.gradient(at), task.gradient(at, mode="forward")))
         for one, other in zip(*found, strict=True):
@@ -107,25 +121,34 @@ def test_interrupt_between_members(monkeypatch):
     monkeypatch.setattr(simulation, "Run", Pressed)
     try:
         with pytest.warns(UserWarning, match="3 of 3 members"):
-            runs = ks.simulate(swing, [0.0, 1.0, 2.0, 2.5], {x: [0.5, 3.0, 0.1], v: 0.0},
-                               {q: [0.0, 5.0, 0.0]}, {u: 0.0}, substeps=10**9)  # fmt: skip
+            runs = ks.simulate(
+                swing,
+                [0.0, 1.0, 2.0, 2.5],
+                {x: [0.5, 3.0, 0.1], v: 0.0},
+                {q: [0.0, 5.0, 0.0]},
+                {u: 0.0},
+                substeps=10**9,
+            )
     finally:
         signal.signal(signal.SIGINT, before)
     assert all(f.message == "interrupted at t = 0 s" for f in runs.failures)
     assert np.isnan(runs["x"][:, 1:]).all() and np.isfinite(runs["x"][:, 0]).all()
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"substeps": 2**40}, "substeps must be at most 10000000000, got 1099511627776"),
-    ({"substeps": 1.5}, "substeps must be at least 1 and whole, got 1.5"),
-    ({"rtol": 1e-300}, "rtol must be at least 1e-14, got 1e-300"),
-    ({"rtol": 0.0}, "rtol must be positive, got 0.0"),
-    ({"atol": 1e-300}, "atol must be at least 1e-50, got 1e-300"),
-    ({"atol": np.nan}, "atol must be positive, got nan"),
-    ({"threads": -1}, "threads must be at least 1 and whole, got -1"),
-    ({"threads": 1.5}, "threads must be at least 1 and whole, got 1.5"),
-    ({"threads": "two"}, "threads must be at least 1 and whole, got 'two'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"substeps": 2**40}, "substeps must be at most 10000000000, got 1099511627776"),
+        ({"substeps": 1.5}, "substeps must be at least 1 and whole, got 1.5"),
+        ({"rtol": 1e-300}, "rtol must be at least 1e-14, got 1e-300"),
+        ({"rtol": 0.0}, "rtol must be positive, got 0.0"),
+        ({"atol": 1e-300}, "atol must be at least 1e-50, got 1e-300"),
+        ({"atol": np.nan}, "atol must be positive, got nan"),
+        ({"threads": -1}, "threads must be at least 1 and whole, got -1"),
+        ({"threads": 1.5}, "threads must be at least 1 and whole, got 1.5"),
+        ({"threads": "two"}, "threads must be at least 1 and whole, got 'two'"),
+    ],
+)
 def test_what_would_take_for_ever(changes, words):
     with pytest.raises(ValueError, match=words):
         ks.simulate(free, TIME, {x: 1.0}, **changes)

@@ -54,10 +54,18 @@ def test_nothing_presses():
         assert np.isfinite(load[TIME < 5.0]).all() and (load[TIME >= 5.0] == np.inf).all()
 
 
-@pytest.mark.parametrize(("x", "y", "expected"), [
-    (0.1, 0.0, 0.5), (-0.05, 0.0, 0.5), (0.0, 0.05, 0.2), (0.0, -0.15, 1.0), (0.1, 0.2, 0.8),
-    (0.0, 0.0, 0.0), (-0.2, -0.2, 2.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [
+        (0.1, 0.0, 0.5),
+        (-0.05, 0.0, 0.5),
+        (0.0, 0.05, 0.2),
+        (0.0, -0.15, 1.0),
+        (0.1, 0.2, 0.8),
+        (0.0, 0.0, 0.0),
+        (-0.2, -0.2, 2.0),
+    ],
+)
 def test_tipping(x, y, expected):
     """The nearest edge counts, each by its own distance."""
     loads = ks.support_loads(*reaction(x, y), FEET)
@@ -85,8 +93,12 @@ def test_interruptions_in_order():
     sideways = during((1.0, 1.5), size=500.0) + during((4.0, 4.2), size=640.0)
     force, moment = reaction(during((2.0, 2.0), (4.1, 6.0), size=0.3), 0.0, sideways)
     found = ks.interruptions(TIME, force, moment, FEET)
-    assert seen(found) == [("sliding", 1.0, 1.5), ("tipping", 2.0, 2.0), ("sliding", 4.0, 4.2),
-                           ("tipping", 4.1, 6.0)]  # fmt: skip
+    assert seen(found) == [
+        ("sliding", 1.0, 1.5),
+        ("tipping", 2.0, 2.0),
+        ("sliding", 4.0, 4.2),
+        ("tipping", 4.1, 6.0),
+    ]
     worst = [e.worst for e in found]
     np.testing.assert_allclose(worst, [1.25, 1.5, 1.6, 1.5], rtol=1e-12)
 
@@ -165,16 +177,24 @@ FORCE = np.array([[0.0, 0.0], [0.0, 0.0], [800.0, 800.0]])
 BAD = np.array([[0.0, 0.0], [0.0, np.nan], [800.0, np.inf]])
 
 
-@pytest.mark.parametrize(("time", "force", "moment", "words"), [
-    ([0.0, 1.0, 2.0], FORCE, FORCE, r"time has shape \(3,\), force \(3, 2\), expected \(3, N\)"),
-    ([0.0], FORCE, FORCE, "time needs at least 2 instants"),
-    ([0.0, 1.0], FORCE.T[:, :2], FORCE, r"force and moment must be \(3, N\), got \(2, 2\) and"),
-    ([0.0, 1.0], FORCE, FORCE[:, :1], r"must be \(3, N\), got \(3, 2\) and \(3, 1\)"),
-    ([0.0, 1.0], BAD, FORCE, "the force is not finite, first at sample 1"),
-    ([0.0, 1.0], FORCE, BAD, "the moment is not finite, first at sample 1"),
-    ([0.0, float("nan")], FORCE, FORCE, "time"),
-    ([1.0, 0.0], FORCE, FORCE, "time"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("time", "force", "moment", "words"),
+    [
+        (
+            [0.0, 1.0, 2.0],
+            FORCE,
+            FORCE,
+            r"time has shape \(3,\), force \(3, 2\), expected \(3, N\)",
+        ),
+        ([0.0], FORCE, FORCE, "time needs at least 2 instants"),
+        ([0.0, 1.0], FORCE.T[:, :2], FORCE, r"force and moment must be \(3, N\), got \(2, 2\) and"),
+        ([0.0, 1.0], FORCE, FORCE[:, :1], r"must be \(3, N\), got \(3, 2\) and \(3, 1\)"),
+        ([0.0, 1.0], BAD, FORCE, "the force is not finite, first at sample 1"),
+        ([0.0, 1.0], FORCE, BAD, "the moment is not finite, first at sample 1"),
+        ([0.0, float("nan")], FORCE, FORCE, "time"),
+        ([1.0, 0.0], FORCE, FORCE, "time"),
+    ],
+)
 def test_bad_reactions(time, force, moment, words):
     with pytest.raises(ValueError, match=words):
         ks.interruptions(time, force, moment, FEET)

@@ -16,8 +16,9 @@ GAINS = ["KP", "KI", "KD", "A", "B"]
 
 # -- the controlled inverted pendulum ----------------------------------------------------------
 
-RECORD = np.genfromtxt(Path(__file__).parents[1] / "data" / "cip_10Hz.csv.gz",
-                       delimiter=",", skip_header=1)  # fmt: skip
+RECORD = np.genfromtxt(
+    Path(__file__).parents[1] / "data" / "cip_10Hz.csv.gz", delimiter=",", skip_header=1
+)
 
 #: dJ/d(KP, KI, KD, A, B) of the continuous problem, noise held over 0.1 s, reference piecewise
 #: linear; by an independent implementation, to nine digits.
@@ -47,8 +48,13 @@ def cip_run(refine):
     """A run with `refine` steps per sample, and the reference on its grid."""
     time = np.linspace(0.0, 60.0, 600 * refine + 1)
     noise = np.append(np.repeat(RECORD[:-1, 1], refine), 0.0)
-    run = ks.simulate(cip_case()[0], time, dict.fromkeys(["u", "v", "z", "Td"], 0.0),
-                      inputs={"x": noise}, hold={"x": "zero-order"})  # fmt: skip
+    run = ks.simulate(
+        cip_case()[0],
+        time,
+        dict.fromkeys(["u", "v", "z", "Td"], 0.0),
+        inputs={"x": noise},
+        hold={"x": "zero-order"},
+    )
     return run, np.interp(time, RECORD[:, 0], RECORD[:, 2])
 
 
@@ -120,8 +126,12 @@ def test_cip_conjugates_solve_the_printed_equations():
     run, reference = cip_run(2)
     found = cip_gradient("second-order", 2).conjugates
     lam, eta, nu, total = printed_conjugates(run, reference)
-    ours = [found["lambda_u"], found["eta_u"], found["costate_Td"] / run.parameters["B"],
-            found["Lambda_u"]]  # fmt: skip
+    ours = [
+        found["lambda_u"],
+        found["eta_u"],
+        found["costate_Td"] / run.parameters["B"],
+        found["Lambda_u"],
+    ]
     for expected, actual in zip([lam, eta, nu, total], ours, strict=True):
         np.testing.assert_allclose(actual, expected, atol=1e-9 * np.abs(expected).max())
 
@@ -196,8 +206,10 @@ class TwoMasses(Oscillator):
         m, c, k, b, r = p
         first = m * a[0] + 0.3 * a[1] + (c + 0.4 * lib.sin(3 * t)) * v[0] - 0.5 * v[1]
         second = -0.2 * a[0] + 1.4 * a[1] + 0.7 * c * v[1] * (1 + q[0] ** 2) + 0.2 * v[0] * f
-        return [first + (k + 2 * lib.cos(2 * t)) * q[0] - 1.5 * q[1] + b * q[0] ** 3 - r * f,
-                second + 3 * q[1] + 0.8 * k * lib.sin(q[0] * q[1]) + 0.3 * f]  # fmt: skip
+        return [
+            first + (k + 2 * lib.cos(2 * t)) * q[0] - 1.5 * q[1] + b * q[0] ** 3 - r * f,
+            second + 3 * q[1] + 0.8 * k * lib.sin(q[0] * q[1]) + 0.3 * f,
+        ]
 
     @staticmethod
     def psi(lib, a, v, q, s, f, p, t):
@@ -219,13 +231,17 @@ class Coupled(Oscillator):
         first = (m + 0.5 * lib.cos(q[1]) + 0.2 * lib.sin(t)) * a[0] + c * v[0] + k * q[0]
         second = (1.2 + 0.2 * q[0] ** 2) * a[1] + 0.7 * c * v[1] + b * lib.sin(q[1]) * s[1]
         both = 0.4 * lib.cos(q[0] - q[1])
-        return [first + both * a[1] - 0.3 * lib.sin(q[0] - q[1]) * v[1] ** 2 - s[0] * (2 + t) / 2,
-                second + both * a[0] + 3 * q[1] - r * f * (1 + 0.3 * q[0])]  # fmt: skip
+        return [
+            first + both * a[1] - 0.3 * lib.sin(q[0] - q[1]) * v[1] ** 2 - s[0] * (2 + t) / 2,
+            second + both * a[0] + 3 * q[1] - r * f * (1 + 0.3 * q[0]),
+        ]
 
     @staticmethod
     def growth(lib, v, q, s, f, p, t):
-        return [(f - s[0]) / p[3] + 0.3 * q[0] * v[1],
-                q[0] * lib.cos(t) - 0.2 * s[1] * s[0] + 0.3 * v[0]]  # fmt: skip
+        return [
+            (f - s[0]) / p[3] + 0.3 * q[0] * v[1],
+            q[0] * lib.cos(t) - 0.2 * s[1] * s[0] + 0.3 * v[0],
+        ]
 
     @staticmethod
     def psi(lib, a, v, q, s, f, p, t):
@@ -244,8 +260,9 @@ def model_of(case):
     kinematic = [x.diff(t) - y for x, y in zip(q, v, strict=True)]
     growth = [x.diff(t) - g for x, g in zip(s, case.growth(sp, v, q, s, f, p, t), strict=True)]
     equations = [*kinematic, *growth, *case.motion(sp, a, v, q, s, f, p, t)]
-    model = ks.Model(case.__name__, [*q, *v, *s], [f], p, equations,
-                     values=dict(zip(p, P, strict=True)))  # fmt: skip
+    model = ks.Model(
+        case.__name__, [*q, *v, *s], [f], p, equations, values=dict(zip(p, P, strict=True))
+    )
     cost = ks.Integral(case.psi(sp, a, v, q, s, f, p, t))
     return model, cost + ks.Terminal(case.phi(sp, v, q, s, p, t))
 
@@ -317,8 +334,13 @@ def estimates(case, form, nodes, held=0):
     if held:
         f = force(T * (np.arange(nodes) * held // (nodes - 1)) / held)
     model = forward_model(case)
-    run = ks.simulate(model, time, dict(zip(model.state_names, start(case), strict=True)),
-                      inputs={"f": f}, hold={"f": "zero-order" if held else "linear"})  # fmt: skip
+    run = ks.simulate(
+        model,
+        time,
+        dict(zip(model.state_names, start(case), strict=True)),
+        inputs={"f": f},
+        hold={"f": "zero-order" if held else "linear"},
+    )
     found = adjoint_of(case, form, bool(held)).gradient(run)
     effects = [np.trapezoid(found.inputs["f"] * shape(time), time) for shape in SHAPES]
     every = [*found.parameters.values(), *found.initial.values(), *effects, found.duration]
@@ -356,21 +378,30 @@ def test_both_forms_have_the_same_costates():
     """dJ/dx(t) of every state at every time, in the limit."""
     time = np.linspace(0.0, T, 1601)
     model = forward_model(Coupled)
-    run = ks.simulate(model, time, dict(zip(model.state_names, start(Coupled), strict=True)),
-                      inputs={"f": force(time)})  # fmt: skip
+    run = ks.simulate(
+        model,
+        time,
+        dict(zip(model.state_names, start(Coupled), strict=True)),
+        inputs={"f": force(time)},
+    )
     first, second = (adjoint_of(Coupled, form).gradient(run).conjugates for form in FORMS)
     for name in model.state_names:
         expected = first[f"costate_{name}"]
-        np.testing.assert_allclose(second[f"costate_{name}"], expected,
-                                   atol=1e-4 * np.abs(expected).max())  # fmt: skip
+        np.testing.assert_allclose(
+            second[f"costate_{name}"], expected, atol=1e-4 * np.abs(expected).max()
+        )
 
 
 def test_end_values_of_the_conjugates():
     """mu_T = k~^-T phi_u and eta_T = -k~^-T phi_u', all else zero (2.7, with k~ in both)."""
     time = np.linspace(0.0, T, 101)
     model, objective = model_of(TwoMasses)
-    run = ks.simulate(model, time, dict(zip(model.state_names, start(TwoMasses), strict=True)),
-                      inputs={"f": force(time)})  # fmt: skip
+    run = ks.simulate(
+        model,
+        time,
+        dict(zip(model.state_names, start(TwoMasses), strict=True)),
+        inputs={"f": force(time)},
+    )
     found = adjoint_of(TwoMasses, "second-order").gradient(run).conjugates
     q, v = model.states[:2], model.states[2:]
     values = {**{x: run[x][-1] for x in model.states}, model.inputs[0]: force(T), t: T}
@@ -390,12 +421,18 @@ def test_shooting_on_a_fine_grid():
     time = np.linspace(0.0, T, 801)
     trial = ks.Experiment(time, inputs={"f": force(time)})
     start_values = dict(zip(model.state_names, start(Oscillator), strict=True))
-    task = ks.Shooting(model, trial, unknown=dict.fromkeys(P_NAMES), objective=objective,
-                       initial={**start_values, "v0": None})  # fmt: skip
+    task = ks.Shooting(
+        model,
+        trial,
+        unknown=dict.fromkeys(P_NAMES),
+        objective=objective,
+        initial={**start_values, "v0": None},
+    )
     q = task.pack({**dict(zip(P_NAMES, P, strict=True)), "v0": start_values["v0"]})
     exact = task.gradient(q)
-    np.testing.assert_allclose(task.gradient(q, mode="continuous-adjoint"), exact,
-                               atol=1e-4 * np.abs(exact).max())  # fmt: skip
+    np.testing.assert_allclose(
+        task.gradient(q, mode="continuous-adjoint"), exact, atol=1e-4 * np.abs(exact).max()
+    )
 
 
 # -- intermediates, signals, refusals ----------------------------------------------------------
@@ -455,30 +492,62 @@ TRACK = ks.Integral(x**2)
 @pytest.mark.parametrize(
     ("model", "objective", "given", "message"),
     [
-        (second_order_model(v.diff(t) + k * sp.Abs(x)), TRACK, {},
-         r"equation 1 contains Abs\(x\(t\)\): sensitivity is not defined at kinks; smooth Abs"),
+        (
+            second_order_model(v.diff(t) + k * sp.Abs(x)),
+            TRACK,
+            {},
+            r"equation 1 contains Abs\(x\(t\)\): sensitivity is not defined at kinks; smooth Abs",
+        ),
         (SPRING, ks.Integral(sp.Max(x, v)), {}, "the integrand contains Max.*mark events"),
         (SPRING, ks.LeastSquares(), {}, "write the least squares as an integral"),
         (SPRING, ks.Terminal(v.diff(t)), {}, "write it with the states"),
-        (second_order_model(v.diff(t) + k * x - f, inputs=[f]), ks.Terminal(f * x), {},
-         "the terminal cost contains input f"),
+        (
+            second_order_model(v.diff(t) + k * x - f, inputs=[f]),
+            ks.Terminal(f * x),
+            {},
+            "the terminal cost contains input f",
+        ),
         (second_order_model(v.diff(t) ** 3 + k * x), TRACK, {}, "enters equation 1 nonlinearly"),
-        (second_order_model(v.diff(t) + k * w, (x, v, w), [w - x]), TRACK, {},
-         "state w has no derivative .* eliminate them"),
+        (
+            second_order_model(v.diff(t) + k * w, (x, v, w), [w - x]),
+            TRACK,
+            {},
+            "state w has no derivative .* eliminate them",
+        ),
         (SPRING, TRACK, {"unknown": ["q"]}, "q is no parameter of model m"),
         (SPRING, TRACK, {"form": "third-order"}, "choose one of first-order, second-order"),
-        (ks.Model("m", [x], [], [k], [x.diff(t) + k * x]), TRACK, {"form": "second-order"},
-         "not of second order; use form='first-order'"),
-        (second_order_model(v.diff(t) + k * x + w.diff(t), (x, v, w), [w.diff(t) - v]), TRACK,
-         {"form": "second-order"}, "rates of both v and w.*use form='first-order'"),
-        (second_order_model(v.diff(t) + k * x, (x, v, w), [w.diff(t) - v.diff(t)]), TRACK,
-         {"form": "second-order"}, "equation 2 contains rates of both.*use form='first-order'"),
-        (second_order_model(f * v.diff(t) + k * x, inputs=[f]), TRACK, {"form": "second-order"},
-         "the mass matrix depends on f.*use form='first-order'"),
-        (second_order_model(v.diff(t) + k * x + f * v, inputs=[f]), TRACK,
-         {"form": "second-order", "hold": ["f"]}, "depends on f, which jumps.*'first-order'"),
+        (
+            ks.Model("m", [x], [], [k], [x.diff(t) + k * x]),
+            TRACK,
+            {"form": "second-order"},
+            "not of second order; use form='first-order'",
+        ),
+        (
+            second_order_model(v.diff(t) + k * x + w.diff(t), (x, v, w), [w.diff(t) - v]),
+            TRACK,
+            {"form": "second-order"},
+            "rates of both v and w.*use form='first-order'",
+        ),
+        (
+            second_order_model(v.diff(t) + k * x, (x, v, w), [w.diff(t) - v.diff(t)]),
+            TRACK,
+            {"form": "second-order"},
+            "equation 2 contains rates of both.*use form='first-order'",
+        ),
+        (
+            second_order_model(f * v.diff(t) + k * x, inputs=[f]),
+            TRACK,
+            {"form": "second-order"},
+            "the mass matrix depends on f.*use form='first-order'",
+        ),
+        (
+            second_order_model(v.diff(t) + k * x + f * v, inputs=[f]),
+            TRACK,
+            {"form": "second-order", "hold": ["f"]},
+            "depends on f, which jumps.*'first-order'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refusals(model, objective, given, message):
     with pytest.raises(ValueError, match=message):
         adjoint(model, objective, **given)
@@ -488,8 +557,9 @@ def test_cost_of_a_state_that_drives_nothing():
     """w' = x v and psi = w v, so that the conjugate of w grows with -v alone: both forms agree."""
     model = second_order_model(v.diff(t) + k * x + v, (x, v, w), [w.diff(t) - x * v])
     run = ks.simulate(model, np.linspace(0, 2, 401), {x: 1, v: 0, w: 0}, {k: 9.0})
-    first, second = (continuous_gradient(model, ks.Integral(w * v), run, {}, [k], form)
-                     for form in FORMS)  # fmt: skip
+    first, second = (
+        continuous_gradient(model, ks.Integral(w * v), run, {}, [k], form) for form in FORMS
+    )
     assert first.parameters["k"] == pytest.approx(second.parameters["k"], rel=1e-3)
     for name, value in first.initial.items():
         assert value == pytest.approx(second.initial[name], rel=1e-3)

@@ -32,8 +32,9 @@ def test_what_depends_on_accelerations_is_solved_from_the_equations():
     heavier = replace(arm(), bodies=[body]).model()
     assert heavier.explicit is not None
     for method in ("rk4", "trapezoid"):
-        np.testing.assert_allclose(swung(model, method)["a_y"], swung(heavier, method)["a_y"],
-                                   atol=1e-12)  # fmt: skip
+        np.testing.assert_allclose(
+            swung(model, method)["a_y"], swung(heavier, method)["a_y"], atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("how", ["substitute", "replace"])
@@ -41,8 +42,11 @@ def test_other_equations_drop_it(how):
     model, c = arm().model(), 0.3
     equations = list(model.equations)
     equations[1] += c * arm().speeds["a_wy"]
-    damped = (model.substitute({}, equations=equations) if how == "substitute"
-              else replace(model, equations=equations))  # fmt: skip
+    damped = (
+        model.substitute({}, equations=equations)
+        if how == "substitute"
+        else replace(model, equations=equations)
+    )
     assert damped.explicit is None
     expected = arm().model(torques={"a_wy": -c * arm().speeds["a_wy"]})
     assert expected.explicit is not None
@@ -98,15 +102,22 @@ def test_planar_joints():
     run = ks.simulate(tree.model(), TIME, start)
     np.testing.assert_allclose(run["a_pz"], 2.0 * TIME - 9.81 * TIME**2 / 2, atol=1e-12)
     np.testing.assert_allclose(run["a_y"], 3.0 * TIME, atol=1e-12)
-    for joint, words in ((Prismatic("q"), "prismatic joint are some of x, y, z"),
-                         (Planar("xx"), "planar joint has two axes")):  # fmt: skip
+    for joint, words in (
+        (Prismatic("q"), "prismatic joint are some of x, y, z"),
+        (Planar("xx"), "planar joint has two axes"),
+    ):
         with pytest.raises(ValueError, match=words):
             Tree("t", [Body("a", 1.0, joint=joint)])
 
 
 def test_expressions_of_another_tree():
-    two = Tree("two", [Body("a", 1.0, (0, 0, 1), joint=Revolute("y")),
-                       Body("b", 1.0, (0, 0, 1), joint=Revolute("y"), parent="a")])  # fmt: skip
+    two = Tree(
+        "two",
+        [
+            Body("a", 1.0, (0, 0, 1), joint=Revolute("y")),
+            Body("b", 1.0, (0, 0, 1), joint=Revolute("y"), parent="a"),
+        ],
+    )
     velocity = two.velocity("b", (0, 0, -1))[0]
     with pytest.raises(ValueError, match="comes from another tree, or from this one"):
         two.lock("b").model(outputs={"v": velocity})
@@ -135,13 +146,16 @@ def moved(limits, **more):
     return ks.simulate(model, np.linspace(0.0, 10.0, 1001), {X: 0.0, V: 0.0})
 
 
-@pytest.mark.parametrize(("limits", "more", "end"), [
-    ({"x": 5 - X}, {}, np.sqrt(10.0)),
-    ({"too late": 5 - ks.t}, {}, 5.0),
-    ({"s": 5 - S}, {"intermediates": [(S, X**2)]}, np.sqrt(2.0 * np.sqrt(5.0))),
-    ({"v": 5 - X.diff(ks.t)}, {}, 5.0),
-    ({"x": 5 - X}, {"outputs": {"x_squared": X**2}}, np.sqrt(10.0)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("limits", "more", "end"),
+    [
+        ({"x": 5 - X}, {}, np.sqrt(10.0)),
+        ({"too late": 5 - ks.t}, {}, 5.0),
+        ({"s": 5 - S}, {"intermediates": [(S, X**2)]}, np.sqrt(2.0 * np.sqrt(5.0))),
+        ({"v": 5 - X.diff(ks.t)}, {}, 5.0),
+        ({"x": 5 - X}, {"outputs": {"x_squared": X**2}}, np.sqrt(10.0)),
+    ],
+)
 def test_limits_of_every_kind(limits, more, end):
     (sentence,) = limits
     with pytest.warns(UserWarning, match=f"s: {sentence}"):
@@ -157,9 +171,13 @@ def test_limits_are_expressions():
 def test_units_do_not_hide_asymmetry():
     """Masses of 10^8 beside 10^-14: M_13 and M_31 differ and must not be taken for one."""
     x, y, z, u, v, w = ks.dynamicsymbols("x y z u v w")
-    mass = sp.Matrix([[2e8, 1e7 * (sp.cos(x) ** 2 - 1), 1e-6 * sp.cos(x)],
-                      [1e7 * (sp.cos(x) + 1) * (sp.cos(x) - 1), 2e8, 0],
-                      [3e-6 * sp.sin(x + 1), 0, 1e-14]])  # fmt: skip
+    mass = sp.Matrix(
+        [
+            [2e8, 1e7 * (sp.cos(x) ** 2 - 1), 1e-6 * sp.cos(x)],
+            [1e7 * (sp.cos(x) + 1) * (sp.cos(x) - 1), 2e8, 0],
+            [3e-6 * sp.sin(x + 1), 0, 1e-14],
+        ]
+    )
     rates = sp.Matrix([u, v, w]).diff(ks.t)
     rows = list(mass * rates - sp.Matrix([1.0, 2.0, 3e-6]))
     kinematic = [q.diff(ks.t) - r for q, r in ((x, u), (y, v), (z, w))]
@@ -193,14 +211,25 @@ def test_inputs_as_states_with_rates():
 
 def test_rates_of_inputs_keep_the_articulated_form():
     """Of 6 links: what is added is one operation at most for each new state."""
-    links = [Body(f"b{k}", 1.0, (0, 0, 0.5), (0.1, 0.1, 0.01), Revolute("y"), (0, 0, min(k, 1)),
-                  f"b{k - 1}" if k else None) for k in range(6)]  # fmt: skip
+    links = [
+        Body(
+            f"b{k}",
+            1.0,
+            (0, 0, 0.5),
+            (0.1, 0.1, 0.01),
+            Revolute("y"),
+            (0, 0, min(k, 1)),
+            f"b{k - 1}" if k else None,
+        )
+        for k in range(6)
+    ]
     tree = Tree("chain", links, gravity=(0, 0, -9.81))
     plain = tree.model(tree.torque_inputs())
     model = plain.with_rates(*plain.input_names)
     assert model.explicit is not None
-    few, many = (model_functions(m).kernel("rhs").operations
-                 for m in (plain, replace(plain, explicit=None)))  # fmt: skip
+    few, many = (
+        model_functions(m).kernel("rhs").operations for m in (plain, replace(plain, explicit=None))
+    )
     assert model_functions(model).kernel("rhs").operations <= few + 6 < many
     draw = np.random.default_rng(3)
     x, u = draw.normal(size=(18, 4)), draw.normal(size=(6, 4))

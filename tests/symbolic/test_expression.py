@@ -16,8 +16,16 @@ RATES = [x.diff(ks.t) - v, v.diff(ks.t) + k * x]
 
 
 def model(**changes):
-    return ks.Model(**{"name": "m", "states": [x, v], "inputs": [], "parameters": [k],
-                       "equations": RATES, **changes})  # fmt: skip
+    return ks.Model(
+        **{
+            "name": "m",
+            "states": [x, v],
+            "inputs": [],
+            "parameters": [k],
+            "equations": RATES,
+            **changes,
+        }
+    )
 
 
 def problem(**changes):
@@ -35,8 +43,9 @@ def muscle(**changes):
 
 
 def tree(**changes):
-    return Tree("arm", [Body("a", **{"mass": 1.0, "com": (0, 0, 1), "joint": Revolute("y"),
-                                     **changes})])  # fmt: skip
+    return Tree(
+        "arm", [Body("a", **{"mass": 1.0, "com": (0, 0, 1), "joint": Revolute("y"), **changes})]
+    )
 
 
 #: Every place where an expression is taken.
@@ -46,7 +55,8 @@ DOORS = {
     "intermediate": lambda e: model(intermediates=[(sp.Symbol("i"), e)]),
     "limit": lambda e: model(limits={"too far": e}),
     "replacement": lambda e: model(equations=[RATES[0], v.diff(ks.t) + k * sp.sin(x)]).substitute(
-        {x: e}),
+        {x: e}
+    ),
     "output of KanesMethod": lambda e: ks.Model.from_kane(kane(), outputs={"o": e}),
     "integral": ks.Integral,
     "terminal": ks.Terminal,
@@ -68,7 +78,7 @@ DOORS = {
     "torque": lambda e: tree().model(torques={"a_wy": e}),
     "load": lambda e: Tree("arm", tree().bodies, loads=[Load("a", force=(e, 0, 0))]),
     "gravity": lambda e: Tree("arm", tree().bodies, gravity=(0, 0, e)),
-}  # fmt: skip
+}
 
 
 def kane():
@@ -76,8 +86,9 @@ def kane():
     frame, point = mechanics.ReferenceFrame("N"), mechanics.Point("O")
     point.set_vel(frame, s * frame.x)
     made = mechanics.KanesMethod(frame, [q], [s], [q.diff() - s])
-    made.kanes_equations([mechanics.Particle("p", point, sp.Symbol("m"))],
-                         [(point, -sp.Symbol("c") * q * frame.x)])  # fmt: skip
+    made.kanes_equations(
+        [mechanics.Particle("p", point, sp.Symbol("m"))], [(point, -sp.Symbol("c") * q * frame.x)]
+    )
     return made
 
 
@@ -90,8 +101,11 @@ def test_text_is_never_run(door, tmp_path):
 
 
 @pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("value", [[x], sp.Matrix([x]), x < 5, object(), sp.nan, 10**400],
-                         ids=["list", "matrix", "relation", "object", "nan", "huge"])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [[x], sp.Matrix([x]), x < 5, object(), sp.nan, 10**400],
+    ids=["list", "matrix", "relation", "object", "nan", "huge"],
+)
 def test_what_is_no_expression(door, value):
     if door in ("boundary", "path") and value == (x < 5):
         return  # a relation is a condition
@@ -100,26 +114,32 @@ def test_what_is_no_expression(door, value):
     assert "sympify" not in str(caught.value).lower()
 
 
-@pytest.mark.parametrize(("value", "words"), [
-    (sp.asin(2), "asin\\(2\\), which is no real number"),
-    (sp.Float("1e320"), "beyond double precision"),
-    (sp.Rational(1, 10**400), "beyond double precision"),
-    (sp.I * x, "imaginary unit"),
-    (sp.MatrixSymbol("A", 2, 2), "is a matrix"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (sp.asin(2), "asin\\(2\\), which is no real number"),
+        (sp.Float("1e320"), "beyond double precision"),
+        (sp.Rational(1, 10**400), "beyond double precision"),
+        (sp.I * x, "imaginary unit"),
+        (sp.MatrixSymbol("A", 2, 2), "is a matrix"),
+    ],
+)
 def test_numbers_that_cannot_be(value, words):
     with pytest.raises(ValueError, match=words):
         real_expression(value, "output o")
 
 
-@pytest.mark.parametrize(("given", "meant"), [
-    (sp.Abs(sp.exp(x)), sp.exp(x)),
-    (sp.Abs(x).diff(ks.t), sp.sign(x) * x.diff(ks.t)),
-    (sp.re(x * v), x * v),
-    (sp.im(x) + sp.conjugate(v), v),
-    (np.float64(1.5), 1.5),
-    (np.array(2), 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (sp.Abs(sp.exp(x)), sp.exp(x)),
+        (sp.Abs(x).diff(ks.t), sp.sign(x) * x.diff(ks.t)),
+        (sp.re(x * v), x * v),
+        (sp.im(x) + sp.conjugate(v), v),
+        (np.float64(1.5), 1.5),
+        (np.array(2), 2),
+    ],
+)
 def test_everything_is_real(given, meant):
     """SymPy writes real and imaginary parts where symbols are not declared real."""
     assert sp.simplify(real_expression(given, "it") - meant) == 0

@@ -36,8 +36,9 @@ def human():
     torques = {}
     for k, name in enumerate(LINKS):
         for j, a in enumerate("xyz"):
-            kp, kd = symbols([f"Kp_{name}_{a}", f"Kd_{name}_{a}"],
-                             [given["Kp"][k][j], given["Kd"][k][j]])  # fmt: skip
+            kp, kd = symbols(
+                [f"Kp_{name}_{a}", f"Kd_{name}_{a}"], [given["Kp"][k][j], given["Kd"][k][j]]
+            )
             angle, speed = tree.coordinates[f"{name}_{a}"], tree.speeds[f"{name}_w{a}"]
             torques[f"{name}_w{a}"] = -kp * angle - kd * speed
     return tree, torques, values
@@ -54,11 +55,13 @@ def ship(time):
     zero, one = np.zeros_like(sb), np.ones_like(sb)
     to_w = np.array([[cb * cc, sc, zero], [-cb * sc, cc, zero], [sb, zero, one]])
     db, dc = dq[1:3]
-    change = np.array([
-        [-sb * db * cc - cb * sc * dc, cc * dc, zero],
-        [sb * db * sc - cb * cc * dc, -sc * dc, zero],
-        [cb * db, zero, zero],
-    ])  # fmt: skip
+    change = np.array(
+        [
+            [-sb * db * cc - cb * sc * dc, cc * dc, zero],
+            [sb * db * sc - cb * cc * dc, -sc * dc, zero],
+            [cb * db, zero, zero],
+        ]
+    )
     w = np.einsum("ijt,jt->it", to_w, dq[:3])
     dw = np.einsum("ijt,jt->it", to_w, ddq[:3]) + np.einsum("ijt,jt->it", change, dq[:3])
     attitude = Rotation.from_euler("XYZ", q[:3].T).as_matrix()
@@ -128,8 +131,14 @@ def test_energy_and_momentum_of_a_free_tree():
     ]
     tree = Tree("free", bodies, gravity=(0, 0, 0))
     momentum, angular = tree.momentum(), tree.angular_momentum()
-    outputs = {"energy": tree.kinetic_energy(), "px": momentum[0], "pz": momentum[2],
-               "Lx": angular[0], "Ly": angular[1], "Lz": angular[2]}  # fmt: skip
+    outputs = {
+        "energy": tree.kinetic_energy(),
+        "px": momentum[0],
+        "pz": momentum[2],
+        "Lx": angular[0],
+        "Ly": angular[1],
+        "Lz": angular[2],
+    }
     model = tree.model({}, outputs)
     rng = np.random.default_rng(0)
     start = dict(zip(model.state_names, 0.5 * rng.standard_normal(len(model.states)), strict=True))

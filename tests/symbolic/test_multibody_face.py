@@ -54,11 +54,12 @@ class Numbers:
         point, model = self.point, self.model
         states = [values[name] for name in model.state_names]
         arrays = {
-            point.xdot.name: rates, point.x.name: table(states) + step * np.asarray(rates),
+            point.xdot.name: rates,
+            point.x.name: table(states) + step * np.asarray(rates),
             point.u.name: table([values[name] for name in model.input_names]),
             point.p.name: table([values[name] for name in model.parameter_names]),
             point.t.name: np.zeros((1, POINTS)),
-        }  # fmt: skip
+        }
         found = interpret(self.kernel, arrays, POINTS)
         return found[: len(states)], dict(zip(model.outputs, found[len(states) :], strict=True))
 
@@ -101,10 +102,16 @@ def cross(a, b):
 
 INERTIA = [[0.5, 0.02, -0.03], [0.02, 0.6, 0.01], [-0.03, 0.01, 0.4]]
 FORCE = sp.Function("f_hand_x")(ks.t)
-VALUES = {"w_arm_x": 0.7, "S_hand_x_y": 0.15, "a_root_inner_x": 9.81, "f_hand_x": 1.3,
-          "Kp_hand_angle": 3.0, "Kd_hand_angle": 0.2,
-          **{f"Kp_head_{axis}": 4.0 + k for k, axis in enumerate(AXES)},
-          **{f"Kd_head_{axis}": 0.3 + 0.1 * k for k, axis in enumerate(AXES)}}  # fmt: skip
+VALUES = {
+    "w_arm_x": 0.7,
+    "S_hand_x_y": 0.15,
+    "a_root_inner_x": 9.81,
+    "f_hand_x": 1.3,
+    "Kp_hand_angle": 3.0,
+    "Kd_hand_angle": 0.2,
+    **{f"Kp_head_{axis}": 4.0 + k for k, axis in enumerate(AXES)},
+    **{f"Kd_head_{axis}": 0.3 + 0.1 * k for k, axis in enumerate(AXES)},
+}
 
 
 @lru_cache(maxsize=1)
@@ -114,13 +121,29 @@ def octopus():
     bodies = [
         Body("root", 5.0, (0.1, 0.0, 0.2), INERTIA, Free("zyx"), (0.1, -0.2, 0.3)),
         Body("arm", 1.2, (0.3, 0, 0), (0.01, 0.1, 0.1), Universal("xz"), (0, 0.2, 0.1), "root"),
-        Body("hand", mass, (offset, 0.1, 0), (0.02, 0.02, 0.03), Revolute((1, 1, 0)), (0.6, 0, 0),
-             "arm"),
-        Body("tip", 0.3, (0.05, 0, 0.02), (0.001, 0.002, 0.002), Fixed(), (0.2, 0.1, 0), "hand",
-             (0.3, 0, 0)),
-        Body("head", 2.0, (0, 0.01, 0.1), (0.05, 0.04, 0.03), Spherical("yzx"), (0, 0, 0.5),
-             "root"),
-    ]  # fmt: skip
+        Body(
+            "hand",
+            mass,
+            (offset, 0.1, 0),
+            (0.02, 0.02, 0.03),
+            Revolute((1, 1, 0)),
+            (0.6, 0, 0),
+            "arm",
+        ),
+        Body(
+            "tip",
+            0.3,
+            (0.05, 0, 0.02),
+            (0.001, 0.002, 0.002),
+            Fixed(),
+            (0.2, 0.1, 0),
+            "hand",
+            (0.3, 0, 0),
+        ),
+        Body(
+            "head", 2.0, (0, 0.01, 0.1), (0.05, 0.04, 0.03), Spherical("yzx"), (0, 0, 0.5), "root"
+        ),
+    ]
     loads = [
         Load("hand", (FORCE, 0.5, -1.0), (0.1, 0, 0.2), (0.2, 0, 0.1)),
         Load("head", (0, 1.0, 0), (0, 0, -0.3), (0, 0, 0.2), "body"),
@@ -151,6 +174,7 @@ def random_values(locked=(), seed=1):
 
 def attitudes_and_places(values):
     """By body: rotations to world axes and joints (3, n), by finite rotations."""
+
     def euler(body, sequence):
         angles = np.array([values[f"{body}_{axis}"] for axis in sequence]).T
         return Rotation.from_euler(sequence.upper(), angles)
@@ -229,8 +253,10 @@ def test_velocities(locked):
     for body in octopus().bodies:
         name = body.name
         close(vector(outputs, f"{name}_velocity"), vector(slopes, f"{name}_place"))
-        turn, change = ([[rows[f"{name}_attitude_{i}{j}"] for j in AXES] for i in AXES]
-                        for rows in (outputs, slopes))  # fmt: skip
+        turn, change = (
+            [[rows[f"{name}_attitude_{i}{j}"] for j in AXES] for i in AXES]
+            for rows in (outputs, slopes)
+        )
         spin = np.einsum("ijn,kjn->ikn", change, turn)
         close(vector(outputs, f"{name}_spin"), [spin[2, 1], spin[0, 2], spin[1, 0]])
     close(vector(outputs, "com_velocity"), vector(slopes, "com"))
@@ -283,15 +309,18 @@ def test_joint_wrenches(locked):
     values = random_values(locked)
     _, outputs, _ = numbers(*locked)(values)
     turns, places = attitudes_and_places(values)
-    force, moment = (turns["root"].apply(vector(outputs, f"root_{kind}").T).T
-                     for kind in ("force", "moment"))  # fmt: skip
+    force, moment = (
+        turns["root"].apply(vector(outputs, f"root_{kind}").T).T for kind in ("force", "moment")
+    )
     close(vector(outputs, "base_force"), force)
     close(vector(outputs, "base_moment"), moment + cross(places["root"], force))
-    along = {**{f"root_v{a}": row for a, row in zip(AXES, force, strict=True)},
-             **{f"root_w{a}": outputs[f"root_moment_{a}"] for a in AXES},
-             **{f"head_w{a}": outputs[f"head_moment_{a}"] for a in AXES},
-             "arm_wz": outputs["arm_moment_z"],
-             "hand_rate": np.sqrt(0.5) * (outputs["hand_moment_x"] + outputs["hand_moment_y"])}
+    along = {
+        **{f"root_v{a}": row for a, row in zip(AXES, force, strict=True)},
+        **{f"root_w{a}": outputs[f"root_moment_{a}"] for a in AXES},
+        **{f"head_w{a}": outputs[f"head_moment_{a}"] for a in AXES},
+        "arm_wz": outputs["arm_moment_z"],
+        "hand_rate": np.sqrt(0.5) * (outputs["hand_moment_x"] + outputs["hand_moment_y"]),
+    }
     expected = octopus().speeds_of(*locked) if locked else []
     assert {name for name in outputs if name.startswith("held_")} == {f"held_{u}" for u in expected}
     for name, row in along.items():
@@ -302,35 +331,54 @@ def test_actuators():
     """Torques by the name of their speed, and torque times speed."""
     values = random_values()
     _, outputs, _ = numbers()(values)
-    expected = {"root_vy": values["root_fy"], "arm_wz": values["arm_tz"],
-                "hand_rate": -3.0 * values["hand_angle"] - 0.2 * values["hand_rate"],
-                "head_wx": -4.0 * values["head_x"] - 0.3 * values["head_wx"],
-                "head_wz": -6.0 * values["head_z"] - 0.5 * values["head_wz"]}  # fmt: skip
+    expected = {
+        "root_vy": values["root_fy"],
+        "arm_wz": values["arm_tz"],
+        "hand_rate": -3.0 * values["hand_angle"] - 0.2 * values["hand_rate"],
+        "head_wx": -4.0 * values["head_x"] - 0.3 * values["head_wx"],
+        "head_wz": -6.0 * values["head_z"] - 0.5 * values["head_wz"],
+    }
     for name, torque in expected.items():
         close(outputs[f"{name}_torque"], torque, 1e-14)
         close(outputs[f"{name}_power"], torque * values[name], 1e-14)
 
 
 def leg_and_foot(**changes):
-    bodies = [Body("leg", 3.0, (0, 0, 0.2), (0.1, 0.1, 0.02)),
-              Body("foot", 1.0, (0.1, 0, 0), (0.01, 0.02, 0.02), Revolute("y"), (0, 0, 0.5), "leg",
-                   (0.2, 0, 0))]  # fmt: skip
+    bodies = [
+        Body("leg", 3.0, (0, 0, 0.2), (0.1, 0.1, 0.02)),
+        Body(
+            "foot",
+            1.0,
+            (0.1, 0, 0),
+            (0.01, 0.02, 0.02),
+            Revolute("y"),
+            (0, 0, 0.5),
+            "leg",
+            (0.2, 0, 0),
+        ),
+    ]
     return Tree("leg", bodies, **changes)
 
 
-@pytest.mark.parametrize(("family", "names"), [
-    ("places", "leg_place foot_place foot_end"),
-    ("velocities", "leg_velocity leg_spin foot_velocity foot_spin"),
-    ("attitudes", "leg_attitude_x leg_attitude_y leg_attitude_z foot_attitude_x foot_attitude_y "
-                  "foot_attitude_z"),
-    ("center_of_mass", "com com_velocity"),
-    ("momentum", "momentum angular_momentum"),
-    ("energy", ["kinetic_energy", "potential_energy"]),
-    ("actuators", ["leg_wx_torque", "leg_wx_power", "foot_wy_torque", "foot_wy_power"]),
-    ("base_wrench", "base_force base_moment"),
-    ("joint_wrenches", "leg_force leg_moment foot_force foot_moment"),
-    ("held", ["held_leg_wz", "held_foot_wy"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("family", "names"),
+    [
+        ("places", "leg_place foot_place foot_end"),
+        ("velocities", "leg_velocity leg_spin foot_velocity foot_spin"),
+        (
+            "attitudes",
+            "leg_attitude_x leg_attitude_y leg_attitude_z foot_attitude_x foot_attitude_y "
+            "foot_attitude_z",
+        ),
+        ("center_of_mass", "com com_velocity"),
+        ("momentum", "momentum angular_momentum"),
+        ("energy", ["kinetic_energy", "potential_energy"]),
+        ("actuators", ["leg_wx_torque", "leg_wx_power", "foot_wy_torque", "foot_wy_power"]),
+        ("base_wrench", "base_force base_moment"),
+        ("joint_wrenches", "leg_force leg_moment foot_force foot_moment"),
+        ("held", ["held_leg_wz", "held_foot_wy"]),
+    ],
+)
 def test_names_of_families(family, names):
     tree = leg_and_foot().lock("leg_wz").with_locks("foot")
     model = tree.model(tree.torque_inputs("leg_wx", "foot"), [family])
@@ -354,8 +402,14 @@ def test_outputs_of_ones_own():
 def test_drawings():
     """From joint to joint, and to ends; only with places."""
     tree = octopus()
-    lines = [("root", "arm_place"), ("root", "head_place"), ("arm", "hand_place"),
-             ("hand", "tip_place"), ("tip", "tip_end"), ("head", "head_end")]  # fmt: skip
+    lines = [
+        ("root", "arm_place"),
+        ("root", "head_place"),
+        ("arm", "hand_place"),
+        ("hand", "tip_place"),
+        ("tip", "tip_end"),
+        ("head", "head_end"),
+    ]
     model = numbers().model
     assert list(model.drawing) == [(f"{begin}_place", end) for begin, end in lines]
     assert tree.model({}, ["energy"]).drawing == ()
@@ -404,8 +458,10 @@ def test_names_of_locks():
     names = [name for name in tree.model().parameter_names if name.startswith("lock_")]
     assert names == ["lock_arm_wx", "lock_arm_wz", "lock_head_wx"]
     assert not [name for name in octopus().model().parameter_names if name.startswith("lock_")]
-    for both in (octopus().lock("arm").with_locks("arm", "hand"),
-                 octopus().with_locks("arm", "hand").lock("arm")):  # fmt: skip
+    for both in (
+        octopus().lock("arm").with_locks("arm", "hand"),
+        octopus().with_locks("arm", "hand").lock("arm"),
+    ):
         names = [name for name in both.model().parameter_names if name.startswith("lock_")]
         assert names == ["lock_hand_rate"]
 
@@ -416,8 +472,18 @@ def test_what_is_locked_as_a_whole_has_coordinates_as_parameters():
     fixed = ["root_px", "root_py", "root_pz", "arm_x", "head_x", "head_y", "head_z"]
     assert set(fixed) <= set(model.parameter_names)
     assert [model.values[name] for name in fixed] == [0.0] * 7
-    assert set(model.state_names) == {"root_x", "root_y", "root_z", "root_wx", "root_wy", "root_wz",
-                                      "arm_z", "arm_wz", "hand_angle", "hand_rate"}  # fmt: skip
+    assert set(model.state_names) == {
+        "root_x",
+        "root_y",
+        "root_z",
+        "root_wx",
+        "root_wy",
+        "root_wz",
+        "arm_z",
+        "arm_wz",
+        "hand_angle",
+        "hand_rate",
+    }
     model = octopus().lock("head_wx").model()
     assert {"head_x", "head_y", "head_z"} <= set(model.state_names)
     tree = octopus().lock("head")
@@ -445,13 +511,35 @@ def test_parameters_are_as_good_as_numbers():
     for found, expected in zip(ours[:2], theirs[:2], strict=True):
         for name, row in expected.items():
             close(found[name], row, 1e-11)
-    expected = {"root_m": 5.0, "root_cx": 0.1, "root_cz": 0.2, "root_Ixx": 0.5, "root_Ixy": 0.02,
-                "root_Ixz": -0.03, "root_Iyy": 0.6, "root_Iyz": 0.01, "root_Izz": 0.4,
-                "root_rx": 0.1, "root_ry": -0.2, "root_rz": 0.3, "tip_m": 0.3, "tip_cx": 0.05,
-                "tip_cz": 0.02, "tip_Ix": 0.001, "tip_Iy": 0.002, "tip_Iz": 0.002, "tip_rx": 0.2,
-                "tip_ry": 0.1, "tip_ex": 0.3, "g": 9.81}  # fmt: skip
-    given = {name: value for name, value in named.values.items()
-             if name.startswith(("root_", "tip_")) or name == "g"}  # fmt: skip
+    expected = {
+        "root_m": 5.0,
+        "root_cx": 0.1,
+        "root_cz": 0.2,
+        "root_Ixx": 0.5,
+        "root_Ixy": 0.02,
+        "root_Ixz": -0.03,
+        "root_Iyy": 0.6,
+        "root_Iyz": 0.01,
+        "root_Izz": 0.4,
+        "root_rx": 0.1,
+        "root_ry": -0.2,
+        "root_rz": 0.3,
+        "tip_m": 0.3,
+        "tip_cx": 0.05,
+        "tip_cz": 0.02,
+        "tip_Ix": 0.001,
+        "tip_Iy": 0.002,
+        "tip_Iz": 0.002,
+        "tip_rx": 0.2,
+        "tip_ry": 0.1,
+        "tip_ex": 0.3,
+        "g": 9.81,
+    }
+    given = {
+        name: value
+        for name, value in named.values.items()
+        if name.startswith(("root_", "tip_")) or name == "g"
+    }
     assert given == expected
     assert {"root_m", "arm_m", "hand_m", "tip_m", "head_m"} == set(named.positive)
     assert not [p for p in octopus().parametrised().values if p.startswith(("hand_m", "hand_cx"))]
@@ -463,9 +551,13 @@ def test_another_body_by_its_parameters():
     values = {**values, **tree.parametrised().values}
     moments = {"tip_Ix": 0.004, "tip_Iy": 0.003, "root_Ixy": 0.05, "root_Izz": 0.7, "head_m": 3.0}
     root = [[0.5, 0.05, -0.03], [0.05, 0.6, 0.01], [-0.03, 0.01, 0.7]]
-    rebuilt = [replace(tree.bodies[0], inertia=root), tree.bodies[1], tree.bodies[2],
-               replace(tree.bodies[3], inertia=(0.004, 0.003, 0.002)),
-               replace(tree.bodies[4], mass=3.0)]  # fmt: skip
+    rebuilt = [
+        replace(tree.bodies[0], inertia=root),
+        tree.bodies[1],
+        tree.bodies[2],
+        replace(tree.bodies[3], inertia=(0.004, 0.003, 0.002)),
+        replace(tree.bodies[4], mass=3.0),
+    ]
     ours = Numbers(tree.parametrised().model(torques_of(tree), ["joint_wrenches"]))
     theirs = Numbers(replace(tree, bodies=rebuilt).model(torques_of(tree), ["joint_wrenches"]))
     found, expected = ours({**values, **moments}), theirs(values)
@@ -475,13 +567,16 @@ def test_another_body_by_its_parameters():
             close(found[part][name], row, 1e-11)
 
 
-@pytest.mark.parametrize(("gravity", "expected", "value"), [
-    ((0, 0, -9.81), (0, 0, -sp.Symbol("g")), 9.81),
-    ((0, 9.8, 0), (0, sp.Symbol("g"), 0), 9.8),
-    ((0.1, 0, -9.81), (0.1, 0, -9.81), None),
-    ((0, 0, 0), (0, 0, 0), None),
-    ((0, 0, -sp.Symbol("G")), (0, 0, -sp.Symbol("G")), None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("gravity", "expected", "value"),
+    [
+        ((0, 0, -9.81), (0, 0, -sp.Symbol("g")), 9.81),
+        ((0, 9.8, 0), (0, sp.Symbol("g"), 0), 9.8),
+        ((0.1, 0, -9.81), (0.1, 0, -9.81), None),
+        ((0, 0, 0), (0, 0, 0), None),
+        ((0, 0, -sp.Symbol("G")), (0, 0, -sp.Symbol("G")), None),
+    ],
+)
 def test_gravity_becomes_a_parameter(gravity, expected, value):
     tree = leg_and_foot(gravity=gravity).parametrised()
     assert all(sp.S(a - b) == 0 for a, b in zip(tree.gravity, expected, strict=True))
@@ -492,8 +587,12 @@ def test_names_of_torques():
     """By the kind of speed; the same names for chosen joints and speeds."""
     found = {name: e.name for name, e in octopus().torque_inputs().items()}
     expected = {f"root_{k}{a}": f"root_{f}{a}" for k, f in (("v", "f"), ("w", "t")) for a in AXES}
-    expected |= {"arm_wx": "arm_tx", "arm_wz": "arm_tz", "hand_rate": "hand_torque",
-                 **{f"head_w{a}": f"head_t{a}" for a in AXES}}  # fmt: skip
+    expected |= {
+        "arm_wx": "arm_tx",
+        "arm_wz": "arm_tz",
+        "hand_rate": "hand_torque",
+        **{f"head_w{a}": f"head_t{a}" for a in AXES},
+    }
     assert found == expected and list(found) == list(octopus().speeds)
     assert list(octopus().torque_inputs("head_wz", "arm")) == ["head_wz", "arm_wx", "arm_wz"]
     gains = sorted(map(str, sp.Add(*octopus().joint_pd("hand", "head_wz").values()).free_symbols))
@@ -582,8 +681,7 @@ def test_singular_angles_of_one_member(top):
     """The others go on."""
     words = "1 of 3 members of top ended early, the first is member 1: between t = 1.56"
     with pytest.warns(UserWarning, match=words):
-        runs = ks.simulate(top, np.linspace(0.0, 3.0, 301),
-                           {**REST, "wheel_wy": [0.2, -1.0, 0.4]})  # fmt: skip
+        runs = ks.simulate(top, np.linspace(0.0, 3.0, 301), {**REST, "wheel_wy": [0.2, -1.0, 0.4]})
     (failure,) = runs.failures
     assert failure.member == 1 and failure.time == pytest.approx(1.57)
     assert "Bryant singularity at the joint of wheel" in failure.message
@@ -591,13 +689,24 @@ def test_singular_angles_of_one_member(top):
     np.testing.assert_allclose(runs["wheel_y"][[0, 2], -1], [0.6, 1.2], atol=1e-12)
 
 
-@pytest.mark.parametrize(("start", "locks", "words"), [
-    ({"wheel_y": np.pi / 2}, {}, "the initial state of top cannot be: Bryant singularity at the "
-                                 r"joint of wheel: .* \(wheel_y = 1.571\)"),
-    ({"wheel_y": -2.0}, {}, "Bryant singularity at the joint of wheel"),
-    ({"wheel_wx": 0.1}, {"lock_wheel_wx": 1.0}, "the initial state of top cannot be: a speed is "
-                        r"locked but not zero; start it at 0 or unlock it \(wheel_wx = 0.1\)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("start", "locks", "words"),
+    [
+        (
+            {"wheel_y": np.pi / 2},
+            {},
+            "the initial state of top cannot be: Bryant singularity at the "
+            r"joint of wheel: .* \(wheel_y = 1.571\)",
+        ),
+        ({"wheel_y": -2.0}, {}, "Bryant singularity at the joint of wheel"),
+        (
+            {"wheel_wx": 0.1},
+            {"lock_wheel_wx": 1.0},
+            "the initial state of top cannot be: a speed is "
+            r"locked but not zero; start it at 0 or unlock it \(wheel_wx = 0.1\)",
+        ),
+    ],
+)
 def test_impossible_starts(top, start, locks, words):
     with pytest.raises(ValueError, match=words):
         ks.simulate(top, [0.0, 0.1], {**REST, **start}, locks)
@@ -623,43 +732,62 @@ def test_a_lock_is_open_or_closed(top, lock):
 ARM = Body("arm", 1.0, (0.3, 0, 0), (0.1, 0.1, 0.1))
 
 
-@pytest.mark.parametrize(("bodies", "words"), [
-    ([ARM, ARM], "body arm is defined twice; names of bodies and base must differ"),
-    ([Body("ship", 1.0)], "body ship is defined twice; names of bodies and base must differ"),
-    ([ARM, Body("hand", 1.0, parent="arn")],
-     "body hand: its parent arn is not defined before it; did you mean arm?"),
-    ([Body("hand", 1.0, parent="arm"), ARM],
-     "body hand: its parent arm is not defined before it; move it before"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bodies", "words"),
+    [
+        ([ARM, ARM], "body arm is defined twice; names of bodies and base must differ"),
+        ([Body("ship", 1.0)], "body ship is defined twice; names of bodies and base must differ"),
+        (
+            [ARM, Body("hand", 1.0, parent="arn")],
+            "body hand: its parent arn is not defined before it; did you mean arm?",
+        ),
+        (
+            [Body("hand", 1.0, parent="arm"), ARM],
+            "body hand: its parent arm is not defined before it; move it before",
+        ),
+    ],
+)
 def test_bodies(bodies, words):
     with pytest.raises(ValueError, match=words):
         Tree("bad", bodies, PrescribedBase("ship"))
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"name": "left arm"}, "the name of a body must be letters, digits and underscores"),
-    ({"com": (1, 0)}, r"body arm: com must have three components, got \(1, 0\)"),
-    ({"at": (1, 0)}, r"body arm: at must have three components, got \(1, 0\)"),
-    ({"end": (0, 0, 0, 0)}, "body arm: end must have three components"),
-    ({"mass": -0.5}, "body arm: mass must not be negative, got -0.5"),
-    ({"inertia": (1, 1)}, "body arm: inertia is three principal moments or a 3x3"),
-    ({"inertia": np.eye(4)}, "body arm: inertia is three principal moments or"),
-    ({"inertia": [[1, 2, 0], [0, 1, 0], [0, 0, 1]]}, "body arm: inertia is not symmetric"),
-    ({"inertia": (0.1, 0.1, 0.3)}, "body arm: no body has principal moments of "
-     "inertia 0.1, 0.1, 0.3; each is at most the sum of the others"),
-    ({"inertia": (-0.1, 0.1, 0.1)}, "body arm: no body has principal moments"),
-    ({"inertia": [[1, 0.9, 0], [0.9, 1, 0], [0, 0, 0.1]]},
-     "body arm: no body has principal moments of inertia 0.1, 0.1, 1.9"),
-    ({"joint": Revolute("xy")}, "axis of a revolute joint is x, y, z or a vector, got 'xy'"),
-    ({"joint": Revolute((1, 0))}, r"has three components, not all 0, got \(1, "),
-    ({"joint": Revolute((0, 0, 0))}, "axis of a revolute joint"),
-    ({"joint": Universal("xx")}, "a universal joint has two different axes such as 'xy', "
-     "got 'xx'"),
-    ({"joint": Universal("xyz")}, "a universal joint has two different axes"),
-    ({"joint": Spherical("xyx")}, "Bryant angles turn about three different axes such as 'xyz', "
-     "got 'xyx'"),
-    ({"joint": Free("xy")}, "Bryant angles turn about three .* got 'xy'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "left arm"}, "the name of a body must be letters, digits and underscores"),
+        ({"com": (1, 0)}, r"body arm: com must have three components, got \(1, 0\)"),
+        ({"at": (1, 0)}, r"body arm: at must have three components, got \(1, 0\)"),
+        ({"end": (0, 0, 0, 0)}, "body arm: end must have three components"),
+        ({"mass": -0.5}, "body arm: mass must not be negative, got -0.5"),
+        ({"inertia": (1, 1)}, "body arm: inertia is three principal moments or a 3x3"),
+        ({"inertia": np.eye(4)}, "body arm: inertia is three principal moments or"),
+        ({"inertia": [[1, 2, 0], [0, 1, 0], [0, 0, 1]]}, "body arm: inertia is not symmetric"),
+        (
+            {"inertia": (0.1, 0.1, 0.3)},
+            "body arm: no body has principal moments of "
+            "inertia 0.1, 0.1, 0.3; each is at most the sum of the others",
+        ),
+        ({"inertia": (-0.1, 0.1, 0.1)}, "body arm: no body has principal moments"),
+        (
+            {"inertia": [[1, 0.9, 0], [0.9, 1, 0], [0, 0, 0.1]]},
+            "body arm: no body has principal moments of inertia 0.1, 0.1, 1.9",
+        ),
+        ({"joint": Revolute("xy")}, "axis of a revolute joint is x, y, z or a vector, got 'xy'"),
+        ({"joint": Revolute((1, 0))}, r"has three components, not all 0, got \(1, "),
+        ({"joint": Revolute((0, 0, 0))}, "axis of a revolute joint"),
+        (
+            {"joint": Universal("xx")},
+            "a universal joint has two different axes such as 'xy', got 'xx'",
+        ),
+        ({"joint": Universal("xyz")}, "a universal joint has two different axes"),
+        (
+            {"joint": Spherical("xyx")},
+            "Bryant angles turn about three different axes such as 'xyz', got 'xyx'",
+        ),
+        ({"joint": Free("xy")}, "Bryant angles turn about three .* got 'xy'"),
+    ],
+)
 def test_what_is_no_body(changes, words):
     with pytest.raises(ValueError, match=words):
         Body(**{"name": "arm", "mass": 1.0, **changes})
@@ -671,38 +799,61 @@ def test_bad_joints_name_their_body(joint):
         Tree("bad", [replace(ARM, joint=joint)])
 
 
-@pytest.mark.parametrize("change", [
-    {"joint": Spherical}, {"joint": "z"}, {"joint": None}, {"joint": Revolute([0, 0, 0])},
-    {"joint": Revolute(np.zeros(3))}, {"com": 0.3}, {"inertia": 0.1}, {"inertia": [[1, 0], [1]]},
-    {"mass": None}, {"mass": float("nan")}, {"mass": float("inf")}, {"mass": 1j},
-    {"com": (0, 0, float("nan"))},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"joint": Spherical},
+        {"joint": "z"},
+        {"joint": None},
+        {"joint": Revolute([0, 0, 0])},
+        {"joint": Revolute(np.zeros(3))},
+        {"com": 0.3},
+        {"inertia": 0.1},
+        {"inertia": [[1, 0], [1]]},
+        {"mass": None},
+        {"mass": float("nan")},
+        {"mass": float("inf")},
+        {"mass": 1j},
+        {"com": (0, 0, float("nan"))},
+    ],
+)
 def test_bodies_of_another_kind(change):
     """Each is a slip of the hand that would go far before it shows."""
     with pytest.raises(ValueError, match=r"^body arm: "):
         Tree("bad", [replace(ARM, **change)])
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"gravity": (0, -9.81)}, r"gravity must have three components, got \(0, -9.81\)"),
-    ({"gravity": 9.81}, "gravity must have three components, got 9.81"),
-    ({"loads": [Load("arn")]}, "load on arn, which is no body of bad; did you mean arm?"),
-    ({"loads": [Load("arm", axes="local")]}, "axes of a load are 'world' or 'body', got 'local'"),
-    ({"loads": [Load("arm", (1, 0))]}, "load on arm: force must have three components"),
-    ({"base": FixedBase}, "base"),
-    ({"base": "ship"}, "base"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"gravity": (0, -9.81)}, r"gravity must have three components, got \(0, -9.81\)"),
+        ({"gravity": 9.81}, "gravity must have three components, got 9.81"),
+        ({"loads": [Load("arn")]}, "load on arn, which is no body of bad; did you mean arm?"),
+        (
+            {"loads": [Load("arm", axes="local")]},
+            "axes of a load are 'world' or 'body', got 'local'",
+        ),
+        ({"loads": [Load("arm", (1, 0))]}, "load on arm: force must have three components"),
+        ({"base": FixedBase}, "base"),
+        ({"base": "ship"}, "base"),
+    ],
+)
 def test_trees(changes, words):
     with pytest.raises(ValueError, match=words):
         Tree("bad", [ARM], **changes)
 
 
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda: PrescribedBase("ship", "xyx"), "three different axes such as 'xyz', got 'xyx'"),
-    (lambda: PrescribedBase("ship", acceleration="felt"),
-     "the acceleration of a base is one of kinematic, derivative, imu, got 'felt'"),
-    (lambda: PrescribedBase("my ship"), "my ship"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: PrescribedBase("ship", "xyx"), "three different axes such as 'xyz', got 'xyx'"),
+        (
+            lambda: PrescribedBase("ship", acceleration="felt"),
+            "the acceleration of a base is one of kinematic, derivative, imu, got 'felt'",
+        ),
+        (lambda: PrescribedBase("my ship"), "my ship"),
+    ],
+)
 def test_bases(make, words):
     with pytest.raises(ValueError, match=words):
         make()
@@ -711,34 +862,50 @@ def test_bases(make, words):
 UNKNOWN = "arn is no joint and no speed of one; did you mean arm?"
 
 
-@pytest.mark.parametrize(("ask", "words"), [
-    (lambda tree: tree.lock("arn"), UNKNOWN),
-    (lambda tree: tree.with_locks("arn"), UNKNOWN),
-    (lambda tree: tree.torque_inputs("arn"), UNKNOWN),
-    (lambda tree: tree.joint_pd("arn"), UNKNOWN),
-    (lambda tree: tree.lock("arm_x"), "arm_x is no joint and no speed of one; did you mean arm_wx"),
-    (lambda tree: tree.place("arn"), "arn is no body of one; did you mean arm?"),
-    (lambda tree: tree.frame("leg"), "leg is no body of one; known are: arm"),
-    (lambda tree: tree.place("arm", (1, 2)), "three components"),
-    (lambda tree: tree.model({"arm_x": 1}), "torques: arm_x is no speed; did you mean arm_wx?"),
-    (lambda tree: tree.model({}, ["place"]), "there is no family place; did you mean places?"),
-    (lambda tree: tree.model({}, "place"), "there is no family place; did you mean places?"),
-    (lambda tree: tree.model({}, ["energy", {"kinetic_energy": 1}]),
-     "outputs: kinetic_energy is defined twice"),
-    (lambda tree: tree.model({}, ["places", "places"]), "outputs: arm_end_x is defined twice"),
-    (lambda tree: tree.model({}, {"arm_wx": 1}), "the name arm_wx is declared more than once"),
-    (lambda tree: tree.model({}, {"y": ks.dynamicsymbols("w").diff(ks.t)}), "w.* is not a state"),
-    (lambda tree: tree.model(values={"g": "fast"}), "the value of g must be a finite number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda tree: tree.lock("arn"), UNKNOWN),
+        (lambda tree: tree.with_locks("arn"), UNKNOWN),
+        (lambda tree: tree.torque_inputs("arn"), UNKNOWN),
+        (lambda tree: tree.joint_pd("arn"), UNKNOWN),
+        (
+            lambda tree: tree.lock("arm_x"),
+            "arm_x is no joint and no speed of one; did you mean arm_wx",
+        ),
+        (lambda tree: tree.place("arn"), "arn is no body of one; did you mean arm?"),
+        (lambda tree: tree.frame("leg"), "leg is no body of one; known are: arm"),
+        (lambda tree: tree.place("arm", (1, 2)), "three components"),
+        (lambda tree: tree.model({"arm_x": 1}), "torques: arm_x is no speed; did you mean arm_wx?"),
+        (lambda tree: tree.model({}, ["place"]), "there is no family place; did you mean places?"),
+        (lambda tree: tree.model({}, "place"), "there is no family place; did you mean places?"),
+        (
+            lambda tree: tree.model({}, ["energy", {"kinetic_energy": 1}]),
+            "outputs: kinetic_energy is defined twice",
+        ),
+        (lambda tree: tree.model({}, ["places", "places"]), "outputs: arm_end_x is defined twice"),
+        (lambda tree: tree.model({}, {"arm_wx": 1}), "the name arm_wx is declared more than once"),
+        (
+            lambda tree: tree.model({}, {"y": ks.dynamicsymbols("w").diff(ks.t)}),
+            "w.* is not a state",
+        ),
+        (lambda tree: tree.model(values={"g": "fast"}), "the value of g must be a finite number"),
+    ],
+)
 def test_questions(ask, words):
     with pytest.raises(ValueError, match=words):
         ask(Tree("one", [ARM]))
 
 
-@pytest.mark.parametrize("ask", [
-    lambda tree, speed: tree.lock(speed), lambda tree, speed: tree.with_locks(speed),
-    lambda tree, speed: tree.torque_inputs(speed), lambda tree, speed: tree.model({speed: 1}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda tree, speed: tree.lock(speed),
+        lambda tree, speed: tree.with_locks(speed),
+        lambda tree, speed: tree.torque_inputs(speed),
+        lambda tree, speed: tree.model({speed: 1}),
+    ],
+)
 def test_speeds_may_be_given_by_symbol(ask):
     """As everywhere else where a name is asked for."""
     tree = Tree("one", [ARM])

@@ -30,8 +30,12 @@ def evaluate(model, values):
     nodes = tuple(point.lower(e) for e in expressions.values())
     kernel = Kernel("all", point.graph, arguments, nodes, tuple(expressions))
     rates = [f"{x}'" for x in model.state_names]
-    groups = {"xdot": rates, "x": model.state_names, "u": model.input_names,
-              "p": model.parameter_names}  # fmt: skip
+    groups = {
+        "xdot": rates,
+        "x": model.state_names,
+        "u": model.input_names,
+        "p": model.parameter_names,
+    }
     n = max(np.size(value) for value in values.values())
     arrays = {
         kind: np.array([np.broadcast_to(values[name], n) for name in names]).reshape(-1, n)
@@ -64,18 +68,27 @@ def random_tree(rng, parents, base, locked):
         axes = Rotation.random(random_state=rng.integers(1000)).as_matrix()
         inertia = axes @ np.diag(rng.uniform(0.3, 0.5, 3)) @ axes.T
         sequence = ("xyz", "zyx", "yxz", "yzx")[len(bodies) % 4]
-        bodies.append(Body(
-            name, rng.uniform(1.0, 5.0), rng.normal(size=3), ((inertia + inertia.T) / 2).tolist(),
-            Spherical(sequence), rng.normal(size=3), parent,
-        ))  # fmt: skip
+        bodies.append(
+            Body(
+                name,
+                rng.uniform(1.0, 5.0),
+                rng.normal(size=3),
+                ((inertia + inertia.T) / 2).tolist(),
+                Spherical(sequence),
+                rng.normal(size=3),
+                parent,
+            )
+        )
     force, torque = (sp.symbols([f"{kind}{axis}" for axis in "xyz"]) for kind in "FT")
     loads = [Load(names[-1], force, torque, rng.normal(size=3), "body")]
     if parents is BRANCHES:
         loads.append(Load("c", force, torque, rng.normal(size=3), "world"))
     gravity = sp.symbols("gx, gy, gz")
     tree = Tree("random", bodies, base, gravity, loads)
-    torques = {name: -sp.Symbol("K") * u + sp.Function(f"T_{name}")(ks.t)
-               for name, u in tree.speeds.items()}  # fmt: skip
+    torques = {
+        name: -sp.Symbol("K") * u + sp.Function(f"T_{name}")(ks.t)
+        for name, u in tree.speeds.items()
+    }
     return (tree.lock(*locked) if locked else tree), torques
 
 
@@ -149,9 +162,13 @@ def turns(tree, values, n):
     return {name: R.as_matrix() for name, R in found.items()}
 
 
-@pytest.mark.parametrize("parents, locked", [
-    (CHAIN, ("a", "b", "c", "d")), ((None, "a", "a", "c"), ("a_wz", "b", "c_wx", "d")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "parents, locked",
+    [
+        (CHAIN, ("a", "b", "c", "d")),
+        ((None, "a", "a", "c"), ("a_wz", "b", "c_wx", "d")),
+    ],
+)
 def test_net_moments_sum_up_to_those_of_joints(parents, locked):
     """The unknowns of (17) as printed: sums over all bodies beyond a joint are its moment, and they
     solve the system of partial angular velocities of the paper, set up from SciPy's rotations."""
@@ -165,8 +182,9 @@ def test_net_moments_sum_up_to_those_of_joints(parents, locked):
     carrier = {body.name: body.parent for body in tree.bodies}
 
     def vectors(prefix, rows):
-        return {b: np.array([rows.get(f"{prefix}_{b}_w{a}", np.zeros(n)) for a in "xyz"])
-                for b in names}  # fmt: skip
+        return {
+            b: np.array([rows.get(f"{prefix}_{b}_w{a}", np.zeros(n)) for a in "xyz"]) for b in names
+        }
 
     net, held = vectors("net", found), vectors("held", found)
     size = max(np.abs(moment).max() for moment in held.values())
@@ -199,10 +217,17 @@ def human():
     given = json.loads((DATA / "ship_params.json").read_text())
     at = [given["q_ship"], *given["q_next"]]
     bodies = [
-        Body(name, given["m"][k], given["r_cg"][k], given["I"][k], Spherical(), at[k],
-             LINKS[k - 1] if k else None)
+        Body(
+            name,
+            given["m"][k],
+            given["r_cg"][k],
+            given["I"][k],
+            Spherical(),
+            at[k],
+            LINKS[k - 1] if k else None,
+        )
         for k, name in enumerate(LINKS)
-    ]  # fmt: skip
+    ]
     tree = Tree("human", bodies, PrescribedBase("ship"), (0, 0, -given["g"]))
     gains = zip(np.ravel(given["Kp"]), np.ravel(given["Kd"]), strict=True)
     states = zip(tree.coordinates.values(), tree.speeds.values(), strict=True)

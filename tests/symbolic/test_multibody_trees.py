@@ -56,9 +56,19 @@ seeds = st.integers(0, 2**32 - 1)
 moving = st.builds(PrescribedBase, st.just("ship"), sequences, st.sampled_from([*GIVEN]))
 bases = st.one_of(st.just(FixedBase()), moving)
 #: A chain of all kinds of joints.
-ALL = [Free("yxz"), Revolute((1.0, 2.0, -0.5)), Universal("zx"), Fixed(), Spherical("xzy"),
-       Planar("zy"), Revolute("y"), Free("zxy"), Prismatic("x"), Universal("xy"),
-       Planar("xz")]  # fmt: skip
+ALL = [
+    Free("yxz"),
+    Revolute((1.0, 2.0, -0.5)),
+    Universal("zx"),
+    Fixed(),
+    Spherical("xzy"),
+    Planar("zy"),
+    Revolute("y"),
+    Free("zxy"),
+    Prismatic("x"),
+    Universal("xy"),
+    Planar("xz"),
+]
 
 
 def some(count):
@@ -146,9 +156,15 @@ def random_case(shape, seed, base, turning=False):
         [in_symbols(b, values) if yes else b for yes, b in zip(chosen, bodies, strict=True)],
         base,
         named(values, "g", gravity),
-        [replace(load, force=named(values, f"F{k}", load.force),
-                 torque=named(values, f"M{k}", load.torque)) for k, load in enumerate(loads)],
-    )  # fmt: skip
+        [
+            replace(
+                load,
+                force=named(values, f"F{k}", load.force),
+                torque=named(values, f"M{k}", load.torque),
+            )
+            for k, load in enumerate(loads)
+        ],
+    )
     for link in tree.links:
         for k, q in enumerate(link.q):  # not near the singular rates of Bryant angles
             values[q.name] = rng.uniform(-1.2, 1.2) if k == 1 else rng.uniform(-3.0, 3.0)
@@ -377,15 +393,19 @@ def test_equations_of_motion(shape, seed, base):
 
 def motion_of_tree(tree, at, about):
     outputs = {
-        "com": tree.center_of_mass(), "momentum": tree.momentum(),
-        "angular": tree.angular_momentum(about), "kinetic": tree.kinetic_energy(),
+        "com": tree.center_of_mass(),
+        "momentum": tree.momentum(),
+        "angular": tree.angular_momentum(about),
+        "kinetic": tree.kinetic_energy(),
         "potential": tree.potential_energy(),
-    }  # fmt: skip
+    }
     for name in (None, *(body.name for body in tree.bodies)):
         outputs |= {
-            f"wrench_{name}": tree.wrench(name), f"place_{name}": tree.place(name, at),
-            f"velocity_{name}": tree.velocity(name, at), f"attitude_{name}": tree.attitude(name),
-        }  # fmt: skip
+            f"wrench_{name}": tree.wrench(name),
+            f"place_{name}": tree.place(name, at),
+            f"velocity_{name}": tree.velocity(name, at),
+            f"attitude_{name}": tree.attitude(name),
+        }
     return outputs
 
 
@@ -397,18 +417,21 @@ def motion_of_twin(twin, at, about):
         k = numbers[-1]
         turn, speed = data.oMi[k].rotation, data.v[k]
         outputs |= {
-            f"wrench_{name}": data.f[k].vector.copy(), f"place_{name}": data.oMi[k].act(at),
+            f"wrench_{name}": data.f[k].vector.copy(),
+            f"place_{name}": data.oMi[k].act(at),
             f"velocity_{name}": turn @ (speed.linear + np.cross(speed.angular, at)),
             f"attitude_{name}": turn.copy(),
-        }  # fmt: skip
+        }
     com = pin.centerOfMass(model, data, q).copy()
     momentum = pin.computeCentroidalMomentum(model, data, q, v)
     spin = momentum.angular + np.cross(com - about, momentum.linear)
     return outputs | {
-        "com": com, "momentum": momentum.linear, "angular": spin,
+        "com": com,
+        "momentum": momentum.linear,
+        "angular": spin,
         "kinetic": pin.computeKineticEnergy(model, data, q, v),
         "potential": pin.computePotentialEnergy(model, data, q),
-    }  # fmt: skip
+    }
 
 
 @all_joints
@@ -444,8 +467,9 @@ def test_locks_take_out_rows_and_columns(shape, seed, base):
     close([found[name] for name in model.outputs], twin.data.f[1].vector, 1e-11)
     check_kinematics(case, found)
     check_explicit(model, case.values, mass, bias, free)
-    rigid = [q.name for link in tree.links for q in link.q
-             if all(u.name in tree.locked for u in link.u)]  # fmt: skip
+    rigid = [
+        q.name for link in tree.links for q in link.q if all(u.name in tree.locked for u in link.u)
+    ]
     assert set(model.state_names) == {*free, *tree.coordinates} - {*rigid}
 
 

@@ -36,10 +36,16 @@ def evaluate(model, expressions, values, rates=None, program=()):
     """Expressions by name at one point; whatever has no value is 0."""
     point = model_point(model)
     point.lower.define(program)
-    groups = {"xdot": (model.state_names, rates or {}), "x": (model.state_names, values),
-              "u": (model.input_names, values), "p": (model.parameter_names, values)}  # fmt: skip
-    arrays = {k: np.array([[given.get(n, 0.0)] for n in names]).reshape(len(names), 1)
-              for k, (names, given) in groups.items()}  # fmt: skip
+    groups = {
+        "xdot": (model.state_names, rates or {}),
+        "x": (model.state_names, values),
+        "u": (model.input_names, values),
+        "p": (model.parameter_names, values),
+    }
+    arrays = {
+        k: np.array([[given.get(n, 0.0)] for n in names]).reshape(len(names), 1)
+        for k, (names, given) in groups.items()
+    }
     nodes = tuple(map(point.lower, expressions.values()))
     arguments = (point.xdot, point.x, point.u, point.p, point.t)
     kernel = Kernel("all", point.graph, arguments, nodes, tuple(expressions))
@@ -66,8 +72,17 @@ def gait():
     owner, bodies = {"J1": ("J1", (0, 0, 0))}, [Body("J1", 0, joint=Prismatic("xyz"))]
     for row in given["segments"]:
         parent, at = owner[row["proximal"]]
-        bodies.append(Body(row["name"], row["mass"], row["com"], row["inertia_com_diag"],
-                           Oriented("yxz"), at, parent))  # fmt: skip
+        bodies.append(
+            Body(
+                row["name"],
+                row["mass"],
+                row["com"],
+                row["inertia_com_diag"],
+                Oriented("yxz"),
+                at,
+                parent,
+            )
+        )
         owner |= {point: (row["name"], place) for point, place in row["points"].items()}
     return Tree("gait", bodies, gravity=given["gravity"])
 
@@ -82,11 +97,13 @@ def turning(angles, rates, accelerations):
 
     (a, _, c), (da, _, dc) = angles, rates
     H = columns(angles)
-    change = np.array([
-        [-np.sin(c) * dc, -np.sin(a) * np.sin(c) * da + np.cos(a) * np.cos(c) * dc, 0.0],
-        [-np.cos(c) * dc, -np.sin(a) * np.cos(c) * da - np.cos(a) * np.sin(c) * dc, 0.0],
-        [0.0, -np.cos(a) * da, 0.0],
-    ])  # fmt: skip
+    change = np.array(
+        [
+            [-np.sin(c) * dc, -np.sin(a) * np.sin(c) * da + np.cos(a) * np.cos(c) * dc, 0.0],
+            [-np.cos(c) * dc, -np.sin(a) * np.cos(c) * da - np.cos(a) * np.sin(c) * dc, 0.0],
+            [0.0, -np.cos(a) * da, 0.0],
+        ]
+    )
     return H @ rates, H @ accelerations + change @ rates, H
 
 
@@ -124,8 +141,17 @@ def test_generalised_forces_of_a_body(body, number):
 
 # -- against relative angles ----------------------------------------------------------------------
 
-joints = st.sampled_from([Spherical("xyz"), Spherical("zyx"), Revolute("y"), Universal("zx"),
-                          Revolute((1.0, 2.0, -1.0)), Prismatic("xz"), Free("yxz")])  # fmt: skip
+joints = st.sampled_from(
+    [
+        Spherical("xyz"),
+        Spherical("zyx"),
+        Revolute("y"),
+        Universal("zx"),
+        Revolute((1.0, 2.0, -1.0)),
+        Prismatic("xz"),
+        Free("yxz"),
+    ]
+)
 shapes = st.lists(st.tuples(joints, st.integers(0, 7), st.booleans()), min_size=1, max_size=5)
 
 
@@ -135,8 +161,15 @@ def pair(shape, seed, base):
     for k, (joint, number, oriented) in enumerate(shape):
         parent = number % (k + 1) - 1
         a, b, c = rng.uniform(0.2, 0.5, 3)
-        body = Body(f"b{k}", rng.uniform(1, 3), rng.normal(size=3), (b + c, c + a, a + b), joint,
-                    rng.normal(size=3), None if parent < 0 else f"b{parent}")  # fmt: skip
+        body = Body(
+            f"b{k}",
+            rng.uniform(1, 3),
+            rng.normal(size=3),
+            (b + c, c + a, a + b),
+            joint,
+            rng.normal(size=3),
+            None if parent < 0 else f"b{parent}",
+        )
         bodies.append(body)
         turn = oriented and isinstance(joint, Spherical)
         other.append(replace(body, joint=Oriented(joint.sequence)) if turn else body)
@@ -178,10 +211,15 @@ def test_the_same_motion_needs_the_same_wrenches(shape, seed, base):
     values = {name: rng.uniform(-1, 1) for name in [*names, *inputs]}
     rates = {name: rng.normal() for name in relative.speeds}
     outputs, needed = [], []
-    for tree, (x, dx) in ((relative, (values, rates)),
-                          (oriented, in_world(relative, oriented, values, rates))):  # fmt: skip
-        wanted = {f"{b.name}{k}": e for b in tree.bodies
-                  for k, e in enumerate(sum(tree.wrench(b.name), ()))}  # fmt: skip
+    for tree, (x, dx) in (
+        (relative, (values, rates)),
+        (oriented, in_world(relative, oriented, values, rates)),
+    ):
+        wanted = {
+            f"{b.name}{k}": e
+            for b in tree.bodies
+            for k, e in enumerate(sum(tree.wrench(b.name), ()))
+        }
         model = tree.model({}, wanted)
         outputs.append(list(evaluate(model, model.outputs, x, dx).values()))
         left = residual(model, x, dx)

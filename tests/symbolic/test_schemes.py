@@ -17,8 +17,13 @@ def end_value(scheme, nodes, time=None):
     """x(2) of a driven pendulum, states by collocation with known start (nothing to optimise)."""
     model = ks.Model("d", [x, v], [], [], [x.diff(t) - v, v.diff(t) + sp.sin(x) - sp.cos(3 * t)])
     grid = np.linspace(0.0, 2.0, nodes) if time is None else time
-    task = ks.Collocation(model, ks.Experiment(grid), scheme=scheme, objective=ks.Terminal(x**2),
-                          boundary=[ks.at_start(x) - 1, ks.at_start(v)])  # fmt: skip
+    task = ks.Collocation(
+        model,
+        ks.Experiment(grid),
+        scheme=scheme,
+        objective=ks.Terminal(x**2),
+        boundary=[ks.at_start(x) - 1, ks.at_start(v)],
+    )
     solution = task.solve()
     assert solution.success
     return solution["x"][-1]
@@ -38,8 +43,13 @@ def test_quadrature(scheme):
     model = ks.Model("q", [x], [], [k], [x.diff(t) - k])
     errors = []
     for n in (11, 21):
-        task = ks.Collocation(model, ks.Experiment(np.linspace(0, 1, n)), unknown={k: None},
-                              scheme=scheme.name, objective=ks.Integral(t**2 + x**2))  # fmt: skip
+        task = ks.Collocation(
+            model,
+            ks.Experiment(np.linspace(0, 1, n)),
+            unknown={k: None},
+            scheme=scheme.name,
+            objective=ks.Integral(t**2 + x**2),
+        )
         errors.append(abs(task.cost(np.zeros(task.n_variables)) - 1.0 / 3.0))
     assert np.log2(errors[0] / errors[1]) == pytest.approx(scheme.order, abs=0.2)
 
@@ -56,8 +66,13 @@ def test_linear_decay_on_a_nonuniform_grid(scheme, factor):
     """x' = -k x: the amplification of each interval is known in closed form."""
     model = ks.Model("l", [x], [], [k], [x.diff(t) + k * x], values={k: 3.0})
     time = np.cumsum(np.random.default_rng(0).uniform(0.01, 0.3, size=30))
-    task = ks.Collocation(model, ks.Experiment(time), scheme=scheme, objective=ks.Terminal(x**2),
-                          boundary=[ks.at_start(x) - 1])  # fmt: skip
+    task = ks.Collocation(
+        model,
+        ks.Experiment(time),
+        scheme=scheme,
+        objective=ks.Terminal(x**2),
+        boundary=[ks.at_start(x) - 1],
+    )
     expected = np.concatenate([[1.0], np.cumprod(factor(3.0 * np.diff(time)))])
     np.testing.assert_allclose(task.solve()["x"], expected, rtol=1e-12)
 
@@ -77,5 +92,10 @@ def test_inconsistent_rates_are_refused():
 def test_trapezoid_needs_explicit_rates():
     model = ks.Model("a", [x, v], [], [k], [x.diff(t) - v, v - k * x])
     with pytest.raises(ValueError, match="trapezoid needs explicit derivatives: state v has no"):
-        ks.Collocation(model, ks.Experiment(np.linspace(0, 1, 5)), unknown={k: None},
-                       scheme="trapezoid", objective=ks.Terminal(x**2))  # fmt: skip
+        ks.Collocation(
+            model,
+            ks.Experiment(np.linspace(0, 1, 5)),
+            unknown={k: None},
+            scheme="trapezoid",
+            objective=ks.Terminal(x**2),
+        )

@@ -25,14 +25,27 @@ def man():
 
 
 def segment(**changes):
-    given = {"name": "a", "proximal": "J1", "mass": 1.0, "com": (0, 0, 0), "inertia": (1, 1, 1),
-             "points": {"A": (0, 0, 1)}, "basis_point": "A"}  # fmt: skip
+    given = {
+        "name": "a",
+        "proximal": "J1",
+        "mass": 1.0,
+        "com": (0, 0, 0),
+        "inertia": (1, 1, 1),
+        "points": {"A": (0, 0, 1)},
+        "basis_point": "A",
+    }
     return kg.Segment(**{**given, **changes})
 
 
 def planar(**changes):
-    given = {"name": "a", "proximal": "hip", "mass": 1.0, "com": (0, 0), "inertia": 1.0,
-             "points": {"A": (0, 1)}}  # fmt: skip
+    given = {
+        "name": "a",
+        "proximal": "hip",
+        "mass": 1.0,
+        "com": (0, 0),
+        "inertia": 1.0,
+        "points": {"A": (0, 1)},
+    }
     return kg.PlanarSegment(**{**given, **changes})
 
 
@@ -64,10 +77,14 @@ def plates(of=None, feet=None, time=TIME, **more):
 
 def constrained(**changes):
     """A particle on a line."""
-    given = {"mass_matrix": np.eye(2), "forces": lambda q, qd, t: np.zeros(2),
-             "constraints": lambda q, t: q[:1], "jacobian": lambda q, t: np.array([[1.0, 0.0]]),
-             "velocity_terms": lambda q, t: np.zeros(1),
-             "acceleration_terms": lambda q, qd, t: np.zeros(1)}  # fmt: skip
+    given = {
+        "mass_matrix": np.eye(2),
+        "forces": lambda q, qd, t: np.zeros(2),
+        "constraints": lambda q, t: q[:1],
+        "jacobian": lambda q, t: np.array([[1.0, 0.0]]),
+        "velocity_terms": lambda q, t: np.zeros(1),
+        "acceleration_terms": lambda q, qd, t: np.zeros(1),
+    }
     return kg.ConstrainedSystem(**{**given, **changes})
 
 

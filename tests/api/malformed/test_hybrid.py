@@ -17,8 +17,13 @@ TIME = np.linspace(0.0, 1.0, 5)
 
 
 def model(**changes):
-    fields = {"name": "ball", "states": [x, v], "inputs": [u], "parameters": [],
-              "equations": [x.diff(t) - v, v.diff(t) + 9.81 - u]}  # fmt: skip
+    fields = {
+        "name": "ball",
+        "states": [x, v],
+        "inputs": [u],
+        "parameters": [],
+        "equations": [x.diff(t) - v, v.diff(t) + 9.81 - u],
+    }
     return ks.Model(**{**fields, **changes})
 
 
@@ -41,8 +46,7 @@ def muscle(name="q", **more):
 @cache
 def ball():
     """One model for all runs: a parameter, an input, an event, a contact."""
-    forced = model(inputs=[u, w], parameters=[k],
-                   equations=[x.diff(t) - v, v.diff(t) + k - u - w])  # fmt: skip
+    forced = model(inputs=[u, w], parameters=[k], equations=[x.diff(t) - v, v.diff(t) + k - u - w])
     return kh.Hybrid(forced, events=[kh.Event("top", v)], contacts=[kh.Contact("floor", x, u)])
 
 

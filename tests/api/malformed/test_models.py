@@ -14,8 +14,13 @@ EQUATIONS = [x.diff(t) - v, v.diff(t) + k * x - u]
 
 
 def model(**changes):
-    fields = {"name": "osc", "states": [x, v], "inputs": [u], "parameters": [k],
-              "equations": EQUATIONS}  # fmt: skip
+    fields = {
+        "name": "osc",
+        "states": [x, v],
+        "inputs": [u],
+        "parameters": [k],
+        "equations": EQUATIONS,
+    }
     return ks.Model(**{**fields, **changes})
 
 
@@ -38,8 +43,14 @@ def rolling():
     y, r = ks.dynamicsymbols("y r")
     N, O = ReferenceFrame("N"), Point("O")  # noqa: E741
     O.set_vel(N, v * N.x)
-    method = KanesMethod(N, [x, y], [v], kd_eqs=[x.diff(t) - v, y.diff(t) - r], u_dependent=[r],
-                         velocity_constraints=[r - 2 * v])  # fmt: skip
+    method = KanesMethod(
+        N,
+        [x, y],
+        [v],
+        kd_eqs=[x.diff(t) - v, y.diff(t) - r],
+        u_dependent=[r],
+        velocity_constraints=[r - 2 * v],
+    )
     method.kanes_equations([Particle("P", O, sp.Symbol("m"))], [(O, -k * x * N.x)])
     return method
 

@@ -24,8 +24,14 @@ def samples(time=TIME, angles=ROWS, **more):
 
 
 def recording(**changes):
-    given = {"time": TIME, "angles": ROWS, "rates": ROWS, "angular_accelerations": ROWS,
-             "accelerations": ROWS, "acceleration": "imu"}  # fmt: skip
+    given = {
+        "time": TIME,
+        "angles": ROWS,
+        "rates": ROWS,
+        "angular_accelerations": ROWS,
+        "accelerations": ROWS,
+        "acceleration": "imu",
+    }
     return ks.Recording(**{**given, **changes})
 
 

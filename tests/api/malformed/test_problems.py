@@ -17,8 +17,14 @@ TIME = np.linspace(0.0, 1.0, 5)
 
 @cache
 def model():
-    return ks.Model("osc", [x, v], [u], [k], [x.diff(t) - v, v.diff(t) + k * x - u],
-                    outputs={"force": u - k * x})  # fmt: skip
+    return ks.Model(
+        "osc",
+        [x, v],
+        [u],
+        [k],
+        [x.diff(t) - v, v.diff(t) + k * x - u],
+        outputs={"force": u - k * x},
+    )
 
 
 @cache
@@ -33,8 +39,9 @@ def trial(**changes):
 
 def problem(of=None, trials=None, **changes):
     given = {"unknown": {k: (0.1, 10.0)}}
-    return ks.Collocation(model() if of is None else of, trial() if trials is None else trials,
-                          **{**given, **changes})  # fmt: skip
+    return ks.Collocation(
+        model() if of is None else of, trial() if trials is None else trials, **{**given, **changes}
+    )
 
 
 @cache
@@ -44,8 +51,9 @@ def solvable():
 
 def shooting(of=None, trials=None, **changes):
     given = {"unknown": {k: (0.1, 10.0)}, "initial": {x: 1.0, v: 0.0}}
-    return ks.Shooting(model() if of is None else of, trial() if trials is None else trials,
-                       **{**given, **changes})  # fmt: skip
+    return ks.Shooting(
+        model() if of is None else of, trial() if trials is None else trials, **{**given, **changes}
+    )
 
 
 @cache
@@ -64,8 +72,11 @@ def adjoint():
 
 
 def conjugate(of=None, objective=None, **changes):
-    return ks.ContinuousAdjoint(model() if of is None else of,
-                                ks.Integral(x**2) if objective is None else objective, **changes)
+    return ks.ContinuousAdjoint(
+        model() if of is None else of,
+        ks.Integral(x**2) if objective is None else objective,
+        **changes,
+    )
 
 
 @cache
@@ -75,15 +86,22 @@ def switched():
 
 
 def members(of=None, **changes):
-    given = {"time": TIME, "initial": {x: [1.0, 2.0], v: 0.0}, "parameters": {k: 1.0},
-             "inputs": {u: 0.0}}  # fmt: skip
+    given = {
+        "time": TIME,
+        "initial": {x: [1.0, 2.0], v: 0.0},
+        "parameters": {k: 1.0},
+        "inputs": {u: 0.0},
+    }
     return kh.ensemble(switched() if of is None else of, **{**given, **changes})
 
 
 def hybrid_fit(of=None, trials=None, **changes):
     given = {"unknown": {k: None}, "initial": {x: 1.0, v: 0.0}}
-    return kh.Shooting(switched() if of is None else of, trial() if trials is None else trials,
-                       **{**given, **changes})  # fmt: skip
+    return kh.Shooting(
+        switched() if of is None else of,
+        trial() if trials is None else trials,
+        **{**given, **changes},
+    )
 
 
 FUNCTIONS = [

@@ -73,8 +73,10 @@ def noisy(found, size=0.01, seed=1):
 def test_segments_as_measured():
     """Points come back from any motion; masses stay, centres of mass and inertias scale with the
     distance of the basis point."""
-    longer = [replace(row, points={p: tuple(1.1 * c for c in x) for p, x in row.points.items()})
-              for row in ROWS]  # fmt: skip
+    longer = [
+        replace(row, points={p: tuple(1.1 * c for c in x) for p, x in row.points.items()})
+        for row in ROWS
+    ]
     for given_, factor in ((ROWS, 1.0), (longer, 1.1)):
         found = measured_segments(ROWS, landmarks_of(motion(), given_))
         for ours, row in zip(found, ROWS, strict=True):
@@ -88,15 +90,20 @@ def test_segments_as_measured():
 def test_points_that_are_not_measured():
     """They keep their place, scaled like their segment."""
     z, thighs = motion(), {"Rthigh", "Lthigh"}
-    longer = [replace(row, points={p: tuple(1.2 * c for c in x) for p, x in row.points.items()})
-              if row.name in thighs | {"Rhand"} else row for row in ROWS]  # fmt: skip
+    longer = [
+        replace(row, points={p: tuple(1.2 * c for c in x) for p, x in row.points.items()})
+        if row.name in thighs | {"Rhand"}
+        else row
+        for row in ROWS
+    ]
     found = landmarks_of(z, longer)
     hidden = {"RHC", "LHC", "HG", "RFG", "LFG"}
     places = {name: p for name, p in found.places.items() if name not in hidden}
     rows = {row.name: row for row in measured_segments(ROWS, Landmarks(places, found.axes))}
     old = {row.name: row for row in ROWS}
-    np.testing.assert_allclose(rows["Rthigh"].points["RK"],
-                               1.2 * np.array(old["Rthigh"].points["RK"]), atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(
+        rows["Rthigh"].points["RK"], 1.2 * np.array(old["Rthigh"].points["RK"]), atol=1e-12
+    )
     np.testing.assert_allclose(rows["Rhand"].points["RHC"], old["Rhand"].points["RHC"], atol=1e-15)
     assert rows["head"] == old["head"]
 
@@ -189,11 +196,14 @@ def test_segments_are_rigid(nearest):
         i, j = ("uvw".index(letter) for letter in row.basis_vectors)
         for point, place in row.points.items():
             arm = found[3 * body.points[point] :][:3] - at
-            np.testing.assert_allclose(np.linalg.norm(arm, axis=0), np.linalg.norm(place),
-                                       atol=1e-10)  # fmt: skip
-            np.testing.assert_allclose([np.sum(arm * a, axis=0), np.sum(arm * b, axis=0)],
-                                       np.outer([place[i], place[j]], np.ones(4)),
-                                       atol=1e-10)  # fmt: skip
+            np.testing.assert_allclose(
+                np.linalg.norm(arm, axis=0), np.linalg.norm(place), atol=1e-10
+            )
+            np.testing.assert_allclose(
+                [np.sum(arm * a, axis=0), np.sum(arm * b, axis=0)],
+                np.outer([place[i], place[j]], np.ones(4)),
+                atol=1e-10,
+            )
 
 
 def test_a_third_way(nearest):
@@ -212,16 +222,16 @@ def test_a_third_way(nearest):
             parts.append(np.sqrt(target.weight) * (here - target.measured[:, 0]))
         return np.concatenate(parts)
 
-    found = least_squares(distances, start[:, 0], jac="3-point", xtol=1e-15, ftol=1e-15,
-                          gtol=1e-12)  # fmt: skip
+    found = least_squares(distances, start[:, 0], jac="3-point", xtol=1e-15, ftol=1e-15, gtol=1e-12)
     np.testing.assert_allclose(found.x, fitted.z[:, 0], atol=1e-7)
     np.testing.assert_allclose(2 * found.cost, np.sum(distances(fitted.z[:, 0]) ** 2), rtol=1e-12)
     sizes = distances(fitted.z[:, 0]).reshape(-1, 3)
     sizes /= np.sqrt([t.weight for t in targets])[:, None]
     np.testing.assert_allclose(np.linalg.norm(sizes, axis=1), fitted.distances[:, 0], atol=1e-9)
     points = sizes[[not t.direction for t in targets]]
-    np.testing.assert_allclose(fitted.rms[0], np.sqrt(np.mean(np.sum(points**2, axis=1))),
-                               atol=1e-9)  # fmt: skip
+    np.testing.assert_allclose(
+        fitted.rms[0], np.sqrt(np.mean(np.sum(points**2, axis=1))), atol=1e-9
+    )
 
 
 def test_what_is_not_measured_has_no_weight():
@@ -246,8 +256,9 @@ def test_rows_in_another_order():
     fits = []
     for order in (range(18), ORDER):
         rows = measured_segments([ROWS[k] for k in order], found)
-        fits.append((rows, fit(NaturalBody(rows), landmark_targets(rows, found),
-                               start_of(rows, found))))  # fmt: skip
+        fits.append(
+            (rows, fit(NaturalBody(rows), landmark_targets(rows, found), start_of(rows, found)))
+        )
     (rows, one), (others, other) = fits
     assert [rows[k] for k in ORDER] == list(others)
     np.testing.assert_allclose(other.z, one.z[places], atol=1e-9)
@@ -287,8 +298,11 @@ def test_singular_postures():
     z[3 + 3 * NAMES.index("Larm"), 3] = np.radians(-84.9)
     check_angles(ROWS, z, time)
     z[3 + 3 * NAMES.index("Larm"), 3] = np.radians(-87.0)
-    with pytest.raises(ValueError, match=r"segment 'Larm': alpha reaches 87 deg at t = 2.75 s, .*; "
-                                         "choose axes that"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"segment 'Larm': alpha reaches 87 deg at t = 2.75 s, .*; "
+        "choose axes that",
+    ):
         check_angles(ROWS, z, time)
     z[3 + 3 * NAMES.index("Larm") + 1] = 3.0  # flexion is not limited
     z[3 + 3 * NAMES.index("Larm"), 3] = 0.0

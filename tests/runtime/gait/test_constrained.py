@@ -32,8 +32,9 @@ def arm(q, pair):
 
 
 def distances(q, ends, lengths):
-    return np.array([arm(q, pair) @ arm(q, pair) - L**2
-                     for pair, L in zip(ends, lengths, strict=True)])  # fmt: skip
+    return np.array(
+        [arm(q, pair) @ arm(q, pair) - L**2 for pair, L in zip(ends, lengths, strict=True)]
+    )
 
 
 def distance_rows(q, ends):
@@ -51,14 +52,15 @@ A, W = 0.3, 4.0
 CHAIN = ConstrainedSystem(
     mass_matrix=rods(MASSES, ENDS, 3),
     forces=lambda q, qd, t: rods(MASSES, ENDS, 3) @ np.tile([0.0, -GRAVITY], 3),
-    constraints=lambda q, t: np.concatenate([q[:2] - [A * np.sin(W * t), 0.0],
-                                             distances(q, ENDS, LENGTHS)]),
+    constraints=lambda q, t: np.concatenate(
+        [q[:2] - [A * np.sin(W * t), 0.0], distances(q, ENDS, LENGTHS)]
+    ),
     jacobian=lambda q, t: np.vstack([np.eye(2, 6), distance_rows(q, ENDS)]),
     velocity_terms=lambda q, t: np.array([A * W * np.cos(W * t), 0.0, 0.0, 0.0]),
-    acceleration_terms=lambda q, qd, t: np.array([
-        -A * W**2 * np.sin(W * t), 0.0, *(-2.0 * arm(qd, pair) @ arm(qd, pair) for pair in ENDS)
-    ]),
-)  # fmt: skip
+    acceleration_terms=lambda q, qd, t: np.array(
+        [-A * W**2 * np.sin(W * t), 0.0, *(-2.0 * arm(qd, pair) @ arm(qd, pair) for pair in ENDS)]
+    ),
+)
 
 
 def lagrange():
@@ -127,15 +129,23 @@ def test_simulation_of_a_moving_chain():
     """A rod turns over; against an adaptive integration in angles. Of order 4."""
     start, expected = np.array([0.5, 1.0, 8.0, 8.0]), lagrange()
     time = np.linspace(0.0, 0.6, 4)
-    answer = solve_ivp(lambda t, y: [*y[2:], *expected(t, y)], (0.0, 0.6), start, "DOP853",
-                       time, rtol=1e-13, atol=1e-13)  # fmt: skip
+    answer = solve_ivp(
+        lambda t, y: [*y[2:], *expected(t, y)],
+        (0.0, 0.6),
+        start,
+        "DOP853",
+        time,
+        rtol=1e-13,
+        atol=1e-13,
+    )
     right = np.array([chain_state(t, y) for t, y in zip(time, answer.y.T, strict=True)])
     assert np.ptp(answer.y[:2], axis=1).max() > np.pi
     errors = []
     for substeps in (400, 800):
         found = CHAIN.simulate(time, *chain_state(0.0, start), substeps=substeps)
-        errors.append(max(np.abs(found.q.T - right[:, 0]).max(),
-                          np.abs(found.qd.T - right[:, 1]).max()))  # fmt: skip
+        errors.append(
+            max(np.abs(found.q.T - right[:, 0]).max(), np.abs(found.qd.T - right[:, 1]).max())
+        )
     assert errors[1] < 1e-9 and 12.0 < errors[0] / errors[1] < 20.0
     for k, t in enumerate(time):
         np.testing.assert_allclose(CHAIN.constraints(found.q[:, k], t), 0.0, atol=1e-13)
@@ -154,10 +164,13 @@ FOURBAR = ConstrainedSystem(
     constraints=lambda q, t: distances(np.r_[PIVOTS[:2], q, PIVOTS[2:]], BARS, LOOP["lengths"]),
     jacobian=lambda q, t: distance_rows(np.r_[PIVOTS[:2], q, PIVOTS[2:]], BARS)[:, 2:6],
     velocity_terms=lambda q, t: np.zeros(3),
-    acceleration_terms=lambda q, qd, t: np.array([-2.0 * arm(np.r_[0, 0, qd, 0, 0], pair)
-                                                  @ arm(np.r_[0, 0, qd, 0, 0], pair)
-                                                  for pair in BARS]),
-)  # fmt: skip
+    acceleration_terms=lambda q, qd, t: np.array(
+        [
+            -2.0 * arm(np.r_[0, 0, qd, 0, 0], pair) @ arm(np.r_[0, 0, qd, 0, 0], pair)
+            for pair in BARS
+        ]
+    ),
+)
 
 
 def loop(theta):

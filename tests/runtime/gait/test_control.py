@@ -10,8 +10,11 @@ from scipy.integrate import solve_ivp
 
 from kinesym.gait import PD, Body, NaturalBody, Samples, Spline, Tracking, segments_of_body
 
-ROWS = [row for row in segments_of_body(80.0, 1.8)
-        if row.name in ("pelvis", "torso", "Rthigh", "Rshank")]  # fmt: skip
+ROWS = [
+    row
+    for row in segments_of_body(80.0, 1.8)
+    if row.name in ("pelvis", "torso", "Rthigh", "Rshank")
+]
 G = 15
 END = 0.6
 
@@ -67,8 +70,11 @@ def test_gains():
 def test_bad_gains(body):
     rows = segments_of_body()
     for wrong in (np.ones(3), np.ones((57, 1)), np.ones(56)):
-        with pytest.raises(ValueError, match="needs one stiffness, or 57, one for each coordinate; "
-                                             rf"got \({wrong.shape[0]},"):  # fmt: skip
+        with pytest.raises(
+            ValueError,
+            match="needs one stiffness, or 57, one for each coordinate; "
+            rf"got \({wrong.shape[0]},",
+        ):
             PD(wrong).gains(rows)
     for wrong in (-1.0, np.r_[np.ones(56), -1.0], np.nan, np.inf):
         with pytest.raises(ValueError, match="gains of a PD controller must not be negative"):
@@ -82,8 +88,10 @@ def test_bad_gains(body):
 
 def test_warning_of_lag():
     """A sampled controller lags by half a step."""
-    with pytest.warns(UserWarning, match="sampled every 0.001 s lags by 0.0005 s, more than its "
-                                         "derivative time 2.5e-05 s"):  # fmt: skip
+    with pytest.warns(
+        UserWarning,
+        match="sampled every 0.001 s lags by 0.0005 s, more than its derivative time 2.5e-05 s",
+    ):
         PD(sampled=True).check_step(1e-3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -176,8 +184,9 @@ class Equations:
         return force, torque
 
     def generalised(self, z, force, torque):
-        return np.concatenate([force, *(turns(z[3 * k + 3 : 3 * k + 6]).T @ torque[k]
-                                        for k in range(len(ROWS)))])  # fmt: skip
+        return np.concatenate(
+            [force, *(turns(z[3 * k + 3 : 3 * k + 6]).T @ torque[k] for k in range(len(ROWS)))]
+        )
 
     def rates(self, t, x, force, torque, effort):
         z, zd = x[:G], x[G:]
@@ -189,14 +198,18 @@ class Equations:
 def turns(angles):
     """H of w = H angles', in world axes."""
     a, b, _ = angles
-    return np.array([[np.cos(b), 0.0, np.sin(b) * np.cos(a)], [0.0, 1.0, -np.sin(a)],
-                     [-np.sin(b), 0.0, np.cos(b) * np.cos(a)]])  # fmt: skip
+    return np.array(
+        [
+            [np.cos(b), 0.0, np.sin(b) * np.cos(a)],
+            [0.0, 1.0, -np.sin(a)],
+            [-np.sin(b), 0.0, np.cos(b) * np.cos(a)],
+        ]
+    )
 
 
 def moments(z, Q):
     """Moments on segments in world axes from forces along the angles."""
-    return np.array([np.linalg.solve(turns(z[i : i + 3]).T, Q[i : i + 3])
-                     for i in range(3, G, 3)])  # fmt: skip
+    return np.array([np.linalg.solve(turns(z[i : i + 3]).T, Q[i : i + 3]) for i in range(3, G, 3)])
 
 
 def start():
@@ -271,8 +284,11 @@ def test_divergence(body):
 
 def test_newton_that_fails(body):
     """Steps of 0.2 s are too long."""
-    with pytest.warns(UserWarning, match=r"ended at t = 0.2 s with Rshank off by .* deg; Newton's "
-                                         "method failed between t = 0.2 and 0.4 s"):  # fmt: skip
+    with pytest.warns(
+        UserWarning,
+        match=r"ended at t = 0.2 s with Rshank off by .* deg; Newton's "
+        "method failed between t = 0.2 and 0.4 s",
+    ):
         found = body.forward(COURSE, np.array([0.0, 0.2, 0.4, 0.6]))
     assert len(found.time) == 2 and found.horizon(10.0) == pytest.approx(0.2)
 
@@ -304,8 +320,17 @@ def test_bad_times(body):
 def tracking(error, effort=None, message=""):
     """A simulated motion that is off by this (15, N) at instants 2 s, 2.1 s, ..."""
     time, still = 2.0 + 0.1 * np.arange(error.shape[1]), np.zeros_like(error)
-    return Tracking(ROWS, Samples(time, still, still, still), -error, still, np.zeros(G),
-                    still if effort is None else effort, "rk4", 0.1, message)  # fmt: skip
+    return Tracking(
+        ROWS,
+        Samples(time, still, still, still),
+        -error,
+        still,
+        np.zeros(G),
+        still if effort is None else effort,
+        "rk4",
+        0.1,
+        message,
+    )
 
 
 def test_horizon():

@@ -19,11 +19,14 @@ PHASES = RNG.uniform(0.0, 6.0, (4, 6))
 def motion(time, order=0):
     """Four series of it, (4, N), or their derivative of this order."""
     w = 2.0 * np.pi / 1.1 * np.arange(1, 7)[:, None]
-    return np.array([
-        (SIZES[:, None] * w**order
-         * np.sin(w * time + phase[:, None] + 0.5 * np.pi * order)).sum(axis=0)
-        for phase in PHASES
-    ])  # fmt: skip
+    return np.array(
+        [
+            (
+                SIZES[:, None] * w**order * np.sin(w * time + phase[:, None] + 0.5 * np.pi * order)
+            ).sum(axis=0)
+            for phase in PHASES
+        ]
+    )
 
 
 def error(rate, degree):
@@ -126,8 +129,9 @@ def test_smoothing_gains_accelerations():
     bare, smooth = Spline.through(time, values), Spline.smoothed(time, values, 1e-3)
     at = bare.grid(0.01)
     size = np.sqrt(np.mean(motion(at, 2) ** 2))
-    errors = [np.sqrt(np.mean((s.sample(at).zdd - motion(at, 2)) ** 2)) / size
-              for s in (bare, smooth)]  # fmt: skip
+    errors = [
+        np.sqrt(np.mean((s.sample(at).zdd - motion(at, 2)) ** 2)) / size for s in (bare, smooth)
+    ]
     assert errors[0] > 2.0
     assert errors[1] < 0.1  # measured: 7.1 and 0.054
 

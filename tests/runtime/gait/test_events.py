@@ -37,13 +37,19 @@ def treadmill():
     forces, markers = data("gait_subject01_forces.csv.gz"), data("gait_subject01_markers.csv.gz")
     plates = {
         f"belt {foot}": Wrench.at_cop(
-            forces["time_s"], turned(forces, f"{foot}_force", "N"),
-            turned(forces, f"{foot}_cop", "m"), turned(forces, f"{foot}_torque", "Nm"),
+            forces["time_s"],
+            turned(forces, f"{foot}_force", "N"),
+            turned(forces, f"{foot}_cop", "m"),
+            turned(forces, f"{foot}_torque", "Nm"),
         )
         for foot in ("right", "left")
-    }  # fmt: skip
-    feet = {foot: tuple(turned(markers, f"{foot[0].upper()}{place}", "m")
-                        for place in ("Heel", "ToeTip")) for foot in ("right", "left")}  # fmt: skip
+    }
+    feet = {
+        foot: tuple(
+            turned(markers, f"{foot[0].upper()}{place}", "m") for place in ("Heel", "ToeTip")
+        )
+        for foot in ("right", "left")
+    }
     return plates, markers["time_s"], feet
 
 
@@ -53,13 +59,17 @@ def walkway():
     markers = data("gait_bmc_walk1_markers.csv.gz")
     plates = {
         f"plate {k}": Wrench.at_cop(
-            forces["time_s"], turned(forces, f"plate{k}_force", "N"),
-            turned(forces, f"plate{k}_cop", "m"), forces[f"plate{k}_free_moment_Nm"],
+            forces["time_s"],
+            turned(forces, f"plate{k}_force", "N"),
+            turned(forces, f"plate{k}_cop", "m"),
+            forces[f"plate{k}_free_moment_Nm"],
         )
         for k in (3, 4, 5, 6)
-    }  # fmt: skip
-    feet = {foot: tuple(turned(markers, f"{label}{place}", "m") for place in ("Heel", "MT2"))
-            for foot, label in (("right", "L"), ("left", "R"))}  # fmt: skip
+    }
+    feet = {
+        foot: tuple(turned(markers, f"{label}{place}", "m") for place in ("Heel", "MT2"))
+        for foot, label in (("right", "L"), ("left", "R"))
+    }
     return plates, markers["time_s"], feet
 
 
@@ -191,9 +201,14 @@ def test_contacts_of_markers_fill_those_of_plates():
 def test_phases_name_trailing_and_leading_foot():
     found = phases(walk(2))
     assert [phase.feet for phase in found] == [
-        ("right",), ("right", "left"), ("left",), ("left", "right"), ("right",), ("right", "left"),
+        ("right",),
+        ("right", "left"),
         ("left",),
-    ]  # fmt: skip
+        ("left", "right"),
+        ("right",),
+        ("right", "left"),
+        ("left",),
+    ]
     ends = [found[0].begin, *(phase.end for phase in found)]
     assert_allclose(ends, [0.0, 0.5, 0.6, 1.0, 1.1, 1.5, 1.6, 2.1])
 
@@ -249,8 +264,11 @@ def test_four_plates_in_a_row():
     plates, time, feet = walkway()
     wrenches, found = assign_plates(plates, time, feet)
     assert [(step.plate, step.foot) for step in found] == [
-        ("plate 6", "right"), ("plate 5", "left"), ("plate 3", "right"), ("plate 4", "left"),
-    ]  # fmt: skip
+        ("plate 6", "right"),
+        ("plate 5", "left"),
+        ("plate 3", "right"),
+        ("plate 4", "left"),
+    ]
     expected = [(0.213, 0.860), (0.762, 1.402), (1.316, 1.953), (1.860, 2.424)]
     assert_allclose([(step.begin, step.end) for step in found], expected, atol=2.5e-3)
     assert max(step.distance for step in found) < 0.02
@@ -264,8 +282,9 @@ def test_a_plate_per_foot():
     plates, time, feet = treadmill()
     wrenches, found = assign_plates(plates, time, feet)
     assert {(step.plate, step.foot) for step in found} == {
-        ("belt right", "right"), ("belt left", "left"),
-    }  # fmt: skip
+        ("belt right", "right"),
+        ("belt left", "left"),
+    }
     known = {foot: contacts_from_wrench(foot, wrench) for foot, wrench in wrenches.items()}
     strikes = {foot: [c.begin for c in own if c.struck] for foot, own in known.items()}
     assert_allclose(strikes["right"], [0.618, 1.853], atol=2e-3)
@@ -279,8 +298,9 @@ def feet_at(*places):
     """Feet that stand still, 0.25 m long, with their heels at places (x, y)."""
     heels = [np.outer([x, y, 0.0], np.ones(len(TIME))) for x, y in places]
     ahead = np.array([[0.25], [0.0], [0.0]])
-    return {foot: (heel, heel + ahead)
-            for foot, heel in zip(("right", "left"), heels, strict=False)}  # fmt: skip
+    return {
+        foot: (heel, heel + ahead) for foot, heel in zip(("right", "left"), heels, strict=False)
+    }
 
 
 def test_one_plate_may_carry_one_foot_after_the_other():

@@ -43,8 +43,9 @@ def smooth_motion(time, seed=0):
 
 def random_wrench(time, seed):
     rng = np.random.default_rng(seed)
-    force, moment = (rng.uniform(low, high, (3, len(time))) for low, high in
-                     ((-300, 900), (-90, 90)))  # fmt: skip
+    force, moment = (
+        rng.uniform(low, high, (3, len(time))) for low, high in ((-300, 900), (-90, 90))
+    )
     return Wrench(time, force, moment)
 
 
@@ -88,16 +89,22 @@ class Newton:
 
             def moved(place, A=A, w=w, dw=dw, at=at, v=velocity, a=acceleration):
                 arm = A @ np.array(place)
-                return (at + arm, v + np.cross(w, arm),
-                        a + np.cross(dw, arm) + np.cross(w, np.cross(w, arm)))  # fmt: skip
+                return (
+                    at + arm,
+                    v + np.cross(w, arm),
+                    a + np.cross(dw, arm) + np.cross(w, np.cross(w, arm)),
+                )
 
             point |= {name: moved(place) for name, place in row.points.items()}
             owner |= dict.fromkeys(row.points, row.name)
             centre, _, a = moved(row.com)
             inertia = A @ np.diag(row.inertia) @ A.T
             self.force[row.name] = row.mass * (a - G)
-            self.moment[row.name] = inertia @ dw + np.cross(w, inertia @ w) + np.cross(
-                centre - at, self.force[row.name])  # fmt: skip
+            self.moment[row.name] = (
+                inertia @ dw
+                + np.cross(w, inertia @ w)
+                + np.cross(centre - at, self.force[row.name])
+            )
             self.turning[row.name], self.place[row.name] = (A, w), (at, velocity)
             self.parent[row.name] = owner[row.proximal] or ("pelvis" if n else None)
 
@@ -137,8 +144,9 @@ def test_generalised_forces(body):
                 _, H = rotation(course.z[own, n])
                 np.testing.assert_allclose(H.T @ found.torque[k, :, n], Q[own, n], atol=1e-9)
         np.testing.assert_allclose(found.forces, Q, atol=1e-9)
-        np.testing.assert_allclose(found.total.about(course.z[:3]), found.torque.sum(axis=0),
-                                   atol=1e-9)  # fmt: skip
+        np.testing.assert_allclose(
+            found.total.about(course.z[:3]), found.torque.sum(axis=0), atol=1e-9
+        )
 
 
 def test_multipliers(needed):
@@ -178,7 +186,9 @@ def pinocchio_model():
         joint = model.addJoint(
             0 if first else model.getJointId(parent),
             pin.JointModelFreeFlyer() if first else pin.JointModelSpherical(),
-            pin.SE3(np.eye(3), np.zeros(3) if first else np.array(at)), row.name)  # fmt: skip
+            pin.SE3(np.eye(3), np.zeros(3) if first else np.array(at)),
+            row.name,
+        )
         inertia = pin.Inertia(row.mass, np.array(row.com), np.diag(row.inertia))
         model.appendBodyToJoint(joint, inertia, pin.SE3.Identity())
         owner |= {point: (row.name, place) for point, place in row.points.items()}
@@ -192,8 +202,10 @@ def test_pinocchio(needed):
     data, course, free = model.createData(), needed.course, needed.joints({})
     for n in range(len(course.time)):
         z, zd, zdd = (part[:, n] for part in (course.z, course.zd, course.zdd))
-        parts = {name: turning(z[k : k + 3], zd[k : k + 3], zdd[k : k + 3])
-                 for name, k in zip(NAMES, range(3, 57, 3), strict=True)}  # fmt: skip
+        parts = {
+            name: turning(z[k : k + 3], zd[k : k + 3], zdd[k : k + 3])
+            for name, k in zip(NAMES, range(3, 57, 3), strict=True)
+        }
         q, v, a = np.zeros(model.nq), np.zeros(model.nv), np.zeros(model.nv)
         for name, (A, w, dw) in parts.items():
             joint = model.joints[model.getJointId(name)]
@@ -226,8 +238,10 @@ def test_pinocchio(needed):
 def test_newton_and_euler(needed):
     """With wrenches on both forefeet, a hindfoot, a hand and the torso."""
     time = needed.time
-    loads = {name: random_wrench(time, seed) for seed, name in
-             enumerate(("Rforefoot", "Lforefoot", "Lhindfoot", "Rhand", "torso"))}  # fmt: skip
+    loads = {
+        name: random_wrench(time, seed)
+        for seed, name in enumerate(("Rforefoot", "Lforefoot", "Lhindfoot", "Rhand", "torso"))
+    }
     found = needed.joints(loads)
     rest_force, rest_torque = found.rest.force, found.rest.about(needed.course.z[:3])
     for n in range(len(time)):
@@ -242,8 +256,10 @@ def test_newton_and_euler(needed):
         np.testing.assert_allclose(rest_torque[:, n], torques["pelvis"], atol=1e-9)
 
 
-@given(seed=st.integers(0, 2**31), names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=4,
-                                                  unique=True))  # fmt: skip
+@given(
+    seed=st.integers(0, 2**31),
+    names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True),
+)
 @settings(max_examples=30, deadline=None)
 def test_nothing_is_left_over(needed, seed, names):
     """However the total is split, and on whichever segments: the residual vanishes."""
@@ -275,8 +291,9 @@ def test_under_foot(needed):
         for k, name in enumerate(NAMES):
             if name == "Rforefoot":
                 same = behind == hind
-                np.testing.assert_allclose(found.torque[k][:, same], one.torque[k][:, same],
-                                           atol=1e-9)  # fmt: skip
+                np.testing.assert_allclose(
+                    found.torque[k][:, same], one.torque[k][:, same], atol=1e-9
+                )
                 continue
             np.testing.assert_allclose(found.torque[k], one.torque[k], atol=1e-9)
             np.testing.assert_allclose(found.force[k], one.force[k], atol=1e-9)
@@ -348,12 +365,19 @@ def test_a_leg_in_the_air(body):
     thigh = -rows["Rthigh"].points["RK"][2]
     ankle = thigh - rows["Rshank"].points["RA"][2]
     foot = rows["Rhindfoot"].points["RM"][0] + rows["Rforefoot"].com[0]
-    levers = {"Rthigh": -rows["Rthigh"].com[2], "Rshank": thigh - rows["Rshank"].com[2],
-              "Rhindfoot": ankle + rows["Rhindfoot"].com[0], "Rforefoot": ankle + foot}  # fmt: skip
+    levers = {
+        "Rthigh": -rows["Rthigh"].com[2],
+        "Rshank": thigh - rows["Rshank"].com[2],
+        "Rhindfoot": ankle + rows["Rhindfoot"].com[0],
+        "Rforefoot": ankle + foot,
+    }
     hip = sum(9.81 * rows[name].mass * lever for name, lever in levers.items())
     np.testing.assert_allclose(loads.flexion("right_hip"), hip, rtol=1e-9)
-    knee = sum(9.81 * rows[name].mass * (lever - thigh) for name, lever in levers.items()
-               if name != "Rthigh")  # fmt: skip
+    knee = sum(
+        9.81 * rows[name].mass * (lever - thigh)
+        for name, lever in levers.items()
+        if name != "Rthigh"
+    )
     np.testing.assert_allclose(loads.flexion("right_knee"), knee, rtol=1e-9)
 
 
@@ -382,8 +406,9 @@ def test_powers_are_the_rate_of_energy(body):
         return kinetic - NATURAL.weight @ natural.q
 
     weights = {1: 45.0 / 60.0, 2: -9.0 / 60.0, 3: 1.0 / 60.0}
-    change = sum(w * (energy(middle + k * h) - energy(middle - k * h))
-                 for k, w in weights.items()) / h  # fmt: skip
+    change = (
+        sum(w * (energy(middle + k * h) - energy(middle - k * h)) for k, w in weights.items()) / h
+    )
     loads = {name: random_wrench(middle, seed) for seed, name in enumerate(("Rforefoot", "Lhand"))}
     loads["Lhindfoot"] = found.total - loads["Rforefoot"] - loads["Lhand"]
     joints = found.joints(loads)
@@ -416,19 +441,24 @@ def test_columns(loads):
     assert all(row.shape == (31,) for row in columns.values())
     for k, segment in enumerate(NAMES):
         for i, axis in enumerate("xyz"):
-            torque, force = (columns[f"{segment}_{what}"] for what in
-                             (f"torque_{axis}_Nm", f"force_{axis}_N"))  # fmt: skip
+            torque, force = (
+                columns[f"{segment}_{what}"] for what in (f"torque_{axis}_Nm", f"force_{axis}_N")
+            )
             np.testing.assert_array_equal(torque, loads.torque[k, i])
             np.testing.assert_array_equal(force, loads.force[k, i])
-    np.testing.assert_allclose(columns["left_hip_flexion_Nm_per_kg"] * 80.0,
-                               loads.flexion("left_hip"), rtol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(
+        columns["left_hip_flexion_Nm_per_kg"] * 80.0, loads.flexion("left_hip"), rtol=1e-12
+    )
     np.testing.assert_array_equal(columns["lumbar_power_W"], loads.power("torso"))
-    np.testing.assert_array_equal(columns["right_knee_flexion_rad"],
-                                  loads.flexion_angle("right_knee"))  # fmt: skip
-    np.testing.assert_array_equal(columns["Rforefoot_ground_force_z_N"],
-                                  loads.loads["Rforefoot"].force[2])  # fmt: skip
-    np.testing.assert_array_equal(columns["Lforefoot_ground_moment_x_Nm"],
-                                  loads.loads["Lforefoot"].moment[0])  # fmt: skip
+    np.testing.assert_array_equal(
+        columns["right_knee_flexion_rad"], loads.flexion_angle("right_knee")
+    )
+    np.testing.assert_array_equal(
+        columns["Rforefoot_ground_force_z_N"], loads.loads["Rforefoot"].force[2]
+    )
+    np.testing.assert_array_equal(
+        columns["Lforefoot_ground_moment_x_Nm"], loads.loads["Lforefoot"].moment[0]
+    )
     for name, wrench in {"total": loads.inverse.total, **loads.loads}.items():
         found = [columns[f"{name}_ground_cop_{axis}_m"] for axis in "xyz"]
         np.testing.assert_array_equal(found, wrench.cop())
@@ -469,8 +499,11 @@ def test_files(loads, tmp_path):
 
 def test_wrenches_at_other_times(needed):
     later = random_wrench(needed.time + 0.005, 1)
-    with pytest.raises(ValueError, match=r"the wrench on Rforefoot is at other times than the "
-                                         r"motion; use wrench.at\(time\)"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"the wrench on Rforefoot is at other times than the "
+        r"motion; use wrench.at\(time\)",
+    ):
         needed.joints({"Rforefoot": later})
     fewer = random_wrench(needed.time[:-1], 1)
     with pytest.raises(ValueError, match="at other times than the motion"):

@@ -71,11 +71,13 @@ def test_between_takes_the_ends_despite_rounding():
         (lambda: Markers(TIME, {}), "there are no markers"),
         (lambda: Markers(TIME, {"a": place().T}), r"'a' must be \(3, 101\), .* got \(101, 3\)"),
         (lambda: Markers([0.0], {"a": np.zeros((3, 1))}), "at least 2 instants"),
-        (lambda: Markers(TIME, {"a": 1e3 * place()}),
-         r"look like millimetres \(max 1200\); set unit='mm'"),
+        (
+            lambda: Markers(TIME, {"a": 1e3 * place()}),
+            r"look like millimetres \(max 1200\); set unit='mm'",
+        ),
         (lambda: Markers(TIME, {"a": place() / (TIME != 0.3)}), "'a' is infinite at 0.3 s"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_errors(given, message):
     with pytest.raises(ValueError, match=message):
@@ -126,8 +128,11 @@ def test_gaps_are_found_in_every_coordinate():
     markers = Markers(TIME, places)
     assert np.isnan(markers["a"][:, 33:45]).all()  # a place without y is no place
     found = [(gap.marker, gap.begin, gap.end, gap.samples) for gap in markers.gaps()]
-    assert found == [("a", pytest.approx(0.33), pytest.approx(0.44), 12),
-                     ("b", 0.07, 0.07, 1), ("b", 0.09, 0.09, 1)]  # fmt: skip
+    assert found == [
+        ("a", pytest.approx(0.33), pytest.approx(0.44), 12),
+        ("b", 0.07, 0.07, 1),
+        ("b", 0.09, 0.09, 1),
+    ]
     assert str(markers.gaps()[0]) == "marker 'a': 12 samples missing at 0.33-0.44 s"
     assert str(markers.gaps()[1]) == "marker 'b': 1 sample missing at 0.07 s"
     assert not np.isnan(places["a"][0]).any()  # the caller's arrays are untouched
@@ -146,12 +151,14 @@ def test_short_gaps_are_filled():
 @pytest.mark.parametrize(
     "missing, message",
     [
-        ({"R_Heel": slice(33, 45)},
-         r"'R.Heel': 12 samples missing at 0.33-0.44 s, longer than 0.1 s; raise longest="),
+        (
+            {"R_Heel": slice(33, 45)},
+            r"'R.Heel': 12 samples missing at 0.33-0.44 s, longer than 0.1 s; raise longest=",
+        ),
         ({"L_Heel": slice(0, 3)}, r"'L.Heel': 3 samples missing at 0.00-0.02 s, at an end"),
         ({"Sternum": slice(99, 101)}, r"'Sternum': 2 samples .* at an end"),
     ],
-)  # fmt: skip
+)
 def test_other_gaps_are_refused(missing, message):
     with pytest.raises(ValueError, match=message):
         walk(**missing).filled(0.1)
@@ -176,7 +183,10 @@ def test_plot():
     markers = walk()
     figure = markers.plot(["R.Heel", "L.Heel"], before=markers)
     assert [axis.get_ylabel() for axis in figure.axes] == [
-        "x forwards [m]", "y left [m]", "z up [m]"]  # fmt: skip
+        "x forwards [m]",
+        "y left [m]",
+        "z up [m]",
+    ]
     assert len(figure.axes[0].lines) == 4
     assert len(markers.plot().axes[2].lines) == 4
     with pytest.raises(KeyError, match="no marker 'Knee'"):

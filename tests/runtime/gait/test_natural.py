@@ -70,13 +70,12 @@ def test_rates(body):
     z, zd, zdd = motion()
     course = body.course(z, zd, zdd)
     for k in range(len(STATES)):
-        np.testing.assert_allclose(
-            body.projection(z[:, k]) @ zd[:, k], course.qd[:, k], atol=1e-13
-        )
+        np.testing.assert_allclose(body.projection(z[:, k]) @ zd[:, k], course.qd[:, k], atol=1e-13)
         assert np.linalg.eigvalsh(body.reduced_mass_matrix(z[:, k]))[0] > 0.0
     h = 1e-4
-    ahead, behind = (body.course(z + s * h * zd + h * h / 2 * zdd, zd + s * h * zdd, zdd)
-                     for s in (1, -1))  # fmt: skip
+    ahead, behind = (
+        body.course(z + s * h * zd + h * h / 2 * zdd, zd + s * h * zdd, zdd) for s in (1, -1)
+    )
     np.testing.assert_allclose((ahead.q - behind.q) / (2 * h), course.qd, atol=2e-5)
     np.testing.assert_allclose((ahead.qd - behind.qd) / (2 * h), course.qdd, atol=2e-3)
 
@@ -118,10 +117,12 @@ def test_names_of_constraints(body):
     names = dict(enumerate(body.constraint_names))
     other = replace(body, variant="orthonormal").constraint_names
     assert [names[k] for k in (0, 5, 6)] == ["pelvis: u x", "pelvis: v z", "pelvis: point RH x"]
-    assert other[:6] == tuple(f"pelvis: {rest}" for rest in
-                              ("u.u", "v.v", "u.v", "u.Av", "u.Aw", "v.Aw"))  # fmt: skip
-    assert other[-9:-3] == tuple(f"Lforefoot: {rest}" for rest in
-                                 ("v.v", "w.w", "v.w", "v.Aw", "v.Au", "w.Au"))  # fmt: skip
+    assert other[:6] == tuple(
+        f"pelvis: {rest}" for rest in ("u.u", "v.v", "u.v", "u.Av", "u.Aw", "v.Aw")
+    )
+    assert other[-9:-3] == tuple(
+        f"Lforefoot: {rest}" for rest in ("v.v", "w.w", "v.w", "v.Aw", "v.Au", "w.Au")
+    )
     for name in names.values():
         assert not name.startswith("Lforefoot: u")
 
@@ -136,8 +137,9 @@ def test_jacobian_of_constraints(constrained):
     for column in range(228):
         step = np.zeros(228)
         step[column] = h
-        ahead, behind = (constrained.constraints(q + s * step[:174], angles + s * step[174:])
-                         for s in (1, -1))  # fmt: skip
+        ahead, behind = (
+            constrained.constraints(q + s * step[:174], angles + s * step[174:]) for s in (1, -1)
+        )
         np.testing.assert_allclose((ahead - behind) / (2 * h), jacobian[:, column], atol=1e-9)
 
 
@@ -207,13 +209,18 @@ def test_multipliers_are_forces_at_joints(body):
     course, expected = body.course(z, zd, zdd), np.zeros((3, len(STATES)))
     for name in ("Lthigh", "Lshank", "Lhindfoot", "Lforefoot"):
         row, k = rows[names.index(name)], names.index(name)
-        X = np.column_stack([row.points[row.basis_point],
-                             *(np.eye(3)["uvw".index(e)] for e in row.basis_vectors)])  # fmt: skip
+        X = np.column_stack(
+            [row.points[row.basis_point], *(np.eye(3)["uvw".index(e)] for e in row.basis_vectors)]
+        )
         at, to = (3 * body.points[p] for p in (row.proximal, row.basis_point))
         first = 66 + 6 * k
-        basis = np.array([course.qdd[to : to + 3] - course.qdd[at : at + 3],
-                          course.qdd[first : first + 3],
-                          course.qdd[first + 3 : first + 6]])  # fmt: skip
+        basis = np.array(
+            [
+                course.qdd[to : to + 3] - course.qdd[at : at + 3],
+                course.qdd[first : first + 3],
+                course.qdd[first + 3 : first + 6],
+            ]
+        )
         centre = np.linalg.solve(X, row.com)
         acceleration = course.qdd[at : at + 3] + np.einsum("c,cin->in", centre, basis)
         expected += row.mass * (np.array([[0], [0], [-9.81]]) - acceleration)
@@ -230,16 +237,22 @@ def test_coplanar_basis():
         NaturalBody(rows)
 
 
-@pytest.mark.parametrize("changes, sentence", [
-    ({"proximal": "X"}, "'torso': proximal point 'X' is not defined by any earlier segment"),
-    ({"proximal": "NK"}, "'torso': proximal point 'NK' is not defined by any earlier segment"),
-    ({"points": {"RH": (0.0, 0.0, 1.0)}}, "'torso': point 'RH' belongs to two segments"),
-    ({"inertia": (0.1, 0.2, 0.4)}, r"'torso': inertia \(0.1, 0.2, 0.4\) is not that of a body: "
-                                   r"Ixx \+ Iyy < Izz"),
-    ({"inertia": (0.1, -0.2, 0.1)}, r"'torso': inertia \(0.1, -0.2, 0.1\) .* Iyy < 0"),
-    ({"basis_point": "K"}, "'torso': basis point 'K' is none of its points NK, RS, LS"),
-    ({"basis_vectors": "vu"}, "'torso': basis vectors are uv, vw or uw, got 'vu'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"proximal": "X"}, "'torso': proximal point 'X' is not defined by any earlier segment"),
+        ({"proximal": "NK"}, "'torso': proximal point 'NK' is not defined by any earlier segment"),
+        ({"points": {"RH": (0.0, 0.0, 1.0)}}, "'torso': point 'RH' belongs to two segments"),
+        (
+            {"inertia": (0.1, 0.2, 0.4)},
+            r"'torso': inertia \(0.1, 0.2, 0.4\) is not that of a body: "
+            r"Ixx \+ Iyy < Izz",
+        ),
+        ({"inertia": (0.1, -0.2, 0.1)}, r"'torso': inertia \(0.1, -0.2, 0.1\) .* Iyy < 0"),
+        ({"basis_point": "K"}, "'torso': basis point 'K' is none of its points NK, RS, LS"),
+        ({"basis_vectors": "vu"}, "'torso': basis vectors are uv, vw or uw, got 'vu'"),
+    ],
+)
 def test_bad_segments(changes, sentence):
     rows = [SimpleNamespace(**vars(row)) for row in segments_of_body()]
     vars(rows[1]).update(changes)

@@ -96,8 +96,9 @@ def test_rates_and_constraints(body):
 def test_second_derivatives(body):
     z, zd, zdd = states(body)
     course, h = body.course(z, zd, zdd), 1e-4
-    ahead, behind = (body.course(z + s * h * zd + h * h / 2 * zdd, zd + s * h * zdd, zdd)
-                     for s in (1, -1))  # fmt: skip
+    ahead, behind = (
+        body.course(z + s * h * zd + h * h / 2 * zdd, zd + s * h * zdd, zdd) for s in (1, -1)
+    )
     np.testing.assert_allclose((ahead.q - behind.q) / (2 * h), course.qd, atol=1e-4)
     np.testing.assert_allclose((ahead.qd - behind.qd) / (2 * h), course.qdd, atol=1e-2)
 
@@ -133,14 +134,19 @@ def test_same_forces_in_space(body):
     np.testing.assert_allclose(body.forces(z, zd, zdd), expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("changes, sentence", [
-    ({"proximal": "X"}, "'Rshank': proximal point 'X' is not defined by any earlier segment"),
-    ({"points": {"RK": (0.0, 1.0)}}, "'Rshank': point 'RK' belongs to two segments"),
-    ({"points": {"RA": (0.0, 0.0)}}, "'Rshank': its first point must lie apart from its proximal "
-                                     "point 'RK'"),
-    ({"points": {}}, "'Rshank': its first point must lie apart"),
-    ({"inertia": -0.1}, "'Rshank': inertia -0.1 is not that of a body: Iyy < 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"proximal": "X"}, "'Rshank': proximal point 'X' is not defined by any earlier segment"),
+        ({"points": {"RK": (0.0, 1.0)}}, "'Rshank': point 'RK' belongs to two segments"),
+        (
+            {"points": {"RA": (0.0, 0.0)}},
+            "'Rshank': its first point must lie apart from its proximal point 'RK'",
+        ),
+        ({"points": {}}, "'Rshank': its first point must lie apart"),
+        ({"inertia": -0.1}, "'Rshank': inertia -0.1 is not that of a body: Iyy < 0"),
+    ],
+)
 def test_bad_segments(changes, sentence):
     rows = [SimpleNamespace(**vars(row)) for row in planar_segments()]
     vars(rows[2]).update(changes)

@@ -181,8 +181,9 @@ def test_errors_of_csv(tmp_path, old, new, message):
     assert "walk.csv" in str(caught.value)
 
 
-@pytest.mark.parametrize("reader", [read_trc, read_csv, read_mot, read_table, read_forces,
-                                    read_places, read_c3d])  # fmt: skip
+@pytest.mark.parametrize(
+    "reader", [read_trc, read_csv, read_mot, read_table, read_forces, read_places, read_c3d]
+)
 def test_files_that_are_not_there(tmp_path, reader):
     with pytest.raises(FileNotFoundError, match=r"there is no file .*nowhere"):
         reader(str(tmp_path / "nowhere"))
@@ -259,8 +260,12 @@ def test_errors_of_mot(tmp_path, old, new, message):
 
 
 def opensim(prefixes, rows):
-    columns = [f"{prefix}ground_{what}{axis}" for prefix in prefixes
-               for what in ("force_v", "force_p", "torque_") for axis in "xyz"]  # fmt: skip
+    columns = [
+        f"{prefix}ground_{what}{axis}"
+        for prefix in prefixes
+        for what in ("force_v", "force_p", "torque_")
+        for axis in "xyz"
+    ]
     lines = ["grf", "version=1", "inDegrees=yes", "endheader", "\t".join(["time", *columns])]
     return "\n".join(lines + ["\t".join(str(x) for x in row) for row in rows]) + "\n"
 
@@ -280,9 +285,14 @@ def test_forces_of_opensim(tmp_path):
     np.testing.assert_array_equal(wrenches["1"].moment, 0.0)
 
 
-@pytest.mark.parametrize("pattern, name", [
-    ("l_ground_{}", "l"), ("ground_{}", "ground"), ("R_ground_{}", "R"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "pattern, name",
+    [
+        ("l_ground_{}", "l"),
+        ("ground_{}", "ground"),
+        ("R_ground_{}", "R"),
+    ],
+)
 def test_names_of_opensim(tmp_path, pattern, name):
     prefix = pattern.replace("ground_{}", "")
     text = opensim((prefix,), [(t, 0, 700, 0, 0.1, 0, 0.1, 0, 0, 0) for t in (0.0, 0.1)])
@@ -310,8 +320,11 @@ def test_forces_of_csv(tmp_path):
     text = FORCES.replace("_m,", "_mm,").replace("_m\n", "_mm\n")
     text = text.replace("0.4,0.0,0.1", "400,0,100")
     text = text.replace("torque_y_Nm", "free_moment_Nmm").replace(",right_torque_x_Nm", "")
-    text = text.replace(",right_torque_z_Nm", "").replace("0.0,5.0,0.0", "5000").replace(
-        ",0,0,0\n", ",0\n")  # fmt: skip
+    text = (
+        text.replace(",right_torque_z_Nm", "")
+        .replace("0.0,5.0,0.0", "5000")
+        .replace(",0,0,0\n", ",0\n")
+    )
     again = read_forces(written(tmp_path, "mm.csv", text))["right"]
     np.testing.assert_allclose(again.moment, found.moment, atol=1e-12)
     # other axes of the file only turn the wrench
@@ -346,16 +359,27 @@ def test_errors_of_forces(tmp_path, old, new, message):
 
 # -- damaged files ------------------------------------------------------------------------------
 
-READ = {"trc": (read_trc, TRC), "mot": (read_mot, MOT), "sto": (read_mot, MOT),
-        "csv": (read_csv, CSV), "forces.csv": (read_forces, FORCES)}  # fmt: skip
+READ = {
+    "trc": (read_trc, TRC),
+    "mot": (read_mot, MOT),
+    "sto": (read_mot, MOT),
+    "csv": (read_csv, CSV),
+    "forces.csv": (read_forces, FORCES),
+}
 
 
 @pytest.mark.parametrize("name", READ)
-@pytest.mark.parametrize("damage", [
-    lambda whole: whole[:-9], lambda whole: whole[:20], lambda whole: whole + b"more",
-    lambda whole: whole[:30] + b"\0\0\0" + whole[33:], lambda whole: b"\x1f\x8b" + whole[:5],
-    lambda whole: whole[:12] + bytes([whole[12] ^ 255]) + whole[13:],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[:-9],
+        lambda whole: whole[:20],
+        lambda whole: whole + b"more",
+        lambda whole: whole[:30] + b"\0\0\0" + whole[33:],
+        lambda whole: b"\x1f\x8b" + whole[:5],
+        lambda whole: whole[:12] + bytes([whole[12] ^ 255]) + whole[13:],
+    ],
+)
 def test_damaged_compressed_files(tmp_path, name, damage):
     read, text = READ[name]
     path = tmp_path / f"walk.{name}.gz"
@@ -373,9 +397,15 @@ def test_zero_bytes_and_other_encodings(tmp_path, name):
         read(path)
 
 
-@pytest.mark.parametrize("name, old", [
-    ("trc", "110.0"), ("mot", "45"), ("csv", "0.3"), ("forces.csv", "700"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, old",
+    [
+        ("trc", "110.0"),
+        ("mot", "45"),
+        ("csv", "0.3"),
+        ("forces.csv", "700"),
+    ],
+)
 def test_numbers_that_are_none(tmp_path, name, old):
     read, text = READ[name]
     for wrong in ("1_000", "1e999", "0x10", "1,5" if name in ("trc", "mot") else "1;5"):
@@ -386,7 +416,7 @@ def test_numbers_that_are_none(tmp_path, name, old):
 
 def test_fields_without_an_end(tmp_path):
     """A quotation mark that opens a field of more than a CSV file may have."""
-    text = "time_s,Heel_x_m\n0.0,\"0.1\n" + "0.1,0.2\n" * 40_000
+    text = 'time_s,Heel_x_m\n0.0,"0.1\n' + "0.1,0.2\n" * 40_000
     with pytest.raises(ValueError, match=r"walk.csv, line \d+: field larger than field limit"):
         read_csv(written(tmp_path, "walk.csv", text))
 
@@ -504,9 +534,13 @@ def test_c3d_that_the_library_does_not_survive(tmp_path, monkeypatch, at, byte):
         read_c3d(path)
 
 
-@pytest.mark.parametrize("limit, value, words", [
-    ("MEMORY", 1 << 24, "much more memory"), ("SECONDS", 0.0, "takes too long"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "limit, value, words",
+    [
+        ("MEMORY", 1 << 24, "much more memory"),
+        ("SECONDS", 0.0, "takes too long"),
+    ],
+)
 def test_limits_of_reading_c3d(tmp_path, monkeypatch, limit, value, words):
     monkeypatch.setattr(reader, limit, value)
     with pytest.raises(ValueError, match=rf"walk\.c3d cannot be read as C3D: .*{words}"):
@@ -591,8 +625,12 @@ def test_labels_of_bmc_walk_are_exchanged():
         middle = int(np.flatnonzero(pressed.force[2] > 20.0).mean())
         centre = pressed.cop()[:, middle]
         k = int(np.argmin(np.abs(right.time - pressed.time[middle])))
-        distance = {side: np.linalg.norm((0.5 * (right[f"{side}.Heel"] + right[f"{side}.MT2"])[:, k]
-                                          - centre)[:2]) for side in "RL"}  # fmt: skip
+        distance = {
+            side: np.linalg.norm(
+                (0.5 * (right[f"{side}.Heel"] + right[f"{side}.MT2"])[:, k] - centre)[:2]
+            )
+            for side in "RL"
+        }
         assert min(distance, key=distance.get) == foot
         assert distance[foot] < 0.1
 

@@ -72,8 +72,9 @@ KEEP_ALL = SSA(noise=0.0)
 def test_exact_markers():
     """Motion, segments and rates come back; eigenvalues keep half the digits of the series."""
     z = motion()
-    found = reconstruct(ROWS, relations(), Markers(TIME, markers_of(z)[0]), calibration(),
-                        KEEP_ALL, KEEP_ALL)  # fmt: skip
+    found = reconstruct(
+        ROWS, relations(), Markers(TIME, markers_of(z)[0]), calibration(), KEEP_ALL, KEEP_ALL
+    )
     np.testing.assert_allclose(found.fitted.z, z, atol=1e-7)
     assert found.fitted.rms.max() < 1e-8
     for ours, row in zip(found.segments, ROWS, strict=True):
@@ -110,8 +111,12 @@ def test_report():
     found = reconstruct(ROWS, relations(), Markers(TIME, markers), calibration())
     text = found.report().splitlines()
     assert [line.split("  ")[0] for line in text] == [
-        "noise of markers", "smoothing of markers", "rigid segments", "smoothing of coordinates",
-        "points from the table"]  # fmt: skip
+        "noise of markers",
+        "smoothing of markers",
+        "rigid segments",
+        "smoothing of coordinates",
+        "points from the table",
+    ]
     assert "most at R" in text[2] and "RA" in text[2]
     size = float(text[2].split("mm")[0].split()[-1])
     np.testing.assert_allclose(size, 1e3 * np.sqrt(np.mean(found.fitted.rms**2)), atol=0.005)
@@ -124,8 +129,11 @@ def test_bad_markers():
     markers = markers_of(z)[0]
     gap = {name: place.copy() for name, place in markers.items()}
     gap["Rthigh.b"][:, 20:27] = np.nan
-    with pytest.raises(ValueError, match=r"marker 'Rthigh.b': 7 samples missing at 0.33-0.43 s; "
-                                         "fill or exclude"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"marker 'Rthigh.b': 7 samples missing at 0.33-0.43 s; "
+        "fill or exclude",
+    ):
         reconstruct(ROWS, relations(), Markers(TIME, gap), still)
     filled = Markers(TIME, gap).filled(0.2)
     found = reconstruct(ROWS, relations(), filled, still, KEEP_ALL, KEEP_ALL)
@@ -133,8 +141,12 @@ def test_bad_markers():
     with pytest.raises(ValueError, match=r"marker 'Rthigh\.b' is not in the trial"):
         reconstruct(ROWS, relations(), Markers(TIME, markers).without("Rthigh.b"), still)
     with pytest.raises(ValueError, match=r"marker 'back' is not in the (trial|calibration)"):
-        reconstruct(ROWS, relations(), Markers(TIME, markers),
-                    {name: p for name, p in still.items() if name != "back"})  # fmt: skip
+        reconstruct(
+            ROWS,
+            relations(),
+            Markers(TIME, markers),
+            {name: p for name, p in still.items() if name != "back"},
+        )
     with pytest.raises(ValueError, match="window"):
         reconstruct(ROWS, relations(), Markers(TIME, markers), still, SSA(window=2.0))
     short = Relations(relations().places, {"pelvis": relations().axes["pelvis"]})
@@ -148,16 +160,19 @@ def test_postures_that_angles_cannot_describe():
     k = 3 + 3 * [row.name for row in ROWS].index("Lthigh")
     z[k] = np.radians(88.0) * np.sin(np.pi * TIME / 2.0)
     with pytest.raises(ValueError, match=r"segment 'Lthigh': alpha reaches 88 deg at t = 1.0"):
-        reconstruct(ROWS, relations(), Markers(TIME, markers_of(z)[0]), calibration(),
-                    KEEP_ALL, KEEP_ALL)  # fmt: skip
+        reconstruct(
+            ROWS, relations(), Markers(TIME, markers_of(z)[0]), calibration(), KEEP_ALL, KEEP_ALL
+        )
 
 
 def test_noise_is_smoothed_away_or_warned_of():
     """White noise of 1.2 mm is found, the default leaves little of it, less smoothing is warned
     of."""
     rng = np.random.default_rng(4)
-    places = {name: place + 1.2e-3 * rng.normal(size=place.shape)
-              for name, place in markers_of(motion())[0].items()}  # fmt: skip
+    places = {
+        name: place + 1.2e-3 * rng.normal(size=place.shape)
+        for name, place in markers_of(motion())[0].items()
+    }
     noisy = Markers(TIME, places)
     np.testing.assert_allclose(noise(noisy), 1.2e-3, rtol=0.1)
     with warnings.catch_warnings():
@@ -173,23 +188,36 @@ def test_axes_that_are_reversed_are_warned_of():
     declared, markers = relations(), Markers(TIME, markers_of(motion())[0])
     away = Carried(Axes("z", z="up", x=("front", "back")), declared.axes["Rthigh"].cluster)
     with pytest.warns(UserWarning, match=r"segment 'Rthigh' is turned by 1\d\d deg"):
-        reconstruct(ROWS, Relations(declared.places, {**declared.axes, "Rthigh": away}), markers,
-                    calibration())  # fmt: skip
+        reconstruct(
+            ROWS,
+            Relations(declared.places, {**declared.axes, "Rthigh": away}),
+            markers,
+            calibration(),
+        )
 
 
 def test_relations_for_points_that_there_are_not():
     declared = relations()
     places = {("RKnee" if name == "RK" else name): place for name, place in declared.places.items()}
     with pytest.raises(ValueError, match="point 'RKnee' is, which the body does not have; there"):
-        reconstruct(ROWS, Relations(places, {k: v for k, v in declared.axes.items()}),
-                    Markers(TIME, markers_of(motion())[0]), calibration())  # fmt: skip
+        reconstruct(
+            ROWS,
+            Relations(places, {k: v for k, v in declared.axes.items()}),
+            Markers(TIME, markers_of(motion())[0]),
+            calibration(),
+        )
 
 
 def test_somebody_who_lies_is_doubted():
     """The up axis of a file is easily mistaken."""
     fallen = {name: place[[0, 2, 1]] for name, place in markers_of(motion())[0].items()}
-    still = {name: place[[0, 2, 1]] for name, place in calibration().items()
-             if name not in ("back", "front")}  # fmt: skip
-    with pytest.warns(UserWarning, match="is the vertical of the file what up= says"), \
-            pytest.raises(ValueError, match="is not in the calibration"):  # fmt: skip
+    still = {
+        name: place[[0, 2, 1]]
+        for name, place in calibration().items()
+        if name not in ("back", "front")
+    }
+    with (
+        pytest.warns(UserWarning, match="is the vertical of the file what up= says"),
+        pytest.raises(ValueError, match="is not in the calibration"),
+    ):
         reconstruct(ROWS, relations(), Markers(TIME, fallen), still)

@@ -73,8 +73,9 @@ def test_shifted():
     A, t, markers = segment_markers(1)
     triad = Axes("x", x=("O", "X"), y=("O", "Y"))
     by = (0.1, -0.2, 0.05)
-    np.testing.assert_allclose(one_place(Shifted("O", by, triad), markers), moved(A, t, by),
-                               atol=1e-14)  # fmt: skip
+    np.testing.assert_allclose(
+        one_place(Shifted("O", by, triad), markers), moved(A, t, by), atol=1e-14
+    )
     found = one_place(Shifted("O", by, Like("S"), ("O", "X")), markers, S=triad)
     np.testing.assert_allclose(found, moved(A, t, 0.3 * np.array(by)), atol=1e-14)
     far = markers | {"F": moved(A, t, [0, 0, 1]) + np.array([0, 0, 1])[:, None] * np.arange(N)}
@@ -110,8 +111,9 @@ def test_gram_schmidt(letters, seed):
     first, other = letters
     directions = {first: ("A", "B"), other: ("C", "D")}
     A = one_axes(Axes(first, **directions), markers).transpose(2, 0, 1)
-    np.testing.assert_allclose(A.transpose(0, 2, 1) @ A, np.broadcast_to(np.eye(3), A.shape),
-                               atol=1e-9)  # fmt: skip
+    np.testing.assert_allclose(
+        A.transpose(0, 2, 1) @ A, np.broadcast_to(np.eye(3), A.shape), atol=1e-9
+    )
     np.testing.assert_allclose(np.linalg.det(A), 1.0, atol=1e-9)
     u, v = (A[:, :, "xyz".index(letter)] for letter in letters)
     a, b = ((markers[to] - markers[at]).T for at, to in (directions[first], directions[other]))
@@ -126,8 +128,9 @@ def test_gram_schmidt(letters, seed):
 def test_vertical(first):
     """Axes of someone who looks along a line: the vertical or that line is kept."""
     heading, pitch = np.linspace(-3.0, 3.0, N), np.linspace(-1.2, 1.2, N)
-    sight = np.array([np.cos(pitch) * np.cos(heading), np.cos(pitch) * np.sin(heading),
-                      np.sin(pitch)])  # fmt: skip
+    sight = np.array(
+        [np.cos(pitch) * np.cos(heading), np.cos(pitch) * np.sin(heading), np.sin(pitch)]
+    )
     A = one_axes(Axes(first, z="up", x=("A", "B")), {"A": 0 * sight, "B": 3 * sight})
     expected = Rotation.from_euler("ZY", np.array([heading, -pitch * (first == "x")]).T)
     np.testing.assert_allclose(A.transpose(2, 0, 1), expected.as_matrix(), atol=1e-14)
@@ -143,8 +146,10 @@ def cluster(seed, count=4, noise=0.0, flat=False):
     local[:, 2] = local[0, 2] if flat else local[:, 2]
     A, t = turns(seed + 1), rng.uniform(-2, 2, (3, N))
     names = [f"C{k}" for k in range(count)]
-    after = {n: moved(A, t, p) + noise * rng.normal(size=(3, N))
-             for n, p in zip(names, local, strict=True)}  # fmt: skip
+    after = {
+        n: moved(A, t, p) + noise * rng.normal(size=(3, N))
+        for n, p in zip(names, local, strict=True)
+    }
     return dict(zip(names, local, strict=True)), after, A, t
 
 
@@ -158,12 +163,16 @@ def test_carried_moves_rigidly(count, flat, seed):
     still = before | {"K": p, "D": p + [1.0, 2.0, 0.0], "E": p + [0.0, 1.0, 3.0]}
     triad = Axes("z", z=("K", "D"), y=("K", "E"))
     found = landmarks(
-        Relations({"P": Carried("K", list(before)),
-                   "Q": Carried(Midpoint(["K", "D"]), list(before))},
-                  {"S": Carried(triad, list(before)), "still": Carried(Like("fixed"), list(before)),
-                   "fixed": Axes("x", x=("C0", "C1"), y=("C0", "C2"))}),
+        Relations(
+            {"P": Carried("K", list(before)), "Q": Carried(Midpoint(["K", "D"]), list(before))},
+            {
+                "S": Carried(triad, list(before)),
+                "still": Carried(Like("fixed"), list(before)),
+                "fixed": Axes("x", x=("C0", "C1"), y=("C0", "C2")),
+            },
+        ),
         Trial(after, still),
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(found.places["P"], moved(A, t, p), atol=1e-11)
     np.testing.assert_allclose(found.places["Q"], moved(A, t, p + [0.5, 1, 0]), atol=1e-11)
     w = np.array([1.0, 2.0, 0.0]) / np.sqrt(5.0)
@@ -204,24 +213,32 @@ def test_no_reflection():
 
 def test_relations_that_need_each_other():
     with pytest.raises(ValueError, match=r"the relations of P, Q need each other"):
-        landmarks(Relations({"P": Midpoint(["Q", "A"]), "Q": Midpoint(["P", "A"])}),
-                  Trial(places_of("A")))  # fmt: skip
+        landmarks(
+            Relations({"P": Midpoint(["Q", "A"]), "Q": Midpoint(["P", "A"])}), Trial(places_of("A"))
+        )
     with pytest.raises(ValueError, match=r"the relations of P need each other"):
         one_place(Midpoint(["P", "A"]), places_of("A"))
     with pytest.raises(ValueError, match=r"the relations of P, S need each other"):
-        one_place(Shifted("A", (1, 0, 0), Like("S")), places_of("AB"),
-                  S=Axes("x", x=("A", "P"), z="up"))  # fmt: skip
+        one_place(
+            Shifted("A", (1, 0, 0), Like("S")), places_of("AB"), S=Axes("x", x=("A", "P"), z="up")
+        )
 
 
 def test_names():
-    with pytest.raises(ValueError, match=r"marker 'R.Heal' is not in the trial \(needed by P\); "
-                                         r"did you mean R.Heel\?"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"marker 'R.Heal' is not in the trial \(needed by P\); "
+        r"did you mean R.Heel\?",
+    ):
         one_place(Midpoint(["R.Heal", "A"]), places_of(["R.Heel", "A"]))
     with pytest.raises(ValueError, match=r"marker 'Q' is not in the trial .*there are A, B, P"):
         one_place("Q", places_of("AB"))
     with pytest.raises(ValueError, match=r"segment 'tigh' is not .*did you mean thigh\?"):
-        one_place(Shifted("A", (1, 0, 0), Like("tigh")), places_of("AB"),
-                  thigh=Axes("x", x=("A", "B"), z="up"))  # fmt: skip
+        one_place(
+            Shifted("A", (1, 0, 0), Like("tigh")),
+            places_of("AB"),
+            thigh=Axes("x", x=("A", "B"), z="up"),
+        )
     before, after, _, _ = cluster(3)
     with pytest.raises(ValueError, match="marker 'K' is not in"):
         one_place(Carried("K", list(before)), after, before)
@@ -269,6 +286,7 @@ def test_a_direction_of_no_length():
 def test_a_point_with_the_name_of_a_segment():
     A, t, markers = segment_markers(4)
     head = Axes("x", x=("O", "X"), y=("O", "Y"))
-    found = landmarks(Relations({"head": Shifted("O", (0, 0, 1), Like("head"))}, {"head": head}),
-                      Trial(markers))  # fmt: skip
+    found = landmarks(
+        Relations({"head": Shifted("O", (0, 0, 1), Like("head"))}, {"head": head}), Trial(markers)
+    )
     np.testing.assert_allclose(found.places["head"], moved(A, t, [0, 0, 1]), atol=1e-14)

@@ -75,8 +75,10 @@ def perfect(total):
 
 def measured(rng, total):
     """Plates with errors that vanish where a foot is free."""
-    return {foot: (total + random_wrench(rng).scaled(0.05)).scaled(loads(foot))
-            for foot in ("right", "left")}  # fmt: skip
+    return {
+        foot: (total + random_wrench(rng).scaled(0.05)).scaled(loads(foot))
+        for foot in ("right", "left")
+    }
 
 
 def index(instant):
@@ -126,11 +128,17 @@ def test_ends_are_exact(seed):
     plates = rng.normal(0.0, 300.0, (2, 6, 11)) * np.array([1.0 - phase, phase])[:, None]
     for known in ((True, True), (True, False), (False, True)):
         double = DoubleSupport(
-            phase, ("right", "left"), values, values[:, 0], values[:, -1],
+            phase,
+            ("right", "left"),
+            values,
+            values[:, 0],
+            values[:, -1],
             tuple(p if k else None for p, k in zip(plates, known, strict=True)),
             (plates[0][:, 0] if known[0] else None, plates[1][:, -1] if known[1] else None),
-            (0.0, 0.01), struck=True, lifted=True,
-        )  # fmt: skip
+            (0.0, 0.01),
+            struck=True,
+            lifted=True,
+        )
         for method in CONTINUOUS:
             leading = method.leading(double)
             scale = np.abs(values).max()
@@ -187,13 +195,15 @@ def test_running_the_film_backwards_exchanges_trailing_and_leading(seed):
     def backwards(wrench):
         return Wrench(TIME, wrench.force[:, ::-1], wrench.moment[:, ::-1])
 
-    mirrored = [Contact(c.foot, TIME[-1] - c.end, TIME[-1] - c.begin, c.lifted, c.struck)
-                for c in CONTACTS]  # fmt: skip
+    mirrored = [
+        Contact(c.foot, TIME[-1] - c.end, TIME[-1] - c.begin, c.lifted, c.struck) for c in CONTACTS
+    ]
     for known in (plates, {"left": plates["left"]}):
         for method in CONTINUOUS[:2]:
             one = share(total, CONTACTS, known, method)
-            two = share(backwards(total), mirrored, {f: backwards(w) for f, w in known.items()},
-                        method)  # fmt: skip
+            two = share(
+                backwards(total), mirrored, {f: backwards(w) for f, w in known.items()}, method
+            )
             for foot in ("right", "left"):
                 assert_allclose(rows(backwards(two[foot])), rows(one[foot]), atol=1e-9)
 
@@ -249,7 +259,7 @@ def test_a_foot_beside_the_plates_is_not_measured():
     alone = share(total, CONTACTS, {"left": plates["left"]})
     first = TIME <= 0.6
     assert_allclose(rows(shared["left"])[:, first], rows(alone["left"])[:, first], rtol=1e-15)
-    assert not shared.measured[:index(0.6)].any()
+    assert not shared.measured[: index(0.6)].any()
     assert shared.measured[index(0.6) + 1 :].all()
     assert np.isnan(shared.shares()[:, 0]).all()
 
@@ -263,9 +273,11 @@ def test_a_record_that_begins_or_ends_in_double_support():
     def cut(wrench):
         return Wrench(TIME[kept], wrench.force[:, kept], wrench.moment[:, kept])
 
-    contacts = [Contact("right", 0.55, 0.6, struck=False),
-                Contact("left", 0.55, 1.05, struck=False, lifted=False),
-                Contact("right", 1.0, 1.05, lifted=False)]  # fmt: skip
+    contacts = [
+        Contact("right", 0.55, 0.6, struck=False),
+        Contact("left", 0.55, 1.05, struck=False, lifted=False),
+        Contact("right", 1.0, 1.05, lifted=False),
+    ]
     for known in (("right", "left"), ("left",), ("right",)):
         shared = share(cut(total), contacts, {foot: cut(plates[foot]) for foot in known})
         for foot in ("right", "left"):
@@ -287,8 +299,10 @@ def test_the_least_correction_is_least():
 
     def cost(change):
         parts = {"left": rows(shared["left"]) + change, "right": rows(shared["right"]) - change}
-        return sum(weights[foot] * ((parts[foot] - rows(plates[foot]))[:, within] ** 2).sum()
-                   for foot in parts)  # fmt: skip
+        return sum(
+            weights[foot] * ((parts[foot] - rows(plates[foot]))[:, within] ** 2).sum()
+            for foot in parts
+        )
 
     direction = rng.normal(size=(6, len(TIME)))
     slope = (cost(1e-3 * direction) - cost(-1e-3 * direction)) / 2e-3
@@ -417,8 +431,11 @@ def test_the_report_gives_the_correction_as_a_share_of_the_weight():
 def test_a_force_without_a_foot_is_refused():
     total = random_wrench(np.random.default_rng(9))
     running = [CONTACTS[0], Contact("left", 0.7, 1.1), CONTACTS[2]]
-    with pytest.raises(ValueError, match=r"no foot is in contact from 0.6125 to 0.6875 s but the "
-                                         r"motion needs F_z = [67]\d\d N"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"no foot is in contact from 0.6125 to 0.6875 s but the "
+        r"motion needs F_z = [67]\d\d N",
+    ):
         share(total, running, method=SmoothTransition())
     falling = total.scaled(1.0 - 0.97 * ((TIME > 0.6) & (TIME < 0.7)))
     shared = share(falling, [*running[:2], CONTACTS[2]], perfect(total))
@@ -433,11 +450,17 @@ def test_impossible_plates_are_refused():
         share(total, CONTACTS, {"rigth": plates["right"]})
     with pytest.raises(ValueError, match=r"plate of 'left' seems to give the load"):
         share(total, CONTACTS, {"left": plates["left"].scaled(-1.0)})
-    with pytest.raises(ValueError, match=r"plate of 'left' shows Fz = \d\d N from 0.6 to 1 s, "
-                                         r"where it stands alone and the motion needs \d{3} N"):
+    with pytest.raises(
+        ValueError,
+        match=r"plate of 'left' shows Fz = \d\d N from 0.6 to 1 s, "
+        r"where it stands alone and the motion needs \d{3} N",
+    ):
         share(total, CONTACTS, {"left": plates["left"].scaled(0.1), "right": plates["right"]})
-    with pytest.raises(ValueError, match=r"neither 'right' nor 'left' .* from 0.5 to 0.6 s, which "
-                                         "CorrectedForcePlates needs"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"neither 'right' nor 'left' .* from 0.5 to 0.6 s, which "
+        "CorrectedForcePlates needs",
+    ):
         share(total, CONTACTS)
     with pytest.raises(ValueError, match=r"'right' nor 'left' .* LeastCorrection needs"):
         share(total, CONTACTS, method=LeastCorrection())

@@ -73,8 +73,9 @@ def test_reversal_scale_and_offset_go_through(x, data, factor, offset):
         return
     smooth = SSA(L, r)(x)
     tolerance = 1e-9 * (1.0 + np.abs(x).max()) * 10.0
-    np.testing.assert_allclose(SSA(L, r)(factor * x + offset), factor * smooth + offset,
-                               atol=tolerance)  # fmt: skip
+    np.testing.assert_allclose(
+        SSA(L, r)(factor * x + offset), factor * smooth + offset, atol=tolerance
+    )
     np.testing.assert_allclose(SSA(L, r)(x[::-1]), smooth[::-1], atol=tolerance)
 
 
