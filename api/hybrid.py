@@ -3,7 +3,6 @@
 from kinesym.hybrid_ensemble import ensemble
 from kinesym.hybrid_phases import Phase, joined, phases
 from kinesym.hybrid_run import sensitivities, simulate
-from kinesym.hybrid_shooting import Shooting
 from kinesym.runtime.hybrid_ensemble import HybridEnsemble
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory, State
@@ -27,7 +26,6 @@ __all__ = [
     "Piecewise",
     "PiecewiseGradient",
     "Sensitivities",
-    "Shooting",
     "State",
     "ensemble",
     "joined",

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
 
+from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
+from kinesym.runtime.build import build
 from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.experiment import MOST_NODES, Experiment
 from kinesym.runtime.native import Library
 from kinesym.runtime.nlp import NLP
+from kinesym.runtime.shooting import Simulated, System, Unknowns
+from kinesym.runtime.simulation import Stepper
+from kinesym.runtime.smooth_shooting import Compiled, Residuals, SmoothTrials
+from kinesym.squares import residual_problem
+from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import SCHEMES, NodeScheme
+from kinesym.symbolic.schemes import RK4, SCHEMES, NodeScheme
+from kinesym.task import symbolic_problem
 
-METHODS = ("rk4", *SCHEMES)
+METHODS, HYBRID_METHODS = ("rk4", *SCHEMES), ("dopri5", "rk4")
 
 
 def shooting_program(problem: Problem) -> Program:
@@ -49,6 +64,76 @@ def without_hessians(program: Program) -> Program:
     return Program(program.name, kernels, program.description)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for, checked. fine : the trials on the grids of the steps. starts, pressing,
+    courses : of each trial initial values, NaN where unknown, contacts that press there, inputs."""
+
+    trials: Sequence[Experiment]
+    fine: Sequence[Experiment]
+    unknowns: Unknowns
+    known: Mapping[str, float]
+    starts: Sequence[Mapping[str, float]]
+    pressing: Sequence[Sequence[str]]
+    courses: Sequence[Mapping[str, Any]]
+    objective: Objective | None
+    steps: Steps
+    tolerances: tuple[float, float]
+    threads: int
+
+    def system(self, model: Model) -> System:
+        """What results say of the model."""
+        return System(model.name, model.parameter_names, self.known, model.drawing)
+
+
+#: The trials as functions of q, the problem if the model is smooth, and how long it took [s].
+Made = tuple[Simulated, Problem | None, dict[str, float]]
+
+
+def smooth_trials(model: Model, asked: Asked) -> Callable[[], Made]:
+    """What makes the trials of a model; raises `ValueError` for what does not fit."""
+    unknowns, method = asked.unknowns, asked.steps.method
+    problem = symbolic_problem(
+        model,
+        asked.fine,
+        unknowns.parameters,
+        unknowns.inputs,
+        RK4 if method == "rk4" else SCHEMES[method],
+        asked.objective,
+    )
+    return lambda: _compiled(problem, asked)
+
+
+def _compiled(problem: Problem, asked: Asked) -> Made:
+    begin = time.perf_counter()
+    source = emit(shooting_program(problem))
+    derive = time.perf_counter() - begin
+    library, seconds = build(source.files, narrow=True)
+    manifest, objective = json.loads(source.manifest), problem.objective
+
+    @cache
+    def squares() -> Residuals:
+        symbolic, trials = residual_problem(problem, asked.fine)
+        source = emit(without_hessians(transcribe(symbolic)))
+        library, _ = build(source.files)
+        manifest = json.loads(source.manifest)
+        return Residuals(make_nlp(library, manifest, trials, asked.known, asked.threads), trials)
+
+    made = Compiled(
+        nlp=make_nlp(library, manifest, asked.fine, asked.known, asked.threads),
+        stepper=Stepper.of(library, manifest, "rk4" if asked.steps.method == "rk4" else "implicit"),
+        interval=manifest["collocation"]["families"]["interval"],
+        squares=squares,
+        measured=bool(objective.least_squares),
+        weighted=objective.integrand == 0 and objective.terminal == 0,
+        substeps=asked.steps.substeps,
+    )
+    trials = SmoothTrials(
+        made, asked.system(problem.model), asked.trials, asked.fine, asked.starts, asked.unknowns
+    )
+    return trials, problem, {"derive": derive, "compile": seconds}
+
+
 def make_nlp(
     library: Library,
     manifest: Mapping[str, Any],
@@ -62,16 +147,22 @@ def make_nlp(
     return NLP(library, manifest, make_layout(description, trials), data, threads)
 
 
-def warn_of_kinks(model: Model) -> None:
-    """Warn if an equation has a kink, naming it."""
+def warn_of_kinks(system: Model | Hybrid) -> None:
+    """Warn if an equation has a kink, naming it; in a hybrid model, where inputs break and muscles
+    know it, if a state may pass it."""
+    model = system.model if isinstance(system, Hybrid) else system
     expressions = {f"equation {i}": e for i, e in enumerate(model.equations)}
     expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
+    moving = {*model.states, *(s for s, _ in model.intermediates)}
     for where, expression in expressions.items():
         kinks = sorted(expression.atoms(*KINKS), key=str)
+        if isinstance(system, Hybrid):
+            kinks = [kink for kink in kinks if kink.atoms(AppliedUndef, sp.Symbol) & moving]
         if kinks:
+            remedy = "make it an event" if isinstance(system, Hybrid) else "smooth it"
             warnings.warn(
                 f"{where} of {model.name} contains {kinks[0]}: where a trajectory passes its kink, "
-                "gradients are one-sided; smooth it if the optimiser stalls",
+                f"gradients are one-sided; {remedy} if the optimiser stalls",
                 stacklevel=3,
             )
             return
@@ -84,26 +175,64 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
     return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
 
 
-def check_steps(
-    method: str, substeps: int, inputs: Mapping[str, Any], trials: Sequence[Experiment]
-) -> None:
-    """Raise `ValueError` for a method, steps or trials that shooting cannot use."""
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    longest = max((trial.n_nodes for trial in trials), default=1)
-    checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
-    if substeps > 1 and inputs:
-        raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-    if any(trial.free_duration for trial in trials):
-        raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
+@dataclass(frozen=True)
+class Steps:
+    """How trials are stepped: the method, and the steps per interval of their grids."""
+
+    method: str
+    substeps: int
+    hybrid: bool
+
+    @classmethod
+    def checked(
+        cls,
+        system: Model | Hybrid,
+        trials: Sequence[Experiment],
+        method: str | None,
+        substeps: int,
+        segments: int,
+        inputs: Mapping[str, Any],
+    ) -> Steps:
+        """Raises `ValueError` for a method, steps or trials that shooting cannot use."""
+        hybrid = isinstance(system, Hybrid)
+        methods = HYBRID_METHODS if hybrid else METHODS
+        method = methods[0] if method is None else method
+        if method not in methods:
+            raise ValueError(f"unknown method {method!r}; choose one of {', '.join(methods)}")
+        longest = max((trial.n_nodes for trial in trials), default=1)
+        substeps = checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
+        if substeps > 1 and inputs:
+            raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
+        if substeps > 1 and method == "dopri5":
+            raise ValueError("dopri5 chooses its steps by rtol and atol; substeps are for 'rk4'")
+        if hybrid and inputs:
+            raise ValueError(
+                "samples of inputs of a hybrid model cannot be unknown; give pieces of the input "
+                "as expressions of parameters, and make these unknown"
+            )
+        if hybrid and segments > 1:
+            raise ValueError(
+                "segments would begin without knowing which contacts press there; shoot over "
+                "shorter trials, or use ks.hybrid.phases with ks.Collocation"
+            )
+        if any(trial.free_duration for trial in trials):
+            raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
+        return cls(method, substeps, hybrid)
+
+    @property
+    def parts(self) -> int:
+        """Intervals of the grids of a model per interval of the trials."""
+        return 1 if self.hybrid else self.substeps
 
 
 def initial_values(
-    model: Model, initial: Any, trials: int
-) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]]]:
-    """Fixed initial values of each trial (NaN where unknown), and by state the bounds of unknown
-    ones in each trial."""
-    rows = _rows_of_trials(model, initial, trials)
+    system: Model | Hybrid, initial: Any, trials: int
+) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]], list[list[str]]]:
+    """Fixed initial values of each trial (NaN where unknown), by state the bounds of unknown ones
+    in each trial, and the contacts of each trial that press."""
+    model = system.model if isinstance(system, Hybrid) else system
+    contacts = [c.name for c in system.contacts] if isinstance(system, Hybrid) else []
+    rows = _rows_of_trials(model, contacts, initial, trials)
     values: list[dict[str, float]] = [{} for _ in range(trials)]
     bounds: dict[str, list[tuple[float, float]]] = {}
     for name in model.state_names:
@@ -118,21 +247,26 @@ def initial_values(
         if all(unknown):
             bounds[name] = [bound_pair(f"initial {name}", value) for value in given]
         for k, value in enumerate(given):
-            number = (
-                np.asarray(np.nan)
-                if unknown[k]
-                else real_array(value, f"the initial value of {name}")
-            )
-            if number.ndim or not (unknown[k] or np.isfinite(number)):
-                raise ValueError(
-                    f"the initial value of {name} must be one finite number, got {value!r}"
-                )
-            values[k][name] = float(number)
-    return values, bounds
+            values[k][name] = np.nan if unknown[k] else _initial_value(name, value)
+    flags = [
+        {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
+        for row in rows
+    ]
+    return values, bounds, [[name for name in row if row[name]] for row in flags]
 
 
-def _rows_of_trials(model: Model, initial: Any, trials: int) -> list[dict[str, Any]]:
-    """What is given for every state, by trial; raises `ValueError` for what is missing."""
+def _initial_value(name: str, value: Any) -> float:
+    number = real_array(value, f"the initial value of {name}")
+    if number.ndim or not np.isfinite(number):
+        raise ValueError(f"the initial value of {name} must be one finite number, got {value!r}")
+    return float(number)
+
+
+def _rows_of_trials(
+    model: Model, contacts: Sequence[str], initial: Any, trials: int
+) -> list[dict[str, Any]]:
+    """What is given for every state and for contacts, by trial; raises `ValueError` for what is
+    missing."""
     each = isinstance(initial, (list, tuple)) and all(isinstance(r, Mapping) for r in initial)
     if each and len(initial) != trials:
         raise ValueError(
@@ -141,14 +275,15 @@ def _rows_of_trials(model: Model, initial: Any, trials: int) -> list[dict[str, A
     given = initial if each else [{} if initial is None else initial] * trials
     rows = []
     for k, mapping in enumerate(given):
-        row = by_name(mapping, model.state_names, f"initial of trial {k}" if each else "initial")
+        known = [*model.state_names, *contacts]
+        row = by_name(mapping, known, f"initial of trial {k}" if each else "initial")
         for name in model.state_names:
             if name not in row:
                 raise ValueError(
                     f"the initial value of state {name} is missing; add it to initial={{...}}, "
                     "None or (low, high) if it is unknown"
                 )
-            value = row[name]
+        for name, value in row.items():
             if isinstance(value, (list, np.ndarray)) and np.ndim(np.asarray(value, object)):
                 if len(value) != trials or each:
                     raise ValueError(

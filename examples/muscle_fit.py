@@ -226,7 +226,7 @@ def problem(hybrid, records, passive, nodes=None, whole=False):
     files = {r.file for r in records}
     times = {time[file] for file in FILES for time in (BEGIN, END) if file in files}
     names = {*hybrid.model.parameters, Up, Um, fall, *times}
-    return ks.hybrid.Shooting(
+    return ks.Shooting(
         hybrid,
         [experiment(r, passive, nodes, whole) for r in records],
         unknown={p: bounds for p, bounds in BOUNDS.items() if p in names},
@@ -280,7 +280,8 @@ def study(records, passive, shaped, nodes=None):
     """Fit the law to four trials and simulate all."""
     hybrid = soleus(shaped)
     shooting = problem(hybrid, [records[k] for k in FITTED], passive, nodes)
-    fit = shooting.solve({p: GUESS[p] for p in GUESS if p.name in shooting.names})
+    guess = {p: GUESS[p] for p in GUESS if p.name in shooting.names}
+    fit = shooting.solve(guess, optimizer="least-squares")
     numbers = sorted({**HELD, **STRETCHED})
     whole = problem(hybrid, [records[k] for k in numbers], passive, nodes, whole=True)
     runs = dict(zip(numbers, whole.trajectories(fit), strict=True))
