@@ -19,8 +19,9 @@ from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, vector_of_guess
 from kinesym.runtime.layout import FAMILIES, Layout
 from kinesym.runtime.minimise import OPTIMIZERS
-from kinesym.runtime.shooting import How, Identification, Simulated, Unknowns
+from kinesym.runtime.shooting import Identification, Simulated
 from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.unknowns import Unknowns
 from kinesym.shooting_task import (
     Asked,
     Steps,
@@ -268,14 +269,9 @@ class Shooting:
         if self.segments > 1 and optimizer != "ipopt":
             raise ValueError("multiple shooting has equations: use optimizer='ipopt'")
         limit = 500 if max_iterations is None else max_iterations
-        how = How(
-            optimizer=optimizer,
-            scale=checks.flag(scale, "scale"),
-            limit=checks.count(limit, "max_iterations", least=0),
-            tolerance=checks.positive(tolerance, "tolerance"),
-            options=checks.options(options),
-            progress=progress,
-        )
+        limit = checks.count(limit, "max_iterations", least=0)
+        tolerance, settings = checks.positive(tolerance, "tolerance"), checks.options(options)
+        scale = checks.flag(scale, "scale")
         q = self.pack(guess)
         J = self._trials.cost(q)
         if not np.isfinite(J):
@@ -284,4 +280,5 @@ class Shooting:
         words = self._trials.instability(q)
         if words:
             warnings.warn(words, stacklevel=2)
-        return Identification(self._trials, self.bounds, self.timings).fit(q, how)
+        task = Identification(self._trials, self.bounds, self.timings)
+        return task.fit(q, optimizer, scale, progress, tolerance, limit, settings)

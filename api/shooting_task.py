@@ -25,9 +25,10 @@ from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.experiment import MOST_NODES, Experiment
 from kinesym.runtime.native import Library
 from kinesym.runtime.nlp import NLP
-from kinesym.runtime.shooting import Simulated, System, Unknowns
+from kinesym.runtime.shooting import Simulated, System
 from kinesym.runtime.simulation import Stepper
 from kinesym.runtime.smooth_shooting import Compiled, Residuals, SmoothTrials
+from kinesym.runtime.unknowns import Unknowns
 from kinesym.squares import residual_problem
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import KINKS, Model

@@ -15,7 +15,8 @@ from kinesym.runtime.hybrid_outputs import Observed, Observer
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
 from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
-from kinesym.runtime.shooting import Diverged, System, Unknowns, unstable
+from kinesym.runtime.shooting import Diverged, Simulated, System, unstable
+from kinesym.runtime.unknowns import Unknowns
 
 Array = NDArray[np.float64]
 
@@ -38,7 +39,7 @@ Runner = Callable[
 ]
 
 
-class HybridTrials:
+class HybridTrials(Simulated):
     """Trials of a hybrid model, see `Simulated`; J is `factor` times the least squares of their
     measurements.
 
@@ -48,9 +49,6 @@ class HybridTrials:
     initial values by state, NaN where unknown. courses : per trial its inputs by name. observer :
     of what is measured besides states, None if nothing is.
     """
-
-    measured = weighted = True
-    substeps = 1
 
     def __init__(
         self,
@@ -63,35 +61,17 @@ class HybridTrials:
         observer: Observer | None,
         factor: float = 1.0,
     ) -> None:
-        self.unknowns, self.system, self.trials, self.factor = unknowns, system, trials, factor
+        super().__init__(unknowns, system, trials)
         self._run_trial, self._initial, self._courses = run, initial, courses
-        self._observer = observer
-        self._q: Array | None = None
-        self._runs: list[Sensitivities] = []
-        self._failure = ""
+        self._observer, self._factor = observer, factor
 
     # -- values -----------------------------------------------------------------------------
 
-    def _values(self, q: Array) -> dict[str, float]:
-        """All parameters by name."""
-        found = zip(self.unknowns.parameters, map(float, q), strict=False)
-        return {**self.system.known, **dict(found)}
-
-    def simulate(self, q: Array) -> list[Sensitivities]:
-        """The runs at q; raises `Diverged`."""
-        if self._q is None or not np.array_equal(q, self._q):
-            self._q, self._failure, self._runs = None, "", []
-            try:
-                self._runs = [self._run(q, k) for k in range(len(self.trials))]
-            except Diverged as error:
-                self._failure = str(error)
-            self._q = q.copy()  # known when all is done: Ctrl-C may come between
-        if self._failure:
-            raise Diverged(self._failure)
-        return self._runs
+    def _simulated(self, q: Array) -> list[Sensitivities]:
+        return [self._run(q, k) for k in range(len(self.trials))]
 
     def _run(self, q: Array, number: int) -> Sensitivities:
-        unknowns, values = self.unknowns, self._values(q)
+        unknowns, values = self.unknowns, self.values(q)
         unknown = zip(unknowns.initial, q[unknowns.starts(number)].tolist(), strict=True)
         start = {**self._initial[number], **dict(unknown)}
         numbers = {name: values[name] for name in self.system.parameters}
@@ -107,17 +87,9 @@ class HybridTrials:
             raise Diverged(f"{of}{made.run.message}")
         return made
 
-    def cost(self, q: Array) -> float:
-        """J(q), infinite if a run does not reach its end."""
-        try:
-            r = self.residuals(q)
-        except Diverged:
-            return np.inf
-        value = float(r @ r)
-        return value if np.isfinite(value) else np.inf
-
-    def check_squares(self) -> None:
-        """J is a sum of squares."""
+    def _cost(self, q: Array) -> float:
+        r = self.residuals(q)
+        return float(r @ r)
 
     def residuals(self, q: Array) -> Array:
         """(simulated - measured) / std of all samples that are not missing, by trial, then by
@@ -127,7 +99,7 @@ class HybridTrials:
             for made, trial in zip(self.simulate(q), self.trials, strict=True)
             for name, measured in trial.measurements.items()
         ]
-        return np.asarray(np.sqrt(self.factor) * np.concatenate(parts))
+        return np.asarray(np.sqrt(self._factor) * np.concatenate(parts))
 
     def trajectories(self, q: Array) -> list[Any]:
         """The trials with their measurements and what happened."""
@@ -169,11 +141,11 @@ class HybridTrials:
     def gradient(self, q: Array) -> Array:
         """d J/d q by the adjoint."""
         result, unknowns = np.zeros(q.size), self.unknowns
-        values = self._values(q)
+        values = self.values(q)
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
             weights = {
                 name: np.nan_to_num(
-                    2.0 * self.factor * (made.run[name] - measured) / trial.std[name] ** 2
+                    2.0 * self._factor * (made.run[name] - measured) / trial.std[name] ** 2
                 )
                 for name, measured in trial.measurements.items()
             }
@@ -196,7 +168,7 @@ class HybridTrials:
         return _full(self._jacobian(q))
 
     def _jacobian(self, q: Array) -> Array:
-        unknowns, values, parts = self.unknowns, self._values(q), list[Array]()
+        unknowns, values, parts = self.unknowns, self.values(q), list[Array]()
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
             own = [p for p in unknowns.parameters if p in self.system.parameters]
             changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
@@ -215,7 +187,7 @@ class HybridTrials:
                 for column, row in zip(columns, along[name], strict=True):
                     rows[:, column] += row[here] / trial.std[name][here]
                 parts.append(rows)
-        return np.asarray(np.sqrt(self.factor) * np.concatenate(parts))
+        return np.asarray(np.sqrt(self._factor) * np.concatenate(parts))
 
     def _changes(
         self, trial: int, name: str, values: Mapping[str, float]
@@ -226,16 +198,6 @@ class HybridTrials:
             for u, course in self._courses[trial].items()
             if name in course.names
         }
-
-    # -- several segments -------------------------------------------------------------------
-
-    def gaps(self, q: Array) -> Array:
-        """A trial is one segment."""
-        return np.zeros(0)
-
-    def gap_jacobian(self, q: Array) -> csr_array:
-        """A trial is one segment."""
-        return csr_array((0, q.size))
 
 
 def _full(matrix: Array) -> csr_array:

@@ -1,9 +1,4 @@
-"""Shooting: trajectories follow from few unknowns by simulation, and J(q) is minimised.
-
-The unknowns are a vector
-
-    q = [parameters, unknown initial states of each trial, states at the inner segment boundaries of
-         each trial (multiple shooting), samples of unknown inputs of each trial].
+"""Shooting: trajectories follow from few unknowns q by simulation, and J(q) is minimised.
 
 How trials follow from q, and their derivatives, is told by one of the kinds of `Simulated`:
 `smooth_shooting`, sweeps over steps, and `hybrid_shooting`, runs from event to event.
@@ -12,17 +7,17 @@ How trials follow from q, and their derivatives, is told by one of the kinds of 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, poor_fits, typical_sizes
-from kinesym.runtime.layout import Layout
 from kinesym.runtime.minimise import Minimum, Task, minimise
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.statistics import (
@@ -32,9 +27,9 @@ from kinesym.runtime.statistics import (
     confidence_of_squares,
 )
 from kinesym.runtime.trajectory import Drawing, Trajectory
+from kinesym.runtime.unknowns import Unknowns
 
 Array = NDArray[np.float64]
-Bounds = tuple[float, float]
 
 #: Growth of a small error over a trial, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0
@@ -42,120 +37,6 @@ _GROWTH = 20.0
 
 class Diverged(ValueError):
     """A simulation did not reach its end; the message says when and why."""
-
-
-@dataclass(frozen=True)
-class Unknowns:
-    """Names and places in q.
-
-    initial : states whose initial value is unknown. segments : per trial the nodes at which a
-    segment begins, the first one 0. nodes : N of each trial.
-    """
-
-    states: tuple[str, ...]
-    parameters: tuple[str, ...]
-    initial: tuple[str, ...]
-    inputs: tuple[str, ...]
-    segments: tuple[tuple[int, ...], ...]
-    nodes: tuple[int, ...]
-
-    @cached_property
-    def offsets(self) -> dict[tuple[str, int], int]:
-        """Where each group begins in q: ("initial" | "segments" | "inputs", trial)."""
-        begin, places = len(self.parameters), {}
-        for group, sizes in (
-            ("initial", [len(self.initial)] * len(self.nodes)),
-            ("segments", [(len(s) - 1) * len(self.states) for s in self.segments]),
-            ("inputs", [len(self.inputs) * N for N in self.nodes]),
-        ):
-            for trial, size in enumerate(sizes):
-                places[group, trial] = begin
-                begin += size
-        places["end", 0] = begin
-        return places
-
-    @property
-    def size(self) -> int:
-        """Length of q."""
-        return self.offsets["end", 0]
-
-    @property
-    def several(self) -> bool:
-        """Whether there are several segments."""
-        return any(len(begins) > 1 for begins in self.segments)
-
-    def starts(self, trial: int) -> slice:
-        """Unknown initial states of a trial."""
-        begin = self.offsets["initial", trial]
-        return slice(begin, begin + len(self.initial))
-
-    def boundaries(self, trial: int) -> slice:
-        """States at the inner segment boundaries of a trial, (boundaries, n)."""
-        begin = self.offsets["segments", trial]
-        return slice(begin, begin + (len(self.segments[trial]) - 1) * len(self.states))
-
-    def samples(self, trial: int) -> slice:
-        """Samples of the unknown inputs of a trial, (inputs, N)."""
-        begin = self.offsets["inputs", trial]
-        return slice(begin, begin + len(self.inputs) * self.nodes[trial])
-
-    def initial_values(self, q: Array) -> dict[str, Any]:
-        """Unknown initial states by name: a number, or a list with one per trial."""
-        rows = np.array([q[self.starts(k)] for k in range(len(self.nodes))])
-        return {
-            x: row.tolist() if len(row) > 1 else float(row[0])
-            for x, row in zip(self.initial, rows.T, strict=True)
-        }
-
-    @cached_property
-    def _entries(self) -> list[tuple[str, str]]:
-        """What each entry of q belongs to, and what it is."""
-        many = len(self.nodes) > 1
-        ofs = [f" of trial {k}" if many else "" for k in range(len(self.nodes))]
-        entries = [(p, p) for p in self.parameters]
-        entries += [(x, f"{x}(0){of}") for of in ofs for x in self.initial]
-        for of, begins in zip(ofs, self.segments, strict=True):
-            entries += [(x, f"{x} at node {i}{of}") for i in begins[1:] for x in self.states]
-        for of, N in zip(ofs, self.nodes, strict=True):
-            entries += [(u, f"{u} at node {i}{of}") for u in self.inputs for i in range(N)]
-        return entries
-
-    @cached_property
-    def names(self) -> list[str]:
-        """What each entry of q is."""
-        return [name for _, name in self._entries]
-
-    @cached_property
-    def owners(self) -> list[str]:
-        """The parameter, state or input that each entry of q belongs to."""
-        return [owner for owner, _ in self._entries]
-
-    def gathered(self, layout: Layout, z: Array) -> Array:
-        """q from all trajectories and the parameters."""
-        q = np.zeros(self.size)
-        q[: len(self.parameters)] = layout.parameter_values(z)
-        rows, n = [self.states.index(x) for x in self.initial], len(self.states)
-        for k, begins in enumerate(self.segments):
-            trajectories = layout.trajectories(z, k)
-            q[self.starts(k)] = trajectories[rows, 0]
-            q[self.boundaries(k)] = trajectories[:n, begins[1:]].T.ravel()
-            q[self.samples(k)] = trajectories[n:].ravel()
-        return q
-
-    def bounds(
-        self, named: Mapping[str, Bounds], starts: Mapping[str, Sequence[Bounds]]
-    ) -> tuple[Array, Array]:
-        """Lower and upper bounds of q from those of parameters and inputs, and of initial states in
-        each trial; states at inner boundaries are free."""
-        sides = []
-        for side, free in ((0, -np.inf), (1, np.inf)):
-            q = np.full(self.size, free)
-            q[: len(self.parameters)] = [named[p][side] for p in self.parameters]
-            for k, N in enumerate(self.nodes):
-                q[self.starts(k)] = [starts[x][k][side] for x in self.initial]
-                q[self.samples(k)] = np.repeat([named[u][side] for u in self.inputs], N)
-            sides.append(q)
-        return sides[0], sides[1]
 
 
 @dataclass(frozen=True)
@@ -169,51 +50,95 @@ class System:
     drawing: Drawing = ()
 
 
-class Simulated(Protocol):
-    """Trials as functions of q. Where one does not reach its end, the cost is infinite and all
-    others raise `Diverged`.
+class Simulated(ABC):
+    """Trials as functions of q, simulated anew where q has changed. Where one does not reach its
+    end, the cost is infinite and all else raises `Diverged`.
 
     measured : whether least squares of measurements are in J. weighted : whether J has nothing
     else, so that residuals are in units of their standard deviations. substeps : per interval of
-    the grids.
+    the grids, where the objective is taken too.
     """
 
-    unknowns: Unknowns
-    system: System
-    measured: bool
-    weighted: bool
-    substeps: int
+    measured = weighted = True
+    substeps = 1
+
+    def __init__(self, unknowns: Unknowns, system: System, trials: Sequence[Experiment]) -> None:
+        self.unknowns, self.system, self.trials = unknowns, system, trials
+        self._q: Array | None = None
+        self._found: Any = None
+
+    def simulate(self, q: Array) -> Any:
+        """The trials at q, which the next q overwrites; raises `Diverged`."""
+        if self._q is None or not np.array_equal(q, self._q):
+            self._q = None  # known again when all is done: Ctrl-C may come between
+            try:
+                if not np.isfinite(q).all():
+                    raise Diverged("the unknowns are not finite")
+                self._found = self._simulated(q)
+            except Diverged as error:
+                self._found = error
+            self._q = np.array(q, dtype=np.float64)
+        if isinstance(self._found, Diverged):
+            raise Diverged(str(self._found))
+        return self._found
+
+    def values(self, q: Array) -> dict[str, float]:
+        """All parameters by name."""
+        found = zip(self.unknowns.parameters, map(float, q), strict=False)
+        return {**self.system.known, **dict(found)}
 
     def cost(self, q: Array) -> float:
-        """J."""
+        """J(q), infinite if a simulation does not reach its end."""
+        try:
+            value = self._cost(q)
+        except Diverged:
+            return np.inf
+        return value if np.isfinite(value) else np.inf
 
+    @abstractmethod
+    def _simulated(self, q: Array) -> Any:
+        """The trials at q; raises `Diverged`."""
+
+    @abstractmethod
+    def _cost(self, q: Array) -> float:
+        """J(q); raises `Diverged`."""
+
+    @abstractmethod
     def gradient(self, q: Array) -> Array:
         """d J/d q, backwards in time."""
 
+    @abstractmethod
     def forward_gradient(self, q: Array) -> Array:
         """The same forwards in time, for few unknowns."""
 
-    def check_squares(self) -> None:
+    def check_squares(self) -> None:  # noqa: B027 (nothing to check is the rule)
         """Raise `ValueError` if J is no sum of squares."""
 
+    @abstractmethod
     def residuals(self, q: Array) -> Array:
         """r with J = sum r^2."""
 
+    @abstractmethod
     def jacobian(self, q: Array) -> csr_array:
         """d r/d q; zeros that may be something elsewhere are kept."""
 
     def gaps(self, q: Array) -> Array:
         """End of each segment minus start of the next, all trials; zero for a solution."""
+        return np.zeros(0)
 
     def gap_jacobian(self, q: Array) -> csr_array:
         """d gaps/d q."""
+        return csr_array((0, q.size))
 
+    @abstractmethod
     def trajectories(self, q: Array) -> list[Any]:
         """The trials with their measurements."""
 
+    @abstractmethod
     def largest(self, q: Array) -> list[tuple[Array, Array]]:
         """Of each trial the largest absolute values of states and of unknown inputs."""
 
+    @abstractmethod
     def instability(self, q: Array) -> str:
         """A sentence if the model is stiff or unstable at a start, else nothing."""
 
@@ -231,18 +156,6 @@ def unstable(trial: int, modes: NDArray[Any], longest: float, remedy: str) -> st
 
 
 @dataclass(frozen=True)
-class How:
-    """How to minimise: see `ks.Shooting.solve`. limit : of iterations."""
-
-    optimizer: str
-    scale: bool
-    limit: int
-    tolerance: float
-    options: Mapping[str, Any]
-    progress: bool | None
-
-
-@dataclass(frozen=True)
 class Identification:
     """Unknowns of simulated trials: the minimum of J within bounds, and how far it is known."""
 
@@ -250,19 +163,28 @@ class Identification:
     bounds: tuple[Array, Array]
     timings: Mapping[str, float] = field(default_factory=dict)
 
-    def fit(self, q: Array, how: How) -> Fit:
-        """From q, where J is finite; raises `ValueError` for a J that does not suit the
-        optimiser."""
+    def fit(
+        self,
+        q: Array,
+        optimizer: str,
+        scale: bool,
+        progress: bool | None,
+        tolerance: float,
+        limit: int,
+        options: Mapping[str, Any],
+    ) -> Fit:
+        """From q, where J is finite; see `ks.Shooting.solve`. Raises `ValueError` for a J that does
+        not suit the optimiser."""
         begin = time.perf_counter()
-        squares = self._squares(how.optimizer)
-        if how.optimizer == "least-squares":
+        squares = self._squares(optimizer)
+        if optimizer == "least-squares":
             self._check_room()
         J, size = self.trials.cost(q), self._sizes(q)
-        with iteration_line(how.progress) as report:
+        with iteration_line(progress) as report:
             task = Task(
                 self.trials.cost,
                 self.trials.gradient,
-                size if how.scale else np.ones_like(q),
+                size if scale else np.ones_like(q),
                 J if J > 0.0 else 1.0,
                 self.bounds,
                 report,
@@ -272,8 +194,8 @@ class Identification:
                 task.jacobian = None if self.trials.unknowns.inputs else self.trials.jacobian
             if self.trials.unknowns.several:
                 task.gaps, task.gap_jacobian = self._gaps, self.trials.gap_jacobian
-            found = minimise(how.optimizer, task, q, how.tolerance, how.limit, how.options)
-        return self._fit(found, task, how.optimizer, size, time.perf_counter() - begin)
+            found = minimise(optimizer, task, q, tolerance, limit, options)
+        return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
 
     def _squares(self, optimizer: str) -> bool:
         """Whether J is a sum of squares; least squares need that."""

@@ -18,7 +18,7 @@ from scipy.sparse import coo_array, csr_array
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.native import Chain, Run
 from kinesym.runtime.nlp import NLP
-from kinesym.runtime.shooting import Diverged, System, Unknowns, unstable
+from kinesym.runtime.shooting import Diverged, Simulated, System, unstable
 from kinesym.runtime.simulation import (
     Outcome,
     Stepper,
@@ -32,6 +32,7 @@ from kinesym.runtime.simulation import (
     said,
 )
 from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.unknowns import Unknowns
 
 Array = NDArray[np.float64]
 
@@ -67,7 +68,7 @@ class Compiled:
     substeps: int
 
 
-class SmoothTrials:
+class SmoothTrials(Simulated):
     """Trials of a smooth model, see `Simulated`.
 
     Parameters
@@ -86,14 +87,12 @@ class SmoothTrials:
         initial: Sequence[Mapping[str, float]],
         unknowns: Unknowns,
     ) -> None:
-        self.unknowns, self.system, self.trials = unknowns, system, trials
+        super().__init__(unknowns, system, trials)
         self.measured, self.weighted, self.substeps = made.measured, made.weighted, made.substeps
         nlp, stepper = made.nlp, made.stepper
         self.nlp, self._stepper, self._interval, self._made = nlp, stepper, made.interval, made
         self._fine = fine
         self._z = np.zeros(nlp.n_variables)
-        self._q: Array | None = None
-        self._failure = ""
         self._values = np.array([[system.known.get(name, 0.0) for name in stepper.parameters]])
         self._free = [stepper.parameters.index(name) for name in unknowns.parameters]
         self._varied = np.array([stepper.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
@@ -120,15 +119,8 @@ class SmoothTrials:
 
     # -- values -----------------------------------------------------------------------------
 
-    def simulate(self, q: Array) -> Array:
-        """z(q), a view that the next call overwrites; raises `Diverged`."""
-        if self._q is not None and np.array_equal(q, self._q):
-            if self._failure:
-                raise Diverged(self._failure)
-            return self._z
-        self._q, self._failure = None, ""  # known again when all is done: Ctrl-C may come between
-        if not np.isfinite(q).all():
-            raise Diverged("the unknowns are not finite")
+    def _simulated(self, q: Array) -> Array:
+        """z(q), a view."""
         unknowns, r = self.unknowns, len(self.unknowns.parameters)
         self.nlp.layout.parameter_values(self._z)[:] = q[:r]
         self._values[0, self._free] = q[:r]
@@ -138,11 +130,6 @@ class SmoothTrials:
             start[self._starts] = q[unknowns.starts(k)]
             bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
             self._march(k, np.vstack([start, bounds]))
-            if self._failure:
-                break
-        self._q = np.array(q, dtype=np.float64)
-        if self._failure:
-            raise Diverged(self._failure)
         return self._z
 
     def _march(self, number: int, starts: Array) -> None:
@@ -154,8 +141,7 @@ class SmoothTrials:
             reached[:] = begin + 1
             trial.run.march(self._stepper.loop, begin, end)
             if reached[0] != end + 1:
-                self._failure = said(failure(self._stepper, trial.task, trial.outcome, 0))
-                return
+                raise Diverged(said(failure(self._stepper, trial.task, trial.outcome, 0)))
             self._ends[number][j] = trial.states[:, end]
 
     def pieces(self, trial: int) -> list[tuple[int, int]]:
@@ -163,13 +149,8 @@ class SmoothTrials:
         begins = self.unknowns.segments[trial]
         return list(zip(begins, (*begins[1:], self.unknowns.nodes[trial] - 1), strict=True))
 
-    def cost(self, q: Array) -> float:
-        """J(q), infinite if the simulation does not reach its end."""
-        try:
-            value = self.nlp.cost(self.simulate(q))
-        except Diverged:
-            return np.inf
-        return value if np.isfinite(value) else np.inf
+    def _cost(self, q: Array) -> float:
+        return self.nlp.cost(self.simulate(q))
 
     def gaps(self, q: Array) -> Array:
         """End of each segment minus start of the next, all trials; zero for a solution."""
@@ -208,9 +189,8 @@ class SmoothTrials:
 
     def _trajectory(self, q: Array, z: Array, number: int) -> Trajectory:
         layout, trial, fine = self.nlp.layout, self.trials[number], self._fine[number]
-        part, n, system = self.substeps, len(layout.states), self.system
+        part, n, system, values = self.substeps, len(layout.states), self.system, self.values(q)
         rows = layout.trajectories(z, number)[:, ::part].copy()
-        values = {**system.known, **dict(zip(layout.parameters, map(float, q), strict=False))}
         outputs = self.nlp.outputs(z, number)
         return Trajectory(
             time=trial.grid,
