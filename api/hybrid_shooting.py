@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import sympy as sp
@@ -12,19 +12,19 @@ import sympy as sp
 from kinesym.codegen.c import emit
 from kinesym.codegen.hybrid import observed_program
 from kinesym.hybrid_run import sensitivities
-from kinesym.runtime.build import build
+from kinesym.runtime.build import build, check_compiler
 from kinesym.runtime.hybrid_outputs import Observer
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_shooting import HybridTrials, Runner
 from kinesym.runtime.piecewise import Piecewise
-from kinesym.shooting_task import Asked, Made
+from kinesym.shooting_task import Asked
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.problem import measured_expressions
 from kinesym.task import chosen_objective
 
 
-def hybrid_trials(hybrid: Hybrid, asked: Asked) -> Callable[[], Made]:
-    """What makes the trials of a hybrid model; raises `ValueError` for what does not fit."""
+def hybrid_trials(hybrid: Hybrid, asked: Asked) -> HybridTrials:
+    """The trials of a hybrid model; raises `ValueError` for what does not fit."""
     factor = _factor_of_squares(asked)
     names = list(dict.fromkeys(name for trial in asked.trials for name in trial.measurements))
     measured = measured_expressions(hybrid.model, names)
@@ -35,20 +35,17 @@ def hybrid_trials(hybrid: Hybrid, asked: Asked) -> Callable[[], Made]:
         )
     observed = {name: e for name, e in measured.items() if name not in hybrid.model.state_names}
 
-    def finish() -> Made:
-        trials = HybridTrials(
-            _runner(hybrid, asked),
-            asked.system(hybrid.model),
-            asked.trials,
-            asked.starts,
-            asked.courses,
-            asked.unknowns,
-            _observer(hybrid, observed) if observed else None,
-            factor,
-        )
-        return trials, None, {}
-
-    return finish
+    check_compiler()  # before any long work
+    return HybridTrials(
+        _runner(hybrid, asked),
+        asked.system,
+        asked.trials,
+        asked.starts,
+        asked.courses,
+        asked.unknowns,
+        _observer(hybrid, observed) if observed else None,
+        factor,
+    )
 
 
 def _factor_of_squares(asked: Asked) -> float:
@@ -66,7 +63,7 @@ def _factor_of_squares(asked: Asked) -> float:
 
 def _runner(hybrid: Hybrid, asked: Asked) -> Runner:
     """Simulates a trial with what its derivatives need."""
-    method, (rtol, atol) = asked.steps.method, asked.tolerances
+    method, (rtol, atol) = asked.method, asked.tolerances
     shortest = [float(np.diff(trial.grid).min()) for trial in asked.trials]
 
     def run(
@@ -75,7 +72,7 @@ def _runner(hybrid: Hybrid, asked: Asked) -> Runner:
         parameters: Mapping[str, float],
         inputs: Mapping[str, Piecewise],
     ) -> Sensitivities:
-        step = None if method == "dopri5" else shortest[number] / asked.steps.substeps
+        step = None if method == "dopri5" else shortest[number] / asked.substeps
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # an early end is told by its message
             return sensitivities(

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.continuous_adjoint import shooting_gradient
-from kinesym.hybrid_courses import new_names, per_trial, trial_courses
 from kinesym.hybrid_shooting import hybrid_trials
 from kinesym.runtime import checks
-from kinesym.runtime.build import check_compiler
 from kinesym.runtime.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, vector_of_guess
@@ -21,26 +19,12 @@ from kinesym.runtime.layout import FAMILIES, Layout
 from kinesym.runtime.minimise import OPTIMIZERS
 from kinesym.runtime.shooting import Identification, Simulated
 from kinesym.runtime.trajectory import Trajectory
-from kinesym.runtime.unknowns import Unknowns
-from kinesym.shooting_task import (
-    Asked,
-    Steps,
-    initial_values,
-    segment_starts,
-    smooth_trials,
-    warn_of_kinks,
-)
+from kinesym.shooting_task import asked_of, smooth_trials, warn_of_kinks
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
-from kinesym.task import (
-    checked_trials,
-    kinematic_pairs,
-    known_values,
-    named_bounds,
-    warn_of_degrees,
-)
+from kinesym.task import kinematic_pairs, warn_of_degrees
 
 Array = NDArray[np.float64]
 
@@ -97,67 +81,38 @@ class Shooting:
         threads: int | None = None,
         courses: Any = None,
     ) -> None:
-        self.system, self.trials = system, checked_trials(system, trials, Model, Hybrid)
-        model = self.model = system.model if isinstance(system, Hybrid) else system
-        self.segments, count = checks.count(segments, "segments"), len(self.trials)
-        free = {} if unknown_inputs is None else unknown_inputs
-        free = by_name(free, model.input_names, "unknown_inputs")
-        steps = Steps.checked(system, self.trials, method, substeps, self.segments, free)
-        inputs = [
-            trial_courses(system, trial, mine, k) if isinstance(system, Hybrid) else {}
-            for k, (trial, mine) in enumerate(
-                zip(self.trials, per_trial(courses, count), strict=True)
-            )
-        ]
-        more = new_names(model, inputs)
-        every = [*model.parameter_names, *more]
-        unknown = by_name({} if unknown is None else unknown, every, "unknown")
-        values = known_values(model, unknown, {} if known is None else known, more)
-        starts, start_bounds, pressing = initial_values(system, initial, count)
-        if not (unknown or free or start_bounds):
-            raise ValueError(
-                "nothing is unknown; name parameters in unknown={...}, inputs in "
-                "unknown_inputs, or an unknown start"
-            )
-        self._fine = [trial.refined(steps.parts) for trial in self.trials]
-        unknowns = Unknowns(
-            states=model.state_names,
-            parameters=tuple(p for p in every if p in unknown),
-            initial=tuple(start_bounds),
-            inputs=tuple(u for u in model.input_names if u in free),
-            segments=tuple(segment_starts(trial.n_nodes, self.segments) for trial in self._fine),
-            nodes=tuple(trial.n_nodes for trial in self._fine),
-        )
-        self.bounds = unknowns.bounds(named_bounds(model, unknown, free, {}), start_bounds)
-        asked = Asked(
-            trials=self.trials,
-            fine=self._fine,
-            unknowns=unknowns,
-            known=values,
-            starts=starts,
-            pressing=pressing,
-            courses=inputs,
+        asked = self._asked = asked_of(
+            system,
+            trials,
+            unknown=unknown,
+            known=known,
+            initial=initial,
             objective=objective,
-            steps=steps,
+            method=method,
+            substeps=substeps,
+            unknown_inputs=unknown_inputs,
+            segments=segments,
             tolerances=checks.tolerances(rtol, atol),
             threads=checks.threads(threads),
+            courses=courses,
         )
-        if isinstance(system, Hybrid):
-            finish = hybrid_trials(system, asked)
-        else:
-            finish = smooth_trials(system, asked)
+        self.system, self.model, self.trials = system, asked.model, asked.trials
+        self.segments, self.bounds = asked.segments, asked.bounds
         warn_of_kinks(system)
-        check_compiler()  # before any long work
-        warn_of_degrees(model, self.trials)
+        warn_of_degrees(self.model, self.trials)
         self._trials: Simulated
-        self._trials, self.symbolic, self.timings = finish()
+        self.timings: dict[str, float] = {}
+        if isinstance(system, Hybrid):
+            self._trials, self.symbolic = hybrid_trials(system, asked), None
+        else:
+            self._trials, self.symbolic, self.timings = smooth_trials(asked)
 
     # -- the unknowns -----------------------------------------------------------------------
 
     @property
     def names(self) -> list[str]:
         """What each entry of q is."""
-        return list(self._trials.unknowns.names)
+        return list(self._asked.unknowns.names)
 
     def pack(self, guess: Any = None) -> Array:
         """q from values by name, an array, None, or a result: a `Fit` of this or another problem,
@@ -168,7 +123,7 @@ class Shooting:
         All is moved into the bounds: results and what is made up silently, what is given with a
         warning. Raises `ValueError` naming what has a wrong size or is not finite.
         """
-        unknowns, model, result = self._trials.unknowns, self.model, results_of(guess)
+        unknowns, fine, result = self._asked.unknowns, self._asked.fine, results_of(guess)
         if isinstance(guess, Fit) and list(guess.names) == unknowns.names:
             return np.clip(guess.values, *self.bounds)
         layout = Layout(
@@ -176,12 +131,12 @@ class Shooting:
             inputs=unknowns.inputs,
             parameters=unknowns.parameters,
             labels=dict.fromkeys(FAMILIES, ()),
-            grids=tuple(trial.grid for trial in self._fine),
+            grids=tuple(trial.grid for trial in fine),
             free_duration=False,
         )
         given = np.full(unknowns.size, result is None)
         if result is not None:
-            values = values_of_results(*result, layout, self._fine)
+            values = values_of_results(*result, layout, fine)
         elif isinstance(guess, Mapping | None):
             states = unknowns.states if unknowns.several else unknowns.initial
             names = [*states, *unknowns.inputs, *unknowns.parameters]
@@ -190,7 +145,9 @@ class Shooting:
         else:
             q = vector_of_guess(guess, unknowns.names)
             return within(q, self.bounds, given, unknowns.names.__getitem__)
-        z, _ = first_guess(layout, self._fine, values, dict(model.values), kinematic_pairs(model))
+        z, _ = first_guess(
+            layout, fine, values, dict(self.model.values), kinematic_pairs(self.model)
+        )
         q = unknowns.gathered(layout, z)
         return within(q, self.bounds, given, unknowns.names.__getitem__)
 

@@ -5,27 +5,29 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import sympy as sp
+from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
 from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
+from kinesym.hybrid_courses import new_names, per_trial, trial_courses
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.build import build
+from kinesym.runtime.build import build, check_compiler
 from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.experiment import MOST_NODES, Experiment
 from kinesym.runtime.native import Library
 from kinesym.runtime.nlp import NLP
-from kinesym.runtime.shooting import Simulated, System
+from kinesym.runtime.shooting import System
 from kinesym.runtime.simulation import Stepper
 from kinesym.runtime.smooth_shooting import Compiled, Residuals, SmoothTrials
 from kinesym.runtime.unknowns import Unknowns
@@ -36,7 +38,9 @@ from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import RK4, SCHEMES, NodeScheme
-from kinesym.task import symbolic_problem
+from kinesym.task import checked_trials, known_values, named_bounds, symbolic_problem
+
+Array = NDArray[np.float64]
 
 METHODS, HYBRID_METHODS = ("rk4", *SCHEMES), ("dopri5", "rk4")
 
@@ -70,42 +74,103 @@ class Asked:
     """What is asked for, checked. fine : the trials on the grids of the steps. starts, pressing,
     courses : of each trial initial values, NaN where unknown, contacts that press there, inputs."""
 
+    model: Model
     trials: Sequence[Experiment]
     fine: Sequence[Experiment]
     unknowns: Unknowns
+    bounds: tuple[Array, Array]
     known: Mapping[str, float]
     starts: Sequence[Mapping[str, float]]
     pressing: Sequence[Sequence[str]]
     courses: Sequence[Mapping[str, Any]]
     objective: Objective | None
-    steps: Steps
+    method: str
+    substeps: int
+    segments: int
     tolerances: tuple[float, float]
     threads: int
 
-    def system(self, model: Model) -> System:
+    @property
+    def system(self) -> System:
         """What results say of the model."""
+        model = self.model
         return System(model.name, model.parameter_names, self.known, model.drawing)
 
 
-#: The trials as functions of q, the problem if the model is smooth, and how long it took [s].
-Made = tuple[Simulated, Problem | None, dict[str, float]]
+def asked_of(
+    system: Model | Hybrid,
+    trials: Any,
+    *,
+    unknown: Any,
+    known: Any,
+    initial: Any,
+    method: str | None,
+    substeps: int,
+    unknown_inputs: Any,
+    segments: int,
+    courses: Any,
+    **others: Any,
+) -> Asked:
+    """What `ks.Shooting` is asked for; raises `ValueError` for what does not fit."""
+    listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
+    model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
+    segments = checks.count(segments, "segments")
+    free = {} if unknown_inputs is None else unknown_inputs
+    free = by_name(free, model.input_names, "unknown_inputs")
+    method, substeps = checked_steps(system, listed, method, substeps, segments, free)
+    inputs = [
+        trial_courses(system, trial, mine, k) if isinstance(system, Hybrid) else {}
+        for k, (trial, mine) in enumerate(zip(listed, per_trial(courses, count), strict=True))
+    ]
+    more = new_names(model, inputs)
+    every = [*model.parameter_names, *more]
+    unknown = by_name({} if unknown is None else unknown, every, "unknown")
+    values = known_values(model, unknown, {} if known is None else known, more)
+    starts, start_bounds, pressing = initial_values(system, initial, count)
+    if not (unknown or free or start_bounds):
+        raise ValueError(
+            "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
+            "unknown start"
+        )
+    fine = listed if hybrid else [trial.refined(substeps) for trial in listed]
+    unknowns = Unknowns(
+        states=model.state_names,
+        parameters=tuple(p for p in every if p in unknown),
+        initial=tuple(start_bounds),
+        inputs=tuple(u for u in model.input_names if u in free),
+        segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
+        nodes=tuple(trial.n_nodes for trial in fine),
+    )
+    return Asked(
+        model=model,
+        trials=listed,
+        fine=fine,
+        unknowns=unknowns,
+        bounds=unknowns.bounds(named_bounds(model, unknown, free, {}), start_bounds),
+        known=values,
+        starts=starts,
+        pressing=pressing,
+        courses=inputs,
+        method=method,
+        substeps=substeps,
+        segments=segments,
+        **others,
+    )
 
 
-def smooth_trials(model: Model, asked: Asked) -> Callable[[], Made]:
-    """What makes the trials of a model; raises `ValueError` for what does not fit."""
-    unknowns, method = asked.unknowns, asked.steps.method
+def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]]:
+    """The trials of a model, what their objective is, and how long that took [s]; raises
+    `ValueError` for what does not fit."""
+    unknowns, method = asked.unknowns, asked.method
     problem = symbolic_problem(
-        model,
+        asked.model,
         asked.fine,
         unknowns.parameters,
         unknowns.inputs,
         RK4 if method == "rk4" else SCHEMES[method],
         asked.objective,
     )
-    return lambda: _compiled(problem, asked)
-
-
-def _compiled(problem: Problem, asked: Asked) -> Made:
+    check_compiler()  # before any long work
     begin = time.perf_counter()
     source = emit(shooting_program(problem))
     derive = time.perf_counter() - begin
@@ -122,15 +187,15 @@ def _compiled(problem: Problem, asked: Asked) -> Made:
 
     made = Compiled(
         nlp=make_nlp(library, manifest, asked.fine, asked.known, asked.threads),
-        stepper=Stepper.of(library, manifest, "rk4" if asked.steps.method == "rk4" else "implicit"),
+        stepper=Stepper.of(library, manifest, "rk4" if method == "rk4" else "implicit"),
         interval=manifest["collocation"]["families"]["interval"],
         squares=squares,
         measured=bool(objective.least_squares),
         weighted=objective.integrand == 0 and objective.terminal == 0,
-        substeps=asked.steps.substeps,
+        substeps=asked.substeps,
     )
     trials = SmoothTrials(
-        made, asked.system(problem.model), asked.trials, asked.fine, asked.starts, asked.unknowns
+        made, asked.system, asked.trials, asked.fine, asked.starts, asked.unknowns
     )
     return trials, problem, {"derive": derive, "compile": seconds}
 
@@ -176,54 +241,40 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
     return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
 
 
-@dataclass(frozen=True)
-class Steps:
-    """How trials are stepped: the method, and the steps per interval of their grids."""
-
-    method: str
-    substeps: int
-    hybrid: bool
-
-    @classmethod
-    def checked(
-        cls,
-        system: Model | Hybrid,
-        trials: Sequence[Experiment],
-        method: str | None,
-        substeps: int,
-        segments: int,
-        inputs: Mapping[str, Any],
-    ) -> Steps:
-        """Raises `ValueError` for a method, steps or trials that shooting cannot use."""
-        hybrid = isinstance(system, Hybrid)
-        methods = HYBRID_METHODS if hybrid else METHODS
-        method = methods[0] if method is None else method
-        if method not in methods:
-            raise ValueError(f"unknown method {method!r}; choose one of {', '.join(methods)}")
-        longest = max((trial.n_nodes for trial in trials), default=1)
-        substeps = checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
-        if substeps > 1 and inputs:
-            raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-        if substeps > 1 and method == "dopri5":
-            raise ValueError("dopri5 chooses its steps by rtol and atol; substeps are for 'rk4'")
-        if hybrid and inputs:
-            raise ValueError(
-                "samples of inputs of a hybrid model cannot be unknown; give pieces of the input "
-                "as expressions of parameters, and make these unknown"
-            )
-        if hybrid and segments > 1:
-            raise ValueError(
-                "segments would begin without knowing which contacts press there; shoot over "
-                "shorter trials, or use ks.hybrid.phases with ks.Collocation"
-            )
-        if any(trial.free_duration for trial in trials):
-            raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
-        return cls(method, substeps, hybrid)
-
-    @property
-    def parts(self) -> int:
-        """Intervals of the grids of a model per interval of the trials."""
-        return 1 if self.hybrid else self.substeps
+def checked_steps(
+    system: Model | Hybrid,
+    trials: Sequence[Experiment],
+    method: str | None,
+    substeps: int,
+    segments: int,
+    inputs: Mapping[str, Any],
+) -> tuple[str, int]:
+    """The method, and steps per interval of the grids; raises `ValueError` for what shooting cannot
+    use."""
+    hybrid = isinstance(system, Hybrid)
+    methods = HYBRID_METHODS if hybrid else METHODS
+    method = methods[0] if method is None else method
+    if method not in methods:
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(methods)}")
+    longest = max((trial.n_nodes for trial in trials), default=1)
+    substeps = checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
+    if substeps > 1 and inputs:
+        raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
+    if substeps > 1 and method == "dopri5":
+        raise ValueError("dopri5 chooses its steps by rtol and atol; substeps are for 'rk4'")
+    if hybrid and inputs:
+        raise ValueError(
+            "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "
+            "expressions of parameters, and make these unknown"
+        )
+    if hybrid and segments > 1:
+        raise ValueError(
+            "segments would begin without knowing which contacts press there; shoot over shorter "
+            "trials, or use ks.hybrid.phases with ks.Collocation"
+        )
+    if any(trial.free_duration for trial in trials):
+        raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
+    return method, substeps
 
 
 def initial_values(
