@@ -15,7 +15,6 @@ from kinesym.runtime import checks
 from kinesym.runtime.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, vector_of_guess
-from kinesym.runtime.layout import FAMILIES, Layout
 from kinesym.runtime.minimise import OPTIMIZERS
 from kinesym.runtime.shooting import Identification, Simulated
 from kinesym.runtime.trajectory import Trajectory
@@ -123,17 +122,10 @@ class Shooting:
         All is moved into the bounds: results and what is made up silently, what is given with a
         warning. Raises `ValueError` naming what has a wrong size or is not finite.
         """
-        unknowns, fine, result = self._asked.unknowns, self._asked.fine, results_of(guess)
+        unknowns, fine, layout = self._asked.unknowns, self._asked.fine, self._asked.layout
         if isinstance(guess, Fit) and list(guess.names) == unknowns.names:
             return np.clip(guess.values, *self.bounds)
-        layout = Layout(
-            states=unknowns.states,
-            inputs=unknowns.inputs,
-            parameters=unknowns.parameters,
-            labels=dict.fromkeys(FAMILIES, ()),
-            grids=tuple(trial.grid for trial in fine),
-            free_duration=False,
-        )
+        result = results_of(guess)
         given = np.full(unknowns.size, result is None)
         if result is not None:
             values = values_of_results(*result, layout, fine)

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from kinesym.runtime.arrays import real_array
 from kinesym.runtime.build import build, check_compiler
 from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.experiment import MOST_NODES, Experiment
+from kinesym.runtime.layout import FAMILIES, Layout
 from kinesym.runtime.native import Library
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.shooting import System
@@ -89,6 +90,18 @@ class Asked:
     segments: int
     tolerances: tuple[float, float]
     threads: int
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Of all trajectories, on the grids of the steps."""
+        return Layout(
+            states=self.unknowns.states,
+            inputs=self.unknowns.inputs,
+            parameters=self.unknowns.parameters,
+            labels=dict.fromkeys(FAMILIES, ()),
+            grids=tuple(trial.grid for trial in self.fine),
+            free_duration=False,
+        )
 
     @property
     def system(self) -> System:
