@@ -135,7 +135,9 @@ class Shooting:
             values = by_name(guess or {}, names, "guess")
             given &= np.array([owner in values for owner in unknowns.owners])
         else:
-            q = vector_of_guess(guess, unknowns.names)
+            q, (low, high) = vector_of_guess(guess, unknowns.names), self.bounds
+            if (np.isfinite(q) & (q >= low) & (q <= high)).all():  # as nearly always
+                return q
             return within(q, self.bounds, given, unknowns.names.__getitem__)
         z, _ = first_guess(
             layout, fine, values, dict(self.model.values), kinematic_pairs(self.model)
