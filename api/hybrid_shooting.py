@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import sympy as sp
@@ -13,7 +14,7 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.hybrid import observed_program
 from kinesym.hybrid_run import sensitivities
 from kinesym.runtime.build import build, check_compiler
-from kinesym.runtime.hybrid_outputs import Observer
+from kinesym.runtime.hybrid_outputs import Observed
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_shooting import HybridTrials, Runner
 from kinesym.runtime.piecewise import Piecewise
@@ -92,8 +93,10 @@ def _runner(hybrid: Hybrid, asked: Asked) -> Runner:
     return run
 
 
-def _observer(hybrid: Hybrid, observed: Mapping[str, sp.Expr]) -> Observer:
+def _observer(
+    hybrid: Hybrid, observed: Mapping[str, sp.Expr]
+) -> Callable[[Sensitivities], Observed]:
     source = emit(observed_program(hybrid, list(observed.values())))
     library, _ = build(source.files, lanes=1)
     structure = json.loads(source.manifest)["slopes"]["observed_slopes"]
-    return Observer(list(observed), library, structure)
+    return partial(Observed, list(observed), library, structure)

@@ -30,7 +30,7 @@ from kinesym.runtime.native import Library
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.shooting import System
 from kinesym.runtime.simulation import Stepper
-from kinesym.runtime.smooth_shooting import Compiled, Residuals, SmoothTrials
+from kinesym.runtime.smooth_shooting import Residuals, SmoothTrials
 from kinesym.runtime.unknowns import Unknowns
 from kinesym.squares import residual_problem
 from kinesym.symbolic.hybrid import Hybrid
@@ -198,17 +198,19 @@ def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]
         manifest = json.loads(source.manifest)
         return Residuals(make_nlp(library, manifest, trials, asked.known, asked.threads), trials)
 
-    made = Compiled(
+    trials = SmoothTrials(
+        unknowns,
+        asked.system,
+        asked.trials,
         nlp=make_nlp(library, manifest, asked.fine, asked.known, asked.threads),
         stepper=Stepper.of(library, manifest, "rk4" if method == "rk4" else "implicit"),
         interval=manifest["collocation"]["families"]["interval"],
         squares=squares,
+        fine=asked.fine,
+        initial=asked.starts,
+        substeps=asked.substeps,
         measured=bool(objective.least_squares),
         weighted=objective.integrand == 0 and objective.terminal == 0,
-        substeps=asked.substeps,
-    )
-    trials = SmoothTrials(
-        made, asked.system, asked.trials, asked.fine, asked.starts, asked.unknowns
     )
     return trials, problem, {"derive": derive, "compile": seconds}
 

@@ -20,36 +20,24 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Observer:
-    """What is asked for besides states, by `names`, and the kernel of its derivatives.
+class Observed:
+    """Derivatives of a run, as `Sensitivities` has them, that know `names` besides states: outputs,
+    inputs, contact forces.
 
-    library, structure : of `codegen.hybrid.observed_program`.
+    At a node these depend on the state there, on parameters, and on the pieces of inputs; so do the
+    forces of the contacts that press there. library, structure : of `codegen.hybrid`, the kernel of
+    `observed_program`.
     """
 
     names: Sequence[str]
     library: Library
     structure: Mapping[str, Any]
-
-    def observe(self, run: Sensitivities) -> Observed:
-        """Derivatives of a run that know these names too."""
-        return Observed(self, run)
-
-
-@dataclass(frozen=True, eq=False)
-class Observed:
-    """Derivatives of a run, as `Sensitivities` has them, that know outputs too.
-
-    At a node an output depends on the state there, on parameters, and on the pieces of inputs; so
-    do the forces of the contacts that press there.
-    """
-
-    observer: Observer
     run: Sensitivities
 
     @cached_property
     def _slopes(self) -> Array:
         """Of each output at each node (N, k, L), in the columns of `Linear`."""
-        linear, told = self.run.linear, self.observer.structure
+        linear, told = self.run.linear, self.structure
         time = self.run.run.time
         step = np.searchsorted(linear.tape.time, time, side="right") - 1
         states = np.array([self.run.run[x] for x in linear.task.about["states"]])
@@ -58,7 +46,7 @@ class Observed:
         dense = np.zeros((len(time), *told["shape"]))
         if told["rows"]:
             args = points(linear.task, at.x, flow.inputs, at.time)
-            entries = mapped(self.observer.library, "observed_slopes", args, len(told["rows"]))
+            entries = mapped(self.library, "observed_slopes", args, len(told["rows"]))
             dense[:, told["rows"], told["columns"]] = entries.T
         first = linear.n + linear.m + linear.d
         by_force = dense[:, :, first : first + linear.R]
@@ -92,13 +80,13 @@ class Observed:
                     change[:, linear.columns("v").start + i, column] = now
                     change[:, linear.columns("s").start + i, column] = slope[k]
         found = np.moveaxis(self._slopes @ change, 0, 2)
-        return {**dict(along), **dict(zip(self.observer.names, found, strict=True))}
+        return {**dict(along), **dict(zip(self.names, found, strict=True))}
 
     def gradient(self, weights: Mapping[str, Array]) -> HybridGradient:
         """Derivatives of a weighted sum (N,) of states and of what is observed."""
         linear, about = self.run.linear, self.run.linear.task.about
         none = np.zeros(len(self.run.run.time))
-        mine = np.array([weights.get(name, none) for name in self.observer.names])
+        mine = np.array([weights.get(name, none) for name in self.names])
         rows = np.einsum("kn,nkl->ln", mine, self._slopes)
         of_states = {x: rows[i] + weights.get(x, none) for i, x in enumerate(about["states"])}
         behind = self.run.gradient(of_states)

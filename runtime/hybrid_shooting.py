@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.hybrid_outputs import Observed, Observer
+from kinesym.runtime.hybrid_outputs import Observed
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
 from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
@@ -46,8 +46,8 @@ class HybridTrials(Simulated):
     Parameters
     ----------
     run : simulates a trial. system : names. trials : with measurements. initial : per trial the
-    initial values by state, NaN where unknown. courses : per trial its inputs by name. observer :
-    of what is measured besides states, None if nothing is.
+    initial values by state, NaN where unknown. courses : per trial its inputs by name. observe :
+    makes derivatives that know what is measured besides states; None if nothing is.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class HybridTrials(Simulated):
         initial: Sequence[Mapping[str, float]],
         courses: Sequence[Mapping[str, Course]],
         unknowns: Unknowns,
-        observer: Observer | None,
+        observe: Callable[[Sensitivities], Observed] | None,
         factor: float = 1.0,
     ) -> None:
         super().__init__(unknowns, system, trials)
         self._run_trial, self._initial, self._courses = run, initial, courses
-        self._observer, self._factor = observer, factor
+        self._observe, self._factor = observe, factor
 
     # -- values -----------------------------------------------------------------------------
 
@@ -135,8 +135,8 @@ class HybridTrials(Simulated):
 
     # -- derivatives ------------------------------------------------------------------------
 
-    def _observed(self, made: Sensitivities) -> Observed | None:
-        return self._observer.observe(made) if self._observer else None
+    def _derivatives(self, made: Sensitivities) -> Sensitivities | Observed:
+        return self._observe(made) if self._observe else made
 
     def gradient(self, q: Array) -> Array:
         """d J/d q by the adjoint."""
@@ -149,8 +149,7 @@ class HybridTrials(Simulated):
                 )
                 for name, measured in trial.measurements.items()
             }
-            observed = self._observed(made)
-            slopes = made.gradient(weights) if observed is None else observed.gradient(weights)
+            slopes = self._derivatives(made).gradient(weights)
             result[unknowns.starts(k)] = [slopes.initial[x] for x in unknowns.initial]
             for j, p in enumerate(unknowns.parameters):
                 result[j] += slopes.parameters.get(p, 0.0)
@@ -174,8 +173,7 @@ class HybridTrials(Simulated):
             changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
             moved = {p: change for p, change in changes.items() if change}
             wrt, courses = [*own, *unknowns.initial], {f"course {p}": c for p, c in moved.items()}
-            observed = self._observed(made)
-            along = (made if observed is None else observed).forward(wrt, courses)
+            along = self._derivatives(made).forward(wrt, courses)
             columns = [
                 *(unknowns.parameters.index(p) for p in own),
                 *range(q.size)[unknowns.starts(k)],

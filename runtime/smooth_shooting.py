@@ -50,47 +50,37 @@ class _Trial:
     initial: Array  # (n,), fixed values; unknown ones are overwritten
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """What is compiled for the objective of smooth trials.
-
-    nlp : it (and, for implicit methods, defects) as functions of z. stepper : the loops, of the
-    same library. interval : structure of the defects of an interval. squares : makes its residuals;
-    raises `ValueError` if there are none. measured, weighted, substeps : see `Simulated`.
-    """
-
-    nlp: NLP
-    stepper: Stepper
-    interval: Mapping[str, Any]
-    squares: Callable[[], Residuals]
-    measured: bool
-    weighted: bool
-    substeps: int
-
-
 class SmoothTrials(Simulated):
     """Trials of a smooth model, see `Simulated`.
 
     Parameters
     ----------
-    made : what is compiled. system : its names. trials : as they are given; fine : on the grids of
-    the steps. initial : per trial the initial values by state, NaN where unknown. unknowns : places
-    in q.
+    nlp : the objective (and, for implicit methods, defects) as functions of z. stepper : the loops,
+    of the same library. interval : structure of the defects of an interval. squares : makes the
+    residuals of the objective; raises `ValueError` if there are none.
+    trials : as they are given; fine : on the grids of the steps. initial : per trial the initial
+    values by state, NaN where unknown.
     """
 
     def __init__(
         self,
-        made: Compiled,
+        unknowns: Unknowns,
         system: System,
         trials: Sequence[Experiment],
+        *,
+        nlp: NLP,
+        stepper: Stepper,
+        interval: Mapping[str, Any],
+        squares: Callable[[], Residuals],
         fine: Sequence[Experiment],
         initial: Sequence[Mapping[str, float]],
-        unknowns: Unknowns,
+        substeps: int,
+        measured: bool,
+        weighted: bool,
     ) -> None:
         super().__init__(unknowns, system, trials)
-        self.measured, self.weighted, self.substeps = made.measured, made.weighted, made.substeps
-        nlp, stepper = made.nlp, made.stepper
-        self.nlp, self._stepper, self._interval, self._made = nlp, stepper, made.interval, made
+        self.measured, self.weighted, self.substeps = measured, weighted, substeps
+        self.nlp, self._stepper, self._interval, self._squares = nlp, stepper, interval, squares
         self._fine = fine
         self._z = np.zeros(nlp.n_variables)
         self._values = np.array([[system.known.get(name, 0.0) for name in stepper.parameters]])
@@ -218,15 +208,15 @@ class SmoothTrials(Simulated):
 
     def check_squares(self) -> None:
         """Raise `ValueError` if J is no sum of squares."""
-        self._made.squares()
+        self._squares()
 
     def residuals(self, q: Array) -> Array:
         """r with J = sum r^2."""
-        return self._made.squares().values(self.simulate(q))
+        return self._squares().values(self.simulate(q))
 
     def jacobian(self, q: Array) -> csr_array:
         """d r/d q by tangents of all unknowns at once."""
-        return self._made.squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
+        return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
 
     # -- derivatives ------------------------------------------------------------------------
 
