@@ -239,7 +239,7 @@ def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
         )
     problem = shooting.symbolic
     unknown = tuple(name_of(p) for p in problem.unknown_parameters)
-    hold = tuple((name, "zero-order") for name in sorted(problem.hold))
+    hold = tuple((name, "zero-order") for name in sorted(problem.held))
     about = _derived(shooting.model, _as_integral(problem), unknown, "first-order", hold)
     slopes = dict.fromkeys(unknown, 0.0)
     for number, run in enumerate(shooting.trajectories(q)):
@@ -248,7 +248,7 @@ def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
         slopes |= {p: slopes[p] + value for p, value in found.parameters.items()}
         slopes |= {f"{x}(0){of}": value for x, value in found.initial.items()}
         for u, density in found.inputs.items():
-            effects = _sample_effects(run.time, density, u in problem.hold)
+            effects = _sample_effects(run.time, density, u in problem.held)
             slopes |= {f"{u} at node {i}{of}": effect for i, effect in enumerate(effects)}
     return np.array([slopes[name] for name in shooting.names])
 

@@ -25,6 +25,7 @@ def make_layout(description: Mapping[str, Any], trials: Sequence[Experiment]) ->
     return Layout(
         states=tuple(description["states"]),
         inputs=tuple(description["unknown_inputs"]),
+        held=frozenset(description["held"]),
         parameters=tuple(description["unknown_parameters"]),
         labels={f: tuple(description["families"][f]["constraints"]) for f in FAMILIES},
         grids=tuple(trial.grid for trial in trials),
@@ -145,10 +146,10 @@ def variable_bounds(
                 values[k] = bounds[name][side]
         if layout.free_duration:
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
-    for number, experiment in enumerate(trials):
+    for number in range(len(trials)):
         lower, upper = layout.trajectories(low, number), layout.trajectories(high, number)
         for k, name in enumerate(layout.inputs, start=len(layout.states)):
-            if experiment.hold.get(name) == "zero-order":
+            if name in layout.held:
                 lower[k, -1] = upper[k, -1] = _inside(lower[k, -1], upper[k, -1])
     return low, high
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.hybrid_trajectory import KINDS, Happening, State
+from kinesym.runtime.event_log import KINDS, Happening, State
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import Call, HybridRun, Library, Plan
-from kinesym.runtime.piecewise import Piecewise, segments
+from kinesym.runtime.signals import Signal, segments
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import time_bar
 
@@ -44,7 +44,7 @@ class HybridTask:
     time: Array
     start: State
     parameters: Array
-    inputs: Mapping[str, Piecewise]
+    inputs: Mapping[str, Signal]
     rtol: float
     atol: float
     v_stop: float
@@ -146,8 +146,7 @@ def _arrays(task: HybridTask) -> Arrays:
     common = segments(task.inputs, float(start.time), float(time[-1]))
     arrays: Arrays = {
         "begin": common.begin,
-        "value": common.value,
-        "slope": common.slope,
+        "coefficients": common.coefficients,
         "parameters": task.parameters,
         "law": np.array([LAWS.index(c["law"]) for c in contacts], dtype=np.intc),
         "tangent": np.array([c["row"] for c in contacts], dtype=np.intc),

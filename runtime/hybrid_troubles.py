@@ -24,7 +24,7 @@ from kinesym.runtime.hybrid_simulation import (
     points,
     simulate,
 )
-from kinesym.runtime.hybrid_trajectory import Happening, State
+from kinesym.runtime.event_log import Happening, State
 from kinesym.runtime.simulation import growth
 
 Array = NDArray[np.float64]

@@ -7,8 +7,8 @@ from kinesym.runtime._kkt import __file__ as KKT_LIBRARY
 from kinesym.runtime._native import (
     ABI,
     ADD,
-    HALVES,
-    HOLD,
+    PARABOLA,
+    HELD,
     LATE,
     LINEAR,
     PLACE,
@@ -24,8 +24,8 @@ from kinesym.runtime._native import (
 __all__ = [
     "ABI",
     "ADD",
-    "HALVES",
-    "HOLD",
+    "PARABOLA",
+    "HELD",
     "KKT_LIBRARY",
     "LATE",
     "LINEAR",

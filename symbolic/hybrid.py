@@ -159,6 +159,10 @@ def flags_of(contact: Contact) -> list[str]:
     return [f"{kind}_{contact.name}" for kind in kinds]
 
 
+#: How a contact ends: when its force does, or when its height has grown by the hysteresis.
+RELEASES = ("force", "height")
+
+
 @dataclass(frozen=True)
 class Hybrid:
     """A model with modes, events, contacts and muscles.
@@ -166,7 +170,12 @@ class Hybrid:
     modes : inputs of the model that events set, with their values at the start. muscles : the model
         may use their forces as inputs; their states, equations, modes and events are added to it.
 
-    Raises `ValueError` for a name that the model does not have, or that is used twice.
+    release : a contact ends when its "force" does, or when its "height" has grown. v_stop : if all
+        points would leave the ground more slowly than this after an impact, they stay [m/s].
+    per_second : events allowed, beyond which a run is chattering.
+
+    Raises `ValueError` for a name that the model does not have, or that is used twice, and options
+    that are none.
     """
 
     model: Model
@@ -174,6 +183,9 @@ class Hybrid:
     events: Sequence[Event] = ()
     contacts: Sequence[Contact] = ()
     muscles: Sequence[FESMuscle] = ()
+    release: str = "force"
+    v_stop: float = 1e-3
+    per_second: int = 1000
 
     def __post_init__(self) -> None:
         check_kind(self.model, Model, "kinesym")
@@ -189,9 +201,21 @@ class Hybrid:
         )
         if len(self.contacts) > MOST_CONTACTS:
             raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got {len(self.contacts)}")
+        self._check_options(of)
         self._check_inputs()
         self._check_events()
         self._check_heights()
+
+    def _check_options(self, of: str) -> None:
+        if self.release not in RELEASES:
+            raise ValueError(
+                f"release {of} is one of {', '.join(RELEASES)}, got {shown(self.release)}"
+            )
+        if not real_number(self.v_stop, f"v_stop {of}") > 0.0:
+            raise ValueError(f"v_stop {of} must be positive, got {self.v_stop}")
+        events = real_number(self.per_second, f"per_second {of}")
+        if events < 1 or events != int(events):
+            raise ValueError(f"per_second {of} must be a whole number, 1 or more, got {events:g}")
 
     def _add_muscles(self) -> None:
         """Their states, modes and events, if they have not been added before."""
