@@ -114,7 +114,7 @@ def sensitivities(
     Raises `ValueError` as `simulate`, for the trapezoidal rule and for release="height".
     """
     task = task_of(hybrid, time, initial, parameters, inputs, active, **options)
-    library, structure = _slopes(_ById(hybrid))
+    library, structure = _slopes(hybrid)
     found = marched(replace(task, tape=True))
     run = trajectory_of(hybrid, task, found)
     _warn(task, found, run, stacklevel=3)
@@ -261,34 +261,17 @@ def _values(model: Model, given: Mapping[Any, float]) -> dict[str, float]:
 
 
 @lru_cache(maxsize=32)
-def _built(hybrid: _ById) -> tuple[Library, Mapping[str, Any]]:
-    source = emit(hybrid_program(hybrid.hybrid))
+def _compiled(hybrid: Hybrid) -> tuple[Library, Mapping[str, Any]]:
+    source = emit(hybrid_program(hybrid))
     library, _ = build(source.files, lanes=1)
     return library, json.loads(source.manifest)["hybrid"]
 
 
 @lru_cache(maxsize=32)
-def _slopes(hybrid: _ById) -> tuple[Library, Mapping[str, Any]]:
-    source = emit(slopes_program(hybrid.hybrid))
+def _slopes(hybrid: Hybrid) -> tuple[Library, Mapping[str, Any]]:
+    source = emit(slopes_program(hybrid))
     library, _ = build(source.files, lanes=1)
     return library, json.loads(source.manifest)["slopes"]
-
-
-class _ById:
-    """A hybrid model as a key: the same object is the same model."""
-
-    def __init__(self, hybrid: Hybrid) -> None:
-        self.hybrid = hybrid
-
-    def __hash__(self) -> int:
-        return id(self.hybrid)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and other.hybrid is self.hybrid
-
-
-def _compiled(hybrid: Hybrid) -> tuple[Library, Mapping[str, Any]]:
-    return _built(_ById(hybrid))
 
 
 def _start(

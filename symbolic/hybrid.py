@@ -159,7 +159,7 @@ def flags_of(contact: Contact) -> list[str]:
     return [f"{kind}_{contact.name}" for kind in kinds]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Hybrid:
     """A model with modes, events, contacts and muscles.
 

@@ -359,11 +359,11 @@ def flags(monkeypatch):
     """Compiles models again, with further flags."""
 
     def use(*more):
-        hybrid_run._built.cache_clear()
+        hybrid_run._compiled.cache_clear()
         monkeypatch.setattr(hybrid_run, "build", lambda files, lanes: build(files, lanes, more))
 
     yield use
-    hybrid_run._built.cache_clear()
+    hybrid_run._compiled.cache_clear()
 
 
 def test_flags_of_the_compiler(flags):
