@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.arrays import real_array, seconds, shown
+from kinesym.runtime.arrays import LONGEST, SHORTEST, real_array, seconds, shown, time_grid
 from kinesym.runtime.checks import count
 from kinesym.runtime.summary import html_table, listed
 
@@ -21,8 +21,6 @@ HOLDS = ("linear", "zero-order")
 #: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
 MOST_NODES = 10**8
 
-#: Steps outside of this are no times, and their squares may be no numbers [s].
-_SHORTEST, _LONGEST = 1e-100, 1e100
 #: How many times the usual step a step must be, and how few there must be, to look like a gap.
 _LEAP, _FEW = 10.0, 0.05
 
@@ -148,26 +146,9 @@ class Experiment:
         if self.duration is not None:
             return self._relative_grid(self.duration)
         assert self.time is not None
-        time = seconds(self.time, "time")
+        time = time_grid(self.time)
         if self.nodes not in (None, time.size):
             raise ValueError(f"time has {time.size} nodes, not {self.nodes}; omit nodes")
-        if time.ndim != 1 or len(time) < 2:
-            raise ValueError(f"time needs at least 2 instants in one dimension, got {time.shape}")
-        if not np.isfinite(time).all():
-            raise ValueError(f"time is not finite at index {_first(~np.isfinite(time))}")
-        with np.errstate(over="ignore"):
-            steps = np.diff(time)
-        if (steps <= 0).any():
-            k = _first(steps <= 0)
-            raise ValueError(
-                f"time must increase; step {k} goes from {time[k]:g} to {time[k + 1]:g}"
-            )
-        odd = (steps < _SHORTEST) | (steps > _LONGEST)
-        if odd.any():
-            k = _first(odd)
-            raise ValueError(
-                f"step {k} of time, from {time[k]:g} to {time[k + 1]:g}, is no time in seconds"
-            )
         return time
 
     def _relative_grid(self, duration: Any) -> Array:
@@ -176,7 +157,7 @@ class Experiment:
         nodes = count(self.nodes, "nodes", least=2, most=MOST_NODES)
         bounds = seconds(duration, "duration")
         low, high = bounds if bounds.shape == (2,) else (np.nan, np.nan)
-        if not _SHORTEST < low <= high < _LONGEST:
+        if not SHORTEST < low <= high < LONGEST:
             raise ValueError(
                 f"duration must be (low, high) with 0 < low <= high, both finite, got {duration}"
             )

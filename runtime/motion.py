@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.arrays import real_array, shown, time_grid
 from kinesym.runtime.checks import flag, listed, positive
-from kinesym.runtime.experiment import Experiment, key_name
+from kinesym.runtime.experiment import key_name
 from kinesym.runtime.low_pass import passes
 from kinesym.runtime.plot import subplots
 
@@ -121,7 +121,7 @@ class Motion:
         angles that wrap, an impossible cutoff; warns of what looks like degrees.
         """
         _check("sequence", sequence, SEQUENCES)
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         if len(grid) < 6:
             raise ValueError(f"a quintic spline needs at least 6 samples, got {len(grid)}")
         rows = _rows("angles", angles, grid)
@@ -222,7 +222,7 @@ class Motion:
         fall = real_array(gravity, "gravity")
         if fall.shape != (3,) or not np.isfinite(fall).all():
             raise ValueError(f"gravity has three finite components, got {shown(gravity)}")
-        values = self.kinematics(_with_midpoints(Experiment(time).grid))
+        values = self.kinematics(_with_midpoints(time_grid(time)))
         kinds = {kind for kind, _ in wanted.values()}
         if "dv" in kinds:
             values["dv"] = values["a"] - np.cross(values["w"], values["v"], axis=0)
@@ -280,7 +280,7 @@ class Recording:
         _check("acceleration", self.acceleration, tuple(ACCELERATIONS))
         if self.acceleration == "derivative" and self.velocities is None:
             raise ValueError('accelerations of the kind "derivative" need velocities=...')
-        grid = Experiment(self.time).grid
+        grid = time_grid(self.time)
         object.__setattr__(self, "time", grid)
         if self.place is None:
             object.__setattr__(self, "place", np.zeros((3, len(grid))))
@@ -324,7 +324,7 @@ class Recording:
                     else f"; it was recorded as {self.acceleration!r}"
                 )
                 raise ValueError(f"the run needs {name}, which was not recorded{why}")
-        times, grid = _with_midpoints(Experiment(time).grid), np.asarray(self.time)
+        times, grid = _with_midpoints(time_grid(time)), np.asarray(self.time)
         nearest = _matching(times, grid, flag(interpolate, "interpolate"))
         rows = {name: np.asarray(have[kind])[axis] for name, (kind, axis) in wanted.items()}
         if nearest is None:
