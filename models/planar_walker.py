@@ -13,7 +13,6 @@ from sympy.core.function import AppliedUndef
 from kinesym.models.planar_body import HIP, planar_body, planar_segments
 from kinesym.symbolic.ground import GroundPoint, on_ground
 from kinesym.symbolic.hybrid import Event, Hybrid
-from kinesym.symbolic.model import Model, extended
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Prismatic, Revolute
 from kinesym.symbolic.multibody.tree import Tree
@@ -101,7 +100,7 @@ def planar_walker(
     Raises `ValueError` for what no body or contact has.
     """
     segments = planar_segments(mass, stature)
-    tree = planar_body(segments)
+    tree = replace(planar_body(segments), name="planar_walker")
     muscles = {f"{side}{name}": _stimulated(tree, side, name) for side in SIDES for name in MUSCLES}
     active = _torques(tree, _muscle_moments(muscles))
     passive = _torques(
@@ -120,10 +119,7 @@ def planar_walker(
     trunk = tree.place("HAT", (x, 0, z))[2]
     falls = Event("the walker falls", trunk / stature - sp.Float(FALLEN), -1, stop=True)
     bare = on_ground(tree, points, torques, ["places", "energy", "center_of_mass"], events=[falls])
-    model = _with_states(
-        replace(bare.model, name="planar_walker"),
-        {_signal(name): power for name, power in works.items()},
-    )
+    model = bare.model.extended({_signal(name): power for name, power in works.items()})
     return replace(bare, model=model, muscles=list(muscles.values()))
 
 
@@ -298,7 +294,7 @@ def passive_walker(law: str = "stick", friction_coefficient: float = 1.0) -> Hyb
     ]
     return replace(
         bare,
-        model=_with_states(bare.model, {_signal("damper_work"): loss}),
+        model=bare.model.extended({_signal("damper_work"): loss}),
         modes={phase["R"]: LATE, phase["L"]: SWINGS},
         contacts=contacts,
         events=events,
@@ -343,10 +339,3 @@ def _points(heel: Any, toe: Any, sole: Any, law: str, friction: float) -> list[G
 
 def _signal(name: str) -> AppliedUndef:
     return sp.Function(name)(t)
-
-
-def _with_states(model: Model, rates: Mapping[AppliedUndef, sp.Expr]) -> Model:
-    """The model with states that have these rates, and the inputs that these need."""
-    given = {*model.inputs, *model.states, *rates}
-    more = set().union(*(e.atoms(AppliedUndef) for e in rates.values())) - given
-    return extended(model, rates, inputs=(*model.inputs, *sorted(more, key=str)))
