@@ -29,7 +29,7 @@ HEEL, FOOT, ANKLE = 0.0248, 0.1482, 0.039
 
 
 @dataclass(frozen=True)
-class Muscle:
+class LegMuscle:
     """A muscle of a leg.
 
     F0 : largest force [N]. arms : by joint, the moment of a force of 1 N [m]: positive where it
@@ -41,13 +41,13 @@ class Muscle:
 
 
 #: Six muscles of a leg; forces and moment arms as large as those of adults, chosen.
-MUSCLES: Mapping[str, Muscle] = {
-    "iliopsoas": Muscle(2500.0, {"hip": -0.05}),
-    "gluteus": Muscle(3000.0, {"hip": 0.06}),
-    "hamstrings": Muscle(2500.0, {"hip": 0.06, "knee": 0.035}),
-    "quadriceps": Muscle(6000.0, {"knee": -0.042}),
-    "tibialis": Muscle(1500.0, {"ankle": -0.04}),
-    "triceps": Muscle(5000.0, {"ankle": 0.05}),
+MUSCLES: Mapping[str, LegMuscle] = {
+    "iliopsoas": LegMuscle(2500.0, {"hip": -0.05}),
+    "gluteus": LegMuscle(3000.0, {"hip": 0.06}),
+    "hamstrings": LegMuscle(2500.0, {"hip": 0.06, "knee": 0.035}),
+    "quadriceps": LegMuscle(6000.0, {"knee": -0.042}),
+    "tibialis": LegMuscle(1500.0, {"ankle": -0.04}),
+    "triceps": LegMuscle(5000.0, {"ankle": 0.05}),
 }
 #: Stiffness of the contractile element and of the tendon over F0 [1/m], length of the former [m].
 #: The first and last are in proportion to those of a quadriceps of 1200 N, 3e4 N/m and 0.1 m; at F0
@@ -56,7 +56,7 @@ CONTRACTILE, TENDON, LENGTH = 25.0, 40.0, 0.1
 
 
 @dataclass(frozen=True)
-class Joint:
+class PassiveJoint:
     """What resists in a joint: a damper [N m s/rad], and soft stops at two angles [rad]."""
 
     damping: float
@@ -65,10 +65,10 @@ class Joint:
 
 
 #: Joints of a leg; the knee ends where the leg is straight.
-JOINTS: Mapping[str, Joint] = {
-    "hip": Joint(2.0, -2.0, 0.40),
-    "knee": Joint(1.0, 0.0, 2.4),
-    "ankle": Joint(0.5, -0.40, 0.75),
+JOINTS: Mapping[str, PassiveJoint] = {
+    "hip": PassiveJoint(2.0, -2.0, 0.40),
+    "knee": PassiveJoint(1.0, 0.0, 2.4),
+    "ankle": PassiveJoint(0.5, -0.40, 0.75),
 }
 #: Height of the centre of the trunk over stature below which the walker has fallen.
 FALLEN = 0.55
