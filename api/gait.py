@@ -24,8 +24,8 @@ from kinesym.models.whole_body import (
     whole_body,
     write_segments,
 )
+from kinesym.runtime.arrays import time_grid
 from kinesym.runtime.build import build
-from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.gait.constrained import ConstrainedSystem
 from kinesym.runtime.gait.control import PD
@@ -76,7 +76,7 @@ from kinesym.runtime.gait.sharing import (
 from kinesym.runtime.gait.ssa import SSA
 from kinesym.runtime.gait.text import File, records
 from kinesym.runtime.gait.wrench import Wrench
-from kinesym.simulation import METHODS
+from kinesym.simulation_task import METHODS
 from kinesym.symbolic.given import listed_of, mapping, shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
@@ -287,7 +287,7 @@ class Body:
             raise ValueError(f"unknown method {shown(method)}; choose one of {', '.join(METHODS)}")
         if control is not None and not isinstance(control, PD):
             raise ValueError(f"control is None or PD(...), got {shown(control)}")
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         if np.ptp(np.diff(grid)) > 1e-6 * (grid[1] - grid[0]):
             raise ValueError("the nodes of a simulated walk must be in equal steps")
         halves = np.empty(2 * len(grid) - 1)

@@ -17,7 +17,7 @@ from kinesym.diagnose import explain_step
 from kinesym.runtime.build import build
 from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.native import LINEAR, PARABOLA
-from kinesym.runtime.signals import Signal
+from kinesym.runtime.signals import Signal, with_jumps
 from kinesym.runtime.simulation import (
     STIFF,
     Outcome,
@@ -79,7 +79,8 @@ class _Done:
 
 def model_results(model: Model, request: Request) -> Trajectory | Ensemble:
     """The trajectory or the ensemble that is asked for; warns of what ended early."""
-    grid, nodes = _grid(request)
+    each = [s for u in request.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
+    grid, nodes = with_jumps(request.time, [s for s in each if isinstance(s, Signal)])
     count = request.members or 1
     task = Task(
         time=grid,
@@ -119,20 +120,6 @@ def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> 
 
 
 # -- what goes in ---------------------------------------------------------------------------
-
-
-def _grid(request: Request) -> tuple[Array, NDArray[np.intp]]:
-    """The grid with a node at each jump of an input, and where the nodes are that were asked for."""
-    time, jumps = request.time, list[Array]()
-    for value in request.inputs.values():
-        each = [value] if isinstance(value, Signal) else value
-        jumps += [s.jumps(time[0], time[-1]) for s in each if isinstance(s, Signal)]
-    more = np.unique(np.concatenate([np.empty(0), *jumps]))
-    near = time[np.minimum(np.searchsorted(time, more - 1e-12), len(time) - 1)]
-    least = 1e-9 * float(np.diff(time).min())
-    more = more[np.abs(near - more) > least + 1e-12 * np.abs(more)]
-    grid = np.union1d(time, more)
-    return grid, np.searchsorted(grid, time)
 
 
 def _sampled(value: Input, time: Array, grid: Array) -> tuple[Array, int]:
@@ -176,7 +163,9 @@ def _trajectory(done: _Done) -> Trajectory:
     return Trajectory(
         time=done.task.time[nodes],
         states=_named(stepper.states, outcome.states[:, 0, nodes]),
-        inputs=_named(stepper.inputs, [done.samples(k)[0, :end] for k in range(len(stepper.inputs))]),
+        inputs=_named(
+            stepper.inputs, [done.samples(k)[0, :end] for k in range(len(stepper.inputs))]
+        ),
         outputs=_named(stepper.outputs, outcome.values[:, 0, nodes]),
         parameters=dict(zip(stepper.parameters, map(float, done.task.parameters[0]), strict=True)),
         model=stepper.model,
@@ -194,7 +183,9 @@ def _ensemble(done: _Done) -> Ensemble:
         node, message = done.ended(k, len(failures) < _EXPLAINED)
         failures.append(Failure(k, float(task.time[node]), message))
     warn_of_members(stepper.model, members, failures, bool(grown.any()), stacklevel=5)
-    inputs = [np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(task.inputs))]
+    inputs = [
+        np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(task.inputs))
+    ]
     columns = np.broadcast_to(task.parameters, (members, len(stepper.parameters))).T
     whole = len(nodes) == N
     return Ensemble(

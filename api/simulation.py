@@ -51,7 +51,8 @@ def simulate(
         5 with dense output (default with events); or implicit: "trapezoid", "midpoint",
         "backward-euler", the schemes of collocation, whose defects are solved to rounding. With
         events: rk4, dormand-prince and trapezoid; steps end exactly at events.
-    substeps : steps per interval of the grid. rtol, atol : tolerances of the adaptive method.
+    substeps : steps per interval of the grid; with events, per longest interval. rtol, atol :
+        tolerances of the adaptive method.
     threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.
     progress : show a bar; None only on a terminal.
 

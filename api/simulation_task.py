@@ -29,7 +29,7 @@ HYBRID_METHODS = (*EXPLICIT, "trapezoid")
 #: With more, rounding is most of what a step does.
 MOST_SUBSTEPS = 10**10
 
-#: An input: the same for all members, or for each its own; (M, N) with straight lines between nodes.
+#: An input: the same for all members, or for each its own; (M, N) are joined by straight lines.
 Input = Signal | Sequence[Signal] | Array
 
 
@@ -67,7 +67,6 @@ class Request:
             progress=False,
         )
 
-
     def _signal(self, value: Input, k: int) -> Signal:
         if isinstance(value, Signal):
             return value
@@ -101,7 +100,8 @@ def request_of(
     substeps = checks.count(substeps, "substeps", most=MOST_SUBSTEPS)
     tolerances, grid = checks.tolerances(rtol, atol), time_grid(time)
     model = system if isinstance(system, Model) else system.model
-    start, pressing = None, {}
+    start: State | None = None
+    pressing: dict[str, Array] = {}
     if isinstance(initial, State):
         start, values = initial, _numbers_of_state(system, initial, grid)
     else:
@@ -142,7 +142,7 @@ def _initial(
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Values of states, and whether contacts press."""
     contacts = () if isinstance(system, Model) else tuple(c.name for c in system.contacts)
-    found = by_name({} if given is None else given, (*model.state_names, *contacts), "initial")
+    found = by_name(given, (*model.state_names, *contacts), "initial")
     states = {name: value for name, value in found.items() if name in model.state_names}
     values = _numbers(states, model.state_names, {}, "initial", "initial value of state")
     pressing = {name: np.asarray(found[name]) for name in contacts if name in found}
@@ -175,7 +175,7 @@ def _numbers_of_state(system: Model | Hybrid, state: State, grid: Array) -> dict
         raise ValueError(
             f"the grid begins at {grid[0]:g} s, the state to go on from is at {state.time:g} s"
         )
-    return dict(zip(model.state_names, map(np.float64, state.x), strict=True))
+    return {name: np.asarray(x) for name, x in zip(model.state_names, state.x, strict=True)}
 
 
 def _numbers(

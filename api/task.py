@@ -61,7 +61,9 @@ def check_signals(trials: Sequence[Experiment]) -> None:
     for number, trial in enumerate(trials):
         for name, signal in trial.signals.items():
             signal.check_span(trial.grid, f"input {name} of trial {number}")
-            jumps = [] if name in trial.held else signal.jumps(trial.grid[0], trial.grid[-1])
+            if name in trial.held:
+                continue
+            jumps = signal.jumps(trial.grid[0], trial.grid[-1])
             if len(jumps):
                 remedy = (
                     "add that time to the grid"
@@ -177,8 +179,7 @@ def _held(trials: Sequence[Experiment], unknown_inputs: Mapping[str, Any]) -> fr
             ways = ["held" if name in some.held else "linear" for some in (trials[0], trial)]
             raise ValueError(
                 f"all trials must have the same between the samples of an input: {name} is "
-                f"{ways[0]} in trial 0 and {ways[1]} in trial {number}; use ks.Signal(time, values, "
-                "'held') in all"
+                f"{ways[0]} in trial 0 and {ways[1]} in trial {number}; give held signals in all"
             )
     free = {name for name, bounds in unknown_inputs.items() if isinstance(bounds, Held)}
     return trials[0].held | free

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,9 @@ Integers = NDArray[np.intc]
 #: Entries of the log by their number in runtime/hybrid/hybrid.h.
 KINDS = ("clock", "impact", "close", "release", "slide", "event")
 
-_NONE = np.zeros(0, dtype=np.intc)
+
+def _none() -> Integers:
+    return np.zeros(0, dtype=np.intc)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +63,10 @@ class State:
 
     time: float
     x: Array
-    modes: Array = _NONE.astype(np.float64)
-    contacts: Integers = _NONE
-    friction: Integers = _NONE
-    armed: Integers = _NONE
+    modes: Array = field(default_factory=lambda: np.zeros(0))
+    contacts: Integers = field(default_factory=_none)
+    friction: Integers = field(default_factory=_none)
+    armed: Integers = field(default_factory=_none)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,5 +183,5 @@ def logs_of(data: Any) -> list[EventLog]:
 
 def _state(end: Mapping[str, Any]) -> State:
     """Where a run ended, from its file."""
-    kinds = dict.fromkeys(_ROWS, np.intc) | {"x": np.float64, "modes": np.float64}
-    return State(end["time"], **{k: np.array(end[k], dtype=kind) for k, kind in kinds.items()})
+    integers = {name: np.array(end[name], dtype=np.intc) for name in _ROWS[2:]}
+    return State(end["time"], np.array(end["x"], float), np.array(end["modes"], float), **integers)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.arrays import real_array, seconds, shown
+from kinesym.runtime.arrays import LONGEST, SHORTEST, real_array, seconds, shown, time_grid
 from kinesym.runtime.checks import count
 from kinesym.runtime.native import HELD
 from kinesym.runtime.signals import Signal, signal_of
@@ -21,8 +21,6 @@ Array = NDArray[np.float64]
 #: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
 MOST_NODES = 10**8
 
-#: Steps outside of this are no times, and their squares may be no numbers [s].
-_SHORTEST, _LONGEST = 1e-100, 1e100
 #: How many times the usual step a step must be, and how few there must be, to look like a gap.
 _LEAP, _FEW = 10.0, 0.05
 
@@ -44,7 +42,7 @@ class Experiment:
     time : (N,) increasing instants [s], not necessarily uniform; or time spans, or dates, which
         count from the first one. Leave it out to make the duration unknown.
     inputs : known ones by symbol or name, each a number, (N,) with straight lines between the
-        nodes, or a `Signal` at times of its own.
+        nodes, or a `Signal` at times of its own; with an unknown duration, over 0 ... 1 of it.
     measurements : measured states, inputs or outputs, each (N,); NaN marks a missing sample, and so
         does the mask of a masked array.
     std : standard deviation of each measurement, a number or (N,); default 1.
@@ -69,7 +67,9 @@ class Experiment:
         put = object.__setattr__
         put(self, "time", self._grid())
         put(self, "signals", self._signals())
-        known = {name: s.sampled(self.grid) for name, s in self.signals.items() if not s.expressions}
+        known = {
+            name: s.sampled(self.grid) for name, s in self.signals.items() if not s.expressions
+        }
         put(self, "held", frozenset(name for name, (_, kind) in known.items() if kind == HELD))
         nodes = {name: s.at_nodes(self.grid) for name, s in self.signals.items() if name in known}
         put(self, "inputs", nodes)
@@ -145,26 +145,9 @@ class Experiment:
         if self.duration is not None:
             return self._relative_grid(self.duration)
         assert self.time is not None
-        time = seconds(self.time, "time")
+        time = time_grid(self.time)
         if self.nodes not in (None, time.size):
             raise ValueError(f"time has {time.size} nodes, not {self.nodes}; omit nodes")
-        if time.ndim != 1 or len(time) < 2:
-            raise ValueError(f"time needs at least 2 instants in one dimension, got {time.shape}")
-        if not np.isfinite(time).all():
-            raise ValueError(f"time is not finite at index {_first(~np.isfinite(time))}")
-        with np.errstate(over="ignore"):
-            steps = np.diff(time)
-        if (steps <= 0).any():
-            k = _first(steps <= 0)
-            raise ValueError(
-                f"time must increase; step {k} goes from {time[k]:g} to {time[k + 1]:g}"
-            )
-        odd = (steps < _SHORTEST) | (steps > _LONGEST)
-        if odd.any():
-            k = _first(odd)
-            raise ValueError(
-                f"step {k} of time, from {time[k]:g} to {time[k + 1]:g}, is no time in seconds"
-            )
         return time
 
     def _relative_grid(self, duration: Any) -> Array:
@@ -173,7 +156,7 @@ class Experiment:
         nodes = count(self.nodes, "nodes", least=2, most=MOST_NODES)
         bounds = seconds(duration, "duration")
         low, high = bounds if bounds.shape == (2,) else (np.nan, np.nan)
-        if not _SHORTEST < low <= high < _LONGEST:
+        if not SHORTEST < low <= high < LONGEST:
             raise ValueError(
                 f"duration must be (low, high) with 0 < low <= high, both finite, got {duration}"
             )
@@ -182,12 +165,6 @@ class Experiment:
 
     def _signals(self) -> dict[str, Signal]:
         given = _by_name("inputs", self.inputs)
-        for name, value in given.items():
-            if isinstance(value, Signal) and self.free_duration:
-                raise ValueError(
-                    f"input {name} is a signal over time, but the duration is unknown; give its "
-                    f"{self.n_nodes} samples at the nodes"
-                )
         return {name: signal_of(x, self.grid, f"input {name}") for name, x in given.items()}
 
     def _measured(self) -> dict[str, Array]:

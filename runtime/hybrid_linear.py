@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.hybrid_simulation import HybridTask, Marched, mapped, points
 from kinesym.runtime.event_log import KINDS
+from kinesym.runtime.hybrid_simulation import HybridTask, Marched, mapped, points
 from kinesym.runtime.native import Library
 from kinesym.runtime.signals import Segments, segments
 
@@ -37,7 +37,7 @@ AT_ONCE = 256
 #: Stages of Dormand and Prince, and of the classical Runge-Kutta: row s leads to stage s, the last
 #: row to the end (Hairer, Norsett, Wanner I, tables II.1.2 and II.5.2).
 STAGES = {
-    "dopri5": [
+    "dormand-prince": [
         [],
         [1 / 5],
         [3 / 40, 9 / 40],

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.event_log import Happening
 from kinesym.runtime.experiment import key_name
 from kinesym.runtime.hybrid_linear import AT_ONCE, Instant, Linear
-from kinesym.runtime.event_log import Happening
 from kinesym.runtime.signals import SignalGradient
 from kinesym.runtime.trajectory import ByName, Named, Trajectory
 

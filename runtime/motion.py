@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.arrays import real_array, shown, time_grid
 from kinesym.runtime.checks import flag, listed, positive
-from kinesym.runtime.experiment import Experiment, key_name
+from kinesym.runtime.experiment import key_name
 from kinesym.runtime.low_pass import passes
 from kinesym.runtime.plot import subplots
 from kinesym.runtime.signals import Signal
@@ -122,7 +122,7 @@ class Motion:
         angles that wrap, an impossible cutoff; warns of what looks like degrees.
         """
         _check("sequence", sequence, SEQUENCES)
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         if len(grid) < 6:
             raise ValueError(f"a quintic spline needs at least 6 samples, got {len(grid)}")
         rows = _rows("angles", angles, grid)
@@ -285,7 +285,7 @@ class Recording:
         _check("acceleration", self.acceleration, tuple(ACCELERATIONS))
         if self.acceleration == "derivative" and self.velocities is None:
             raise ValueError('accelerations of the kind "derivative" need velocities=...')
-        grid = Experiment(self.time).grid
+        grid = time_grid(self.time)
         object.__setattr__(self, "time", grid)
         if self.place is None:
             object.__setattr__(self, "place", np.zeros((3, len(grid))))

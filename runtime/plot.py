@@ -46,7 +46,7 @@ def plot_trial(trial: Trajectory, title: str = "", names: Sequence[Any] | None =
     if "measured" in handles:
         figure.legend(handles.values(), handles.keys(), loc="outside upper right", ncols=2)
     for event in (e for e in trial.events if e.kind != "close"):
-        for axis in axes.flat:
+        for axis in axes.T.flat[: len(panels)]:
             axis.axvline(event.time, color="0.6", lw=0.6, zorder=0)
     _finish(figure, axes, len(panels), title)
     return figure

@@ -65,9 +65,7 @@ class Signal:
         self._put(at, coefficients, (at[0], np.inf if between == "held" else at[-1]))
 
     @classmethod
-    def pieces(
-        cls, begin: Sequence[Any] | Array, value: Any, slope: Any = None
-    ) -> Signal:
+    def pieces(cls, begin: Sequence[Any] | Array, value: Any, slope: Any = None) -> Signal:
         """Straight lines value + slope (t - begin), each (B,), from each begin to the next.
 
         The first piece also serves before, the last one for ever. slope : 0 by default. Entries may
@@ -77,9 +75,11 @@ class Signal:
         Raises `ValueError` as `Signal`.
         """
         signal = cls.__new__(cls)
-        rows = [begin, value, np.zeros(np.shape(value)) if slope is None else slope]
+        rows = [begin, value, slope]
+        if slope is None:
+            rows[2] = [0.0] * len(value) if hasattr(value, "__len__") else 0.0
         if any(_symbolic(row) for row in rows):
-            lengths = [len(row) if np.iterable(row) else 0 for row in rows]
+            lengths = [len(row) if hasattr(row, "__len__") else 0 for row in rows]
             if min(lengths) < 1 or len(set(lengths)) > 1:
                 raise ValueError(
                     "begins, values and slopes of a signal must be (B,), got lengths "
@@ -137,12 +137,24 @@ class Signal:
         self.check_span(at, "the signal")
         return self._values(at)
 
+    @property
+    def value(self) -> Array:
+        """Value at the begin of each piece, (B,)."""
+        return np.asarray(self.coefficients[0])
+
+    @property
+    def slope(self) -> Array:
+        """Slope at the begin of each piece, (B,) [1/s]."""
+        return np.asarray(self.coefficients[1])
+
     def check_span(self, time: Array, what: str) -> None:
-        """Raise `ValueError`, naming `what`, unless it is known at all times and made of numbers."""
+        """Raise `ValueError`, naming `what`, unless it is known at all times and numbers only."""
         if self.expressions:
+            entries = [entry for row in self.expressions for entry in row]
+            first = next(entry for entry in entries if getattr(entry, "free_symbols", None))
             raise ValueError(
-                f"{what} has pieces that depend on parameters; only ks.Shooting of a system with "
-                "events can find those"
+                f"{what} depends on parameters, {first}; only ks.Shooting of a system with events "
+                "can find those, give numbers here"
             )
         first, last, (begin, end) = float(np.min(time)), float(np.max(time)), self.span
         slack = _SLACK * max(1.0, abs(first), abs(last))
@@ -160,6 +172,13 @@ class Signal:
         a, b, c, d = self.coefficients[:, k]
         s = time - self.begin[k]
         return np.asarray(a + s * (b + s * (c + s * d)))
+
+    def range(self, begin: float, end: float) -> tuple[float, float]:
+        """Its smallest and largest values between two times [s], of straight lines exactly."""
+        inside = self.begin[(self.begin > begin) & (self.begin < end)]
+        ends = [np.append(begin, inside), np.append(inside, end)]
+        values = np.concatenate([self._values(ends[0], 1.0), self._values(ends[1], -1.0)])
+        return float(values.min()), float(values.max())
 
     def jumps(self, begin: float, end: float) -> Array:
         """Times between two [s] at which it jumps."""
@@ -201,6 +220,18 @@ class Signal:
         samples[2::3] = self._values(time[1:], -1.0)
         samples[-1] = self._values(time[-1:], 1.0)[0]
         return samples
+
+
+def with_jumps(time: Array, signals: Sequence[Signal]) -> tuple[Array, NDArray[np.intp]]:
+    """A grid (N,) with one more node at each jump of signals, and where its own nodes are there."""
+    found = [np.empty(0), *(signal.jumps(time[0], time[-1]) for signal in signals)]
+    jumps = np.unique(np.concatenate(found))
+    slack = _slack(jumps, time)
+    node = np.searchsorted(time, jumps - slack)
+    jumps = jumps[np.abs(time[node] - jumps) > slack]
+    jumps = jumps[np.append(True, np.diff(jumps) > _slack(jumps[1:], time))[: len(jumps)]]
+    grid = np.union1d(time, jumps)
+    return grid, np.searchsorted(grid, time)
 
 
 def signal_of(given: Any, time: Array, what: str) -> Signal:
@@ -258,7 +289,9 @@ def _rounding(time: Array) -> Array:
 
 def _checked(rows: Sequence[Any], names: Sequence[str]) -> list[Array]:
     """Rows (B,) of finite numbers, the first of increasing times."""
-    found = [real_array(row, f"the {name} of a signal") for row, name in zip(rows, names, strict=True)]
+    found = [
+        real_array(row, f"the {name} of a signal") for row, name in zip(rows, names, strict=True)
+    ]
     shape = found[0].shape
     if len(shape) != 1 or not shape[0] or any(row.shape != shape for row in found):
         shapes = ", ".join(str(row.shape) for row in found)

@@ -174,6 +174,11 @@ class Trajectory(ByName):
         return self.event_log.contacts if self.event_log else ()
 
     @property
+    def pressed(self) -> tuple[str, ...]:
+        """Names of the contacts that pressed at the start."""
+        return self.event_log.pressed if self.event_log else ()
+
+    @property
     def final(self) -> State:
         """Where the run ended, to go on from."""
         if self.event_log:
@@ -231,7 +236,7 @@ class Trajectory(ByName):
                 result[name] = float(100.0 * (1.0 - rest / variance))
         return result
 
-    def plot(self, title: str | None = None, names: Sequence[Any] | None = None) -> Any:
+    def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
         """A figure with one panel per trajectory, or those of these names; measurements as dots, a
         line at each impact, release, slide and event."""
         from kinesym.runtime.plot import plot_trial
@@ -269,7 +274,9 @@ class Trajectory(ByName):
         attributes: dict[str, Any] = {"model": self.model, "message": self.message}
         attributes |= drawing_attribute(self.drawing)
         attributes.update({f"parameter_{k}": v for k, v in self.parameters.items()})
-        events, told = logs_as_variables([self.event_log] if self.event_log else [], list(self.states))
+        events, told = logs_as_variables(
+            [self.event_log] if self.event_log else [], list(self.states)
+        )
         variables, attributes = variables | events, attributes | told
         return xr.Dataset(variables, {"time": self.time}, attributes)
 
@@ -356,7 +363,7 @@ class Trials(ByName):
     def plot(self, trial: int = 0, names: Sequence[Any] | None = None) -> Any:
         """A figure of a trial over time, of all trajectories or those of these names; measurements
         as dots."""
-        return self.trials[trial].plot(self._title, names)
+        return self.trials[trial].plot(names, self._title)
 
     def animate(
         self,

@@ -7,7 +7,7 @@ unilateral constraints of contacts determine the second.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from kinesym.symbolic.given import (
     mapping,
     shown,
 )
-from kinesym.symbolic.model import Model, extended
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, named, names_of, suggest, t
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def flags_of(contact: Contact) -> list[str]:
 RELEASES = ("force", "height")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Hybrid:
     """A model with modes, events, contacts and muscles.
 
@@ -339,12 +339,7 @@ def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event
     if not new:
         return model
     outputs = {f"{name_of(symbol)}_of_events": symbol for symbol in (*inputs, *parameters)}
-    return replace(
-        model,
-        inputs=(*model.inputs, *inputs),
-        outputs={**model.outputs, **outputs},
-        parameters=(*model.parameters, *parameters),
-    )
+    return model.extended(inputs=inputs, parameters=parameters, outputs=outputs)
 
 
 def _new_name(atom: sp.Basic, modes: Mapping[str, Any]) -> str | None:
@@ -383,13 +378,11 @@ def with_muscle(model: Model, muscle: FESMuscle) -> Model:
         if symbol in taken:
             raise ValueError(f"muscle {muscle.name!r}: {model.name} has {name_of(symbol)} already")
     rates = dict(zip(muscle.states, muscle.rates, strict=True))
-    inputs = dict.fromkeys([*(u for u in model.inputs if u != muscle.force), *muscle.inputs])
     known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
     more = set().union(*(e.free_symbols for e in rates.values())) - known
-    return extended(
-        model,
+    return model.extended(
         rates,
-        inputs=tuple(inputs),
-        parameters=(*model.parameters, *sorted(more, key=name_of)),
-        outputs={**model.outputs, f"{muscle.name}_rate": muscle.contractile_rate},
+        [u for u in muscle.inputs if u not in model.inputs],
+        sorted(more, key=name_of),
+        {f"{muscle.name}_rate": muscle.contractile_rate},
     )
