@@ -8,6 +8,7 @@ import sympy as sp
 
 from kinesym.symbolic.given import check_identifier, shown
 from kinesym.symbolic.multibody.joints import Spherical, check_joint, turn, unit
+from kinesym.symbolic.multibody.passes import Frame, change_matrices
 from kinesym.symbolic.multibody.vectors import (
     AXES,
     IDENTITY,
@@ -21,7 +22,6 @@ from kinesym.symbolic.multibody.vectors import (
     times,
     transposed,
 )
-from kinesym.symbolic.multibody.walk import Frame, change_matrices
 from kinesym.symbolic.names import t
 
 #: What is given as the acceleration of a base, and the letters of the inputs that hold it.
