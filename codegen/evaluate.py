@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kinesym.codegen.derive import jacobian
@@ -30,18 +31,20 @@ class Point:
         return self.graph.symbols(argument.symbols)
 
 
-def model_point(model: Model, varying: bool = False) -> Point:
-    """A point of `model`; `varying` parameters differ from point to point."""
-    g = Graph()
+def model_point(model: Model, varying: bool = False, inputs: Sequence[str] | None = None) -> Point:
+    """A point of `model`; `varying` parameters differ from point to point. inputs : in this order,
+    if not in that of the model."""
+    g, order = Graph(), model.input_names if inputs is None else inputs
+    known = dict(zip(model.input_names, model.inputs, strict=True))
     xdot = Argument("xdot", tuple(f"xdot.{x}" for x in model.state_names))
     x = Argument("x", tuple(f"x.{x}" for x in model.state_names))
-    u = Argument("u", tuple(f"u.{u}" for u in model.input_names))
+    u = Argument("u", tuple(f"u.{u}" for u in order))
     p = Argument("p", tuple(f"p.{p}" for p in model.parameter_names), varying)
     table = {t: g.symbol("t.time")}
     for symbols, group in (
         (model.derivatives, xdot),
         (model.states, x),
-        (model.inputs, u),
+        ([known[name] for name in order], u),
         (model.parameters, p),
     ):
         table.update(zip(symbols, g.symbols(group.symbols), strict=True))

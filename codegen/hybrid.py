@@ -7,14 +7,12 @@ from collections.abc import Callable, Sequence
 import sympy as sp
 
 from kinesym.codegen.derive import jacobian
-from kinesym.codegen.evaluate import Point
-from kinesym.codegen.graph import Graph
-from kinesym.codegen.kernel import Argument, Kernel, Program
-from kinesym.codegen.lower import Lowering
+from kinesym.codegen.evaluate import Point, model_point
+from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.codegen.touch import Touch, touch
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.names import name_of
 
 
 def hybrid_program(hybrid: Hybrid) -> Program:
@@ -100,24 +98,8 @@ def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
 
 def _point(hybrid: Hybrid) -> Point:
     """Symbols of the model, with inputs that are given before modes before forces."""
-    model, g = hybrid.model, Graph()
-    order = (*hybrid.given, *hybrid.modes, *hybrid.forces)
-    by_name = {name_of(u): u for u in model.inputs}
-    xdot = Argument("xdot", tuple(f"xdot.{x}" for x in model.state_names))
-    x = Argument("x", tuple(f"x.{x}" for x in model.state_names))
-    u = Argument("u", tuple(f"u.{name}" for name in order))
-    p = Argument("p", tuple(f"p.{p}" for p in model.parameter_names), False)
-    table = {t: g.symbol("t.time")}
-    for symbols, group in (
-        (model.derivatives, xdot),
-        (model.states, x),
-        ([by_name[name] for name in order], u),
-        (model.parameters, p),
-    ):
-        table.update(zip(symbols, g.symbols(group.symbols), strict=True))
-    lower = Lowering(g, table)
-    lower.define(model.intermediates)
-    return Point(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
+    inputs = (*hybrid.given, *hybrid.modes, *hybrid.forces)
+    return model_point(hybrid.model, inputs=inputs)
 
 
 def _touch(hybrid: Hybrid, point: Point, rates: list[int]) -> Touch:
