@@ -15,7 +15,7 @@ from kinesym.symbolic.names import t
 
 
 @dataclass(frozen=True)
-class Point:
+class ModelSymbols:
     """The symbols of a model at one point in time, as arguments of kernels, and its translator."""
 
     graph: Graph
@@ -31,9 +31,11 @@ class Point:
         return self.graph.symbols(argument.symbols)
 
 
-def model_point(model: Model, varying: bool = False, inputs: Sequence[str] | None = None) -> Point:
-    """A point of `model`; `varying` parameters differ from point to point. inputs : in this order,
-    if not in that of the model."""
+def model_symbols(
+    model: Model, varying: bool = False, inputs: Sequence[str] | None = None
+) -> ModelSymbols:
+    """The symbols of `model`; `varying` parameters differ from point to point. inputs : in this
+    order, if not in that of the model."""
     g, order = Graph(), model.input_names if inputs is None else inputs
     known = dict(zip(model.input_names, model.inputs, strict=True))
     xdot = Argument("xdot", tuple(f"xdot.{x}" for x in model.state_names))
@@ -50,25 +52,25 @@ def model_point(model: Model, varying: bool = False, inputs: Sequence[str] | Non
         table.update(zip(symbols, g.symbols(group.symbols), strict=True))
     lower = Lowering(g, table)
     lower.define(model.intermediates)
-    return Point(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
+    return ModelSymbols(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
 
 
 @dataclass(frozen=True)
 class _Parts:
     """What functions and Jacobians of a model share."""
 
-    point: Point
+    s: ModelSymbols
     every: tuple[Argument, ...]
     functions: dict[str, list[int]]
     labels: dict[str, tuple[str, ...]]
 
 
 def _parts(model: Model) -> _Parts:
-    point = model_point(model)
-    lower = point.lower
+    s = model_symbols(model)
+    lower = s.lower
     return _Parts(
-        point,
-        (point.xdot, point.x, point.u, point.p, point.t),
+        s,
+        (s.xdot, s.x, s.u, s.p, s.t),
         {
             "residual": [lower(e) for e in model.equations],
             "outputs": [lower(e) for e in model.outputs.values()],
@@ -86,7 +88,7 @@ def model_functions(model: Model) -> Program:
     Arguments are xdot (n), x (n), u (m), p (r, uniform) and t; `rhs` has no xdot.
     """
     parts = _parts(model)
-    g, point = parts.point.graph, parts.point
+    g, s = parts.s.graph, parts.s
     purposes = {"residual": "0 = f(x', x, u, p, t)", "outputs": "y = g(x', x, u, p, t)"}
     kernels = [
         Kernel(of, g, parts.every, tuple(nodes), parts.labels[of], purposes[of])
@@ -95,9 +97,9 @@ def model_functions(model: Model) -> Program:
     ]
     explicit, reason = True, ""
     try:
-        rates = model_rates(model, point.lower, point.nodes(point.xdot))
+        rates = model_rates(model, s.lower, s.nodes(s.xdot))
         names = tuple(f"{name}'" for name in model.state_names)
-        arguments = (point.x, point.u, point.p, point.t)
+        arguments = (s.x, s.u, s.p, s.t)
         kernels.append(Kernel("rhs", g, arguments, tuple(rates), names, "x' = f(x, u, p, t)"))
     except NotExplicit as error:
         explicit, reason = False, str(error)
@@ -124,19 +126,19 @@ def model_jacobians(model: Model) -> Program:
     Only entries that are not identically zero are outputs; their places are in the description.
     """
     parts = _parts(model)
-    g, point = parts.point.graph, parts.point
+    g, s = parts.s.graph, parts.s
     groups = {
-        "derivatives": point.xdot,
-        "states": point.x,
-        "inputs": point.u,
-        "parameters": point.p,
+        "derivatives": s.xdot,
+        "states": s.x,
+        "inputs": s.u,
+        "parameters": s.p,
     }
     kernels: list[Kernel] = []
     patterns: dict[str, list[list[int]]] = {}
     for of, outputs in parts.functions.items():
         for wrt, group in groups.items():
             name = f"{of}_{wrt}"
-            entries = jacobian(g, outputs, point.nodes(group))
+            entries = jacobian(g, outputs, s.nodes(group))
             patterns[name] = [[i for i, _ in entries], [j for _, j in entries]]
             texts = tuple(f"d {parts.labels[of][i]} / d {group.symbols[j]}" for i, j in entries)
             purpose = f"derivatives of the {of} with respect to the {wrt}"

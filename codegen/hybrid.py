@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import sympy as sp
 
 from kinesym.codegen.derive import jacobian
-from kinesym.codegen.evaluate import Point, model_point
+from kinesym.codegen.evaluate import ModelSymbols, model_symbols
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.codegen.touch import Touch, touch
@@ -67,7 +67,7 @@ def hybrid_program(hybrid: Hybrid) -> Program:
 
 
 def _lowered(
-    hybrid: Hybrid, point: Point
+    hybrid: Hybrid, point: ModelSymbols
 ) -> tuple[list[int], Callable[[Sequence[sp.Expr]], list[int]]]:
     """Nodes of x', and what makes nodes of expressions, x' in them solved for."""
     try:
@@ -96,22 +96,22 @@ def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
     ]
 
 
-def _point(hybrid: Hybrid) -> Point:
+def _point(hybrid: Hybrid) -> ModelSymbols:
     """Symbols of the model, with inputs that are given before modes before forces."""
     inputs = (*hybrid.given, *hybrid.modes, *hybrid.forces)
-    return model_point(hybrid.model, inputs=inputs)
+    return model_symbols(hybrid.model, inputs=inputs)
 
 
-def _touch(hybrid: Hybrid, point: Point, rates: list[int]) -> Touch:
+def _touch(hybrid: Hybrid, point: ModelSymbols, rates: list[int]) -> Touch:
     forces = _forces(hybrid, point)
     return touch(point.lower, hybrid.contacts, point.nodes(point.x), rates, forces)
 
 
-def _forces(hybrid: Hybrid, point: Point) -> list[int]:
+def _forces(hybrid: Hybrid, point: ModelSymbols) -> list[int]:
     return point.nodes(point.u)[len(point.u.symbols) - len(hybrid.forces) :]
 
 
-def _contact(hybrid: Hybrid, point: Point, found: Touch) -> Kernel:
+def _contact(hybrid: Hybrid, point: ModelSymbols, found: Touch) -> Kernel:
     g, rows, n = point.graph, range(len(hybrid.forces)), len(point.x.symbols)
     outputs = [
         *found.heights,

@@ -11,7 +11,7 @@ import sympy as sp
 from scipy.spatial.transform import Rotation
 
 import kinesym as ks
-from kinesym.codegen.evaluate import model_point
+from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
 from kinesym.multibody import Body, FixedBase, Load, PrescribedBase, Revolute, Spherical, Tree
@@ -24,7 +24,7 @@ WRENCH = [f"base_{kind}_{axis}" for kind in ("moment", "force") for axis in "xyz
 
 def evaluate(model, values):
     """Equations by the state whose they are, and outputs by name; numbers or (n,) by name."""
-    point = model_point(model)
+    point = model_symbols(model)
     expressions = dict(zip(model.state_names, model.equations, strict=True)) | model.outputs
     arguments = (point.xdot, point.x, point.u, point.p, point.t)
     nodes = tuple(point.lower(e) for e in expressions.values())
