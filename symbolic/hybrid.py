@@ -1,7 +1,7 @@
-"""What makes the dynamics of a model hybrid: events, modes that they change, contacts.
+"""What makes a model a hybrid dynamical system: events, modes that they switch, contacts.
 
 Modes and contact forces are inputs of the model that nobody gives: events set the first, the
-unilateral constraints of contacts determine the second.
+unilateral constraints of contacts (complementarity of gap and force) determine the second.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ MOST_CONTACTS = 8
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens when a guard crosses zero.
+    """A state event: where its guard, the event function, crosses zero, its reset map jumps.
 
     guard : expression of states, inputs, modes, parameters and time. direction : -1 when it falls
     below zero, 1 when it rises above, 0 both. scale : a typical size of the guard, which says what
-    is negligible. resets : states -> their values afterwards. sets : modes -> their values
-    afterwards. when : armed only while this expression of modes is positive. level : it also
-    happens if the guard is found beyond zero after something else happened; for switches without a
-    reset that moves the guard. stop : the simulation ends; failure : it does, with a warning.
+    is negligible. resets : the reset map, states -> their values after it, expressions of those
+    before. sets : the same for modes. when : armed only while this expression of modes is positive.
+    level : it also happens if the guard is found beyond zero after another event; for switches
+    without a reset that moves the guard. stop : the simulation ends; failure : it does, with a
+    warning.
 
+    Derivatives cross it by the saltation matrix, of guard, reset map and the x' before and after.
     Raises `ValueError` for what does not fit.
     """
 
@@ -91,13 +93,14 @@ class Event:
 
 @dataclass(frozen=True)
 class Contact:
-    """A point that cannot go below the ground.
+    """A unilateral contact: a point that cannot go below the ground.
 
-    height : expression of coordinates, and modes, that is not negative [m]. force : input of the
-    model, the force along the height [N]. law : "slip", no friction; "stick", the point does not
-    move along the ground while it presses; "coulomb". For the last two: place : expression along
-    the ground [m], friction : input, the force along it [N]; friction_coefficient : of "coulomb".
-    restitution : of impacts, 0 to 1; with friction it can add energy, as Newton's law is known to.
+    height : the gap, an expression of coordinates, and modes, that is not negative [m]. force :
+    input of the model, the normal force along the height [N]. law : "slip", no friction; "stick",
+    the point does not move along the ground while it presses; "coulomb". For the last two: place :
+    expression along the ground [m], friction : input, the force along it [N]; friction_coefficient
+    : of "coulomb". restitution : Newton's coefficient of restitution e of impacts, 0 to 1: the rate
+    of the height is -e times that before; with friction it can add energy, as is known.
 
     Raises `ValueError` for what does not fit.
     """
