@@ -26,8 +26,10 @@ def assemble(
     tree: Mechanism, torques: Mapping[str, sp.Expr], outputs: Outputs, values: Mapping[str, float]
 ) -> Model:
     """The model of a tree from the recursion over its links."""
-    rows = [*kinematic_rows(tree), *dynamic_rows(tree, torques)]
-    return settled(tree, tree.recursion.steps, rows, outputs, values, explicit(tree, torques))
+    steps = tree.recursion.steps
+    rows = [q.diff(t) - rate for q, rate in coordinate_rates(tree, steps).items()]
+    rows += dynamic_rows(tree, torques)
+    return settled(tree, steps, rows, outputs, values, explicit(tree, torques))
 
 
 def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None:
@@ -56,13 +58,8 @@ def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None
     found = speed_rates(steps, joints, own, torques, locks)
     if found is None:
         return None
-    constant, still = standing(tree)
-    rates = [
-        rate
-        for link in tree.moving
-        for q, rate in zip(link.q, kinematics(steps, link), strict=True)
-        if q not in constant
-    ]
+    _, still = standing(tree)
+    rates = list(coordinate_rates(tree, steps).values())
     rates += [found[name] for name in tree.speeds if name not in tree.locked]
     rates = [e.xreplace(still) for e in rates]
     program = tuple((s, e.xreplace(still)) for s, e in steps.needed(rates))
@@ -126,15 +123,15 @@ def check_symbols(tree: Mechanism, names: Iterable[str]) -> None:
             )
 
 
-def kinematic_rows(tree: Mechanism) -> list[sp.Expr]:
-    """q' minus the rates that follow from the speeds, for every coordinate that moves."""
-    steps, constant = tree.recursion.steps, rigid_coordinates(tree)
-    return [
-        q.diff(t) - rate
+def coordinate_rates(tree: Mechanism, steps: Steps) -> dict[AppliedUndef, sp.Expr]:
+    """q' as they follow from the speeds, for every coordinate that moves."""
+    constant = rigid_coordinates(tree)
+    return {
+        q: rate
         for link in tree.moving
         for q, rate in zip(link.q, kinematics(steps, link), strict=True)
         if q not in constant
-    ]
+    }
 
 
 def dynamic_rows(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> list[sp.Expr]:

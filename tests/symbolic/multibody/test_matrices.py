@@ -17,7 +17,7 @@ from kinesym.codegen.kernel import Kernel
 from kinesym.multibody import Body, FixedBase, Load, PrescribedBase, Revolute, Spherical, Tree
 from kinesym.symbolic.multibody.matrices import matrices, matrix_model
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 LINKS = ("shank", "thigh", "trunk", "head")
 WRENCH = [f"base_{kind}_{axis}" for kind in ("moment", "force") for axis in "xyz"]
 
@@ -109,7 +109,7 @@ def random_values(model, rng, n):
 
 
 @pytest.mark.parametrize("case", TREES)
-def test_mass_matrix_and_bias_of_the_walk(case):
+def test_mass_matrix_and_bias_of_the_recursion(case):
     """A y' + B y + C y - f at random states: without rates, and column by column of A."""
     rng = np.random.default_rng(0)
     tree, torques = random_tree(rng, *TREES[case])

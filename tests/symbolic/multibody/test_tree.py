@@ -14,7 +14,7 @@ from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Free, Revolute, Spherical, Universal
 from kinesym.symbolic.multibody.tree import Tree
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 LINKS = ("shank", "thigh", "trunk", "head")
 
 

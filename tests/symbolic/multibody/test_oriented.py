@@ -28,7 +28,7 @@ from kinesym.multibody import (
     Universal,
 )
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 AXES = "xyz"
 
 
