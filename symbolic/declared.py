@@ -100,7 +100,7 @@ def check_expressions(model: Model) -> None:
     everything: set[sp.Basic] = set()
     _check_order(model)
     for label, expression, symbol in _labelled(model):
-        atoms = expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
+        atoms = atoms_of(expression)
         check_atoms(atoms, known, rates, f"{where}: {label}")
         everything |= atoms
         known |= {symbol} - {None}
@@ -144,13 +144,17 @@ def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
             yield f"the explicit form of {x}'", expression, None
 
 
+def atoms_of(*expressions: sp.Expr) -> set[sp.Basic]:
+    """Symbols, functions of time and derivatives of expressions."""
+    return set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in expressions))
+
+
 def atoms_through(model: Model, expressions: Iterable[sp.Expr]) -> set[sp.Basic]:
-    """Symbols, functions of time and derivatives of expressions, through the intermediates that
-    they use."""
-    atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in expressions))
+    """The same, through the intermediates that they use."""
+    atoms = atoms_of(*expressions)
     for symbol, expression in reversed(model.intermediates):
         if symbol in atoms:
-            atoms |= expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
+            atoms |= atoms_of(expression)
     return atoms
 
 

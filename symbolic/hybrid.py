@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.declared import check_atoms
+from kinesym.symbolic.declared import atoms_of, check_atoms
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.given import (
     check_flag,
@@ -308,7 +308,7 @@ def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event
     new: set[sp.Basic] = set()
     for event in events:
         every = (event.guard, event.when, *event.resets.values(), *event.sets.values())
-        atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in every))
+        atoms = atoms_of(*every)
         new |= {atom for atom in atoms - known if _new_name(atom, modes) not in {None, *names}}
         check_atoms(
             atoms, known | new, set(model.derivatives), f"event {event.name!r} of {model.name}"

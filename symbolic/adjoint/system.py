@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.adjoint.named import NamedExpressions
-from kinesym.symbolic.declared import check_atoms
+from kinesym.symbolic.declared import atoms_of, check_atoms
 from kinesym.symbolic.given import shown
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import name_of, t
@@ -116,7 +116,7 @@ def _check_objective(model: Model, objective: Objective) -> None:
     known = {*model.states, *model.inputs, *model.parameters, t}
     known |= {s for s, _ in model.intermediates}
     for where, expression in costs.items():
-        atoms = set(expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative))
+        atoms = atoms_of(expression)
         signals = {a for a in atoms if isinstance(a, AppliedUndef) and a.args == (t,)}
         check_atoms(atoms, known | signals, set(model.derivatives), where)
     impulses = objective.terminal.atoms(AppliedUndef) & set(model.inputs)
