@@ -14,8 +14,9 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.given import check_name, shown
-from kinesym.symbolic.hybrid import Event
-from kinesym.symbolic.names import t
+from kinesym.symbolic.hybrid.events import Event
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of, t
 
 
 @dataclass(frozen=True)
@@ -228,3 +229,24 @@ class FESMuscle:
                 when=1 - closed,
             ),
         ]
+
+
+def with_muscle(model: Model, muscle: FESMuscle) -> Model:
+    """The model with a muscle: its force, an input if it was used, becomes a state; the relative
+    rate of its contractile element, `quad_rate` [1/s], an output.
+
+    Raises `ValueError` if the model has other states or inputs of the muscle already.
+    """
+    taken = {*model.states, *model.inputs} - {muscle.force, muscle.clock}
+    for symbol in (*muscle.states, *muscle.inputs):
+        if symbol in taken:
+            raise ValueError(f"muscle {muscle.name!r}: {model.name} has {name_of(symbol)} already")
+    rates = dict(zip(muscle.states, muscle.rates, strict=True))
+    known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
+    more = set().union(*(e.free_symbols for e in rates.values())) - known
+    return model.extended(
+        rates,
+        [u for u in muscle.inputs if u not in model.inputs],
+        sorted(more, key=name_of),
+        {f"{muscle.name}_rate": muscle.contractile_rate},
+    )

@@ -10,11 +10,13 @@ import sympy as sp
 
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.given import check_kind, check_name, check_text, listed, listed_of
-from kinesym.symbolic.hybrid import Contact, Event, Hybrid, check_law
+from kinesym.symbolic.hybrid.contacts import Contact, check_law
+from kinesym.symbolic.hybrid.events import Event
+from kinesym.symbolic.hybrid.model import Hybrid
+from kinesym.symbolic.hybrid.muscle import FESMuscle
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import Vector, add, dot, scale, vector
-from kinesym.symbolic.muscle import FESMuscle
 from kinesym.symbolic.names import dynamicsymbols, suggest
 
 
