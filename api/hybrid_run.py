@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.codegen.c import emit
-from kinesym.codegen.hybrid import hybrid_program, slopes_program
+from kinesym.codegen.switching import hybrid_program, slopes_program
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array, seconds
 from kinesym.runtime.build import build

@@ -1,4 +1,5 @@
-"""A hybrid model becomes the kernels of its simulation; the loop itself is in `runtime/hybrid`."""
+"""A hybrid model becomes the kernels of its simulation, smooth dynamics and switching; the loop is
+in `runtime/hybrid`."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 import sympy as sp
 
+from kinesym.codegen.contacts import ContactDynamics, contact_dynamics
 from kinesym.codegen.derive import jacobian
 from kinesym.codegen.evaluate import ModelSymbols, model_symbols
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, model_rates
-from kinesym.codegen.touch import Touch, touch
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of
 
@@ -54,7 +55,7 @@ def hybrid_program(hybrid: Hybrid) -> Program:
             )
         )
     if hybrid.contacts:
-        kernels.append(_contact(hybrid, point, _touch(hybrid, point, rates)))
+        kernels.append(_contact(hybrid, point, _contact_dynamics(hybrid, point, rates)))
     values = [point.lower(e) for e in model.outputs.values()]
     moving = set(point.nodes(point.xdot)) & set(g.ancestors(values))
     if values:
@@ -102,16 +103,16 @@ def _point(hybrid: Hybrid) -> ModelSymbols:
     return model_symbols(hybrid.model, inputs=inputs)
 
 
-def _touch(hybrid: Hybrid, point: ModelSymbols, rates: list[int]) -> Touch:
+def _contact_dynamics(hybrid: Hybrid, point: ModelSymbols, rates: list[int]) -> ContactDynamics:
     forces = _forces(hybrid, point)
-    return touch(point.lower, hybrid.contacts, point.nodes(point.x), rates, forces)
+    return contact_dynamics(point.lower, hybrid.contacts, point.nodes(point.x), rates, forces)
 
 
 def _forces(hybrid: Hybrid, point: ModelSymbols) -> list[int]:
     return point.nodes(point.u)[len(point.u.symbols) - len(hybrid.forces) :]
 
 
-def _contact(hybrid: Hybrid, point: ModelSymbols, found: Touch) -> Kernel:
+def _contact(hybrid: Hybrid, point: ModelSymbols, found: ContactDynamics) -> Kernel:
     g, rows, n = point.graph, range(len(hybrid.forces)), len(point.x.symbols)
     outputs = [
         *found.heights,
@@ -146,7 +147,7 @@ def slopes_program(hybrid: Hybrid) -> Program:
         "reset_slopes": lowered([e for _, e in _changes(hybrid)]),
     }
     if hybrid.contacts:
-        found, forces = _touch(hybrid, point, rates), _forces(hybrid, point)
+        found, forces = _contact_dynamics(hybrid, point, rates), _forces(hybrid, point)
         push, jump = found.push(g, forces), found.jump(g, forces, len(rates))
         of["smooth_slopes"] += [g.add(b, w) for b, w in zip(found.b, push, strict=True)]
         of["touch_slopes"] = [*found.heights, *found.speeds, *push, *jump]
