@@ -26,6 +26,11 @@ class ModelSymbols:
     t: Argument
     lower: Lowering
 
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """All but x'."""
+        return self.x, self.u, self.p, self.t
+
     def nodes(self, argument: Argument) -> list[int]:
         """The graph nodes of an argument."""
         return self.graph.symbols(argument.symbols)
@@ -70,7 +75,7 @@ def _parts(model: Model) -> _Parts:
     lower = s.lower
     return _Parts(
         s,
-        (s.xdot, s.x, s.u, s.p, s.t),
+        (s.xdot, *s.arguments),
         {
             "residual": [lower(e) for e in model.equations],
             "outputs": [lower(e) for e in model.outputs.values()],
@@ -99,8 +104,7 @@ def model_functions(model: Model) -> Program:
     try:
         rates = model_rates(model, s.lower, s.nodes(s.xdot))
         names = tuple(f"{name}'" for name in model.state_names)
-        arguments = (s.x, s.u, s.p, s.t)
-        kernels.append(Kernel("rhs", g, arguments, tuple(rates), names, "x' = f(x, u, p, t)"))
+        kernels.append(Kernel("rhs", g, s.arguments, tuple(rates), names, "x' = f(x, u, p, t)"))
     except NotExplicit as error:
         explicit, reason = False, str(error)
     return Program(
@@ -127,12 +131,7 @@ def model_jacobians(model: Model) -> Program:
     """
     parts = _parts(model)
     g, s = parts.s.graph, parts.s
-    groups = {
-        "derivatives": s.xdot,
-        "states": s.x,
-        "inputs": s.u,
-        "parameters": s.p,
-    }
+    groups = {"derivatives": s.xdot, "states": s.x, "inputs": s.u, "parameters": s.p}
     kernels: list[Kernel] = []
     patterns: dict[str, list[list[int]]] = {}
     for of, outputs in parts.functions.items():

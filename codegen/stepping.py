@@ -66,10 +66,7 @@ def _description(
 
 
 def shooting_kernels(
-    model: Model,
-    scheme: Scheme | None,
-    inputs: Sequence[sp.Basic],
-    parameters: Sequence[sp.Symbol],
+    model: Model, scheme: Scheme | None, inputs: Sequence[sp.Basic], parameters: Sequence[sp.Symbol]
 ) -> tuple[list[Kernel], dict[str, object]]:
     """Kernels that step along a trajectory and differentiate its steps.
 
@@ -99,7 +96,7 @@ def shooting_kernels(
     tangent = Kernel(
         "tangent",
         g,
-        (s.x, s.u, s.p, s.t),
+        s.arguments,
         outputs,
         tuple(labels),
         "x' = f(x, u, p, t) = M^-1 side, the derivatives of the side, and M^-1 in steps",
@@ -119,8 +116,7 @@ def _rhs(model: Model, s: ModelSymbols, required: bool) -> list[Kernel]:
             ) from error
         return []
     labels = tuple(f"{x}'" for x in model.state_names)
-    arguments = (s.x, s.u, s.p, s.t)
-    return [Kernel("rhs", s.graph, arguments, tuple(rates), labels, "x' = f(x, u, p, t)")]
+    return [Kernel("rhs", s.graph, s.arguments, tuple(rates), labels, "x' = f(x, u, p, t)")]
 
 
 def _outputs(model: Model, s: ModelSymbols) -> list[Kernel]:
@@ -129,7 +125,7 @@ def _outputs(model: Model, s: ModelSymbols) -> list[Kernel]:
     if not labels:
         return []
     values = tuple(map(s.lower, (*model.outputs.values(), *model.moving_limits.values())))
-    arguments = (s.xdot, s.x, s.u, s.p, s.t)
+    arguments = (s.xdot, *s.arguments)
     return [Kernel("outputs", s.graph, arguments, values, labels, "y = g(x', x, u, p, t)")]
 
 

@@ -27,33 +27,19 @@ def hybrid_program(hybrid: Hybrid) -> Program:
     """
     model, point = hybrid.model, _point(hybrid)
     g = point.graph
-    arguments = (point.x, point.u, point.p, point.t)
+    arguments = point.arguments
     rates, lowered = _lowered(hybrid, point)
     labels = tuple(f"{x}'" for x in model.state_names)
     kernels = [Kernel("smooth", g, arguments, tuple(rates), labels, "x' with contact forces")]
-    if hybrid.events:
-        guards = lowered([e.guard for e in hybrid.events] + [e.when for e in hybrid.events])
-        names = [e.name for e in hybrid.events]
-        kernels.append(
-            Kernel(
-                "guards",
-                g,
-                arguments,
-                tuple(guards),
-                tuple(names) + tuple(f"{n}, armed" for n in names),
-            )
-        )
-    changes = _changes(hybrid)
-    if changes:
-        kernels.append(
-            Kernel(
-                "resets",
-                g,
-                arguments,
-                tuple(lowered([e for _, e in changes])),
-                tuple(name for name, _ in changes),
-            )
-        )
+    names, changes = [e.name for e in hybrid.events], _changes(hybrid)
+    guards = [*(e.guard for e in hybrid.events), *(e.when for e in hybrid.events)]
+    armed = [f"{name}, armed" for name in names]
+    for kind, said, of in (
+        ("guards", [*names, *armed], guards),
+        ("resets", [name for name, _ in changes], [e for _, e in changes]),
+    ):
+        if of:
+            kernels.append(Kernel(kind, g, arguments, tuple(lowered(of)), tuple(said)))
     if hybrid.contacts:
         kernels.append(_contact(hybrid, point, _contact_dynamics(hybrid, point, rates)))
     values = [point.lower(e) for e in model.outputs.values()]
@@ -128,8 +114,7 @@ def _contact(hybrid: Hybrid, point: ModelSymbols, found: ContactDynamics) -> Ker
     labels += [f"acceleration of {a} from {b}" for a in names for b in names]
     labels += [f"{x}' from {a}" for x in hybrid.model.state_names for a in names]
     labels += [f"d {a} / d {x}" for a in names for x in hybrid.model.state_names]
-    arguments = (point.x, point.u, point.p, point.t)
-    return Kernel("contact", g, arguments, tuple(outputs), tuple(labels), "contacts")
+    return Kernel("contact", g, point.arguments, tuple(outputs), tuple(labels), "contacts")
 
 
 def slopes_program(hybrid: Hybrid) -> Program:

@@ -89,30 +89,16 @@ class Model:
         put, where = partial(object.__setattr__, self), f"model {self.name}: "
         for group in ("states", "inputs", "parameters", "equations", "intermediates", "drawing"):
             put(group, listed(getattr(self, group), where + group))
-        put(
-            "equations",
-            tuple(_equation(f"{where}equation {k}", e) for k, e in enumerate(self.equations)),
-        )
+        equations = (_equation(f"{where}equation {k}", e) for k, e in enumerate(self.equations))
+        put("equations", tuple(equations))
         put("intermediates", tuple(_intermediate(where, row) for row in self.intermediates))
-        put(
-            "drawing", tuple(listed(line, f"{where}a line of the drawing") for line in self.drawing)
-        )
+        lines = (listed(line, f"{where}a line of the drawing") for line in self.drawing)
+        put("drawing", tuple(lines))
         outputs = mapping(self.outputs, f"{where}outputs", "{name: expression}")
-        put(
-            "outputs",
-            {
-                name: real_expression(e, f"{where}output {name}", _RELATION)
-                for name, e in by_name(outputs, None, f"{where}outputs").items()
-            },
-        )
+        outputs = by_name(outputs, None, f"{where}outputs")
+        put("outputs", real_expressions(outputs, f"{where}output", _RELATION))
         limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
-        put(
-            "limits",
-            {
-                sentence: real_expression(e, f"{where}the limit {sentence!r}", _RELATION)
-                for sentence, e in limits.items()
-            },
-        )
+        put("limits", real_expressions(limits, f"{where}the limit", _RELATION))
         check_drawing(self)
         check_declarations(self)
         check_expressions(self)

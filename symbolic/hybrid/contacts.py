@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kinesym.symbolic.expression import real_expression, real_number
-from kinesym.symbolic.given import (
-    check_text,
-    shown,
-)
+from kinesym.symbolic.given import check_text, shown
 from kinesym.symbolic.names import named
 
 #: What a contact does along the ground.

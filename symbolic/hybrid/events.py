@@ -8,12 +8,7 @@ from functools import partial
 from typing import Any
 
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
-from kinesym.symbolic.given import (
-    check_flag,
-    check_text,
-    mapping,
-    shown,
-)
+from kinesym.symbolic.given import check_flag, check_text, mapping, shown
 from kinesym.symbolic.names import names_of
 
 

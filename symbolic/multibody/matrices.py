@@ -252,14 +252,7 @@ def reach(
 
 
 def add_inertia(
-    steps: Steps,
-    A: Entries,
-    bias: Rows,
-    k: int,
-    body: Body,
-    W: Blocks,
-    centre: Station,
-    spin: Spin,
+    steps: Steps, A: Entries, bias: Rows, k: int, body: Body, W: Blocks, centre: Station, spin: Spin
 ) -> None:
     """The terms of a body in A (2), B y (3) and C y (4), with I^k0 = (R^k0)' I^k R^k0 (11)."""
     mass, R, V = mass_of(body), spin.turn, centre.partial

@@ -27,16 +27,7 @@ from kinesym.symbolic.multibody.bodies import (
 from kinesym.symbolic.multibody.links import Link, actuator_name, links_of
 from kinesym.symbolic.multibody.passes import Frame, Wrench, along_joint
 from kinesym.symbolic.multibody.recursion import Recursion, recursion
-from kinesym.symbolic.multibody.vectors import (
-    Matrix,
-    Vector,
-    add,
-    cross,
-    dot,
-    scale,
-    times,
-    vector,
-)
+from kinesym.symbolic.multibody.vectors import Matrix, Vector, add, cross, dot, scale, times, vector
 from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
 
 Self = TypeVar("Self", bound="Mechanism")

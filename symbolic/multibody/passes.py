@@ -66,11 +66,17 @@ def rotation_of(steps: Steps, link: Link) -> Matrix:
         sine, cosine = _sine_cosine(steps, q.name, q)
         return steps.matrix(f"R.{link.name}", turn(link.primitive.direction, sine, cosine))
     if isinstance(link.primitive, (Ball, Aim)):
-        result = IDENTITY
-        for axis, q in zip(link.primitive.sequence, link.q, strict=True):
-            result = product(result, turn(unit(axis), *_sine_cosine(steps, q.name, q)))
-        return steps.matrix(f"{'AR'[isinstance(link.primitive, Ball)]}.{link.name}", result)
+        name = f"{'AR'[isinstance(link.primitive, Ball)]}.{link.name}"
+        return bryant_matrix(steps, name, link.primitive.sequence, link.q)
     return IDENTITY
+
+
+def bryant_matrix(steps: Steps, name: str, sequence: str, angles: Sequence[sp.Expr]) -> Matrix:
+    """The rotation by Bryant angles about axes of the moving body in turn."""
+    result = IDENTITY
+    for axis, q in zip(sequence, angles, strict=True):
+        result = product(result, turn(unit(axis), *_sine_cosine(steps, q.name, q)))
+    return steps.matrix(name, result)
 
 
 def _sine_cosine(steps: Steps, name: str, angle: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
@@ -166,10 +172,7 @@ def needed_wrench(
 
 
 def inwards(
-    steps: Steps,
-    links: Sequence[Link],
-    frames: Sequence[Frame],
-    own: Mapping[int, Wrench],
+    steps: Steps, links: Sequence[Link], frames: Sequence[Frame], own: Mapping[int, Wrench]
 ) -> tuple[list[Wrench], list[Wrench]]:
     """For each link, and the base at the end, in its axes and about its origin: force and moment
     that reach it through its joint; and Kane's, which follow speeds. own : what a link needs.
