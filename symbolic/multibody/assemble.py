@@ -14,7 +14,6 @@ from kinesym.symbolic.multibody.links import Aim, Ball
 from kinesym.symbolic.multibody.mechanism import Mechanism, lock_of
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.passes import kinematics
-from kinesym.symbolic.multibody.recursion import load_wrench
 from kinesym.symbolic.multibody.vectors import Steps, vector
 from kinesym.symbolic.names import name_of, t
 
@@ -44,7 +43,6 @@ def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None
         joints.append(Moving(link, [name_of(u) for u in named.u], frames[k], inner))
         if link.body is not None:
             body = bodies[link.body]
-            loads = [load for load in tree.applied if load.body == body.name]
             own[k] = rigid(
                 steps,
                 link.name,
@@ -52,7 +50,7 @@ def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None
                 vector(body.com),
                 inertia_matrix(body),
                 frames[k],
-                [load_wrench(frames[k], load) for load in loads],
+                tree.load_wrenches(body.name, frames[k]),
             )
     locks = {name: lock_of(name) for name in tree.lockable} | dict.fromkeys(tree.locked, sp.S.One)
     found = speed_rates(steps, joints, own, torques, locks)

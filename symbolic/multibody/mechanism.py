@@ -25,9 +25,28 @@ from kinesym.symbolic.multibody.bodies import (
     parametrised,
 )
 from kinesym.symbolic.multibody.links import Link, actuator_name, links_of
-from kinesym.symbolic.multibody.passes import Frame, Wrench, along_joint
-from kinesym.symbolic.multibody.recursion import Recursion, recursion
-from kinesym.symbolic.multibody.vectors import Matrix, Vector, add, cross, dot, scale, times, vector
+from kinesym.symbolic.multibody.passes import (
+    Frame,
+    Recursion,
+    Wrench,
+    along_joint,
+    inwards,
+    load_wrench,
+    needed_wrench,
+    outwards,
+    subtract,
+)
+from kinesym.symbolic.multibody.vectors import (
+    Matrix,
+    Steps,
+    Vector,
+    add,
+    cross,
+    dot,
+    scale,
+    times,
+    vector,
+)
 from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
 
 Self = TypeVar("Self", bound="Mechanism")
@@ -250,9 +269,25 @@ class Mechanism:
 
     @cached_property
     def recursion(self) -> Recursion:
-        """Motion and forces of all links."""
-        bodies = {body.name: body for body in self.bodies}
-        return recursion(self.base, vector(self.gravity), self.moving, bodies, self.applied)
+        """Outwards for the motion of all links, inwards for forces."""
+        steps, bodies = Steps(), {body.name: body for body in self.bodies}
+        base = self.base.frame(steps, vector(self.gravity))
+        frames: list[Frame] = []
+        for link in self.moving:
+            frames.append(outwards(steps, base if link.parent < 0 else frames[link.parent], link))
+        own = {}
+        for k, (link, frame) in enumerate(zip(self.moving, frames, strict=True)):
+            if link.body is not None:
+                body = bodies[link.body]
+                com, mass = vector(body.com), mass_of(body)
+                needed = needed_wrench(steps, frame, link.name, mass, com, inertia_matrix(body))
+                own[k] = subtract(needed, self.load_wrenches(body.name, frame))
+        wrenches, kane = inwards(steps, self.moving, frames, own)
+        return Recursion(steps, base, tuple(frames), tuple(wrenches), tuple(kane))
+
+    def load_wrenches(self, body: str, frame: Frame) -> list[Wrench]:
+        """Of the loads on a body."""
+        return [load_wrench(frame, load) for load in self.applied if load.body == body]
 
     def frame(self, body: str | None) -> Frame:
         """The motion of a body; of the base for None."""

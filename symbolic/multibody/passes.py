@@ -8,11 +8,12 @@ number of bodies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sympy as sp
 
+from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.joints import bryant_rates, turn, unit
 from kinesym.symbolic.multibody.links import Aim, Ball, Hinge, Link, Slide
 from kinesym.symbolic.multibody.vectors import (
@@ -57,6 +58,17 @@ class Frame:
     velocity: Vector
     attitude: Matrix
     place: Vector
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """Motion and forces of all links (see `inwards`), in terms of the symbols of `steps`."""
+
+    steps: Steps
+    base: Frame
+    frames: tuple[Frame, ...]
+    wrenches: tuple[Wrench, ...]
+    kane: tuple[Wrench, ...]
 
 
 def rotation_of(steps: Steps, link: Link) -> Matrix:
@@ -205,6 +217,24 @@ def inwards(
         elif aimed:
             kane[link.parent].append(steps.vector(f"m.{name}.inner", add(times(R, m), arm)))
     return reaching, following
+
+
+def load_wrench(frame: Frame, load: Load) -> Wrench:
+    """Force and moment about the joint, in the axes of the body."""
+    force, torque = vector(load.force), vector(load.torque)
+    if load.axes == "world":
+        back = transposed(frame.attitude)
+        force, torque = times(back, force), times(back, torque)
+    return force, add(torque, cross(vector(load.at), force))
+
+
+def subtract(needed: Wrench, applied: Iterable[Wrench]) -> Wrench:
+    """What is left to the joint."""
+    force, moment = needed
+    for f, n in applied:
+        force = add(force, scale(sp.S.NegativeOne, f))
+        moment = add(moment, scale(sp.S.NegativeOne, n))
+    return force, moment
 
 
 def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
