@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.lower import Lowering
-from kinesym.symbolic.hybrid import Contact, rows_of
+from kinesym.symbolic.hybrid.contacts import Contact, rows_of
 
 #: By what share points give way to impulses, so that rows that depend on each other share them.
 SOFT = 1e-12

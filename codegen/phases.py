@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, switched_impulses
 from kinesym.codegen.family import Family, Symbols, boundary
-from kinesym.symbolic.hybrid import Contact, forces_of, with_friction
+from kinesym.symbolic.hybrid.contacts import Contact, forces_of, with_friction
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 

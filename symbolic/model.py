@@ -98,7 +98,8 @@ class Model:
         outputs = by_name(outputs, None, f"{where}outputs")
         put("outputs", real_expressions(outputs, f"{where}output", _RELATION))
         limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
-        put("limits", real_expressions(limits, f"{where}the limit", _RELATION))
+        said = f"{where}the limit "
+        put("limits", {k: real_expression(e, f"{said}{k!r}", _RELATION) for k, e in limits.items()})
         check_drawing(self)
         check_declarations(self)
         check_expressions(self)

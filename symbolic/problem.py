@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.declared import atoms_of, check_atoms
-from kinesym.symbolic.hybrid import Contact, flags_of, forces_of
+from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, suggest, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
