@@ -8,9 +8,8 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.symbolic.adjoint.first_order import first_order
-from kinesym.symbolic.adjoint.second_order import second_order
-from kinesym.symbolic.adjoint.system import Form, ForwardSystem, rate_of
+from kinesym.symbolic.adjoint.forms import Form, first_order, rate_of, second_order
+from kinesym.symbolic.adjoint.system import ForwardSystem
 from kinesym.symbolic.given import shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import dynamicsymbols, name_of, names_of, suggest, t

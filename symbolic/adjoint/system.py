@@ -1,9 +1,7 @@
-"""The forward problem in plain symbols, and what a form of its adjoint is made of."""
+"""The forward problem in plain symbols."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import sympy as sp
@@ -126,26 +124,3 @@ def _check_objective(model: Model, objective: Objective) -> None:
             f"the terminal cost contains input {name}, so that dJ/d{name}(t) has an "
             "impulse at the end; write it with the states"
         )
-
-
-@dataclass(frozen=True)
-class Form:
-    """What a form is made of, in plain symbols; x' means dx/dt, not yet reversed."""
-
-    states: Sequence[sp.Symbol]
-    equations: list[sp.Expr]
-    costates: list[sp.Expr]
-    terminal: Sequence[sp.Symbol]
-    densities: Mapping[sp.Symbol, sp.Expr]
-    multipliers: Mapping[str, sp.Expr]
-    zero: Sequence[sp.Symbol] = ()
-
-
-def rate_of(x: sp.Symbol) -> sp.Symbol:
-    """The symbol of x'."""
-    return sp.Symbol(f"{x.name}'")
-
-
-def dot(a: Iterable[sp.Expr], b: Iterable[sp.Expr]) -> sp.Expr:
-    """The sum of products."""
-    return sp.Add(*(x * y for x, y in zip(a, b, strict=True)))

@@ -1,9 +1,14 @@
-"""The second-order form of the adjoint, for equations of motion.
+"""The two forms of the adjoint.
 
-For q'' = v' from R(v', v, q, s, u, p, t) = 0 and s' = g(v, q, s, u, p, t), with the conjugate
-variables lambda, mu, eta of Barauskas, Krusinskiene 2005, equations (2.3) to (2.8). Let Q, V, S, A
-be the gradients with respect to q, v, s, v' of y^T R - n^T g for a pair Y = (y, n): with m = R_v',
-c~ = R_v, k~ = R_q, Q is k~^T y - g_q^T n and so on; a dot, as in Q.(Y), is the total time
+first-order, for any model whose x' can be solved for: with multipliers w of the equations and
+H = psi + w^T F, the costates c = dJ/dx(t) satisfy
+
+    c + H_x' = 0 (which gives w),   c' = -H_x,   c(T) = phi_x.
+
+second-order, for q'' = v' from R(v', v, q, s, u, p, t) = 0 and s' = g(v, q, s, u, p, t), with the
+conjugate variables lambda, mu, eta of Barauskas, Krusinskiene 2005, equations (2.3) to (2.8). Let
+Q, V, S, A be the gradients with respect to q, v, s, v' of y^T R - n^T g for a pair Y = (y, n): with
+m = R_v', c~ = R_v, k~ = R_q, Q is k~^T y - g_q^T n and so on; a dot, as in Q.(Y), is the total time
 derivative of these coefficients alone. With Y_lambda = (lambda, n_lambda) and so on,
 
     A(eta'') - V(Y_eta') + Q(Y_eta) = psi_v'
@@ -28,16 +33,64 @@ without s, mu = k~^-T phi_q (printed without k~) and eta = -k~^-T phi_v.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import sympy as sp
 
 from kinesym.symbolic.adjoint.named import NamedExpressions
-from kinesym.symbolic.adjoint.system import Form, ForwardSystem, dot, rate_of
+from kinesym.symbolic.adjoint.system import ForwardSystem
 
 Column: TypeAlias = sp.Matrix  # one column
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a form is made of, in plain symbols; x' means dx/dt, not yet reversed."""
+
+    states: Sequence[sp.Symbol]
+    equations: list[sp.Expr]
+    costates: list[sp.Expr]
+    terminal: Sequence[sp.Symbol]
+    densities: Mapping[sp.Symbol, sp.Expr]
+    multipliers: Mapping[str, sp.Expr]
+    zero: Sequence[sp.Symbol] = ()
+
+
+def rate_of(x: sp.Symbol) -> sp.Symbol:
+    """The symbol of x'."""
+    return sp.Symbol(f"{x.name}'")
+
+
+def dot(a: Iterable[sp.Expr], b: Iterable[sp.Expr]) -> sp.Expr:
+    """The sum of products."""
+    return sp.Add(*(x * y for x, y in zip(a, b, strict=True)))
+
+
+def first_order(system: ForwardSystem, wrt: Sequence[sp.Symbol]) -> Form:
+    """c + H_x' = 0, c' = -H_x with H = psi + w^T F."""
+    named = system.named
+    costates = [sp.Symbol(named.unique(f"costate_{x.name}")) for x in system.states]
+    psi_rates = named.gradient(system.psi, system.rates, frozen=system.rates)
+    transposed: list[dict[int, sp.Expr]] = [{} for _ in costates]
+    for i, row in enumerate(system.mass):
+        for j, entry in row.items():
+            transposed[j][i] = entry
+    right = [-c - e for c, e in zip(costates, psi_rates, strict=True)]
+    multipliers = [named.name(w) for w in named.solve(transposed, right)]
+    hamiltonian = system.psi + dot(multipliers, system.equations)
+    constant = {*system.rates, *named.symbols(multipliers)}
+    gradient = named.gradient(hamiltonian, [*system.states, *wrt], constant)
+    n = len(costates)
+    return Form(
+        states=costates,
+        equations=[rate_of(c) + h for c, h in zip(costates, gradient[:n], strict=True)],
+        costates=list(costates),
+        terminal=costates,
+        densities=dict(zip(wrt, gradient[n:], strict=True)),
+        multipliers={},
+    )
 
 
 @dataclass(frozen=True)
