@@ -16,8 +16,7 @@ from kinesym.runtime.solution import Solution
 from kinesym.runtime.trajectory import KINDS, Trajectory
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.given import check_kind, listed, listed_of, mapping, shown
-from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.hybrid.contacts import flags_of
+from kinesym.symbolic.hybrid import Hybrid, flags_of
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.task import conditions

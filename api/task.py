@@ -18,7 +18,7 @@ from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.given import listed_of, shown
-from kinesym.symbolic.hybrid.contacts import Contact, flags_of
+from kinesym.symbolic.hybrid import Contact, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective

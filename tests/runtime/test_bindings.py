@@ -11,7 +11,7 @@ from kinesym.runtime import hybrid_simulation, simulation
 from kinesym.runtime._hybrid import MOST_CONTACTS, HybridRun
 from kinesym.runtime.native import Call, Chain, Factorisation, Plan, Run, solve_contacts
 from kinesym.runtime.places import rows
-from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS as SYMBOLIC_MOST
+from kinesym.symbolic import hybrid as symbolic_hybrid
 
 t = ks.t
 x, v, u, lam, push = ks.dynamicsymbols("x v u lam push")
@@ -60,7 +60,7 @@ def test_contacts_that_fit():
     _, force = solve_contacts(**contacts(8))
     np.testing.assert_allclose(force, 1.0)
     assert solve_contacts(**contacts(0))[1].size == 0
-    assert MOST_CONTACTS == SYMBOLIC_MOST
+    assert MOST_CONTACTS == symbolic_hybrid.contacts.MOST_CONTACTS
 
 
 @pytest.mark.parametrize(
