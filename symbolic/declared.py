@@ -137,11 +137,17 @@ def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
         yield f"output {name}", expression, None
     for sentence, expression in model.limits.items():
         yield f"the limit {sentence!r}", expression, None
-    if model.explicit is not None:
-        for symbol, expression in model.explicit.intermediates:
-            yield f"intermediate {name_of(symbol)} of the explicit form", expression, symbol
-        for x, expression in zip(model.states, model.explicit.rates, strict=True):
-            yield f"the explicit form of {x}'", expression, None
+
+
+def check_explicit(model: Model) -> None:
+    """Only declared symbols and intermediates in the explicit form of a model."""
+    form = model.explicit
+    assert form is not None
+    known: set[sp.Basic] = {*model.states, *model.inputs, *model.parameters, t}
+    known |= {symbol for symbol, _ in (*model.intermediates, *form.intermediates)}
+    where = f"model {model.name}: the explicit form of"
+    for symbol, e in (*form.intermediates, *zip(model.derivatives, form.rates, strict=True)):
+        check_atoms(atoms_of(e), known, set(), f"{where} {symbol}")
 
 
 def atoms_of(*expressions: sp.Expr) -> set[sp.Basic]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
@@ -16,6 +17,7 @@ from sympy.logic.boolalg import BooleanAtom
 from kinesym.symbolic.declared import (
     check_declarations,
     check_drawing,
+    check_explicit,
     check_expressions,
     check_signal,
 )
@@ -253,13 +255,12 @@ class Model:
                 f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
                 f"got {shown(explicit)}"
             )
-        if any(
-            e.has(sp.Derivative) for e in (*explicit.rates, *(e for _, e in explicit.intermediates))
-        ):
+        every = (*explicit.rates, *(e for _, e in explicit.intermediates))
+        if any(e.has(sp.Derivative) for e in every):
             return self
-        solved = replace(self)
+        solved = copy(self)
         object.__setattr__(solved, "explicit", explicit)
-        check_expressions(solved)
+        check_explicit(solved)
         return solved
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
