@@ -17,6 +17,7 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.diagnose import explain
+from kinesym.phases import Phases, posed
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.build import build, check_compiler
@@ -42,14 +43,12 @@ from kinesym.runtime.solution import Solution
 from kinesym.runtime.statistics import parameter_covariance
 from kinesym.runtime.summary import listed
 from kinesym.runtime.trajectory import Trajectory
-from kinesym.symbolic.hybrid import Contact
+from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import scheme_named
 from kinesym.task import (
-    checked_trials,
-    conditions,
     kinematic_pairs,
     known_values,
     named_bounds,
@@ -66,20 +65,19 @@ class Collocation:
 
     Parameters
     ----------
-    model : the symbolic model.
-    trials : an experiment, or several that share the unknown parameters.
+    system : a `Model`, or a `Hybrid` whose phases are named in `trials`.
+    trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
-    scheme : "midpoint", "trapezoid" (needs explicit x') or "backward-euler".
-    objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`.
+    scheme : "midpoint", "trapezoid" (needs explicit x') or "backward-euler"; "auto" is "midpoint",
+        for phases of a `Hybrid` "trapezoid".
+    objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
+        for phases of a `Hybrid` nothing.
     bounds : (low, high) of states and unknown inputs at all nodes.
-    boundary : conditions on `at_start(...)` and `at_end(...)`; path : conditions at every node.
-        Each is an expression that is to be zero, or (expression, low, high).
+    boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
+        every node. Each is an expression that is to be zero, or (expression, low, high).
     unknown_inputs : inputs to be found, with bounds (low, high) or None.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
-    links : conditions on `at_end(...)` of each trial and `at_start(...)` of the next one, so that
-        trials are phases of one motion; cycle : of the last trial and the first one.
-    contacts : whose phases the trials are; `ks.hybrid.phases` makes such problems.
 
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
     `MemoryError` if the matrices would not fit into memory.
@@ -87,42 +85,32 @@ class Collocation:
 
     def __init__(
         self,
-        model: Model,
-        trials: Experiment | Sequence[Experiment],
+        system: Model | Hybrid,
+        trials: Experiment | Sequence[Experiment] | Phases,
         unknown: Mapping[Any, Any] | None = None,
         known: Mapping[Any, float] | None = None,
-        scheme: str = "midpoint",
+        scheme: str = "auto",
         objective: Objective | None = None,
         bounds: Mapping[Any, Any] | None = None,
         boundary: Sequence[Any] = (),
         path: Sequence[Any] = (),
         unknown_inputs: Mapping[Any, Any] | None = None,
         threads: int | None = None,
-        links: Sequence[Any] = (),
-        cycle: Sequence[Any] = (),
-        contacts: Sequence[Contact] = (),
     ) -> None:
-        self.model, self.trials = model, checked_trials(model, trials)
+        given = posed(system, trials, unknown_inputs, path, boundary)
+        model, self.trials = given.model, given.trials
+        self.model = model
         self._threads = checks.threads(threads)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
-        free = {} if unknown_inputs is None else unknown_inputs
-        free = by_name(free, model.input_names, "unknown_inputs")
-        paths, path_bounds = conditions(path, "path condition")
-        ends, end_bounds = conditions(boundary, "boundary condition")
-        tied, link_bounds = conditions(links, "link")
-        closing, cycle_bounds = conditions(cycle, "cycle condition")
+        free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
         self.symbolic = symbolic_problem(
             model,
             self.trials,
             list(unknown),
             list(free),
-            scheme_named(scheme),
-            objective,
-            paths,
-            ends,
-            tied,
-            closing,
-            contacts,
+            scheme_named(given.scheme if scheme == "auto" else scheme),
+            given.objective if objective is None else objective,
+            given.asked,
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
@@ -145,15 +133,7 @@ class Collocation:
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
         self.variable_bounds = variable_bounds(self.layout, self.trials, self._bounds)
-        self.constraint_bounds = constraint_bounds(
-            self.layout,
-            {
-                "node": path_bounds,
-                "ends": end_bounds,
-                "link": link_bounds,
-                "cycle": cycle_bounds,
-            },
-        )
+        self.constraint_bounds = constraint_bounds(self.layout, given.bounds)
 
     def __repr__(self) -> str:
         count, nodes = len(self.trials), sum(self.layout.nodes)

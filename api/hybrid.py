@@ -1,9 +1,9 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
 from kinesym.hybrid_ensemble import ensemble
-from kinesym.hybrid_phases import Phase, joined, phases
 from kinesym.hybrid_run import sensitivities, simulate
 from kinesym.hybrid_shooting import Shooting
+from kinesym.phases import Phase, Phases
 from kinesym.runtime.hybrid_ensemble import HybridEnsemble
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory, State
@@ -24,15 +24,14 @@ __all__ = [
     "HybridEnsemble",
     "HybridTrajectory",
     "Phase",
+    "Phases",
     "Piecewise",
     "PiecewiseGradient",
     "Sensitivities",
     "Shooting",
     "State",
     "ensemble",
-    "joined",
     "on_ground",
-    "phases",
     "sensitivities",
     "simulate",
     "train",

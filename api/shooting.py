@@ -115,8 +115,6 @@ class Shooting:
             list(inputs),
             RK4 if method == "rk4" else SCHEMES[method],
             objective,
-            (),
-            (),
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         starts, start_bounds = initial_values(model, initial, len(self.trials))

@@ -154,14 +154,14 @@ def variable_bounds(
 
 
 def constraint_bounds(
-    layout: Layout, pairs: Mapping[str, Sequence[tuple[float, float]]]
+    layout: Layout, pairs: Mapping[str, Sequence[Sequence[tuple[float, float]]]]
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds of the constraints, by family: those of its last conditions; zero for
-    what comes before, such as the equations of motion."""
+    """Lower and upper bounds of the constraints, by family and trial: those of its last conditions;
+    zero for what comes before, such as the equations of motion."""
     low, high = np.zeros(layout.n_constraints), np.zeros(layout.n_constraints)
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)
-        mine = pairs.get(family, ())
+        mine = pairs[family][trial] if family in pairs else ()
         first = len(layout.labels[family]) - len(mine)
         for k, (below, above) in enumerate(mine, start=first):
             low[begin + k * n : begin + (k + 1) * n] = below

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.driver import Iteration
 from kinesym.runtime.files import save_result, saved_result
 from kinesym.runtime.summary import html_table, listed
-from kinesym.runtime.trajectory import Named, Trajectory, Trials
+from kinesym.runtime.trajectory import KINDS, Named, Trajectory, Trials
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,6 +63,23 @@ class Solution(Trials):
     def duration(self) -> float:
         """Duration of the first trial [s]."""
         return float(self.time[-1] - self.time[0])
+
+    def joined(self) -> Trajectory:
+        """The trials, phases of one motion, one after the other: time counts on, and where two meet
+        there are two nodes at the same time."""
+        trials, begin = [], float(self.trials[0].time[0])
+        for trial in self.trials:
+            trials.append(replace(trial, time=trial.time - trial.time[0] + begin))
+            begin = float(trials[-1].time[-1])
+        groups: dict[str, Any] = {
+            kind: {
+                name: np.concatenate([getattr(trial, kind)[name] for trial in trials])
+                for name in getattr(trials[0], kind)
+            }
+            for kind in KINDS
+        }
+        time = np.concatenate([trial.time for trial in trials])
+        return replace(trials[0], time=time, measurements={}, std={}, **groups)
 
     @property
     def _title(self) -> str:

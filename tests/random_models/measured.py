@@ -12,7 +12,7 @@ from kinesym.codegen.transcribe import transcribe
 from kinesym.runtime.collocation import make_layout, trial_data
 from kinesym.runtime.nlp import NLP
 from kinesym.symbolic.schemes import scheme_named
-from kinesym.task import symbolic_problem
+from kinesym.task import Conditions, symbolic_problem
 
 
 def experiment(case):
@@ -50,8 +50,7 @@ class Interpreted(NLP):
                 list(case.free_inputs),
                 scheme_named(case.scheme),
                 objective(case),
-                case.path,
-                case.boundary,
+                Conditions(tuple(case.path), tuple(case.boundary)),
             )
         )
         description = self.program.description["collocation"]
