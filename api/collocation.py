@@ -31,7 +31,7 @@ from kinesym.runtime.collocation import (
     variable_bounds,
     within,
 )
-from kinesym.runtime.driver import Start, Task, check_driver
+from kinesym.runtime.driver import IpoptProblem, Start, check_driver
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.ipopt import Result, Wishes, solve
 from kinesym.runtime.ipopt_library import warn_if_missing
@@ -41,6 +41,7 @@ from kinesym.runtime.nlp import NLP
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.solution import Solution
 from kinesym.runtime.statistics import parameter_covariance
+from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.hybrid import Hybrid
@@ -310,10 +311,16 @@ class Collocation:
         z = self.pack(guess)
         self._check_finite(z)
         nlp = self._gauss_newton if hessian == "gauss-newton" else self.nlp
-        task = Task(nlp, self.variable_bounds, self.constraint_bounds)
+        problem = IpoptProblem(
+            nlp.plans,
+            (nlp.jacobian_structure, nlp.hessian_structure),
+            self.variable_bounds,
+            self.constraint_bounds,
+            self.layout.stages(),
+        )
         wishes = Wishes(settings, hessian, linear_solver, driver, log)
         with iteration_line(progress) as report:
-            result = solve(task, Start(z, self._multipliers(guess)), wishes, report)
+            result = solve(problem, Start(z, self._multipliers(guess)), wishes, report)
         return self._solution(result, time.perf_counter() - start)
 
     def covariance(self, solution: Solution) -> Array:
@@ -340,11 +347,12 @@ class Collocation:
             raise ValueError(f"at the guess, {reason}; change the guess or the bounds")
 
     def _solution(self, result: Result, seconds: float) -> Solution:
-        if result.status in (-3, -13):  # to most linear solvers an infinite derivative is a failure
+        if result.status in (Solve.STEP_FAILED, Solve.NOT_FINITE):
+            # to most linear solvers an infinite derivative is a failure
             reason = explain(self.program, self.nlp, result.z)
-            result = replace(result, status=-13) if reason else result
+            result = replace(result, status=Solve.NOT_FINITE) if reason else result
         message = result.message
-        if result.status == -13:
+        if result.status is Solve.NOT_FINITE:
             message = f"{message}: {reason or 'between iterates'}"
         trials = [self._trial_result(result.z, k) for k in range(len(self.trials))]
         timings = {**self.timings, **result.timings}

@@ -22,7 +22,7 @@ from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vect
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
 from kinesym.runtime.hybrid_trajectory import HybridTrajectory
-from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
+from kinesym.runtime.minimise import OPTIMIZERS, Minimisation, Minimum, minimise
 from kinesym.runtime.piecewise import PiecewiseGradient
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Unknowns
@@ -379,7 +379,7 @@ class Shooting:
             raise ValueError(f"the objective is {J} at the guess")
         size, scaled = typical_sizes(q, self.bounds), checks.flag(scale, "scale")
         with iteration_line(progress) as report:
-            task = Task(
+            task = Minimisation(
                 self._cost,
                 self._gradient,
                 size if scaled else np.ones_like(q),
@@ -398,7 +398,7 @@ class Shooting:
         except Diverged:
             return np.array([np.inf])
 
-    def _fit(self, ended: Minimum, task: Task, optimizer: str, seconds: float) -> Fit:
+    def _fit(self, ended: Minimum, task: Minimisation, optimizer: str, seconds: float) -> Fit:
         q, unknowns = ended.q, self._unknowns
         J, gradient, runs = self._cost(q), self._gradient(q), self.trajectories(q)
         trials = [run.run for run in runs]

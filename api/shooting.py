@@ -20,7 +20,7 @@ from kinesym.runtime.build import build, check_compiler
 from kinesym.runtime.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
-from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
+from kinesym.runtime.minimise import OPTIMIZERS, Minimisation, Minimum, minimise
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Residuals, ShootingProblem, Unknowns
 from kinesym.runtime.simulation import Stepper
@@ -343,7 +343,7 @@ class Shooting:
             self._check_room()
         size, scaled = self._sizes(q), checks.flag(scale, "scale")
         with iteration_line(progress) as report:
-            task = Task(
+            task = Minimisation(
                 self._problem.cost,
                 self._problem.gradient,
                 size if scaled else np.ones_like(q),
@@ -441,7 +441,9 @@ class Shooting:
         if words:
             warnings.warn(words, stacklevel=3)
 
-    def _fit(self, found: Minimum, task: Task, optimizer: str, size: Array, seconds: float) -> Fit:
+    def _fit(
+        self, found: Minimum, task: Minimisation, optimizer: str, size: Array, seconds: float
+    ) -> Fit:
         q, problem = found.q, self._problem
         J = problem.cost(q)
         gradient = problem.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
@@ -475,7 +477,7 @@ class Shooting:
         )
 
     def _confidence(
-        self, q: Array, task: Task, J: float, gradient: Array, size: Array
+        self, q: Array, task: Minimisation, J: float, gradient: Array, size: Array
     ) -> Confidence:
         """From residuals, else from differences of gradients."""
         nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.driver import Iteration
 from kinesym.runtime.files import save_result, saved_result
+from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import html_table, listed
 from kinesym.runtime.trajectory import KINDS, Named, Trajectory, Trials
 
@@ -28,14 +29,15 @@ class Solution(Trials):
 
     `solution["theta"]` is the trajectory of the first trial; `solution.trials[k]["theta"]` that of
     trial k. `parameters` are the identified ones; `known` those that were given. `multipliers`
-    belong to the constraints of the problem. `linear_solver` says which one was used, and why if it
+    belong to the constraints of the problem. `status` is the name of how the solve ended, `message`
+    a sentence. `linear_solver` says which one was used, and why if it
     was not the time-structured one. `timings` are seconds: derive, compile, evaluate,
     linear solver, total.
     """
 
     success: bool
     message: str
-    status: int
+    status: Solve
     objective: float
     parameters: Mapping[str, float]
     known: Mapping[str, float]
@@ -183,6 +185,7 @@ class Solution(Trials):
             groups = [tree[f"trial_{k}"].to_dataset() for k in range(count)]
             trials = [Trajectory.from_xarray(group) for group in groups]
             history = tuple(Iteration(*row) for row in story.pop("history"))
+            story["status"] = Solve(story["status"])
             return cls(trials=trials, history=history, **vectors, **story)
 
 

@@ -9,6 +9,7 @@ from kinesym.runtime.fit import Fit
 from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory, State
 from kinesym.runtime.minimise import Step
 from kinesym.runtime.solution import Solution
+from kinesym.runtime.status import Solve
 from kinesym.runtime.trajectory import Trajectory
 
 TIME = np.linspace(0.0, 1.0, 11)
@@ -31,7 +32,7 @@ def solution():
     return Solution(
         False,
         "stopped at the limit of iterations",
-        -1,
+        Solve.ITERATION_LIMIT,
         1.5,
         {"k": 2.0},
         {"m": 1.0},
