@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.diagnose import explain
 from kinesym.phases import Phases, posed
+from kinesym.pipeline import realise
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.build import build, check_compiler
+from kinesym.runtime.build import check_compiler
 from kinesym.runtime.collocation import (
     constraint_bounds,
     first_guess,
@@ -36,6 +35,7 @@ from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.ipopt import Result, Wishes, solve
 from kinesym.runtime.ipopt_library import warn_if_missing
 from kinesym.runtime.linear_solver import AUTO, TIME_STRUCTURED
+from kinesym.runtime.manifest import Built, CollocationManifest
 from kinesym.runtime.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.progress import iteration_line
@@ -121,15 +121,16 @@ class Collocation:
         warn_if_missing()
         start = time.perf_counter()
         self.program = transcribe(self.symbolic)
-        description = self.program.description["collocation"]
         self.timings = {"derive": time.perf_counter() - start, "compile": 0.0}
-        self.layout = make_layout(description, self.trials)
+        built = self._built(self.program)
+        about = built.manifest.of(CollocationManifest)
+        self.layout = make_layout(about, self.trials)
         after = [*self.trials[1:], self.trials[0]]
         self._data = [
-            trial_data(description, trial, self._known, following)
+            trial_data(about, trial, self._known, following)
             for trial, following in zip(self.trials, after, strict=True)
         ]
-        self.nlp = self._built(self.program)
+        self.nlp = NLP(built, self.layout, self._data, self._threads)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
@@ -144,14 +145,11 @@ class Collocation:
             f"{self.n_variables} variables, {self.n_constraints} constraints>"
         )
 
-    def _built(self, program: Program) -> NLP:
-        """The callbacks of a program, compiled."""
-        start = time.perf_counter()
-        source = emit(program)
-        self.timings["derive"] += time.perf_counter() - start
-        library, seconds = build(source.files)
-        self.timings["compile"] += seconds
-        return NLP(library, json.loads(source.manifest), self.layout, self._data, self._threads)
+    def _built(self, program: Program) -> Built:
+        built = realise(program)
+        self.timings["derive"] += built.derive
+        self.timings["compile"] += built.compile
+        return built
 
     @cached_property
     def _gauss_newton(self) -> NLP:
@@ -163,7 +161,7 @@ class Collocation:
         start = time.perf_counter()
         program = transcribe(self.symbolic, "gauss-newton")
         self.timings["derive"] += time.perf_counter() - start
-        return self._built(program)
+        return NLP(self._built(program), self.layout, self._data, self._threads)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 

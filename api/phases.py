@@ -204,7 +204,7 @@ def _of_phases(system: Model | Hybrid, phases: Phases) -> Posed:
         made = _of_hybrid(system, steps, ends, phases.drift)
     else:
         made = replace(_of_experiments(system, phases.sequence), boundary=ends)
-    if count > 1 and not (phases.links or made.contacts):
+    if count > 1 and not (phases.links or made.contacts or (phases.cycle and not steps)):
         raise ValueError(
             "nothing says how the states continue from phase to phase; give links=[...]"
         )

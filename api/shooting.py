@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,14 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.transcribe import transcribe
 from kinesym.continuous_adjoint import shooting_gradient
+from kinesym.pipeline import realise
 from kinesym.runtime import checks
-from kinesym.runtime.build import build, check_compiler
+from kinesym.runtime.build import check_compiler
 from kinesym.runtime.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
+from kinesym.runtime.manifest import CollocationManifest
 from kinesym.runtime.minimise import OPTIMIZERS, Minimisation, Minimum, minimise
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Residuals, ShootingProblem, Unknowns
@@ -130,12 +130,10 @@ class Shooting:
         warn_of_degrees(model, self.trials)
         begin = time.perf_counter()
         program = shooting_program(self.symbolic)
-        source = emit(program)
         derive = time.perf_counter() - begin
-        library, compile_seconds = build(source.files, narrow=True)
-        self.timings = {"derive": derive, "compile": compile_seconds}
-        manifest = json.loads(source.manifest)
-        nlp = make_nlp(library, manifest, self._fine, self._known, self._threads)
+        built = realise(program, narrow=True)
+        self.timings = {"derive": derive + built.derive, "compile": built.compile}
+        nlp = make_nlp(built, self._fine, self._known, self._threads)
         self._unknowns = Unknowns(
             states=model.state_names,
             parameters=nlp.layout.parameters,
@@ -146,8 +144,8 @@ class Shooting:
         )
         self._problem = ShootingProblem(
             nlp,
-            Stepper.of(library, manifest, "rk4" if method == "rk4" else "implicit"),
-            manifest["collocation"]["families"]["interval"],
+            Stepper.of(built, "rk4" if method == "rk4" else "implicit"),
+            built.manifest.of(CollocationManifest).families["interval"],
             self._fine,
             self._known,
             starts,
@@ -268,9 +266,8 @@ class Shooting:
     def _residuals(self) -> Residuals:
         if self._squares is None:
             symbolic, trials = residual_problem(self.symbolic, self._fine)
-            source = emit(without_hessians(transcribe(symbolic)))
-            library, _ = build(source.files)
-            nlp = make_nlp(library, json.loads(source.manifest), trials, self._known, self._threads)
+            built = realise(without_hessians(transcribe(symbolic)))
+            nlp = make_nlp(built, trials, self._known, self._threads)
             self._squares = Residuals(nlp, trials)
         return self._squares
 

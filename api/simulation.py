@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping
 from functools import lru_cache
@@ -12,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.stepping import stepper as stepper_program
 from kinesym.diagnose import explain_step
+from kinesym.pipeline import realise
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array, seconds
-from kinesym.runtime.build import build
 from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.experiment import HOLDS, Experiment
 from kinesym.runtime.native import HALVES, HOLD
@@ -130,11 +128,8 @@ def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> 
 
     varying : parameters differ between members. narrow : made for one trajectory.
     """
-    source = emit(stepper_program(model, SCHEMES.get(method), varying))
-    library, _ = build(source.files, narrow=narrow)
-    return Stepper.of(
-        library, json.loads(source.manifest), method if method in EXPLICIT else "implicit"
-    )
+    built = realise(stepper_program(model, SCHEMES.get(method), varying), narrow=narrow)
+    return Stepper.of(built, method if method in EXPLICIT else "implicit")
 
 
 # -- what is given --------------------------------------------------------------------------

@@ -139,4 +139,4 @@ def model_jacobians(model: Model) -> Program:
             purpose = f"derivatives of the {of} with respect to the {wrt}"
             kernels.append(Kernel(name, g, parts.every, tuple(entries.values()), texts, purpose))
     named = tuple(k for k in kernels if k.outputs)
-    return Program(f"{model.name}_jacobians", named, {"jacobians": patterns})
+    return Program(f"{model.name}_jacobians", named, {"jacobians": {"patterns": patterns}})
