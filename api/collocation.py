@@ -32,7 +32,7 @@ from kinesym.runtime.collocation import (
 )
 from kinesym.runtime.driver import IpoptProblem, Start, check_driver
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.ipopt import Result, Wishes, solve
+from kinesym.runtime.ipopt import Result, Wishes, linear_solver_seconds, solve
 from kinesym.runtime.ipopt_library import warn_if_missing
 from kinesym.runtime.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.manifest import Built, CollocationManifest
@@ -345,29 +345,29 @@ class Collocation:
             raise ValueError(f"at the guess, {reason}; change the guess or the bounds")
 
     def _solution(self, result: Result, seconds: float) -> Solution:
-        if result.status in (Solve.STEP_FAILED, Solve.NOT_FINITE):
+        found = result.outcome
+        if found.status in (Solve.STEP_FAILED, Solve.NOT_FINITE):
             # to most linear solvers an infinite derivative is a failure
-            reason = explain(self.program, self.nlp, result.z)
-            result = replace(result, status=Solve.NOT_FINITE) if reason else result
-        message = result.message
-        if result.status is Solve.NOT_FINITE:
+            reason = explain(self.program, self.nlp, found.z)
+            found = replace(found, status=Solve.NOT_FINITE) if reason else found
+        message = replace(result, outcome=found).message
+        if found.status is Solve.NOT_FINITE:
             message = f"{message}: {reason or 'between iterates'}"
-        trials = [self._trial_result(result.z, k) for k in range(len(self.trials))]
-        timings = {**self.timings, **result.timings}
-        timings.pop("solver")
+        timings = {**self.timings, "evaluate": found.evaluation, **linear_solver_seconds(found.log)}
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
+        multipliers, lower, upper = found.multipliers
         return Solution(
-            success=result.success,
+            success=found.status.success,
             message=message,
-            status=result.status,
-            objective=result.objective,
-            parameters=self._parameters(result.z),
+            status=found.status,
+            objective=found.objective,
+            parameters=self._parameters(found.z),
             known=dict(self._known),
-            trials=trials,
-            free_vector=result.z,
-            multipliers=result.multipliers,
-            lower_multipliers=result.lower_multipliers,
-            upper_multipliers=result.upper_multipliers,
+            trials=[self._trial_result(found.z, k) for k in range(len(self.trials))],
+            free_vector=found.z,
+            multipliers=multipliers,
+            lower_multipliers=lower,
+            upper_multipliers=upper,
             history=result.iterations,
             linear_solver=result.linear_solver,
             timings=timings,
@@ -380,7 +380,7 @@ class Collocation:
                 "nodes": self.layout.nodes,
                 "fitted": bool(self.symbolic.objective.least_squares),
             },
-            log=result.log,
+            log=found.log,
         )
 
     def _trial_result(self, z: Array, number: int) -> Trajectory:

@@ -80,14 +80,13 @@ class Start:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What IPOPT returned. seconds : of evaluations, and in all. log : IPOPT's own."""
+    """What IPOPT returned. evaluation : seconds of evaluations. log : IPOPT's own."""
 
     z: Array
     multipliers: tuple[Array, Array, Array]
     objective: float
     status: Solve
     evaluation: float
-    total: float
     log: str
 
 
@@ -232,7 +231,6 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         story = Path(folder) / "ipopt.txt"
         set_options(made, {**options, "output_file": str(story)}, required)
-        began = time.perf_counter()
         with interruptible(watch.interrupted):
             z, info = made.solve(start.z, **more)
         status = IPOPT_CODES.get(int(info["status"]), Solve.UNKNOWN)
@@ -240,7 +238,6 @@ def run(
             raise ValueError(
                 f"{status.sentence}, one of {', '.join(sorted(required))} or of a file of options"
             )
-        total = time.perf_counter() - began
         text = story.read_text(errors="replace") if story.exists() else ""
     return Outcome(
         z,
@@ -248,7 +245,6 @@ def run(
         float(info["obj_val"]),
         status,
         evaluation(),
-        total,
         text,
     )
 

@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kinesym.runtime.driver import IpoptProblem, Iteration, Outcome, Start, Watch, run
 from kinesym.runtime.linear_solver import (
     AUTO,
@@ -22,36 +19,24 @@ from kinesym.runtime.linear_solver import (
 )
 from kinesym.runtime.status import IPOPT_CODES, Factors, Solve
 
-Array = NDArray[np.float64]
 
-
-@dataclass
+@dataclass(frozen=True)
 class Result:
-    """What IPOPT returned: z, multipliers of the constraints and of both bounds, and its story."""
+    """What IPOPT returned, its iterations, and a line on the linear solver."""
 
-    z: Array
-    multipliers: Array
-    lower_multipliers: Array
-    upper_multipliers: Array
-    objective: float
-    status: Solve
+    outcome: Outcome
     iterations: tuple[Iteration, ...]
-    timings: dict[str, float]
     linear_solver: str
-    log: str = ""
-
-    @property
-    def success(self) -> bool:
-        """Whether the result meets IPOPT's tolerances (the acceptable ones count)."""
-        return self.status.success
 
     @property
     def message(self) -> str:
         """The outcome as a sentence."""
-        words = self.status.sentence
+        status = self.outcome.status
         count = self.iterations[-1].number if self.iterations else 0
         when = f"after {count} iteration{'' if count == 1 else 's'}"
-        return f"{words} {when}" if self.status is Solve.CONVERGED else f"{when}: {words}"
+        if status is Solve.CONVERGED:
+            return f"{status.sentence} {when}"
+        return f"{when}: {status.sentence}"
 
 
 @dataclass(frozen=True)
@@ -78,18 +63,10 @@ def solve(
     solver, reason = choose(wishes.linear_solver, wishes.options)
     watch = Watch(report)
     if solver != TIME_STRUCTURED:
-        outcome = run(
-            problem,
-            start,
-            _settings(wishes, solver, start),
-            _required(wishes),
-            watch,
-            wishes.driver,
-        )
+        outcome = _run(problem, start, wishes, watch, solver)
         return _result(outcome, watch, f"{solver} ({reason})" if reason else solver)
     with session(*kkt_stages(problem)) as kkt:
-        settings = _settings(wishes, solver, start)
-        outcome = run(problem, start, settings, _required(wishes), watch, wishes.driver)
+        outcome = _run(problem, start, wishes, watch, solver)
     ended = Factors(kkt["status"])
     if outcome.status not in _FAILED or ended is Factors.OK:
         return _result(outcome, watch, _about(kkt))
@@ -129,31 +106,31 @@ def _continue(
     steps = watch.iterations[-1].number if watch.iterations else 0
     if steps:
         start = Start(stopped.z, stopped.multipliers)
-    settings = _settings(wishes, "mumps", start)
-    settings["max_iter"] = max(int(settings.get("max_iter", 3000)) - steps, 0)
+    more: dict[str, Any] = {"max_iter": max(int(wishes.options.get("max_iter", 3000)) - steps, 0)}
     if steps and watch.mu:
-        settings["mu_init"] = watch.mu
+        more["mu_init"] = watch.mu
     later = Watch(watch.report, number=steps, interrupted=watch.interrupted)
-    outcome = run(problem, start, settings, _required(wishes), later, wishes.driver)
+    outcome = _run(problem, start, wishes, later, "mumps", more)
     before = [i for i in watch.iterations if i.number < steps]
     watch.iterations[:] = [*before, *later.iterations]
     outcome = replace(
         outcome,
         evaluation=stopped.evaluation + outcome.evaluation,
-        total=stopped.total + outcome.total,
         log=stopped.log + outcome.log,
     )
     when = f" after {steps} iteration{'' if steps == 1 else 's'}" if steps else ""
     return _result(outcome, watch, f"mumps ({TIME_STRUCTURED} gave up{when}: {reason})")
 
 
-def _required(wishes: Wishes) -> set[str]:
-    """Options that IPOPT must accept; others are left out where it does not know them."""
-    return {*wishes.options, "linear_solver"}
-
-
-def _settings(wishes: Wishes, solver: str, start: Start) -> dict[str, Any]:
-    """All options of IPOPT; the user's win."""
+def _run(
+    problem: IpoptProblem,
+    start: Start,
+    wishes: Wishes,
+    watch: Watch,
+    solver: str,
+    more: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Run with a linear solver; the options that are wished for, and then `more`, come first."""
     settings: dict[str, Any] = {
         "sb": "yes",
         **options_of(solver),
@@ -167,26 +144,19 @@ def _settings(wishes: Wishes, solver: str, start: Start) -> dict[str, Any]:
         settings.update(warm_start_init_point="yes", mu_init=1e-6)
         settings.update(warm_start_bound_push=1e-9, warm_start_mult_bound_push=1e-9)
     chosen = {k: v for k, v in wishes.options.items() if k != "linear_solver"}
-    return {**settings, **chosen}
+    settings = {**settings, **chosen, **(more or {})}
+    required = {*wishes.options, "linear_solver"}  # others may be unknown to this IPOPT
+    return run(problem, start, settings, required, watch, wishes.driver)
 
 
 def _result(outcome: Outcome, watch: Watch, linear_solver: str) -> Result:
-    seconds = {"evaluate": outcome.evaluation, "solver": outcome.total}
     failed = outcome.status in (Solve.RESTORATION_FAILED, Solve.STEP_FAILED)
-    starved = failed and "out of memory" in outcome.log  # MUMPS says so there
-    return Result(
-        outcome.z,
-        *outcome.multipliers,
-        outcome.objective,
-        Solve.NO_MEMORY if starved else outcome.status,
-        tuple(watch.iterations),
-        {**seconds, **_linear_solver_seconds(outcome.log)},
-        linear_solver,
-        outcome.log,
-    )
+    if failed and "out of memory" in outcome.log:  # MUMPS says so there
+        outcome = replace(outcome, status=Solve.NO_MEMORY)
+    return Result(outcome, tuple(watch.iterations), linear_solver)
 
 
-def _linear_solver_seconds(text: str) -> dict[str, float]:
+def linear_solver_seconds(log: str) -> dict[str, float]:
     """Wall-clock seconds of all linear algebra, from IPOPT's own statistics."""
-    found = re.findall(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", text)
+    found = re.findall(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", log)
     return {"linear solver": sum(map(float, found))} if found else {}
