@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,29 +37,19 @@ class Iteration:
     optimality: float
 
 
-class Structure(Protocol):
-    """Where the entries of a sparse matrix are."""
-
-    @property
-    def size(self) -> int:
-        """Their number."""
-
-    def fill(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> None:
-        """Write their places."""
-
-
 @dataclass(frozen=True)
 class IpoptProblem:
     """A nonlinear program for IPOPT, whoever evaluates it.
 
     callbacks : with cost, gradient, constraints, jacobian and hessian: plans of compiled kernels,
         or functions f(z, multipliers, factor, out) that fill `out`.
-    structures : of Jacobian and Hessian. bounds : of z and of the constraints, (low, high) each.
+    structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
+        `kinesym.runtime.sparsity.Structure`. bounds : of z and of the constraints, (low, high).
     stages : of the variables in time, see `Layout.stages`.
     """
 
     callbacks: Any
-    structures: tuple[Structure, Structure]
+    structures: tuple[Any, Any]
     bounds: Bounds
     constraint_bounds: Bounds
     stages: NDArray[np.int32]
@@ -165,7 +155,7 @@ class _Callbacks:
         return _places(self.problem.structures[1])
 
 
-def _places(structure: Structure) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _places(structure: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     rows, columns = (np.empty(structure.size, dtype=np.int32) for _ in range(2))
     structure.fill(rows, columns)
     return rows, columns

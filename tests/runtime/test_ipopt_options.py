@@ -224,6 +224,33 @@ def test_memory_that_ran_out_in_mumps(monkeypatch, collocation, status):
 # -- shooting ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("objective", [None, ks.Integral((x - sp.cos(3 * t)) ** 4)])
+@pytest.mark.parametrize("segments", [1, 3])
+def test_shooting_through_both_drivers(monkeypatch, trial_run, objective, segments):
+    """Functions of Python are evaluated by either, with and without second derivatives, with and
+    without constraints."""
+    trial = trial_run if objective is None else ks.Experiment(TIME)
+    problem = ks.Shooting(
+        swing,
+        trial,
+        {k: (0.1, 50.0)},
+        initial={x: 0.5, v: 0.0},
+        objective=objective,
+        segments=segments,
+    )
+    direct = problem.solve({k: 7.0}, "ipopt", max_iterations=8)
+
+    def missing():
+        raise ipopt_library.IpoptMissing("gone")
+
+    monkeypatch.setattr(driver, "load_ipopt", missing)
+    found = problem.solve({k: 7.0}, "ipopt", max_iterations=8)
+    assert [s.objective for s in found.history] == pytest.approx(
+        [s.objective for s in direct.history], rel=1e-9
+    )
+    assert found.message == direct.message and len(found.history) > 2
+
+
 def test_shooting_without_cyipopt(monkeypatch, shooting):
     """Through the C interface, as collocation: the library in the casadi wheel is enough."""
     monkeypatch.setitem(sys.modules, "cyipopt", None)
