@@ -103,6 +103,7 @@ def model_functions(model: Model) -> Program:
         tuple(kernels),
         {
             "functions": {
+                "model": model.name,
                 "states": list(model.state_names),
                 "inputs": list(model.input_names),
                 "parameters": list(model.parameter_names),

@@ -65,16 +65,22 @@ class CollocationManifest:
 
 
 @dataclass(frozen=True)
-class SteppingManifest:
-    """Loops of time stepping; see `codegen.stepping`."""
+class ModelManifest:
+    """Names of a model and of what it consists of, and values of its parameters."""
 
     model: str
     states: tuple[str, ...]
     inputs: tuple[str, ...]
     parameters: tuple[str, ...]
     outputs: tuple[str, ...]
-    limits: tuple[str, ...]
     values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class SteppingManifest(ModelManifest):
+    """Loops of time stepping; see `codegen.stepping`."""
+
+    limits: tuple[str, ...]
     varying: bool
     solution: tuple[tuple[int, int], ...]
     outputs_need_rates: bool
@@ -82,14 +88,9 @@ class SteppingManifest:
 
 
 @dataclass(frozen=True)
-class FunctionsManifest:
+class FunctionsManifest(ModelManifest):
     """Functions of a model; see `codegen.evaluate`."""
 
-    states: tuple[str, ...]
-    inputs: tuple[str, ...]
-    parameters: tuple[str, ...]
-    outputs: tuple[str, ...]
-    values: Mapping[str, float]
     explicit: bool
     reason: str
 
@@ -125,20 +126,14 @@ class ContactManifest:
 
 
 @dataclass(frozen=True)
-class HybridManifest:
+class HybridManifest(ModelManifest):
     """A hybrid model; see `codegen.hybrid`.
 
     targets : what events set, one after the other: states, then modes; event k sets those from
     first_target[k] on. sizes : outputs of each kernel.
     """
 
-    model: str
-    states: tuple[str, ...]
-    inputs: tuple[str, ...]
     modes: Mapping[str, float]
-    parameters: tuple[str, ...]
-    outputs: tuple[str, ...]
-    values: Mapping[str, float]
     events: tuple[EventManifest, ...]
     targets: tuple[int, ...]
     first_target: tuple[int, ...]
