@@ -108,7 +108,7 @@ class Collocation:
             model,
             self.trials,
             list(unknown),
-            list(free),
+            free,
             scheme_named(given.scheme if scheme == "auto" else scheme),
             given.objective if objective is None else objective,
             given.asked,
@@ -387,7 +387,7 @@ class Collocation:
         layout, trial, z = self.layout, self.trials[number], z.copy()
         rows, n = layout.trajectories(z, number), len(self.layout.states)
         for row, name in zip(rows[n:], layout.inputs, strict=True):
-            if trial.hold.get(name) == "zero-order":
+            if name in layout.held:
                 row[-1] = row[-2]  # acts on nothing; any other value would look like a jump
         unknown = dict(zip(layout.inputs, rows[n:], strict=True))
         return Trajectory(

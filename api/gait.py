@@ -22,7 +22,7 @@ from kinesym.models.whole_body import (
     write_segments,
 )
 from kinesym.pipeline import realise
-from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.arrays import time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.gait.constrained import ConstrainedSystem
 from kinesym.runtime.gait.control import PD
@@ -74,7 +74,7 @@ from kinesym.runtime.gait.ssa import SSA
 from kinesym.runtime.gait.text import File, records
 from kinesym.runtime.gait.wrench import Wrench
 from kinesym.runtime.manifest import Built
-from kinesym.simulation import METHODS
+from kinesym.simulation_task import METHODS
 from kinesym.symbolic.given import listed_of, mapping, shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
@@ -285,7 +285,7 @@ class Body:
             raise ValueError(f"unknown method {shown(method)}; choose one of {', '.join(METHODS)}")
         if control is not None and not isinstance(control, PD):
             raise ValueError(f"control is None or PD(...), got {shown(control)}")
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         if np.ptp(np.diff(grid)) > 1e-6 * (grid[1] - grid[0]):
             raise ValueError("the nodes of a simulated walk must be in equal steps")
         halves = np.empty(2 * len(grid) - 1)

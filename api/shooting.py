@@ -112,7 +112,7 @@ class Shooting:
             model,
             self._fine,
             list(unknown),
-            list(inputs),
+            inputs,
             RK4 if method == "rk4" else SCHEMES[method],
             objective,
         )

@@ -27,6 +27,19 @@ from kinesym.symbolic.problem import Problem, measured_expressions
 from kinesym.symbolic.schemes import Scheme
 
 
+class Held(NamedTuple):
+    """Bounds of an unknown input that is constant between nodes; see `held`."""
+
+    low: float | None = None
+    high: float | None = None
+
+
+def held(low: float | None = None, high: float | None = None) -> Held:
+    """Bounds of an unknown input that is constant from each node to the next (zero-order hold):
+    `unknown_inputs={T: ks.held(-10, 10)}`. Without it an input is linear between nodes."""
+    return Held(low, high)
+
+
 def checked_trials(model: Any, trials: Any, kind: type = Model) -> list[Experiment]:
     """The trials as a list; raises `ValueError` if they are something else, or the model is not of
     this kind."""
@@ -42,6 +55,26 @@ def checked_trials(model: Any, trials: Any, kind: type = Model) -> list[Experime
             f"trials must be an Experiment or a list of them, at least one experiment, got {wrong}"
         )
     return listed
+
+
+def check_signals(trials: Sequence[Experiment]) -> None:
+    """Raise `ValueError` for inputs that jump where a scheme on the nodes cannot follow."""
+    for number, trial in enumerate(trials):
+        for name, signal in trial.signals.items():
+            signal.check_span(trial.grid, f"input {name} of trial {number}")
+            if name in trial.held:
+                continue
+            jumps = signal.jumps(trial.grid[0], trial.grid[-1])
+            if len(jumps):
+                remedy = (
+                    "add that time to the grid"
+                    if signal.held
+                    else "make it a held signal, with a node at each jump"
+                )
+                raise ValueError(
+                    f"input {name} of trial {number} jumps at t = {jumps[0]:g} s, which a grid of "
+                    f"samples cannot show; {remedy}"
+                )
 
 
 class Condition(NamedTuple):
@@ -70,12 +103,13 @@ def symbolic_problem(
     model: Model,
     trials: Sequence[Experiment],
     unknown: Sequence[str],
-    unknown_inputs: Sequence[str],
+    unknown_inputs: Mapping[str, Any],
     scheme: Scheme,
     objective: Objective | None,
     asked: Conditions = NOTHING,
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know."""
+    check_signals(trials)
     if asked.links and len(trials) == 1:
         raise ValueError(
             "links join each trial to the next one, but there is only one; there use "
@@ -104,7 +138,7 @@ def symbolic_problem(
         unknown_inputs=[u for u in model.inputs if name_of(u) in unknown_inputs],
         signals=signals,
         measurements=measured_expressions(model, measured),
-        hold=_holds(model, trials, signals),
+        held=_held(trials, unknown_inputs),
         free_duration=trials[0].free_duration,
         **vars(asked),
     )
@@ -113,7 +147,7 @@ def symbolic_problem(
 def _signals(
     model: Model,
     trials: Sequence[Experiment],
-    unknown_inputs: Sequence[str],
+    unknown_inputs: Mapping[str, Any],
     conditions: Iterable[sp.Expr],
 ) -> list[AppliedUndef]:
     """Known trajectories: known inputs, and functions of time in objective and conditions only."""
@@ -153,26 +187,17 @@ def _only_outputs(model: Model, name: str) -> str:
     return f"; only outputs need it: {', '.join(outputs[:4])}{more}" if outputs else ""
 
 
-def _holds(
-    model: Model, trials: Sequence[Experiment], signals: Sequence[AppliedUndef]
-) -> frozenset[str]:
-    names = {*model.input_names, *map(name_of, signals)}
-    for trial in trials:
-        for name in trial.hold:
-            if name not in names:
-                raise ValueError(f"hold of {name}, which is no input; {suggest(name, names)}")
-    held = [
-        frozenset(name for name, how in trial.hold.items() if how == "zero-order")
-        for trial in trials
-    ]
-    for number, other in enumerate(held):
-        for name in sorted(held[0] ^ other):
-            ways = ["zero-order" if name in some else "linear" for some in (held[0], other)]
+def _held(trials: Sequence[Experiment], unknown_inputs: Mapping[str, Any]) -> frozenset[str]:
+    """Inputs that are constant between nodes, in all trials."""
+    for number, trial in enumerate(trials):
+        for name in sorted(trials[0].held ^ trial.held):
+            ways = ["held" if name in some.held else "linear" for some in (trials[0], trial)]
             raise ValueError(
-                f"all trials must hold their inputs in the same way: {name} is {ways[0]} in trial 0"
-                f" and {ways[1]} in trial {number}; give hold={{{name}: ...}} in all"
+                f"all trials must have the same between the samples of an input: {name} is "
+                f"{ways[0]} in trial 0 and {ways[1]} in trial {number}; give held signals in all"
             )
-    return held[0]
+    free = {name for name, bounds in unknown_inputs.items() if isinstance(bounds, Held)}
+    return trials[0].held | free
 
 
 def check_times(expression: sp.Expr, what: str) -> None:

@@ -94,14 +94,18 @@ def step_problem(nodes, length=None):
 class Simulated:
     """A step from event to event: the run, and when phases begin and the last one ends (5,) [s]."""
 
-    run: ks.hybrid.HybridTrajectory
+    run: ks.Trajectory
     edges: np.ndarray
 
 
 def simulated(gait):
     """From the right leg upright to the left leg upright, whether or not that is periodic."""
-    run = ks.hybrid.simulate(
-        WALKER, np.linspace(0.0, 0.76, 761), upright(gait), active=RIGHT, rtol=1e-12, atol=1e-13
+    run = ks.simulate(
+        WALKER,
+        np.linspace(0.0, 0.76, 761),
+        {**upright(gait), **dict.fromkeys(RIGHT, True)},
+        rtol=1e-12,
+        atol=1e-13,
     )
     edges = [
         0.0,

@@ -108,7 +108,7 @@ def on_deck(tree: Tree, name: str, gains_of: tuple[str, ...]) -> Model:
     outputs = ("places", places, "base_wrench", "held")
     model = replace(tree, name=name).model(torques, outputs)
     ring = (*DECK, next(iter(DECK)))
-    return replace(model, drawing=(ring, *model.drawing))
+    return model.substitute({}, drawing=(ring, *model.drawing))
 
 
 def sim3d(mass: float = 80.0, stature: float = 1.80, sex: str = "M") -> Model:

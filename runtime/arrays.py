@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+#: Steps outside of this are no times, and their squares may be no numbers [s].
+SHORTEST, LONGEST = 1e-100, 1e100
+
 _KINDS = {
     "c": "complex numbers",
     "U": "text",
@@ -63,6 +66,30 @@ def seconds(value: ArrayLike, what: str) -> Array:
             f"{what} has the unit {unit!r}, which is no fixed number of seconds; give seconds"
         )
     return np.array(array / np.timedelta64(1, "s"), dtype=np.float64)
+
+
+def time_grid(time: ArrayLike) -> Array:
+    """Increasing instants (N,) [s], at least two, from what `seconds` takes.
+
+    Raises `ValueError` for other shapes, what is not finite, and instants that do not increase.
+    """
+    grid = seconds(time, "time")
+    if grid.ndim != 1 or len(grid) < 2:
+        raise ValueError(f"time needs at least 2 instants in one dimension, got {grid.shape}")
+    if not np.isfinite(grid).all():
+        raise ValueError(f"time is not finite at index {np.argmin(np.isfinite(grid))}")
+    with np.errstate(over="ignore"):
+        steps = np.diff(grid)
+    if (steps <= 0).any():
+        k = np.argmax(steps <= 0)
+        raise ValueError(f"time must increase; step {k} goes from {grid[k]:g} to {grid[k + 1]:g}")
+    odd = (steps < SHORTEST) | (steps > LONGEST)
+    if odd.any():
+        k = np.argmax(odd)
+        raise ValueError(
+            f"step {k} of time, from {grid[k]:g} to {grid[k + 1]:g}, is no time in seconds"
+        )
+    return grid
 
 
 def _array(value: Any, what: str) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:

@@ -26,6 +26,7 @@ def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Lay
     return Layout(
         states=about.states,
         inputs=about.unknown_inputs,
+        held=frozenset(about.held),
         parameters=about.unknown_parameters,
         labels={f: about.families[f].constraints for f in FAMILIES},
         grids=tuple(trial.grid for trial in trials),
@@ -146,10 +147,10 @@ def variable_bounds(
                 values[k] = bounds[name][side]
         if layout.free_duration:
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
-    for number, experiment in enumerate(trials):
+    for number in range(len(trials)):
         lower, upper = layout.trajectories(low, number), layout.trajectories(high, number)
         for k, name in enumerate(layout.inputs, start=len(layout.states)):
-            if experiment.hold.get(name) == "zero-order":
+            if name in layout.held:
                 lower[k, -1] = upper[k, -1] = _inside(lower[k, -1], upper[k, -1])
     return low, high
 

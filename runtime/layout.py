@@ -30,10 +30,12 @@ FAMILIES = ("interval", "node", "ends", "link", "cycle")
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes, places and names; `grids` are the time grids of the trials (relative if free)."""
+    """Sizes, places and names; `grids` are the time grids of the trials (relative if free), `held`
+    the inputs that are constant between nodes."""
 
     states: tuple[str, ...]
     inputs: tuple[str, ...]
+    held: frozenset[str]
     parameters: tuple[str, ...]
     labels: Mapping[str, Sequence[str]]
     grids: tuple[Array, ...]

@@ -58,6 +58,7 @@ class CollocationManifest:
     unknown_parameters: tuple[str, ...]
     known_parameters: tuple[str, ...]
     signals: tuple[str, ...]
+    held: tuple[str, ...]
     node_measurements: tuple[str, ...]
     interval_measurements: tuple[str, ...]
     free_duration: bool

@@ -24,11 +24,7 @@ def check_declarations(model: Model) -> None:
     where = f"model {model.name}"
     for group in ("states", "inputs"):
         for x in getattr(model, group):
-            if not isinstance(x, AppliedUndef) or x.args != (t,):
-                raise ValueError(
-                    f"{where}: {group[:-1]} {shown(x)} is not a function of time; "
-                    "make it with kinesym.dynamicsymbols"
-                )
+            check_signal(x, f"{where}: {group[:-1]}")
     for p in model.parameters:
         if not isinstance(p, sp.Symbol) or p == t:
             raise ValueError(
@@ -41,6 +37,14 @@ def check_declarations(model: Model) -> None:
         hint = f"state {unused[0]} has no equation; " if unused else ""
         raise ValueError(
             f"{where}: {hint}{count} equations for {n} states ({', '.join(map(str, model.states))})"
+        )
+
+
+def check_signal(x: object, what: str) -> None:
+    """Raise `ValueError` naming `what` for anything but a function of time."""
+    if not isinstance(x, AppliedUndef) or x.args != (t,):
+        raise ValueError(
+            f"{what} {shown(x)} is not a function of time; make it with kinesym.dynamicsymbols"
         )
 
 

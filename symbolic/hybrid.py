@@ -7,7 +7,7 @@ unilateral constraints of contacts determine the second.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from kinesym.symbolic.given import (
     mapping,
     shown,
 )
-from kinesym.symbolic.model import Model, extended
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, named, names_of, suggest, t
 
 if TYPE_CHECKING:
@@ -159,14 +159,23 @@ def flags_of(contact: Contact) -> list[str]:
     return [f"{kind}_{contact.name}" for kind in kinds]
 
 
-@dataclass(frozen=True)
+#: How a contact ends: when its force does, or when its height has grown by the hysteresis.
+RELEASES = ("force", "height")
+
+
+@dataclass(frozen=True, eq=False)
 class Hybrid:
     """A model with modes, events, contacts and muscles.
 
     modes : inputs of the model that events set, with their values at the start. muscles : the model
         may use their forces as inputs; their states, equations, modes and events are added to it.
 
-    Raises `ValueError` for a name that the model does not have, or that is used twice.
+    release : a contact ends when its "force" does, or when its "height" has grown. v_stop : if all
+        points would leave the ground more slowly than this after an impact, they stay [m/s].
+    per_second : events allowed, beyond which a run is chattering.
+
+    Raises `ValueError` for a name that the model does not have, or that is used twice, and options
+    that are none.
     """
 
     model: Model
@@ -174,6 +183,9 @@ class Hybrid:
     events: Sequence[Event] = ()
     contacts: Sequence[Contact] = ()
     muscles: Sequence[FESMuscle] = ()
+    release: str = "force"
+    v_stop: float = 1e-3
+    per_second: int = 1000
 
     def __post_init__(self) -> None:
         check_kind(self.model, Model, "kinesym")
@@ -189,9 +201,21 @@ class Hybrid:
         )
         if len(self.contacts) > MOST_CONTACTS:
             raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got {len(self.contacts)}")
+        self._check_options(of)
         self._check_inputs()
         self._check_events()
         self._check_heights()
+
+    def _check_options(self, of: str) -> None:
+        if self.release not in RELEASES:
+            raise ValueError(
+                f"release {of} is one of {', '.join(RELEASES)}, got {shown(self.release)}"
+            )
+        if not real_number(self.v_stop, f"v_stop {of}") > 0.0:
+            raise ValueError(f"v_stop {of} must be positive, got {self.v_stop}")
+        events = real_number(self.per_second, f"per_second {of}")
+        if events < 1 or events != int(events):
+            raise ValueError(f"per_second {of} must be a whole number, 1 or more, got {events:g}")
 
     def _add_muscles(self) -> None:
         """Their states, modes and events, if they have not been added before."""
@@ -315,12 +339,7 @@ def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event
     if not new:
         return model
     outputs = {f"{name_of(symbol)}_of_events": symbol for symbol in (*inputs, *parameters)}
-    return replace(
-        model,
-        inputs=(*model.inputs, *inputs),
-        outputs={**model.outputs, **outputs},
-        parameters=(*model.parameters, *parameters),
-    )
+    return model.extended(inputs=inputs, parameters=parameters, outputs=outputs)
 
 
 def _new_name(atom: sp.Basic, modes: Mapping[str, Any]) -> str | None:
@@ -359,13 +378,11 @@ def with_muscle(model: Model, muscle: FESMuscle) -> Model:
         if symbol in taken:
             raise ValueError(f"muscle {muscle.name!r}: {model.name} has {name_of(symbol)} already")
     rates = dict(zip(muscle.states, muscle.rates, strict=True))
-    inputs = dict.fromkeys([*(u for u in model.inputs if u != muscle.force), *muscle.inputs])
     known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
     more = set().union(*(e.free_symbols for e in rates.values())) - known
-    return extended(
-        model,
+    return model.extended(
         rates,
-        inputs=tuple(inputs),
-        parameters=(*model.parameters, *sorted(more, key=name_of)),
-        outputs={**model.outputs, f"{muscle.name}_rate": muscle.contractile_rate},
+        [u for u in muscle.inputs if u not in model.inputs],
+        sorted(more, key=name_of),
+        {f"{muscle.name}_rate": muscle.contractile_rate},
     )

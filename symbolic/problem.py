@@ -27,7 +27,7 @@ class Problem:
     measurements : measured states, inputs and outputs, by name.
     path : expressions that are bounded at every node; boundary : expressions of `at_start(...)` and
         `at_end(...)`.
-    hold : inputs and signals that are constant between nodes (zero-order hold); others are linear.
+    held : inputs and signals that are constant between nodes (zero-order hold); others are linear.
     free_duration : whether the duration of a trial is unknown.
     links : expressions of `at_end(...)` of each trial and `at_start(...)` of the next one; cycle :
         of the last trial and the first one.
@@ -48,7 +48,7 @@ class Problem:
     measurements: Mapping[str, sp.Expr] = field(default_factory=dict)
     path: Sequence[sp.Expr] = ()
     boundary: Sequence[sp.Expr] = ()
-    hold: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
     free_duration: bool = False
     links: Sequence[sp.Expr] = ()
     cycle: Sequence[sp.Expr] = ()

@@ -108,11 +108,7 @@ def assemble(
     return settled(tree, tree._walk.steps, rows, outputs, values, explicit(tree, torques))
 
 
-#: Intermediates of an explicit form, and its rates.
-Forward = tuple[tuple[tuple[sp.Symbol, sp.Expr], ...], tuple[sp.Expr, ...]]
-
-
-def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
+def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Explicit | None:
     """x' of the states by articulated bodies; None if a mass matrix is singular: the torques of a
     motion can still be asked for."""
     steps = Steps()
@@ -147,7 +143,8 @@ def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
     ]
     rates += [found[name] for name in tree.speeds if name not in tree.locked]
     rates = [e.xreplace(still) for e in rates]
-    return tuple((s, e.xreplace(still)) for s, e in steps.needed(rates)), tuple(rates)
+    program = tuple((s, e.xreplace(still)) for s, e in steps.needed(rates))
+    return Explicit(program, tuple(rates))
 
 
 def standing(tree: Tree) -> tuple[dict[AppliedUndef, sp.Symbol], dict[sp.Basic, sp.Expr]]:
@@ -164,7 +161,7 @@ def settled(
     rows: Sequence[sp.Expr],
     outputs: Outputs,
     values: Mapping[str, float],
-    forward: Forward | None = None,
+    forward: Explicit | None = None,
 ) -> Model:
     """The model with these equations and outputs; zeros and parameters for what is locked."""
     constant, still = standing(tree)
@@ -181,7 +178,7 @@ def settled(
     check_symbols(tree, names)
     defaults = {name_of(q): 0.0 for q in constant.values()}
     masses = {str(body.mass) for body in tree.bodies if mass_of(body).is_Symbol}
-    return Model(
+    model = Model(
         tree.name,
         states,
         sorted(inputs, key=name_of),
@@ -193,8 +190,8 @@ def settled(
         positive=sorted(masses & names),
         limits={k: e for k, e in limits(tree).items() if e.free_symbols - {t} <= symbols},
         drawing=outputs.drawing,
-        explicit=Explicit(*forward, (tuple(states), equations, program)) if forward else None,
     )
+    return model if forward is None else model.solved_by(forward)
 
 
 def check_symbols(tree: Tree, names: Iterable[str]) -> None:

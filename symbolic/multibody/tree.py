@@ -43,7 +43,7 @@ from kinesym.symbolic.multibody.walk import Frame, Wrench, along_joint
 from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tree:
     """An open tree of rigid bodies on a fixed or moving base.
 

@@ -201,10 +201,10 @@ def test_integral_of_a_held_input(scheme):
     best = np.linalg.pinv(reach) @ [1.0, 0.0]
     task = ks.Collocation(
         model,
-        ks.Experiment(grid, hold={u: "zero-order"}),
+        ks.Experiment(grid),
         scheme=scheme,
         objective=ks.Integral(u**2),
-        unknown_inputs={u: None},
+        unknown_inputs={u: ks.held()},
         boundary=ends,
     )
     solution = task.solve()

@@ -68,7 +68,7 @@ def test_bouncing_ball():
     assert solution.trials[2]["y"][-1] == pytest.approx(1.0 / 16.0, abs=1e-7)
     whole = solution.joined()
     assert whole.time[-1] == pytest.approx(2.25 * FALL) and len(whole.time) == 63
-    run = kh.simulate(ball(0.5), np.unique(whole.time), {y: 1.0, v: 0.0}, **TIGHT)
+    run = ks.simulate(ball(0.5), np.unique(whole.time), {y: 1.0, v: 0.0}, **TIGHT)
     np.testing.assert_allclose(np.interp(whole.time, run.time, run["y"]), whole["y"], atol=1e-6)
 
 
@@ -247,11 +247,10 @@ def test_half_a_cycle_of_a_rocking_block():
     hybrid, s = block()
     top = kh.Event("top", s["w"], 0)
     start = dict(zip(s.values(), BLOCK["q0"] + BLOCK["v0"], strict=True))
-    run = kh.simulate(
+    run = ks.simulate(
         kh.Hybrid(hybrid.model, events=[top], contacts=hybrid.contacts),
         [0.0, 0.6],
-        start,
-        active=("right",),
+        {**start, "right": True},
         **TIGHT,
     )
     hit, rest = run.happened("impact")[0], run.happened("event")[-1]

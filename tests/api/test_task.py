@@ -188,8 +188,9 @@ def test_numbers_of_a_hybrid_run():
 
 
 def test_inputs_that_are_held_differently():
-    trials = [trial(hold={u: "zero-order"})] * 2 + [trial(hold={w: "linear"})]
-    with pytest.raises(ValueError, match="u is zero-order in trial 0 and linear in trial 2; give"):
+    held = trial(inputs={u: ks.Signal(TIME, np.zeros(len(TIME)), "held"), w: 0.0})
+    trials = [held, held, trial(inputs={u: 0.0, w: 0.0})]
+    with pytest.raises(ValueError, match="u is held in trial 0 and linear in trial 2; give held"):
         collocation(trials)
 
 

@@ -22,13 +22,25 @@ def experiment(case):
         if case.free_duration
         else {"time": case.grid}
     )
+    grid = np.linspace(0.0, 1.0, len(case.grid)) if case.free_duration else case.grid
     return ks.Experiment(
         **when,
-        inputs=case.inputs,
-        hold=dict.fromkeys(case.held, "zero-order"),
+        inputs={
+            name: ks.Signal(grid, row, between(name, case)) for name, row in case.inputs.items()
+        },
         measurements={name: y for name, (y, _) in case.measured.items()},
         std={name: std for name, (_, std) in case.measured.items()},
     )
+
+
+def between(name, case):
+    """What is between the samples of an input."""
+    return "held" if name in case.held else "linear"
+
+
+def free_inputs(case):
+    """Bounds of unknown inputs: none."""
+    return {name: ks.held() if name in case.held else None for name in case.free_inputs}
 
 
 def objective(case):
@@ -47,7 +59,7 @@ class Interpreted(NLP):
                 case.model,
                 [trial],
                 list(case.unknown),
-                list(case.free_inputs),
+                free_inputs(case),
                 scheme_named(case.scheme),
                 objective(case),
                 Conditions(tuple(case.path), tuple(case.boundary)),
@@ -115,7 +127,7 @@ class Compiled:
                 threads=1,
                 path=[(e, None, None) for e in case.path],
                 boundary=[(e, None, None) for e in case.boundary],
-                unknown_inputs=dict.fromkeys(case.free_inputs),
+                unknown_inputs=free_inputs(case),
             )
 
     def entries(self, z, multipliers, factor):

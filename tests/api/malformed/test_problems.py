@@ -92,7 +92,7 @@ def members(of=None, **changes):
         "parameters": {k: 1.0},
         "inputs": {u: 0.0},
     }
-    return kh.ensemble(switched() if of is None else of, **{**given, **changes})
+    return ks.simulate(switched() if of is None else of, **{**given, **changes})
 
 
 def hybrid_fit(of=None, trials=None, **changes):
