@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.evaluate import compile as compile
+    from kinesym.phases import Phase as Phase
+    from kinesym.phases import Phases as Phases
     from kinesym.runtime.compare import nrmse as nrmse
     from kinesym.runtime.ensemble import Ensemble as Ensemble
     from kinesym.runtime.experiment import Experiment as Experiment
@@ -55,6 +57,8 @@ _HOME = {
     "LeastSquares": "symbolic.objective",
     "Model": "symbolic.model",
     "Motion": "runtime.motion",
+    "Phase": "phases",
+    "Phases": "phases",
     "Recording": "runtime.motion",
     "Shooting": "shooting",
     "Signal": "runtime.signals",

@@ -1,7 +1,7 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
-from kinesym.hybrid_phases import Phase, joined, phases
 from kinesym.hybrid_shooting import Shooting
+from kinesym.phases import Phase, Phases
 from kinesym.runtime.event_log import Happening, State
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.signals import SignalGradient
@@ -17,12 +17,11 @@ __all__ = [
     "Happening",
     "Hybrid",
     "Phase",
+    "Phases",
     "Sensitivities",
     "Shooting",
     "SignalGradient",
     "State",
-    "joined",
     "on_ground",
-    "phases",
     "train",
 ]

@@ -20,7 +20,7 @@ from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
-from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
+from kinesym.runtime.minimise import OPTIMIZERS, Minimisation, Minimum, minimise
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Unknowns
 from kinesym.runtime.signals import SignalGradient
@@ -378,7 +378,7 @@ class Shooting:
             raise ValueError(f"the objective is {J} at the guess")
         size, scaled = typical_sizes(q, self.bounds), checks.flag(scale, "scale")
         with iteration_line(progress) as report:
-            task = Task(
+            task = Minimisation(
                 self._cost,
                 self._gradient,
                 size if scaled else np.ones_like(q),
@@ -397,7 +397,7 @@ class Shooting:
         except Diverged:
             return np.array([np.inf])
 
-    def _fit(self, ended: Minimum, task: Task, optimizer: str, seconds: float) -> Fit:
+    def _fit(self, ended: Minimum, task: Minimisation, optimizer: str, seconds: float) -> Fit:
         q, unknowns = ended.q, self._unknowns
         J, gradient, runs = self._cost(q), self._gradient(q), self.trajectories(q)
         trials = list(runs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +10,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.stepping import stepper as stepper_program
 from kinesym.diagnose import explain_step
-from kinesym.runtime.build import build
+from kinesym.pipeline import realise
 from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.native import LINEAR, PARABOLA
 from kinesym.runtime.signals import Signal, with_jumps
@@ -112,11 +110,8 @@ def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> 
 
     varying : parameters differ between members. narrow : made for one trajectory.
     """
-    source = emit(stepper_program(model, SCHEMES.get(method), varying))
-    library, _ = build(source.files, narrow=narrow)
-    return Stepper.of(
-        library, json.loads(source.manifest), method if method in EXPLICIT else "implicit"
-    )
+    built = realise(stepper_program(model, SCHEMES.get(method), varying), narrow=narrow)
+    return Stepper.of(built, method if method in EXPLICIT else "implicit")
 
 
 # -- what goes in ---------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import listed_of, shown
+from kinesym.symbolic.given import shown
 from kinesym.symbolic.hybrid import Contact, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
@@ -76,6 +77,28 @@ def check_signals(trials: Sequence[Experiment]) -> None:
                 )
 
 
+class Condition(NamedTuple):
+    """An expression and its bounds."""
+
+    expression: sp.Expr
+    low: float = 0.0
+    high: float = 0.0
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a problem asks for besides its equations, see `kinesym.symbolic.problem.Problem`."""
+
+    path: tuple[sp.Expr, ...] = ()
+    boundary: tuple[sp.Expr, ...] = ()
+    links: tuple[sp.Expr, ...] = ()
+    cycle: tuple[sp.Expr, ...] = ()
+    contacts: Sequence[Contact] = ()
+
+
+NOTHING = Conditions()
+
+
 def symbolic_problem(
     model: Model,
     trials: Sequence[Experiment],
@@ -83,15 +106,11 @@ def symbolic_problem(
     unknown_inputs: Mapping[str, Any],
     scheme: Scheme,
     objective: Objective | None,
-    path: Sequence[sp.Expr] = (),
-    boundary: Sequence[sp.Expr] = (),
-    links: Sequence[sp.Expr] = (),
-    cycle: Sequence[sp.Expr] = (),
-    contacts: Sequence[Contact] = (),
+    asked: Conditions = NOTHING,
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know."""
     check_signals(trials)
-    if links and len(trials) == 1:
+    if asked.links and len(trials) == 1:
         raise ValueError(
             "links join each trial to the next one, but there is only one; there use "
             "boundary=[at_start(x) - at_end(x)], or cycle=[...]"
@@ -104,9 +123,9 @@ def symbolic_problem(
         )
     for what, cost in (("integrand", chosen.integrand), ("terminal cost", chosen.terminal)):
         check_times(cost, what)
-    contacts = listed_of(contacts, Contact, "contacts")
-    flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
-    used = [chosen.integrand, chosen.terminal, *path, *boundary, *links, *cycle, *flags]
+    flags = [sp.Function(flag)(t) for contact in asked.contacts for flag in flags_of(contact)]
+    used = [chosen.integrand, chosen.terminal, *asked.path, *asked.boundary]
+    used += [*asked.links, *asked.cycle, *flags]
     signals = _signals(model, trials, unknown_inputs, used)
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
     if len({trial.free_duration for trial in trials}) > 1:
@@ -119,13 +138,9 @@ def symbolic_problem(
         unknown_inputs=[u for u in model.inputs if name_of(u) in unknown_inputs],
         signals=signals,
         measurements=measured_expressions(model, measured),
-        path=path,
-        boundary=boundary,
         held=_held(trials, unknown_inputs),
         free_duration=trials[0].free_duration,
-        links=links,
-        cycle=cycle,
-        contacts=contacts,
+        **vars(asked),
     )
 
 
@@ -197,14 +212,12 @@ def check_times(expression: sp.Expr, what: str) -> None:
             )
 
 
-def conditions(
-    conditions: Sequence[Any], what: str
-) -> tuple[list[sp.Expr], list[tuple[float, float]]]:
-    """Expressions and their bounds; an equation or inequality of SymPy is taken as such."""
-    if not isinstance(conditions, (list, tuple)):
-        raise ValueError(f"{what}s must be a list, got {shown(conditions)}")
-    expressions, bounds = [], []
-    for number, condition in enumerate(conditions):
+def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
+    """Conditions of a list; an equation or inequality of SymPy is taken as such."""
+    if not isinstance(given, (list, tuple)):
+        raise ValueError(f"{what}s must be a list, got {shown(given)}")
+    found = []
+    for number, condition in enumerate(given):
         name = f"{what} {number}"
         expression, pair = condition, (0.0, 0.0)
         if isinstance(condition, (tuple, list)):
@@ -221,9 +234,8 @@ def conditions(
                 f"{name}, {expression}, must be an expression that depends on something, or "
                 "(expression, low, high); a single one goes into a list"
             )
-        expressions.append(expression)
-        bounds.append(pair)
-    return expressions, bounds
+        found.append(Condition(expression, *pair))
+    return tuple(found)
 
 
 def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, float]]:

@@ -112,6 +112,7 @@ def model_functions(model: Model) -> Program:
         tuple(kernels),
         {
             "functions": {
+                "model": model.name,
                 "states": list(model.state_names),
                 "inputs": list(model.input_names),
                 "parameters": list(model.parameter_names),
@@ -143,4 +144,4 @@ def model_jacobians(model: Model) -> Program:
             purpose = f"derivatives of the {of} with respect to the {wrt}"
             kernels.append(Kernel(name, g, parts.every, tuple(entries.values()), texts, purpose))
     named = tuple(k for k in kernels if k.outputs)
-    return Program(f"{model.name}_jacobians", named, {"jacobians": patterns})
+    return Program(f"{model.name}_jacobians", named, {"jacobians": {"patterns": patterns}})

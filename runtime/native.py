@@ -2,7 +2,7 @@
 
 from kinesym.runtime._hybrid import HybridRun, solve_contacts
 from kinesym.runtime._ipopt import NO_FILE, Ipopt, Problem, overheard, trial
-from kinesym.runtime._kkt import UNKNOWN, Factorisation, close_session, open_session
+from kinesym.runtime._kkt import BORDER, UNKNOWN, Factorisation, close_session, open_session
 from kinesym.runtime._kkt import __file__ as KKT_LIBRARY
 from kinesym.runtime._native import (
     ABI,
@@ -24,6 +24,7 @@ from kinesym.runtime._native import (
 __all__ = [
     "ABI",
     "ADD",
+    "BORDER",
     "HELD",
     "KKT_LIBRARY",
     "LATE",

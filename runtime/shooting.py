@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.manifest import FamilyManifest
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.simulation import (
@@ -149,7 +150,7 @@ class ShootingProblem:
         self,
         nlp: NLP,
         stepper: Stepper,
-        interval: Mapping[str, Any],
+        interval: FamilyManifest,
         trials: Sequence[Experiment],
         known: Mapping[str, float],
         initial: Sequence[Mapping[str, float]],
@@ -309,7 +310,7 @@ class ShootingProblem:
         """What differentiates the steps of each trial."""
         if self._stepper.loop == "rk4":
             return [trial.run for trial in self._trials]
-        rows, columns = self._interval["jacobian"]
+        rows, columns = self._interval.jacobian
         values, begin, sweepers = self._defect_slopes(z), 0, list[Run | Chain]()
         for N in self.unknowns.nodes:
             end = begin + len(rows) * (N - 1)
@@ -324,7 +325,7 @@ class ShootingProblem:
         values = self.nlp.jacobian(z)
         if all(len(begins) == 1 for begins in self.unknowns.segments):
             return values
-        ended, count = z.copy(), len(self._interval["jacobian"][0])
+        ended, count = z.copy(), len(self._interval.jacobian[0])
         n, lanes = len(self._stepper.states), self.nlp.library.lanes
         for k, begins in enumerate(self.unknowns.segments):
             inner = list(begins[1:])

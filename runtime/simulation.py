@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.interrupts import interruptible
+from kinesym.runtime.manifest import Built, SteppingManifest
 from kinesym.runtime.native import HELD, PARABOLA, Call, Library, Plan, Run
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import node_bar
@@ -64,29 +64,17 @@ class Stepper:
     work: float
 
     @classmethod
-    def of(cls, library: Library, manifest: Mapping[str, Any], loop: str) -> Stepper:
-        """From a built library and what the code generator says of it."""
-        about = manifest["stepping"]
-        rows, columns = about["pattern"]
+    def of(cls, built: Built, loop: str) -> Stepper:
+        """From a built library."""
+        about, kernels = built.manifest.of(SteppingManifest), built.manifest.kernels
+        operations = {name: float(kernel.operations) for name, kernel in kernels.items()}
+        named = {k: v for k, v in vars(about).items() if k != "solution"}
         return cls(
-            library=library,
+            library=built.library,
             loop=loop,
-            model=about["model"],
-            states=tuple(about["states"]),
-            inputs=tuple(about["inputs"]),
-            parameters=tuple(about["parameters"]),
-            outputs=tuple(about["outputs"]),
-            limits=tuple(about["limits"]),
-            values=about["values"],
-            varying=about["varying"],
-            outputs_need_rates=about["outputs_need_rates"],
-            pattern=(rows, columns),
-            solution=([i for i, _ in about["solution"]], [j for _, j in about["solution"]]),
-            work=_work(
-                loop,
-                {k["name"]: float(k["operations"]) for k in manifest["kernels"]},
-                len(about["states"]),
-            ),
+            solution=([i for i, _ in about.solution], [j for _, j in about.solution]),
+            work=_work(loop, operations, len(about.states)),
+            **named,
         )
 
     @property

@@ -31,8 +31,11 @@ def trial(**changes):
     return ks.Experiment(TIME, **{**given, **changes})
 
 
-def collocation(trials=None, **more):
-    return ks.Collocation(MODEL, trials or trial(), **{"unknown": {k: (0, 9)}, **more})
+def collocation(trials=None, links=(), cycle=(), **more):
+    given = trials or trial()
+    if links or cycle:
+        given = ks.Phases(given if isinstance(given, list) else [given], links, cycle)
+    return ks.Collocation(MODEL, given, **{"unknown": {k: (0, 9)}, **more})
 
 
 def shooting(trials=None, **more):

@@ -11,6 +11,7 @@ from kinesym.runtime.event_log import EventLog, Happening, State
 from kinesym.runtime.fit import Fit
 from kinesym.runtime.minimise import Step
 from kinesym.runtime.solution import Solution
+from kinesym.runtime.status import Solve
 from kinesym.runtime.trajectory import Trajectory
 
 TIME = np.linspace(0.0, 1.0, 11)
@@ -33,7 +34,7 @@ def solution():
     return Solution(
         False,
         "stopped at the limit of iterations",
-        -1,
+        Solve.ITERATION_LIMIT,
         1.5,
         {"k": 2.0},
         {"m": 1.0},

@@ -4,7 +4,6 @@ The reference evaluates every kernel with numpy and puts its outputs into sparse
 places that the layout gives to the variables; it shares no index arithmetic with the library.
 """
 
-import json
 from functools import lru_cache
 
 import numpy as np
@@ -14,11 +13,11 @@ from scipy.sparse import coo_array
 
 import kinesym as ks
 from kinesym import models
-from kinesym.codegen.c import emit
 from kinesym.codegen.interpret import interpret
+from kinesym.pipeline import realise
 from kinesym.runtime import nlp as nlp_module
-from kinesym.runtime.build import build
 from kinesym.runtime.collocation import make_layout, trial_data
+from kinesym.runtime.manifest import CollocationManifest
 from kinesym.runtime.nlp import NLP
 
 LANES = [1, 4, 8]
@@ -102,14 +101,12 @@ def rich_problem(scheme, held, free):
 
 def compiled(problem, trials, lanes, threads=1, flags=()):
     """The nonlinear program of these trials with the given number of lanes."""
-    source = emit(problem.program)
-    library, _ = build(source.files, lanes, flags)
-    assert library.lanes == lanes
-    manifest = json.loads(source.manifest)
-    about = manifest["collocation"]
-    known = {name: problem.model.values[name] for name in about["known_parameters"]}
+    built = realise(problem.program, lanes, flags)
+    assert built.library.lanes == lanes
+    about = built.manifest.of(CollocationManifest)
+    known = {name: problem.model.values[name] for name in about.known_parameters}
     data = [trial_data(about, trial, known) for trial in trials]
-    return NLP(library, manifest, make_layout(about, trials), data, threads)
+    return NLP(built, make_layout(about, trials), data, threads)
 
 
 def random_point(nlp, seed):

@@ -64,8 +64,13 @@ def state(n=2, contacts=1, events=1):
     return kh.State(0.0, np.ones(n), np.zeros(0), *integers)
 
 
+def phases(of, sequence, **more):
+    ends = {name: more.pop(name) for name in ("start", "end", "drift") if name in more}
+    return ks.Collocation(of, ks.Phases(sequence, **ends), **more)
+
+
 def phase(*sequence, **more):
-    return kh.phases(ball(), sequence or [kh.Phase()], **{"known": {k: 9.81}, **more})
+    return phases(ball(), sequence or [kh.Phase()], **{"known": {k: 9.81}, **more})
 
 
 @cache
@@ -392,19 +397,19 @@ RUNS = [
     (lambda: run("ball", call=ks.sensitivities), "a kinesym.Model or", "'ball'"),
     (lambda: run(call=ks.sensitivities, parameters={k: np.nan}), "parameter k", "finite"),
     (lambda: run(call=ks.sensitivities, method="euler"), "unknown method"),
-    (lambda: kh.joined(None), "Solution", "None"),
-    (lambda: kh.joined("s"), "Solution", "'s'"),
+    (lambda: phases(ball(), [ks.Experiment(TIME)]), "which contacts of ball press", "ks.Phases"),
+    (lambda: ks.Collocation(ball(), ks.Experiment(TIME)), "which contacts", "ks.Phases"),
 ]
 
 PHASES = [
-    (lambda: kh.phases(None, [kh.Phase()]), "kinesym.hybrid.Hybrid", "None"),
-    (lambda: kh.phases(ball().model, [kh.Phase()]), "kinesym.hybrid.Hybrid", "model ball"),
-    (lambda: kh.phases(ball(), None), "sequence must be a list of Phase", "None"),
-    (lambda: kh.phases(ball(), []), "at least one phase"),
-    (lambda: kh.phases(ball(), kh.Phase()), "sequence must be a list of Phase"),
-    (lambda: kh.phases(ball(), ["flight"]), "sequence must be a list of Phase", "'flight'"),
-    (lambda: kh.phases(ball(), [None]), "sequence must be a list of Phase", "None"),
-    (lambda: kh.phases(ball(), 5), "sequence must be a list of Phase", "5"),
+    (lambda: phases(None, [kh.Phase()]), "kinesym.hybrid.Hybrid", "None"),
+    (lambda: phases(ball().model, [kh.Phase()]), "kinesym.hybrid.Hybrid", "model ball"),
+    (lambda: phases(ball(), None), "sequence must be a list of Phase", "None"),
+    (lambda: phases(ball(), []), "at least one phase"),
+    (lambda: phases(ball(), kh.Phase()), "sequence must be a list of Phase"),
+    (lambda: phases(ball(), ["flight"]), "sequence must be a list of Phase", "'flight'"),
+    (lambda: phases(ball(), [None]), "sequence must be a list of Phase", "None"),
+    (lambda: phases(ball(), 5), "sequence must be a list of Phase", "5"),
     (lambda: phase(kh.Phase(closed="floor", inputs={w: 0})), "closed of a phase", "'floor'"),
     (lambda: phase(kh.Phase(closed=["wall"], inputs={w: 0})), "phase 0: there is no contact"),
     (lambda: phase(kh.Phase(closed=None, inputs={w: 0})), "closed of a phase", "None"),
