@@ -183,8 +183,9 @@ class Signal:
     def jumps(self, begin: float, end: float) -> Array:
         """Times between two [s] at which it jumps."""
         at, slack = self.begin[1:], _slack(self.begin[1:], self.begin)
-        before, after = self._values(at, -1.0), self.coefficients[0, 1:]
-        apart = np.abs(before - after) > _JUMP * np.maximum(np.abs(before), np.abs(after))
+        powers = np.diff(self.begin) ** np.arange(4)[:, None]
+        terms, after = self.coefficients[:, :-1] * powers, self.coefficients[0, 1:]
+        apart = np.abs(terms.sum(axis=0) - after) > _JUMP * np.abs(terms).sum(axis=0)
         return np.asarray(at[apart & (at > begin + slack) & (at < end - slack)])
 
     @property

@@ -56,9 +56,17 @@ class GroundPoint:
 
     def contact(self, height: sp.Expr, place: sp.Expr) -> Contact:
         """The contact of the point."""
-        rubs = (None, None) if self.law == "slip" else (place, self.friction)
-        numbers = self.friction_coefficient, self.restitution
-        return Contact(self.name, height, self.normal, self.law, *rubs, *numbers)
+        place, friction = (None, None) if self.law == "slip" else (place, self.friction)
+        return Contact(
+            self.name,
+            height,
+            self.normal,
+            self.law,
+            place,
+            friction,
+            self.friction_coefficient,
+            self.restitution,
+        )
 
 
 def on_ground(

@@ -16,13 +16,12 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.declared import atoms_of, check_atoms
 from kinesym.symbolic.expression import real_number
-from kinesym.symbolic.given import check_kind, listed_of, mapping
+from kinesym.symbolic.given import check_kind, listed_of, mapping, shown
 from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.muscle import FESMuscle, with_muscle
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
-
 
 #: How a contact ends: when its force does, or when its height has grown by the hysteresis.
 RELEASES = ("force", "height")

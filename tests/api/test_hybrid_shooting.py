@@ -277,7 +277,7 @@ def test_courses_of_many_kinds():
     ways = [
         (ks.Experiment(time, measurements=measured), {u: 1.0}),
         (ks.Experiment(time, {u: np.ones(11)}, measured), None),
-        (ks.Experiment(time, {u: np.ones(10)}, measured, hold={u: "zero-order"}), {}),
+        (ks.Experiment(time, {u: ks.Signal(time[:-1], np.ones(10), "held")}, measured), {}),
         (ks.Experiment(time, measurements=measured), [{u: ([0.0], [1.0])}]),
         (ks.Experiment(time, measurements=measured), {u: ks.Signal.pieces([0.0, 0.5], [1.0, 1.0])}),
     ]
@@ -347,7 +347,7 @@ def test_courses_that_do_not_fit():
     )
     assert np.isfinite(shooting.cost({F0: 1.0, on: 0.5}))
     assert shooting.cost({F0: 1.0, on: -0.5}) == np.inf
-    with pytest.raises(ValueError, match="breaks of an input must increase"):
+    with pytest.raises(ValueError, match="begins of a signal must increase"):
         shooting.trajectories({F0: 1.0, on: -0.5})
 
 
