@@ -116,8 +116,6 @@ def _converted(array: NDArray[Any], mask: NDArray[np.bool_] | None, what: str) -
         try:
             if isinstance(entry, str | bytes):  # float would read it
                 raise TypeError
-            if entry is None and not k:  # nothing at all; in a row it is a missing value, NaN
-                raise TypeError
             numbers[k] = entry
         except (TypeError, ValueError, OverflowError) as error:
             where = f" at index {', '.join(map(str, k))}" if k else ""

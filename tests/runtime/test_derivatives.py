@@ -245,7 +245,7 @@ def test_optimal_control(scheme, held, free):
         terminal,
         path,
         boundary,
-        "F" if held else (),
+        ["F"] if held else [],
     )
     assert_derivatives(problem, reference)
 
