@@ -6,9 +6,7 @@ from kinesym.runtime.event_log import Happening, State
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.signals import SignalGradient
 from kinesym.runtime.stimulation import Calcium, train
-from kinesym.symbolic.ground import GroundPoint, on_ground
-from kinesym.symbolic.hybrid import Contact, Event, Hybrid
-from kinesym.symbolic.muscle import FESMuscle
+from kinesym.symbolic.hybrid import Contact, Event, FESMuscle, GroundPoint, Hybrid, on_ground
 
 __all__ = [
     "Calcium",

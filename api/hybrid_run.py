@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.codegen.c import emit
-from kinesym.codegen.hybrid import hybrid_program, slopes_program
+from kinesym.codegen.switching import hybrid_program, slopes_program
 from kinesym.model_run import warn_of_members
 from kinesym.runtime.build import build
 from kinesym.runtime.ensemble import Ensemble, Failure

@@ -29,8 +29,8 @@ from kinesym.codegen.derive import (
 )
 from kinesym.codegen.family import Family, Symbols, boundary
 from kinesym.codegen.kernel import Argument, Kernel, Program
-from kinesym.codegen.links import contact_rows, link_family, touch_at
 from kinesym.codegen.lower import Lowering
+from kinesym.codegen.phases import contact_rows, contacts_at, link_family
 from kinesym.symbolic.declared import atoms_through
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem, moving_symbols
@@ -466,7 +466,7 @@ def _ends(problem: Problem) -> Family:
     own = [*x0, *x1, *u0, *u1, *s.nodes(p), *s.nodes(duration)]
     speeds: list[int] = []
     if problem.contacts:
-        speeds = touch_at(s, (x0, u0, s.nodes(s0), s.nodes(t0)[0]))[0].speeds
+        speeds = contacts_at(s, (x0, u0, s.nodes(s0), s.nodes(t0)[0]))[0].speeds
     return Family(
         name="ends",
         graph=g,

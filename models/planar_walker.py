@@ -11,12 +11,10 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.models.planar_body import HIP, planar_body, planar_segments
-from kinesym.symbolic.ground import GroundPoint, on_ground
-from kinesym.symbolic.hybrid import Event, Hybrid
+from kinesym.symbolic.hybrid import Event, FESMuscle, GroundPoint, Hybrid, on_ground
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Prismatic, Revolute
 from kinesym.symbolic.multibody.tree import Tree
-from kinesym.symbolic.muscle import FESMuscle
 from kinesym.symbolic.names import t
 
 SIDES = ("R", "L")

@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+#: Names of the axes of a vector.
+AXES = "xyz"
+
 #: Steps outside of this are no times, and their squares may be no numbers [s].
 SHORTEST, LONGEST = 1e-100, 1e100
 

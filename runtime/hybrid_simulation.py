@@ -33,7 +33,7 @@ TAPE, LOG = 1024, 256
 
 @dataclass(frozen=True, eq=False)
 class HybridTask:
-    """What to simulate. about : what the code generator says of the model, see `codegen.hybrid`.
+    """What to simulate. about : what the code generator says of the model, see `codegen.switching`.
 
     step : of methods that do not choose it [s]. release : "force" or "height". tape : whether every
     step is kept.

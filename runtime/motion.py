@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
-from kinesym.runtime.arrays import real_array, shown, time_grid
+from kinesym.runtime.arrays import AXES, real_array, shown, time_grid
 from kinesym.runtime.checks import flag, listed, positive
 from kinesym.runtime.experiment import key_name
 from kinesym.runtime.low_pass import passes
@@ -29,7 +29,6 @@ from kinesym.runtime.signals import Signal
 
 Array = NDArray[np.float64]
 
-AXES = "xyz"
 SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
 #: Letters of the inputs, see above.
 KINDS = ("", "w", "dw", "a", "dv", "imu", "v", "p")

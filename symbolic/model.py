@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
@@ -16,6 +17,7 @@ from sympy.logic.boolalg import BooleanAtom
 from kinesym.symbolic.declared import (
     check_declarations,
     check_drawing,
+    check_explicit,
     check_expressions,
     check_signal,
 )
@@ -89,30 +91,17 @@ class Model:
         put, where = partial(object.__setattr__, self), f"model {self.name}: "
         for group in ("states", "inputs", "parameters", "equations", "intermediates", "drawing"):
             put(group, listed(getattr(self, group), where + group))
-        put(
-            "equations",
-            tuple(_equation(f"{where}equation {k}", e) for k, e in enumerate(self.equations)),
-        )
+        equations = (_equation(f"{where}equation {k}", e) for k, e in enumerate(self.equations))
+        put("equations", tuple(equations))
         put("intermediates", tuple(_intermediate(where, row) for row in self.intermediates))
-        put(
-            "drawing", tuple(listed(line, f"{where}a line of the drawing") for line in self.drawing)
-        )
+        lines = (listed(line, f"{where}a line of the drawing") for line in self.drawing)
+        put("drawing", tuple(lines))
         outputs = mapping(self.outputs, f"{where}outputs", "{name: expression}")
-        put(
-            "outputs",
-            {
-                name: real_expression(e, f"{where}output {name}", _RELATION)
-                for name, e in by_name(outputs, None, f"{where}outputs").items()
-            },
-        )
+        outputs = by_name(outputs, None, f"{where}outputs")
+        put("outputs", real_expressions(outputs, f"{where}output", _RELATION))
         limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
-        put(
-            "limits",
-            {
-                sentence: real_expression(e, f"{where}the limit {sentence!r}", _RELATION)
-                for sentence, e in limits.items()
-            },
-        )
+        said = f"{where}the limit "
+        put("limits", {k: real_expression(e, f"{said}{k!r}", _RELATION) for k, e in limits.items()})
         check_drawing(self)
         check_declarations(self)
         check_expressions(self)
@@ -266,13 +255,12 @@ class Model:
                 f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
                 f"got {shown(explicit)}"
             )
-        if any(
-            e.has(sp.Derivative) for e in (*explicit.rates, *(e for _, e in explicit.intermediates))
-        ):
+        every = (*explicit.rates, *(e for _, e in explicit.intermediates))
+        if any(e.has(sp.Derivative) for e in every):
             return self
-        solved = replace(self)
+        solved = copy(self)
         object.__setattr__(solved, "explicit", explicit)
-        check_expressions(solved)
+        check_explicit(solved)
         return solved
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:

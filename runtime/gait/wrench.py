@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import sosfiltfilt
 
-from kinesym.runtime.arrays import real_array, time_grid
+from kinesym.runtime.arrays import AXES, real_array, time_grid
 from kinesym.runtime.checks import check_kind, finite
 from kinesym.runtime.low_pass import passes
 from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
-AXES = "xyz"
 #: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
 THRESHOLD = 20.0
 

@@ -134,7 +134,7 @@ def test_a_run_that_ends_early_costs_infinitely():
 
 def test_ctrl_c_returns_the_best_iterate(balls, monkeypatch):
     calls = []
-    original = kh.sensitivities
+    original = ks.sensitivities
 
     def interrupted(*args, **kwargs):
         calls.append(1)

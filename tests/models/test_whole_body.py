@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import kinesym as ks
-from kinesym.codegen.evaluate import model_point
+from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
 from kinesym.gait import read_segments
@@ -188,7 +188,7 @@ def tree_model():
 
 def at_point(model, expressions, values, rates):
     """Expressions by name at one point; whatever has no value is 0."""
-    point = model_point(model)
+    point = model_symbols(model)
     groups = {
         "xdot": (model.state_names, rates),
         "x": (model.state_names, values),

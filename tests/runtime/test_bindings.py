@@ -61,7 +61,7 @@ def test_contacts_that_fit():
     _, force = solve_contacts(**contacts(8))
     np.testing.assert_allclose(force, 1.0)
     assert solve_contacts(**contacts(0))[1].size == 0
-    assert MOST_CONTACTS == symbolic_hybrid.MOST_CONTACTS
+    assert MOST_CONTACTS == symbolic_hybrid.contacts.MOST_CONTACTS
 
 
 @pytest.mark.parametrize(

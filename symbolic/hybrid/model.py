@@ -1,7 +1,7 @@
-"""What makes the dynamics of a model hybrid: events, modes that they change, contacts.
+"""What makes a model a hybrid dynamical system: events, modes that they switch, contacts.
 
 Modes and contact forces are inputs of the model that nobody gives: events set the first, the
-unilateral constraints of contacts determine the second.
+unilateral constraints of contacts (complementarity of gap and force) determine the second.
 """
 
 from __future__ import annotations
@@ -9,154 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.declared import check_atoms
-from kinesym.symbolic.expression import real_expression, real_expressions, real_number
-from kinesym.symbolic.given import (
-    check_flag,
-    check_kind,
-    check_text,
-    listed,
-    listed_of,
-    mapping,
-    shown,
-)
+from kinesym.symbolic.declared import atoms_of, check_atoms
+from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.given import check_kind, listed_of, mapping
+from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
+from kinesym.symbolic.hybrid.events import Event
+from kinesym.symbolic.hybrid.muscle import FESMuscle, with_muscle
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, named, names_of, suggest, t
-
-if TYPE_CHECKING:
-    from kinesym.symbolic.muscle import FESMuscle
-
-#: What a contact does along the ground.
-LAWS = ("slip", "stick", "coulomb")
-
-#: Contacts of one model at most, as many as runtime/hybrid/contact.h has room for.
-MOST_CONTACTS = 8
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happens when a guard crosses zero.
-
-    guard : expression of states, inputs, modes, parameters and time. direction : -1 when it falls
-    below zero, 1 when it rises above, 0 both. scale : a typical size of the guard, which says what
-    is negligible. resets : states -> their values afterwards. sets : modes -> their values
-    afterwards. when : armed only while this expression of modes is positive. level : it also
-    happens if the guard is found beyond zero after something else happened; for switches without a
-    reset that moves the guard. stop : the simulation ends; failure : it does, with a warning.
-
-    Raises `ValueError` for what does not fit.
-    """
-
-    name: str
-    guard: Any
-    direction: int = -1
-    scale: float = 1.0
-    resets: Mapping[Any, Any] = field(default_factory=dict)
-    sets: Mapping[Any, Any] = field(default_factory=dict)
-    when: Any = 1
-    level: bool = False
-    stop: bool = False
-    failure: bool = False
-
-    def __post_init__(self) -> None:
-        check_text(self.name, "the name of an event")
-        put, where = partial(object.__setattr__, self), f"event {self.name!r}: "
-        if self.direction not in (-1, 0, 1):
-            raise ValueError(f"{where}direction is -1, 0 or 1, got {shown(self.direction)}")
-        if not real_number(self.scale, f"{where}scale") > 0.0:
-            raise ValueError(f"{where}scale must be positive, got {self.scale}")
-        for flag in ("level", "stop", "failure"):
-            check_flag(getattr(self, flag), where + flag)
-        put("guard", real_expression(self.guard, f"{where}the guard", "write x - 5 for x > 5"))
-        put("when", real_expression(self.when, f"{where}when"))
-        if self.when.is_number and not self.when > 0:
-            raise ValueError(f"{where}when is {self.when}, so that it never happens")
-        for group, what in (("resets", "the reset of"), ("sets", "the value of")):
-            given = mapping(getattr(self, group), where + group, "{name: expression}")
-            names_of(list(given), where + group)
-            put(group, real_expressions(given, where + what))
-        if self.level and self.direction == 0:
-            raise ValueError(f"event {self.name!r}: a level has a side; give direction -1 or 1")
-        if self.level and not (self.sets or self.stop or self.failure):
-            raise ValueError(
-                f"event {self.name!r}: a level that sets no mode would happen again "
-                "and again; give sets={...} and when="
-            )
-
-
-@dataclass(frozen=True)
-class Contact:
-    """A point that cannot go below the ground.
-
-    height : expression of coordinates, and modes, that is not negative [m]. force : input of the
-    model, the force along the height [N]. law : "slip", no friction; "stick", the point does not
-    move along the ground while it presses; "coulomb". For the last two: place : expression along
-    the ground [m], friction : input, the force along it [N]; friction_coefficient : of "coulomb".
-    restitution : of impacts, 0 to 1; with friction it can add energy, as Newton's law is known to.
-
-    Raises `ValueError` for what does not fit.
-    """
-
-    name: str
-    height: Any
-    force: Any
-    law: str = "slip"
-    place: Any = None
-    friction: Any = None
-    friction_coefficient: float = 0.0
-    restitution: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_text(self.name, "the name of a contact")
-        where = f"contact {self.name!r}: "
-        for what in ("height", "place"):
-            given = getattr(self, what)
-            if what == "height" or given is not None:
-                object.__setattr__(self, what, real_expression(given, where + what))
-        check_law(where, self.law, self.friction_coefficient, self.restitution)
-        if self.law != "slip" and (self.place is None or self.friction is None):
-            raise ValueError(f"{where}law {self.law!r} needs place= and friction=")
-        named(self.force, f"{where}force")
-        if self.law != "slip":
-            named(self.friction, f"{where}friction")
-
-
-def check_law(where: str, law: Any, friction_coefficient: Any, restitution: Any) -> None:
-    """Raise `ValueError` for what no contact does."""
-    if law not in LAWS:
-        raise ValueError(f"{where}law is one of {', '.join(LAWS)}, got {shown(law)}")
-    if not 0.0 <= real_number(restitution, f"{where}restitution") <= 1.0:
-        raise ValueError(f"{where}restitution must be within 0 ... 1, got {restitution}")
-    if not real_number(friction_coefficient, f"{where}the friction coefficient") >= 0.0:
-        raise ValueError(
-            f"{where}the friction coefficient must not be negative, got {friction_coefficient}"
-        )
-
-
-def with_friction(contacts: Sequence[Contact]) -> tuple[Contact, ...]:
-    """Those with a force along the ground."""
-    return tuple(contact for contact in contacts if contact.law != "slip")
-
-
-def forces_of(contacts: Sequence[Contact]) -> list[Any]:
-    """Their forces: along the heights, then along the ground."""
-    return [*(c.force for c in contacts), *(c.friction for c in with_friction(contacts))]
-
-
-def rows_of(contacts: Sequence[Contact]) -> list[Any]:
-    """Heights, then places of those with friction: what the forces act along."""
-    return [*(c.height for c in contacts), *(c.place for c in with_friction(contacts))]
-
-
-def flags_of(contact: Contact) -> list[str]:
-    """Signals of a contact in a program of phases: whether it presses, is hit, does not slide."""
-    kinds = ["closed", "hit"] if contact.law == "slip" else ["closed", "hit", "stuck"]
-    return [f"{kind}_{contact.name}" for kind in kinds]
+from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
 
 
 #: How a contact ends: when its force does, or when its height has grown by the hysteresis.
@@ -220,12 +85,7 @@ class Hybrid:
     def _add_muscles(self) -> None:
         """Their states, modes and events, if they have not been added before."""
         put, of = partial(object.__setattr__, self), f"of {self.model.name}"
-        muscles = listed(self.muscles, f"muscles {of}")
-        for muscle in muscles:
-            if not hasattr(type(muscle), "contractile_rate"):
-                raise ValueError(
-                    f"muscles {of} must be a list of FESMuscle(...), got {shown(muscles)}"
-                )
+        muscles = listed_of(self.muscles, FESMuscle, f"muscles {of}")
         names_of([muscle.name for muscle in muscles], f"muscles {of}")
         put("muscles", muscles)
         for muscle in muscles:
@@ -329,7 +189,7 @@ def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event
     new: set[sp.Basic] = set()
     for event in events:
         every = (event.guard, event.when, *event.resets.values(), *event.sets.values())
-        atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in every))
+        atoms = atoms_of(*every)
         new |= {atom for atom in atoms - known if _new_name(atom, modes) not in {None, *names}}
         check_atoms(
             atoms, known | new, set(model.derivatives), f"event {event.name!r} of {model.name}"
@@ -365,24 +225,3 @@ def _depends_on(e: sp.Expr, intermediates: Mapping[Any, Any]) -> set[Any]:
                 seen.add(atom)
                 rest.append(intermediates[atom])
     return found
-
-
-def with_muscle(model: Model, muscle: FESMuscle) -> Model:
-    """The model with a muscle: its force, an input if it was used, becomes a state; the relative
-    rate of its contractile element, `quad_rate` [1/s], an output.
-
-    Raises `ValueError` if the model has other states or inputs of the muscle already.
-    """
-    taken = {*model.states, *model.inputs} - {muscle.force, muscle.clock}
-    for symbol in (*muscle.states, *muscle.inputs):
-        if symbol in taken:
-            raise ValueError(f"muscle {muscle.name!r}: {model.name} has {name_of(symbol)} already")
-    rates = dict(zip(muscle.states, muscle.rates, strict=True))
-    known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
-    more = set().union(*(e.free_symbols for e in rates.values())) - known
-    return model.extended(
-        rates,
-        [u for u in muscle.inputs if u not in model.inputs],
-        sorted(more, key=name_of),
-        {f"{muscle.name}_rate": muscle.contractile_rate},
-    )

@@ -15,7 +15,7 @@ from scipy.interpolate import make_interp_spline
 from scipy.spatial.transform import Rotation
 
 import kinesym as ks
-from kinesym.codegen.evaluate import model_point
+from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
 from kinesym.multibody import (
@@ -44,7 +44,7 @@ class Numbers:
     """A model evaluated at POINTS points, with the rates that its equations demand."""
 
     def __init__(self, model):
-        self.model, self.point = model, model_point(model, varying=True)
+        self.model, self.point = model, model_symbols(model, varying=True)
         nodes = tuple(map(self.point.lower, (*model.equations, *model.outputs.values())))
         groups = (self.point.xdot, self.point.x, self.point.u, self.point.p, self.point.t)
         self.kernel = Kernel("all", self.point.graph, groups, nodes, tuple(map(str, nodes)))

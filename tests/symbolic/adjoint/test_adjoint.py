@@ -17,7 +17,7 @@ GAINS = ["KP", "KI", "KD", "A", "B"]
 # -- the controlled inverted pendulum ----------------------------------------------------------
 
 RECORD = np.genfromtxt(
-    Path(__file__).parents[1] / "data" / "cip_10Hz.csv.gz", delimiter=",", skip_header=1
+    Path(__file__).parents[2] / "data" / "cip_10Hz.csv.gz", delimiter=",", skip_header=1
 )
 
 #: dJ/d(KP, KI, KD, A, B) of the continuous problem, noise held over 0.1 s, reference piecewise
