@@ -17,7 +17,7 @@ from kinesym.runtime.linear_solver import (
     options_of,
     session,
 )
-from kinesym.runtime.status import IPOPT_CODES, Factors, Solve
+from kinesym.runtime.status import Factors, Solve
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def solve(
 
 
 #: What IPOPT may say where the linear solver is the cause: its codes below zero.
-_FAILED = {status for code, status in IPOPT_CODES.items() if code < 0}
+_FAILED = [status for status in Solve if status.code < 0]
 
 
 def _about(kkt: Report) -> str:

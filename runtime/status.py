@@ -9,62 +9,69 @@ from enum import Enum
 
 
 class Status(str, Enum):
-    """A way to end. `sentence` says what it means, and what to do where that helps."""
+    """A way to end. sentence : what it means, and what to do where that helps. code : of C."""
 
     sentence: str
+    code: int
 
-    def __new__(cls, name: str, sentence: str = "") -> Status:
+    def __new__(cls, name: str, sentence: str = "", code: int = 0) -> Status:
         """The member `name`."""
         member = str.__new__(cls, name)
-        member._value_, member.sentence = name, sentence
+        member._value_, member.sentence, member.code = name, sentence, code
         return member
 
     __str__ = str.__str__  # the name, in every version of Python
 
 
 class Solve(Status):
-    """How IPOPT ended."""
+    """How IPOPT ended; codes as in its IpReturnCodes.h."""
 
-    CONVERGED = "converged", "converged"
+    CONVERGED = "converged", "converged", 0
     ACCEPTABLE = (
         "acceptable",
         "converged to the acceptable tolerance only; inspect the result or loosen the problem",
+        1,
     )
     INFEASIBLE = (
         "infeasible",
         "IPOPT stopped at a point of local infeasibility; another guess, scaling or barrier "
         "strategy (mu_strategy) may solve it, unless the constraints contradict each other",
+        2,
     )
     SMALL_STEP = (
         "small step",
         "the search direction became too small; the result may still be useful",
+        3,
     )
-    DIVERGED = "diverged", "the iterates diverge; give bounds or a better guess"
-    INTERRUPTED = "interrupted", "interrupted: this is the last iterate, not a solution"
-    FEASIBLE = "feasible", "a feasible point was found"
+    DIVERGED = "diverged", "the iterates diverge; give bounds or a better guess", 4
+    INTERRUPTED = "interrupted", "interrupted: this is the last iterate, not a solution", 5
+    FEASIBLE = "feasible", "a feasible point was found", 6
     ITERATION_LIMIT = (
         "iteration limit",
         "the limit of iterations was reached; solve again from this solution or raise the limit",
+        -1,
     )
     RESTORATION_FAILED = (
         "restoration failed",
         "the restoration phase failed; try another guess, bounds or scaling",
+        -2,
     )
-    STEP_FAILED = "step failed", "a step could not be computed; the linear solver failed"
-    CPU_LIMIT = "CPU time limit", "the limit of CPU time was reached"
-    TIME_LIMIT = "time limit", "the limit of wall-clock time was reached"
+    STEP_FAILED = "step failed", "a step could not be computed; the linear solver failed", -3
+    CPU_LIMIT = "CPU time limit", "the limit of CPU time was reached", -4
+    TIME_LIMIT = "time limit", "the limit of wall-clock time was reached", -5
     FEW_FREEDOMS = (
         "too few degrees of freedom",
         "there are fewer degrees of freedom than equations; free a parameter, an input or a state",
+        -10,
     )
-    INVALID_PROBLEM = "invalid problem", "IPOPT found the problem definition invalid"
-    INVALID_OPTION = "invalid option", "IPOPT did not accept the value of an option"
-    NOT_FINITE = "not finite", "a function became NaN or infinite"
-    EXCEPTION = "exception", "IPOPT failed with an unrecoverable exception"
-    FOREIGN_EXCEPTION = "foreign exception", "IPOPT threw an exception that is not its own"
-    NO_MEMORY = "no memory", "memory ran out; use fewer nodes, or free memory"
-    INTERNAL_ERROR = "internal error", "IPOPT had an internal error"
-    UNKNOWN = "unknown", "IPOPT ended in a way that it does not document"
+    INVALID_PROBLEM = "invalid problem", "IPOPT found the problem definition invalid", -11
+    INVALID_OPTION = "invalid option", "IPOPT did not accept the value of an option", -12
+    NOT_FINITE = "not finite", "a function became NaN or infinite", -13
+    EXCEPTION = "exception", "IPOPT failed with an unrecoverable exception", -100
+    FOREIGN_EXCEPTION = "foreign exception", "IPOPT threw an exception that is not its own", -101
+    NO_MEMORY = "no memory", "memory ran out; use fewer nodes, or free memory", -102
+    INTERNAL_ERROR = "internal error", "IPOPT had an internal error", -199
+    UNKNOWN = "unknown", "IPOPT ended in a way that it does not document", -1000
 
     @property
     def success(self) -> bool:
@@ -72,29 +79,8 @@ class Solve(Status):
         return self in (Solve.CONVERGED, Solve.ACCEPTABLE, Solve.FEASIBLE)
 
 
-#: What IPOPT's C interface returns, see its IpReturnCodes.h.
-IPOPT_CODES = {
-    0: Solve.CONVERGED,
-    1: Solve.ACCEPTABLE,
-    2: Solve.INFEASIBLE,
-    3: Solve.SMALL_STEP,
-    4: Solve.DIVERGED,
-    5: Solve.INTERRUPTED,
-    6: Solve.FEASIBLE,
-    -1: Solve.ITERATION_LIMIT,
-    -2: Solve.RESTORATION_FAILED,
-    -3: Solve.STEP_FAILED,
-    -4: Solve.CPU_LIMIT,
-    -5: Solve.TIME_LIMIT,
-    -10: Solve.FEW_FREEDOMS,
-    -11: Solve.INVALID_PROBLEM,
-    -12: Solve.INVALID_OPTION,
-    -13: Solve.NOT_FINITE,
-    -100: Solve.EXCEPTION,
-    -101: Solve.FOREIGN_EXCEPTION,
-    -102: Solve.NO_MEMORY,
-    -199: Solve.INTERNAL_ERROR,
-}
+#: Statuses by the codes of IPOPT.
+IPOPT_CODES = {status.code: status for status in Solve}
 
 
 class Factors(Status):

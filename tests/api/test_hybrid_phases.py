@@ -453,10 +453,10 @@ def test_contacts_of_a_collocation():
 
     flags = {f"{what}_floor": np.zeros(5) for what in ("closed", "hit")}
     with pytest.raises(ValueError, match="closed_floor"):
-        problem({}, ["lam"])
+        problem({}, {"lam": None})
     with pytest.raises(ValueError, match="contact force lam must be an unknown input"):
-        problem({**flags, lam: np.zeros(5)}, [])
-    assert problem(flags, ["lam"]).contacts == hybrid.contacts
+        problem({**flags, lam: np.zeros(5)}, {})
+    assert problem(flags, {"lam": None}).contacts == hybrid.contacts
 
 
 def test_systems_and_their_phases():
