@@ -165,8 +165,11 @@ class Graph:
             return self.sub(a, self.args[b][0])
         if self.op[a] == "neg":
             return self.sub(b, self.args[a][0])
-        if self.op[a] == self.op[b] == "select" and self.args[a][0] == self.args[b][0]:
-            return self._add_cases(a, b)
+        if self.op[a] == self.op[b] == "select":
+            if self.args[a][0] == self.args[b][0]:
+                return self._add_cases(a, b)
+            if self.zero in self.args[a] and self.zero in self.args[b]:
+                return self._add_masked(a, b)
         return self._node("add", a, b) if a < b else self._node("add", b, a)
 
     def _over_cases(self, node: int, function: Callable[[int], int]) -> int:
@@ -190,6 +193,30 @@ class Graph:
         for condition, x in reversed(cases):
             result = self.select(condition, x, result)
         return result
+
+    def _add_masked(self, a: int, b: int) -> int:
+        """The sum of two values that are chosen or zero; of a condition that both share, one
+        select, so that a factor that is not finite counts for nothing where it fails."""
+        masks = []
+        for node in (a, b):
+            condition, first, second = self.args[node]
+            inside = first if second == self.zero else second
+            condition = condition if second == self.zero else self.no(condition)
+            factors = self.args[condition] if self.op[condition] == "mul" else ()
+            masks.append((condition, factors, inside))
+        (c, of_c, x), (d, of_d, y) = masks
+        shared = {c, *of_c} & {d, *of_d}
+        if not shared:
+            return self._node("add", min(a, b), max(a, b))
+        common = max(shared)
+
+        def rest(condition: int, factors: tuple[int, ...], inside: int) -> int:
+            if condition == common:
+                return inside
+            other = factors[1] if factors[0] == common else factors[0]
+            return self.select(other, inside, self.zero)
+
+        return self.select(common, self.add(rest(c, of_c, x), rest(d, of_d, y)), self.zero)
 
     def _masked(self, node: int, function: Callable[[int], int]) -> int:
         """`function`, zero at zero, of what a select with a zero chooses: the rest counts for
@@ -292,6 +319,8 @@ class Graph:
         """`a` to a constant power: products for integers, a square root for 1/2, else `pow`."""
         if not math.isfinite(exponent):
             return self._node("pow", a, self.const(exponent))
+        if self.op[a] == "exp" and exponent != int(exponent):
+            return self._power_of_exp(a, self.const(exponent))
         if exponent < 0:
             return self.div(self.one, self.power(a, -exponent))
         if a in self.value:
@@ -301,6 +330,10 @@ class Graph:
         if exponent == 0.5:
             return self.function("sqrt", a)
         return self._node("pow", a, self.const(exponent))
+
+    def _power_of_exp(self, a: int, exponent: int) -> int:
+        """exp(x)^p as exp(p x), whose derivatives need no quotient of tiny numbers."""
+        return self.function("exp", self.mul(exponent, self.args[a][0]))
 
     def _integer_power(self, a: int, n: int) -> int:
         if n == 0:
@@ -326,6 +359,8 @@ class Graph:
         """`pow`, `atan2`, `min`, `max`, `lt`, `le` or `eq` of two nodes."""
         if name == "pow" and b in self.value:
             return self.power(a, self.value[b])
+        if name == "pow" and self.op[a] == "exp":
+            return self._power_of_exp(a, b)
         if a in self.value and b in self.value:
             return self.const(_evaluate(name, self.value[a], self.value[b]))
         if name in ("min", "max") and a == b:
