@@ -104,19 +104,27 @@ def test_nan_stays_nan_compiled():
     assert np.isnan(found[:2]).all() and found[2] == -1.0
 
 
-def test_what_is_not_chosen_does_not_count(lowered, values_of):
+GUARDED = sp.Piecewise((sp.log(1 + sp.exp(y / x)), x > 0), (3 * x + y**2, True))
+
+
+@pytest.mark.parametrize(
+    ("e", "at", "first", "second"),
+    [
+        (GUARDED, (0.0, 1.0), (3, 2), (0, 0, 2)),
+        (sp.sqrt(sp.Max(0, x, y, x * y - 3)) + x * y, (-1.0, -2.0), (-2, -1), (0, 1, 0)),
+        (sp.Max(0, sp.Min(x, y), 2 * x) ** sp.Rational(1, 3), (-1.0, 2.0), (0, 0), (0, 0, 0)),
+    ],
+)
+def test_what_is_not_chosen_does_not_count(e, at, first, second, lowered, values_of):
     """Not finite where it is not chosen, and used more than once there."""
-    guarded = sp.Piecewise((sp.log(1 + sp.exp(y / x)), x > 0), (3 * x + y**2, True))
-    graph, symbols, (node,) = lowered([x, y], [guarded])
-    first = jacobian(graph, [node], symbols)
+    graph, symbols, (node,) = lowered([x, y], [e])
+    forward = jacobian(graph, [node], symbols)
     gradient = pullback(graph, [node], [graph.one], symbols)
-    second = jacobian(graph, gradient, symbols)
-    for found, true in (
-        ([first[0, 0], first[0, 1]], [3, 2]),
-        (gradient, [3, 2]),
-        ([second[0, 0], second[0, 1], second[1, 1]], [0, 0, 2]),
-    ):
-        np.testing.assert_array_equal(values_of(graph, symbols, found, [[0.0], [1.0]])[:, 0], true)
+    H = jacobian(graph, gradient, symbols)
+    nodes = [forward[0, 0], forward[0, 1], *gradient]
+    nodes += [H.get(key, graph.zero) for key in ((0, 0), (0, 1), (1, 1))]
+    found = values_of(graph, symbols, nodes, np.array([at]).T)
+    np.testing.assert_array_equal(found[:, 0], [*first, *first, *second])
 
 
 def test_mixed_derivative_of_a_power_with_exponent_zero(lowered, values_of):
