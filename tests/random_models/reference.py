@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 import sympy as sp
-from jets import TRUST, UNIT, add, constant, div, mul, number, scaled, variable
+from jets import OPEN, TRUST, UNIT, add, constant, div, mul, number, scaled, variable
 from mpmath import mpf
 from tree import Sides, Tree
 
@@ -227,7 +227,7 @@ def solved(tree, mass, side):
     rows = [[tree(e) for e in row] + [tree(b)] for row, b in zip(mass, side, strict=True)]
     n = len(rows)
     for k in range(n):
-        best = max(range(k, n), key=lambda i: 0.0 if rows[i][k].lack else rows[i][k].size)
+        best = max(range(k, n), key=lambda i: _weight(rows[i][k]))
         rows[k], rows[best] = rows[best], rows[k]
         for i in range(k + 1, n):
             if not _vanishes(rows[i][k]):
@@ -245,6 +245,13 @@ def solved(tree, mass, side):
         ]
         x[k] = div(minus(rows[k][n], add(known)) if known else rows[k][n], rows[k][k])
     return x
+
+
+def _weight(pivot):
+    """Its size; what may be anything comes first, and leaves nothing but that."""
+    if pivot.lack:
+        return np.inf if pivot.lack == OPEN else 0.0
+    return pivot.size
 
 
 def _vanishes(jet):

@@ -27,7 +27,7 @@ LONG = os.environ.get("KINESYM_LONG", "")
 FIRST, LAST = map(int, LONG.split(":")) if ":" in LONG else (0, 5000 if LONG else 60)
 STEP = 60  # models of one test
 COMPILED = 10  # every so many models are compiled as well
-WORDS = re.compile(r"(model|term|symbol|path|boundary|integrand|the objective)\b")  # a refusal's
+WORDS = re.compile(r"(the )?(model|term|symbol|path|boundary|integrand|objective)\b")  # a refusal's
 SINGLE = 4  # expressions for every model
 
 
