@@ -7,18 +7,17 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 
-import numpy as np
 import sympy as sp
 
 from kinesym.codegen.c import emit
-from kinesym.codegen.hybrid import observed_program
-from kinesym.hybrid_run import sensitivities
+from kinesym.codegen.switching import observed_program
 from kinesym.runtime.build import build, check_compiler
 from kinesym.runtime.hybrid_outputs import Observed
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_shooting import HybridTrials, Runner
-from kinesym.runtime.piecewise import Piecewise
+from kinesym.runtime.signals import Signal
 from kinesym.shooting_task import Asked
+from kinesym.simulation import sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.problem import measured_expressions
 from kinesym.task import chosen_objective
@@ -42,7 +41,7 @@ def hybrid_trials(hybrid: Hybrid, asked: Asked) -> HybridTrials:
         asked.system,
         asked.trials,
         asked.starts,
-        asked.courses,
+        asked.signals,
         asked.unknowns,
         _observer(hybrid, observed) if observed else None,
         factor,
@@ -64,27 +63,24 @@ def _factor_of_squares(asked: Asked) -> float:
 
 def _runner(hybrid: Hybrid, asked: Asked) -> Runner:
     """Simulates a trial with what its derivatives need."""
-    method, (rtol, atol) = asked.method, asked.tolerances
-    shortest = [float(np.diff(trial.grid).min()) for trial in asked.trials]
+    rtol, atol = asked.tolerances
 
     def run(
         number: int,
         start: Mapping[str, float],
         parameters: Mapping[str, float],
-        inputs: Mapping[str, Piecewise],
+        inputs: Mapping[str, Signal],
     ) -> Sensitivities:
-        step = None if method == "dopri5" else shortest[number] / asked.substeps
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # an early end is told by its message
             return sensitivities(
                 hybrid,
                 asked.trials[number].grid,
-                start,
+                {**start, **asked.pressing[number]},
                 parameters,
                 inputs,
-                asked.pressing[number],
-                method=method,
-                step=step,
+                method=asked.method,
+                substeps=asked.substeps,
                 rtol=rtol,
                 atol=atol,
                 progress=False,

@@ -37,7 +37,9 @@ class Shooting:
     ----------
     system : a model, or a hybrid model, which is simulated from event to event.
     trials : an experiment, or several that share the unknown parameters. The objective is taken at
-        their nodes; an integral also at those of the substeps.
+        their nodes; an integral also at those of the substeps. Of a hybrid model, inputs may be
+        `Signal.pieces` of expressions of parameters; symbols in them that the model does not have
+        become parameters, so that a break, a level or a slope can be unknown.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
     initial : value of every state at the start by name, or a list of such mappings, one per trial.
@@ -47,8 +49,8 @@ class Shooting:
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         which is all that a hybrid model knows.
     method : of a model "rk4" (None), or implicit: "trapezoid", "midpoint", "backward-euler"; of a
-        hybrid model "dopri5" (None), with steps by rtol and atol, or "rk4". substeps : steps per
-        interval of the grids, for methods that do not choose them.
+        hybrid model "dormand-prince" (None), with steps by rtol and atol, or "rk4".
+    substeps : steps per interval of the grids, for methods that do not choose them.
     unknown_inputs : inputs of a model whose samples are to be found, with bounds (low, high) or
         None.
     segments : of a model, more than one for multiple shooting: the states at the inner boundaries
@@ -78,7 +80,6 @@ class Shooting:
         rtol: float = 1e-9,
         atol: float = 1e-11,
         threads: int | None = None,
-        courses: Any = None,
     ) -> None:
         asked = self._asked = asked_of(
             system,
@@ -93,7 +94,6 @@ class Shooting:
             segments=segments,
             tolerances=checks.tolerances(rtol, atol),
             threads=checks.threads(threads),
-            courses=courses,
         )
         self.system, self.model, self.trials = system, asked.model, asked.trials
         self.segments, self.bounds = asked.segments, asked.bounds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,20 +14,21 @@ import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
-from kinesym.hybrid_courses import new_names, per_trial, trial_courses
+from kinesym.hybrid_signals import Pieces, hybrid_signals, new_names
+from kinesym.pipeline import realise
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.build import build, check_compiler
+from kinesym.runtime.build import check_compiler
 from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.experiment import MOST_NODES, Experiment
 from kinesym.runtime.layout import FAMILIES, Layout
-from kinesym.runtime.native import Library
+from kinesym.runtime.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.shooting import System
+from kinesym.runtime.signals import Signal
 from kinesym.runtime.simulation import Stepper
 from kinesym.runtime.smooth_shooting import Residuals, SmoothTrials
 from kinesym.runtime.unknowns import Unknowns
@@ -43,7 +43,7 @@ from kinesym.task import checked_trials, known_values, named_bounds, symbolic_pr
 
 Array = NDArray[np.float64]
 
-METHODS, HYBRID_METHODS = ("rk4", *SCHEMES), ("dopri5", "rk4")
+METHODS, HYBRID_METHODS = ("rk4", *SCHEMES), ("dormand-prince", "rk4")
 
 
 def shooting_program(problem: Problem) -> Program:
@@ -73,7 +73,8 @@ def without_hessians(program: Program) -> Program:
 @dataclass(frozen=True)
 class Asked:
     """What is asked for, checked. fine : the trials on the grids of the steps. starts, pressing,
-    courses : of each trial initial values, NaN where unknown, contacts that press there, inputs."""
+    signals : of each trial initial values, NaN where unknown, contacts that press there, inputs of
+    a hybrid model. free : bounds of the unknown inputs."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -82,8 +83,9 @@ class Asked:
     bounds: tuple[Array, Array]
     known: Mapping[str, float]
     starts: Sequence[Mapping[str, float]]
-    pressing: Sequence[Sequence[str]]
-    courses: Sequence[Mapping[str, Any]]
+    pressing: Sequence[Mapping[str, bool]]
+    signals: Sequence[Mapping[str, Signal | Pieces]]
+    free: Mapping[str, Any]
     objective: Objective | None
     method: str
     substeps: int
@@ -98,6 +100,7 @@ class Asked:
             states=self.unknowns.states,
             inputs=self.unknowns.inputs,
             parameters=self.unknowns.parameters,
+            held=frozenset(),
             labels=dict.fromkeys(FAMILIES, ()),
             grids=tuple(trial.grid for trial in self.fine),
             free_duration=False,
@@ -121,7 +124,6 @@ def asked_of(
     substeps: int,
     unknown_inputs: Any,
     segments: int,
-    courses: Any,
     **others: Any,
 ) -> Asked:
     """What `ks.Shooting` is asked for; raises `ValueError` for what does not fit."""
@@ -131,11 +133,11 @@ def asked_of(
     free = {} if unknown_inputs is None else unknown_inputs
     free = by_name(free, model.input_names, "unknown_inputs")
     method, substeps = checked_steps(system, listed, method, substeps, segments, free)
-    inputs = [
-        trial_courses(system, trial, mine, k) if isinstance(system, Hybrid) else {}
-        for k, (trial, mine) in enumerate(zip(listed, per_trial(courses, count), strict=True))
+    signals = [
+        hybrid_signals(system, trial, k) if isinstance(system, Hybrid) else {}
+        for k, trial in enumerate(listed)
     ]
-    more = new_names(model, inputs)
+    more = new_names(model, signals)
     every = [*model.parameter_names, *more]
     unknown = by_name({} if unknown is None else unknown, every, "unknown")
     values = known_values(model, unknown, {} if known is None else known, more)
@@ -163,7 +165,8 @@ def asked_of(
         known=values,
         starts=starts,
         pressing=pressing,
-        courses=inputs,
+        signals=signals,
+        free=free,
         method=method,
         substeps=substeps,
         segments=segments,
@@ -179,32 +182,29 @@ def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]
         asked.model,
         asked.fine,
         unknowns.parameters,
-        unknowns.inputs,
+        asked.free,
         RK4 if method == "rk4" else SCHEMES[method],
         asked.objective,
     )
     check_compiler()  # before any long work
     begin = time.perf_counter()
-    source = emit(shooting_program(problem))
-    derive = time.perf_counter() - begin
-    library, seconds = build(source.files, narrow=True)
-    manifest, objective = json.loads(source.manifest), problem.objective
+    program = shooting_program(problem)
+    derive, built = time.perf_counter() - begin, realise(program, narrow=True)
 
     @cache
     def squares() -> Residuals:
         symbolic, trials = residual_problem(problem, asked.fine)
-        source = emit(without_hessians(transcribe(symbolic)))
-        library, _ = build(source.files)
-        manifest = json.loads(source.manifest)
-        return Residuals(make_nlp(library, manifest, trials, asked.known, asked.threads), trials)
+        made = realise(without_hessians(transcribe(symbolic)))
+        return Residuals(make_nlp(made, trials, asked.known, asked.threads), trials)
 
+    objective = problem.objective
     trials = SmoothTrials(
         unknowns,
         asked.system,
         asked.trials,
-        nlp=make_nlp(library, manifest, asked.fine, asked.known, asked.threads),
-        stepper=Stepper.of(library, manifest, "rk4" if method == "rk4" else "implicit"),
-        interval=manifest["collocation"]["families"]["interval"],
+        nlp=make_nlp(built, asked.fine, asked.known, asked.threads),
+        stepper=Stepper.of(built, "rk4" if method == "rk4" else "implicit"),
+        interval=built.manifest.of(CollocationManifest).families["interval"],
         squares=squares,
         fine=asked.fine,
         initial=asked.starts,
@@ -212,20 +212,19 @@ def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]
         measured=bool(objective.least_squares),
         weighted=objective.integrand == 0 and objective.terminal == 0,
     )
-    return trials, problem, {"derive": derive, "compile": seconds}
+    return trials, problem, {"derive": derive + built.derive, "compile": built.compile}
 
 
 def make_nlp(
-    library: Library,
-    manifest: Mapping[str, Any],
+    built: Built,
     trials: Sequence[Experiment],
     known: Mapping[str, float],
     threads: int,
 ) -> NLP:
     """The objective (and constraints) of the trials as functions of all trajectories."""
-    description = manifest["collocation"]
-    data = [trial_data(description, trial, known) for trial in trials]
-    return NLP(library, manifest, make_layout(description, trials), data, threads)
+    about = built.manifest.of(CollocationManifest)
+    data = [trial_data(about, trial, known) for trial in trials]
+    return NLP(built, make_layout(about, trials), data, threads)
 
 
 def warn_of_kinks(system: Model | Hybrid) -> None:
@@ -275,8 +274,8 @@ def checked_steps(
     substeps = checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
     if substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-    if substeps > 1 and method == "dopri5":
-        raise ValueError("dopri5 chooses its steps by rtol and atol; substeps are for 'rk4'")
+    if substeps > 1 and method == "dormand-prince":
+        raise ValueError("dormand-prince chooses its steps by rtol and atol; substeps are for rk4")
     if hybrid and inputs:
         raise ValueError(
             "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "
@@ -285,7 +284,7 @@ def checked_steps(
     if hybrid and segments > 1:
         raise ValueError(
             "segments would begin without knowing which contacts press there; shoot over shorter "
-            "trials, or use ks.hybrid.phases with ks.Collocation"
+            "trials, or use ks.Collocation with ks.Phases"
         )
     if any(trial.free_duration for trial in trials):
         raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
@@ -294,9 +293,9 @@ def checked_steps(
 
 def initial_values(
     system: Model | Hybrid, initial: Any, trials: int
-) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]], list[list[str]]]:
+) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]], list[dict[str, bool]]]:
     """Fixed initial values of each trial (NaN where unknown), by state the bounds of unknown ones
-    in each trial, and the contacts of each trial that press."""
+    in each trial, and which contacts press there."""
     model = system.model if isinstance(system, Hybrid) else system
     contacts = [c.name for c in system.contacts] if isinstance(system, Hybrid) else []
     rows = _rows_of_trials(model, contacts, initial, trials)
@@ -319,7 +318,7 @@ def initial_values(
         {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
         for row in rows
     ]
-    return values, bounds, [[name for name in row if row[name]] for row in flags]
+    return values, bounds, flags
 
 
 def _initial_value(name: str, value: Any) -> float:

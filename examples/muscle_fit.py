@@ -99,8 +99,8 @@ class Ramp:
     def course(self):
         """The rate as an input that jumps."""
         if self.rate == 0.0:
-            return ks.hybrid.Piecewise([0.0], [0.0])
-        return ks.hybrid.Piecewise([0.0, self.begin, self.end], [0.0, self.rate, 0.0])
+            return ks.Signal.pieces([0.0], [0.0])
+        return ks.Signal.pieces([0.0, self.begin, self.end], [0.0, self.rate, 0.0])
 
 
 @dataclass(frozen=True)
@@ -198,10 +198,9 @@ def soleus(shaped):
 
 
 def clock(file):
-    """The calcium clock: begins, values and slopes of its pieces. It is a piece of its own from its
-    zero on, where |u| has a kink."""
+    """The calcium clock. It is a piece of its own from its zero on, where |u| has a kink."""
     begin, end, slope = BEGIN[file], END[file], (Um - Up) / fall
-    return (
+    return ks.Signal.pieces(
         [-1, begin, end, end + fall * Up / (Up - Um), end + fall],
         [Um, Up, Up, 0, Um],
         [0, 0, slope, slope, 0],
@@ -217,12 +216,12 @@ def experiment(record, passive, nodes=None, whole=False):
     active = record.force[keep] - passive(record.ramp.length(time))
     if not whole:
         active = np.where(time <= record.until, active, np.nan)
-    return ks.Experiment(time, measurements={"soleus_F": active}, std={"soleus_F": STD})
+    inputs = {"rate": record.ramp.course(), "soleus_u": clock(record.file)}
+    return ks.Experiment(time, inputs, {"soleus_F": active}, {"soleus_F": STD})
 
 
 def problem(hybrid, records, passive, nodes=None, whole=False):
     """Shooting over some records; unknown is every parameter that the model or a clock has."""
-    courses = [{"rate": r.ramp.course(), "soleus_u": clock(r.file)} for r in records]
     files = {r.file for r in records}
     times = {time[file] for file in FILES for time in (BEGIN, END) if file in files}
     names = {*hybrid.model.parameters, Up, Um, fall, *times}
@@ -231,7 +230,6 @@ def problem(hybrid, records, passive, nodes=None, whole=False):
         [experiment(r, passive, nodes, whole) for r in records],
         unknown={p: bounds for p, bounds in BOUNDS.items() if p in names},
         initial={length: [r.ramp.start for r in records], "soleus_kc": 0.0, "soleus_F": 0.0},
-        courses=courses,
         rtol=1e-7,
         atol=1e-9,
     )
@@ -263,7 +261,7 @@ class Study:
     def residual(self, record, whole=False):
         """Modelled less measured active force (N,) [N], of the part that the law is meant for."""
         run = self.runs[record.number]
-        left = run["soleus_F"] - run.run.measurements["soleus_F"]
+        left = run["soleus_F"] - run.measurements["soleus_F"]
         return left if whole else left[run.time <= record.until]
 
     def rms(self, record):
@@ -348,11 +346,11 @@ def left_behind(records, passive, shaped):
         ]
         here = last_second(record, shaped.fit, run)
         late = run.time > run.time[-1] - 1.0
-        force = run.run.measurements["soleus_F"]
+        force = run.measurements["soleus_F"]
         found[number] = tuple(
             float(x)
             for x in (
-                (force - held.run.measurements["soleus_F"])[here].mean(),
+                (force - held.measurements["soleus_F"])[here].mean(),
                 (run["soleus_F"] - held["soleus_F"])[here].mean(),
                 force[late].mean(),
             )
@@ -532,7 +530,7 @@ def draw_force_length(axis, records, shaped):
     }
     points: dict = {kind: [] for kind in kinds}
     for number, run in shaped.runs.items():
-        record, force = records[number], run.run.measurements["soleus_F"]
+        record, force = records[number], run.measurements["soleus_F"]
         late = last_second(record, shaped.fit, run)
         last = float(record.ramp.length(record.time[-1]))
         if number in HELD:
@@ -555,7 +553,7 @@ def draw_stretches(axis, records, shaped):
         here = (run.time >= record.ramp.begin) & (run.time <= record.ramp.end)
         x = 1e3 * record.ramp.length(run.time[here])
         speed = f"{1e3 * record.ramp.rate:.0f} mm/s"
-        measured = run.run.measurements["soleus_F"][here]
+        measured = run.measurements["soleus_F"][here]
         axis.plot(x, measured, color, lw=2.4, label=f"measured, {speed}")
         axis.plot(x, run["soleus_F"][here], color, ls="--", label=f"the law, {speed}")
     axis.set(xlabel="length [mm]", ylabel="active force [N]", title="Stretches by 9 mm")

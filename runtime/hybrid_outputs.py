@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.hybrid_sensitivity import HybridGradient, Sensitivities
 from kinesym.runtime.hybrid_simulation import mapped, points
 from kinesym.runtime.native import Library
-from kinesym.runtime.piecewise import PiecewiseGradient
+from kinesym.runtime.signals import SignalGradient
 from kinesym.runtime.trajectory import Named
 
 Array = NDArray[np.float64]
@@ -25,8 +25,8 @@ class Observed:
     inputs, contact forces.
 
     At a node these depend on the state there, on parameters, and on the pieces of inputs; so do the
-    forces of the contacts that press there. library, structure : of `codegen.hybrid`, the kernel of
-    `observed_program`.
+    forces of the contacts that press there. library, structure : of `observed_program`, see
+    `codegen.switching`.
     """
 
     names: Sequence[str]
@@ -60,7 +60,7 @@ class Observed:
         return linear.common.piece[:, linear.tape.segment[np.maximum(step, 0)]]
 
     def forward(
-        self, wrt: Sequence[str], courses: Mapping[str, Mapping[str, PiecewiseGradient]]
+        self, wrt: Sequence[str], courses: Mapping[str, Mapping[str, SignalGradient]]
     ) -> dict[str, Array]:
         """Derivatives (P, N) of states and of what is observed; see `Sensitivities.forward`."""
         linear, about = self.run.linear, self.run.linear.task.about
@@ -73,10 +73,10 @@ class Observed:
                 place = linear.n + about["parameters"].index(name)
                 change[:, place, column] = 1.0
         for column, moved in enumerate(courses.values(), start=len(wrt)):
-            for i, (u, course) in enumerate(linear.task.inputs.items()):
+            for i, (u, signal) in enumerate(linear.task.inputs.items()):
                 if u in moved:
                     k, (begin, value, slope) = self._pieces[i], moved[u].parts
-                    now = value[k] - np.asarray(course.slope)[k] * begin[k]
+                    now = value[k] - signal.coefficients[1, k] * begin[k]
                     change[:, linear.columns("v").start + i, column] = now
                     change[:, linear.columns("s").start + i, column] = slope[k]
         found = np.moveaxis(self._slopes @ change, 0, 2)
@@ -96,12 +96,10 @@ class Observed:
             for p, more in zip(about["parameters"], direct, strict=True)
         }
         inputs = dict(behind.inputs)
-        for i, (u, course) in enumerate(linear.task.inputs.items()):
+        for i, (u, signal) in enumerate(linear.task.inputs.items()):
             value, slope = (rows[linear.columns(group).start + i] for group in ("v", "s"))
-            k, count = self._pieces[i], len(np.asarray(course.begin))
+            k, count = self._pieces[i], len(signal.begin)
             v, s = (np.bincount(k, row, count) for row in (value, slope))
             begin, before, bend = inputs[u].parts
-            inputs[u] = PiecewiseGradient(
-                begin - np.asarray(course.slope) * v, before + v, bend + s
-            )
+            inputs[u] = SignalGradient(begin - signal.coefficients[1] * v, before + v, bend + s)
         return HybridGradient(Named(parameters), behind.initial, inputs)

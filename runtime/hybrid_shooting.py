@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,28 +14,29 @@ from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.hybrid_outputs import Observed
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
-from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
 from kinesym.runtime.shooting import Diverged, Simulated, System, unstable
+from kinesym.runtime.signals import Signal, SignalGradient
+from kinesym.runtime.trajectory import Trajectory
 from kinesym.runtime.unknowns import Unknowns
 
 Array = NDArray[np.float64]
 
 
 class Course(Protocol):
-    """An input of a trial, whose pieces may depend on parameters: their `names`."""
+    """An input of a trial whose pieces depend on parameters: their `names`."""
 
     names: Sequence[str]
 
-    def at(self, values: Mapping[str, float]) -> Piecewise:
+    def at(self, values: Mapping[str, float]) -> Signal:
         """The input for values of the parameters."""
 
-    def by(self, name: str, values: Mapping[str, float]) -> PiecewiseGradient:
+    def by(self, name: str, values: Mapping[str, float]) -> SignalGradient:
         """How its pieces change with a parameter."""
 
 
 #: From a trial's number, start, parameters and inputs to a run; raises `ValueError`.
 Runner = Callable[
-    [int, Mapping[str, float], Mapping[str, float], Mapping[str, Piecewise]], Sensitivities
+    [int, Mapping[str, float], Mapping[str, float], Mapping[str, Signal]], Sensitivities
 ]
 
 
@@ -46,7 +47,7 @@ class HybridTrials(Simulated):
     Parameters
     ----------
     run : simulates a trial. system : names. trials : with measurements. initial : per trial the
-    initial values by state, NaN where unknown. courses : per trial its inputs by name. observe :
+    initial values by state, NaN where unknown. inputs : per trial, by name. observe :
     makes derivatives that know what is measured besides states; None if nothing is.
     """
 
@@ -56,13 +57,13 @@ class HybridTrials(Simulated):
         system: System,
         trials: Sequence[Experiment],
         initial: Sequence[Mapping[str, float]],
-        courses: Sequence[Mapping[str, Course]],
+        inputs: Sequence[Mapping[str, Signal | Course]],
         unknowns: Unknowns,
         observe: Callable[[Sensitivities], Observed] | None,
         factor: float = 1.0,
     ) -> None:
         super().__init__(unknowns, system, trials)
-        self._run_trial, self._initial, self._courses = run, initial, courses
+        self._run_trial, self._initial, self._inputs = run, initial, inputs
         self._observe, self._factor = observe, factor
 
     # -- values -----------------------------------------------------------------------------
@@ -77,7 +78,10 @@ class HybridTrials(Simulated):
         numbers = {name: values[name] for name in self.system.parameters}
         of = f"trial {number}: " if len(self.trials) > 1 else ""
         try:
-            inputs = {u: c.at(values) for u, c in self._courses[number].items()}
+            inputs = {
+                u: given if isinstance(given, Signal) else given.at(values)
+                for u, given in self._inputs[number].items()
+            }
             made = self._run_trial(number, start, numbers, inputs)
         except ValueError as error:  # a start that cannot be, breaks that do not increase
             raise Diverged(f"{of}{error}") from error
@@ -101,15 +105,10 @@ class HybridTrials(Simulated):
         ]
         return np.asarray(np.sqrt(self._factor) * np.concatenate(parts))
 
-    def trajectories(self, q: Array) -> list[Any]:
+    def trajectories(self, q: Array) -> list[Trajectory]:
         """The trials with their measurements and what happened."""
         return [
-            replace(
-                made.run,
-                run=replace(
-                    made.run.run, measurements=dict(trial.measurements), std=dict(trial.std)
-                ),
-            )
+            replace(made.run, measurements=dict(trial.measurements), std=dict(trial.std))
             for made, trial in zip(self.simulate(q), self.trials, strict=True)
         ]
 
@@ -189,12 +188,12 @@ class HybridTrials(Simulated):
 
     def _changes(
         self, trial: int, name: str, values: Mapping[str, float]
-    ) -> dict[str, PiecewiseGradient]:
+    ) -> dict[str, SignalGradient]:
         """How the inputs of a trial change with a parameter, those that do."""
         return {
             u: course.by(name, values)
-            for u, course in self._courses[trial].items()
-            if name in course.names
+            for u, course in self._inputs[trial].items()
+            if not isinstance(course, Signal) and name in course.names
         }
 
 

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, poor_fits, typical_sizes
-from kinesym.runtime.minimise import Minimum, Task, minimise
+from kinesym.runtime.minimise import Minimisation, Minimum, minimise
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.statistics import (
     Confidence,
@@ -131,7 +131,7 @@ class Simulated(ABC):
         return csr_array((0, q.size))
 
     @abstractmethod
-    def trajectories(self, q: Array) -> list[Any]:
+    def trajectories(self, q: Array) -> list[Trajectory]:
         """The trials with their measurements."""
 
     @abstractmethod
@@ -181,7 +181,7 @@ class Identification:
             self._check_room()
         J, size = self.trials.cost(q), self._sizes(q)
         with iteration_line(progress) as report:
-            task = Task(
+            task = Minimisation(
                 self.trials.cost,
                 self.trials.gradient,
                 size if scale else np.ones_like(q),
@@ -282,14 +282,15 @@ class Identification:
 
     # -- results ----------------------------------------------------------------------------
 
-    def _fit(self, found: Minimum, task: Task, optimizer: str, size: Array, seconds: float) -> Fit:
+    def _fit(
+        self, found: Minimum, task: Minimisation, optimizer: str, size: Array, seconds: float
+    ) -> Fit:
         q, unknowns, system = found.q, self.trials.unknowns, self.trials.system
         J = self.trials.cost(q)
         ended = np.isfinite(J)
         gradient = self.trials.gradient(q) if ended else np.full_like(q, np.nan)
         sure = self._confidence(q, task, J, gradient, size)
-        runs = self.trials.trajectories(q) if ended else []
-        trials: list[Trajectory] = [getattr(run, "run", run) for run in runs]
+        trials = self.trials.trajectories(q) if ended else []
         notes = [*sure.notes, *(poor_fits(trials) if self.trials.measured else ())]
         return Fit(
             success=found.success,
@@ -313,7 +314,7 @@ class Identification:
         )
 
     def _confidence(
-        self, q: Array, task: Task, J: float, gradient: Array, size: Array
+        self, q: Array, task: Minimisation, J: float, gradient: Array, size: Array
     ) -> Confidence:
         """From residuals, else from differences of gradients."""
         nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))

@@ -119,24 +119,21 @@ def test_outputs_of_inputs_with_unknown_pieces():
     x = ks.dynamicsymbols("x")
     model = ks.Model("lag", [x], [u], [k], [x.diff(t) + k * x - u], outputs={"force": 2 * u - x})
     time = np.linspace(0.0, 2.0, 101)
-    course = {u: ([0, on, on + a], [0, 0, c * a], [0, c, k])}
+    inputs = {u: ks.Signal.pieces([0, on, on + a], [0, 0, c * a], [0, c, k])}
     true = {k: 1.5, on: 0.513, a: 0.7, c: 2.0}
     made = ks.Shooting(
         kh.Hybrid(model),
-        ks.Experiment(time, measurements={"force": time}),
+        ks.Experiment(time, inputs, {"force": time}),
         dict.fromkeys(true),
         initial={x: 0.3},
-        courses=course,
     )
     q = made.pack(true)
     slopes, found = made.residual_jacobian(q), differences(made.residuals, q)
     np.testing.assert_allclose(slopes, found, atol=1e-7 * np.abs(slopes).max())
     np.testing.assert_allclose(made.gradient(q), made.gradient(q, mode="forward"), rtol=1e-9)
     [run] = made.trajectories(q)
-    trial = ks.Experiment(time, measurements={"force": run["force"]}, std={"force": 0.01})
-    again = ks.Shooting(
-        kh.Hybrid(model), trial, dict.fromkeys(true), initial={x: 0.3}, courses=course
-    )
+    trial = ks.Experiment(time, inputs, {"force": run["force"]}, {"force": 0.01})
+    again = ks.Shooting(kh.Hybrid(model), trial, dict.fromkeys(true), initial={x: 0.3})
     fit = again.solve({k: 1.4, on: 0.517, a: 0.72, c: 2.1}, "least-squares")
     np.testing.assert_allclose(fit.values, q, rtol=1e-6)
 

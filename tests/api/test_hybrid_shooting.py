@@ -9,7 +9,6 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.runtime.piecewise import Piecewise
 
 P = json.loads((Path(__file__).parents[1] / "data" / "knee_20Hz.json").read_text())["params"]
 y, v, lam = ks.dynamicsymbols("y v lam")
@@ -49,7 +48,7 @@ TIME = np.linspace(0.0, 1.5, 301)
 
 
 def ball_trial(height=1.0, noise=0.0, seed=0, missing=slice(0)):
-    run = kh.simulate(BALL, TIME, {y: height, v: 0.0}, {g: 9.6})
+    run = ks.simulate(BALL, TIME, {y: height, v: 0.0}, {g: 9.6})
     assert len(run.happened("impact")) >= 2
     measured = run["y"] + noise * np.random.default_rng(seed).standard_normal(len(TIME))
     measured[missing] = np.nan
@@ -102,8 +101,8 @@ def test_errors_are_those_of_the_jacobian(balls, tmp_path):
 def test_trajectories_hold_measurements_and_events(balls):
     first, second = balls.trajectories({g: 9.6, y: [1.0, 0.7]})
     assert len(first.happened("impact")) >= 2
-    assert np.isnan(second.run.measurements["y"]).sum() == 40
-    assert first.run.vaf()["y"] > 99.0
+    assert np.isnan(second.measurements["y"]).sum() == 40
+    assert first.vaf()["y"] > 99.0
 
 
 def test_what_is_not_guessed_is_measured(balls):
@@ -135,7 +134,7 @@ def test_a_run_that_ends_early_costs_infinitely():
 
 def test_ctrl_c_returns_the_best_iterate(balls, monkeypatch):
     calls = []
-    original = kh.sensitivities
+    original = ks.sensitivities
 
     def interrupted(*args, **kwargs):
         calls.append(1)
@@ -179,11 +178,13 @@ def clock(count=6):
 
 
 def knee_trial(noise):
-    run = kh.simulate(KNEE, KNEE_TIME, REST, {F0: P["F0"], k0: P["k0"]}, {QUAD.clock: clock()})
+    inputs = {QUAD.clock: clock()}
+    run = ks.simulate(KNEE, KNEE_TIME, REST, {F0: P["F0"], k0: P["k0"]}, inputs)
     assert len(run.happened("event")) > 5 and not run.message
     rng = np.random.default_rng(3)
     return ks.Experiment(
         KNEE_TIME,
+        inputs,
         std={theta: noise[0], QUAD.force: noise[1]},
         measurements={
             name: run[name] + sigma * rng.standard_normal(len(KNEE_TIME))
@@ -198,9 +199,7 @@ UNKNOWN = {F0: (300.0, 3000.0), k0: (5e3, 2e5)}
 def test_gradient_of_the_knee():
     """Across switches of the muscle and breaks of the clock."""
     trial = knee_trial((0.01, 2.0))
-    shooting = ks.Shooting(
-        KNEE, trial, UNKNOWN, initial=REST, courses={QUAD.clock: clock()}, rtol=1e-10, atol=1e-12
-    )
+    shooting = ks.Shooting(KNEE, trial, UNKNOWN, initial=REST, rtol=1e-10, atol=1e-12)
     assert shooting.names == ["F0", "k0"]
     q = shooting.pack({F0: 1100.0, k0: 2.6e4})
     adjoint = shooting.gradient(q)
@@ -210,7 +209,7 @@ def test_gradient_of_the_knee():
 
 def test_knee_is_recovered():
     trial = knee_trial((0.005, 1.0))
-    shooting = ks.Shooting(KNEE, trial, UNKNOWN, initial=REST, courses=[{QUAD.clock: clock()}])
+    shooting = ks.Shooting(KNEE, trial, UNKNOWN, initial=REST)
     fit = shooting.solve({F0: 900.0, k0: 4e4}, "least-squares")
     assert fit.success, fit.message
     errors = fit.standard_errors()
@@ -219,7 +218,7 @@ def test_knee_is_recovered():
         assert errors[name.name] < 0.05 * P[name.name]
 
 
-def test_levels_and_breaks_of_a_course_are_found():
+def test_levels_and_breaks_of_an_input_are_found():
     """A muscle whose ends are held: when stimulation begins and ends, both levels of the clock and
     the duration of its ramp, from the force alone; gradients as before."""
     rate = sp.Function("rate")(ks.t)
@@ -237,12 +236,13 @@ def test_levels_and_breaks_of_a_course_are_found():
     true = {F0: 900.0, "on": 0.08, "off": 0.4, "ramp": 0.05, "up": 18.0, "down": 12.0}
     start = {stretch: 0.0, **muscle.rest}
     number = {s: true[s.name] for s in (on, off, ramp, up, down)}
-    told = kh.Piecewise(*[[float(sp.S(e).subs(number)) for e in row] for row in course])
+    told = ks.Signal.pieces(*[[float(sp.S(e).subs(number)) for e in row] for row in course])
     time = np.linspace(0.0, 0.8, 161)
-    inputs = {rate: kh.Piecewise([0.0, 0.2, 0.3], [0.0, 0.1, 0.0]), muscle.clock: told}
-    run = kh.simulate(hybrid, time, start, {F0: 900.0}, inputs)
+    inputs = {rate: ks.Signal.pieces([0.0, 0.2, 0.3], [0.0, 0.1, 0.0]), muscle.clock: told}
+    run = ks.simulate(hybrid, time, start, {F0: 900.0}, inputs)
     noise = 2.0 * np.random.default_rng(5).standard_normal(len(time))
-    trial = ks.Experiment(time, measurements={"m_F": run["m_F"] + noise}, std={"m_F": 2.0})
+    inputs[muscle.clock] = ks.Signal.pieces(*course)
+    trial = ks.Experiment(time, inputs, {"m_F": run["m_F"] + noise}, {"m_F": 2.0})
     unknown = {
         F0: (100, 3000),
         on: (0.01, 0.15),
@@ -251,9 +251,7 @@ def test_levels_and_breaks_of_a_course_are_found():
         up: (1, 80),
         down: (1, 80),
     }
-    shooting = ks.Shooting(
-        hybrid, trial, unknown, initial=start, courses={**inputs, muscle.clock: course}, rtol=1e-10
-    )
+    shooting = ks.Shooting(hybrid, trial, unknown, initial=start, rtol=1e-10)
     # Breaks between samples: beside a jump of the rate a sample has two slopes
     guess = {F0: 1000.0, on: 0.0617, off: 0.4187, ramp: 0.0367, up: 15.0, down: 10.0}
     q = shooting.pack(guess)
@@ -269,21 +267,27 @@ def test_levels_and_breaks_of_a_course_are_found():
     assert np.isfinite(shooting.cost(late))
 
 
-def test_courses_of_many_kinds():
+def test_inputs_of_many_kinds():
     """A number, samples, a hold and pieces give the same run."""
     x, u = ks.dynamicsymbols("x u")
     hybrid = kh.Hybrid(ks.Model("sum", [x], [u], [F0], [x.diff(ks.t) - F0 * u]))
     time = np.linspace(0.0, 1.0, 11)
     measured = {x: 2.0 * time}
+    one = sp.Symbol("one")
     ways = [
-        (ks.Experiment(time, measurements=measured), {u: 1.0}),
-        (ks.Experiment(time, {u: np.ones(11)}, measured), None),
-        (ks.Experiment(time, {u: np.ones(10)}, measured, hold={u: "zero-order"}), {}),
-        (ks.Experiment(time, measurements=measured), [{u: ([0.0], [1.0])}]),
-        (ks.Experiment(time, measurements=measured), {u: Piecewise([0.0, 0.5], [1.0, 1.0])}),
+        1.0,
+        np.ones(11),
+        ks.Signal(time[:-1], np.ones(10), "held"),
+        ks.Signal([0.0, 0.3, 2.0], np.ones(3)),
+        ks.Signal([0.0, 0.3, 0.5, 2.0], np.ones(4), "cubic"),
+        ks.Signal.pieces([0.0, 0.5], [1.0, 1.0]),
+        ks.Signal.pieces([0.0, one / 3], [one, 1.0]),
+        one,
     ]
-    for trial, courses in ways:
-        shooting = ks.Shooting(hybrid, trial, {F0: None}, initial={x: 0.0}, courses=courses)
+    for way in ways:
+        trial = ks.Experiment(time, {u: way}, measured)
+        known = {one: 1.0} if getattr(way, "expressions", way is one) else {}
+        shooting = ks.Shooting(hybrid, trial, {F0: None}, known, initial={x: 0.0})
         fit = shooting.solve(optimizer="least-squares")
         assert fit.parameters[F0] == pytest.approx(2.0, rel=1e-8)
 
@@ -319,36 +323,36 @@ def test_what_does_not_fit():
     bad("rtol must be positive, got 0", rtol=0)
     bad("initial: roof is unknown; known are: y, v, floor", initial={y: 1.0, v: 0.0, "roof": True})
     bad("initial floor is True or False, got 1", initial={y: 0.0, v: 0.0, "floor": 1})
-    bad("courses of trial 0: u is unknown", courses={"u": 1.0})
-    bad(r"courses has 2 mappings, expected one or one per trial \(1\)", courses=[{}, {}])
+    bad("inputs of trial 0: u is unknown", trials=ks.Experiment(TIME, {"u": 1.0}, {y: TIME}))
 
 
-def test_courses_that_do_not_fit():
+def test_inputs_that_do_not_fit():
     x, u = ks.dynamicsymbols("x u")
     hybrid = kh.Hybrid(ks.Model("sum", [x], [u], [F0], [x.diff(ks.t) - F0 * u]))
     time = np.linspace(0.0, 1.0, 11)
-    trial = ks.Experiment(time, measurements={x: time})
-    sampled = ks.Experiment(time, {u: time}, {x: time})
     on = sp.Symbol("on")
-    same = {"hybrid": hybrid, "trials": trial, "unknown": {F0: None}, "initial": {x: 0.0}}
-    bad("input u has no data in trial 0", **same)
-    bad("input u has samples and a course", **{**same, "trials": sampled}, courses={u: 1.0})
-    bad(
-        "begins, values, slopes.* of equal length, got lengths 2, 1, 2",
-        **same,
-        courses={u: ([0, 1], [1])},
-    )
-    bad("each a list; samples go into the inputs", **same, courses={u: [1.0, 2.0]})
-    bad("got ndarray", **same, courses={u: time})
-    bad("not of functions of time", **same, courses={u: ([0, 1], [0, x])})
-    bad("parameter on has no value", **same, courses={u: ([0, on], [0, 1])})
-    bad("a course depends on x, which is a state", **same, courses={u: ([0], [sp.Symbol("x")])})
+
+    def trial(**inputs):
+        return ks.Experiment(time, inputs, {x: time})
+
+    def pieces(*rows):
+        return trial(u=ks.Signal.pieces(*rows))
+
+    def refused(words, trials):
+        bad(words, hybrid, trials, unknown={F0: None}, initial={x: 0.0})
+
+    refused("input u has no data in trial 0", trial())
+    refused("inputs of trial 0: w is unknown", trial(u=1.0, w=1.0))
+    refused("not of functions of time", pieces([0, 1], [0, x]))
+    refused("parameter on has no value", pieces([0, on], [0, 1]))
+    refused("input depends on x, which is a state", pieces([0], [sp.Symbol("x")]))
+    with pytest.raises(ValueError, match="input u of trial 0 depends on parameters, on"):
+        ks.Shooting(hybrid.model, pieces([0, on], [0, 1]), {F0: None}, initial={x: 0.0})
     unknown = {F0: None, on: (-1.0, 0.9)}
-    course = {u: ([0, on], [0, 1])}
-    shooting = ks.Shooting(hybrid, trial, unknown, initial={x: 0.0}, courses=course)
+    shooting = ks.Shooting(hybrid, pieces([0, on], [0, 1]), unknown, initial={x: 0.0})
     assert np.isfinite(shooting.cost({F0: 1.0, on: 0.5}))
     assert shooting.cost({F0: 1.0, on: -0.5}) == np.inf
-    with pytest.raises(ValueError, match="breaks of an input must increase"):
+    with pytest.raises(ValueError, match="begins of a signal must increase"):
         shooting.trajectories({F0: 1.0, on: -0.5})
 
 
