@@ -163,7 +163,9 @@ def _slopes(hybrid: Hybrid, point: ModelSymbols, of: dict[str, list[int]]) -> Pr
         if entries:
             labels = tuple(f"{i}, {j}" for i, j in entries)
             kernels.append(Kernel(name, g, arguments, tuple(entries.values()), labels))
-    return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": structure})
+    return Program(
+        f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": {"kernels": structure}}
+    )
 
 
 def _description(hybrid: Hybrid) -> dict[str, object]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.event_log import KINDS
 from kinesym.runtime.hybrid_simulation import HybridTask, Marched, mapped, points
-from kinesym.runtime.native import Library
+from kinesym.runtime.manifest import Built, SlopesManifest
 from kinesym.runtime.signals import Segments, segments
 
 Array = NDArray[np.float64]
@@ -108,9 +108,7 @@ class Linear:
     before the first step.
     """
 
-    def __init__(
-        self, task: HybridTask, marched: Marched, slopes: Library, structure: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, task: HybridTask, marched: Marched, slopes: Built) -> None:
         if task.method not in STAGES:
             raise ValueError(
                 f"there are sensitivities for {' and '.join(STAGES)}, not for {task.method}"
@@ -120,14 +118,15 @@ class Linear:
         if not len(marched.tape.time):
             raise ValueError("the run ended before its first step: it has no derivatives")
         self.task, self.marched, self.tape = task, marched, marched.tape
-        self.library, self.structure = slopes, structure
+        self.library = slopes.library
+        self.structure = slopes.manifest.of(SlopesManifest).kernels
         self.n, self.m = len(task.start.x), len(task.inputs)
         self.d, self.r, self.R = len(task.start.modes), len(task.parameters), task.rows
-        self.count = len(task.about["contacts"])
+        self.count = len(task.about.contacts)
         self.L = self.n + self.r + 3 * self.m
-        self.law = [c["law"] for c in task.about["contacts"]]
-        self.tangent = [c["row"] for c in task.about["contacts"]]
-        self.mu = [c["friction_coefficient"] for c in task.about["contacts"]]
+        self.law = [c.law for c in task.about.contacts]
+        self.tangent = [c.row for c in task.about.contacts]
+        self.mu = [c.friction_coefficient for c in task.about.contacts]
 
     @cached_property
     def common(self) -> Segments:
@@ -185,7 +184,7 @@ class Linear:
         """Rates (R, B), b (R, B) and W (B, R, R) of contacts."""
         about, R = self.task.about, self.R
         args = points(self.task, at.x, u, at.time)
-        out = mapped(self.task.library, "contact", args, about["sizes"]["contact"])
+        out = mapped(self.task.library, "contact", args, about.sizes["contact"])
         rates, rest = out[self.count : self.count + R], out[self.count + R :]
         return {"speeds": rates, "b": rest[:R], "W": rest[R : R + R * R].T.reshape(-1, R, R)}
 
@@ -215,11 +214,11 @@ class Linear:
     def derivatives(self, kernel: str, at: Place, u: Array) -> Array:
         """(B, rows, n + inputs + r + 1) of a kernel of slopes."""
         told = self.structure[kernel]
-        dense = np.zeros((len(at.time), *told["shape"]))
-        if told["rows"]:
+        dense = np.zeros((len(at.time), *told.shape))
+        if told.rows:
             args = points(self.task, at.x, u, at.time)
-            entries = mapped(self.library, kernel, args, len(told["rows"]))
-            dense[:, told["rows"], told["columns"]] = entries.T
+            entries = mapped(self.library, kernel, args, len(told.rows))
+            dense[:, told.rows, told.columns] = entries.T
         return dense
 
     def local(self, dense: Array, at: Place) -> Array:
@@ -357,7 +356,7 @@ class Linear:
         for entry in entries:
             if KINDS[log["kind"][entry]] == "event":
                 k = int(log["index"][entry])
-                for target in about["targets"][slice(*about["first_target"][k : k + 2])]:
+                for target in about.targets[slice(*about.first_target[k : k + 2])]:
                     if target >= self.n:
                         found.append((k, target - self.n, float(after.mode[target - self.n, 0])))
         return found
@@ -388,7 +387,7 @@ class Linear:
     def _guards_of_inputs(self) -> set[tuple[int, int]]:
         """Guards and columns of what they depend on."""
         told = self.structure["guard_slopes"]
-        return set(zip(told["rows"], told["columns"], strict=True))
+        return set(zip(told.rows, told.columns, strict=True))
 
     def _rate_with(self, at: Place, u: Array) -> Array:
         """x' (n,) with given inputs u, the contact forces that follow included."""
@@ -398,7 +397,7 @@ class Linear:
 
     def _time_of(self, cause: int, end: Place, before: Flow) -> Array:
         """dt (L,) of what was located: -(d guard) / (its rate along the motion)."""
-        events = len(self.task.about["events"])
+        events = len(self.task.about.events)
         if cause < events:
             dense = self.derivatives("guard_slopes", end, before.inputs)
             first = self.n + self.m + self.d
@@ -437,15 +436,15 @@ class Linear:
         log, about = self.tape.log, self.task.about
         if KINDS[log["kind"][entry]] != "event":
             return modes
-        first, last = about["first_target"][log["index"][entry] :][:2]
-        if not any(target >= self.n for target in about["targets"][first:last]):
+        first, last = about.first_target[log["index"][entry] :][:2]
+        if not any(target >= self.n for target in about.targets[first:last]):
             return modes
         at, changed = self._at(entry, modes, after), modes.copy()
         args = points(self.task, at.x, self.inputs(at), at.time)
-        values = mapped(self.task.library, "resets", args, about["sizes"]["resets"])[:, 0]
+        values = mapped(self.task.library, "resets", args, about.sizes["resets"])[:, 0]
         for row in range(first, last):
-            if about["targets"][row] >= self.n:
-                changed[about["targets"][row] - self.n] = values[row]
+            if about.targets[row] >= self.n:
+                changed[about.targets[row] - self.n] = values[row]
         return changed
 
     def _through(
@@ -460,19 +459,19 @@ class Linear:
         if kind == "impact":
             e = float(log["restitution"][entry])
             return self._impact(at, log["contact"][entry], e, dx, dt)
-        first, last = self.task.about["first_target"][index : index + 2]
-        targets = self.task.about["targets"][first:last]
+        first, last = self.task.about.first_target[index : index + 2]
+        targets = self.task.about.targets[first:last]
         if not any(target < self.n for target in targets):
             return dx
         told = self.structure["reset_slopes"]
         rows = set(range(first, last))
         given = [
             row
-            for row, column in zip(told["rows"], told["columns"], strict=True)
+            for row, column in zip(told.rows, told.columns, strict=True)
             if row in rows and self.n <= column < self.n + self.m
         ]
         if broken and given:
-            name = self.task.about["events"][index]["name"]
+            name = self.task.about.events[index].name
             raise ValueError(
                 f"event {name!r} follows the break of an input at t = "
                 f"{at.time[0]:.9g} s and its reset depends on inputs: that has no "

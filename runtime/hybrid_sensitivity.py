@@ -91,11 +91,9 @@ class Sensitivities:
         P, about = len(names) + len(extra), linear.task.about
         S, dp = np.zeros((linear.n, P)), np.zeros((linear.r, P))
         for column, name in enumerate(names):
-            rows, known = (
-                (dp, about["parameters"]) if name in about["parameters"] else (S, about["states"])
-            )
+            rows, known = (dp, about.parameters) if name in about.parameters else (S, about.states)
             if name not in known:
-                there = ", ".join([*about["parameters"], *about["states"]])
+                there = ", ".join([*about.parameters, *about.states])
                 raise ValueError(f"wrt: {name} is no parameter and no state; there are {there}")
             rows[list(known).index(name), column] = 1.0
         changes = self._changes(extra, len(names), P)
@@ -118,7 +116,7 @@ class Sensitivities:
                 S = through(linear.instants[k], self._local(S, dp, changes, k))
         nodes[self._at_end] = S
         states = {
-            name: np.ascontiguousarray(nodes[:, row].T) for row, name in enumerate(about["states"])
+            name: np.ascontiguousarray(nodes[:, row].T) for row, name in enumerate(about.states)
         }
         return ForwardSensitivities(
             [*names, *extra], states, [events[k] for k in sorted(events)], self.run
@@ -207,7 +205,7 @@ class Sensitivities:
         Raises `ValueError` for unknown names, and for what did not happen in this run.
         """
         _is_after(side)
-        linear, names = self.linear, list(self.linear.task.about["states"])
+        linear, names = self.linear, list(self.linear.task.about.states)
         weights = np.zeros((len(self.run.time), linear.n))
         final, seeds = np.zeros(linear.n), {}
         if isinstance(of, Mapping):
@@ -253,8 +251,8 @@ class Sensitivities:
         if -1 in linear.instants:
             costate = gathered.take(through(linear.instants[-1], costate), 0)
         return HybridGradient(
-            Named(zip(task.about["parameters"], gathered.parameters.tolist(), strict=True)),
-            Named(zip(task.about["states"], costate.tolist(), strict=True)),
+            Named(zip(task.about.parameters, gathered.parameters.tolist(), strict=True)),
+            Named(zip(task.about.states, costate.tolist(), strict=True)),
             dict(zip(task.inputs, gathered.inputs, strict=True)),
         )
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.event_log import KINDS, Happening, State
 from kinesym.runtime.interrupts import interruptible
+from kinesym.runtime.manifest import HybridManifest
 from kinesym.runtime.native import Call, HybridRun, Library, Plan
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import time_bar
@@ -40,7 +41,7 @@ class HybridTask:
     """
 
     library: Library
-    about: Mapping[str, Any]
+    about: HybridManifest
     time: Array
     start: State
     parameters: Array
@@ -58,8 +59,8 @@ class HybridTask:
     @property
     def rows(self) -> int:
         """Contact forces."""
-        contacts = self.about["contacts"]
-        return len(contacts) + sum(c["row"] >= 0 for c in contacts)
+        contacts = self.about.contacts
+        return len(contacts) + sum(c.row >= 0 for c in contacts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +113,9 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
         len(start.x),
         len(task.inputs),
         len(start.modes),
-        len(task.about["contacts"]),
+        len(task.about.contacts),
         task.rows,
-        len(task.about["events"]),
+        len(task.about.events),
     )
     run = HybridRun(task.library, sizes, numbers, arrays)
     with interruptible(stop) as flag, time_bar(start.time, end, task.progress) as show:
@@ -141,24 +142,24 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
 def _arrays(task: HybridTask) -> Arrays:
     """By the names of the fields of `hybrid_run`."""
     about, start, time = task.about, task.start, task.time
-    contacts, events = about["contacts"], about["events"]
+    contacts, events = about.contacts, about.events
     n, d, count = len(start.x), len(start.modes), len(contacts)
     common = segments(task.inputs, float(start.time), float(time[-1]))
     arrays: Arrays = {
         "begin": common.begin,
         "coefficients": common.coefficients,
         "parameters": task.parameters,
-        "law": np.array([LAWS.index(c["law"]) for c in contacts], dtype=np.intc),
-        "tangent": np.array([c["row"] for c in contacts], dtype=np.intc),
-        "mu": np.array([c["friction_coefficient"] for c in contacts], dtype=np.float64),
-        "restitution": np.array([c["restitution"] for c in contacts], dtype=np.float64),
+        "law": np.array([LAWS.index(c.law) for c in contacts], dtype=np.intc),
+        "tangent": np.array([c.row for c in contacts], dtype=np.intc),
+        "mu": np.array([c.friction_coefficient for c in contacts], dtype=np.float64),
+        "restitution": np.array([c.restitution for c in contacts], dtype=np.float64),
         **{
-            key: np.array([e[key] for e in events], dtype=np.intc)
+            key: np.array([getattr(e, key) for e in events], dtype=np.intc)
             for key in ("direction", "level", "stop")
         },
-        "scale": np.array([e["scale"] for e in events], dtype=np.float64),
-        "first_target": np.array(about["first_target"], dtype=np.intp),
-        "target": np.array(about["targets"], dtype=np.intp),
+        "scale": np.array([e.scale for e in events], dtype=np.float64),
+        "first_target": np.array(about.first_target, dtype=np.intp),
+        "target": np.array(about.targets, dtype=np.intp),
         "x": start.x.copy(),
         "mode": start.modes.copy(),
         "state": start.contacts.copy(),
@@ -213,11 +214,11 @@ def _grown(arrays: Arrays, run: HybridRun) -> Arrays:
 
 def outputs(task: HybridTask, states: Array, inputs: Array) -> Array:
     """Outputs (n_out, N) at the nodes, from states and all inputs there."""
-    N, count = states.shape[1], len(task.about["outputs"])
+    N, count = states.shape[1], len(task.about.outputs)
     if not count or not N:
         return np.empty((count, N))
     point = points(task, states, inputs, task.time[:N])
-    if task.about["outputs_move"]:
+    if task.about.outputs_move:
         point = [mapped(task.library, "smooth", point, len(states)), *point]
     return mapped(task.library, "outputs", point, count)
 
@@ -240,16 +241,14 @@ def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) ->
     return out.reshape(n_out, N)
 
 
-def _happenings(about: Mapping[str, Any], log: Mapping[str, NDArray[Any]]) -> list[Happening]:
+def _happenings(about: HybridManifest, log: Mapping[str, NDArray[Any]]) -> list[Happening]:
     pairs = np.stack([log["before"], log["after"]], axis=1)
-    named = {"event": [e["name"] for e in about["events"]], "clock": None}
-    contacts = [c["name"] for c in about["contacts"]]
+    named = {"event": [e.name for e in about.events], "clock": None}
+    contacts = [c.name for c in about.contacts]
     found = []
     for time, kind, index, row in zip(
         log["time"].tolist(), log["kind"].tolist(), log["index"].tolist(), pairs, strict=True
     ):
         names = named.get(KINDS[kind], contacts)
-        found.append(
-            Happening(time, KINDS[kind], names[index] if names else "", about["states"], row)
-        )
+        found.append(Happening(time, KINDS[kind], names[index] if names else "", about.states, row))
     return found

@@ -144,11 +144,19 @@ class HybridManifest(ModelManifest):
 
 
 @dataclass(frozen=True)
-class SlopesManifest:
-    """First derivatives of a hybrid model by kernel: places of the entries, and the shape."""
+class SlopeManifest:
+    """First derivatives in one kernel: places of the entries, and the shape of the matrix."""
 
-    patterns: Mapping[str, Pattern]
-    shapes: Mapping[str, tuple[int, int]]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    shape: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class SlopesManifest:
+    """First derivatives of a hybrid model, by kernel."""
+
+    kernels: Mapping[str, SlopeManifest]
 
 
 _SECTIONS: dict[str, Any] = {
