@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 
 import sympy as sp
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.switching import observed_program
-from kinesym.runtime.build import build, check_compiler
+from kinesym.pipeline import realise
+from kinesym.runtime.build import check_compiler
 from kinesym.runtime.hybrid_outputs import Observed
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_shooting import HybridTrials, Runner
@@ -92,7 +91,5 @@ def _runner(hybrid: Hybrid, asked: Asked) -> Runner:
 def _observer(
     hybrid: Hybrid, observed: Mapping[str, sp.Expr]
 ) -> Callable[[Sensitivities], Observed]:
-    source = emit(observed_program(hybrid, list(observed.values())))
-    library, _ = build(source.files, lanes=1)
-    structure = json.loads(source.manifest)["slopes"]["observed_slopes"]
-    return partial(Observed, list(observed), library, structure)
+    slopes = realise(observed_program(hybrid, list(observed.values())), lanes=1)
+    return partial(Observed, list(observed), slopes)

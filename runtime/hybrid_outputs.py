@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.hybrid_sensitivity import HybridGradient, Sensitivities
 from kinesym.runtime.hybrid_simulation import mapped, points
-from kinesym.runtime.native import Library
+from kinesym.runtime.manifest import Built, SlopesManifest
 from kinesym.runtime.signals import SignalGradient
 from kinesym.runtime.trajectory import Named
 
@@ -25,29 +24,29 @@ class Observed:
     inputs, contact forces.
 
     At a node these depend on the state there, on parameters, and on the pieces of inputs; so do the
-    forces of the contacts that press there. library, structure : of `observed_program`, see
+    forces of the contacts that press there. slopes : of `observed_program`, see
     `codegen.switching`.
     """
 
     names: Sequence[str]
-    library: Library
-    structure: Mapping[str, Any]
+    slopes: Built
     run: Sensitivities
 
     @cached_property
     def _slopes(self) -> Array:
         """Of each output at each node (N, k, L), in the columns of `Linear`."""
-        linear, told = self.run.linear, self.structure
+        linear = self.run.linear
+        told = self.slopes.manifest.of(SlopesManifest).kernels["observed_slopes"]
         time = self.run.run.time
         step = np.searchsorted(linear.tape.time, time, side="right") - 1
-        states = np.array([self.run.run[x] for x in linear.task.about["states"]])
+        states = np.array([self.run.run[x] for x in linear.task.about.states])
         at = linear.places(np.maximum(step, 0)).moved(time, states)
         flow = linear.flow(at)
-        dense = np.zeros((len(time), *told["shape"]))
-        if told["rows"]:
+        dense = np.zeros((len(time), *told.shape))
+        if told.rows:
             args = points(linear.task, at.x, flow.inputs, at.time)
-            entries = mapped(self.library, "observed_slopes", args, len(told["rows"]))
-            dense[:, told["rows"], told["columns"]] = entries.T
+            entries = mapped(self.slopes.library, "observed_slopes", args, len(told.rows))
+            dense[:, told.rows, told.columns] = entries.T
         first = linear.n + linear.m + linear.d
         by_force = dense[:, :, first : first + linear.R]
         return np.asarray((linear.local(dense, at) + by_force @ flow.force)[..., :-1])
@@ -66,11 +65,11 @@ class Observed:
         linear, about = self.run.linear, self.run.linear.task.about
         along = self.run.forward(wrt, courses)
         change = np.zeros((len(self.run.run.time), linear.L, len(along.wrt)))
-        for row, x in enumerate(about["states"]):
+        for row, x in enumerate(about.states):
             change[:, row] = along[x].T
         for column, name in enumerate(wrt):
-            if name in about["parameters"]:
-                place = linear.n + about["parameters"].index(name)
+            if name in about.parameters:
+                place = linear.n + about.parameters.index(name)
                 change[:, place, column] = 1.0
         for column, moved in enumerate(courses.values(), start=len(wrt)):
             for i, (u, signal) in enumerate(linear.task.inputs.items()):
@@ -88,12 +87,11 @@ class Observed:
         none = np.zeros(len(self.run.run.time))
         mine = np.array([weights.get(name, none) for name in self.names])
         rows = np.einsum("kn,nkl->ln", mine, self._slopes)
-        of_states = {x: rows[i] + weights.get(x, none) for i, x in enumerate(about["states"])}
+        of_states = {x: rows[i] + weights.get(x, none) for i, x in enumerate(about.states)}
         behind = self.run.gradient(of_states)
         direct = rows[linear.columns("p")].sum(axis=1).tolist()
         parameters = {
-            p: behind.parameters[p] + more
-            for p, more in zip(about["parameters"], direct, strict=True)
+            p: behind.parameters[p] + more for p, more in zip(about.parameters, direct, strict=True)
         }
         inputs = dict(behind.inputs)
         for i, (u, signal) in enumerate(linear.task.inputs.items()):
