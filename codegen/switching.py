@@ -136,6 +136,20 @@ def slopes_program(hybrid: Hybrid) -> Program:
         push, jump = found.push(g, forces), found.jump(g, forces, len(rates))
         of["smooth_slopes"] += [g.add(b, w) for b, w in zip(found.b, push, strict=True)]
         of["touch_slopes"] = [*found.heights, *found.speeds, *push, *jump]
+    return _slopes(hybrid, point, of)
+
+
+def observed_program(hybrid: Hybrid, observed: Sequence[sp.Expr]) -> Program:
+    """Kernel `observed_slopes` of first derivatives of expressions with respect to (x, u, p, t),
+    entries that are not identically zero."""
+    point = _point(hybrid)
+    _, lowered = _lowered(hybrid, point)
+    return _slopes(hybrid, point, {"observed_slopes": lowered(observed)})
+
+
+def _slopes(hybrid: Hybrid, point: ModelSymbols, of: dict[str, list[int]]) -> Program:
+    """Kernels of first derivatives of nodes, by name, and where their entries are."""
+    g = point.graph
     arguments = (point.x, point.u, point.p, point.t)
     wrt = [node for group in arguments for node in point.nodes(group)]
     kernels, structure = [], {}

@@ -128,8 +128,8 @@ KINDS = {
         SAID_FIT,
     ),
     "hybrid shooting": (
-        "task = kh.Shooting(toy, measured(2001), {k: (0.1, 9.0)}, initial=start)",
-        "task.solve({k: 4.0}, tolerance=1e-300, max_iterations=10**6).message",
+        "task = ks.Shooting(toy, measured(2001), {k: (0.1, 9.0)}, initial=start)",
+        "task.solve({k: 4.0}, 'least-squares', tolerance=1e-300, max_iterations=10**6).message",
         SAID_FIT,
     ),
     "collocation": (
