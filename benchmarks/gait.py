@@ -40,17 +40,17 @@ from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.stepping import stepper
 from kinesym.examples import gait as example
 from kinesym.gait import _inverse
+from kinesym.gait.angles import in_turn, states
+from kinesym.gait.kinematics import Spline
+from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.natural.consistency import fit, landmark_targets, measured_segments, start_of
+from kinesym.gait.reconstruct import NOISE
+from kinesym.gait.relations import Trial, landmarks
+from kinesym.gait.smoothing import SSA
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import segments_of_body, whole_body
 from kinesym.runtime.build import CACHE_VARIABLE, build, find_compiler
 from kinesym.runtime.functions import Functions
-from kinesym.runtime.gait.consistency import fit, landmark_targets, measured_segments, start_of
-from kinesym.runtime.gait.course import Spline
-from kinesym.runtime.gait.natural import NaturalBody
-from kinesym.runtime.gait.rates import in_turn, states
-from kinesym.runtime.gait.reconstruct import NOISE
-from kinesym.runtime.gait.relations import Trial, landmarks
-from kinesym.runtime.gait.ssa import SSA
 from kinesym.symbolic.schemes import SCHEMES
 
 Array = NDArray[np.float64]

@@ -22,11 +22,11 @@ import sympy as sp
 import kinesym as ks
 from kinesym.examples import gait
 from kinesym.gait import PlanarSegment, Samples, Segment, planar_body, whole_body
+from kinesym.gait.angles import states
+from kinesym.gait.wrench import THRESHOLD
 from kinesym.models.planar_body import HIP, joint_angles
 from kinesym.models.whole_body import ROOT
 from kinesym.multibody import Load
-from kinesym.runtime.gait.rates import states
-from kinesym.runtime.gait.wrench import THRESHOLD
 
 #: Feet by side, joints with the bodies beyond them.
 FEET = {"R": "right", "L": "left"}

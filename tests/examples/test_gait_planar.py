@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kinesym.examples import gait_planar as study
-from kinesym.runtime.gait.wrench import Wrench
+from kinesym.gait.wrench import Wrench
 
 TIME = np.linspace(0.0, 2.0, 401)
 

@@ -10,6 +10,7 @@ import kinesym as ks
 from kinesym.codegen.evaluate import model_point
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
+from kinesym.gait.natural.planar import PlanarBody
 from kinesym.models.planar_body import (
     GROUPS,
     HIP,
@@ -19,7 +20,6 @@ from kinesym.models.planar_body import (
     planar_segments,
 )
 from kinesym.models.whole_body import segments_of_body
-from kinesym.runtime.gait.planar import PlanarBody
 
 
 def residual(model, values, rates):

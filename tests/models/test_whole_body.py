@@ -17,6 +17,7 @@ from kinesym.codegen.evaluate import model_point
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
 from kinesym.gait import read_segments
+from kinesym.gait.natural.body import NaturalBody
 from kinesym.models.whole_body import (
     ROOT,
     Segment,
@@ -26,7 +27,6 @@ from kinesym.models.whole_body import (
     whole_body,
     write_segments,
 )
-from kinesym.runtime.gait.natural import NaturalBody
 
 DATA = Path(__file__).parents[1] / "data"
 AXES = "xyz"

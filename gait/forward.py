@@ -1,0 +1,105 @@
+"""Forward dynamics of a measured walk: how well torques give the motion back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.gait.inverse import coordinate_names, stick_figure
+from kinesym.gait.kinematics import Samples
+from kinesym.gait.natural.segment import Row, pose
+from kinesym.runtime.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """A simulated walk beside its reference.
+
+    segments : of the body. reference : what was measured, at the nodes that were reached.
+    z, zd : simulated coordinates and rates, (g, N). gains : Kp (g,), all 0 without control.
+    effort : of the controller, (g, N) [N, N m], generalised forces along the coordinates.
+    message : why it ended early; empty if it did not. method, step : of integration [s].
+    """
+
+    segments: Sequence[Row]
+    reference: Samples
+    z: Array
+    zd: Array
+    gains: Array
+    effort: Array
+    method: str
+    step: float
+    message: str = ""
+
+    @property
+    def time(self) -> Array:
+        """(N,) [s]."""
+        return self.reference.time
+
+    @property
+    def error(self) -> Array:
+        """Reference minus simulated, (g, N) [m, rad]."""
+        return self.reference.z - self.z
+
+    def angle(self, segment: str) -> slice:
+        """Rows of alpha, beta, gamma of a segment."""
+        names = [row.name for row in self.segments]
+        if segment not in names:
+            raise ValueError(f"there is no segment {segment!r}; there are {', '.join(names)}")
+        first = 3 + 3 * names.index(segment)
+        return slice(first, first + 3)
+
+    def attitude(self, segment: str, z: Array) -> Array:
+        """The axes of a segment in coordinates z (g, N), (3, 3, N)."""
+        angles = z[self.angle(segment)]
+        return pose(angles, 0.0 * angles, 0.0 * angles).A.transpose(1, 2, 0)
+
+    def trajectory(self) -> Trajectory:
+        """Everything over time: to plot, to animate, to write as netCDF or CSV."""
+        names = coordinate_names(self.segments)
+        points, drawing = stick_figure(self.segments, self.z)
+        outputs = {
+            f"{name}_{kind}": row
+            for kind, rows in (("reference", self.reference.z), ("effort", self.effort))
+            for name, row in zip(names, rows, strict=True)
+        }
+        return Trajectory(
+            self.time,
+            dict(zip(names, self.z, strict=True)),
+            {},
+            outputs | points,
+            {},
+            f"forward dynamics, {self.method}",
+            message=self.message,
+            drawing=drawing,
+        )
+
+    def horizon(self, limit: float) -> float:
+        """When a sagittal angle (beta) is first off by more than `limit` [rad], in s from the
+        begin; infinite if none is and the end was reached."""
+        off = (np.abs(self.error[4::3]) > limit).any(axis=0)
+        if off.any():
+            return float(self.time[int(off.argmax())] - self.time[0])
+        return np.inf if not self.message else float(self.time[-1] - self.time[0])
+
+    def worst(self) -> tuple[str, float]:
+        """The segment whose angles are off most at the end, and by how much [rad]."""
+        last = np.abs(self.error[3:, -1]).reshape(-1, 3).max(axis=1)
+        k = int(np.nan_to_num(last, nan=-1.0).argmax())
+        return self.segments[k].name, float(last[k])
+
+    def peaks(self, names: Sequence[str]) -> list[tuple[str, float, float]]:
+        """Largest effort along x, y, z at the root and about y of segments, with its instant [s]
+        (Pamies-Vila, Font-Llagunes 2013, table 1)."""
+        rows = [("F_" + axis, k) for k, axis in enumerate("xyz")]
+        rows += [(f"M_y {name}", self.angle(name).start + 1) for name in names]
+        found = []
+        for label, k in rows:
+            size = np.abs(self.effort[k])
+            found.append((label, float(size.max()), float(self.time[int(size.argmax())])))
+        return found

@@ -1,0 +1,344 @@
+"""Inverse dynamics: what a measured motion needs, and what that means for joints.
+
+The motion alone says which wrench the ground must give; once that is shared between the feet, force
+and torque of every joint follow, and nothing is left over (Pamies-Vila, Font-Llagunes 2013). All
+vectors are in world axes, x forwards, y to the left, z up. N instants, S segments, g coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.gait.angles import spin
+from kinesym.gait.kinematics import Samples
+from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.natural.segment import Row, pose
+from kinesym.gait.wrench import Wrench
+from kinesym.runtime.plot import subplots
+from kinesym.runtime.trajectory import Drawing, Trajectory
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """Who hangs on whom.
+
+    rows : segments, each after its parent; the first one, the pelvis, hangs on the root, and is
+        what others that hang there push against. joints : name -> segment whose proximal joint it
+        is. feet : name -> its segments, the one at the ankle first.
+    """
+
+    rows: Sequence[Row]
+    joints: Mapping[str, str]
+    feet: Mapping[str, tuple[str, str]]
+
+    @cached_property
+    def segments(self) -> tuple[str, ...]:
+        """Names of the segments."""
+        return tuple(row.name for row in self.rows)
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """Number of the parent of each segment, -1 for the root."""
+        owner = {point: k for k, row in enumerate(self.rows) for point in row.points}
+        return tuple(owner.get(row.proximal, -1) for row in self.rows)
+
+    @property
+    def mass(self) -> float:
+        """Of the body [kg]."""
+        return sum(row.mass for row in self.rows)
+
+    def number(self, name: str) -> int:
+        """Of a segment, by its own name or that of its proximal joint; raises `ValueError`."""
+        segment = self.joints.get(name, name)
+        if segment not in self.segments:
+            known = ", ".join((*self.segments, *self.joints, *self.feet))
+            raise ValueError(f"there is no segment or joint {name!r}; there are {known}")
+        return self.segments.index(segment)
+
+    def against(self, segment: int) -> int:
+        """The segment that one pushes against; -1 for the first, which has none."""
+        parent = self.parents[segment]
+        return 0 if parent < 0 < segment else parent
+
+    def chain(self, segment: int) -> list[int]:
+        """A segment and those that carry it, up to the one on the root."""
+        found = [segment]
+        while self.parents[found[-1]] >= 0:
+            found.append(self.parents[found[-1]])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamics:
+    """What a motion needs.
+
+    course : the motion. total : the external wrench, all but gravity. force : (S, 3, N) [N], and
+    moment about its joint : (S, 3, N) [N m], of each segment with all that it carries, as if
+    nothing but gravity acted on them from outside. place : of its joint, (S, 3, N) [m].
+    attitude : of the segment, (S, 3, 3, N).
+    """
+
+    skeleton: Skeleton
+    course: Samples
+    total: Wrench
+    force: Array
+    moment: Array
+    place: Array
+    attitude: Array
+
+    @property
+    def time(self) -> Array:
+        """(N,) [s]."""
+        return self.course.time
+
+    @cached_property
+    def torque(self) -> Array:
+        """Torques between the world and each segment, (S, 3, N) [N m], that drive the motion
+        together with the total force on the root: "absolute" torques."""
+        result = self.moment.copy()
+        for k, parent in enumerate(self.skeleton.parents):
+            if parent >= 0:
+                result[parent] -= self.moment[k]
+        return result
+
+    @cached_property
+    def forces(self) -> Array:
+        """Generalised forces along the coordinates, (g, N) [N, N m]: the total force, then the
+        torques along the angles of each segment (equation 16)."""
+        rows = [self.total.force]
+        for k, torque in enumerate(self.torque):
+            angles, still = self.course.z[3 + 3 * k : 6 + 3 * k], np.zeros((3, len(self.time)))
+            rows.append(np.einsum("nij,in->jn", pose(angles, still, still).H, torque))
+        return np.concatenate(rows)
+
+    def multipliers(self, variant: str = "explicit") -> dict[str, Array]:
+        """The Lagrange multipliers of the constraints in natural coordinates by name, (N,) each;
+        see `NaturalBody` for the variants and what they mean."""
+        body = NaturalBody(self.skeleton.rows, self.skeleton.rows[0].proximal, variant=variant)
+        course = self.course
+        values = body.multipliers(course.z, course.zd, course.zdd)
+        return dict(zip(body.constraint_names, values, strict=True))
+
+    @cached_property
+    def spin(self) -> Array:
+        """Angular velocities, (S, 3, N) [rad/s]."""
+        turning = [
+            rows[3:].reshape(-1, 3, rows.shape[1]).transpose(1, 0, 2)
+            for rows in (self.course.z, self.course.zd)
+        ]
+        return np.einsum("sijn,jsn->sin", self.attitude, spin(*turning))
+
+    def under_foot(self, foot: str, wrench: Wrench) -> dict[str, Wrench]:
+        """A wrench of the ground on a foot of two segments, on the one over the centre of pressure.
+
+        The choice changes the torque between both segments only. Raises `ValueError` for an
+        unknown foot or a wrench at other times.
+        """
+        if foot not in self.skeleton.feet:
+            raise ValueError(
+                f"there is no foot {foot!r}; there are {', '.join(self.skeleton.feet) or 'none'}"
+            )
+        self._check_times(foot, wrench)
+        hind, fore = self.skeleton.feet[foot]
+        k = self.skeleton.number(fore)
+        ahead = np.einsum(
+            "in,in->n",
+            np.nan_to_num(wrench.cop()) - self.place[k],
+            self.attitude[self.skeleton.number(hind)][:, 0],
+        )
+        on_toes = (ahead > 0.0).astype(float)
+        return {hind: wrench.scaled(1.0 - on_toes), fore: wrench.scaled(on_toes)}
+
+    def _check_times(self, name: str, wrench: Wrench) -> None:
+        if wrench.time.shape != self.time.shape or not np.allclose(wrench.time, self.time):
+            raise ValueError(
+                f"the wrench on {name} is at other times than the motion; use wrench.at(time)"
+            )
+
+    def joints(self, loads: Mapping[str, Wrench]) -> JointLoads:
+        """Forces and torques of all joints, with these external wrenches by segment or foot.
+
+        Raises `ValueError` for an unknown name or wrenches at other times.
+        """
+        parts: dict[str, Wrench] = {}
+        for name, wrench in loads.items():
+            feet = name in self.skeleton.feet
+            for segment, part in (
+                self.under_foot(name, wrench) if feet else {name: wrench}
+            ).items():
+                self._check_times(name, part)
+                parts[segment] = parts[segment] + part if segment in parts else part
+        force, torque = self.force.copy(), self.moment.copy()
+        rest = self.total
+        for name, wrench in parts.items():
+            rest = rest - wrench
+            for k in self.skeleton.chain(self.skeleton.number(name)):
+                force[k] -= wrench.force
+                torque[k] -= wrench.about(self.place[k])
+        root = [k for k, parent in enumerate(self.skeleton.parents) if parent < 0]
+        force[0], torque[0] = force[root].sum(axis=0), torque[root].sum(axis=0)
+        return JointLoads(self, force, torque, rest, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class JointLoads:
+    """What each joint transmits to its segment.
+
+    force, torque : (S, 3, N) [N, N m], from the proximal neighbour on the segment, at its joint.
+    Those of the first segment, which has no neighbour, are the residual: what the wrenches of the
+    ground leave unexplained. rest : the same as a wrench. loads : external wrenches by segment.
+    """
+
+    inverse: InverseDynamics
+    force: Array
+    torque: Array
+    rest: Wrench
+    loads: Mapping[str, Wrench]
+
+    @property
+    def time(self) -> Array:
+        """(N,) [s]."""
+        return self.inverse.time
+
+    def flexion(self, joint: str) -> Array:
+        """The torque of a joint along the lateral axis of its proximal segment, (N,) [N m].
+
+        Positive for what flexes a hip, extends a knee, flexes an ankle dorsally: a turn of the
+        segment about the axis that points to the right.
+        """
+        k, lateral = self._lateral(joint)
+        return -np.einsum("in,in->n", self.torque[k], lateral)
+
+    def flexion_angle(self, joint: str) -> Array:
+        """The angle in the same sense, (N,) [rad]: in the sagittal plane of the proximal segment,
+        zero where both have the same axes."""
+        k, _ = self._lateral(joint)
+        parent = self.inverse.skeleton.against(k)
+        return flexion_angle(self.inverse.attitude[parent], self.inverse.attitude[k])
+
+    def power(self, joint: str) -> Array:
+        """What the torque of a joint does, (N,) [W]: positive where it gives energy."""
+        k, _ = self._lateral(joint)
+        spin = self.inverse.spin
+        return np.einsum(
+            "in,in->n", self.torque[k], spin[k] - spin[self.inverse.skeleton.against(k)]
+        )
+
+    def _lateral(self, joint: str) -> tuple[int, Array]:
+        """The segment beyond a joint, and the axis to the left of the one before it."""
+        k = self.inverse.skeleton.number(joint)
+        if k == 0:
+            raise ValueError(f"{joint} has no neighbour; choose the joint of another segment")
+        return k, self.inverse.attitude[self.inverse.skeleton.against(k)][:, 1]
+
+    def plot(self, joints: Sequence[str] | None = None) -> Any:
+        """Angle, torque over body mass and power of joints, by default of the legs."""
+        known = self.inverse.skeleton.joints
+        names = [
+            name
+            for name in (joints or known)
+            if joints or name.split("_")[-1] in ("hip", "knee", "ankle")
+        ]
+        figure, axes = subplots(
+            3,
+            len(names),
+            sharex=True,
+            sharey="row",
+            squeeze=False,
+            figsize=(2.6 * len(names), 6.4),
+            layout="constrained",
+        )
+        mass = self.inverse.skeleton.mass
+        for column, name in zip(axes.T, names, strict=True):
+            rows = (
+                np.degrees(self.flexion_angle(name)),
+                self.flexion(name) / mass,
+                self.power(name),
+            )
+            for panel, row in zip(column, rows, strict=True):
+                panel.plot(self.time, row, lw=1.2)
+                panel.axhline(0.0, color="k", lw=0.6)
+                panel.grid(alpha=0.3)
+            column[0].set_title(name, fontsize="medium")
+        for panel, label in zip(
+            axes[:, 0], ("flexion [deg]", "torque [N m/kg]", "power [W]"), strict=True
+        ):
+            panel.set_ylabel(label)
+        figure.supxlabel("time [s]")
+        return figure
+
+    def trajectory(self) -> Trajectory:
+        """Everything over time: to plot, to animate, to write as netCDF or CSV."""
+        skeleton = self.inverse.skeleton
+        points, drawing = stick_figure(skeleton.rows, self.inverse.course.z)
+        names, course = coordinate_names(skeleton.rows), self.inverse.course
+        values = {name: row for name, row in self.columns().items() if name != "time_s"}
+        for kind, rows in (
+            ("rate", course.zd),
+            ("acceleration", course.zdd),
+            ("needed", self.inverse.forces),
+        ):
+            values |= {f"{name}_{kind}": row for name, row in zip(names, rows, strict=True)}
+        return Trajectory(
+            self.time,
+            dict(zip(names, course.z, strict=True)),
+            {},
+            values | points,
+            {},
+            "inverse dynamics",
+            drawing=drawing,
+        )
+
+    def columns(self) -> dict[str, Array]:
+        """Everything by name, (N,) each: for tables and files."""
+        found = {"time_s": self.time}
+        skeleton = self.inverse.skeleton
+        for name, parts, unit in (("torque", self.torque, "Nm"), ("force", self.force, "N")):
+            for k, segment in enumerate(skeleton.segments):
+                for axis, row in zip("xyz", parts[k], strict=True):
+                    found[f"{segment}_{name}_{axis}_{unit}"] = row
+        for joint in skeleton.joints:
+            found[f"{joint}_flexion_rad"] = self.flexion_angle(joint)
+            found[f"{joint}_flexion_Nm"] = self.flexion(joint)
+            found[f"{joint}_flexion_Nm_per_kg"] = self.flexion(joint) / skeleton.mass
+            found[f"{joint}_power_W"] = self.power(joint)
+        for name, wrench in {"total": self.inverse.total, **self.loads}.items():
+            for axis, f, m, c in zip("xyz", wrench.force, wrench.moment, wrench.cop(), strict=True):
+                found[f"{name}_ground_force_{axis}_N"] = f
+                found[f"{name}_ground_moment_{axis}_Nm"] = m
+                found[f"{name}_ground_cop_{axis}_m"] = c
+        return found
+
+
+def flexion_angle(before: Array, beyond: Array) -> Array:
+    """The angle (N,) [rad] between segments of these attitudes (3, 3, N), see
+    `JointLoads.flexion_angle`."""
+    relative = np.einsum("jin,jkn->ikn", before, beyond)
+    return np.unwrap(np.arctan2(-relative[0, 2], relative[2, 2]))
+
+
+def coordinate_names(segments: Sequence[Row]) -> list[str]:
+    """`J1_px`, ... of the root, then `pelvis_x`, ... of each segment: the rows of z."""
+    names = [f"{segments[0].proximal}_p{axis}" for axis in "xyz"]
+    return names + [f"{row.name}_{axis}" for row in segments for axis in "xyz"]
+
+
+def stick_figure(segments: Sequence[Row], z: Array) -> tuple[dict[str, Array], Drawing]:
+    """Coordinates of all points by name, `RK_x`, ..., and lines between those of a segment."""
+    root = segments[0].proximal
+    body = NaturalBody(segments, root)
+    q = body.course(z, np.zeros_like(z), np.zeros_like(z)).q
+    points = {
+        f"{name}_{axis}": q[3 * k + i]
+        for name, k in body.points.items()
+        for i, axis in enumerate("xyz")
+    }
+    return points, tuple((row.proximal, point) for row in segments for point in row.points)

@@ -1,0 +1,354 @@
+"""A body in natural coordinates: points and unit vectors, with a constant mass matrix.
+
+Each segment is spanned by its proximal point, a second point and two of its unit vectors: all of
+its material points are linear in these twelve coordinates, so that M is constant (Pamies-Vila,
+Font-Llagunes 2013, equations 1 to 3). What moves freely, z, is the place of the root and three
+angles of each segment in the world, A = Ry(beta) Rx(alpha) Rz(gamma).
+
+Shapes: z, its rates and whatever follows from them are (rows, N) over N instants. Rows of z: place
+x, y, z of the root [m], then alpha, beta, gamma of each segment [rad]. Rows of q: points (three
+each, the root first, then in the order of the table), then two unit vectors of each segment; these
+have mass. The mixed coordinates are q, then the angles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from kinesym.gait.natural.constrained import Partition, Reduction, reduction
+from kinesym.gait.natural.segment import (
+    Pose,
+    Rigidity,
+    Row,
+    axis,
+    carried,
+    check_basis,
+    check_inertia,
+    explicit,
+    explicit_terms,
+    letters,
+    numbered,
+    orthonormal,
+    orthonormal_terms,
+    pose,
+    spanned,
+    turned,
+)
+from kinesym.runtime.arrays import real_array, shown
+
+Array = NDArray[np.float64]
+
+#: Sets of constraints that describe the same motion; see `NaturalBody`.
+VARIANTS = ("explicit", "orthonormal")
+
+
+@dataclass(frozen=True)
+class Course:
+    """Natural coordinates and their rates, (174, N) for 18 segments."""
+
+    q: Array
+    qd: Array
+    qdd: Array
+
+
+@dataclass(frozen=True)
+class NaturalBody:
+    """Segments in natural coordinates, with the constraints that make them rigid.
+
+    root : the point whose place is free. gravity : [m/s^2]. variant : of the constraints, with e_u,
+    e_v the axes of a segment that its vectors are, l its points:
+
+    "explicit" (default): u - A e_u, v - A e_v, r_p - r_i - A l. The multipliers of a point are the
+    force [N] with which what hangs on it pulls, and, if the point spans its segment, the share that
+    falls on it of what the segment needs.
+
+    "orthonormal": u.u - 1, v.v - 1, u.v; u.A e_v, u.A e_w, v.A e_w, which tie the angles;
+    r_p - r_i - (l_u u + l_v v + l_w u x v).
+
+    Both have 171 rows for 18 segments, the same R and the same motion. Raises `ValueError`, with
+    the segment, for a tree that does not hang together, for inertia of no body and for a segment
+    that its basis does not span.
+    """
+
+    segments: Sequence[Row]
+    root: str = "J1"
+    gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    variant: str = "explicit"
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant is one of {', '.join(VARIANTS)}, got {shown(self.variant)}")
+        if real_array(self.gravity, "gravity").shape != (3,):
+            raise ValueError(f"gravity has three components, got {shown(self.gravity)}")
+        numbered(self.segments, self.root)
+        for row in self.segments:
+            check_inertia(row)
+            check_basis(row)
+
+    # -- sizes and names ------------------------------------------------------------------------
+
+    @cached_property
+    def points(self) -> dict[str, int]:
+        """The number of each point."""
+        return numbered(self.segments, self.root)
+
+    @property
+    def size(self) -> int:
+        """Number of natural coordinates, which have mass."""
+        return 3 * len(self.points) + 6 * len(self.segments)
+
+    @property
+    def n(self) -> int:
+        """Number of mixed coordinates: natural ones and angles."""
+        return self.size + 3 * len(self.segments)
+
+    @property
+    def g(self) -> int:
+        """Number of degrees of freedom."""
+        return 3 + 3 * len(self.segments)
+
+    @property
+    def m(self) -> int:
+        """Number of constraints."""
+        return self.n - self.g
+
+    @property
+    def partition(self) -> Partition:
+        """Independent among the mixed coordinates: the place of the root and the angles."""
+        free = [*range(3), *range(self.size, self.n)]
+        return Partition(np.arange(3, self.size), np.array(free))
+
+    @cached_property
+    def constraint_names(self) -> tuple[str, ...]:
+        """What each constraint and multiplier belongs to, such as "Rthigh: u.v", "Rthigh: u.Av" (a
+        relation to the angles), "Rthigh: u x" or "Rthigh: point RK x"."""
+        names = []
+        for row in self.segments:
+            a, b, c = letters(row)
+            own = [f"{a}.{a}", f"{b}.{b}", f"{a}.{b}", f"{a}.A{b}", f"{a}.A{c}", f"{b}.A{c}"]
+            if self.variant == "explicit":
+                own = [f"{letter} {axis}" for letter in (a, b) for axis in "xyz"]
+            own += [f"point {point} {axis}" for point in row.points for axis in "xyz"]
+            names += [f"{row.name}: {each}" for each in own]
+        return tuple(names)
+
+    def _vectors(self, k: int) -> slice:
+        """Rows of the two unit vectors of a segment."""
+        first = 3 * len(self.points) + 6 * k
+        return slice(first, first + 6)
+
+    def _point(self, name: str) -> slice:
+        """Rows of a point."""
+        return slice(3 * self.points[name], 3 * self.points[name] + 3)
+
+    # -- mass and weight ------------------------------------------------------------------------
+
+    @cached_property
+    def mass_matrix(self) -> csr_array:
+        """M, constant, (174, 174) for 18 segments; angles have no mass."""
+        return csr_array(sum(self._blocks()[0]))
+
+    @cached_property
+    def weight(self) -> Array:
+        """Generalised forces of gravity on q, constant, (174,) for 18 segments."""
+        return np.asarray(sum(self._blocks()[1]))
+
+    def _blocks(self) -> tuple[list[Array], list[Array]]:
+        """M and weight of each segment."""
+        matrices, weights = [], []
+        T = np.array([[1.0, -1.0, 0, 0], [0, 1.0, 0, 0], [0, 0, 1.0, 0], [0, 0, 0, 1.0]])
+        for k, row in enumerate(self.segments):
+            X, G = np.linalg.inv(spanned(row)), np.array(row.com)
+            J = np.diag(np.sum(row.inertia) / 2.0 - np.array(row.inertia))
+            J += row.mass * np.outer(G, G)  # second moments about the proximal point
+            a = X @ G
+            P = np.block(
+                [
+                    [row.mass * np.ones((1, 1)), row.mass * a[None]],
+                    [row.mass * a[:, None], X @ J @ X.T],
+                ]
+            )
+            place = np.r_[self._point(row.proximal), self._point(row.basis_point), self._vectors(k)]
+            M, weight = np.zeros((self.size, self.size)), np.zeros(self.size)
+            M[np.ix_(place, place)] = np.kron(T @ P @ T.T, np.eye(3))
+            weight[place] = np.kron((T @ P)[:, 0], self.gravity)
+            matrices.append(M)
+            weights.append(weight)
+        return matrices, weights
+
+    # -- motion -----------------------------------------------------------------------------------
+
+    def course(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Course:
+        """q and its rates: R zd and R zdd + S c (equations 8 and 13)."""
+        motion = self._motion(z, zd, zdd)
+        return self._course(motion, self.poses(*motion))
+
+    def _course(self, motion: Array, poses: Sequence[Pose]) -> Course:
+        result = np.empty((3, self.size, motion.shape[2]))
+        result[:, :3] = motion[:, :3]
+        for k, (row, one) in enumerate(zip(self.segments, poses, strict=True)):
+            at = result[:, self._point(row.proximal)]
+            for point, place in row.points.items():
+                result[:, self._point(point)] = at + carried(one, place)
+            vectors = [carried(one, axis(letter)) for letter in row.basis_vectors]
+            result[:, self._vectors(k)] = np.concatenate(vectors, axis=1)
+        return Course(*result)
+
+    def poses(self, z: Array, zd: Array, zdd: Array) -> list[Pose]:
+        """Attitudes of the segments and their rates."""
+        return [pose(z[r : r + 3], zd[r : r + 3], zdd[r : r + 3]) for r in range(3, self.g, 3)]
+
+    def _motion(self, *given: ArrayLike) -> Array:
+        """(number, g, N); raises `ValueError` for other shapes."""
+        arrays = [real_array(each, "z and its rates") for each in given]
+        shapes = {each.shape for each in arrays}
+        if len(shapes) > 1 or arrays[0].ndim != 2 or len(arrays[0]) != self.g:
+            raise ValueError(
+                f"z and its rates have shape ({self.g}, instants), got "
+                f"{', '.join(str(each.shape) for each in arrays)}"
+            )
+        return np.array(arrays)
+
+    def projection(self, z: ArrayLike) -> Array:
+        """R of qd = R zd at one instant z (57,), in closed form (equation 10), (174, 57)."""
+        values = np.asarray(z, dtype=np.float64).reshape(-1, 1)
+        motion = self._motion(values, np.zeros_like(values), np.zeros_like(values))
+        R = np.zeros((self.size, self.g))
+        R[:3, :3] = np.eye(3)
+        for k, (row, one) in enumerate(zip(self.segments, self.poses(*motion), strict=True)):
+            own = slice(3 + 3 * k, 6 + 3 * k)
+            for point, place in row.points.items():
+                to = self._point(point)
+                R[to] = R[self._point(row.proximal)]
+                R[to, own] = turned(one, place)[0]
+            vectors = [turned(one, axis(letter))[0] for letter in row.basis_vectors]
+            R[self._vectors(k), own] = np.concatenate(vectors)
+        return R
+
+    # -- constraints ----------------------------------------------------------------------------
+
+    def constraints(self, q: ArrayLike, angles: ArrayLike) -> Array:
+        """Phi of the mixed coordinates at one instant, q (174,) and angles (54,): (171,)."""
+        given = np.asarray(q, dtype=np.float64)[:, None]
+        result = []
+        for row, rigidity in zip(self.segments, self._rigidities(given, angles), strict=True):
+            values = rigidity.values[:, 0].copy()
+            arms = [given[self._point(p)] - given[self._point(row.proximal)] for p in row.points]
+            values[6:] += np.ravel(arms)
+            result.append(values)
+        return np.concatenate(result)
+
+    def constraint_jacobian(self, q: ArrayLike, angles: ArrayLike) -> Array:
+        """Phi_q with respect to q, then the angles, at one instant, (171, 228) for 18 segments."""
+        given = np.asarray(q, dtype=np.float64)[:, None]
+        result = np.zeros((self.m, self.n))
+        for k, rigidity in enumerate(self._rigidities(given, angles)):
+            row, rows = self.segments[k], self._constraints_of(k)
+            result[rows, self._vectors(k)] = rigidity.by_vectors[0]
+            own = slice(self.size + 3 * k, self.size + 3 * k + 3)
+            result[rows, own] = rigidity.by_angles[0]
+            for number, point in enumerate(row.points):
+                here = slice(rows.start + 6 + 3 * number, rows.start + 9 + 3 * number)
+                result[here, self._point(point)] = np.eye(3)
+                result[here, self._point(row.proximal)] = -np.eye(3)
+        return result
+
+    def acceleration_terms(self, z: ArrayLike, zd: ArrayLike) -> Array:
+        """c of Phi_q qdd = c on a motion (equation 11), (171, N); b is 0 as nothing here depends
+        on time."""
+        place, rate, still = self._motion(z, zd, np.zeros_like(z))
+        terms = explicit_terms if self.variant == "explicit" else orthonormal_terms
+        poses = self.poses(place, rate, still)
+        return np.concatenate([terms(row, p) for row, p in zip(self.segments, poses, strict=True)])
+
+    def reduction(self, z: ArrayLike) -> Reduction:
+        """S (228, 171) and R (228, 57) of the mixed coordinates at one instant z (57,), by solving
+        with the constraints of the variant (equations 9 and 10)."""
+        values = np.asarray(z, dtype=np.float64).reshape(-1, 1)
+        q = self.course(values, np.zeros_like(values), np.zeros_like(values)).q[:, 0]
+        return reduction(self.constraint_jacobian(q, values[3:, 0]), self.partition)
+
+    def multipliers(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:
+        """lambda of M qdd + Phi_q' lambda = Q, in the order of `constraint_names`, (171, N).
+
+        Q is `weight` on q and `forces` on z. The multipliers are unique, as Phi_q with respect to
+        all of q but the place of the root is square and regular (equations 4 and 9); it is block
+        triangular, from the outermost segments inwards.
+        """
+        course = self.course(z, zd, zdd)
+        f = self.weight[:, None] - self.mass_matrix @ course.qdd
+        result = np.empty((self.m, f.shape[1]))
+        angles = np.asarray(z, dtype=np.float64)[3:]
+        for k, rigidity in reversed(list(enumerate(self._rigidities(course.q, angles)))):
+            row, rows = self.segments[k], self._constraints_of(k)
+            own = [f[self._point(p)] for p in row.points]
+            f[self._point(row.proximal)] += sum(own)
+            of_points = np.concatenate(own)
+            by_vectors = rigidity.by_vectors.transpose(0, 2, 1)
+            rest = f[self._vectors(k)] - np.einsum("nij,jn->in", by_vectors[:, :, 6:], of_points)
+            of_vectors = np.linalg.solve(by_vectors[:, :, :6], rest.T[:, :, None])[:, :, 0].T
+            result[rows] = np.concatenate([of_vectors, of_points])
+        return result
+
+    def _constraints_of(self, k: int) -> slice:
+        """Rows of the constraints of a segment."""
+        before = sum(6 + 3 * len(row.points) for row in self.segments[:k])
+        return slice(before, before + 6 + 3 * len(self.segments[k].points))
+
+    def _rigidities(self, q: Array, angles: ArrayLike) -> Iterator[Rigidity]:
+        """Those of each segment, q (174, N), angles (54, N) or (54,)."""
+        given = np.asarray(angles, dtype=np.float64).reshape(self.g - 3, -1)
+        values = np.concatenate([np.zeros((3, given.shape[1])), given])
+        poses = self.poses(values, np.zeros_like(values), np.zeros_like(values))
+        relate = explicit if self.variant == "explicit" else orthonormal
+        for k, (row, one) in enumerate(zip(self.segments, poses, strict=True)):
+            yield relate(row, one, *np.split(q[self._vectors(k)], 2))
+
+    # -- dynamics ---------------------------------------------------------------------------------
+
+    def forces(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:
+        """Generalised forces on z that a motion needs, R' (M qdd - Q) (equation 16), (57, N):
+        the total force [N] and for each segment its torque from the world along its angles [N m].
+
+        R' is applied from the outermost segments inwards, without R.
+        """
+        motion = self._motion(z, zd, zdd)
+        poses = self.poses(*motion)
+        course = self._course(motion, poses)
+        f = self.mass_matrix @ course.qdd - self.weight[:, None]
+        result = np.empty((self.g, f.shape[1]))
+        for k, row in reversed(list(enumerate(self.segments))):
+            vectors, at = self._vectors(k), self._point(row.proximal)
+            pairs = [*zip(np.split(course.q[vectors], 2), np.split(f[vectors], 2), strict=True)]
+            for point in row.points:
+                to = self._point(point)
+                pairs.append((course.q[to] - course.q[at], f[to]))
+                f[at] += f[to]
+            torque = sum(np.cross(arm, force, axis=0) for arm, force in pairs)
+            result[3 + 3 * k : 6 + 3 * k] = np.einsum("nij,in->jn", poses[k].H, torque)
+        result[:3] = f[:3]
+        return result
+
+    def reduced_mass_matrix(self, z: ArrayLike) -> Array:
+        """R' M R at one instant z (57,) (equation 17), (57, 57)."""
+        R = self.projection(z)
+        return np.asarray(R.T @ (self.mass_matrix @ R))
+
+    def accelerations(self, z: ArrayLike, zd: ArrayLike, forces: ArrayLike) -> Array:
+        """zdd under generalised forces on z (57, N), gravity apart (equation 16), (57, N).
+
+        Raises `numpy.linalg.LinAlgError` where alpha of a segment is 90 degrees.
+        """
+        place, rate, given = self._motion(z, zd, forces)
+        rest = given - self.forces(place, rate, np.zeros_like(place))
+        columns = [
+            np.linalg.solve(self.reduced_mass_matrix(now), f)
+            for now, f in zip(place.T, rest.T, strict=True)
+        ]
+        return np.array(columns).reshape(-1, self.g).T
