@@ -43,7 +43,12 @@ from kinesym.gait import _inverse
 from kinesym.gait.angles import in_turn, states
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.natural.consistency import fit, landmark_targets, measured_segments, start_of
+from kinesym.gait.natural.consistency import (
+    fit,
+    landmark_targets,
+    segments_from_landmarks,
+    start_of,
+)
 from kinesym.gait.reconstruct import NOISE
 from kinesym.gait.relations import Trial, landmarks
 from kinesym.gait.smoothing import SSA
@@ -479,7 +484,7 @@ def way_tasks() -> dict[str, Callable[[], Any]]:
     first, second = (SSA(noise=level) for level in NOISE)
     clean = markers.smoothed(first)
     found = landmarks(relations, Trial(clean.places, still))
-    rows = measured_segments(segments, found)
+    rows = segments_from_landmarks(segments, found)
 
     def fitted() -> Any:
         return fit(NaturalBody(rows), landmark_targets(rows, found), start_of(rows, found))

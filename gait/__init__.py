@@ -55,14 +55,13 @@ from kinesym.gait.sharing import (
 )
 from kinesym.gait.smoothing import SSA
 from kinesym.gait.wrench import Wrench
+from kinesym.symbolic.multibody.segments import PlanarSegment, Segment
 
 if TYPE_CHECKING:
     from kinesym.gait.body import Body as Body
     from kinesym.gait.body import read_segments as read_segments
-    from kinesym.models.planar_body import PlanarSegment as PlanarSegment
     from kinesym.models.planar_body import planar_body as planar_body
     from kinesym.models.planar_body import planar_segments as planar_segments
-    from kinesym.models.whole_body import Segment as Segment
     from kinesym.models.whole_body import check_mass as check_mass
     from kinesym.models.whole_body import segments_of_body as segments_of_body
     from kinesym.models.whole_body import segments_with as segments_with
@@ -130,8 +129,6 @@ __all__ = [
 #: Where the names are that need SymPy.
 _HOME = {
     "Body": "gait.body",
-    "PlanarSegment": "models.planar_body",
-    "Segment": "models.whole_body",
     "check_mass": "models.whole_body",
     "planar_body": "models.planar_body",
     "planar_segments": "models.planar_body",

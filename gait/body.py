@@ -23,9 +23,11 @@ from kinesym.gait.tracking import track
 from kinesym.gait.wrench import Wrench
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import (
+    FEET,
+    JOINTS,
     Segment,
     check_mass,
-    measured_segments,
+    segments_from_tables,
     segments_of_body,
     whole_body,
 )
@@ -39,23 +41,6 @@ from kinesym.symbolic.multibody.tree import Tree
 
 Array = NDArray[np.float64]
 
-#: Joints of the whole body by the segment beyond them.
-JOINTS = {
-    f"{side}_{joint}": f"{side[0].upper()}{segment}"
-    for side in ("right", "left")
-    for joint, segment in (
-        ("hip", "thigh"),
-        ("knee", "shank"),
-        ("ankle", "hindfoot"),
-        ("toes", "forefoot"),
-        ("shoulder", "arm"),
-        ("elbow", "forearm"),
-    )
-} | {"lumbar": "torso"}
-
-#: Feet, each of two segments.
-FEET = {"right": ("Rhindfoot", "Rforefoot"), "left": ("Lhindfoot", "Lforefoot")}
-
 
 def read_segments(table: File, points: File) -> tuple[Segment, ...]:
     """Measured segments from two CSV files in kg, m, kg m^2; `write_segments` writes such as a
@@ -68,7 +53,7 @@ def read_segments(table: File, points: File) -> tuple[Segment, ...]:
     """
     rows, places = records(table), records(points)
     try:
-        return measured_segments(rows, places)
+        return segments_from_tables(rows, places)
     except ValueError as error:
         raise ValueError(f"{table}, {points}: {error}") from error
 

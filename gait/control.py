@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.gait.natural.segment import Row
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import finite, flag, listed, positive
+from kinesym.symbolic.multibody.segments import Segment
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class PD:
             positive(self.root_mass, "root_mass of a PD controller")
         flag(self.sampled, "sampled")
 
-    def gains(self, segments: Sequence[Row]) -> Array:
+    def gains(self, segments: Sequence[Segment]) -> Array:
         """Kp of every coordinate, (g,); raises `ValueError` for a wrong number of them."""
         segments = listed(segments, "segments")
         given, g = np.asarray(self.stiffness, dtype=np.float64), 3 + 3 * len(segments)

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from kinesym.gait.inverse import coordinate_names, stick_figure
 from kinesym.gait.kinematics import Samples
-from kinesym.gait.natural.segment import Row, pose
+from kinesym.gait.natural.segment import pose
 from kinesym.runtime.trajectory import Trajectory
+from kinesym.symbolic.multibody.segments import Segment
 
 Array = NDArray[np.float64]
 
@@ -26,7 +27,7 @@ class Tracking:
     message : why it ended early; empty if it did not. method, step : of integration [s].
     """
 
-    segments: Sequence[Row]
+    segments: Sequence[Segment]
     reference: Samples
     z: Array
     zd: Array

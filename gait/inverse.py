@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from kinesym.gait.angles import spin
 from kinesym.gait.kinematics import Samples
 from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.natural.segment import Row, pose
+from kinesym.gait.natural.segment import pose
 from kinesym.gait.wrench import Wrench
 from kinesym.runtime.plot import subplots
 from kinesym.runtime.trajectory import Drawing, Trajectory
+from kinesym.symbolic.multibody.segments import Segment, owners
 
 Array = NDArray[np.float64]
 
@@ -35,7 +36,7 @@ class Skeleton:
         is. feet : name -> its segments, the one at the ankle first.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[Segment]
     joints: Mapping[str, str]
     feet: Mapping[str, tuple[str, str]]
 
@@ -47,8 +48,9 @@ class Skeleton:
     @cached_property
     def parents(self) -> tuple[int, ...]:
         """Number of the parent of each segment, -1 for the root."""
-        owner = {point: k for k, row in enumerate(self.rows) for point in row.points}
-        return tuple(owner.get(row.proximal, -1) for row in self.rows)
+        carrier = owners(self.rows, self.rows[0].proximal)
+        number = {name: k for k, name in enumerate(self.segments)}
+        return tuple(number.get(carrier[row.proximal], -1) for row in self.rows)
 
     @property
     def mass(self) -> float:
@@ -325,13 +327,13 @@ def flexion_angle(before: Array, beyond: Array) -> Array:
     return np.unwrap(np.arctan2(-relative[0, 2], relative[2, 2]))
 
 
-def coordinate_names(segments: Sequence[Row]) -> list[str]:
+def coordinate_names(segments: Sequence[Segment]) -> list[str]:
     """`J1_px`, ... of the root, then `pelvis_x`, ... of each segment: the rows of z."""
     names = [f"{segments[0].proximal}_p{axis}" for axis in "xyz"]
     return names + [f"{row.name}_{axis}" for row in segments for axis in "xyz"]
 
 
-def stick_figure(segments: Sequence[Row], z: Array) -> tuple[dict[str, Array], Drawing]:
+def stick_figure(segments: Sequence[Segment], z: Array) -> tuple[dict[str, Array], Drawing]:
     """Coordinates of all points by name, `RK_x`, ..., and lines between those of a segment."""
     root = segments[0].proximal
     body = NaturalBody(segments, root)

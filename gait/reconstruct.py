@@ -19,15 +19,15 @@ from kinesym.gait.natural.consistency import (
     check_angles,
     fit,
     landmark_targets,
-    measured_segments,
+    segments_from_landmarks,
     start_of,
 )
-from kinesym.gait.natural.segment import Row, numbered
 from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
 from kinesym.gait.smoothing import SSA, noise_of
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import check_kind, mapping
+from kinesym.runtime.checks import check_kind, listed_of, mapping
 from kinesym.runtime.plot import subplots
+from kinesym.symbolic.multibody.segments import Segment, owners
 
 Array = NDArray[np.float64]
 #: Smooths series (..., N) with this rate [Hz].
@@ -51,7 +51,7 @@ class Reconstruction:
     course : splines through these coordinates after the second SSA.
     """
 
-    segments: tuple[Any, ...]
+    segments: tuple[Segment, ...]
     markers: Markers
     smoothed: Markers
     fitted: Fitted
@@ -105,7 +105,7 @@ class Reconstruction:
 
 
 def reconstruct(
-    segments: Sequence[Row],
+    segments: Sequence[Segment],
     relations: Relations,
     markers: Markers,
     calibration: Mapping[str, ArrayLike] | None = None,
@@ -144,7 +144,7 @@ def reconstruct(
     _check_noise(markers, clean)
     _check_upright(still or {name: place[:, 0] for name, place in clean.places.items()})
     found = landmarks(relations, Trial(clean.places, still))
-    rows = measured_segments(segments, found, root)
+    rows = segments_from_landmarks(segments, found, root)
     body = NaturalBody(rows, root)
     fitted = fit(body, landmark_targets(rows, found, root), start_of(rows, found, root))
     check_angles(rows, fitted.z, clean.time)
@@ -161,10 +161,10 @@ def noise(markers: Markers) -> float:
     return float(np.median(noise_of(np.array(rows)))) if rows else 0.0
 
 
-def check_relations(relations: Relations, segments: Sequence[Row], root: str) -> None:
+def check_relations(relations: Relations, segments: Sequence[Segment], root: str) -> None:
     """Raise `ValueError` for segments that do not hang together, and for places and axes of what
     the segments do not have and no other relation uses."""
-    points = numbered(segments, root)
+    points = owners(listed_of(segments, Segment, "segments"), root)
     used = {
         name
         for each in (*relations.places.values(), *relations.axes.values())
@@ -206,7 +206,7 @@ def _check_noise(markers: Markers, clean: Markers) -> None:
         )
 
 
-def _check_reversed(segments: Sequence[Row], found: Landmarks) -> None:
+def _check_reversed(segments: Sequence[Segment], found: Landmarks) -> None:
     """Warn of segments that stand on their head next to the first one."""
     base = found.axes[segments[0].name]
     for row in segments[1:]:

@@ -25,15 +25,12 @@ from kinesym.gait.natural.constrained import Partition, Reduction, reduction
 from kinesym.gait.natural.segment import (
     Pose,
     Rigidity,
-    Row,
     axis,
     carried,
     check_basis,
-    check_inertia,
     explicit,
     explicit_terms,
     letters,
-    numbered,
     orthonormal,
     orthonormal_terms,
     pose,
@@ -41,6 +38,8 @@ from kinesym.gait.natural.segment import (
     turned,
 )
 from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.checks import listed_of
+from kinesym.symbolic.multibody.segments import Segment, owners
 
 Array = NDArray[np.float64]
 
@@ -76,7 +75,7 @@ class NaturalBody:
     that its basis does not span.
     """
 
-    segments: Sequence[Row]
+    segments: Sequence[Segment]
     root: str = "J1"
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     variant: str = "explicit"
@@ -86,9 +85,8 @@ class NaturalBody:
             raise ValueError(f"variant is one of {', '.join(VARIANTS)}, got {shown(self.variant)}")
         if real_array(self.gravity, "gravity").shape != (3,):
             raise ValueError(f"gravity has three components, got {shown(self.gravity)}")
-        numbered(self.segments, self.root)
+        owners(listed_of(self.segments, Segment, "segments"), self.root)
         for row in self.segments:
-            check_inertia(row)
             check_basis(row)
 
     # -- sizes and names ------------------------------------------------------------------------
@@ -96,7 +94,7 @@ class NaturalBody:
     @cached_property
     def points(self) -> dict[str, int]:
         """The number of each point."""
-        return numbered(self.segments, self.root)
+        return {point: k for k, point in enumerate(owners(self.segments, self.root))}
 
     @property
     def size(self) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,8 @@ from scipy.sparse import block_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
 from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.natural.segment import Row
 from kinesym.gait.relations import Landmarks
+from kinesym.symbolic.multibody.segments import Position, Segment
 
 Array = NDArray[np.float64]
 
@@ -85,7 +84,7 @@ def angles_of(A: Array) -> Array:
     return np.unwrap(angles, axis=1)
 
 
-def check_angles(segments: Sequence[Row], z: Array, time: Array) -> None:
+def check_angles(segments: Sequence[Segment], z: Array, time: Array) -> None:
     """Raises `ValueError` for a segment that comes near to its singular posture."""
     for k, row in enumerate(segments):
         alpha = np.abs(z[3 + 3 * k])
@@ -98,9 +97,9 @@ def check_angles(segments: Sequence[Row], z: Array, time: Array) -> None:
             )
 
 
-def measured_segments(
-    segments: Sequence[Row], found: Landmarks, root: str = "J1"
-) -> tuple[Any, ...]:
+def segments_from_landmarks(
+    segments: Sequence[Segment], found: Landmarks, root: str = "J1"
+) -> tuple[Segment, ...]:
     """The segments with points where landmarks have them on average over the trial.
 
     Masses are kept; centres of mass and inertias are scaled with the distance between proximal and
@@ -124,21 +123,26 @@ def measured_segments(
         scale = float(new / old)
         for point, place in row.points.items():
             if point not in points:
-                points[point] = tuple(scale * c for c in place)
+                points[point] = _scaled(scale, place)
                 places[point] = places[row.proximal] + np.einsum("ijn,j->in", A, points[point])
         made.append(
-            replace(  # type: ignore[type-var]
+            replace(
                 row,
                 points=points,
-                com=tuple(scale * c for c in row.com),
-                inertia=tuple(scale**2 * c for c in row.inertia),
+                com=_scaled(scale, row.com),
+                inertia=_scaled(scale**2, row.inertia),
             )
         )
     return tuple(made)
 
 
+def _scaled(by: float, numbers: Position) -> Position:
+    x, y, z = (by * c for c in numbers)
+    return x, y, z
+
+
 def landmark_targets(
-    segments: Sequence[Row], found: Landmarks, root: str = "J1", arm: float = 0.1
+    segments: Sequence[Segment], found: Landmarks, root: str = "J1", arm: float = 0.1
 ) -> list[Target]:
     """Measured points, and two unit vectors of each segment with the weight of points at the
     distance `arm` [m]: the coordinates q* of the body as far as they are measured."""
@@ -214,7 +218,7 @@ def fit(body: NaturalBody, targets: Sequence[Target], start: Array) -> Fitted:
     )
 
 
-def start_of(segments: Sequence[Row], found: Landmarks, root: str = "J1") -> Array:
+def start_of(segments: Sequence[Segment], found: Landmarks, root: str = "J1") -> Array:
     """z (g, N) of the measured root and axes as they are."""
     return np.vstack([found.places[root], *(angles_of(found.axes[row.name]) for row in segments)])
 

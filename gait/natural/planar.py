@@ -11,10 +11,9 @@ mixed coordinates are q, then the angles.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,26 +21,14 @@ from scipy.sparse import csr_array
 
 from kinesym.gait.natural.body import Course
 from kinesym.gait.natural.constrained import Partition
-from kinesym.gait.natural.segment import Hung, numbered
 from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.checks import listed_of
+from kinesym.symbolic.multibody.segments import PlanarSegment, owners
 
 Array = NDArray[np.float64]
 
 #: A quarter turn about y, from z towards x.
 QUARTER = np.array([[0.0, 1.0], [-1.0, 0.0]])
-
-
-class PlanarRow(Hung, Protocol):
-    """A segment as `models.planar_body.PlanarSegment` has it."""
-
-    @property
-    def mass(self) -> float: ...
-    @property
-    def com(self) -> tuple[float, float]: ...
-    @property
-    def inertia(self) -> float: ...
-    @property
-    def points(self) -> Mapping[str, tuple[float, float]]: ...
 
 
 @dataclass(frozen=True)
@@ -58,19 +45,15 @@ class PlanarBody:
     inertia and for a segment that has no second point.
     """
 
-    segments: Sequence[PlanarRow]
+    segments: Sequence[PlanarSegment]
     root: str = "hip"
     gravity: tuple[float, float] = (0.0, -9.81)
 
     def __post_init__(self) -> None:
-        numbered(self.segments, self.root)
+        owners(listed_of(self.segments, PlanarSegment, "segments"), self.root)
         if real_array(self.gravity, "gravity").shape != (2,):
             raise ValueError(f"gravity has two components, got {shown(self.gravity)}")
         for row in self.segments:
-            if row.inertia < 0.0:
-                raise ValueError(
-                    f"segment {row.name!r}: inertia {row.inertia:g} is not that of a body: Iyy < 0"
-                )
             if not row.points or not any(next(iter(row.points.values()))):
                 raise ValueError(
                     f"segment {row.name!r}: its first point must lie apart from its "
@@ -82,7 +65,7 @@ class PlanarBody:
     @cached_property
     def points(self) -> dict[str, int]:
         """The number of each point."""
-        return numbered(self.segments, self.root)
+        return {point: k for k, point in enumerate(owners(self.segments, self.root))}
 
     @property
     def size(self) -> int:
@@ -144,7 +127,7 @@ class PlanarBody:
             result[self._rows(row)] += np.concatenate([force - second, second])
         return result
 
-    def _rows(self, row: PlanarRow) -> NDArray[np.intp]:
+    def _rows(self, row: PlanarSegment) -> NDArray[np.intp]:
         """Rows of the two points that span a segment."""
         return np.r_[self._point(row.proximal), self._point(next(iter(row.points)))]
 
@@ -274,7 +257,7 @@ def turned(angle: ArrayLike, place: tuple[float, float]) -> Array:
     return np.array([c * place[0] + s * place[1], c * place[1] - s * place[0]])
 
 
-def spanning(row: PlanarRow) -> tuple[float, float]:
+def spanning(row: PlanarSegment) -> tuple[float, float]:
     """The centre of mass along the vector between the points that span a segment and along its
     quarter turn, as shares of it."""
     d, (x, z) = np.array(next(iter(row.points.values()))), row.com
@@ -282,7 +265,7 @@ def spanning(row: PlanarRow) -> tuple[float, float]:
     return float(along), float(across)
 
 
-def mass_block(row: PlanarRow) -> Array:
+def mass_block(row: PlanarSegment) -> Array:
     """M of a segment, of its proximal point and the second one, (4, 4): with I about the proximal
     point, s = I / L^2 and a = (along, across) of the centre of mass,
 

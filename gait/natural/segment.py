@@ -5,50 +5,17 @@ N instants; A = Ry(beta) Rx(alpha) Rz(gamma) turns from the axes of the segment 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.arrays import shown
-from kinesym.runtime.checks import listed
+from kinesym.symbolic.multibody.segments import Segment
 
 Array = NDArray[np.float64]
 
 #: |det X| over the length between the two points of a segment below which it is not spanned.
 COPLANAR = 0.1
-#: How much a moment of inertia may exceed the sum of the others by rounding.
-ROUNDING = 1e-9
-
-
-class Hung(Protocol):
-    """A segment that hangs on a point, `proximal`, and carries others, `points` in its axes [m]."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def proximal(self) -> str: ...
-    @property
-    def points(self) -> Mapping[str, tuple[float, ...]]: ...
-
-
-class Row(Hung, Protocol):
-    """A segment as `models.whole_body.Segment` has it."""
-
-    @property
-    def mass(self) -> float: ...
-    @property
-    def com(self) -> tuple[float, float, float]: ...
-    @property
-    def inertia(self) -> tuple[float, float, float]: ...
-    @property
-    def points(self) -> Mapping[str, tuple[float, float, float]]: ...
-    @property
-    def basis_point(self) -> str: ...
-    @property
-    def basis_vectors(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -79,41 +46,7 @@ class Rigidity:
 # -- checks ---------------------------------------------------------------------------------------
 
 
-def numbered(segments: Sequence[Hung], root: str) -> dict[str, int]:
-    """The number of each point, the root first; raises `ValueError` for segments that do not hang
-    together, each on a point of an earlier one."""
-    result = {root: 0}
-    for row in listed(segments, "segments"):
-        if not hasattr(row, "proximal") or not hasattr(row, "points"):
-            raise ValueError(f"segments must be a list of Segment(...), got {shown(row)} in it")
-        if row.proximal not in result:
-            raise ValueError(
-                f"segment {row.name!r}: proximal point {row.proximal!r} is not "
-                "defined by any earlier segment"
-            )
-        for point in row.points:
-            if point in result:
-                raise ValueError(f"segment {row.name!r}: point {point!r} belongs to two segments")
-            result[point] = len(result)
-    return result
-
-
-def check_inertia(row: Row) -> None:
-    """Raise `ValueError` for principal moments of inertia that no body has."""
-    low, middle, high = sorted(zip(row.inertia, ("Ixx", "Iyy", "Izz"), strict=True))
-    fault = ""
-    if low[0] < -ROUNDING * high[0]:
-        fault = f"{low[1]} < 0"
-    elif low[0] + middle[0] < high[0] * (1.0 - ROUNDING):
-        fault = f"{' + '.join(sorted((low[1], middle[1])))} < {high[1]}"
-    if fault:
-        numbers = ", ".join(f"{moment:g}" for moment in row.inertia)
-        raise ValueError(
-            f"segment {row.name!r}: inertia ({numbers}) is not that of a body: {fault}"
-        )
-
-
-def check_basis(row: Row) -> None:
+def check_basis(row: Segment) -> None:
     """Raise `ValueError` if the basis of a segment does not span it."""
     if row.basis_point not in row.points:
         raise ValueError(
@@ -143,14 +76,14 @@ def axis(letter: str) -> Array:
     return np.eye(3)["uvw".index(letter)]
 
 
-def letters(row: Row) -> tuple[str, str, str]:
+def letters(row: Segment) -> tuple[str, str, str]:
     """The two unit vectors of the basis of a segment and the one that is their product."""
     a, b = row.basis_vectors[0], row.basis_vectors[1]
     (c,) = {"u", "v", "w"} - {a, b}
     return a, b, c
 
 
-def spanned(row: Row) -> Array:
+def spanned(row: Segment) -> Array:
     """X: the basis of a segment in its own axes, (3, 3)."""
     vectors = [axis(letter) for letter in row.basis_vectors]
     return np.column_stack([row.points[row.basis_point], *vectors])
@@ -186,7 +119,7 @@ def turned(pose: Pose, place: ArrayLike) -> Array:
     return np.cross(pose.H, x[:, :, None], axis=1)
 
 
-def explicit(row: Row, pose: Pose, a: Array, b: Array) -> Rigidity:
+def explicit(row: Segment, pose: Pose, a: Array, b: Array) -> Rigidity:
     """Unit vectors and points where the angles put them; a and b are the unit vectors (3, N)."""
     p, q, _ = letters(row)
     fixed = [axis(p), axis(q), *map(np.array, row.points.values())]
@@ -197,7 +130,7 @@ def explicit(row: Row, pose: Pose, a: Array, b: Array) -> Rigidity:
     return Rigidity(values, by_vectors, -np.concatenate([turned(pose, e) for e in fixed], axis=1))
 
 
-def orthonormal(row: Row, pose: Pose, a: Array, b: Array) -> Rigidity:
+def orthonormal(row: Segment, pose: Pose, a: Array, b: Array) -> Rigidity:
     """Orthonormal unit vectors, square to axes of the angles; points through these vectors."""
     p, q, r = letters(row)
     eq, er = ((pose.A @ axis(letter)).T for letter in (q, r))
@@ -224,14 +157,14 @@ def orthonormal(row: Row, pose: Pose, a: Array, b: Array) -> Rigidity:
     )
 
 
-def explicit_terms(row: Row, pose: Pose) -> Array:
+def explicit_terms(row: Segment, pose: Pose) -> Array:
     """c of these constraints; the pose is that of a motion without accelerations of the angles."""
     p, q, _ = letters(row)
     fixed = [axis(p), axis(q), *map(np.array, row.points.values())]
     return np.concatenate([carried(pose, each)[2] for each in fixed])
 
 
-def orthonormal_terms(row: Row, pose: Pose) -> Array:
+def orthonormal_terms(row: Segment, pose: Pose) -> Array:
     """The same for the orthonormal variant."""
     p, q, r = letters(row)
     a, b, er = (carried(pose, axis(letter)) for letter in (p, q, r))

@@ -17,9 +17,9 @@ from kinesym.gait.natural.consistency import (
     fit,
     landmark_targets,
     marker_targets,
-    measured_segments,
     natural_targets,
     project,
+    segments_from_landmarks,
     start_of,
 )
 from kinesym.gait.relations import Landmarks
@@ -78,7 +78,7 @@ def test_segments_as_measured():
         for row in ROWS
     ]
     for given_, factor in ((ROWS, 1.0), (longer, 1.1)):
-        found = measured_segments(ROWS, landmarks_of(motion(), given_))
+        found = segments_from_landmarks(ROWS, landmarks_of(motion(), given_))
         for ours, row in zip(found, ROWS, strict=True):
             assert (ours.name, ours.mass, ours.proximal) == (row.name, row.mass, row.proximal)
             for point, place in row.points.items():
@@ -99,7 +99,7 @@ def test_points_that_are_not_measured():
     found = landmarks_of(z, longer)
     hidden = {"RHC", "LHC", "HG", "RFG", "LFG"}
     places = {name: p for name, p in found.places.items() if name not in hidden}
-    rows = {row.name: row for row in measured_segments(ROWS, Landmarks(places, found.axes))}
+    rows = {row.name: row for row in segments_from_landmarks(ROWS, Landmarks(places, found.axes))}
     old = {row.name: row for row in ROWS}
     np.testing.assert_allclose(
         rows["Rthigh"].points["RK"], 1.2 * np.array(old["Rthigh"].points["RK"]), atol=1e-12
@@ -112,7 +112,7 @@ def test_exact_motion():
     """From far beside, too."""
     z = motion()
     found = landmarks_of(z)
-    rows = measured_segments(ROWS, found)
+    rows = segments_from_landmarks(ROWS, found)
     targets, body = landmark_targets(rows, found), NaturalBody(rows)
     assert len(targets) == 22 + 36
     np.testing.assert_allclose(start_of(rows, found), z, atol=1e-12)
@@ -164,7 +164,7 @@ def test_markers_of_segments():
 def nearest():
     """Noise of 10 mm: rows, measured, fitted in z, projected in q."""
     found = noisy(landmarks_of(motion(4)))
-    rows = measured_segments(ROWS, found)
+    rows = segments_from_landmarks(ROWS, found)
     targets, start = landmark_targets(rows, found), start_of(rows, found)
     body = NaturalBody(rows, variant="orthonormal")
     q, weights = natural_targets(body, targets)
@@ -240,7 +240,7 @@ def test_what_is_not_measured_has_no_weight():
     hidden = {"RHC", "LHC", "HG", "RFG", "LFG"}
     seen = {name: p for name, p in found.places.items() if name not in hidden}
     found = Landmarks(seen, found.axes)
-    body = NaturalBody(measured_segments(ROWS, found), variant="orthonormal")
+    body = NaturalBody(segments_from_landmarks(ROWS, found), variant="orthonormal")
     targets, start = landmark_targets(body.segments, found), start_of(body.segments, found)
     q, weights = natural_targets(body, targets)
     assert (weights == 0.0).sum() == 15
@@ -255,7 +255,7 @@ def test_rows_in_another_order():
     places = np.r_[0:3, np.ravel([range(3 + 3 * k, 6 + 3 * k) for k in ORDER])]
     fits = []
     for order in (range(18), ORDER):
-        rows = measured_segments([ROWS[k] for k in order], found)
+        rows = segments_from_landmarks([ROWS[k] for k in order], found)
         fits.append(
             (rows, fit(NaturalBody(rows), landmark_targets(rows, found), start_of(rows, found)))
         )
@@ -313,10 +313,10 @@ def test_relations_that_are_missing():
     found = landmarks_of(motion())
     axes = {name: A for name, A in found.axes.items() if name != "neck"}
     with pytest.raises(ValueError, match="do not say which axes segment 'neck' has"):
-        measured_segments(ROWS, Landmarks(found.places, axes))
+        segments_from_landmarks(ROWS, Landmarks(found.places, axes))
     places = {name: p for name, p in found.places.items() if name != "J1"}
     with pytest.raises(ValueError, match="do not say where point 'J1' is"):
-        measured_segments(ROWS, Landmarks(places, found.axes))
+        segments_from_landmarks(ROWS, Landmarks(places, found.axes))
 
 
 def test_frames_that_cannot_be_fitted():
