@@ -158,9 +158,9 @@ def walk():
 # -- torques ----------------------------------------------------------------------------------
 
 
-def torques(body, course, time, contacts, plates):
+def torques(body, kinematics, time, contacts, plates):
     """Joint loads with corrected force plates, and with the plates as they are; the sharing."""
-    needed = body.inverse(course.sample(time))
+    needed = body.inverse(kinematics.sample(time))
     shared = ks.gait.share(needed.total, contacts, plates)
     measured = {foot: plates[foot].at(time) for foot in plates}
     return {
@@ -190,8 +190,8 @@ def against_reference(loads):
 def formulations(needed):
     """How far the recursive formulation and the one in natural coordinates differ, as text."""
     body = ks.gait.NaturalBody(needed.skeleton.rows)
-    course = needed.course
-    off = np.abs(body.forces(course.z, course.zd, course.zdd) - needed.forces).max()
+    kinematics = needed.kinematics
+    off = np.abs(body.forces(kinematics.z, kinematics.zd, kinematics.zdd) - needed.forces).max()
     pulls = needed.multipliers()
     name = max(pulls, key=lambda key: np.abs(pulls[key]).max())
     return (
@@ -218,16 +218,16 @@ def closure(loads):
 # -- back to motion ---------------------------------------------------------------------------
 
 
-def simulations(body, course, cycle, nodes):
+def simulations(body, kinematics, cycle, nodes):
     """The walk again: with control, and let go by two methods."""
     count = min(nodes or np.inf, int((cycle.end - cycle.begin) / STEP) + 1)
     time = cycle.begin + STEP * np.arange(count)
     control = ks.gait.PD()
     return {
-        "trapezoid, control": body.forward(course, time, control),
-        "trapezoid": body.forward(course, time),
-        "Runge-Kutta": body.forward(course, time, method="rk4"),
-        "Runge-Kutta, control": body.forward(course, time, control, method="rk4"),
+        "trapezoid, control": body.forward(kinematics, time, control),
+        "trapezoid": body.forward(kinematics, time),
+        "Runge-Kutta": body.forward(kinematics, time, method="rk4"),
+        "Runge-Kutta, control": body.forward(kinematics, time, control, method="rk4"),
     }
 
 
@@ -251,7 +251,7 @@ def report(walks, cycle):
     return "\n".join(lines)
 
 
-def horizons(body, course, cycle):
+def horizons(body, kinematics, cycle):
     """How far the walk goes without control, by method and step, as text."""
     lines = ["without control, % of the cycle until a sagittal angle is off by 0.1, 1, 5 deg"]
     for method, steps in (
@@ -263,7 +263,7 @@ def horizons(body, course, cycle):
             time = np.arange(cycle.begin, cycle.end, step)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # it ends early, as it must
-                free = body.forward(course, time, method=method)
+                free = body.forward(kinematics, time, method=method)
             reached = [
                 100.0 * free.horizon(np.radians(limit)) / cycle.duration
                 for limit in (0.1, 1.0, 5.0)
@@ -295,7 +295,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     cycle = ks.gait.gait_cycle(contacts)
     body = ks.gait.Body(found.segments, MASS)
     time = found.markers.time[6:-6]
-    loads, shared = torques(body, found.course, time, contacts, plates)
+    loads, shared = torques(body, found.kinematics, time, contacts, plates)
     print(
         formulations(loads["plates"].inverse),
         shared.report(),
@@ -303,10 +303,10 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         against_reference(loads),
         sep="\n",
     )
-    walks = simulations(body, found.course, cycle, nodes)
+    walks = simulations(body, found.kinematics, cycle, nodes)
     print(report(walks, cycle), peaks(walks["trapezoid, control"], cycle), sep="\n")
     if nodes is None:
-        print(horizons(body, found.course, cycle))
+        print(horizons(body, found.kinematics, cycle))
     joints = {
         f"{side}_{joint}": (before, beyond)
         for side in FEET

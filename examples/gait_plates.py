@@ -140,7 +140,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     body = ks.gait.Body(found.segments)
     around = (markers.time >= cycle.begin - MARGIN) & (markers.time <= cycle.end + MARGIN)
     time = markers.time[around]
-    needed = body.inverse(found.course.sample(time))
+    needed = body.inverse(found.kinematics.sample(time))
     shared = sharings(needed.total, contacts, under)
     print(shared["two plates"].report())
     loads = {name: needed.joints(one.wrenches) for name, one in shared.items()}

@@ -68,7 +68,7 @@ def walk():
     joints = ks.gait.landmarks(gait.relations(), ks.gait.Trial(raw.places, standing))
     contacts = [c for foot in plates for c in ks.gait.contacts_from_wrench(foot, plates[foot])]
     body = ks.gait.Body(found.segments, gait.MASS)
-    loads, _ = gait.torques(body, found.course, raw.time[TRIM:-TRIM], contacts, plates)
+    loads, _ = gait.torques(body, found.kinematics, raw.time[TRIM:-TRIM], contacts, plates)
     loads = {method: loads[method] for method in ("plates", "corrected plates")}
     places = {**raw.places, **joints.places}
     return Walk(found, places, plates, loads["plates"].inverse, loads)
@@ -228,15 +228,15 @@ def in_plane(trial):
 
 def reduced(trial, time):
     """The smoothed motion of seven segments at times (N,): place of the root, then their angles."""
-    course = trial.found.course.sample(time)
+    kinematics = trial.found.kinematics.sample(time)
     here = [trial.number(name) for name in ("torso", *LEGS)]
     rows = [0, 1, 2, *(3 + 3 * k + j for k in here for j in range(3))]
-    return Samples(course.time, course.z[rows], course.zd[rows], course.zdd[rows])
+    return Samples(kinematics.time, kinematics.z[rows], kinematics.zd[rows], kinematics.zdd[rows])
 
 
-def planar_motion(model, segments, hip, course):
+def planar_motion(model, segments, hip, kinematics):
     """Coordinates and speeds of a motion in the plane, by name."""
-    z, zd = course.z, course.zd
+    z, zd = kinematics.z, kinematics.zd
     lean = z[4]  # turns about the axis to the left are the second angles
     c, s = np.cos(lean), np.sin(lean)
     place = z[[0, 2]] + np.array([c * hip[0] + s * hip[2], c * hip[2] - s * hip[0]])

@@ -109,29 +109,29 @@ class Body:
     def _structure(self) -> _Structure:
         return _Structure(whole_body(self.segments).parametrised())
 
-    def inverse(self, course: Samples) -> InverseDynamics:
+    def inverse(self, kinematics: Samples) -> InverseDynamics:
         """What a motion needs, in a compiled pass over all instants, two or more."""
-        if not isinstance(course, Samples):
+        if not isinstance(kinematics, Samples):
             raise ValueError(
-                "inverse dynamics needs the motion at instants, course.sample(times), "
-                f"got {shown(course)}"
+                "inverse dynamics needs the motion at instants, Spline.sample(times), "
+                f"got {shown(kinematics)}"
             )
         g = 3 + 3 * len(self.segments)
-        if len(course.z) != g:
+        if len(kinematics.z) != g:
             raise ValueError(
-                f"the motion has {len(course.z)} coordinates, this body {g}; was it "
+                f"the motion has {len(kinematics.z)} coordinates, this body {g}; was it "
                 "reconstructed with other segments?"
             )
-        x, xdot = states(course)
-        f, S, N = _inverse(self._structure), len(self.segments), len(course.time)
+        x, xdot = states(kinematics)
+        f, S, N = _inverse(self._structure), len(self.segments), len(kinematics.time)
         values = self._structure.tree.values
-        y = f.outputs(xdot, x, (), [values[name] for name in f.parameters], course.time)
+        y = f.outputs(xdot, x, (), [values[name] for name in f.parameters], kinematics.time)
         per = y[6 : 6 + 9 * S].reshape(S, 9, N)
         attitude = y[6 + 9 * S :].reshape(S, 3, 3, N)
         return InverseDynamics(
             self.skeleton,
-            course,
-            Wrench(course.time, y[:3], y[3:6]),
+            kinematics,
+            Wrench(kinematics.time, y[:3], y[3:6]),
             per[:, :3],
             per[:, 3:6],
             per[:, 6:],
@@ -145,14 +145,18 @@ class Body:
         return replace(_forward(self._structure), values=self._structure.tree.values)
 
     def forward(
-        self, course: Spline, time: ArrayLike, control: PD | None = None, method: str = "trapezoid"
+        self,
+        kinematics: Spline,
+        time: ArrayLike,
+        control: PD | None = None,
+        method: str = "trapezoid",
     ) -> Tracking:
         """Simulate the body under the forces that a motion needs, from its begin.
 
         The force on the root and the torques between world and segments, in world axes, are those
         of inverse dynamics at the nodes and, for methods that ask there, between them.
 
-        course : the motion. time : nodes, in equal steps (N,) [s]. control : PD actuators that
+        kinematics : the motion. time : nodes, in equal steps (N,) [s]. control : PD actuators that
         hold the body to the motion; None lets it go, and errors grow: walking is unstable.
         method : as in `ks.simulate`.
 
@@ -160,10 +164,10 @@ class Body:
         segment that is off most. Raises `ValueError` for times outside the motion or unequal
         steps, an unknown method, and what `PD` refuses.
         """
-        if not isinstance(course, Spline):
+        if not isinstance(kinematics, Spline):
             raise ValueError(
-                "a simulated walk needs a course that can be asked between its nodes, "
-                f"a Spline, got {shown(course)}"
+                "forward dynamics needs the motion between its nodes too, "
+                f"a Spline, got {shown(kinematics)}"
             )
         if method not in METHODS:
             raise ValueError(f"unknown method {shown(method)}; choose one of {', '.join(METHODS)}")
@@ -174,9 +178,9 @@ class Body:
             raise ValueError("the nodes of a simulated walk must be in equal steps")
         halves = np.empty(2 * len(grid) - 1)
         halves[::2], halves[1::2] = grid, (grid[1:] + grid[:-1]) / 2.0
-        needed = self.inverse(course.sample(halves))
+        needed = self.inverse(kinematics.sample(halves))
         numbers = self._structure.tree.values
-        reference = course.sample(grid)
+        reference = kinematics.sample(grid)
         return track(_forward(self._structure), numbers, needed, reference, control, method)
 
 

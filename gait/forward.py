@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.gait.angles import pose
 from kinesym.gait.inverse import coordinate_names, stick_figure
 from kinesym.gait.kinematics import Samples
-from kinesym.gait.natural.segment import pose
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.multibody.segments import Segment
 
@@ -57,8 +57,7 @@ class Tracking:
 
     def attitude(self, segment: str, z: Array) -> Array:
         """The axes of a segment in coordinates z (g, N), (3, 3, N)."""
-        angles = z[self.angle(segment)]
-        return pose(angles, 0.0 * angles, 0.0 * angles).A.transpose(1, 2, 0)
+        return pose(z[self.angle(segment)]).A.transpose(1, 2, 0)
 
     def trajectory(self) -> Trajectory:
         """Everything over time: to plot, to animate, to write as netCDF or CSV."""

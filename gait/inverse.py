@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.gait.angles import spin
+from kinesym.gait.angles import pose
 from kinesym.gait.kinematics import Samples
 from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.natural.segment import pose
 from kinesym.gait.wrench import Wrench
 from kinesym.runtime.plot import subplots
 from kinesym.runtime.trajectory import Drawing, Trajectory
@@ -82,14 +81,14 @@ class Skeleton:
 class InverseDynamics:
     """What a motion needs.
 
-    course : the motion. total : the external wrench, all but gravity. force : (S, 3, N) [N], and
-    moment about its joint : (S, 3, N) [N m], of each segment with all that it carries, as if
-    nothing but gravity acted on them from outside. place : of its joint, (S, 3, N) [m].
-    attitude : of the segment, (S, 3, 3, N).
+    kinematics : the motion. total : the external wrench without gravity. force : (S, 3, N) [N],
+    moment : (S, 3, N) about its joint [N m], the reaction wrench on each segment if no external
+    force but gravity acts on it and on what it carries. place : position of its joint, (S, 3, N)
+    [m]. attitude : of the segment, (S, 3, 3, N).
     """
 
     skeleton: Skeleton
-    course: Samples
+    kinematics: Samples
     total: Wrench
     force: Array
     moment: Array
@@ -99,7 +98,7 @@ class InverseDynamics:
     @property
     def time(self) -> Array:
         """(N,) [s]."""
-        return self.course.time
+        return self.kinematics.time
 
     @cached_property
     def torque(self) -> Array:
@@ -117,26 +116,26 @@ class InverseDynamics:
         torques along the angles of each segment (equation 16)."""
         rows = [self.total.force]
         for k, torque in enumerate(self.torque):
-            angles, still = self.course.z[3 + 3 * k : 6 + 3 * k], np.zeros((3, len(self.time)))
-            rows.append(np.einsum("nij,in->jn", pose(angles, still, still).H, torque))
+            H = pose(self.kinematics.z[3 + 3 * k : 6 + 3 * k]).H
+            rows.append(np.einsum("nij,in->jn", H, torque))
         return np.concatenate(rows)
 
     def multipliers(self, variant: str = "explicit") -> dict[str, Array]:
         """The Lagrange multipliers of the constraints in natural coordinates by name, (N,) each;
         see `NaturalBody` for the variants and what they mean."""
         body = NaturalBody(self.skeleton.rows, self.skeleton.rows[0].proximal, variant=variant)
-        course = self.course
-        values = body.multipliers(course.z, course.zd, course.zdd)
+        kinematics = self.kinematics
+        values = body.multipliers(kinematics.z, kinematics.zd, kinematics.zdd)
         return dict(zip(body.constraint_names, values, strict=True))
 
     @cached_property
     def spin(self) -> Array:
         """Angular velocities, (S, 3, N) [rad/s]."""
-        turning = [
-            rows[3:].reshape(-1, 3, rows.shape[1]).transpose(1, 0, 2)
-            for rows in (self.course.z, self.course.zd)
-        ]
-        return np.einsum("sijn,jsn->sin", self.attitude, spin(*turning))
+        z, zd = (
+            rows[3:].reshape(-1, 3, len(self.time))
+            for rows in (self.kinematics.z, self.kinematics.zd)
+        )
+        return np.array([pose(*angles).w for angles in zip(z, zd, strict=True)])
 
     def under_foot(self, foot: str, wrench: Wrench) -> dict[str, Wrench]:
         """A wrench of the ground on a foot of two segments, on the one over the centre of pressure.
@@ -280,18 +279,18 @@ class JointLoads:
     def trajectory(self) -> Trajectory:
         """Everything over time: to plot, to animate, to write as netCDF or CSV."""
         skeleton = self.inverse.skeleton
-        points, drawing = stick_figure(skeleton.rows, self.inverse.course.z)
-        names, course = coordinate_names(skeleton.rows), self.inverse.course
+        points, drawing = stick_figure(skeleton.rows, self.inverse.kinematics.z)
+        names, kinematics = coordinate_names(skeleton.rows), self.inverse.kinematics
         values = {name: row for name, row in self.columns().items() if name != "time_s"}
         for kind, rows in (
-            ("rate", course.zd),
-            ("acceleration", course.zdd),
+            ("rate", kinematics.zd),
+            ("acceleration", kinematics.zdd),
             ("needed", self.inverse.forces),
         ):
             values |= {f"{name}_{kind}": row for name, row in zip(names, rows, strict=True)}
         return Trajectory(
             self.time,
-            dict(zip(names, course.z, strict=True)),
+            dict(zip(names, kinematics.z, strict=True)),
             {},
             values | points,
             {},
@@ -335,12 +334,11 @@ def coordinate_names(segments: Sequence[Segment]) -> list[str]:
 
 def stick_figure(segments: Sequence[Segment], z: Array) -> tuple[dict[str, Array], Drawing]:
     """Coordinates of all points by name, `RK_x`, ..., and lines between those of a segment."""
-    root = segments[0].proximal
-    body = NaturalBody(segments, root)
-    q = body.course(z, np.zeros_like(z), np.zeros_like(z)).q
+    body = NaturalBody(segments, segments[0].proximal)
+    q = body.kinematics(z).q
     points = {
-        f"{name}_{axis}": q[3 * k + i]
-        for name, k in body.points.items()
-        for i, axis in enumerate("xyz")
+        f"{name}_{axis}": row
+        for name in body.points
+        for axis, row in zip("xyz", q[body.rows_of(name)], strict=True)
     }
     return points, tuple((row.proximal, point) for row in segments for point in row.points)

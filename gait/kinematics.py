@@ -1,4 +1,4 @@
-"""The course of independent coordinates: splines of many series with analytic derivatives."""
+"""Coordinates over time with velocities and accelerations: splines with analytic derivatives."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class Spline:
         slack = 1e-9 * (1.0 + abs(first) + abs(last))  # rounding of grids
         if first < begin - slack or last > end + slack:
             raise ValueError(
-                f"times {first:.10g} ... {last:.10g} s are asked for, the course is "
+                f"times {first:.10g} ... {last:.10g} s are asked for, the spline is "
                 f"known for {begin:.10g} ... {end:.10g} s; {self.trim} samples at "
                 "each end are left out (trim=)"
             )

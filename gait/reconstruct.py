@@ -11,17 +11,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.gait.kinematics import Spline
-from kinesym.gait.markers import Markers
-from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.natural.consistency import (
+from kinesym.gait.angles import check_angles
+from kinesym.gait.fit import (
     Fitted,
-    check_angles,
     fit,
     landmark_targets,
     segments_from_landmarks,
     start_of,
 )
+from kinesym.gait.kinematics import Spline
+from kinesym.gait.markers import Markers
+from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
 from kinesym.gait.smoothing import SSA, noise_of
 from kinesym.runtime.arrays import real_array
@@ -48,20 +48,22 @@ class Reconstruction:
 
     segments : with points as they were measured. markers, smoothed : before and after the first
     SSA. fitted : coordinates of the rigid segments that come nearest, and what they miss.
-    course : splines through these coordinates after the second SSA.
+    kinematics : splines through these coordinates after the second SSA.
     """
 
     segments: tuple[Segment, ...]
     markers: Markers
     smoothed: Markers
     fitted: Fitted
-    course: Spline
+    kinematics: Spline
 
     def report(self) -> str:
         """What each step changed, as text."""
         moved = [self.smoothed[name] - self.markers[name] for name in self.markers.names]
-        sample = self.course.sample(self.markers.time[self.course.trim : -self.course.trim])
-        off = sample.z - self.fitted.z[:, self.course.trim : -self.course.trim]
+        sample = self.kinematics.sample(
+            self.markers.time[self.kinematics.trim : -self.kinematics.trim]
+        )
+        off = sample.z - self.fitted.z[:, self.kinematics.trim : -self.kinematics.trim]
         worst = np.argsort(-np.sqrt(np.mean(self.fitted.distances**2, axis=1)))
         places = [k for k in worst if self.fitted.places[k]][:3]
         named = ", ".join(
@@ -151,8 +153,8 @@ def reconstruct(
     _check_reversed(rows, found)
     rest = float(np.median(noise_of(fitted.z)))
     second = again or SSA(noise=max(NOISE[1], ABOVE * rest))
-    course = Spline.through(clean.time, np.asarray(second(fitted.z, clean.rate)))
-    return Reconstruction(rows, markers, clean, fitted, course)
+    kinematics = Spline.through(clean.time, np.asarray(second(fitted.z, clean.rate)))
+    return Reconstruction(rows, markers, clean, fitted, kinematics)
 
 
 def noise(markers: Markers) -> float:

@@ -319,7 +319,7 @@ def share(
     if finite(flight, "flight") < 0.0:
         raise ValueError(f"flight must not be negative, got {flight}")
     ordered = in_order(contacts)
-    course = phases(ordered)
+    found = phases(ordered)
     feet = sorted({contact.foot for contact in ordered})
     given = _on_grid(total, {} if plates is None else mapping(plates, "plates"), feet)
     body = (
@@ -338,7 +338,7 @@ def share(
     shared = {foot: np.zeros_like(rows) for foot in feet}
     seen, left = np.zeros(len(time), dtype=bool), np.ones(len(time), dtype=bool)
     slack = _slack(time)
-    for phase in course:
+    for phase in found:
         # The end belongs to a phase too: there both agree, and the record ends with one.
         within = np.flatnonzero(left & (time >= phase.begin - slack) & (time <= phase.end + slack))
         if not phase.feet or not len(within):
@@ -356,7 +356,7 @@ def share(
             shared[phase.feet[0]][:, within] = rows[:, within]
     _check_flight(total, left, flight * body)
     wrenches = {foot: Wrench(time, part[:3], part[3:]) for foot, part in shared.items()}
-    return Sharing(total, wrenches, given, seen, tuple(course), body)
+    return Sharing(total, wrenches, given, seen, tuple(found), body)
 
 
 def _double_support(

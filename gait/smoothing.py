@@ -83,7 +83,7 @@ class SSA:
 
     window : rows L of the Hankel matrix, a whole number of samples or a duration [s] (a number
         with a point). Default: half a gait cycle, 0.6 s, but no more than half the series.
-    rank : components to keep; default as many as `share` needs. A slow course takes one to three,
+    rank : components to keep; default as many as `share` needs. A slow trend takes one to three,
         each sine in it two.
     share : of the variance, which may be left out. It counts what a series has in all: of a
         marker that crosses the room, 1e-5 is a few millimetres, of one on the pelvis of somebody

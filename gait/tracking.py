@@ -152,8 +152,8 @@ def _forces(needed: InverseDynamics) -> dict[str, Array]:
 
 def _inputs(needed: InverseDynamics) -> dict[str, Array]:
     """All inputs of the forward model at the instants of inverse dynamics."""
-    found, course = _forces(needed), needed.course
+    found, kinematics = _forces(needed), needed.kinematics
     names = coordinate_names(needed.skeleton.rows)
-    for name, z, zd in zip(names, course.z, course.zd, strict=True):
+    for name, z, zd in zip(names, kinematics.z, kinematics.zd, strict=True):
         found |= {f"{name}_ref": z, f"{name}_rate": zd}
     return found

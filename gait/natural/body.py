@@ -21,25 +21,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from kinesym.gait.natural.constrained import Partition, Reduction, reduction
+from kinesym.gait.angles import Pose, carried, pose, turned
+from kinesym.gait.natural.constrained import Reduction, reduction
+from kinesym.gait.natural.points import NaturalKinematics, PointBody
 from kinesym.gait.natural.segment import (
-    Pose,
     Rigidity,
     axis,
-    carried,
     check_basis,
     explicit,
     explicit_terms,
     letters,
     orthonormal,
     orthonormal_terms,
-    pose,
     spanned,
-    turned,
 )
-from kinesym.runtime.arrays import real_array, shown
-from kinesym.runtime.checks import listed_of
-from kinesym.symbolic.multibody.segments import Segment, owners
+from kinesym.runtime.arrays import shown
+from kinesym.symbolic.multibody.segments import Segment
 
 Array = NDArray[np.float64]
 
@@ -48,16 +45,7 @@ VARIANTS = ("explicit", "orthonormal")
 
 
 @dataclass(frozen=True)
-class Course:
-    """Natural coordinates and their rates, (174, N) for 18 segments."""
-
-    q: Array
-    qd: Array
-    qdd: Array
-
-
-@dataclass(frozen=True)
-class NaturalBody:
+class NaturalBody(PointBody):
     """Segments in natural coordinates, with the constraints that make them rigid.
 
     root : the point whose place is free. gravity : [m/s^2]. variant : of the constraints, with e_u,
@@ -80,47 +68,21 @@ class NaturalBody:
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     variant: str = "explicit"
 
+    dimension, angles = 3, 3
+
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise ValueError(f"variant is one of {', '.join(VARIANTS)}, got {shown(self.variant)}")
-        if real_array(self.gravity, "gravity").shape != (3,):
-            raise ValueError(f"gravity has three components, got {shown(self.gravity)}")
-        owners(listed_of(self.segments, Segment, "segments"), self.root)
+        self._check(Segment)
         for row in self.segments:
             check_basis(row)
 
     # -- sizes and names ------------------------------------------------------------------------
 
-    @cached_property
-    def points(self) -> dict[str, int]:
-        """The number of each point."""
-        return {point: k for k, point in enumerate(owners(self.segments, self.root))}
-
     @property
     def size(self) -> int:
         """Number of natural coordinates, which have mass."""
         return 3 * len(self.points) + 6 * len(self.segments)
-
-    @property
-    def n(self) -> int:
-        """Number of mixed coordinates: natural ones and angles."""
-        return self.size + 3 * len(self.segments)
-
-    @property
-    def g(self) -> int:
-        """Number of degrees of freedom."""
-        return 3 + 3 * len(self.segments)
-
-    @property
-    def m(self) -> int:
-        """Number of constraints."""
-        return self.n - self.g
-
-    @property
-    def partition(self) -> Partition:
-        """Independent among the mixed coordinates: the place of the root and the angles."""
-        free = [*range(3), *range(self.size, self.n)]
-        return Partition(np.arange(3, self.size), np.array(free))
 
     @cached_property
     def constraint_names(self) -> tuple[str, ...]:
@@ -140,10 +102,6 @@ class NaturalBody:
         """Rows of the two unit vectors of a segment."""
         first = 3 * len(self.points) + 6 * k
         return slice(first, first + 6)
-
-    def _point(self, name: str) -> slice:
-        """Rows of a point."""
-        return slice(3 * self.points[name], 3 * self.points[name] + 3)
 
     # -- mass and weight ------------------------------------------------------------------------
 
@@ -172,7 +130,9 @@ class NaturalBody:
                     [row.mass * a[:, None], X @ J @ X.T],
                 ]
             )
-            place = np.r_[self._point(row.proximal), self._point(row.basis_point), self._vectors(k)]
+            place = np.r_[
+                self.rows_of(row.proximal), self.rows_of(row.basis_point), self._vectors(k)
+            ]
             M, weight = np.zeros((self.size, self.size)), np.zeros(self.size)
             M[np.ix_(place, place)] = np.kron(T @ P @ T.T, np.eye(3))
             weight[place] = np.kron((T @ P)[:, 0], self.gravity)
@@ -182,52 +142,37 @@ class NaturalBody:
 
     # -- motion -----------------------------------------------------------------------------------
 
-    def course(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Course:
+    def kinematics(
+        self, z: ArrayLike, zd: ArrayLike | None = None, zdd: ArrayLike | None = None
+    ) -> NaturalKinematics:
         """q and its rates: R zd and R zdd + S c (equations 8 and 13)."""
         motion = self._motion(z, zd, zdd)
-        return self._course(motion, self.poses(*motion))
+        return self._kinematics(motion, self.poses(*motion))
 
-    def _course(self, motion: Array, poses: Sequence[Pose]) -> Course:
-        result = np.empty((3, self.size, motion.shape[2]))
-        result[:, :3] = motion[:, :3]
+    def _kinematics(self, motion: Array, poses: Sequence[Pose]) -> NaturalKinematics:
+        result = self._points(motion, lambda k, local: carried(poses[k], local))
         for k, (row, one) in enumerate(zip(self.segments, poses, strict=True)):
-            at = result[:, self._point(row.proximal)]
-            for point, place in row.points.items():
-                result[:, self._point(point)] = at + carried(one, place)
             vectors = [carried(one, axis(letter)) for letter in row.basis_vectors]
             result[:, self._vectors(k)] = np.concatenate(vectors, axis=1)
-        return Course(*result)
+        return NaturalKinematics(*result)
 
-    def poses(self, z: Array, zd: Array, zdd: Array) -> list[Pose]:
-        """Attitudes of the segments and their rates."""
-        return [pose(z[r : r + 3], zd[r : r + 3], zdd[r : r + 3]) for r in range(3, self.g, 3)]
+    def poses(self, *motion: Array) -> list[Pose]:
+        """Attitudes of the segments and their rates, from z and its rates if there are some."""
+        rows = map(self.angle_rows, range(len(self.segments)))
+        return [pose(*(part[here] for part in motion)) for here in rows]
 
-    def _motion(self, *given: ArrayLike) -> Array:
-        """(number, g, N); raises `ValueError` for other shapes."""
-        arrays = [real_array(each, "z and its rates") for each in given]
-        shapes = {each.shape for each in arrays}
-        if len(shapes) > 1 or arrays[0].ndim != 2 or len(arrays[0]) != self.g:
-            raise ValueError(
-                f"z and its rates have shape ({self.g}, instants), got "
-                f"{', '.join(str(each.shape) for each in arrays)}"
-            )
-        return np.array(arrays)
+    def projections(self, poses: Sequence[Pose]) -> Array:
+        """R of qd = R zd in closed form (equation 10), (N, 174, 57)."""
+        R = self._projections(len(poses[0].A), lambda k, local: turned(poses[k], local))
+        for k, (row, one) in enumerate(zip(self.segments, poses, strict=True)):
+            vectors = [turned(one, axis(letter)) for letter in row.basis_vectors]
+            R[:, self._vectors(k), self.angle_rows(k)] = np.concatenate(vectors, axis=1)
+        return R
 
     def projection(self, z: ArrayLike) -> Array:
-        """R of qd = R zd at one instant z (57,), in closed form (equation 10), (174, 57)."""
-        values = np.asarray(z, dtype=np.float64).reshape(-1, 1)
-        motion = self._motion(values, np.zeros_like(values), np.zeros_like(values))
-        R = np.zeros((self.size, self.g))
-        R[:3, :3] = np.eye(3)
-        for k, (row, one) in enumerate(zip(self.segments, self.poses(*motion), strict=True)):
-            own = slice(3 + 3 * k, 6 + 3 * k)
-            for point, place in row.points.items():
-                to = self._point(point)
-                R[to] = R[self._point(row.proximal)]
-                R[to, own] = turned(one, place)[0]
-            vectors = [turned(one, axis(letter))[0] for letter in row.basis_vectors]
-            R[self._vectors(k), own] = np.concatenate(vectors)
-        return R
+        """R at one instant z (57,), (174, 57)."""
+        (motion,) = self._motion(np.asarray(z, dtype=np.float64).reshape(-1, 1))
+        return self.projections(self.poses(motion))[0]
 
     # -- constraints ----------------------------------------------------------------------------
 
@@ -237,7 +182,7 @@ class NaturalBody:
         result = []
         for row, rigidity in zip(self.segments, self._rigidities(given, angles), strict=True):
             values = rigidity.values[:, 0].copy()
-            arms = [given[self._point(p)] - given[self._point(row.proximal)] for p in row.points]
+            arms = [given[self.rows_of(p)] - given[self.rows_of(row.proximal)] for p in row.points]
             values[6:] += np.ravel(arms)
             result.append(values)
         return np.concatenate(result)
@@ -253,23 +198,23 @@ class NaturalBody:
             result[rows, own] = rigidity.by_angles[0]
             for number, point in enumerate(row.points):
                 here = slice(rows.start + 6 + 3 * number, rows.start + 9 + 3 * number)
-                result[here, self._point(point)] = np.eye(3)
-                result[here, self._point(row.proximal)] = -np.eye(3)
+                result[here, self.rows_of(point)] = np.eye(3)
+                result[here, self.rows_of(row.proximal)] = -np.eye(3)
         return result
 
     def acceleration_terms(self, z: ArrayLike, zd: ArrayLike) -> Array:
         """c of Phi_q qdd = c on a motion (equation 11), (171, N); b is 0 as nothing here depends
         on time."""
-        place, rate, still = self._motion(z, zd, np.zeros_like(z))
+        motion = self._motion(z, zd, None)
         terms = explicit_terms if self.variant == "explicit" else orthonormal_terms
-        poses = self.poses(place, rate, still)
+        poses = self.poses(*motion)
         return np.concatenate([terms(row, p) for row, p in zip(self.segments, poses, strict=True)])
 
     def reduction(self, z: ArrayLike) -> Reduction:
         """S (228, 171) and R (228, 57) of the mixed coordinates at one instant z (57,), by solving
         with the constraints of the variant (equations 9 and 10)."""
         values = np.asarray(z, dtype=np.float64).reshape(-1, 1)
-        q = self.course(values, np.zeros_like(values), np.zeros_like(values)).q[:, 0]
+        q = self.kinematics(values).q[:, 0]
         return reduction(self.constraint_jacobian(q, values[3:, 0]), self.partition)
 
     def multipliers(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:
@@ -279,15 +224,13 @@ class NaturalBody:
         all of q but the place of the root is square and regular (equations 4 and 9); it is block
         triangular, from the outermost segments inwards.
         """
-        course = self.course(z, zd, zdd)
-        f = self.weight[:, None] - self.mass_matrix @ course.qdd
+        found = self.kinematics(z, zd, zdd)
+        f = self._carried_forces(self.weight[:, None] - self.mass_matrix @ found.qdd)
         result = np.empty((self.m, f.shape[1]))
         angles = np.asarray(z, dtype=np.float64)[3:]
-        for k, rigidity in reversed(list(enumerate(self._rigidities(course.q, angles)))):
+        for k, rigidity in enumerate(self._rigidities(found.q, angles)):
             row, rows = self.segments[k], self._constraints_of(k)
-            own = [f[self._point(p)] for p in row.points]
-            f[self._point(row.proximal)] += sum(own)
-            of_points = np.concatenate(own)
+            of_points = np.concatenate([f[self.rows_of(p)] for p in row.points])
             by_vectors = rigidity.by_vectors.transpose(0, 2, 1)
             rest = f[self._vectors(k)] - np.einsum("nij,jn->in", by_vectors[:, :, 6:], of_points)
             of_vectors = np.linalg.solve(by_vectors[:, :, :6], rest.T[:, :, None])[:, :, 0].T
@@ -303,7 +246,7 @@ class NaturalBody:
         """Those of each segment, q (174, N), angles (54, N) or (54,)."""
         given = np.asarray(angles, dtype=np.float64).reshape(self.g - 3, -1)
         values = np.concatenate([np.zeros((3, given.shape[1])), given])
-        poses = self.poses(values, np.zeros_like(values), np.zeros_like(values))
+        poses = self.poses(values)
         relate = explicit if self.variant == "explicit" else orthonormal
         for k, (row, one) in enumerate(zip(self.segments, poses, strict=True)):
             yield relate(row, one, *np.split(q[self._vectors(k)], 2))
@@ -318,35 +261,14 @@ class NaturalBody:
         """
         motion = self._motion(z, zd, zdd)
         poses = self.poses(*motion)
-        course = self._course(motion, poses)
-        f = self.mass_matrix @ course.qdd - self.weight[:, None]
+        found = self._kinematics(motion, poses)
+        f = self._carried_forces(self.mass_matrix @ found.qdd - self.weight[:, None])
         result = np.empty((self.g, f.shape[1]))
-        for k, row in reversed(list(enumerate(self.segments))):
-            vectors, at = self._vectors(k), self._point(row.proximal)
-            pairs = [*zip(np.split(course.q[vectors], 2), np.split(f[vectors], 2), strict=True)]
-            for point in row.points:
-                to = self._point(point)
-                pairs.append((course.q[to] - course.q[at], f[to]))
-                f[at] += f[to]
-            torque = sum(np.cross(arm, force, axis=0) for arm, force in pairs)
-            result[3 + 3 * k : 6 + 3 * k] = np.einsum("nij,in->jn", poses[k].H, torque)
         result[:3] = f[:3]
+        for k, row in enumerate(self.segments):
+            vectors, at = self._vectors(k), found.q[self.rows_of(row.proximal)]
+            pairs = [*zip(np.split(found.q[vectors], 2), np.split(f[vectors], 2), strict=True)]
+            pairs += [(found.q[to] - at, f[to]) for to in map(self.rows_of, row.points)]
+            torque = sum(np.cross(arm, force, axis=0) for arm, force in pairs)
+            result[self.angle_rows(k)] = np.einsum("nij,in->jn", poses[k].H, torque)
         return result
-
-    def reduced_mass_matrix(self, z: ArrayLike) -> Array:
-        """R' M R at one instant z (57,) (equation 17), (57, 57)."""
-        R = self.projection(z)
-        return np.asarray(R.T @ (self.mass_matrix @ R))
-
-    def accelerations(self, z: ArrayLike, zd: ArrayLike, forces: ArrayLike) -> Array:
-        """zdd under generalised forces on z (57, N), gravity apart (equation 16), (57, N).
-
-        Raises `numpy.linalg.LinAlgError` where alpha of a segment is 90 degrees.
-        """
-        place, rate, given = self._motion(z, zd, forces)
-        rest = given - self.forces(place, rate, np.zeros_like(place))
-        columns = [
-            np.linalg.solve(self.reduced_mass_matrix(now), f)
-            for now, f in zip(place.T, rest.T, strict=True)
-        ]
-        return np.array(columns).reshape(-1, self.g).T

@@ -19,11 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from kinesym.gait.natural.body import Course
-from kinesym.gait.natural.constrained import Partition
-from kinesym.runtime.arrays import real_array, shown
-from kinesym.runtime.checks import listed_of
-from kinesym.symbolic.multibody.segments import PlanarSegment, owners
+from kinesym.gait.natural.points import NaturalKinematics, PointBody
+from kinesym.symbolic.multibody.segments import PlanarPosition, PlanarSegment
 
 Array = NDArray[np.float64]
 
@@ -32,7 +29,7 @@ QUARTER = np.array([[0.0, 1.0], [-1.0, 0.0]])
 
 
 @dataclass(frozen=True)
-class PlanarBody:
+class PlanarBody(PointBody):
     """Segments in a plane, each spanned by its proximal point and the first of its points.
 
     root : the point whose place is free. gravity : along x and z [m/s^2].
@@ -49,48 +46,16 @@ class PlanarBody:
     root: str = "hip"
     gravity: tuple[float, float] = (0.0, -9.81)
 
+    dimension, angles = 2, 1
+
     def __post_init__(self) -> None:
-        owners(listed_of(self.segments, PlanarSegment, "segments"), self.root)
-        if real_array(self.gravity, "gravity").shape != (2,):
-            raise ValueError(f"gravity has two components, got {shown(self.gravity)}")
+        self._check(PlanarSegment)
         for row in self.segments:
             if not row.points or not any(next(iter(row.points.values()))):
                 raise ValueError(
                     f"segment {row.name!r}: its first point must lie apart from its "
                     f"proximal point {row.proximal!r}"
                 )
-
-    # -- sizes and names ------------------------------------------------------------------------
-
-    @cached_property
-    def points(self) -> dict[str, int]:
-        """The number of each point."""
-        return {point: k for k, point in enumerate(owners(self.segments, self.root))}
-
-    @property
-    def size(self) -> int:
-        """Number of natural coordinates, which have mass."""
-        return 2 * len(self.points)
-
-    @property
-    def n(self) -> int:
-        """Number of mixed coordinates: natural ones and angles."""
-        return self.size + len(self.segments)
-
-    @property
-    def g(self) -> int:
-        """Number of degrees of freedom."""
-        return 2 + len(self.segments)
-
-    @property
-    def m(self) -> int:
-        """Number of constraints."""
-        return self.n - self.g
-
-    @property
-    def partition(self) -> Partition:
-        """Independent among the mixed coordinates: the place of the root and the angles."""
-        return Partition(np.arange(2, self.size), np.array([0, 1, *range(self.size, self.n)]))
 
     @cached_property
     def constraint_names(self) -> tuple[str, ...]:
@@ -101,10 +66,6 @@ class PlanarBody:
             for point in row.points
             for axis in "xz"
         )
-
-    def _point(self, name: str) -> slice:
-        """Rows of a point."""
-        return slice(2 * self.points[name], 2 * self.points[name] + 2)
 
     # -- mass and weight ------------------------------------------------------------------------
 
@@ -129,44 +90,30 @@ class PlanarBody:
 
     def _rows(self, row: PlanarSegment) -> NDArray[np.intp]:
         """Rows of the two points that span a segment."""
-        return np.r_[self._point(row.proximal), self._point(next(iter(row.points)))]
+        return np.r_[self.rows_of(row.proximal), self.rows_of(next(iter(row.points)))]
 
     # -- motion -----------------------------------------------------------------------------------
 
-    def course(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Course:
+    def kinematics(
+        self, z: ArrayLike, zd: ArrayLike | None = None, zdd: ArrayLike | None = None
+    ) -> NaturalKinematics:
         """q and its rates: R zd and R zdd + S c (equations 8 and 13)."""
         motion = self._motion(z, zd, zdd)
-        result = np.empty((3, self.size, motion.shape[2]))
-        result[:, :2] = motion[:, :2]
-        for row, angle, w, dw in zip(self.segments, *motion[:, 2:], strict=True):
-            for point, place in row.points.items():
-                arm = turned(angle, place)
-                quarter = QUARTER @ arm
-                moved = np.array([arm, w * quarter, dw * quarter - w**2 * arm])
-                result[:, self._point(point)] = result[:, self._point(row.proximal)] + moved
-        return Course(*result)
 
-    def _motion(self, *given: ArrayLike) -> Array:
-        """(number, g, N); raises `ValueError` for other shapes."""
-        arrays = [real_array(each, "z and its rates") for each in given]
-        shapes = {each.shape for each in arrays}
-        if len(shapes) > 1 or arrays[0].ndim != 2 or len(arrays[0]) != self.g:
-            raise ValueError(
-                f"z and its rates have shape ({self.g}, instants), got "
-                f"{', '.join(str(each.shape) for each in arrays)}"
-            )
-        return np.array(arrays)
+        def arm(k: int, local: PlanarPosition) -> Array:
+            angle, w, dw = motion[:, 2 + k]
+            here = turned(angle, local)
+            quarter = QUARTER @ here
+            return np.array([here, w * quarter, dw * quarter - w**2 * here])
+
+        return NaturalKinematics(*self._points(motion, arm))
 
     def projection(self, z: ArrayLike) -> Array:
         """R of qd = R zd at one instant z (9,) (equation 10), (16, 9) for 7 segments."""
         angles = np.asarray(z, dtype=np.float64)[2:]
-        R = np.zeros((self.size, self.g))
-        R[:2, :2] = np.eye(2)
-        for k, (row, angle) in enumerate(zip(self.segments, angles, strict=True)):
-            for point, place in row.points.items():
-                R[self._point(point)] = R[self._point(row.proximal)]
-                R[self._point(point), 2 + k] = QUARTER @ turned(angle, place)
-        return R
+        return self._projections(1, lambda k, local: (QUARTER @ turned(angles[k], local))[:, None])[
+            0
+        ]
 
     # -- constraints ----------------------------------------------------------------------------
 
@@ -174,7 +121,7 @@ class PlanarBody:
         """Phi at one instant, q (16,) and angles (7,): (14,)."""
         given = np.asarray(q, dtype=np.float64)
         parts = [
-            given[self._point(point)] - given[self._point(row.proximal)] - turned(angle, place)
+            given[self.rows_of(point)] - given[self.rows_of(row.proximal)] - turned(angle, place)
             for row, angle in zip(self.segments, np.asarray(angles), strict=True)
             for point, place in row.points.items()
         ]
@@ -186,8 +133,8 @@ class PlanarBody:
         here = slice(0, 2)
         for k, (row, angle) in enumerate(zip(self.segments, np.asarray(angles), strict=True)):
             for point, place in row.points.items():
-                result[here, self._point(point)] = np.eye(2)
-                result[here, self._point(row.proximal)] = -np.eye(2)
+                result[here, self.rows_of(point)] = np.eye(2)
+                result[here, self.rows_of(row.proximal)] = -np.eye(2)
                 result[here, self.size + k] = -QUARTER @ turned(angle, place)
                 here = slice(here.stop, here.stop + 2)
         return result
@@ -206,55 +153,33 @@ class PlanarBody:
     def multipliers(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:
         """lambda of M qdd + Phi_q' lambda = Q, in the order of `constraint_names`, (14, N).
 
-        Q is `weight` on q and `forces` on z (equation 4): forces are handed on from the outermost
+        Q is `weight` on q and `forces` on z (equation 4): forces add up from the outermost
         segments inwards.
         """
-        course = self.course(z, zd, zdd)
-        return -self._handed_on(self.mass_matrix @ course.qdd - self.weight[:, None])[2:]
+        qdd = self.kinematics(z, zd, zdd).qdd
+        return -self._carried_forces(self.mass_matrix @ qdd - self.weight[:, None])[2:]
 
     # -- dynamics ---------------------------------------------------------------------------------
 
     def forces(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:
         """Generalised forces on z that a motion needs, R' (M qdd - Q) (equation 16), (9, N): the
         total force [N] and the torque from the world on each segment [N m]."""
-        course = self.course(z, zd, zdd)
-        f = self._handed_on(self.mass_matrix @ course.qdd - self.weight[:, None])
+        found = self.kinematics(z, zd, zdd)
+        f = self._carried_forces(self.mass_matrix @ found.qdd - self.weight[:, None])
         torques = []
         for row in self.segments:
-            at = course.q[self._point(row.proximal)]
+            at = found.q[self.rows_of(row.proximal)]
             arms = [
-                (QUARTER @ (course.q[self._point(p)] - at), f[self._point(p)]) for p in row.points
+                (QUARTER @ (found.q[self.rows_of(p)] - at), f[self.rows_of(p)]) for p in row.points
             ]
             torques.append(sum((arm * force).sum(axis=0) for arm, force in arms))
         return np.array([*f[:2], *torques])
 
-    def _handed_on(self, f: Array) -> Array:
-        """Forces on points (16, N) with those of all that hangs on them."""
-        for row in reversed(self.segments):
-            for point in row.points:
-                f[self._point(row.proximal)] += f[self._point(point)]
-        return f
 
-    def reduced_mass_matrix(self, z: ArrayLike) -> Array:
-        """R' M R at one instant z (9,) (equation 17), (9, 9) for 7 segments."""
-        R = self.projection(z)
-        return np.asarray(R.T @ (self.mass_matrix @ R))
-
-    def accelerations(self, z: ArrayLike, zd: ArrayLike, forces: ArrayLike) -> Array:
-        """zdd under generalised forces on z (9, N), gravity apart (equation 16), (9, N)."""
-        place, rate, given = self._motion(z, zd, forces)
-        rest = given - self.forces(place, rate, np.zeros_like(place))
-        columns = [
-            np.linalg.solve(self.reduced_mass_matrix(now), f)
-            for now, f in zip(place.T, rest.T, strict=True)
-        ]
-        return np.array(columns).reshape(-1, self.g).T
-
-
-def turned(angle: ArrayLike, place: tuple[float, float]) -> Array:
-    """A place of a segment in world axes, (2,) or (2, N)."""
+def turned(angle: ArrayLike, local: PlanarPosition) -> Array:
+    """A vector in a segment in world axes, (2,) or (2, N)."""
     c, s = np.cos(angle), np.sin(angle)
-    return np.array([c * place[0] + s * place[1], c * place[1] - s * place[0]])
+    return np.array([c * local[0] + s * local[1], c * local[1] - s * local[0]])
 
 
 def spanning(row: PlanarSegment) -> tuple[float, float]:

@@ -1,32 +1,19 @@
-"""One segment of a body in natural coordinates: its row in the table, its pose, its rigidity.
-
-N instants; A = Ry(beta) Rx(alpha) Rz(gamma) turns from the axes of the segment to the world.
-"""
+"""One segment in natural coordinates: its basis, and the constraints that make it rigid."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from kinesym.gait.angles import Pose, carried, turned
 from kinesym.symbolic.multibody.segments import Segment
 
 Array = NDArray[np.float64]
 
 #: |det X| over the length between the two points of a segment below which it is not spanned.
 COPLANAR = 0.1
-
-
-@dataclass(frozen=True)
-class Pose:
-    """A segment over time: attitude A (N, 3, 3), H with w = H angles' (N, 3, 3), angular velocity
-    and acceleration in world axes (3, N)."""
-
-    A: Array
-    H: Array
-    w: Array
-    dw: Array
 
 
 @dataclass(frozen=True)
@@ -87,36 +74,6 @@ def spanned(row: Segment) -> Array:
     """X: the basis of a segment in its own axes, (3, 3)."""
     vectors = [axis(letter) for letter in row.basis_vectors]
     return np.column_stack([row.points[row.basis_point], *vectors])
-
-
-def pose(angles: Array, rates: Array, accelerations: Array) -> Pose:
-    """Of A = Ry(beta) Rx(alpha) Rz(gamma), from alpha, beta, gamma (3, N) and their rates."""
-    (sa, sb, sc), (ca, cb, cc), zero = np.sin(angles), np.cos(angles), np.zeros_like(angles[0])
-    y, x = np.array([zero, zero + 1.0, zero]), np.array([cb, zero, -sb])
-    z = np.array([ca * sb, -sa, ca * cb])
-    across = np.cross(z, x, axis=0)
-    A = np.array([x * cc + across * sc, across * cc - x * sc, z])  # columns
-    H = np.array([x, y, z])
-    before = rates[1] * y  # of what turns x and, with alpha, z
-    change = np.array(
-        [np.cross(before, x, axis=0), np.zeros_like(x), np.cross(before + rates[0] * x, z, axis=0)]
-    )
-    w = np.einsum("kin,kn->in", H, rates)
-    dw = np.einsum("kin,kn->in", H, accelerations) + np.einsum("kin,kn->in", change, rates)
-    return Pose(A.transpose(2, 1, 0), H.transpose(2, 1, 0), w, dw)
-
-
-def carried(pose: Pose, place: ArrayLike) -> Array:
-    """A vector that is fixed in a segment, with two derivatives, (3, 3, N)."""
-    x = (pose.A @ np.asarray(place, dtype=np.float64)).T
-    xd = np.cross(pose.w, x, axis=0)
-    return np.array([x, xd, np.cross(pose.dw, x, axis=0) + np.cross(pose.w, xd, axis=0)])
-
-
-def turned(pose: Pose, place: ArrayLike) -> Array:
-    """Its derivatives with respect to the angles, (N, 3, 3)."""
-    x = pose.A @ np.asarray(place, dtype=np.float64)
-    return np.cross(pose.H, x[:, :, None], axis=1)
 
 
 def explicit(row: Segment, pose: Pose, a: Array, b: Array) -> Rigidity:

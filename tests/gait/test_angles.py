@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from kinesym.gait.angles import (
+    angular_rates,
     coordinates,
     in_turn,
     rates_of,
-    spin,
-    spin_rate,
     states,
     world_moments,
 )
@@ -39,6 +38,12 @@ def turning(angles, rates):
     return np.array([W[2, 1], W[0, 2], W[1, 0]])
 
 
+def spin(angles, rates):
+    """The same in closed form, also of complex angles (3,)."""
+    (da, db, dc), (sa, _, sc), (ca, _, cc) = rates, np.sin(angles), np.cos(angles)
+    return np.array([cc * da + sc * ca * db, cc * ca * db - sc * da, dc - sa * db])
+
+
 def random(seed, count=1, segments=2):
     """Angles, rates, accelerations, (3 or g, count) each."""
     rng = np.random.default_rng(seed)
@@ -56,17 +61,18 @@ def test_attitude_of_the_test():
 
 @given(seed=seeds)
 @settings(max_examples=50, deadline=None)
-def test_spin(seed):
+def test_angular_rates(seed):
     z, zd, zdd = (part[3:6, 0] for part in random(seed))
-    w = spin(z, zd)
+    w, dw = angular_rates(z, zd, zdd)
     np.testing.assert_allclose(w, turning(z, zd), atol=1e-13)
+    np.testing.assert_allclose(w, spin(z, zd), atol=1e-13)
     moved = spin(z + 1j * H * zd, zd + 1j * H * zdd).imag / H
-    np.testing.assert_allclose(spin_rate(z, zd, zdd), moved, atol=1e-11)
+    np.testing.assert_allclose(dw, moved, atol=1e-11)
     np.testing.assert_allclose(rates_of(z, w), zd, atol=1e-12)
     np.testing.assert_allclose(spin(z, rates_of(z, zdd)), zdd, atol=1e-11)
 
 
-def test_spin_over_time():
+def test_angular_velocity_over_time():
     """By SciPy's rotations between instants nearby; many segments at once."""
     z, zd, _ = random(1, count=4, segments=3)
     h = 1e-5
@@ -74,7 +80,7 @@ def test_spin_over_time():
     def part(rows):
         return rows[3:].reshape(-1, 3, 4).transpose(1, 0, 2)
 
-    found = spin(part(z), part(zd))
+    found, _ = angular_rates(part(z), part(zd), part(zd))
     assert found.shape == (3, 3, 4)
     for segment in range(3):
         angles, rates = part(z)[[1, 0, 2], segment].T, part(zd)[[1, 0, 2], segment].T
@@ -109,11 +115,11 @@ def test_rates_of_states():
     """They are those of the states along a spline: by differences of order 4 in time."""
     rng, time = np.random.default_rng(3), np.linspace(0.0, 1.0, 40)
     z = 0.5 * np.sin(rng.uniform(3, 7, (9, 1)) * time + rng.uniform(0, 6, (9, 1)))
-    course, h, at = Spline.through(time, z), 1e-3, np.linspace(0.3, 0.7, 9)
-    x, xdot = states(course.sample(at))
-    a, b, c, d = (states(course.sample(at + k * h))[0] for k in (-2, -1, 1, 2))
+    kinematics, h, at = Spline.through(time, z), 1e-3, np.linspace(0.3, 0.7, 9)
+    x, xdot = states(kinematics.sample(at))
+    a, b, c, d = (states(kinematics.sample(at + k * h))[0] for k in (-2, -1, 1, 2))
     np.testing.assert_allclose((a - 8 * b + 8 * c - d) / (12 * h), xdot, atol=1e-6)
-    np.testing.assert_allclose(coordinates(x)[0], course.sample(at).z, atol=0)
+    np.testing.assert_allclose(coordinates(x)[0], kinematics.sample(at).z, atol=0)
 
 
 @given(seed=seeds)

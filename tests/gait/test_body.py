@@ -27,7 +27,7 @@ def body(walk):
 @pytest.fixture(scope="module")
 def needed(walk, body):
     found, _ = walk
-    return body.inverse(found.course.sample(found.markers.time[6:-6]))
+    return body.inverse(found.kinematics.sample(found.markers.time[6:-6]))
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +161,10 @@ def test_weight_over_a_cycle(needed, contacts):
 
 def test_the_other_formulation(needed):
     """Generalised forces of the compiled tree and of natural coordinates on the recorded walk."""
-    course = needed.course
-    expected = ks.gait.NaturalBody(needed.skeleton.rows).forces(course.z, course.zd, course.zdd)
+    measured = needed.kinematics
+    expected = ks.gait.NaturalBody(needed.skeleton.rows).forces(
+        measured.z, measured.zd, measured.zdd
+    )
     np.testing.assert_allclose(needed.forces, expected, atol=1e-9)
 
 
@@ -171,7 +173,7 @@ def test_back_to_motion(walk, body, contacts, control):
     """Eighteen segments with 57 degrees of freedom, a tenth of a second."""
     cycle = ks.gait.gait_cycle(contacts)
     time = cycle.begin + 1e-3 * np.arange(101)
-    found = body.forward(walk[0].course, time, control, "rk4")
+    found = body.forward(walk[0].kinematics, time, control, "rk4")
     assert found.z.shape == (57, 101) and not found.message
     np.testing.assert_allclose(found.time, time, atol=1e-9)
     assert np.abs(found.error[:3]).max() < 1e-6 and np.abs(found.error[3:]).max() < 1e-5
@@ -261,8 +263,8 @@ def test_plates_of_another_time(walk, needed):
 
 
 def test_motion_outside_of_the_record(walk, body):
-    with pytest.raises(ValueError, match="are asked for, the course is known for"):
-        body.forward(walk[0].course, np.linspace(-1.0, 0.0, 101))
+    with pytest.raises(ValueError, match="are asked for, the spline is known for"):
+        body.forward(walk[0].kinematics, np.linspace(-1.0, 0.0, 101))
 
 
 def test_feet_that_stand_beside_their_plates(needed):

@@ -154,8 +154,8 @@ def test_control_holds(body, method):
 class Pushed(Body):
     """Somebody pulls at the hips with 60 N, and a knee is driven by 5 N m more."""
 
-    def inverse(self, course):
-        found = super().inverse(course)
+    def inverse(self, kinematics):
+        found = super().inverse(kinematics)
         push = np.array([[60.0], [0.0], [0.0]])
         moment = found.moment.copy()
         moment[-1, 1] += 5.0
@@ -306,7 +306,7 @@ def test_nodes_are_those_that_were_given(body):
 
 
 def test_bad_times(body):
-    with pytest.raises(ValueError, match=r"times -0.09 .* are asked for, the course is known for"):
+    with pytest.raises(ValueError, match=r"times -0.09 .* are asked for, the spline is known for"):
         body.forward(COURSE, np.linspace(-0.09, 0.3, 40))
     with pytest.raises(ValueError, match="must be in equal steps"):
         body.forward(COURSE, [0.0, 0.001, 0.002, 0.1, 0.5])
@@ -372,10 +372,10 @@ def test_table_of_a_walk(body):
     np.testing.assert_array_equal(table["Rshank_y"], found.z[13])
     np.testing.assert_array_equal(table["Rshank_y_reference"], found.reference.z[13])
     np.testing.assert_array_equal(table["J1_pz_effort"], found.effort[2])
-    course = NaturalBody(ROWS).course(found.z, found.zd, 0 * found.z)
+    kinematics = NaturalBody(ROWS).kinematics(found.z, found.zd, 0 * found.z)
     k = 3 * NaturalBody(ROWS).points["RA"]
-    np.testing.assert_allclose(table.vector("RA"), course.q[k : k + 3], atol=1e-14)
+    np.testing.assert_allclose(table.vector("RA"), kinematics.q[k : k + 3], atol=1e-14)
     A = found.attitude("Rshank", found.z)
     np.testing.assert_allclose(np.linalg.det(A.transpose(2, 0, 1)), 1.0, atol=1e-12)
-    arm = course.q[k : k + 3] - table.vector("RK")
+    arm = kinematics.q[k : k + 3] - table.vector("RK")
     np.testing.assert_allclose(np.einsum("ijn,j->in", A, ROWS[-1].points["RA"]), arm, atol=1e-12)

@@ -73,9 +73,9 @@ def walkway():
     return plates, markers["time_s"], feet
 
 
-def pressing(course, place=(0.0, 0.0, 0.0), time=TIME):
+def pressing(kinematics, place=(0.0, 0.0, 0.0), time=TIME):
     force = np.zeros((3, len(time)))
-    force[2] = course
+    force[2] = kinematics
     return Wrench(time, force, np.cross(np.reshape(place, (3, 1)), force, axis=0))
 
 
@@ -106,18 +106,18 @@ def test_crossings_are_found_between_samples():
 
 
 def test_noise_at_the_threshold_does_not_cut_a_contact():
-    course = trapezoid(0.5, 1.1) + trapezoid(1.5, 2.1)
+    kinematics = trapezoid(0.5, 1.1) + trapezoid(1.5, 2.1)
     noise = np.random.default_rng(0).uniform(-4.0, 4.0, len(TIME))
-    dip = np.where((TIME > 0.51) & (TIME < 0.53), np.minimum(course, 24.0), course)
+    dip = np.where((TIME > 0.51) & (TIME < 0.53), np.minimum(kinematics, 24.0), kinematics)
     found = contacts_from_wrench("right", pressing(dip + noise))
     assert len(found) == 2
     assert_allclose([found[1].begin, found[1].end], [1.502, 2.098], atol=2e-3)
 
 
 def test_short_pulses_are_no_contacts_and_short_gaps_none():
-    course = trapezoid(0.5, 1.1) + trapezoid(2.0, 2.03, rise=0.01)
-    course[(TIME > 0.8) & (TIME < 0.82)] = 0.0
-    found = contacts_from_wrench("right", pressing(course))
+    kinematics = trapezoid(0.5, 1.1) + trapezoid(2.0, 2.03, rise=0.01)
+    kinematics[(TIME > 0.8) & (TIME < 0.82)] = 0.0
+    found = contacts_from_wrench("right", pressing(kinematics))
     assert_allclose([(c.begin, c.end) for c in found], [(0.502, 1.098)], atol=1e-9)
 
 

@@ -76,8 +76,8 @@ def turning(z, zd, zdd):
 class Newton:
     """Segments of a motion at one instant: places, velocities, accelerations, what they need."""
 
-    def __init__(self, course, k):
-        z, zd, zdd = (part[:, k] for part in (course.z, course.zd, course.zdd))
+    def __init__(self, motion, k):
+        z, zd, zdd = (part[:, k] for part in (motion.z, motion.zd, motion.zdd))
         point = {"J1": (z[:3], zd[:3], zdd[:3])}
         self.turning, self.place, self.parent = {}, {}, {}
         self.force, self.moment = {}, {}  # of inertia less weight, the moment about the joint
@@ -134,18 +134,18 @@ def test_generalised_forces(body):
     """Total force and torques from the world are those of the natural coordinates, at states that
     another implementation does not choose."""
     for seed in range(3):
-        course = random_motion(3, seed)
-        found = body.inverse(course)
-        Q = NATURAL.forces(course.z, course.zd, course.zdd)
+        motion = random_motion(3, seed)
+        found = body.inverse(motion)
+        Q = NATURAL.forces(motion.z, motion.zd, motion.zdd)
         np.testing.assert_allclose(found.total.force, Q[:3], atol=1e-9)
         for k in range(18):
             own = slice(3 + 3 * k, 6 + 3 * k)
             for n in range(3):
-                _, H = rotation(course.z[own, n])
+                _, H = rotation(motion.z[own, n])
                 np.testing.assert_allclose(H.T @ found.torque[k, :, n], Q[own, n], atol=1e-9)
         np.testing.assert_allclose(found.forces, Q, atol=1e-9)
         np.testing.assert_allclose(
-            found.total.about(course.z[:3]), found.torque.sum(axis=0), atol=1e-9
+            found.total.about(motion.z[:3]), found.torque.sum(axis=0), atol=1e-9
         )
 
 
@@ -154,7 +154,7 @@ def test_multipliers(needed):
     Newton's law in the test; names and values are those of natural coordinates."""
     found = needed.multipliers()
     for n in range(len(needed.time)):
-        other = Newton(needed.course, n)
+        other = Newton(needed.kinematics, n)
         pull = -sum(other.force[name] for name in ("Lthigh", "Lshank", "Lhindfoot", "Lforefoot"))
         ours = [found[f"pelvis: point LH {axis}"][n] for axis in "xyz"]
         np.testing.assert_allclose(ours, pull, atol=1e-9)
@@ -163,16 +163,16 @@ def test_multipliers(needed):
 
 
 def test_places_and_attitudes(needed):
-    course = needed.course
-    still = NATURAL.course(course.z, course.zd, course.zdd)
+    motion = needed.kinematics
+    still = NATURAL.kinematics(motion.z, motion.zd, motion.zdd)
     for k, row in enumerate(ROWS):
         at = 3 * NATURAL.points[row.proximal]
         np.testing.assert_allclose(needed.place[k], still.q[at : at + 3], atol=1e-12)
-        A = Rotation.from_euler("YXZ", course.z[[4 + 3 * k, 3 + 3 * k, 5 + 3 * k]].T).as_matrix()
+        A = Rotation.from_euler("YXZ", motion.z[[4 + 3 * k, 3 + 3 * k, 5 + 3 * k]].T).as_matrix()
         np.testing.assert_allclose(needed.attitude[k], A.transpose(1, 2, 0), atol=1e-14)
-        for n in range(len(course.time)):
+        for n in range(len(motion.time)):
             own = slice(3 + 3 * k, 6 + 3 * k)
-            _, w, _ = turning(*(part[own, n] for part in (course.z, course.zd, course.zdd)))
+            _, w, _ = turning(*(part[own, n] for part in (motion.z, motion.zd, motion.zdd)))
             np.testing.assert_allclose(needed.spin[k, :, n], w, atol=1e-12)
 
 
@@ -199,9 +199,9 @@ def test_pinocchio(needed):
     """Recursive Newton-Euler: the wrench of the base is the total one, torques of spherical joints
     those of joints without loads."""
     model, parents = pinocchio_model()
-    data, course, free = model.createData(), needed.course, needed.joints({})
-    for n in range(len(course.time)):
-        z, zd, zdd = (part[:, n] for part in (course.z, course.zd, course.zdd))
+    data, motion, free = model.createData(), needed.kinematics, needed.joints({})
+    for n in range(len(motion.time)):
+        z, zd, zdd = (part[:, n] for part in (motion.z, motion.zd, motion.zdd))
         parts = {
             name: turning(z[k : k + 3], zd[k : k + 3], zdd[k : k + 3])
             for name, k in zip(NAMES, range(3, 57, 3), strict=True)
@@ -224,7 +224,7 @@ def test_pinocchio(needed):
             A, at = parts[name][0], model.joints[model.getJointId(name)].idx_v
             if name == "pelvis":
                 force, moment = A @ tau[at : at + 3], A @ tau[at + 3 : at + 6]
-                about = needed.total.about(course.z[:3])
+                about = needed.total.about(motion.z[:3])
                 np.testing.assert_allclose(needed.total.force[:, n], force, atol=1e-9)
                 np.testing.assert_allclose(about[:, n], moment, atol=1e-9)
                 np.testing.assert_allclose(free.torque[0, :, n], moment, atol=1e-9)
@@ -243,9 +243,9 @@ def test_newton_and_euler(needed):
         for seed, name in enumerate(("Rforefoot", "Lforefoot", "Lhindfoot", "Rhand", "torso"))
     }
     found = needed.joints(loads)
-    rest_force, rest_torque = found.rest.force, found.rest.about(needed.course.z[:3])
+    rest_force, rest_torque = found.rest.force, found.rest.about(needed.kinematics.z[:3])
     for n in range(len(time)):
-        other = Newton(needed.course, n)
+        other = Newton(needed.kinematics, n)
         forces, torques = other.joints(
             {name: (w.force[:, n], w.moment[:, n]) for name, w in loads.items()}
         )
@@ -400,8 +400,8 @@ def test_powers_are_the_rate_of_energy(body):
     found = body.inverse(smooth_motion(middle))
 
     def energy(at):
-        course = smooth_motion(at)
-        natural = NATURAL.course(course.z, course.zd, course.zdd)
+        motion = smooth_motion(at)
+        natural = NATURAL.kinematics(motion.z, motion.zd, motion.zdd)
         kinetic = np.einsum("in,in->n", natural.qd, NATURAL.mass_matrix @ natural.qd) / 2.0
         return kinetic - NATURAL.weight @ natural.q
 
@@ -412,7 +412,7 @@ def test_powers_are_the_rate_of_energy(body):
     loads = {name: random_wrench(middle, seed) for seed, name in enumerate(("Rforefoot", "Lhand"))}
     loads["Lhindfoot"] = found.total - loads["Rforefoot"] - loads["Lhand"]
     joints = found.joints(loads)
-    natural = NATURAL.course(found.course.z, found.course.zd, found.course.zdd)
+    natural = NATURAL.kinematics(found.kinematics.z, found.kinematics.zd, found.kinematics.zdd)
     outside = 0.0
     for name, wrench in loads.items():
         k = NAMES.index(name)
@@ -478,15 +478,15 @@ def test_files(loads, tmp_path):
         if name != "time_s":
             np.testing.assert_allclose(table[name], row, rtol=1e-9, atol=1e-300)
             np.testing.assert_array_equal(again[name], row)
-    course, g = loads.inverse.course, [f"J1_p{axis}" for axis in "xyz"]
+    motion, g = loads.inverse.kinematics, [f"J1_p{axis}" for axis in "xyz"]
     g += [f"{name}_{axis}" for name in NAMES for axis in "xyz"]
-    Q = NATURAL.forces(course.z, course.zd, course.zdd)
+    Q = NATURAL.forces(motion.z, motion.zd, motion.zdd)
     for k, name in enumerate(g):
-        np.testing.assert_array_equal(again[name], course.z[k])
-        np.testing.assert_array_equal(again[f"{name}_rate"], course.zd[k])
-        np.testing.assert_array_equal(again[f"{name}_acceleration"], course.zdd[k])
+        np.testing.assert_array_equal(again[name], motion.z[k])
+        np.testing.assert_array_equal(again[f"{name}_rate"], motion.zd[k])
+        np.testing.assert_array_equal(again[f"{name}_acceleration"], motion.zdd[k])
         np.testing.assert_allclose(again[f"{name}_needed"], Q[k], atol=1e-9)
-    q = NATURAL.course(course.z, course.zd, course.zdd).q
+    q = NATURAL.kinematics(motion.z, motion.zd, motion.zdd).q
     for point, k in NATURAL.points.items():
         np.testing.assert_allclose(again.vector(point), q[3 * k : 3 * k + 3], atol=1e-14)
     np.testing.assert_array_equal(again.time, loads.time)

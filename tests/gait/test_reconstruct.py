@@ -80,7 +80,7 @@ def test_exact_markers():
     for ours, row in zip(found.segments, ROWS, strict=True):
         for point, place in row.points.items():
             np.testing.assert_allclose(ours.points[point], place, atol=1e-8)
-    here = found.course.sample(TIME[5:-5])
+    here = found.kinematics.sample(TIME[5:-5])
     np.testing.assert_allclose(here.z, z[:, 5:-5], atol=1e-7)
     rate = (z[:, 6:-4] - z[:, 4:-6]) * 30.0
     np.testing.assert_allclose(here.zd, rate, atol=0.02)
@@ -91,7 +91,7 @@ def test_noise_of_markers():
     z, rng = motion(), np.random.default_rng(1)
     noisy = {name: p + 1e-3 * rng.normal(size=p.shape) for name, p in markers_of(z)[0].items()}
     found = reconstruct(ROWS, relations(), Markers(TIME, noisy), calibration())
-    off = found.course.sample(TIME[10:-10]).z - z[:, 10:-10]
+    off = found.kinematics.sample(TIME[10:-10]).z - z[:, 10:-10]
     assert np.sqrt(np.mean(off[:3] ** 2)) < 1.5e-3 and np.sqrt(np.mean(off[3:] ** 2)) < 0.02
     assert 1e-5 < found.fitted.rms.mean() < 2e-3
     moved = np.mean([np.mean((found.smoothed[n] - noisy[n]) ** 2) for n in noisy])

@@ -54,15 +54,15 @@ def random_wrench(rng, time=TIME):
 
 def loads(foot):
     """How much a foot bears, 0 to 1, in smooth steps: 1 in all for both feet."""
-    course = np.zeros(len(TIME))
+    kinematics = np.zeros(len(TIME))
     for contact in CONTACTS:
         if contact.foot == foot:
             up = np.clip((TIME - contact.begin) / 0.1, 0.0, 1.0) if contact.struck else 1.0
             down = np.clip((contact.end - TIME) / 0.1, 0.0, 1.0) if contact.lifted else 1.0
             middle, half = 0.5 * (contact.begin + contact.end), 0.5 * (contact.end - contact.begin)
             inside = np.abs(TIME - middle) < half + 1e-9
-            course += inside * np.minimum(smooth(up), smooth(down))
-    return course
+            kinematics += inside * np.minimum(smooth(up), smooth(down))
+    return kinematics
 
 
 def smooth(x):

@@ -181,14 +181,14 @@ BODIES = [
     (lambda: kg.NaturalBody(person(), variant="best"), "variant is one of", "'best'"),
     (lambda: kg.NaturalBody(person(), root="Z"), "proximal point 'J1' is not defined"),
     (lambda: kg.NaturalBody(person(), gravity=9.81), "gravity", "9.81"),
-    (lambda: kg.NaturalBody(person()).course(5, 5, 5), "(57, instants)", "()"),
-    (lambda: kg.NaturalBody(person()).course("z", "z", "z"), "z", "text"),
+    (lambda: kg.NaturalBody(person()).kinematics(5, 5, 5), "(57, instants)", "()"),
+    (lambda: kg.NaturalBody(person()).kinematics("z", "z", "z"), "z", "text"),
     (lambda: kg.NaturalBody(person()).projection([1.0]), "(57, instants)"),
     (lambda: kg.PlanarBody(None), "segments must be a list", "None"),
     (lambda: kg.PlanarBody([5]), "segments must be a list", "5"),
     (lambda: kg.PlanarBody(kg.planar_segments(), gravity=9.81), "gravity", "9.81"),
     (lambda: kg.PlanarBody([planar(points={})]), "its first point must lie apart"),
-    (lambda: kg.PlanarBody(kg.planar_segments()).course(5, 5, 5), "(9, instants)", "()"),
+    (lambda: kg.PlanarBody(kg.planar_segments()).kinematics(5, 5, 5), "(9, instants)", "()"),
 ]
 
 SYSTEMS = [
@@ -290,7 +290,7 @@ SIGNALS = [
     (lambda: spline().sample(None), "times must be real numbers, got None"),
     (lambda: spline().sample("now"), "times", "'now'"),
     (lambda: spline().sample(0.3), "times must be finite numbers (n,)", "0.3"),
-    (lambda: spline().sample([9.0]), "the course is known for"),
+    (lambda: spline().sample([9.0]), "the spline is known for"),
     (lambda: spline().sample([np.nan]), "times must be finite numbers"),
     (lambda: spline().grid(0.0), "step must be positive", "0.0"),
     (lambda: spline().grid("fine"), "step must be positive", "'fine'"),

@@ -46,37 +46,39 @@ def test_generalised_forces_and_energy(body):
     z, zd, zdd = motion()
     (expected,) = motion(("Q",))
     np.testing.assert_allclose(body.forces(z, zd, zdd), expected, atol=1e-9)
-    course = body.course(z, zd, zdd)
-    kinetic = np.einsum("in,in->n", course.qd, body.mass_matrix @ course.qd) / 2.0
-    potential = -(body.weight @ course.q)
+    natural = body.kinematics(z, zd, zdd)
+    kinetic = np.einsum("in,in->n", natural.qd, body.mass_matrix @ natural.qd) / 2.0
+    potential = -(body.weight @ natural.q)
     np.testing.assert_allclose(kinetic + potential, [s["energy"] for s in STATES], rtol=1e-11)
 
 
 def test_forces_are_those_that_r_projects(body):
     """What is handed on from segment to segment is R' (M qdd - Q); R has 709 elements."""
     z, zd, zdd = motion()
-    course, forces = body.course(z, zd, zdd), body.forces(z, zd, zdd)
+    natural, forces = body.kinematics(z, zd, zdd), body.forces(z, zd, zdd)
     for k in range(len(STATES)):
         R = body.projection(z[:, k])
         assert R.shape == (174, 57) and np.linalg.matrix_rank(R) == 57
         assert np.count_nonzero(np.abs(R) > 1e-13) == 709
-        needed = body.mass_matrix @ course.qdd[:, k] - body.weight
+        needed = body.mass_matrix @ natural.qdd[:, k] - body.weight
         np.testing.assert_allclose(forces[:, k], R.T @ needed, atol=1e-10)
 
 
 def test_rates(body):
     """qd = R zd, and the second derivatives are those of the first: by differences in time."""
     z, zd, zdd = motion()
-    course = body.course(z, zd, zdd)
+    natural = body.kinematics(z, zd, zdd)
     for k in range(len(STATES)):
-        np.testing.assert_allclose(body.projection(z[:, k]) @ zd[:, k], course.qd[:, k], atol=1e-13)
+        np.testing.assert_allclose(
+            body.projection(z[:, k]) @ zd[:, k], natural.qd[:, k], atol=1e-13
+        )
         assert np.linalg.eigvalsh(body.reduced_mass_matrix(z[:, k]))[0] > 0.0
     h = 1e-4
     ahead, behind = (
-        body.course(z + s * h * zd + h * h / 2 * zdd, zd + s * h * zdd, zdd) for s in (1, -1)
+        body.kinematics(z + s * h * zd + h * h / 2 * zdd, zd + s * h * zdd, zdd) for s in (1, -1)
     )
-    np.testing.assert_allclose((ahead.q - behind.q) / (2 * h), course.qd, atol=2e-5)
-    np.testing.assert_allclose((ahead.qd - behind.qd) / (2 * h), course.qdd, atol=2e-3)
+    np.testing.assert_allclose((ahead.q - behind.q) / (2 * h), natural.qd, atol=2e-5)
+    np.testing.assert_allclose((ahead.qd - behind.qd) / (2 * h), natural.qdd, atol=2e-3)
 
 
 def test_accelerations_invert_forces(body):
@@ -102,10 +104,10 @@ def test_rows_in_another_order(body):
 def test_counts_of_constraints(constrained):
     """171 rows of full rank, with names. The explicit ones need least elements."""
     z, zd, zdd = motion()
-    course = constrained.course(z, zd, zdd)
+    natural = constrained.kinematics(z, zd, zdd)
     assert len(set(constrained.constraint_names)) == 171
     for k in range(len(STATES)):
-        jacobian = constrained.constraint_jacobian(course.q[:, k], z[3:, k])
+        jacobian = constrained.constraint_jacobian(natural.q[:, k], z[3:, k])
         assert jacobian.shape == (171, 228) and np.linalg.matrix_rank(jacobian) == 171
         elements = np.count_nonzero(np.abs(jacobian) > 1e-13)
         assert elements == {"explicit": 651, "orthonormal": 900}[constrained.variant]
@@ -144,9 +146,9 @@ def test_jacobian_of_constraints(constrained):
 
 def test_constraints_hold_on_the_motion(constrained):
     z, zd, zdd = motion()
-    course = constrained.course(z, zd, zdd)
+    natural = constrained.kinematics(z, zd, zdd)
     for k in range(len(STATES)):
-        found = constrained.constraints(course.q[:, k], z[3:, k])
+        found = constrained.constraints(natural.q[:, k], z[3:, k])
         np.testing.assert_allclose(found, 0.0, atol=1e-14)
 
 
@@ -154,17 +156,17 @@ def test_reduction(body, constrained):
     """S and R of equations 9 and 10, solved from the constraints: R is that of the recursion, and
     qd = R zd, qdd = S c + R zdd."""
     z, zd, zdd = motion()
-    course, c = constrained.course(z, zd, zdd), constrained.acceleration_terms(z, zd)
+    natural, c = constrained.kinematics(z, zd, zdd), constrained.acceleration_terms(z, zd)
     for k in range(len(STATES)):
         by = constrained.reduction(z[:, k])
         assert by.S.shape == (228, 171) and by.R.shape == (228, 57)
         np.testing.assert_allclose(by.R[:174], body.projection(z[:, k]), atol=1e-12)
-        jacobian = constrained.constraint_jacobian(course.q[:, k], z[3:, k])
+        jacobian = constrained.constraint_jacobian(natural.q[:, k], z[3:, k])
         np.testing.assert_allclose(jacobian @ by.R, 0.0, atol=1e-13)
         np.testing.assert_allclose(jacobian @ by.S, np.eye(171), atol=1e-13)
-        rates = np.concatenate([course.qd[:, k], zd[3:, k]])
+        rates = np.concatenate([natural.qd[:, k], zd[3:, k]])
         np.testing.assert_allclose(by.R @ zd[:, k], rates, atol=1e-12)
-        accelerations = np.concatenate([course.qdd[:, k], zdd[3:, k]])
+        accelerations = np.concatenate([natural.qdd[:, k], zdd[3:, k]])
         np.testing.assert_allclose(by.S @ c[:, k] + by.R @ zdd[:, k], accelerations, atol=1e-11)
         np.testing.assert_allclose(jacobian @ accelerations, c[:, k], atol=1e-11)
 
@@ -186,14 +188,14 @@ def test_the_same_accelerations(body, constrained):
 def test_multipliers(constrained):
     """M qdd + Phi_q' lambda = Q, with Q of weight on q and of forces on z."""
     z, zd, zdd = motion()
-    course, forces = constrained.course(z, zd, zdd), constrained.forces(z, zd, zdd)
+    natural, forces = constrained.kinematics(z, zd, zdd), constrained.forces(z, zd, zdd)
     multipliers = constrained.multipliers(z, zd, zdd)
     assert multipliers.shape == (171, len(STATES))
     for k in range(len(STATES)):
-        jacobian = constrained.constraint_jacobian(course.q[:, k], z[3:, k])
+        jacobian = constrained.constraint_jacobian(natural.q[:, k], z[3:, k])
         Q = np.concatenate([constrained.weight, np.zeros(54)])
         Q[constrained.partition.independent] += forces[:, k]
-        inertia = np.concatenate([constrained.mass_matrix @ course.qdd[:, k], np.zeros(54)])
+        inertia = np.concatenate([constrained.mass_matrix @ natural.qdd[:, k], np.zeros(54)])
         np.testing.assert_allclose(inertia + jacobian.T @ multipliers[:, k], Q, atol=1e-9)
 
 
@@ -205,7 +207,7 @@ def test_multipliers_are_forces_at_joints(body):
     names = [row.name for row in rows]
     number = body.constraint_names.index("pelvis: point LH x")
     found = body.multipliers(z, zd, zdd)[number : number + 3]
-    course, expected = body.course(z, zd, zdd), np.zeros((3, len(STATES)))
+    natural, expected = body.kinematics(z, zd, zdd), np.zeros((3, len(STATES)))
     for name in ("Lthigh", "Lshank", "Lhindfoot", "Lforefoot"):
         row, k = rows[names.index(name)], names.index(name)
         X = np.column_stack(
@@ -215,13 +217,13 @@ def test_multipliers_are_forces_at_joints(body):
         first = 66 + 6 * k
         basis = np.array(
             [
-                course.qdd[to : to + 3] - course.qdd[at : at + 3],
-                course.qdd[first : first + 3],
-                course.qdd[first + 3 : first + 6],
+                natural.qdd[to : to + 3] - natural.qdd[at : at + 3],
+                natural.qdd[first : first + 3],
+                natural.qdd[first + 3 : first + 6],
             ]
         )
         centre = np.linalg.solve(X, row.com)
-        acceleration = course.qdd[at : at + 3] + np.einsum("c,cin->in", centre, basis)
+        acceleration = natural.qdd[at : at + 3] + np.einsum("c,cin->in", centre, basis)
         expected += row.mass * (np.array([[0], [0], [-9.81]]) - acceleration)
     np.testing.assert_allclose(found, expected, atol=1e-9)
 

@@ -51,17 +51,17 @@ def test_mass_matrix(body):
 def test_energies(body):
     """Of rigid bodies, m v^2 / 2 + I w^2 / 2 and m g z, from the places of centres of mass."""
     z, zd, zdd = states(body)
-    course = body.course(z, zd, zdd)
-    T = np.einsum("in,in->n", course.qd, body.mass_matrix @ course.qd) / 2.0
-    V = -(body.weight @ course.q)
+    natural = body.kinematics(z, zd, zdd)
+    T = np.einsum("in,in->n", natural.qd, body.mass_matrix @ natural.qd) / 2.0
+    V = -(body.weight @ natural.q)
     kinetic, potential = np.zeros(3), np.zeros(3)
     for row, angle, rate in zip(body.segments, z[2:], zd[2:], strict=True):
         at = 2 * body.points[row.proximal]
         (x, up), c, s = row.com, np.cos(angle), np.sin(angle)
         place = np.array([c * x + s * up, c * up - s * x])
-        velocity = course.qd[at : at + 2] + rate * np.array([place[1], -place[0]])
+        velocity = natural.qd[at : at + 2] + rate * np.array([place[1], -place[0]])
         kinetic += row.mass / 2.0 * (velocity**2).sum(axis=0) + row.inertia / 2.0 * rate**2
-        potential += row.mass * 9.81 * (course.q[at + 1] + place[1])
+        potential += row.mass * 9.81 * (natural.q[at + 1] + place[1])
     np.testing.assert_allclose(T, kinetic, rtol=1e-12)
     np.testing.assert_allclose(V, potential, atol=1e-10)
 
@@ -69,23 +69,23 @@ def test_energies(body):
 def test_rates_and_constraints(body):
     """Equations 8 to 13 with S and R solved from the constraints, and equation 4."""
     z, zd, zdd = states(body)
-    course, c = body.course(z, zd, zdd), body.acceleration_terms(z, zd)
+    natural, c = body.kinematics(z, zd, zdd), body.acceleration_terms(z, zd)
     forces, multipliers = body.forces(z, zd, zdd), body.multipliers(z, zd, zdd)
     assert len(body.constraint_names) == len(multipliers) == body.m
     for k in range(3):
         angles, R = z[2:, k], body.projection(z[:, k])
         jacobian = body.constraint_jacobian(angles)
-        np.testing.assert_allclose(body.constraints(course.q[:, k], angles), 0.0, atol=1e-14)
+        np.testing.assert_allclose(body.constraints(natural.q[:, k], angles), 0.0, atol=1e-14)
         by = reduction(jacobian, body.partition)
         np.testing.assert_allclose(by.R[: body.size], R, atol=1e-13)
-        np.testing.assert_allclose(R @ zd[:, k], course.qd[:, k], atol=1e-12)
-        accelerations = np.concatenate([course.qdd[:, k], zdd[2:, k]])
+        np.testing.assert_allclose(R @ zd[:, k], natural.qd[:, k], atol=1e-12)
+        accelerations = np.concatenate([natural.qdd[:, k], zdd[2:, k]])
         np.testing.assert_allclose(by.S @ c[:, k] + by.R @ zdd[:, k], accelerations, atol=1e-11)
-        needed = body.mass_matrix @ course.qdd[:, k] - body.weight
+        needed = body.mass_matrix @ natural.qdd[:, k] - body.weight
         np.testing.assert_allclose(R.T @ needed, forces[:, k], atol=1e-10)
         Q = np.concatenate([body.weight, np.zeros(len(body.segments))])
         Q[body.partition.independent] += forces[:, k]
-        inertia = np.concatenate([body.mass_matrix @ course.qdd[:, k], 0.0 * angles])
+        inertia = np.concatenate([body.mass_matrix @ natural.qdd[:, k], 0.0 * angles])
         np.testing.assert_allclose(inertia + jacobian.T @ multipliers[:, k], Q, atol=1e-9)
         assert len(partition(jacobian).dependent) == body.m  # of full rank
     found = body.accelerations(z, zd, forces)
@@ -94,12 +94,12 @@ def test_rates_and_constraints(body):
 
 def test_second_derivatives(body):
     z, zd, zdd = states(body)
-    course, h = body.course(z, zd, zdd), 1e-4
+    natural, h = body.kinematics(z, zd, zdd), 1e-4
     ahead, behind = (
-        body.course(z + s * h * zd + h * h / 2 * zdd, zd + s * h * zdd, zdd) for s in (1, -1)
+        body.kinematics(z + s * h * zd + h * h / 2 * zdd, zd + s * h * zdd, zdd) for s in (1, -1)
     )
-    np.testing.assert_allclose((ahead.q - behind.q) / (2 * h), course.qd, atol=1e-4)
-    np.testing.assert_allclose((ahead.qd - behind.qd) / (2 * h), course.qdd, atol=1e-2)
+    np.testing.assert_allclose((ahead.q - behind.q) / (2 * h), natural.qd, atol=1e-4)
+    np.testing.assert_allclose((ahead.qd - behind.qd) / (2 * h), natural.qdd, atol=1e-2)
 
 
 def test_same_forces_in_space(body):

@@ -9,19 +9,17 @@ from hypothesis import strategies as st
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
-from kinesym.gait.natural.body import NaturalBody, pose
-from kinesym.gait.natural.consistency import (
+from kinesym.gait.angles import angles_of, check_angles, pose
+from kinesym.gait.fit import (
     Target,
-    angles_of,
-    check_angles,
     fit,
     landmark_targets,
     marker_targets,
-    natural_targets,
-    project,
     segments_from_landmarks,
     start_of,
 )
+from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.natural.consistency import natural_targets, project
 from kinesym.gait.relations import Landmarks
 from kinesym.models.whole_body import segments_of_body
 
@@ -177,7 +175,7 @@ def test_two_ways_find_the_same(nearest):
     body, _, fitted, (q, weights), start = nearest
     assert q.shape == (174, 4) and set(weights) == {1.0, 0.1**2}
     still = np.zeros_like(fitted.z)
-    expected = body.course(fitted.z, still, still).q
+    expected = body.kinematics(fitted.z, still, still).q
     for angles in (start[3:], fitted.z[3:]):
         found = project(body, q, weights, angles)
         np.testing.assert_allclose(found, expected, atol=1e-9)
@@ -245,7 +243,7 @@ def test_what_is_not_measured_has_no_weight():
     q, weights = natural_targets(body, targets)
     assert (weights == 0.0).sum() == 15
     fitted = fit(body, targets, start)
-    expected = body.course(fitted.z, 0 * start, 0 * start).q
+    expected = body.kinematics(fitted.z, 0 * start, 0 * start).q
     np.testing.assert_allclose(project(body, q, weights, start[3:]), expected, atol=1e-9)
 
 
