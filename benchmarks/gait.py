@@ -49,7 +49,7 @@ from kinesym.gait.fit import (
 )
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.reconstruct import NOISE
+from kinesym.gait.reconstruction import NOISE
 from kinesym.gait.relations import Trial, landmarks
 from kinesym.gait.smoothing import SSA
 from kinesym.models.gait import forward_dynamics, inverse_dynamics

@@ -18,7 +18,7 @@ from kinesym.gait.control import PD
 from kinesym.gait.forward import Tracking
 from kinesym.gait.inverse import InverseDynamics, Skeleton
 from kinesym.gait.kinematics import Samples, Spline
-from kinesym.gait.text import File, records
+from kinesym.gait.tables import File, records
 from kinesym.gait.tracking import track
 from kinesym.gait.wrench import Wrench
 from kinesym.models.gait import forward_dynamics, inverse_dynamics

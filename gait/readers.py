@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from kinesym.gait.c3d import content
 from kinesym.gait.markers import FARTHEST, Markers, uniform
-from kinesym.gait.text import (
+from kinesym.gait.tables import (
     File,
+    cells_of,
     check_count,
-    csv_rows,
-    lines_of,
+    csv_cells,
     number,
     numbers_of,
     over_time,
@@ -120,8 +120,7 @@ def read_trc(path: File, unit: str | None = None, up: str = "y", forward: str = 
         )
     names = [label.strip() for label in labels[2::3]]
     columns = ["Frame#", "Time", *(f"{name} {axis}" for name in names for axis in "XYZ")]
-    rows = ((k, line.split("\t")) for k, line in enumerate(lines[5:], start=6) if line.strip())
-    numbers = numbers_of(path, columns, rows)
+    numbers = numbers_of(path, cells_of(path, text, 6, "\t", columns))
     check_count(path, "NumFrames", facts.get("NumFrames", ""), numbers.shape[1], text)
     places = numbers[2:].reshape(len(names), 3, -1)
     scale = _scale(path, facts.get("Units", "m").lower(), unit)
@@ -170,7 +169,8 @@ def read_places(
     A CSV file with columns `marker` and `x`, `y`, `z`, with `_m` or `_mm` if the unit is known.
     Arguments and errors as in `read_csv`.
     """
-    columns, rows = csv_rows(path)
+    cells = csv_cells(path)
+    columns = list(cells)
     heads = {column.partition("_")[0]: k for k, column in reversed(list(enumerate(columns)))}
     lacking = [head for head in ("marker", "x", "y", "z") if head not in heads]
     if lacking:
@@ -179,11 +179,8 @@ def read_places(
         )
     index = [heads[axis] for axis in "xyz"]
     scale = _scale(path, columns[index[0]].partition("_")[2] or "m", unit)
-    lines = list(rows)
-    # what is no place may be text: only its number of cells is looked at
-    found = [(k, [x if i in index else "" for i, x in enumerate(cells)]) for k, cells in lines]
-    numbers = scale * rotation(up, forward) @ numbers_of(path, columns, iter(found))[index]
-    names = [cells[heads["marker"]] for _, cells in lines]
+    numbers = scale * rotation(up, forward) @ numbers_of(path, cells.iloc[:, index])
+    names = list(cells.iloc[:, heads["marker"]])
     _check_size(path, numbers)
     places = dict(unique(path, names, numbers.T))
     for name, place in places.items():
@@ -241,24 +238,27 @@ def read_mot(path: File) -> Table:
     """
     text = text_of(path)
     lines = text.splitlines()
-    ends = [k for k, line in enumerate(lines) if line.strip().lower() == "endheader"]
-    if not ends or len(lines) < ends[0] + 2:
+    end = _end_of_header(lines)
+    if end is None or len(lines) < end + 2:
         raise ValueError(
             f"{path} is no MOT or STO file: a line 'endheader' with labels below it "
             "is missing; read_table reads CSV"
         )
     header = {}
-    for line in lines[1 : ends[0]]:  # name=value, in files of SIMM with a blank between
+    for line in lines[1:end]:  # name=value, in files of SIMM with a blank between
         key, _, value = line.strip().replace("=", " ", 1).partition(" ")
         header[key.lower()] = value.strip()
-    labels = lines[ends[0] + 1].split()
-    rows = ((k, line.split()) for k, line in enumerate(lines, 1) if k > ends[0] + 2)
-    time, columns = over_time(path, labels, (row for row in rows if row[1]))
+    time, columns = over_time(path, cells_of(path, text, end + 2, r"\s+"))
     check_count(path, "nRows", header.get("nrows", ""), len(time), text)
     degrees = header.get("indegrees", "no").lower()
     if degrees not in ("yes", "no"):
         raise ValueError(f"{path} says inDegrees={header['indegrees']}; it must be yes or no")
     return Table(time, columns, degrees == "yes", header)
+
+
+def _end_of_header(lines: Sequence[str]) -> int | None:
+    """Where the header of a MOT or STO file ends, if it is one."""
+    return next((k for k, line in enumerate(lines) if line.strip().lower() == "endheader"), None)
 
 
 def read_table(path: File) -> Table:
@@ -267,7 +267,7 @@ def read_table(path: File) -> Table:
     Empty cells are NaN. Columns keep their names and units. Raises `FileNotFoundError`, and
     `ValueError` naming line and column of what is wrong.
     """
-    time, columns = over_time(path, *csv_rows(path))
+    time, columns = over_time(path, csv_cells(path))
     return Table(time, columns, False, {})
 
 
@@ -292,7 +292,8 @@ def read_forces(
 
     Raises `FileNotFoundError`, and `ValueError` naming line, column or plate of what is wrong.
     """
-    table = read_mot(path) if "endheader" in "\n".join(lines_of(path)[:40]) else read_table(path)
+    is_mot = _end_of_header(text_of(path).splitlines()) is not None
+    table = read_mot(path) if is_mot else read_table(path)
     plates: dict[str, dict[str, dict[str, Array]]] = {}
     for column, row in table.columns.items():
         found = _force_column(path, column, unit)

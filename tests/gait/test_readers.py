@@ -417,7 +417,7 @@ def test_numbers_that_are_none(tmp_path, name, old):
 def test_fields_without_an_end(tmp_path):
     """A quotation mark that opens a field of more than a CSV file may have."""
     text = 'time_s,Heel_x_m\n0.0,"0.1\n' + "0.1,0.2\n" * 40_000
-    with pytest.raises(ValueError, match=r"walk.csv, line \d+: field larger than field limit"):
+    with pytest.raises(ValueError, match=r"walk.csv, line 2: a quotation mark has no end; remove"):
         read_csv(written(tmp_path, "walk.csv", text))
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from kinesym.gait.markers import Markers
-from kinesym.gait.reconstruct import noise, reconstruct
+from kinesym.gait.reconstruction import noise, reconstruct
 from kinesym.gait.relations import Axes, Carried, Midpoint, Relations
 from kinesym.gait.smoothing import SSA
 from kinesym.models.whole_body import segments_of_body

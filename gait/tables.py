@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from kinesym.gait.markers import uniform
@@ -58,11 +61,6 @@ def text_of(path: File) -> str:
         return raw.decode("latin-1")
 
 
-def lines_of(path: File) -> list[str]:
-    """Its lines."""
-    return text_of(path).splitlines()
-
-
 def check_count(path: File, fact: str, said: str, found: int, text: str) -> None:
     """Compare the number of rows with what the header says: warn of a file that is cut short, and
     raise `ValueError` if that may be within a number."""
@@ -78,38 +76,72 @@ def check_count(path: File, fact: str, said: str, found: int, text: str) -> None
     warnings.warn(short, stacklevel=3)
 
 
-def csv_rows(path: File) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """Names of columns, and number and cells of each further line."""
-    lines = lines_of(path)
-    if not lines or "," not in lines[0]:
-        raise ValueError(f"{path} is no CSV file: line 1 must hold names of columns between commas")
-    reader, rows = csv.reader(lines), []
+def cells_of(
+    path: File, text: str, begin: int = 1, sep: str = ",", names: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """The cells of the lines from number `begin` on as text, with the number of the line as index.
+
+    sep : between cells, as in `pandas.read_csv`. names : of the columns; by default the first of
+    these lines holds them. Raises `ValueError` naming a line whose cells do not fit.
+    """
+    lines = text.splitlines()[begin - 1 :]
+    kept = {k: line for k, line in enumerate(lines, begin) if line.strip()}
+    for k, line in kept.items():
+        if sep == "," and line.count('"') % 2:
+            raise ValueError(f"{path}, line {k}: a quotation mark has no end; remove it")
+    width = max((len(re.split(sep, line)) for line in kept.values()), default=0)
     try:
-        for row in reader:
-            rows.append((reader.line_num, row))
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}; repair or remove it") from error
-    return [name.strip() for name in rows[0][1]], (row for row in rows[1:] if row[1])
+        cells = pd.read_csv(
+            StringIO("\n".join(kept.values())),
+            sep=sep,
+            header=None,
+            names=range(width),
+            dtype=str,
+            na_filter=False,
+            engine="python",  # the one that tells empty cells from those that are not there
+            quoting=csv.QUOTE_MINIMAL if sep == "," else csv.QUOTE_NONE,
+        ).set_axis(list(kept))
+    except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
+        raise ValueError(f"{path}: {error}; repair or remove what is wrong") from error
+    if names is None:
+        names, cells = [name.strip() for name in cells.iloc[0].dropna()], cells.iloc[1:]
+    beyond = cells.iloc[:, len(names) :].fillna("")  # such as a tabulator at the end
+    fits = cells.iloc[:, : len(names)].notna().sum(axis=1) == len(names)
+    fits &= (beyond.apply(lambda column: column.str.strip()) == "").all(axis=1)
+    if not fits.all():
+        line = fits.idxmin()
+        raise ValueError(
+            f"{path}, line {line} has {cells.loc[line].count()} cells, not {len(names)} as there "
+            "are columns; repair or remove it"
+        )
+    if not len(cells):
+        raise ValueError(f"{path} holds no data below its header")
+    return cells.iloc[:, : len(names)].set_axis(list(names), axis=1)
+
+
+def csv_cells(path: File) -> pd.DataFrame:
+    """The cells of a CSV file, with names of columns in its first line."""
+    text = text_of(path)
+    if "," not in text.partition("\n")[0]:
+        raise ValueError(f"{path} is no CSV file: line 1 must hold names of columns between commas")
+    return cells_of(path, text)
 
 
 def records(path: File) -> list[dict[str, str]]:
     """Rows of a CSV file, cells by the names of columns."""
-    names, rows = csv_rows(path)
-    if len(set(names)) < len(names):
-        raise ValueError(f"{path}: a column occurs twice in {', '.join(names)}; rename it")
-    return [
-        dict(zip(names, _fitting(path, names, line, cells), strict=True)) for line, cells in rows
-    ]
+    cells = csv_cells(path)
+    if not cells.columns.is_unique:
+        raise ValueError(f"{path}: a column occurs twice in {', '.join(cells)}; rename it")
+    return cells.to_dict("records")
 
 
-def over_time(
-    path: File, names: Sequence[str], rows: Iterator[tuple[int, list[str]]]
-) -> tuple[Array, dict[str, Array]]:
+def over_time(path: File, cells: pd.DataFrame) -> tuple[Array, dict[str, Array]]:
     """Time and the other columns."""
+    names = list(cells)
     clocks = [name for name in names if name.lower() in ("time", "time_s")]
     if not clocks:
         raise ValueError(f"{path} has no column time or time_s; there are {', '.join(names[:6])}")
-    columns = dict(unique(path, names, numbers_of(path, names, rows)))
+    columns = dict(unique(path, names, numbers_of(path, cells)))
     time = columns.pop(clocks[0])
     bad = ~np.isfinite(time)
     bad[1:] |= ~(np.diff(time) > 0.0)
@@ -125,37 +157,18 @@ def over_time(
         return time, columns  # markers refuse it, a table may have it
 
 
-def numbers_of(path: File, names: Sequence[str], rows: Iterator[tuple[int, list[str]]]) -> Array:
+def numbers_of(path: File, cells: pd.DataFrame) -> Array:
     """Cells as numbers, one row of the result per column; what is empty is NaN."""
-    table = []
-    for line, given in rows:
-        cells = _fitting(path, names, line, given)
-        try:
-            row = [float(cell) if cell.strip() else np.nan for cell in cells]
-            if np.isinf(row).any() or "_" in "".join(cells):  # Python reads 1_000 as 1000
-                raise ValueError
-            table.append(row)
-        except ValueError:
-            k = next(k for k, cell in enumerate(cells) if cell.strip() and number(cell) is None)
+    texts = cells.to_numpy(dtype=object)
+    values = pd.to_numeric(texts.ravel(), errors="coerce").reshape(texts.shape).astype(np.float64)
+    for row, column in np.argwhere(~np.isfinite(values)):
+        text = texts[row, column]
+        if text.strip().lower() not in ("", "nan"):
             raise ValueError(
-                f"{path}, line {line}, column {names[k]}: {cells[k]!r} is no number; "
-                "leave the cell empty if it is missing"
-            ) from None
-    if not table:
-        raise ValueError(f"{path} holds no data below its header")
-    return np.array(table).T
-
-
-def _fitting(path: File, names: Sequence[str], line: int, cells: list[str]) -> list[str]:
-    """One cell for each column."""
-    while len(cells) > len(names) and not cells[-1].strip():  # a tabulator at the end
-        cells = cells[:-1]
-    if len(cells) != len(names):
-        raise ValueError(
-            f"{path}, line {line} has {len(cells)} cells, not {len(names)} as there "
-            "are columns; repair or remove it"
-        )
-    return cells
+                f"{path}, line {cells.index[row]}, column {cells.columns[column]}: {text!r} is no "
+                "number; leave the cell empty if it is missing"
+            )
+    return np.ascontiguousarray(values.T)
 
 
 def number(text: str) -> float | None:
