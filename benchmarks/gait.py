@@ -483,7 +483,7 @@ def way_tasks() -> dict[str, Callable[[], Any]]:
     segments, relations = example.subject(), example.relations()
     first, second = (SSA(noise=level) for level in NOISE)
     clean = markers.smoothed(first)
-    found = landmarks(relations, Trial(clean.places, still))
+    found = landmarks(relations, Trial(clean.positions, still))
     rows = segments_from_landmarks(segments, found)
 
     def fitted() -> Any:
@@ -492,7 +492,7 @@ def way_tasks() -> dict[str, Callable[[], Any]]:
     z = fitted().z
     calls = (
         lambda: markers.smoothed(first),
-        lambda: landmarks(relations, Trial(clean.places, still)),
+        lambda: landmarks(relations, Trial(clean.positions, still)),
         fitted,
         lambda: Spline.through(clean.time, second(z, clean.rate)),
         lambda: ks.gait.reconstruct(segments, relations, markers, still),

@@ -35,7 +35,7 @@ def data(name):
 
 
 def leg(side):
-    """Places and axes of a leg from clusters of three markers and a standing trial."""
+    """Positions and axes of a leg from clusters of three markers and a standing trial."""
     lateral, medial = (side, "Lat"), (side, "Med")
     if side == "L":
         lateral, medial = medial, lateral  # y is to the left
@@ -43,14 +43,14 @@ def leg(side):
         [f"{s}.{joint}.{end}" for s, end in (lateral, medial)] for joint in ("Knee", "Ankle")
     )
     thigh, shank = (
-        [f"{side}.{part}.{place}" for place in ("Upper", "Front", "Rear")]
+        [f"{side}.{part}.{position}" for position in ("Upper", "Front", "Rear")]
         for part in ("Thigh", "Shank")
     )
     foot = [f"{side}.{name}" for name in ("Heel", "Midfoot.Sup", "Midfoot.Lat")]
     toes = [f"{side}.Toe.{name}" for name in ("Lat", "Med", "Tip")]
     ball = Midpoint([f"{side}.Toe.Lat", f"{side}.Toe.Med"])
     flat = Axes("z", z="up", x=(f"{side}.Heel", ball))
-    places = {
+    positions = {
         f"{side}K": Midpoint([Carried(Midpoint(knee), cluster) for cluster in (thigh, shank)]),
         f"{side}A": Midpoint([Carried(Midpoint(ankle), cluster) for cluster in (shank, foot)]),
         f"{side}M": ball,
@@ -65,14 +65,14 @@ def leg(side):
         f"{side}hindfoot": Carried(flat, foot),
         f"{side}forefoot": Carried(flat, toes),
     }
-    return places, axes
+    return positions, axes
 
 
 def arm(side, across):
-    """Places and axes of an arm; the elbow is 4 cm inside of its marker."""
+    """Positions and axes of an arm; the elbow is 4 cm inside of its marker."""
     inwards = 1.0 if side == "R" else -1.0
     wrist = (f"{side}.Wrist.Lat", f"{side}.Wrist.Med")
-    places = {
+    positions = {
         f"{side}S": Shifted(f"{side}.Acromium", (0.0, 0.0, -0.1), Like("torso"), across),
         f"{side}E": Shifted(f"{side}.Elbow", (0.0, 0.04 * inwards, 0.0), Like("torso")),
         f"{side}W": Midpoint(wrist),
@@ -84,7 +84,7 @@ def arm(side, across):
         ),
         f"{side}hand": Like(f"{side}forearm"),
     }
-    return places, axes
+    return positions, axes
 
 
 def hips(back):
@@ -92,21 +92,21 @@ def hips(back):
     pelvis of this man), behind the bone under the markers, and axes of the pelvis."""
     front = Midpoint(["R.ASIS", "L.ASIS"])
     axes = Axes("y", y=("R.ASIS", "L.ASIS"), x=(back, front))
-    places = {
+    positions = {
         f"{side}H": Shifted(front, (-0.057 - DEPTH, 0.094 * left, -0.090), Like("pelvis"))
         for side, left in (("R", -1.0), ("L", 1.0))
     }
-    return places, axes
+    return positions, axes
 
 
 def relations():
     """Points and axes of all segments."""
-    places, pelvis = hips("V.Sacral")
+    positions, pelvis = hips("V.Sacral")
     across = ("R.Acromium", "L.Acromium")
     temples = ("R.Temple", "L.Temple")
-    places["J1"] = Shifted(Midpoint(["RH", "LH"]), (-0.01, 0.0, 0.149 * STATURE), Like("pelvis"))
-    places["NK"] = Shifted(Midpoint(across), (0.0, 0.0, 0.01), Like("torso"))
-    places["HJ"] = Shifted(Midpoint(temples), (-0.06, 0.0, -0.02), Like("head"))
+    positions["J1"] = Shifted(Midpoint(["RH", "LH"]), (-0.01, 0.0, 0.149 * STATURE), Like("pelvis"))
+    positions["NK"] = Shifted(Midpoint(across), (0.0, 0.0, 0.01), Like("torso"))
+    positions["HJ"] = Shifted(Midpoint(temples), (-0.06, 0.0, -0.02), Like("head"))
     axes = {
         "pelvis": pelvis,
         "torso": Axes("z", z=("J1", Midpoint(across)), y=across),
@@ -114,8 +114,8 @@ def relations():
         "head": Carried(Axes("z", z="up", y=temples), (*temples, "Top.Head")),
     }
     for part in (leg("R"), leg("L"), arm("R", across), arm("L", across)):
-        places, axes = places | part[0], axes | part[1]
-    return Relations(places, axes)
+        positions, axes = positions | part[0], axes | part[1]
+    return Relations(positions, axes)
 
 
 def subject():
@@ -189,7 +189,7 @@ def against_reference(loads):
 
 def formulations(needed):
     """How far the recursive formulation and the one in natural coordinates differ, as text."""
-    body = ks.gait.NaturalBody(needed.skeleton.rows)
+    body = ks.gait.NaturalBody(needed.skeleton.segments)
     kinematics = needed.kinematics
     off = np.abs(body.forces(kinematics.z, kinematics.zd, kinematics.zdd) - needed.forces).max()
     pulls = needed.multipliers()

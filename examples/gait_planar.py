@@ -241,7 +241,7 @@ def again(case, tree, functions):
     """The same columns from markers and plate."""
     path = data("gait_2d_input.csv")
     markers, (plate,) = read_csv(path), read_forces(path).values()
-    places = (markers if case.theirs else markers.filled(0.06)).places
+    places = (markers if case.theirs else markers.filled(0.06)).positions
     points = {name: x + 1j * z for name, (x, _, z) in places.items()}
     if case.theirs:
         at, ground = smoothed_their_way(markers.time, points, plate, case.cutoff)

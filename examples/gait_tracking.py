@@ -46,11 +46,11 @@ TRIM = 6  # frames at each end where derivatives of the smoothed motion are poor
 
 @dataclass(frozen=True)
 class Walk:
-    """The trial: places of raw markers and of joints found from these, the smoothed motion, plates
+    """The trial: positions of raw markers and of joints found from these, smoothed motion, plates
     by foot, what the motion needs and two inverse dynamics of it at 60 Hz, by method."""
 
     found: ks.gait.Reconstruction
-    places: dict
+    positions: dict
     plates: dict
     needed: ks.gait.InverseDynamics
     loads: dict
@@ -65,22 +65,22 @@ def walk():
     found, plates = gait.walk()
     raw = found.markers
     standing = ks.gait.read_places(gait.data("gait_subject01_static.csv"))
-    joints = ks.gait.landmarks(gait.relations(), ks.gait.Trial(raw.places, standing))
+    joints = ks.gait.landmarks(gait.relations(), ks.gait.Trial(raw.positions, standing))
     contacts = [c for foot in plates for c in ks.gait.contacts_from_wrench(foot, plates[foot])]
     body = ks.gait.Body(found.segments, gait.MASS)
     loads, _ = gait.torques(body, found.kinematics, raw.time[TRIM:-TRIM], contacts, plates)
     loads = {method: loads[method] for method in ("plates", "corrected plates")}
-    places = {**raw.places, **joints.places}
-    return Walk(found, places, plates, loads["plates"].inverse, loads)
+    positions = {**raw.positions, **joints.points}
+    return Walk(found, positions, plates, loads["plates"].inverse, loads)
 
 
 # -- seven segments -------------------------------------------------------------------------------
 
 
-def local(trial, segment, place):
+def local(trial, segment, position):
     """Where a point (3, N) is in the axes of a segment from its joint, mean over the trial [m]."""
     k, A = trial.number(segment), trial.needed.attitude[trial.number(segment)]
-    arm = place[:, TRIM:-TRIM] - trial.needed.place[k]
+    arm = position[:, TRIM:-TRIM] - trial.needed.position[k]
     return np.einsum("jin,jn->i", A, arm) / arm.shape[1]
 
 
@@ -89,12 +89,12 @@ def lump(trial, name, members, proximal, points):
     rows = [row for member in members for row in trial.found.segments if row.name == member]
     weights = np.array([row.mass for row in rows])
     first = trial.number(members[0])
-    A, origin = trial.needed.attitude[first], trial.needed.place[first]
+    A, origin = trial.needed.attitude[first], trial.needed.position[first]
     centres, moments = [], np.zeros(3)
     for row in rows:
         k = trial.number(row.name)
         turn = np.einsum("jin,jkn->ikn", A, trial.needed.attitude[k])
-        at = np.einsum("jin,jn->in", A, trial.needed.place[k] - origin)
+        at = np.einsum("jin,jn->in", A, trial.needed.position[k] - origin)
         centres.append((at + np.einsum("ikn,k->in", turn, row.com)).mean(axis=1))
         moments += np.einsum("ikn,k,ikn->i", turn, row.inertia, turn) / len(A.T)
     com = weights @ np.array(centres) / weights.sum()
@@ -108,8 +108,8 @@ def lump(trial, name, members, proximal, points):
 
 def seven(trial):
     """Head, arms and trunk in one, two thighs, shanks and feet, in space."""
-    places, rows = trial.places, {row.name: row for row in trial.found.segments}
-    hips = {f"{s}H": tuple(local(trial, "torso", places[f"{s}H"])) for s in FEET}
+    positions, rows = trial.positions, {row.name: row for row in trial.found.segments}
+    hips = {f"{s}H": tuple(local(trial, "torso", positions[f"{s}H"])) for s in FEET}
     made = [lump(trial, "HAT", UPPER, ROOT, hips)]
     for s in FEET:
         foot = lump(trial, f"{s}foot", (f"{s}hindfoot", f"{s}forefoot"), f"{s}A", {})
@@ -138,14 +138,14 @@ def flat(segments):
 class Tracker:
     """A model that is driven by torques of joints and forces of the ground, and what it tracks.
 
-    axes, turns : of its forces and torques. places : where points are measured, (3, N) each [m].
+    axes, turns : of its forces and torques. positions : where points are measured, (3, N) each [m].
     motion : states of the smoothed motion at times (N,), by name, for a first guess.
     """
 
     model: ks.Model
     axes: str
     turns: str
-    places: dict
+    positions: dict
     motion: Callable
 
     @property
@@ -178,12 +178,12 @@ def ground(axes, turns):
 
 
 def tracked(trial, rows):
-    """Points of bodies, name -> (body, place in its axes (3,) [m]), from name -> (segment, place in
-    the world (3, N) [m])."""
+    """Points of bodies, name -> (body, position in its axes (3,) [m]), from name -> (segment,
+    position in the world (3, N) [m])."""
     bodies = {"torso": "HAT", "Rhindfoot": "Rfoot", "Lhindfoot": "Lfoot"}
     return {
-        name: (bodies.get(segment, segment), local(trial, segment, place))
-        for name, (segment, place) in rows.items()
+        name: (bodies.get(segment, segment), local(trial, segment, position))
+        for name, (segment, position) in rows.items()
     }
 
 
@@ -200,7 +200,7 @@ def in_plane(trial):
     """Seven segments in the sagittal plane, 9 degrees of freedom, torques of 6 joints."""
     segments, hip = flat(seven(trial))
     tree = replace(planar_body(segments).parametrised(), loads=ground("xz", "y"))
-    at = trial.places
+    at = trial.positions
     rows = {"shoulder": ("torso", 0.5 * (at["R.Acromium"] + at["L.Acromium"]))}
     for s in FEET:
         rows |= {
@@ -212,8 +212,8 @@ def in_plane(trial):
     points = tracked(trial, rows)
     points["shoulder"] = ("HAT", points["shoulder"][1] - hip)
     points["hip"] = (HIP, np.zeros(3))
-    places = {name: place for name, (_, place) in rows.items()}
-    places["hip"] = 0.5 * (at["RH"] + at["LH"])
+    positions = {name: position for name, (_, position) in rows.items()}
+    positions["hip"] = 0.5 * (at["RH"] + at["LH"])
     joints = {f"{s}{joint}": f"{s}{body}_wy" for s in FEET for joint, body in JOINTS.items()}
     torques = {speed: signal(f"{name}_y") for name, speed in joints.items()}
     torques["HAT_wy"] = -sum(signal(f"{s}hip_y") for s in FEET)
@@ -223,11 +223,11 @@ def in_plane(trial):
     def motion(time):
         return planar_motion(model, segments, hip, reduced(trial, time))
 
-    return Tracker(model, "xz", "y", places, motion)
+    return Tracker(model, "xz", "y", positions, motion)
 
 
 def reduced(trial, time):
-    """The smoothed motion of seven segments at times (N,): place of the root, then their angles."""
+    """The smoothed motion of seven segments at times (N,): position of the root, then angles."""
     kinematics = trial.found.kinematics.sample(time)
     here = [trial.number(name) for name in ("torso", *LEGS)]
     rows = [0, 1, 2, *(3 + 3 * k + j for k in here for j in range(3))]
@@ -239,17 +239,17 @@ def planar_motion(model, segments, hip, kinematics):
     z, zd = kinematics.z, kinematics.zd
     lean = z[4]  # turns about the axis to the left are the second angles
     c, s = np.cos(lean), np.sin(lean)
-    place = z[[0, 2]] + np.array([c * hip[0] + s * hip[2], c * hip[2] - s * hip[0]])
+    position = z[[0, 2]] + np.array([c * hip[0] + s * hip[2], c * hip[2] - s * hip[0]])
     speed = zd[[0, 2]] + zd[4] * np.array([c * hip[2] - s * hip[0], -c * hip[0] - s * hip[2]])
     turn = joint_angles(segments)
-    rows = [*place, *(turn @ z[4::3]), *speed, *(turn @ zd[4::3])]
+    rows = [*position, *(turn @ z[4::3]), *speed, *(turn @ zd[4::3])]
     return dict(zip(model.state_names, rows, strict=False))
 
 
 def in_space(trial):
     """Seven segments in space, 24 degrees of freedom, torques of 6 ball joints."""
     tree = replace(whole_body(seven(trial)).parametrised(), loads=ground("xyz", "xyz"))
-    at = trial.places
+    at = trial.positions
     rows = {"RS": ("torso", at["R.Acromium"]), "LS": ("torso", at["L.Acromium"])}
     for s in FEET:
         thigh, shank, foot = f"{s}thigh", f"{s}shank", f"{s}hindfoot"
@@ -273,8 +273,8 @@ def in_space(trial):
     def motion(time):
         return dict(zip(model.state_names, states(reduced(trial, time))[0], strict=False))
 
-    places = {name: place for name, (_, place) in rows.items()}
-    return Tracker(model, "xyz", "xyz", places, motion)
+    positions = {name: position for name, (_, position) in rows.items()}
+    return Tracker(model, "xyz", "xyz", positions, motion)
 
 
 def joint_torques(tree):
@@ -298,7 +298,7 @@ def joint_torques(tree):
 
 # -- tracking -------------------------------------------------------------------------------------
 
-#: Standard deviations of the measurements: places, forces, centre of pressure, free moment ...
+#: Standard deviations of the measurements: positions, forces, centre of pressure, free moment ...
 PLACE, FORCE, CENTRE, FREE = 8e-3, {"x": 5.0, "y": 5.0, "z": 10.0}, 5e-3, 2.0  # [m, N, m, N m]
 #: ... and how fast torques change, as if their rates were measured as 0 once every PERIOD.
 RATE, PERIOD = 3000.0, 1.0 / 120.0  # [N m/s, s]
@@ -325,10 +325,10 @@ def experiment(trial, tracker, nodes=None):
     """
     frames, time = grid(trial, nodes)
     inputs, measured, std = {}, {}, {}
-    for name, place in tracker.places.items():
+    for name, position in tracker.positions.items():
         for a in tracker.axes:
             row = np.full(len(time), np.nan)
-            row[::2] = place["xyz".index(a), frames]
+            row[::2] = position["xyz".index(a), frames]
             measured[f"{name}_{a}"], std[f"{name}_{a}"] = row, PLACE
     hold = {u: "zero-order" for u in tracker.model.inputs}
     for s, foot in FEET.items():
@@ -421,13 +421,13 @@ def rms(values):
 
 
 def missed(solution, tracker):
-    """Modelled minus measured places of each point at the frames, {point: (axes, n)} [m]."""
+    """Modelled minus measured positions of each point at the frames, {point: (axes, n)} [m]."""
     given = solution.trials[0].measurements
     return {
         name: np.array(
             [(solution[f"{name}_{a}"] - given[f"{name}_{a}"])[::2] for a in tracker.axes]
         )
-        for name in tracker.places
+        for name in tracker.positions
     }
 
 
@@ -487,7 +487,7 @@ def changes_tracked(solution):
 
 def who_pays(trial, solutions, trackers):
     """What each method leaves over at the trunk and what it changes instead, rms, as text."""
-    heads = ("force [N]", "moment [N m]", "force [N]", "centre [mm]", "places [mm]")
+    heads = ("force [N]", "moment [N m]", "force [N]", "centre [mm]", "positions [mm]")
     lines = [
         f"{'in the sagittal plane, rms':34}{'left over at the trunk':>26}"
         f"{'plates changed by':>26}{'markers off':>13}",
@@ -661,7 +661,7 @@ def stick_figure(solution, tracker):
                 color=colour,
                 lw=2,
             )
-        for name in tracker.places:
+        for name in tracker.positions:
             top.plot(
                 x0 + run.measurements[f"{name}_x"][k],
                 run.measurements[f"{name}_z"][k],

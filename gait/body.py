@@ -51,9 +51,9 @@ def read_segments(table: File, points: File) -> tuple[Segment, ...]:
     and `ValueError` that names segment and column for what is missing or no number, for segments
     that do not hang together, and for masses that look like shares of that of the body.
     """
-    rows, places = records(table), records(points)
+    rows, positions = records(table), records(points)
     try:
-        return segments_from_tables(rows, places)
+        return segments_from_tables(rows, positions)
     except ValueError as error:
         raise ValueError(f"{table}, {points}: {error}") from error
 

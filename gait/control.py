@@ -23,7 +23,7 @@ class PD:
     stiffness : Kp over the mass of the segment [N/(m kg) and N m/(rad kg)], or Kp itself for every
         coordinate (g,). Td : derivative time [s]. Defaults by Pamies-Vila, Font-Llagunes 2013,
         equations 18 to 20.
-    root_mass : what counts for the place of the root, by default the mass of the first segment,
+    root_mass : what counts for the position of the root, by default the mass of the first segment,
         the pelvis [kg].
     sampled : effort computed at the begin of each step, e' by the difference of the last two
         errors, and held over it, as a digital controller would. Otherwise it follows the motion

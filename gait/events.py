@@ -145,7 +145,7 @@ def contacts_from_markers(
 ) -> list[Contact]:
     """Stances of someone who walks on level ground or a treadmill, from two markers of a foot.
 
-    time : (N,) uniform [s]. heel, toe : places of the markers (3, N) [m], gaps filled. Of the
+    time : (N,) uniform [s]. heel, toe : positions of the markers (3, N) [m], gaps filled. Of the
     middle between them the vertical velocity, low-passed at `cutoff` [Hz], is lowest when the foot
     strikes and highest when it leaves: the foot velocity algorithm (O'Connor et al. 2007, Gait &
     Posture 25:469). Strikes count while the heel is below 35 % of its range, toe-offs above.
@@ -153,15 +153,15 @@ def contacts_from_markers(
 
     Force plates are better where there are some: in two walks strikes came 16 ms before to 35 ms
     after a plate's threshold of 20 N, toe-offs 11 ms before to 27 ms after. (Strikes at the
-    farthest place ahead of the pelvis, Zeni et al. 2008, came up to 63 ms before.)
+    farthest position ahead of the pelvis, Zeni et al. 2008, came up to 63 ms before.)
 
     Raises `ValueError` for shapes, what is not finite, if no step can be seen, and if a foot
     strikes or leaves twice in a row.
     """
     grid = Experiment(time).grid
-    places = [_places(name, rows, grid) for name, rows in (("heel", heel), ("toe", toe))]
+    positions = [_positions(name, rows, grid) for name, rows in (("heel", heel), ("toe", toe))]
     height, middle = low_pass(
-        grid, np.array([places[0][2], 0.5 * (places[0] + places[1])[2]]), cutoff
+        grid, np.array([positions[0][2], 0.5 * (positions[0] + positions[1])[2]]), cutoff
     )
     if np.ptp(height) < 0.05:  # a heel that steps rises by 0.2 m
         raise ValueError(
@@ -310,7 +310,7 @@ def assign_plates(
     """Which foot stands on which plate when: the wrench on each foot, and the steps in order.
 
     plates : by name, all on one grid. time : (N,), of the markers [s], covering the contacts.
-    feet : by name, the places of its heel and toe markers, each (3, N) [m]. near : a plate's
+    feet : by name, the positions of its heel and toe markers, each (3, N) [m]. near : a plate's
     centre of pressure belongs to the foot whose line from heel to toe is nearest, seen from above,
     if nearer than this [m]. height : of the plates [m].
 
@@ -332,7 +332,7 @@ def assign_plates(
     lines = {
         foot: np.array(
             [
-                _places(f"{part} of {foot!r}", rows, grid)
+                _positions(f"{part} of {foot!r}", rows, grid)
                 for part, rows in zip(("heel", "toe"), pair, strict=True)
             ]
         )
@@ -412,8 +412,8 @@ def _distance(centre: Array, heel: Array, toe: Array) -> Array:
 
 
 def _resampled(time: Array, lines: Array, at: Array) -> Array:
-    """Places (2, 3, N) of heel and toe on straight lines between samples."""
-    return np.array([[np.interp(at, time, row) for row in place] for place in lines])
+    """Positions (2, 3, N) of heel and toe on straight lines between samples."""
+    return np.array([[np.interp(at, time, row) for row in position] for position in lines])
 
 
 def _check_covered(plate: str, contact: Contact, time: Array) -> None:
@@ -472,10 +472,10 @@ def _peaks(time: Array, values: Array, share: float, where: NDArray[np.bool_]) -
     return found
 
 
-def _places(name: str, values: ArrayLike, time: Array) -> Array:
-    rows = real_array(values, f"places of the {name}")
+def _positions(name: str, values: ArrayLike, time: Array) -> Array:
+    rows = real_array(values, f"positions of the {name}")
     if rows.shape != (3, len(time)):
-        raise ValueError(f"places of the {name} must be (3, {len(time)}), got {rows.shape}")
+        raise ValueError(f"positions of the {name} must be (3, {len(time)}), got {rows.shape}")
     missing = ~np.isfinite(rows).all(axis=0)
     if missing.any():
         k = int(np.argmax(missing))

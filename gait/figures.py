@@ -91,7 +91,7 @@ def flexion_angles(
 
 
 def tracking_errors(walk: Tracking, cycle: Cycle, segments: Sequence[str]) -> Any:
-    """Error of the place of the root, and of the sagittal angle of segments, right and left.
+    """Error of the position of the root, and of the sagittal angle of segments, right and left.
 
     segments : names without the letter of the side, such as "thigh".
     """

@@ -19,7 +19,7 @@ from kinesym.symbolic.multibody.segments import Position, Segment
 
 Array = NDArray[np.float64]
 
-#: Gauss-Newton ends when no angle or place changes by more [rad, m].
+#: Gauss-Newton ends when no angle or position changes by more [rad, m].
 STEP = 1e-11
 ITERATIONS = 150
 #: After as many steps one that hardly changes the sum of squares is the last.
@@ -34,10 +34,10 @@ BLOCK = 256
 
 @dataclass(frozen=True)
 class Target:
-    """A measured place of a point of a segment, or a direction fixed in it.
+    """A measured position of a point of a segment, or a direction fixed in it.
 
     local : in the axes of the segment [m]. measured : (3, N). weight : of its squared distance.
-    direction : not a place, so that only the attitude matters.
+    direction : not a position, so that only the attitude matters.
     """
 
     name: str
@@ -55,12 +55,12 @@ class Fitted:
     z: Array
     distances: Array
     targets: tuple[str, ...]
-    places: Array
+    is_point: Array
 
     @property
     def rms(self) -> Array:
-        """Root mean square distance of the measured places of each instant [m], (N,)."""
-        return np.asarray(np.sqrt(np.mean(self.distances[self.places] ** 2, axis=0)))
+        """Root mean square distance of the measured positions of each instant [m], (N,)."""
+        return np.asarray(np.sqrt(np.mean(self.distances[self.is_point] ** 2, axis=0)))
 
 
 def segments_from_landmarks(
@@ -69,11 +69,11 @@ def segments_from_landmarks(
     """The segments with points where landmarks have them on average over the trial.
 
     Masses are kept; centres of mass and inertias are scaled with the distance between proximal and
-    basis point. A point that is not measured keeps its place, scaled likewise. Raises `ValueError`
-    for a segment without measured axes.
+    basis point. A point that is not measured keeps its position, scaled likewise. Raises
+    `ValueError` for a segment without measured axes.
     """
-    places, made = dict(found.places), []
-    if root not in places:
+    positions, made = dict(found.points), []
+    if root not in positions:
         raise ValueError(f"the relations do not say where point {root!r} is")
     for row in segments:
         if row.name not in found.axes:
@@ -81,16 +81,18 @@ def segments_from_landmarks(
         A = found.axes[row.name]
         points = {}
         for point in row.points:
-            if point in places:
-                arm = places[point] - places[row.proximal]
+            if point in positions:
+                arm = positions[point] - positions[row.proximal]
                 points[point] = tuple(np.einsum("ijn,in->jn", A, arm).mean(axis=1).tolist())
         old = np.linalg.norm(row.points[row.basis_point])
         new = np.linalg.norm(points.get(row.basis_point, row.points[row.basis_point]))
         scale = float(new / old)
-        for point, place in row.points.items():
+        for point, position in row.points.items():
             if point not in points:
-                points[point] = _scaled(scale, place)
-                places[point] = places[row.proximal] + np.einsum("ijn,j->in", A, points[point])
+                points[point] = _scaled(scale, position)
+                positions[point] = positions[row.proximal] + np.einsum(
+                    "ijn,j->in", A, points[point]
+                )
         made.append(
             replace(
                 row,
@@ -112,11 +114,11 @@ def landmark_targets(
 ) -> list[Target]:
     """Measured points, and two unit vectors of each segment with the weight of points at the
     distance `arm` [m]: the coordinates q* of the body as far as they are measured."""
-    targets = [Target(root, "", (0.0, 0.0, 0.0), found.places[root])]
+    targets = [Target(root, "", (0.0, 0.0, 0.0), found.points[root])]
     for row in segments:
         for point, local in row.points.items():
-            if point in found.places:
-                targets.append(Target(point, row.name, local, found.places[point]))
+            if point in found.points:
+                targets.append(Target(point, row.name, local, found.points[point]))
         for letter in row.basis_vectors:
             k = "uvw".index(letter)
             axis = tuple(np.eye(3)[k].tolist())
@@ -140,7 +142,7 @@ def marker_targets(
     carriers: Mapping[str, str],
     weights: Mapping[str, float] | None = None,
 ) -> list[Target]:
-    """Markers at fixed places of segments: the mean places that they have there in a motion z.
+    """Markers at fixed positions in segments, the mean of those that they have in a motion z.
 
     carriers : marker -> segment. weights : of squared distances, 1 by default. Raises `ValueError`
     for an unknown marker or segment.
@@ -158,8 +160,8 @@ def marker_targets(
         origin = q[body.rows_of(body.segments[k].proximal)]
         local = np.einsum("nij,in->jn", poses[k].A, markers[name] - origin)
         weight = (weights or {}).get(name, 1.0)
-        place = tuple(local.mean(axis=1).tolist())
-        targets.append(Target(name, segment, place, markers[name], weight))
+        position = tuple(local.mean(axis=1).tolist())
+        targets.append(Target(name, segment, position, markers[name], weight))
     return targets
 
 
@@ -184,7 +186,7 @@ def fit(body: NaturalBody, targets: Sequence[Target], start: Array) -> Fitted:
 
 def start_of(segments: Sequence[Segment], found: Landmarks, root: str = "J1") -> Array:
     """z (g, N) of the measured root and axes as they are."""
-    return np.vstack([found.places[root], *(angles_of(found.axes[row.name]) for row in segments)])
+    return np.vstack([found.points[root], *(angles_of(found.axes[row.name]) for row in segments)])
 
 
 def _fit_block(
@@ -245,7 +247,7 @@ def _check_held(body: NaturalBody, J: Array) -> None:
 def _distances(
     body: NaturalBody, targets: Sequence[Target], z: Array, measured: Array
 ) -> tuple[Array, Array]:
-    """Modelled minus measured places (T, 3, N) and their derivatives (N, 3 T, g)."""
+    """Modelled minus measured positions (T, 3, N) and their derivatives (N, 3 T, g)."""
     q, poses = body.kinematics(z).q, body.poses(z)
     R = body.projections(poses)
     number = {row.name: k for k, row in enumerate(body.segments)}

@@ -30,42 +30,41 @@ Array = NDArray[np.float64]
 class Skeleton:
     """Who hangs on whom.
 
-    rows : segments, each after its parent; the first one, the pelvis, hangs on the root, and is
-        what others that hang there push against. joints : name -> segment whose proximal joint it
-        is. feet : name -> its segments, the one at the ankle first.
+    segments : each after its parent; the first one, the pelvis, hangs on the root, and is the
+        proximal neighbour of others that hang there. joints : name -> segment beyond it. feet : name -> its segments, the one at the ankle first.
     """
 
-    rows: Sequence[Segment]
+    segments: Sequence[Segment]
     joints: Mapping[str, str]
     feet: Mapping[str, tuple[str, str]]
 
     @cached_property
-    def segments(self) -> tuple[str, ...]:
-        """Names of the segments."""
-        return tuple(row.name for row in self.rows)
+    def names(self) -> tuple[str, ...]:
+        """Of the segments."""
+        return tuple(row.name for row in self.segments)
 
     @cached_property
     def parents(self) -> tuple[int, ...]:
         """Number of the parent of each segment, -1 for the root."""
-        carrier = owners(self.rows, self.rows[0].proximal)
-        number = {name: k for k, name in enumerate(self.segments)}
-        return tuple(number.get(carrier[row.proximal], -1) for row in self.rows)
+        carrier = owners(self.segments, self.segments[0].proximal)
+        number = {name: k for k, name in enumerate(self.names)}
+        return tuple(number.get(carrier[row.proximal], -1) for row in self.segments)
 
     @property
     def mass(self) -> float:
         """Of the body [kg]."""
-        return sum(row.mass for row in self.rows)
+        return sum(row.mass for row in self.segments)
 
     def number(self, name: str) -> int:
         """Of a segment, by its own name or that of its proximal joint; raises `ValueError`."""
         segment = self.joints.get(name, name)
-        if segment not in self.segments:
-            known = ", ".join((*self.segments, *self.joints, *self.feet))
+        if segment not in self.names:
+            known = ", ".join((*self.names, *self.joints, *self.feet))
             raise ValueError(f"there is no segment or joint {name!r}; there are {known}")
-        return self.segments.index(segment)
+        return self.names.index(segment)
 
-    def against(self, segment: int) -> int:
-        """The segment that one pushes against; -1 for the first, which has none."""
+    def proximal_neighbour(self, segment: int) -> int:
+        """The segment at the other side of the proximal joint; -1 for the first, which has none."""
         parent = self.parents[segment]
         return 0 if parent < 0 < segment else parent
 
@@ -83,7 +82,7 @@ class InverseDynamics:
 
     kinematics : the motion. total : the external wrench without gravity. force : (S, 3, N) [N],
     moment : (S, 3, N) about its joint [N m], the reaction wrench on each segment if no external
-    force but gravity acts on it and on what it carries. place : position of its joint, (S, 3, N)
+    force but gravity acts on it and on what it carries. position : position of its joint, (S, 3, N)
     [m]. attitude : of the segment, (S, 3, 3, N).
     """
 
@@ -92,7 +91,7 @@ class InverseDynamics:
     total: Wrench
     force: Array
     moment: Array
-    place: Array
+    position: Array
     attitude: Array
 
     @property
@@ -123,13 +122,15 @@ class InverseDynamics:
     def multipliers(self, variant: str = "explicit") -> dict[str, Array]:
         """The Lagrange multipliers of the constraints in natural coordinates by name, (N,) each;
         see `NaturalBody` for the variants and what they mean."""
-        body = NaturalBody(self.skeleton.rows, self.skeleton.rows[0].proximal, variant=variant)
+        body = NaturalBody(
+            self.skeleton.segments, self.skeleton.segments[0].proximal, variant=variant
+        )
         kinematics = self.kinematics
         values = body.multipliers(kinematics.z, kinematics.zd, kinematics.zdd)
         return dict(zip(body.constraint_names, values, strict=True))
 
     @cached_property
-    def spin(self) -> Array:
+    def angular_velocity(self) -> Array:
         """Angular velocities, (S, 3, N) [rad/s]."""
         z, zd = (
             rows[3:].reshape(-1, 3, len(self.time))
@@ -152,7 +153,7 @@ class InverseDynamics:
         k = self.skeleton.number(fore)
         ahead = np.einsum(
             "in,in->n",
-            np.nan_to_num(wrench.cop()) - self.place[k],
+            np.nan_to_num(wrench.cop()) - self.position[k],
             self.attitude[self.skeleton.number(hind)][:, 0],
         )
         on_toes = (ahead > 0.0).astype(float)
@@ -178,30 +179,31 @@ class InverseDynamics:
                 self._check_times(name, part)
                 parts[segment] = parts[segment] + part if segment in parts else part
         force, torque = self.force.copy(), self.moment.copy()
-        rest = self.total
+        residual = self.total
         for name, wrench in parts.items():
-            rest = rest - wrench
+            residual = residual - wrench
             for k in self.skeleton.chain(self.skeleton.number(name)):
                 force[k] -= wrench.force
-                torque[k] -= wrench.about(self.place[k])
+                torque[k] -= wrench.about(self.position[k])
         root = [k for k, parent in enumerate(self.skeleton.parents) if parent < 0]
         force[0], torque[0] = force[root].sum(axis=0), torque[root].sum(axis=0)
-        return JointLoads(self, force, torque, rest, parts)
+        return JointLoads(self, force, torque, residual, parts)
 
 
 @dataclass(frozen=True, eq=False)
 class JointLoads:
-    """What each joint transmits to its segment.
+    """Reaction wrenches of the joints.
 
-    force, torque : (S, 3, N) [N, N m], from the proximal neighbour on the segment, at its joint.
-    Those of the first segment, which has no neighbour, are the residual: what the wrenches of the
-    ground leave unexplained. rest : the same as a wrench. loads : external wrenches by segment.
+    force, torque : (S, 3, N) [N, N m], of the proximal neighbour on each segment, at its joint.
+    Those of the first segment, which has no neighbour, are the residual: what the motion needs
+    beyond the external wrenches. residual : the same as a wrench about the origin. loads : external
+    wrenches by segment.
     """
 
     inverse: InverseDynamics
     force: Array
     torque: Array
-    rest: Wrench
+    residual: Wrench
     loads: Mapping[str, Wrench]
 
     @property
@@ -222,15 +224,15 @@ class JointLoads:
         """The angle in the same sense, (N,) [rad]: in the sagittal plane of the proximal segment,
         zero where both have the same axes."""
         k, _ = self._lateral(joint)
-        parent = self.inverse.skeleton.against(k)
+        parent = self.inverse.skeleton.proximal_neighbour(k)
         return flexion_angle(self.inverse.attitude[parent], self.inverse.attitude[k])
 
     def power(self, joint: str) -> Array:
         """What the torque of a joint does, (N,) [W]: positive where it gives energy."""
         k, _ = self._lateral(joint)
-        spin = self.inverse.spin
+        w = self.inverse.angular_velocity
         return np.einsum(
-            "in,in->n", self.torque[k], spin[k] - spin[self.inverse.skeleton.against(k)]
+            "in,in->n", self.torque[k], w[k] - w[self.inverse.skeleton.proximal_neighbour(k)]
         )
 
     def _lateral(self, joint: str) -> tuple[int, Array]:
@@ -238,7 +240,7 @@ class JointLoads:
         k = self.inverse.skeleton.number(joint)
         if k == 0:
             raise ValueError(f"{joint} has no neighbour; choose the joint of another segment")
-        return k, self.inverse.attitude[self.inverse.skeleton.against(k)][:, 1]
+        return k, self.inverse.attitude[self.inverse.skeleton.proximal_neighbour(k)][:, 1]
 
     def plot(self, joints: Sequence[str] | None = None) -> Any:
         """Angle, torque over body mass and power of joints, by default of the legs."""
@@ -279,8 +281,8 @@ class JointLoads:
     def trajectory(self) -> Trajectory:
         """Everything over time: to plot, to animate, to write as netCDF or CSV."""
         skeleton = self.inverse.skeleton
-        points, drawing = stick_figure(skeleton.rows, self.inverse.kinematics.z)
-        names, kinematics = coordinate_names(skeleton.rows), self.inverse.kinematics
+        points, drawing = stick_figure(skeleton.segments, self.inverse.kinematics.z)
+        names, kinematics = coordinate_names(skeleton.segments), self.inverse.kinematics
         values = {name: row for name, row in self.columns().items() if name != "time_s"}
         for kind, rows in (
             ("rate", kinematics.zd),
@@ -303,7 +305,7 @@ class JointLoads:
         found = {"time_s": self.time}
         skeleton = self.inverse.skeleton
         for name, parts, unit in (("torque", self.torque, "Nm"), ("force", self.force, "N")):
-            for k, segment in enumerate(skeleton.segments):
+            for k, segment in enumerate(skeleton.names):
                 for axis, row in zip("xyz", parts[k], strict=True):
                     found[f"{segment}_{name}_{axis}_{unit}"] = row
         for joint in skeleton.joints:

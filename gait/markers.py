@@ -1,4 +1,4 @@
-"""Markers of a motion capture system: places over time, gaps, smoothing.
+"""Markers of a motion capture system: positions over time, gaps, smoothing.
 
 World axes everywhere: x forwards, y to the left, z up; `readers` turn those of a laboratory.
 """
@@ -44,10 +44,10 @@ class Gap:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Markers:
-    """Places of markers over time.
+    """Positions of markers over time.
 
     time : (N,) uniform instants [s]; the rounding of a file is taken out of them.
-    places : by name of the marker (3, N) in world axes x, y, z [m], NaN where missing; a sample
+    positions : by name of the marker (3, N) in world axes x, y, z [m], NaN where missing; a sample
         with one coordinate missing is missing.
 
     `markers["R.Heel"]` is one of them. Raises `ValueError` for shapes, time that is not uniform,
@@ -55,23 +55,27 @@ class Markers:
     """
 
     time: Array
-    places: Mapping[str, Array]
+    positions: Mapping[str, Array]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time", uniform(self.time))
-        if not checks.mapping(self.places, "places"):
+        if not checks.mapping(self.positions, "positions"):
             raise ValueError("there are no markers; give at least one as name: (3, N) [m]")
-        places = {name: self._checked(name, place) for name, place in self.places.items()}
-        object.__setattr__(self, "places", places)
-        largest = max(float(np.nanmax(np.abs(place), initial=0.0)) for place in places.values())
+        positions = {
+            name: self._checked(name, position) for name, position in self.positions.items()
+        }
+        object.__setattr__(self, "positions", positions)
+        largest = max(
+            float(np.nanmax(np.abs(position), initial=0.0)) for position in positions.values()
+        )
         if largest > FARTHEST:
             raise ValueError(
                 f"marker coordinates look like millimetres (max {largest:.4g}); set unit='mm'"
             )
 
-    def _checked(self, name: str, place: ArrayLike) -> Array:
+    def _checked(self, name: str, position: ArrayLike) -> Array:
         check_text(name, "the name of a marker")
-        rows = real_array(place, f"marker {name!r}", missing=True)
+        rows = real_array(position, f"marker {name!r}", missing=True)
         if rows.shape != (3, len(self.time)):
             raise ValueError(
                 f"marker {name!r} must be (3, {len(self.time)}), rows x, y, z, got {rows.shape}"
@@ -87,7 +91,7 @@ class Markers:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the markers."""
-        return tuple(self.places)
+        return tuple(self.positions)
 
     @property
     def rate(self) -> float:
@@ -95,24 +99,24 @@ class Markers:
         return float((len(self.time) - 1) / (self.time[-1] - self.time[0]))
 
     def __getitem__(self, name: str) -> Array:
-        """Places (3, N) of a marker [m]; `KeyError` suggests a name for an unknown one."""
+        """Positions (3, N) of a marker [m]; `KeyError` suggests a name for an unknown one."""
         self._check_names([name])
-        return self.places[name]
+        return self.positions[name]
 
     def __len__(self) -> int:
         """Number of samples N."""
         return len(self.time)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.places
+        return name in self.positions
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.places)
+        return iter(self.positions)
 
     def __repr__(self) -> str:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s at {self.rate:g} Hz"
         gaps = len(self.gaps())
-        return f"<{len(self.places)} markers, {len(self)} samples, {span}, {gaps} gaps>"
+        return f"<{len(self.positions)} markers, {len(self)} samples, {span}, {gaps} gaps>"
 
     # -- other markers made of them -------------------------------------------------------------
 
@@ -126,12 +130,12 @@ class Markers:
                 f"fewer than two samples are between {begin:g} and {end:g} s; the "
                 f"markers cover {self.time[0]:g} ... {self.time[-1]:g} s"
             )
-        return Markers(self.time[here], {name: x[:, here] for name, x in self.places.items()})
+        return Markers(self.time[here], {name: x[:, here] for name, x in self.positions.items()})
 
     def without(self, *names: str) -> Markers:
         """All but these; raises `KeyError` for an unknown name."""
         self._check_names(names)
-        kept = {name: place for name, place in self.places.items() if name not in names}
+        kept = {name: position for name, position in self.positions.items() if name not in names}
         return Markers(self.time, kept)
 
     def renamed(self, mapping: Mapping[str, str]) -> Markers:
@@ -140,13 +144,13 @@ class Markers:
         Raises `KeyError` for an unknown name, `ValueError` if two markers get the same one.
         """
         self._check_names(checks.mapping(mapping, "new names"))
-        places: dict[str, Array] = {}
-        for name, place in self.places.items():
+        positions: dict[str, Array] = {}
+        for name, position in self.positions.items():
             new = mapping.get(name, name)
-            if new in places:
+            if new in positions:
                 raise ValueError(f"two markers would be called {new!r}; rename or leave out one")
-            places[new] = place
-        return Markers(self.time, places)
+            positions[new] = position
+        return Markers(self.time, positions)
 
     def exchanged(self, first: str = "R.", second: str = "L.") -> Markers:
         """With two beginnings of names exchanged, as where right and left were confused.
@@ -158,7 +162,9 @@ class Markers:
         mapping: dict[str, str] = {}
         for one, other in ((first, second), (second, first)):
             mapping |= {
-                name: other + name.removeprefix(one) for name in self.places if name.startswith(one)
+                name: other + name.removeprefix(one)
+                for name in self.positions
+                if name.startswith(one)
             }
         if not mapping:
             raise ValueError(
@@ -172,8 +178,8 @@ class Markers:
         """Every run of missing samples, by marker and time."""
         return tuple(
             Gap(name, float(self.time[begin]), float(self.time[end - 1]), end - begin)
-            for name, place in self.places.items()
-            for begin, end in _runs(np.isnan(place[0]))
+            for name, position in self.positions.items()
+            for begin, end in _runs(np.isnan(position[0]))
         )
 
     def filled(self, longest: float) -> Markers:
@@ -198,7 +204,9 @@ class Markers:
                     f"{gap}, longer than {longest:g} s; raise longest= or exclude "
                     f"the marker with without({gap.marker!r})"
                 )
-        return Markers(self.time, {name: _bridged(self.time, x) for name, x in self.places.items()})
+        return Markers(
+            self.time, {name: _bridged(self.time, x) for name, x in self.positions.items()}
+        )
 
     def smoothed(self, ssa: Callable[[Array, float], ArrayLike]) -> Markers:
         """With every coordinate smoothed on its own.
@@ -215,8 +223,8 @@ class Markers:
         if gaps:
             more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
             raise ValueError(f"{gaps[0]}{more}; fill or exclude")
-        places = {name: np.asarray(ssa(x, self.rate)) for name, x in self.places.items()}
-        return Markers(self.time, places)
+        positions = {name: np.asarray(ssa(x, self.rate)) for name, x in self.positions.items()}
+        return Markers(self.time, positions)
 
     def plot(self, names: Sequence[str] | None = None, before: Markers | None = None) -> Any:
         """A figure with x, y, z over time, one line per marker.
@@ -233,7 +241,7 @@ class Markers:
             for name in shown:
                 if before is not None:
                     panel.plot(before.time, before[name][k], lw=2.0, color="0.7")
-                panel.plot(self.time, self.places[name][k], lw=1.0, label=name)
+                panel.plot(self.time, self.positions[name][k], lw=1.0, label=name)
             panel.set_ylabel(f"{AXES[k]} [m]")
             panel.grid(alpha=0.3)
         if len(shown) <= 10:
@@ -243,12 +251,12 @@ class Markers:
 
     def _check_names(self, names: Sequence[str] | Mapping[str, str]) -> None:
         for name in names:
-            if name not in list(self.places):
-                near = get_close_matches(str(name), self.places, n=3)
+            if name not in list(self.positions):
+                near = get_close_matches(str(name), self.positions, n=3)
                 hint = (
                     f"did you mean {' or '.join(map(repr, near))}?"
                     if near
-                    else f"there are {', '.join(self.places)}"
+                    else f"there are {', '.join(self.positions)}"
                 )
                 raise KeyError(f"there is no marker {name!r}; {hint}")
 
@@ -299,11 +307,11 @@ def _runs(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     return ((int(begin), int(end)) for begin, end in edges.reshape(-1, 2))
 
 
-def _bridged(time: Array, place: Array) -> Array:
-    """Places with gaps filled; what was measured stays as it is."""
-    known = ~np.isnan(place[0])
+def _bridged(time: Array, position: Array) -> Array:
+    """Positions with gaps filled; what was measured stays as it is."""
+    known = ~np.isnan(position[0])
     if known.all():
-        return place
-    result = place.copy()
-    result[:, ~known] = CubicSpline(time[known], place[:, known], axis=1)(time[~known])
+        return position
+    result = position.copy()
+    result[:, ~known] = CubicSpline(time[known], position[:, known], axis=1)(time[~known])
     return result

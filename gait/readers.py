@@ -122,13 +122,13 @@ def read_trc(path: File, unit: str | None = None, up: str = "y", forward: str = 
     columns = ["Frame#", "Time", *(f"{name} {axis}" for name in names for axis in "XYZ")]
     numbers = numbers_of(path, cells_of(path, text, 6, "\t", columns))
     check_count(path, "NumFrames", facts.get("NumFrames", ""), numbers.shape[1], text)
-    places = numbers[2:].reshape(len(names), 3, -1)
+    positions = numbers[2:].reshape(len(names), 3, -1)
     scale = _scale(path, facts.get("Units", "m").lower(), unit)
     try:  # short records need the rate to tell what was rounded
         time = uniform(numbers[1], number(facts.get("DataRate", "")))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    return _markers(path, time, dict(unique(path, names, places)), scale, up, forward)
+    return _markers(path, time, dict(unique(path, names, positions)), scale, up, forward)
 
 
 def read_csv(path: File, unit: str | None = None, up: str = "y", forward: str = "x") -> Markers:
@@ -157,14 +157,14 @@ def read_csv(path: File, unit: str | None = None, up: str = "y", forward: str = 
         )
     turn = rotation(up, forward)
     plane = _absent(turn, [set(axes) for axes in parts.values()])
-    places = {name: _vector(path, f"{name}_", axes, plane) for name, axes in parts.items()}
-    return _markers(path, table.time, places, 1.0, up, forward)
+    positions = {name: _vector(path, f"{name}_", axes, plane) for name, axes in parts.items()}
+    return _markers(path, table.time, positions, 1.0, up, forward)
 
 
 def read_places(
     path: File, unit: str | None = None, up: str = "y", forward: str = "x"
 ) -> dict[str, Array]:
-    """One place (3,) for each marker [m], such as its mean over a static trial.
+    """One position (3,) for each marker [m], such as its mean over a static trial.
 
     A CSV file with columns `marker` and `x`, `y`, `z`, with `_m` or `_mm` if the unit is known.
     Arguments and errors as in `read_csv`.
@@ -182,11 +182,11 @@ def read_places(
     numbers = scale * rotation(up, forward) @ numbers_of(path, cells.iloc[:, index])
     names = list(cells.iloc[:, heads["marker"]])
     _check_size(path, numbers)
-    places = dict(unique(path, names, numbers.T))
-    for name, place in places.items():
-        if np.isnan(place).any():
-            raise ValueError(f"{path}: the place of {name!r} is missing; remove its line")
-    return places
+    positions = dict(unique(path, names, numbers.T))
+    for name, position in positions.items():
+        if np.isnan(position).any():
+            raise ValueError(f"{path}: the position of {name!r} is missing; remove its line")
+    return positions
 
 
 def read_c3d(
@@ -215,11 +215,11 @@ def read_c3d(
             f"are {frames}",
             stacklevel=2,
         )
-    places = found["points"].swapaxes(0, 1)[:, :, :frames]
+    positions = found["points"].swapaxes(0, 1)[:, :, :frames]
     scale = _scale(path, found["unit"], unit)
     begin = found["first"] / rate
     time = begin + np.arange(frames) / rate
-    markers = _markers(path, time, dict(unique(path, names, places)), scale, up, forward)
+    markers = _markers(path, time, dict(unique(path, names, positions)), scale, up, forward)
     turn, end = rotation(up, forward), time[-1] + 1.0 / rate
     wrenches = tuple(
         _plate_wrench(f"{path}, plate {k + 1}", found, k, scale, turn, begin, end)
@@ -349,10 +349,10 @@ def _scale(path: File, said: str, unit: str | None) -> float:
 
 
 def _markers(
-    path: File, time: Array, places: Mapping[str, Array], scale: float, up: str, forward: str
+    path: File, time: Array, positions: Mapping[str, Array], scale: float, up: str, forward: str
 ) -> Markers:
     turn = scale * rotation(up, forward)
-    turned = {name: turn @ place for name, place in places.items()}
+    turned = {name: turn @ position for name, position in positions.items()}
     try:
         markers = Markers(time, turned)
     except ValueError as error:
@@ -361,8 +361,8 @@ def _markers(
     return markers
 
 
-def _check_size(path: File, places: Array) -> None:
-    largest = float(np.nanmax(np.abs(places), initial=0.0))
+def _check_size(path: File, positions: Array) -> None:
+    largest = float(np.nanmax(np.abs(positions), initial=0.0))
     if largest > FARTHEST:
         raise ValueError(
             f"{path}: marker coordinates look like millimetres (max {largest:.4g}); set unit='mm'"

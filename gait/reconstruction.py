@@ -65,10 +65,10 @@ class Reconstruction:
         )
         off = sample.z - self.fitted.z[:, self.kinematics.trim : -self.kinematics.trim]
         worst = np.argsort(-np.sqrt(np.mean(self.fitted.distances**2, axis=1)))
-        places = [k for k in worst if self.fitted.places[k]][:3]
+        positions = [k for k in worst if self.fitted.is_point[k]][:3]
         named = ", ".join(
             f"{self.fitted.targets[k]} {1e3 * np.sqrt(np.mean(self.fitted.distances[k] ** 2)):.1f}"
-            for k in places
+            for k in positions
         )
         kept = [
             point
@@ -96,7 +96,7 @@ class Reconstruction:
         )
         over.plot(self.markers.time, 1e3 * self.fitted.rms, lw=1.2)
         over.set(xlabel="time [s]", ylabel="points to rigid segments, rms [mm]", ylim=(0, None))
-        rows = np.flatnonzero(self.fitted.places)
+        rows = np.flatnonzero(self.fitted.is_point)
         size = 1e3 * np.sqrt(np.mean(self.fitted.distances[rows] ** 2, axis=1))
         order = np.argsort(size)[-16:]
         by.barh([self.fitted.targets[rows[k]] for k in order], size[order], color="C0")
@@ -119,7 +119,7 @@ def reconstruct(
     laboratory): smoothed, points and axes by relations, rigid segments, smoothed, splines.
 
     segments : masses and inertias are theirs; the points are taken from the trial. calibration :
-    places of markers in a static trial, (3,) each [m]. smooth : SSA of markers, or any function of
+    positions of markers in a static trial, (3,) each [m]. smooth : SSA of markers, or a function of
     series (..., N) and their rate; by default without 1 mm rms, or 1.5 times their noise if that is
     more. again : of coordinates, by default without 0.5 mm or mrad, or 1.5 times their noise.
 
@@ -135,8 +135,8 @@ def reconstruct(
                 f"{what} is a function of series and their rate, such as SSA(), got {smoother!r}"
             )
     still = {
-        name: real_array(place, f"the calibration of {name!r}")
-        for name, place in mapping(
+        name: real_array(position, f"the calibration of {name!r}")
+        for name, position in mapping(
             {} if calibration is None else calibration, "calibration"
         ).items()
     }
@@ -144,8 +144,8 @@ def reconstruct(
     first = smooth or SSA(noise=max(NOISE[0], ABOVE * noise(markers)))
     clean = markers.smoothed(first)
     _check_noise(markers, clean)
-    _check_upright(still or {name: place[:, 0] for name, place in clean.places.items()})
-    found = landmarks(relations, Trial(clean.places, still))
+    _check_upright(still or {name: position[:, 0] for name, position in clean.positions.items()})
+    found = landmarks(relations, Trial(clean.positions, still))
     rows = segments_from_landmarks(segments, found, root)
     body = NaturalBody(rows, root)
     fitted = fit(body, landmark_targets(rows, found, root), start_of(rows, found, root))
@@ -159,21 +159,21 @@ def reconstruct(
 
 def noise(markers: Markers) -> float:
     """The median deviation of the noise of all coordinates [m]."""
-    rows = [place for place in markers.places.values() if np.isfinite(place).all()]
+    rows = [position for position in markers.positions.values() if np.isfinite(position).all()]
     return float(np.median(noise_of(np.array(rows)))) if rows else 0.0
 
 
 def check_relations(relations: Relations, segments: Sequence[Segment], root: str) -> None:
-    """Raise `ValueError` for segments that do not hang together, and for places and axes of what
+    """Raise `ValueError` for segments that do not hang together, and for positions and axes of what
     the segments do not have and no other relation uses."""
     points = owners(listed_of(segments, Segment, "segments"), root)
     used = {
         name
-        for each in (*relations.places.values(), *relations.axes.values())
+        for each in (*relations.points.values(), *relations.axes.values())
         for name in names_in(each)
     }
     for kind, declared, known in (
-        ("point", relations.places, [*points]),
+        ("point", relations.points, [*points]),
         ("segment", relations.axes, [row.name for row in segments]),
     ):
         for name in declared:
@@ -186,9 +186,9 @@ def check_relations(relations: Relations, segments: Sequence[Segment], root: str
                 )
 
 
-def _check_upright(places: Mapping[str, Array]) -> None:
+def _check_upright(positions: Mapping[str, Array]) -> None:
     """Warn if somebody is wider than tall: two axes may be exchanged."""
-    size = np.ptp(np.array(list(places.values())), axis=0)
+    size = np.ptp(np.array(list(positions.values())), axis=0)
     if size[2] < max(size[0], size[1]):
         warnings.warn(
             f"markers span {size[0]:.2f} m forwards, {size[1]:.2f} m sideways, but only "

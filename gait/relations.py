@@ -1,8 +1,8 @@
 """Points and axes of segments from markers, by relations that are declared, not programmed.
 
-A place is the name of a marker, or of a point of the model that was declared before, or one of
-`Midpoint`, `Shifted`, `Carried` of places. Axes are declared by two directions: `Axes` of their
-owner. Everything is evaluated over all instants at once; places are (3, N) in world axes, x
+A position is the name of a marker, or of a point of the model that was declared before, or one of
+`Midpoint`, `Shifted`, `Carried` of positions. Axes are declared by two directions: `Axes` of their
+owner. Everything is evaluated over all instants at once; positions are (3, N) in world axes, x
 forwards, y to the left, z up [m], axes are (3, 3, N), columns are the unit vectors u, v, w.
 """
 
@@ -25,29 +25,29 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Midpoint:
-    """The mean of places."""
+    """The mean of positions."""
 
-    of: Sequence[Place]
+    of: Sequence[Position]
 
     def __post_init__(self) -> None:
         if not isinstance(self.of, (list, tuple)) or not self.of:
-            raise ValueError(f"Midpoint needs a list of places, got {shown(self.of)}")
-        for place in self.of:
-            _check_place(place)
+            raise ValueError(f"Midpoint needs a list of positions, got {shown(self.of)}")
+        for position in self.of:
+            _check_position(position)
 
 
 @dataclass(frozen=True)
 class Shifted:
-    """A place moved by a constant vector in given axes [m], or, with a scale, in multiples of the
-    mean distance between two places."""
+    """A position moved by a constant vector in given axes, in m or, with a scale, in multiples of
+    the mean distance between two positions."""
 
-    place: Place
+    position: Position
     by: tuple[float, float, float]
     axes: Orientation
-    scale: tuple[Place, Place] | None = None
+    scale: tuple[Position, Position] | None = None
 
     def __post_init__(self) -> None:
-        _check_place(self.place)
+        _check_position(self.position)
         if real_array(self.by, "the vector of a shift").shape != (3,):
             raise ValueError(f"a shift is by three numbers, got {shown(self.by)}")
         _check_axes(self.axes)
@@ -57,7 +57,7 @@ class Shifted:
 
 @dataclass(frozen=True)
 class Axes:
-    """Axes from two directions, each from one place to another; "up" is the vertical.
+    """Axes from two directions, each from one position to another; "up" is the vertical.
 
     Give two of x (forwards), y (to the left), z (up); `first` is taken as it is, the other one made
     normal to it.
@@ -78,10 +78,10 @@ class Axes:
 
 @dataclass(frozen=True)
 class Carried:
-    """A place or axes as they were in the calibration trial, moved with markers that are on the
+    """A position or axes as they were in the calibration trial, moved with markers that are on the
     same segment: the rigid motion that fits these best (Kabsch 1976)."""
 
-    what: Place | Orientation
+    what: Position | Orientation
     cluster: Sequence[str]
 
     def __post_init__(self) -> None:
@@ -99,8 +99,8 @@ class Like:
         check_text(self.segment, "the segment of Like")
 
 
-Place: TypeAlias = "str | Midpoint | Shifted | Carried"
-Direction: TypeAlias = "tuple[Place, Place] | str"
+Position: TypeAlias = "str | Midpoint | Shifted | Carried"
+Direction: TypeAlias = "tuple[Position, Position] | str"
 Orientation: TypeAlias = "Axes | Carried | Like"
 
 
@@ -108,17 +108,17 @@ Orientation: TypeAlias = "Axes | Carried | Like"
 class Relations:
     """What a set of markers says about the points and segments of a model.
 
-    places : point -> place, in an order in which each uses only earlier ones and markers.
-    axes : segment -> axes; they may use all places, a `Shifted` place axes of segments.
-    Points that are not named keep their place in the segment that owns them.
+    points : point -> position, in an order in which each uses only earlier ones and markers.
+    axes : segment -> axes; they may use all positions, a `Shifted` position axes of segments.
+    Points that are not named keep their position in the segment that owns them.
     """
 
-    places: Mapping[str, Place] = field(default_factory=dict)
+    points: Mapping[str, Position] = field(default_factory=dict)
     axes: Mapping[str, Orientation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for check, kind, declared in (
-            (_check_place, "point", mapping(self.places, "places")),
+            (_check_position, "point", mapping(self.points, "points")),
             (_check_axes, "segment", mapping(self.axes, "axes")),
         ):
             for name, what in declared.items():
@@ -128,10 +128,10 @@ class Relations:
                     raise ValueError(f"{kind} {name!r}: {error}") from error
 
 
-def _check_place(what: Any) -> None:
+def _check_position(what: Any) -> None:
     if not isinstance(what, str | Midpoint | Shifted | Carried):
         raise ValueError(
-            "a place is the name of a marker or point, Midpoint, Shifted or Carried, "
+            "a position is the name of a marker or point, Midpoint, Shifted or Carried, "
             f"got {shown(what)}"
         )
 
@@ -145,9 +145,9 @@ def _check_direction(what: Any) -> None:
     if what == "up":
         return
     if not isinstance(what, (tuple, list)) or len(what) != 2:
-        raise ValueError(f'a direction is a pair of places or "up", got {shown(what)}')
-    for place in what:
-        _check_place(place)
+        raise ValueError(f'a direction is a pair of positions or "up", got {shown(what)}')
+    for position in what:
+        _check_position(position)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,9 +164,9 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """What relations say at N instants: places (3, N) [m] by point, axes (3, 3, N) by segment."""
+    """What relations say at N instants: points (3, N) [m] by name, axes (3, 3, N) by segment."""
 
-    places: Mapping[str, Array]
+    points: Mapping[str, Array]
     axes: Mapping[str, Array]
 
 
@@ -212,7 +212,7 @@ def rigid_motion(before: Array, after: Array) -> tuple[Array, Array]:
 
 
 class _Evaluation:
-    """Relations with what is known so far; places and axes are found when they are first needed."""
+    """Evaluates positions and axes of relations when they are first needed."""
 
     def __init__(self, relations: Relations, trial: Trial, name: str = "trial") -> None:
         self._relations, self._trial, self._name = relations, trial, name
@@ -220,28 +220,30 @@ class _Evaluation:
         self._open: list[tuple[str, str]] = []
 
     def all(self) -> Landmarks:
-        for name in self._relations.places:
+        for name in self._relations.points:
             if name in self._trial.markers:
                 raise ValueError(f"{name!r} is a marker and a point of the relations; rename one")
-        places = {name: self.place(name) for name in self._relations.places}
-        return Landmarks(places, {name: self.axes(Like(name)) for name in self._relations.axes})
+        positions = {name: self.position(name) for name in self._relations.points}
+        return Landmarks(positions, {name: self.axes(Like(name)) for name in self._relations.axes})
 
-    def place(self, what: Place) -> Array:
+    def position(self, what: Position) -> Array:
         if isinstance(what, str):
             return self._named(what)
         if isinstance(what, Midpoint):
-            return np.mean([self.place(part) for part in what.of], axis=0)
+            return np.mean([self.position(part) for part in what.of], axis=0)
         if isinstance(what, Shifted):
             length = 1.0
             if what.scale is not None:
-                ends = [self.place(end) for end in what.scale]
+                ends = [self.position(end) for end in what.scale]
                 length = float(np.mean(np.linalg.norm(ends[1] - ends[0], axis=0)))
             shift = length * np.array(what.by)
-            return self.place(what.place) + np.einsum("ijn,j->in", self.axes(what.axes), shift)
+            return self.position(what.position) + np.einsum(
+                "ijn,j->in", self.axes(what.axes), shift
+            )
         if self._name == "calibration":  # nothing has moved yet
-            return self.place(what.what)  # type: ignore[arg-type]
+            return self.position(what.what)  # type: ignore[arg-type]
         still, turn, centre, middle = self._carrier(what.cluster)
-        arm = still.place(what.what)[:, 0] - middle  # type: ignore[arg-type]
+        arm = still.position(what.what)[:, 0] - middle  # type: ignore[arg-type]
         return centre + np.einsum("ijn,j->in", turn, arm)
 
     def axes(self, what: Orientation) -> Array:
@@ -257,7 +259,7 @@ class _Evaluation:
     def _named(self, name: str) -> Array:
         if name in self._trial.markers:
             return np.asarray(self._trial.markers[name], dtype=np.float64)
-        return self._once("marker", name, self._relations.places, self.place)
+        return self._once("marker", name, self._relations.points, self.position)
 
     def _once(
         self, kind: str, name: str, declared: Mapping[str, Any], evaluate: Callable[[Any], Array]
@@ -289,13 +291,13 @@ class _Evaluation:
             names = ", ".join(cluster)
             raise ValueError(
                 f"what the cluster {names} carries needs a calibration trial: "
-                "calibration={marker: place}, such as read_places gives"
+                "calibration={marker: position}, such as read_places gives"
             )
-        places = {name: np.asarray(place).reshape(3, 1) for name, place in known.items()}
-        still = _Evaluation(self._relations, Trial(places), "calibration")
-        before = np.array([still.place(name)[:, 0] for name in cluster])
+        positions = {name: np.asarray(position).reshape(3, 1) for name, position in known.items()}
+        still = _Evaluation(self._relations, Trial(positions), "calibration")
+        before = np.array([still.position(name)[:, 0] for name in cluster])
         try:
-            turn, centre = rigid_motion(before, np.array([self.place(name) for name in cluster]))
+            turn, centre = rigid_motion(before, np.array([self.position(name) for name in cluster]))
         except ValueError as error:
             names = ", ".join(cluster)
             raise ValueError(f"the cluster {names} tells no rotation: {error}") from error
@@ -326,5 +328,5 @@ class _Evaluation:
 
     def _direction(self, direction: Direction) -> Array:
         if not isinstance(direction, str):
-            return self.place(direction[1]) - self.place(direction[0])
+            return self.position(direction[1]) - self.position(direction[0])
         return np.array([[0.0], [0.0], [1.0]])  # up

@@ -139,16 +139,16 @@ class SmoothTransition:
             )
         force, moment = double.at_strike[:3], double.at_strike[3:]
         at_strike = Wrench(np.arange(2.0), *(np.array([v, v]).T for v in (force, moment)))
-        place = at_strike.cop(self.height, threshold=0.0)[:, 0]
-        if not np.isfinite(place).all():
+        position = at_strike.cop(self.height, threshold=0.0)[:, 0]
+        if not np.isfinite(position).all():
             raise ValueError(
                 f"nothing presses on the ground at {double.interval[0]:.6g} s, where "
                 f"{double.feet[1]!r} strikes: Fz = {force[2]:.4g} N"
             )
         along, other = self._fading(double.phase)
         faded = force[:, None] * np.array([along, other, other])
-        turned = (moment - np.cross(place, force))[:, None] * other
-        return double.total - np.vstack([faded, turned + np.cross(place, faded.T).T])
+        turned = (moment - np.cross(position, force))[:, None] * other
+        return double.total - np.vstack([faded, turned + np.cross(position, faded.T).T])
 
     @staticmethod
     def _fading(phase: Array) -> tuple[Array, Array]:

@@ -201,7 +201,7 @@ def projected(x: Array, vectors: Array) -> Array:
     """The series whose Hankel matrix is nearest to U U' X, for columns U (L, r)."""
     (L, _), N = vectors.shape, len(x)
     K = N - L + 1
-    # Row i of U U' X, moved by i places, has the anti-diagonals of the matrix as columns.
+    # Row i of U U' X, moved by i positions, has the anti-diagonals of the matrix as columns.
     moved = np.zeros((L, N))
     size = moved.itemsize
     as_strided(moved, (L, K), ((N + 1) * size, size))[:] = vectors @ (
@@ -216,8 +216,8 @@ def _finite(series: ArrayLike) -> Array:
     if x.ndim < 1 or x.shape[-1] < 4:
         raise ValueError(f"SSA needs series (..., N) of at least 4 samples, got {x.shape}")
     if not np.isfinite(x).all():
-        place = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
+        position = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
         raise ValueError(
-            f"SSA needs finite values; the one at {place} is {x[place]}; fill gaps first"
+            f"SSA needs finite values; the one at {position} is {x[position]}; fill gaps first"
         )
     return x

@@ -39,7 +39,7 @@ def track(
     numbers : parameters of the person. needed : at the nodes of the reference and between them. See
     `kinesym.gait.Body.forward`.
     """
-    rows = needed.skeleton.rows
+    rows = needed.skeleton.segments
     gains = np.zeros(len(reference.z)) if control is None else control.gains(rows)
     step = float(reference.time[1] - reference.time[0])
     if control is not None and control.sampled:
@@ -80,7 +80,7 @@ def _continuous(
     method: str,
 ) -> tuple[Array, str]:
     """States with actuators that follow the motion, and why they end early."""
-    names = [f"Kp_{name}" for name in coordinate_names(needed.skeleton.rows)]
+    names = [f"Kp_{name}" for name in coordinate_names(needed.skeleton.segments)]
     values = {
         **numbers,
         **dict(zip(names, gains, strict=True)),
@@ -114,15 +114,15 @@ def _sampled(
     """The same with actuators that hold what they computed at the last node."""
     inputs, step = _inputs(needed), float(reference.time[1] - reference.time[0])
     stepper = compiled_stepper(model, method, False, True)
-    place = {name: k for k, name in enumerate(stepper.inputs)}
-    driven = [place[name] for name in _forces(needed)]
+    position = {name: k for k, name in enumerate(stepper.inputs)}
+    driven = [position[name] for name in _forces(needed)]
     before = np.zeros(len(gains))
 
     def effort(k: int, x: Array) -> Array:
         nonlocal before
         error = reference.z[:, k] - in_turn(x[: len(gains)])
         held = gains * (error + control.Td * (error - before) / step)
-        before, added = error, np.zeros(len(place))
+        before, added = error, np.zeros(len(position))
         added[driven] = world_moments(reference.z[:, k] - error, held)
         return added
 
@@ -143,7 +143,7 @@ def _sampled(
 
 def _forces(needed: InverseDynamics) -> dict[str, Array]:
     """Inputs that drive the body, in the order of the coordinates."""
-    rows = needed.skeleton.rows
+    rows = needed.skeleton.segments
     names = [f"{rows[0].proximal}_f{axis}" for axis in "xyz"]
     names += [f"{row.name}_m{axis}" for row in rows for axis in "xyz"]
     values = np.concatenate([needed.total.force, *needed.torque])
@@ -153,7 +153,7 @@ def _forces(needed: InverseDynamics) -> dict[str, Array]:
 def _inputs(needed: InverseDynamics) -> dict[str, Array]:
     """All inputs of the forward model at the instants of inverse dynamics."""
     found, kinematics = _forces(needed), needed.kinematics
-    names = coordinate_names(needed.skeleton.rows)
+    names = coordinate_names(needed.skeleton.segments)
     for name, z, zd in zip(names, kinematics.z, kinematics.zd, strict=True):
         found |= {f"{name}_ref": z, f"{name}_rate": zd}
     return found

@@ -79,8 +79,8 @@ class Wrench:
             free = _rows("free_moment", np.outer([0.0, 0.0, 1.0], vertical), grid)
         else:
             free = _rows("free_moment", free_moment, grid)
-        place = _held(grid, rows, _rows("cop", cop, grid), finite(threshold, "threshold"))
-        found = cls(grid, rows, np.cross(place, rows, axis=0) + free)
+        position = _held(grid, rows, _rows("cop", cop, grid), finite(threshold, "threshold"))
+        found = cls(grid, rows, np.cross(position, rows, axis=0) + free)
         check_reaction(found)
         return found
 
@@ -94,11 +94,13 @@ class Wrench:
 
     def about(self, point: ArrayLike) -> Array:
         """The moment about a point (3,) or (3, N) in world axes [m], as (3, N) [N m]."""
-        place = real_array(point, "a point")
-        if place.shape not in ((3,), self.force.shape):
-            raise ValueError(f"a point must be (3,) or {self.force.shape}, got {place.shape}")
-        place = place.reshape(3, -1)
-        return self.moment - np.cross(np.broadcast_to(place, self.force.shape), self.force, axis=0)
+        position = real_array(point, "a point")
+        if position.shape not in ((3,), self.force.shape):
+            raise ValueError(f"a point must be (3,) or {self.force.shape}, got {position.shape}")
+        position = position.reshape(3, -1)
+        return self.moment - np.cross(
+            np.broadcast_to(position, self.force.shape), self.force, axis=0
+        )
 
     def cop(self, height: float = 0.0, threshold: float = THRESHOLD) -> Array:
         """Centre of pressure on the plane z = height, (3, N) [m].

@@ -2,13 +2,12 @@
 
 Each segment is spanned by its proximal point, a second point and two of its unit vectors: all of
 its material points are linear in these twelve coordinates, so that M is constant (Pamies-Vila,
-Font-Llagunes 2013, equations 1 to 3). What moves freely, z, is the place of the root and three
+Font-Llagunes 2013, equations 1 to 3). What moves freely, z, is the position of the root and three
 angles of each segment in the world, A = Ry(beta) Rx(alpha) Rz(gamma).
 
-Shapes: z, its rates and whatever follows from them are (rows, N) over N instants. Rows of z: place
-x, y, z of the root [m], then alpha, beta, gamma of each segment [rad]. Rows of q: points (three
-each, the root first, then in the order of the table), then two unit vectors of each segment; these
-have mass. The mixed coordinates are q, then the angles.
+Shapes: z, its rates and whatever follows from them are (rows, N) over N instants. Rows of z: x, y,
+z of the root [m], then alpha, beta, gamma of each segment [rad]. Rows of q: points (three each, the
+root first, then in the order of the table), then two unit vectors of each segment; these have mass. The mixed coordinates are q, then the angles.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ VARIANTS = ("explicit", "orthonormal")
 class NaturalBody(PointBody):
     """Segments in natural coordinates, with the constraints that make them rigid.
 
-    root : the point whose place is free. gravity : [m/s^2]. variant : of the constraints, with e_u,
+    root : the point that moves freely. gravity : [m/s^2]. variant : of the constraints, with e_u,
     e_v the axes of a segment that its vectors are, l its points:
 
     "explicit" (default): u - A e_u, v - A e_v, r_p - r_i - A l. The multipliers of a point are the
@@ -130,12 +129,12 @@ class NaturalBody(PointBody):
                     [row.mass * a[:, None], X @ J @ X.T],
                 ]
             )
-            place = np.r_[
+            position = np.r_[
                 self.rows_of(row.proximal), self.rows_of(row.basis_point), self._vectors(k)
             ]
             M, weight = np.zeros((self.size, self.size)), np.zeros(self.size)
-            M[np.ix_(place, place)] = np.kron(T @ P @ T.T, np.eye(3))
-            weight[place] = np.kron((T @ P)[:, 0], self.gravity)
+            M[np.ix_(position, position)] = np.kron(T @ P @ T.T, np.eye(3))
+            weight[position] = np.kron((T @ P)[:, 0], self.gravity)
             matrices.append(M)
             weights.append(weight)
         return matrices, weights
@@ -221,7 +220,7 @@ class NaturalBody(PointBody):
         """lambda of M qdd + Phi_q' lambda = Q, in the order of `constraint_names`, (171, N).
 
         Q is `weight` on q and `forces` on z. The multipliers are unique, as Phi_q with respect to
-        all of q but the place of the root is square and regular (equations 4 and 9); it is block
+        all of q but the position of the root is square and regular (equations 4 and 9); it is block
         triangular, from the outermost segments inwards.
         """
         found = self.kinematics(z, zd, zdd)

@@ -189,21 +189,26 @@ class ConstrainedSystem:
         the constraints are not independent, or cannot be satisfied after a step that is too long.
         """
         grid, substeps = Experiment(time).grid, count(substeps, "substeps")
-        place, rate = (self._coordinates(name, each) for name, each in (("q", q), ("qd", qd)))
-        chosen = partition(self.jacobian(place, float(grid[0])))
-        place = self.assembled(place, float(grid[0]), chosen)
-        rate = self.velocities(place, rate[chosen.independent], float(grid[0]), chosen)
+        position, rate = (self._coordinates(name, each) for name, each in (("q", q), ("qd", qd)))
+        chosen = partition(self.jacobian(position, float(grid[0])))
+        position = self.assembled(position, float(grid[0]), chosen)
+        rate = self.velocities(position, rate[chosen.independent], float(grid[0]), chosen)
         found = []
         for k, t in enumerate(map(float, grid)):
-            acceleration = self.accelerations(place, rate, t, chosen)
+            acceleration = self.accelerations(position, rate, t, chosen)
             found.append(
-                (place, rate, acceleration, self.multipliers(place, rate, acceleration, t, chosen))
+                (
+                    position,
+                    rate,
+                    acceleration,
+                    self.multipliers(position, rate, acceleration, t, chosen),
+                )
             )
             if k + 1 < len(grid):
                 h = (float(grid[k + 1]) - t) / substeps
                 for j in range(substeps):
-                    chosen = refreshed(self.jacobian(place, t + j * h), chosen, COMFORTABLE)
-                    place, rate = self._step(t + j * h, h, place, rate, chosen)
+                    chosen = refreshed(self.jacobian(position, t + j * h), chosen, COMFORTABLE)
+                    position, rate = self._step(t + j * h, h, position, rate, chosen)
         return Motion(grid, *(np.array(part).T for part in zip(*found, strict=True)))
 
     def _coordinates(self, name: str, given: ArrayLike) -> Array:
@@ -225,9 +230,9 @@ class ConstrainedSystem:
         slopes = [(qd, self.accelerations(q, qd, t, chosen))]
         for share in (0.5, 0.5, 1.0):
             dq, dqd = slopes[-1]
-            place, rate = q + share * h * dq, qd + share * h * dqd
-            slopes.append((rate, self.accelerations(place, rate, t + share * h, chosen)))
+            position, rate = q + share * h * dq, qd + share * h * dqd
+            slopes.append((rate, self.accelerations(position, rate, t + share * h, chosen)))
         (a, da), (b, db), (c, dc), (d, dd) = slopes
-        place = self.assembled(q + h / 6.0 * (a + 2.0 * b + 2.0 * c + d), t + h, chosen)
+        position = self.assembled(q + h / 6.0 * (a + 2.0 * b + 2.0 * c + d), t + h, chosen)
         rate = qd + h / 6.0 * (da + 2.0 * db + 2.0 * dc + dd)
-        return place, self.velocities(place, rate[chosen.independent], t + h, chosen)
+        return position, self.velocities(position, rate[chosen.independent], t + h, chosen)

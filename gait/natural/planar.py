@@ -1,10 +1,10 @@
 """A body in the sagittal plane in natural coordinates: points alone, with a constant mass matrix.
 
 In a plane two points carry a whole segment: a quarter turn of the vector between them is the second
-axis. What moves freely, z, is the place of the root and the angle of each segment in the world.
+axis. What moves freely, z, is the position of the root and the angle of each segment in the world.
 
 Axes: x forwards, z up; angles about y, to the left, positive from z towards x. Shapes: z, its rates
-and whatever follows from them are (rows, N) over N instants. Rows of z: place x, z of the root [m],
+and whatever follows from them are (rows, N) over N instants. Rows of z: x, z of the root [m],
 then angles [rad]. Rows of q: points (two each, the root first, then in the order of the table). The
 mixed coordinates are q, then the angles.
 """
@@ -32,7 +32,7 @@ QUARTER = np.array([[0.0, 1.0], [-1.0, 0.0]])
 class PlanarBody(PointBody):
     """Segments in a plane, each spanned by its proximal point and the first of its points.
 
-    root : the point whose place is free. gravity : along x and z [m/s^2].
+    root : the point whose position is free. gravity : along x and z [m/s^2].
 
     Constraints are r_p - r_i - A l of each point. Their multipliers are the force [N] with which
     what hangs on it pulls, and, if the point spans its segment, the share that falls on it of what
@@ -121,9 +121,9 @@ class PlanarBody(PointBody):
         """Phi at one instant, q (16,) and angles (7,): (14,)."""
         given = np.asarray(q, dtype=np.float64)
         parts = [
-            given[self.rows_of(point)] - given[self.rows_of(row.proximal)] - turned(angle, place)
+            given[self.rows_of(point)] - given[self.rows_of(row.proximal)] - turned(angle, position)
             for row, angle in zip(self.segments, np.asarray(angles), strict=True)
-            for point, place in row.points.items()
+            for point, position in row.points.items()
         ]
         return np.concatenate(parts)
 
@@ -132,10 +132,10 @@ class PlanarBody(PointBody):
         result = np.zeros((self.m, self.n))
         here = slice(0, 2)
         for k, (row, angle) in enumerate(zip(self.segments, np.asarray(angles), strict=True)):
-            for point, place in row.points.items():
+            for point, position in row.points.items():
                 result[here, self.rows_of(point)] = np.eye(2)
                 result[here, self.rows_of(row.proximal)] = -np.eye(2)
-                result[here, self.size + k] = -QUARTER @ turned(angle, place)
+                result[here, self.size + k] = -QUARTER @ turned(angle, position)
                 here = slice(here.stop, here.stop + 2)
         return result
 
@@ -144,9 +144,9 @@ class PlanarBody(PointBody):
         angles, rates = self._motion(z, zd)[:, 2:]
         return np.concatenate(
             [
-                -(rate**2) * turned(angle, place)
+                -(rate**2) * turned(angle, position)
                 for row, angle, rate in zip(self.segments, angles, rates, strict=True)
-                for place in row.points.values()
+                for position in row.points.values()
             ]
         )
 

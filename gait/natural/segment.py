@@ -99,8 +99,8 @@ def orthonormal(row: Segment, pose: Pose, a: Array, b: Array) -> Rigidity:
     by_angles = [np.zeros((a.shape[1], 3, 3))]
     by_angles += [np.einsum("in,nij->nj", x, turned(pose, axis(e)))[:, None] for x, _, e in pairs]
     sign = float(np.dot(np.cross(axis(p), axis(q)), axis(r)))
-    for place in row.points.values():
-        la, lb, lc = (float(np.dot(axis(letter), place)) for letter in (p, q, r))
+    for position in row.points.values():
+        la, lb, lc = (float(np.dot(axis(letter), position)) for letter in (p, q, r))
         lc *= sign
         values += [*-(la * a + lb * b + lc * np.cross(a, b, axis=0))]
         by_vectors.append(
@@ -129,7 +129,7 @@ def orthonormal_terms(row: Segment, pose: Pose) -> Array:
     terms += [_dot(x[1], e[1]) + _dot(x[0], e[2]) / 2.0 for x, e in ((a, b), (a, er), (b, er))]
     sign = _dot(np.cross(axis(p), axis(q)), axis(r))
     across = sign * np.cross(a[1], b[1], axis=0)
-    points = [-np.dot(axis(r), place) * across for place in row.points.values()]
+    points = [-np.dot(axis(r), position) * across for position in row.points.values()]
     return -2.0 * np.concatenate([np.array(terms), *points])
 
 

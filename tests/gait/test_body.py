@@ -61,7 +61,7 @@ def test_without_sympy():
 def test_default_body():
     body = ks.gait.Body()
     assert len(body.segments) == 18 and body.skeleton.mass == pytest.approx(85.0)
-    assert set(body.skeleton.joints.values()) < set(body.skeleton.segments)
+    assert set(body.skeleton.joints.values()) < set(body.skeleton.names)
     assert set(body.skeleton.feet) == {"right", "left"}
     for joint, parent in (
         ("right_hip", "pelvis"),
@@ -71,8 +71,8 @@ def test_default_body():
         ("left_elbow", "Larm"),
     ):
         k = body.skeleton.number(joint)
-        assert body.skeleton.segments[body.skeleton.against(k)] == parent
-    chain = [body.skeleton.segments[k] for k in body.skeleton.chain(13)]
+        assert body.skeleton.names[body.skeleton.proximal_neighbour(k)] == parent
+    chain = [body.skeleton.names[k] for k in body.skeleton.chain(13)]
     assert chain == ["Rforefoot", "Rhindfoot", "Rshank", "Rthigh", "pelvis"]
 
 
@@ -142,7 +142,7 @@ def test_corrected_plates_leave_nothing(walk, needed, contacts):
     """Also from the sums of the forces by hand."""
     shared = ks.gait.share(needed.total, contacts, walk[1])
     found = needed.joints(shared.wrenches)
-    for part in (found.force[0], found.torque[0], found.rest.force, found.rest.moment):
+    for part in (found.force[0], found.torque[0], found.residual.force, found.residual.moment):
         assert np.abs(part).max() < 1e-8
     total = sum(wrench.force for wrench in found.loads.values())
     np.testing.assert_allclose(total, needed.total.force, atol=1e-9)
@@ -162,7 +162,7 @@ def test_weight_over_a_cycle(needed, contacts):
 def test_the_other_formulation(needed):
     """Generalised forces of the compiled tree and of natural coordinates on the recorded walk."""
     measured = needed.kinematics
-    expected = ks.gait.NaturalBody(needed.skeleton.rows).forces(
+    expected = ks.gait.NaturalBody(needed.skeleton.segments).forces(
         measured.z, measured.zd, measured.zdd
     )
     np.testing.assert_allclose(needed.forces, expected, atol=1e-9)
@@ -190,21 +190,23 @@ def again(markers):
 
 def test_gaps(walk):
     markers = walk[0].markers
-    places = {name: place.copy() for name, place in markers.places.items()}
-    places["R.Heel"][1, 20:27] = np.nan
-    places["L.ASIS"][:, 50] = np.nan
+    positions = {name: position.copy() for name, position in markers.positions.items()}
+    positions["R.Heel"][1, 20:27] = np.nan
+    positions["L.ASIS"][:, 50] = np.nan
     with pytest.raises(
         ValueError,
         match=r"marker '.*': .* missing at .*\(and 1 more gaps\); fill "
         "or exclude",
     ):
-        again(Markers(markers.time, places))
+        again(Markers(markers.time, positions))
 
 
 def test_millimetres(walk):
     markers = walk[0].markers
     with pytest.raises(ValueError, match=r"look like millimetres \(max \d+.*\); set unit='mm'"):
-        Markers(markers.time, {name: 1e3 * place for name, place in markers.places.items()})
+        Markers(
+            markers.time, {name: 1e3 * position for name, position in markers.positions.items()}
+        )
 
 
 def test_time_that_is_not_uniform(walk):
@@ -212,7 +214,7 @@ def test_time_that_is_not_uniform(walk):
     time = markers.time.copy()
     time[70:] += 0.05
     with pytest.raises(ValueError, match=r"time is not uniform: the step after 1\.15 s is"):
-        Markers(time, markers.places)
+        Markers(time, markers.positions)
 
 
 def test_markers_that_are_missing(walk):
@@ -269,6 +271,6 @@ def test_motion_outside_of_the_record(walk, body):
 
 def test_feet_that_stand_beside_their_plates(needed):
     wrench = Wrench.zero(needed.time)
-    assert not needed.joints({"right": wrench}).rest.force[2].min() < 0.0
+    assert not needed.joints({"right": wrench}).residual.force[2].min() < 0.0
     with pytest.raises(ValueError, match="there is no segment or joint 'middle'"):
         needed.joints({"middle": wrench})

@@ -52,7 +52,7 @@ def run(body, step, end=END, **options):
 
 
 def test_gains():
-    """400 times the mass of the segment, that of the pelvis for the place of the root."""
+    """400 times the mass of the segment, that of the pelvis for the position of the root."""
     rows = segments_of_body(100.0, 1.8)
     gains = PD().gains(rows)
     assert gains.shape == (57,)
@@ -336,7 +336,7 @@ def tracking(error, effort=None, message=""):
 def test_horizon():
     """The first instant at which an angle beta is off by more than the limit, from the begin."""
     error = np.zeros((G, 8))
-    error[3], error[5], error[2] = 9.0, 9.0, 9.0  # abduction, rotation, place
+    error[3], error[5], error[2] = 9.0, 9.0, 9.0  # abduction, rotation, position
     assert tracking(error).horizon(1e-9) == np.inf
     error[4 + 3 * 2, 3:] = -0.2  # of the thigh
     error[4 + 3 * 1, 5:] = 0.5

@@ -46,7 +46,7 @@ def treadmill():
     }
     feet = {
         foot: tuple(
-            turned(markers, f"{foot[0].upper()}{place}", "m") for place in ("Heel", "ToeTip")
+            turned(markers, f"{foot[0].upper()}{position}", "m") for position in ("Heel", "ToeTip")
         )
         for foot in ("right", "left")
     }
@@ -67,16 +67,16 @@ def walkway():
         for k in (3, 4, 5, 6)
     }
     feet = {
-        foot: tuple(turned(markers, f"{label}{place}", "m") for place in ("Heel", "MT2"))
+        foot: tuple(turned(markers, f"{label}{position}", "m") for position in ("Heel", "MT2"))
         for foot, label in (("right", "L"), ("left", "R"))
     }
     return plates, markers["time_s"], feet
 
 
-def pressing(kinematics, place=(0.0, 0.0, 0.0), time=TIME):
+def pressing(kinematics, position=(0.0, 0.0, 0.0), time=TIME):
     force = np.zeros((3, len(time)))
     force[2] = kinematics
-    return Wrench(time, force, np.cross(np.reshape(place, (3, 1)), force, axis=0))
+    return Wrench(time, force, np.cross(np.reshape(position, (3, 1)), force, axis=0))
 
 
 def trapezoid(begin, end, time=TIME, height=700.0, rise=0.07):
@@ -160,7 +160,7 @@ def test_the_direction_of_walking_does_not_matter():
     _, time, feet = walkway()
     turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     ahead = contacts_from_markers("left", time, *feet["left"])
-    aside = contacts_from_markers("left", time, *(turn @ place for place in feet["left"]))
+    aside = contacts_from_markers("left", time, *(turn @ position for position in feet["left"]))
     assert ahead == aside
 
 
@@ -173,7 +173,9 @@ def test_markers_that_cannot_be_are_refused():
     gap[:, 30:33] = np.nan
     with pytest.raises(ValueError, match=r"heel is missing in 3 samples, first at 0.2 s"):
         contacts_from_markers("left", time, gap, toe)
-    with pytest.raises(ValueError, match=r"places of the toe must be \(3, 364\), got \(364, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"positions of the toe must be \(3, 364\), got \(364, 3\)"
+    ):
         contacts_from_markers("left", time, heel, toe.T)
     flat = [row.copy() for row in (heel, toe)]
     for row in flat:  # the foot stays low and slow while it should leave at 1.4 s
@@ -294,9 +296,9 @@ def test_a_plate_per_foot():
     assert 110.0 < cycle.percent(cycle.end) < 118.0
 
 
-def feet_at(*places):
-    """Feet that stand still, 0.25 m long, with their heels at places (x, y)."""
-    heels = [np.outer([x, y, 0.0], np.ones(len(TIME))) for x, y in places]
+def feet_at(*positions):
+    """Feet that stand still, 0.25 m long, with their heels at positions (x, y)."""
+    heels = [np.outer([x, y, 0.0], np.ones(len(TIME))) for x, y in positions]
     ahead = np.array([[0.25], [0.0], [0.0]])
     return {
         foot: (heel, heel + ahead) for foot, heel in zip(("right", "left"), heels, strict=False)

@@ -46,23 +46,23 @@ def attitudes(z):
 
 def landmarks_of(z, rows=ROWS):
     """Where all points and axes are."""
-    places, axes = {"J1": z[:3]}, {}
+    positions, axes = {"J1": z[:3]}, {}
     for row, A in zip(rows, attitudes(z), strict=True):
         axes[row.name] = A.transpose(1, 2, 0)
         for point, local in row.points.items():
-            places[point] = places[row.proximal] + (A @ np.array(local)).T
-    return Landmarks(places, axes)
+            positions[point] = positions[row.proximal] + (A @ np.array(local)).T
+    return Landmarks(positions, axes)
 
 
 def noisy(found, size=0.01, seed=1):
     """With this much noise of points [m], and of axes by ten times as much [rad]."""
     rng = np.random.default_rng(seed)
-    places = {name: p + size * rng.normal(size=p.shape) for name, p in found.places.items()}
+    positions = {name: p + size * rng.normal(size=p.shape) for name, p in found.points.items()}
     axes = {}
     for name, A in found.axes.items():
         off = Rotation.from_rotvec(10.0 * size * rng.normal(size=(A.shape[2], 3))).as_matrix()
         axes[name] = np.einsum("ijn,njk->ikn", A, off)
-    return Landmarks(places, axes)
+    return Landmarks(positions, axes)
 
 
 # -- what is exact ----------------------------------------------------------------------------
@@ -79,14 +79,16 @@ def test_segments_as_measured():
         found = segments_from_landmarks(ROWS, landmarks_of(motion(), given_))
         for ours, row in zip(found, ROWS, strict=True):
             assert (ours.name, ours.mass, ours.proximal) == (row.name, row.mass, row.proximal)
-            for point, place in row.points.items():
-                np.testing.assert_allclose(ours.points[point], factor * np.array(place), atol=1e-12)
+            for point, position in row.points.items():
+                np.testing.assert_allclose(
+                    ours.points[point], factor * np.array(position), atol=1e-12
+                )
             np.testing.assert_allclose(ours.com, factor * np.array(row.com), rtol=1e-12)
             np.testing.assert_allclose(ours.inertia, factor**2 * np.array(row.inertia), rtol=1e-12)
 
 
 def test_points_that_are_not_measured():
-    """They keep their place, scaled like their segment."""
+    """They keep their position, scaled like their segment."""
     z, thighs = motion(), {"Rthigh", "Lthigh"}
     longer = [
         replace(row, points={p: tuple(1.2 * c for c in x) for p, x in row.points.items()})
@@ -96,8 +98,10 @@ def test_points_that_are_not_measured():
     ]
     found = landmarks_of(z, longer)
     hidden = {"RHC", "LHC", "HG", "RFG", "LFG"}
-    places = {name: p for name, p in found.places.items() if name not in hidden}
-    rows = {row.name: row for row in segments_from_landmarks(ROWS, Landmarks(places, found.axes))}
+    positions = {name: p for name, p in found.points.items() if name not in hidden}
+    rows = {
+        row.name: row for row in segments_from_landmarks(ROWS, Landmarks(positions, found.axes))
+    }
     old = {row.name: row for row in ROWS}
     np.testing.assert_allclose(
         rows["Rthigh"].points["RK"], 1.2 * np.array(old["Rthigh"].points["RK"]), atol=1e-12
@@ -119,7 +123,7 @@ def test_exact_motion():
         fitted = fit(body, targets, start)
         np.testing.assert_allclose(fitted.z, z, atol=1e-9)
         assert fitted.distances.shape == (58, z.shape[1]) and fitted.distances.max() < 1e-10
-        assert fitted.places.sum() == 22 and fitted.rms.max() < 1e-10
+        assert fitted.is_point.sum() == 22 and fitted.rms.max() < 1e-10
         assert fitted.targets == tuple(t.name for t in targets)
 
 
@@ -137,22 +141,22 @@ def test_many_frames():
 
 
 def test_markers_of_segments():
-    """Markers anywhere on segments give motion and places on segments back, also with weights."""
+    """Markers anywhere on segments give motion and positions there back, also with weights."""
     z, rng = motion(5, seed=3), np.random.default_rng(4)
     found, A = landmarks_of(z), attitudes(z)
     local = {f"{name}{k}": rng.uniform(-0.1, 0.1, 3) for name in NAMES for k in range(3)}
     carriers = {marker: marker[:-1] for marker in local}
     markers = {}
-    for marker, place in local.items():
+    for marker, position in local.items():
         k = NAMES.index(carriers[marker])
-        markers[marker] = found.places[ROWS[k].proximal] + (A[k] @ place).T
+        markers[marker] = found.points[ROWS[k].proximal] + (A[k] @ position).T
     targets = marker_targets(BODY, z, markers, carriers, {"pelvis0": 5.0})
     for target in targets:
         np.testing.assert_allclose(target.local, local[target.name], atol=1e-12)
         assert target.weight == (5.0 if target.name == "pelvis0" else 1.0)
     fitted = fit(BODY, targets, z + 0.1 * rng.normal(size=z.shape))
     np.testing.assert_allclose(fitted.z, z, atol=1e-9)
-    assert fitted.places.all()
+    assert fitted.is_point.all()
 
 
 # -- what is nearest --------------------------------------------------------------------------
@@ -192,14 +196,14 @@ def test_segments_are_rigid(nearest):
             np.testing.assert_allclose(np.sum(one * other, axis=0), expected, atol=1e-10)
         at = found[3 * body.points[row.proximal] :][:3]
         i, j = ("uvw".index(letter) for letter in row.basis_vectors)
-        for point, place in row.points.items():
+        for point, position in row.points.items():
             arm = found[3 * body.points[point] :][:3] - at
             np.testing.assert_allclose(
-                np.linalg.norm(arm, axis=0), np.linalg.norm(place), atol=1e-10
+                np.linalg.norm(arm, axis=0), np.linalg.norm(position), atol=1e-10
             )
             np.testing.assert_allclose(
                 [np.sum(arm * a, axis=0), np.sum(arm * b, axis=0)],
-                np.outer([place[i], place[j]], np.ones(4)),
+                np.outer([position[i], position[j]], np.ones(4)),
                 atol=1e-10,
             )
 
@@ -209,14 +213,14 @@ def test_a_third_way(nearest):
     body, targets, fitted, _, start = nearest
 
     def distances(z):
-        places = landmarks_of(z[:, None], body.segments)
+        positions = landmarks_of(z[:, None], body.segments)
         parts = []
         for target in targets:
             if target.direction:
                 axis = "xyz"[int(np.argmax(target.local))]
-                here = places.axes[target.segment][:, "xyz".index(axis), 0]
+                here = positions.axes[target.segment][:, "xyz".index(axis), 0]
             else:
-                here = places.places[target.name][:, 0]
+                here = positions.positions[target.name][:, 0]
             parts.append(np.sqrt(target.weight) * (here - target.measured[:, 0]))
         return np.concatenate(parts)
 
@@ -236,7 +240,7 @@ def test_what_is_not_measured_has_no_weight():
     """Both ways agree without the points in hands, feet and head."""
     found = noisy(landmarks_of(motion(2)), seed=5)
     hidden = {"RHC", "LHC", "HG", "RFG", "LFG"}
-    seen = {name: p for name, p in found.places.items() if name not in hidden}
+    seen = {name: p for name, p in found.points.items() if name not in hidden}
     found = Landmarks(seen, found.axes)
     body = NaturalBody(segments_from_landmarks(ROWS, found), variant="orthonormal")
     targets, start = landmark_targets(body.segments, found), start_of(body.segments, found)
@@ -250,7 +254,7 @@ def test_what_is_not_measured_has_no_weight():
 def test_rows_in_another_order():
     """The order of the table is only that of coordinates."""
     found = noisy(landmarks_of(motion(3)))
-    places = np.r_[0:3, np.ravel([range(3 + 3 * k, 6 + 3 * k) for k in ORDER])]
+    positions = np.r_[0:3, np.ravel([range(3 + 3 * k, 6 + 3 * k) for k in ORDER])]
     fits = []
     for order in (range(18), ORDER):
         rows = segments_from_landmarks([ROWS[k] for k in order], found)
@@ -259,7 +263,7 @@ def test_rows_in_another_order():
         )
     (rows, one), (others, other) = fits
     assert [rows[k] for k in ORDER] == list(others)
-    np.testing.assert_allclose(other.z, one.z[places], atol=1e-9)
+    np.testing.assert_allclose(other.z, one.z[positions], atol=1e-9)
     np.testing.assert_allclose(other.rms, one.rms, atol=1e-12)
     by_name = dict(zip(other.targets, other.distances, strict=True))
     for name, row in zip(one.targets, one.distances, strict=True):
@@ -311,10 +315,10 @@ def test_relations_that_are_missing():
     found = landmarks_of(motion())
     axes = {name: A for name, A in found.axes.items() if name != "neck"}
     with pytest.raises(ValueError, match="do not say which axes segment 'neck' has"):
-        segments_from_landmarks(ROWS, Landmarks(found.places, axes))
-    places = {name: p for name, p in found.places.items() if name != "J1"}
+        segments_from_landmarks(ROWS, Landmarks(found.points, axes))
+    positions = {name: p for name, p in found.points.items() if name != "J1"}
     with pytest.raises(ValueError, match="do not say where point 'J1' is"):
-        segments_from_landmarks(ROWS, Landmarks(places, found.axes))
+        segments_from_landmarks(ROWS, Landmarks(positions, found.axes))
 
 
 def test_frames_that_cannot_be_fitted():
@@ -368,7 +372,7 @@ def test_segments_that_nothing_holds(count):
         for j in range(count if row.name == "Rhand" else 3):
             name = f"{row.name}{j}"
             arm = (A[k] @ rng.uniform(-0.1, 0.1, 3)).T
-            markers[name], carriers[name] = found.places[row.proximal] + arm, row.name
+            markers[name], carriers[name] = found.points[row.proximal] + arm, row.name
     start = z + 0.05 * rng.normal(size=z.shape)
     with pytest.raises(ValueError, match="Rhand"):
         fit(BODY, marker_targets(BODY, z, markers, carriers), start)

@@ -74,12 +74,12 @@ def turning(z, zd, zdd):
 
 
 class Newton:
-    """Segments of a motion at one instant: places, velocities, accelerations, what they need."""
+    """Segments of a motion at one instant: positions, velocities, accelerations, what they need."""
 
     def __init__(self, motion, k):
         z, zd, zdd = (part[:, k] for part in (motion.z, motion.zd, motion.zdd))
         point = {"J1": (z[:3], zd[:3], zdd[:3])}
-        self.turning, self.place, self.parent = {}, {}, {}
+        self.turning, self.position, self.parent = {}, {}, {}
         self.force, self.moment = {}, {}  # of inertia less weight, the moment about the joint
         owner = {"J1": None}
         for n, row in enumerate(ROWS):
@@ -87,15 +87,15 @@ class Newton:
             A, w, dw = turning(z[own], zd[own], zdd[own])
             at, velocity, acceleration = point[row.proximal]
 
-            def moved(place, A=A, w=w, dw=dw, at=at, v=velocity, a=acceleration):
-                arm = A @ np.array(place)
+            def moved(position, A=A, w=w, dw=dw, at=at, v=velocity, a=acceleration):
+                arm = A @ np.array(position)
                 return (
                     at + arm,
                     v + np.cross(w, arm),
                     a + np.cross(dw, arm) + np.cross(w, np.cross(w, arm)),
                 )
 
-            point |= {name: moved(place) for name, place in row.points.items()}
+            point |= {name: moved(position) for name, position in row.points.items()}
             owner |= dict.fromkeys(row.points, row.name)
             centre, _, a = moved(row.com)
             inertia = A @ np.diag(row.inertia) @ A.T
@@ -105,7 +105,7 @@ class Newton:
                 + np.cross(w, inertia @ w)
                 + np.cross(centre - at, self.force[row.name])
             )
-            self.turning[row.name], self.place[row.name] = (A, w), (at, velocity)
+            self.turning[row.name], self.position[row.name] = (A, w), (at, velocity)
             self.parent[row.name] = owner[row.proximal] or ("pelvis" if n else None)
 
     def joints(self, loads):
@@ -113,10 +113,10 @@ class Newton:
         origin) by segment. From the outermost segments inwards."""
         forces, torques = {}, {}
         for name in reversed(NAMES):
-            at = self.place[name][0]
+            at = self.position[name][0]
             force, torque = self.force[name].copy(), self.moment[name].copy()
             for child in (n for n in NAMES if self.parent[n] == name):
-                arm = self.place[child][0] - at
+                arm = self.position[child][0] - at
                 force += forces[child]
                 torque += torques[child] + np.cross(arm, forces[child])
             if name in loads:
@@ -167,13 +167,13 @@ def test_places_and_attitudes(needed):
     still = NATURAL.kinematics(motion.z, motion.zd, motion.zdd)
     for k, row in enumerate(ROWS):
         at = 3 * NATURAL.points[row.proximal]
-        np.testing.assert_allclose(needed.place[k], still.q[at : at + 3], atol=1e-12)
+        np.testing.assert_allclose(needed.position[k], still.q[at : at + 3], atol=1e-12)
         A = Rotation.from_euler("YXZ", motion.z[[4 + 3 * k, 3 + 3 * k, 5 + 3 * k]].T).as_matrix()
         np.testing.assert_allclose(needed.attitude[k], A.transpose(1, 2, 0), atol=1e-14)
         for n in range(len(motion.time)):
             own = slice(3 + 3 * k, 6 + 3 * k)
             _, w, _ = turning(*(part[own, n] for part in (motion.z, motion.zd, motion.zdd)))
-            np.testing.assert_allclose(needed.spin[k, :, n], w, atol=1e-12)
+            np.testing.assert_allclose(needed.angular_velocity[k, :, n], w, atol=1e-12)
 
 
 def pinocchio_model():
@@ -191,7 +191,7 @@ def pinocchio_model():
         )
         inertia = pin.Inertia(row.mass, np.array(row.com), np.diag(row.inertia))
         model.appendBodyToJoint(joint, inertia, pin.SE3.Identity())
-        owner |= {point: (row.name, place) for point, place in row.points.items()}
+        owner |= {point: (row.name, position) for point, position in row.points.items()}
     return model, {row.name: owner[row.proximal][0] for row in ROWS}
 
 
@@ -243,7 +243,7 @@ def test_newton_and_euler(needed):
         for seed, name in enumerate(("Rforefoot", "Lforefoot", "Lhindfoot", "Rhand", "torso"))
     }
     found = needed.joints(loads)
-    rest_force, rest_torque = found.rest.force, found.rest.about(needed.kinematics.z[:3])
+    rest_force, rest_torque = found.residual.force, found.residual.about(needed.kinematics.z[:3])
     for n in range(len(time)):
         other = Newton(needed.kinematics, n)
         forces, torques = other.joints(
@@ -269,7 +269,7 @@ def test_nothing_is_left_over(needed, seed, names):
         rest = rest - loads[name]
     loads[names[-1]] = rest
     found = needed.joints(loads)
-    for part in (found.force[0], found.torque[0], found.rest.force, found.rest.moment):
+    for part in (found.force[0], found.torque[0], found.residual.force, found.residual.moment):
         np.testing.assert_allclose(part, 0.0, atol=1e-8)
     assert found.loads.keys() == set(names)
 
@@ -277,15 +277,15 @@ def test_nothing_is_left_over(needed, seed, names):
 def test_under_foot(needed):
     """On which segment of a foot the ground acts changes the torque between both alone."""
     wrench = random_wrench(needed.time, 3)
-    place = needed.place[NAMES.index("Rforefoot")]
+    position = needed.position[NAMES.index("Rforefoot")]
     ahead = needed.attitude[NAMES.index("Rhindfoot")][:, 0]
     sides = np.array([1.0, -1.0, 1.0, -1.0])  # of the ball
-    cop = place + 0.05 * sides * ahead
+    cop = position + 0.05 * sides * ahead
     force = np.array([[10.0], [-20.0], [700.0]]) * np.ones(4)
     wrench = Wrench(needed.time, force, np.cross(cop, force, axis=0))
     found = needed.joints(needed.under_foot("right", wrench))
     level = wrench.cop()
-    behind = np.einsum("in,in->n", level - place, ahead) <= 0.0
+    behind = np.einsum("in,in->n", level - position, ahead) <= 0.0
     for hind in (True, False):
         one = needed.joints({"Rhindfoot" if hind else "Rforefoot": wrench})
         for k, name in enumerate(NAMES):
@@ -321,15 +321,15 @@ def light():
     return Body(segments_of_body(1e-9, 1.8))
 
 
-def ground(place, force):
+def ground(position, force):
     force = np.outer(force, np.ones(3))
-    return Wrench(np.arange(3.0), force, np.cross(np.outer(place, np.ones(3)), force, axis=0))
+    return Wrench(np.arange(3.0), force, np.cross(np.outer(position, np.ones(3)), force, axis=0))
 
 
 def test_signs_of_the_ankle(light):
     """Standing on the ball: the calf pulls, 700 N 0.13 m before the ankle."""
     found = light.inverse(posture({}))
-    ankle = found.place[NAMES.index("Rhindfoot")][:, 0]
+    ankle = found.position[NAMES.index("Rhindfoot")][:, 0]
     push = ground(ankle + [0.13, 0.0, -0.08], [0.0, 0.0, 700.0])
     for segment in ("Rhindfoot", "Rforefoot", "right_ankle"):
         loads = found.joints({segment: push})
@@ -345,12 +345,16 @@ def test_signs_of_knee_and_hip(light):
     stretched by their muscles."""
     bent = {"Lthigh": -1.2, "Lshank": 0.6, "Lhindfoot": 0.0}
     found = light.inverse(posture(bent))
-    hip, knee = (found.place[NAMES.index(name)][:, 0] for name in ("Lthigh", "Lshank"))
+    hip, knee = (found.position[NAMES.index(name)][:, 0] for name in ("Lthigh", "Lshank"))
     assert knee[0] > hip[0] + 0.3
-    place = np.array([(hip[0] + knee[0]) / 2.0, knee[1], 0.0])
-    loads = found.joints({"Lforefoot": ground(place, [0.0, 0.0, 500.0])})
-    np.testing.assert_allclose(loads.flexion("left_knee"), 500.0 * (knee[0] - place[0]), atol=1e-6)
-    np.testing.assert_allclose(loads.flexion("left_hip"), -500.0 * (place[0] - hip[0]), atol=1e-6)
+    position = np.array([(hip[0] + knee[0]) / 2.0, knee[1], 0.0])
+    loads = found.joints({"Lforefoot": ground(position, [0.0, 0.0, 500.0])})
+    np.testing.assert_allclose(
+        loads.flexion("left_knee"), 500.0 * (knee[0] - position[0]), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        loads.flexion("left_hip"), -500.0 * (position[0] - hip[0]), atol=1e-6
+    )
     assert (loads.flexion("left_knee") > 0.0).all() and (loads.flexion("left_hip") < 0.0).all()
     np.testing.assert_allclose(loads.flexion_angle("left_hip"), 1.2, atol=1e-12)
     np.testing.assert_allclose(loads.flexion_angle("left_knee"), -1.8, atol=1e-12)
@@ -419,7 +423,7 @@ def test_powers_are_the_rate_of_energy(body):
         at = 3 * NATURAL.points[ROWS[k].proximal]
         moment = wrench.about(natural.q[at : at + 3])
         outside = outside + np.sum(wrench.force * natural.qd[at : at + 3], axis=0)
-        outside = outside + np.sum(moment * found.spin[k], axis=0)
+        outside = outside + np.sum(moment * found.angular_velocity[k], axis=0)
     inside = sum(joints.power(name) for name in NAMES[1:])
     scale = np.abs(change).max()
     np.testing.assert_allclose(inside + outside, change, atol=1e-6 * scale)
@@ -527,7 +531,7 @@ def test_wrenches_of_feet(needed):
     one, other = needed.joints({"left": wrench}), needed.joints(needed.under_foot("left", wrench))
     np.testing.assert_array_equal(one.torque, other.torque)
     assert set(one.loads) == {"Lhindfoot", "Lforefoot"}
-    np.testing.assert_allclose(one.rest.force, (needed.total - wrench).force, atol=1e-10)
+    np.testing.assert_allclose(one.residual.force, (needed.total - wrench).force, atol=1e-10)
 
 
 def test_a_foot_and_its_segment(needed):
@@ -535,7 +539,7 @@ def test_a_foot_and_its_segment(needed):
     wrench, other = random_wrench(needed.time, 5), random_wrench(needed.time, 6)
     found = needed.joints({"left": wrench, "Lforefoot": other})
     expected = needed.total - wrench - other
-    np.testing.assert_allclose(found.rest.force, expected.force, atol=1e-9)
+    np.testing.assert_allclose(found.residual.force, expected.force, atol=1e-9)
 
 
 def test_feet_at_other_times(needed):

@@ -12,17 +12,19 @@ matplotlib.use("Agg")
 TIME = np.arange(101) / 100.0
 
 
-def place(phase=0.0):
+def position(phase=0.0):
     """A marker that goes forwards and swings."""
     return np.array([1.2 * TIME, 0.1 * np.sin(6.0 * TIME + phase), 1.0 + 0.03 * np.cos(9.0 * TIME)])
 
 
 def walk(**missing):
     """Four markers; `missing` slices by name without the dot."""
-    places = {name: place(k) for k, name in enumerate(("R.Heel", "L.Heel", "R.Toe", "Sternum"))}
+    positions = {
+        name: position(k) for k, name in enumerate(("R.Heel", "L.Heel", "R.Toe", "Sternum"))
+    }
     for name, here in missing.items():
-        places[name.replace("_", ".")][:, here] = np.nan
-    return Markers(TIME, places)
+        positions[name.replace("_", ".")][:, here] = np.nan
+    return Markers(TIME, positions)
 
 
 def test_what_it_holds():
@@ -32,7 +34,7 @@ def test_what_it_holds():
     assert markers.rate == pytest.approx(100.0)
     assert "R.Heel" in markers and "r.heel" not in markers
     assert list(markers) == list(markers.names)
-    np.testing.assert_array_equal(markers["Sternum"], place(3))
+    np.testing.assert_array_equal(markers["Sternum"], position(3))
     assert repr(markers) == "<4 markers, 101 samples, t = 0 ... 1 s at 100 Hz, 0 gaps>"
 
 
@@ -47,7 +49,7 @@ def test_parts_and_names():
     markers = walk()
     part = markers.between(0.2, 0.5)
     assert len(part) == 31
-    np.testing.assert_array_equal(part["R.Toe"], place(2)[:, 20:51])
+    np.testing.assert_array_equal(part["R.Toe"], position(2)[:, 20:51])
     assert markers.without("Sternum", "R.Toe").names == ("R.Heel", "L.Heel")
     swapped = markers.renamed({"R.Heel": "L.Heel", "L.Heel": "R.Heel"})
     np.testing.assert_array_equal(swapped["R.Heel"], markers["L.Heel"])
@@ -69,13 +71,13 @@ def test_between_takes_the_ends_despite_rounding():
         (lambda: walk().exchanged("X", "Y"), "no marker begins with 'X' or 'Y'"),
         (lambda: walk().without(*walk().names), "there are no markers"),
         (lambda: Markers(TIME, {}), "there are no markers"),
-        (lambda: Markers(TIME, {"a": place().T}), r"'a' must be \(3, 101\), .* got \(101, 3\)"),
+        (lambda: Markers(TIME, {"a": position().T}), r"'a' must be \(3, 101\), .* got \(101, 3\)"),
         (lambda: Markers([0.0], {"a": np.zeros((3, 1))}), "at least 2 instants"),
         (
-            lambda: Markers(TIME, {"a": 1e3 * place()}),
+            lambda: Markers(TIME, {"a": 1e3 * position()}),
             r"look like millimetres \(max 1200\); set unit='mm'",
         ),
-        (lambda: Markers(TIME, {"a": place() / (TIME != 0.3)}), "'a' is infinite at 0.3 s"),
+        (lambda: Markers(TIME, {"a": position() / (TIME != 0.3)}), "'a' is infinite at 0.3 s"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
@@ -122,11 +124,11 @@ def test_time_that_is_not_uniform(time, message):
 
 
 def test_gaps_are_found_in_every_coordinate():
-    places = {"a": place(), "b": place()}
-    places["a"][1, 33:45] = np.nan
-    places["b"][:, [7, 9]] = np.nan
-    markers = Markers(TIME, places)
-    assert np.isnan(markers["a"][:, 33:45]).all()  # a place without y is no place
+    positions = {"a": position(), "b": position()}
+    positions["a"][1, 33:45] = np.nan
+    positions["b"][:, [7, 9]] = np.nan
+    markers = Markers(TIME, positions)
+    assert np.isnan(markers["a"][:, 33:45]).all()  # a position without y is no position
     found = [(gap.marker, gap.begin, gap.end, gap.samples) for gap in markers.gaps()]
     assert found == [
         ("a", pytest.approx(0.33), pytest.approx(0.44), 12),
@@ -135,7 +137,7 @@ def test_gaps_are_found_in_every_coordinate():
     ]
     assert str(markers.gaps()[0]) == "marker 'a': 12 samples missing at 0.33-0.44 s"
     assert str(markers.gaps()[1]) == "marker 'b': 1 sample missing at 0.07 s"
-    assert not np.isnan(places["a"][0]).any()  # the caller's arrays are untouched
+    assert not np.isnan(positions["a"][0]).any()  # the caller's arrays are untouched
 
 
 def test_short_gaps_are_filled():
@@ -143,7 +145,7 @@ def test_short_gaps_are_filled():
     filled = markers.filled(0.1)
     assert not filled.gaps()
     for k, name in enumerate(("R.Heel", "L.Heel", "R.Toe")):
-        np.testing.assert_allclose(filled[name], place(k), atol=2e-4)
+        np.testing.assert_allclose(filled[name], position(k), atol=2e-4)
         known = ~np.isnan(markers[name])
         np.testing.assert_array_equal(filled[name][known], markers[name][known])
 

@@ -198,14 +198,14 @@ def test_binary_is_no_text(tmp_path):
 
 def test_places(tmp_path):
     text = "marker,x_mm,y_mm,z_mm,sd_x_mm\nR.Heel,100,50,20,1\nSternum,100,1300,0,1\n"
-    places = read_places(written(tmp_path, "static.csv", text))
-    assert list(places) == ["R.Heel", "Sternum"]
-    np.testing.assert_allclose(places["R.Heel"], [0.1, -0.02, 0.05])
+    positions = read_places(written(tmp_path, "static.csv", text))
+    assert list(positions) == ["R.Heel", "Sternum"]
+    np.testing.assert_allclose(positions["R.Heel"], [0.1, -0.02, 0.05])
     with pytest.raises(ValueError, match="line 1 lacks the column z"):
         read_places(written(tmp_path, "static.csv", text.replace("z_mm", "q_mm", 1)))
     with pytest.raises(ValueError, match="line 2, column y_mm: 'low' is no number"):
         read_places(written(tmp_path, "static.csv", text.replace("50", "low")))
-    with pytest.raises(ValueError, match=r"the place of 'R\.Heel' is missing; remove its line"):
+    with pytest.raises(ValueError, match=r"the position of 'R\.Heel' is missing; remove its line"):
         read_places(written(tmp_path, "static.csv", text.replace("50", "")))
     with pytest.raises(ValueError, match="line 2 has 3 cells, not 5"):
         read_places(written(tmp_path, "static.csv", text.replace("100,50,20,1", "100,50")))
@@ -580,10 +580,10 @@ def test_markers_of_subject_01():
     assert markers.rate == pytest.approx(60.0, rel=1e-12)
     assert (markers["R.ASIS"][1] < markers["L.ASIS"][1]).all()  # y to the left
     assert (markers["Sternum"][2] > markers["R.Heel"][2] + 1.0).all()
-    places = read_places(DATA / "gait_subject01_static.csv")
-    assert len(places) == 49
+    positions = read_places(DATA / "gait_subject01_static.csv")
+    assert len(positions) == 49
     # Distance of the two front spines of the pelvis, a rigid one, 0.261 m when walking.
-    width = np.linalg.norm(places["R.ASIS"] - places["L.ASIS"])
+    width = np.linalg.norm(positions["R.ASIS"] - positions["L.ASIS"])
     assert width == pytest.approx(0.262, abs=0.002)
     walking = np.linalg.norm(markers["R.ASIS"] - markers["L.ASIS"], axis=0)
     assert walking.mean() == pytest.approx(0.261, abs=0.001)

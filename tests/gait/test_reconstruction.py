@@ -45,20 +45,20 @@ def relations():
     """Axes as they are when all angles are zero, carried by the markers of each segment; joints
     are midpoints of markers that only the calibration has."""
     upright = Axes("z", z="up", x=("back", "front"))
-    places, axes = {"J1": "J"}, {}
+    positions, axes = {"J1": "J"}, {}
     for row in ROWS:
         cluster = [f"{row.name}.{m}" for m in PLACES]
         axes[row.name] = Carried(upright, cluster)
         for point in row.points:
             if point in ("RH", "LH", "RK", "LK", "RA"):
                 both = [f"{point}.{end}" for end in ("lateral", "medial")]
-                places[point] = Carried(Midpoint(both), cluster)
-    return Relations(places, axes)
+                positions[point] = Carried(Midpoint(both), cluster)
+    return Relations(positions, axes)
 
 
 def calibration():
     found, points = markers_of(np.zeros((15, 1)))
-    still = {name: place[:, 0] for name, place in found.items()}
+    still = {name: position[:, 0] for name, position in found.items()}
     still |= {"back": np.zeros(3), "front": np.array([1.0, 0.0, 0.3])}
     for point in ("RH", "LH", "RK", "LK", "RA"):
         for end, off in (("lateral", 0.05), ("medial", -0.05)):
@@ -78,8 +78,8 @@ def test_exact_markers():
     np.testing.assert_allclose(found.fitted.z, z, atol=1e-7)
     assert found.fitted.rms.max() < 1e-8
     for ours, row in zip(found.segments, ROWS, strict=True):
-        for point, place in row.points.items():
-            np.testing.assert_allclose(ours.points[point], place, atol=1e-8)
+        for point, position in row.points.items():
+            np.testing.assert_allclose(ours.points[point], position, atol=1e-8)
     here = found.kinematics.sample(TIME[5:-5])
     np.testing.assert_allclose(here.z, z[:, 5:-5], atol=1e-7)
     rate = (z[:, 6:-4] - z[:, 4:-6]) * 30.0
@@ -127,7 +127,7 @@ def test_report():
 def test_bad_markers():
     z, still = motion(), calibration()
     markers = markers_of(z)[0]
-    gap = {name: place.copy() for name, place in markers.items()}
+    gap = {name: position.copy() for name, position in markers.items()}
     gap["Rthigh.b"][:, 20:27] = np.nan
     with pytest.raises(
         ValueError,
@@ -149,7 +149,7 @@ def test_bad_markers():
         )
     with pytest.raises(ValueError, match="window"):
         reconstruct(ROWS, relations(), Markers(TIME, markers), still, SSA(window=2.0))
-    short = Relations(relations().places, {"pelvis": relations().axes["pelvis"]})
+    short = Relations(relations().points, {"pelvis": relations().axes["pelvis"]})
     with pytest.raises(ValueError, match="do not say which axes segment 'Rthigh' has"):
         reconstruct(ROWS, short, Markers(TIME, markers), still)
 
@@ -169,11 +169,11 @@ def test_noise_is_smoothed_away_or_warned_of():
     """White noise of 1.2 mm is found, the default leaves little of it, less smoothing is warned
     of."""
     rng = np.random.default_rng(4)
-    places = {
-        name: place + 1.2e-3 * rng.normal(size=place.shape)
-        for name, place in markers_of(motion())[0].items()
+    positions = {
+        name: position + 1.2e-3 * rng.normal(size=position.shape)
+        for name, position in markers_of(motion())[0].items()
     }
-    noisy = Markers(TIME, places)
+    noisy = Markers(TIME, positions)
     np.testing.assert_allclose(noise(noisy), 1.2e-3, rtol=0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -190,7 +190,7 @@ def test_axes_that_are_reversed_are_warned_of():
     with pytest.warns(UserWarning, match=r"segment 'Rthigh' is turned by 1\d\d deg"):
         reconstruct(
             ROWS,
-            Relations(declared.places, {**declared.axes, "Rthigh": away}),
+            Relations(declared.points, {**declared.axes, "Rthigh": away}),
             markers,
             calibration(),
         )
@@ -198,11 +198,13 @@ def test_axes_that_are_reversed_are_warned_of():
 
 def test_relations_for_points_that_there_are_not():
     declared = relations()
-    places = {("RKnee" if name == "RK" else name): place for name, place in declared.places.items()}
+    positions = {
+        ("RKnee" if name == "RK" else name): position for name, position in declared.points.items()
+    }
     with pytest.raises(ValueError, match="point 'RKnee' is, which the body does not have; there"):
         reconstruct(
             ROWS,
-            Relations(places, {k: v for k, v in declared.axes.items()}),
+            Relations(positions, {k: v for k, v in declared.axes.items()}),
             Markers(TIME, markers_of(motion())[0]),
             calibration(),
         )
@@ -210,10 +212,10 @@ def test_relations_for_points_that_there_are_not():
 
 def test_somebody_who_lies_is_doubted():
     """The up axis of a file is easily mistaken."""
-    fallen = {name: place[[0, 2, 1]] for name, place in markers_of(motion())[0].items()}
+    fallen = {name: position[[0, 2, 1]] for name, position in markers_of(motion())[0].items()}
     still = {
-        name: place[[0, 2, 1]]
-        for name, place in calibration().items()
+        name: position[[0, 2, 1]]
+        for name, position in calibration().items()
         if name not in ("back", "front")
     }
     with (

@@ -40,11 +40,11 @@ def moved(A, t, local):
 
 def one_place(what, markers, calibration=None, **axes):
     found = landmarks(Relations({"P": what}, axes), Trial(markers, calibration or {}))
-    return found.places["P"]
+    return found.points["P"]
 
 
-def one_axes(what, markers, calibration=None, **places):
-    return landmarks(Relations(places, {"S": what}), Trial(markers, calibration or {})).axes["S"]
+def one_axes(what, markers, calibration=None, **positions):
+    return landmarks(Relations(positions, {"S": what}), Trial(markers, calibration or {})).axes["S"]
 
 
 # -- points -----------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_midpoints():
     a, b, c = markers.values()
     np.testing.assert_allclose(one_place("A", markers), a, atol=0)
     np.testing.assert_allclose(one_place(Midpoint([*"ABC"]), markers), (a + b + c) / 3, atol=1e-15)
-    with pytest.raises(ValueError, match="Midpoint needs a list of places, got 'ABC'"):
+    with pytest.raises(ValueError, match="Midpoint needs a list of positions, got 'ABC'"):
         Midpoint("ABC")
     nested = Midpoint([Midpoint(["A", "B"]), "C"])
     np.testing.assert_allclose(one_place(nested, markers), (a + b) / 4 + c / 2, atol=1e-15)
@@ -68,8 +68,8 @@ def segment_markers(seed):
 
 
 def test_shifted():
-    """By metres, and by multiples of the mean distance between two places, in axes of its own and
-    in those of a segment."""
+    """By metres, and by multiples of the mean distance between two positions, in axes of its own
+    and in those of a segment."""
     A, t, markers = segment_markers(1)
     triad = Axes("x", x=("O", "X"), y=("O", "Y"))
     by = (0.1, -0.2, 0.05)
@@ -92,10 +92,10 @@ def test_places_of_places():
         {"S": Axes("x", x=("M", "X"), y=("O", "Y")), "T": Like("S")},
     )
     found = landmarks(relations, Trial(markers))
-    np.testing.assert_allclose(found.places["P"], moved(A, t, [0.15, 0, 1]), atol=1e-14)
+    np.testing.assert_allclose(found.points["P"], moved(A, t, [0.15, 0, 1]), atol=1e-14)
     np.testing.assert_allclose(found.axes["S"], A, atol=1e-14)
     assert (found.axes["T"] == found.axes["S"]).all()
-    assert (*found.places, *found.axes) == ("M", "P", "S", "T")
+    assert (*found.points, *found.axes) == ("M", "P", "S", "T")
 
 
 # -- axes -------------------------------------------------------------------------------------
@@ -173,8 +173,8 @@ def test_carried_moves_rigidly(count, flat, seed):
         ),
         Trial(after, still),
     )
-    np.testing.assert_allclose(found.places["P"], moved(A, t, p), atol=1e-11)
-    np.testing.assert_allclose(found.places["Q"], moved(A, t, p + [0.5, 1, 0]), atol=1e-11)
+    np.testing.assert_allclose(found.points["P"], moved(A, t, p), atol=1e-11)
+    np.testing.assert_allclose(found.points["Q"], moved(A, t, p + [0.5, 1, 0]), atol=1e-11)
     w = np.array([1.0, 2.0, 0.0]) / np.sqrt(5.0)
     v = np.array([0.0, 1.0, 3.0]) - w * (w @ [0.0, 1.0, 3.0])
     v /= np.linalg.norm(v)
@@ -259,7 +259,7 @@ def test_directions():
     vertical = {"A": np.zeros((3, N)), "B": np.outer([0, 0, 1.0], np.ones(N))}
     with pytest.raises(ValueError, match="parallel"):
         one_axes(Axes("z", z=("A", "B"), x="up"), vertical)
-    with pytest.raises(ValueError, match=r'a pair of places or "up", got .left.'):
+    with pytest.raises(ValueError, match=r'a pair of positions or "up", got .left.'):
         one_axes(Axes("z", z="up", y="left"), line)
     for given_ in ({"x": ("A", "B")}, {}, {"x": ("A", "B"), "y": ("A", "B"), "z": "up"}):
         with pytest.raises(ValueError, match="axes need two directions, one of them first"):
@@ -289,4 +289,4 @@ def test_a_point_with_the_name_of_a_segment():
     found = landmarks(
         Relations({"head": Shifted("O", (0, 0, 1), Like("head"))}, {"head": head}), Trial(markers)
     )
-    np.testing.assert_allclose(found.places["head"], moved(A, t, [0, 0, 1]), atol=1e-14)
+    np.testing.assert_allclose(found.points["head"], moved(A, t, [0, 0, 1]), atol=1e-14)

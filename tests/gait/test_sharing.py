@@ -316,8 +316,8 @@ def test_the_smooth_transition_has_its_published_shape():
     At a third of the double support (s = 2/3) the force along x has grown to 1.560 - 0.088.
     """
     force = np.array([[-100.0], [20.0], [700.0]]) * np.ones(len(TIME))
-    place = np.array([[5.0], [0.3], [0.0]])
-    moment = np.cross(place, force, axis=0) + np.array([[0.0], [0.0], [4.0]])
+    position = np.array([[5.0], [0.3], [0.0]])
+    moment = np.cross(position, force, axis=0) + np.array([[0.0], [0.0], [4.0]])
     shared = share(Wrench(TIME, force, moment), CONTACTS, method=SmoothTransition())
     within = slice(index(0.5) + 1, index(0.6))
     s = 2.0 * (TIME[within] - 0.5) / 0.1
@@ -329,7 +329,7 @@ def test_the_smooth_transition_has_its_published_shape():
     assert_allclose(right.force[1, within], 20.0 * np.exp(-(s**3)), atol=0.01)
     pressed = right.force[2] > 1.0
     centre = right.cop(threshold=1.0)[:, pressed]
-    assert_allclose(centre, np.broadcast_to(place, centre.shape), atol=1e-6)
+    assert_allclose(centre, np.broadcast_to(position, centre.shape), atol=1e-6)
     assert_allclose(right.about([5.0, 0.3, 0.0])[2, within], 4.0 * np.exp(-(s**3)), atol=0.002)
 
 

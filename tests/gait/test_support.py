@@ -36,12 +36,12 @@ def test_center_of_pressure():
 
 
 def test_center_of_pressure_of_several_forces():
-    """The mean of their places by normal force."""
-    places = np.array([[0.1, 0.2, 0.0], [-0.05, 0.1, 0.0], [0.3, -0.4, 0.0]])
+    """The mean of their positions by normal force."""
+    positions = np.array([[0.1, 0.2, 0.0], [-0.05, 0.1, 0.0], [0.3, -0.4, 0.0]])
     forces = np.array([[10.0, 5.0, 300.0], [-20.0, 8.0, 500.0], [3.0, 4.0, 100.0]])
-    moment = np.cross(places, forces).sum(axis=0)
+    moment = np.cross(positions, forces).sum(axis=0)
     found = ks.center_of_pressure(forces.sum(axis=0)[:, None], moment[:, None])
-    np.testing.assert_allclose(found[:, 0], forces[:, 2] @ places[:, :2] / 900.0, rtol=1e-14)
+    np.testing.assert_allclose(found[:, 0], forces[:, 2] @ positions[:, :2] / 900.0, rtol=1e-14)
 
 
 def test_nothing_presses():

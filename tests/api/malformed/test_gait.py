@@ -53,8 +53,8 @@ def wrench(time=TIME, force=UP, moment=ROWS):
     return kg.Wrench(time, force, moment)
 
 
-def markers(time=TIME, places=None):
-    return kg.Markers(time, {"R.Heel": ROWS} if places is None else places)
+def markers(time=TIME, positions=None):
+    return kg.Markers(time, {"R.Heel": ROWS} if positions is None else positions)
 
 
 def spline(values=ROWS, time=TIME, **more):
@@ -218,18 +218,18 @@ SIGNALS = [
     (lambda: markers(time=[0.0]), "time needs at least 2 instants"),
     (lambda: markers(time=TIME**2), "time is not uniform"),
     (lambda: markers(time=TIME * np.nan), "time is not finite at index 0"),
-    (lambda: markers(places={}), "there are no markers"),
-    (lambda: kg.Markers(TIME, None), "places must be a mapping", "None"),
-    (lambda: markers(places=[ROWS]), "places must be a mapping"),
-    (lambda: markers(places=ROWS), "places must be a mapping"),
-    (lambda: markers(places={"a": None}), "marker 'a' must be real numbers, got None"),
-    (lambda: markers(places={"a": TIME}), "marker 'a' must be (3, 60)", "(60,)"),
-    (lambda: markers(places={"a": "x"}), "marker 'a'", "text"),
-    (lambda: markers(places={"a": ROWS + 1j}), "marker 'a'", "complex"),
-    (lambda: markers(places={"a": ROWS + np.inf}), "marker 'a' is infinite"),
-    (lambda: markers(places={"a": ROWS + 900.0}), "look like millimetres", "900"),
-    (lambda: markers(places={5: ROWS}), "name of a marker", "5"),
-    (lambda: markers(places={"": ROWS}), "name of a marker", "''"),
+    (lambda: markers(positions={}), "there are no markers"),
+    (lambda: kg.Markers(TIME, None), "positions must be a mapping", "None"),
+    (lambda: markers(positions=[ROWS]), "positions must be a mapping"),
+    (lambda: markers(positions=ROWS), "positions must be a mapping"),
+    (lambda: markers(positions={"a": None}), "marker 'a' must be real numbers, got None"),
+    (lambda: markers(positions={"a": TIME}), "marker 'a' must be (3, 60)", "(60,)"),
+    (lambda: markers(positions={"a": "x"}), "marker 'a'", "text"),
+    (lambda: markers(positions={"a": ROWS + 1j}), "marker 'a'", "complex"),
+    (lambda: markers(positions={"a": ROWS + np.inf}), "marker 'a' is infinite"),
+    (lambda: markers(positions={"a": ROWS + 900.0}), "look like millimetres", "900"),
+    (lambda: markers(positions={5: ROWS}), "name of a marker", "5"),
+    (lambda: markers(positions={"": ROWS}), "name of a marker", "''"),
     (lambda: markers()["L.Heel"], "no marker 'L.Heel'", "R.Heel"),
     (lambda: markers()[5], "no marker 5"),
     (lambda: markers()[["R.Heel"]], "no marker ['R.Heel']"),
@@ -369,7 +369,7 @@ FORCES = [
     (lambda: kg.contacts_from_markers("right", TIME, ROWS, ROWS), "makes no step"),
     (
         lambda: kg.contacts_from_markers("right", TIME, None, ROWS),
-        "places of the heel must be real numbers, got None",
+        "positions of the heel must be real numbers, got None",
     ),
     (lambda: kg.contacts_from_markers("right", TIME, "a", ROWS), "heel", "text"),
     (lambda: kg.contacts_from_markers("right", None, ROWS, ROWS), "give either time"),
@@ -421,11 +421,11 @@ FORCES = [
 ]
 
 RECONSTRUCTED = [
-    (lambda: kg.Midpoint("A"), "Midpoint needs a list of places", "'A'"),
-    (lambda: kg.Midpoint(None), "Midpoint needs a list of places", "None"),
-    (lambda: kg.Midpoint(5), "Midpoint needs a list of places", "5"),
-    (lambda: kg.Midpoint([]), "Midpoint needs a list of places", "[]"),
-    (lambda: kg.Midpoint([5]), "a place is", "5"),
+    (lambda: kg.Midpoint("A"), "Midpoint needs a list of positions", "'A'"),
+    (lambda: kg.Midpoint(None), "Midpoint needs a list of positions", "None"),
+    (lambda: kg.Midpoint(5), "Midpoint needs a list of positions", "5"),
+    (lambda: kg.Midpoint([]), "Midpoint needs a list of positions", "[]"),
+    (lambda: kg.Midpoint([5]), "a position is", "5"),
     (lambda: kg.Axes("x"), "axes need two directions"),
     (lambda: kg.Axes("w", x="up", y=("A", "B")), "axes need two directions"),
     (lambda: kg.Axes(None, x="up", y=("A", "B")), "axes need two directions"),
@@ -438,9 +438,9 @@ RECONSTRUCTED = [
     (lambda: kg.Shifted("A", 5.0, kg.Like("s")), "three", "5.0"),
     (lambda: kg.Shifted("A", "abc", kg.Like("s")), "the vector of a shift", "text"),
     (lambda: kg.Shifted("A", (0, 0, 1), "s"), "axes", "'s'"),
-    (lambda: kg.Shifted(5, (0, 0, 1), kg.Like("s")), "a place is", "5"),
-    (lambda: kg.Relations(places=5), "places must be a mapping", "5"),
-    (lambda: kg.Relations(places={"A": 5}), "point 'A'", "a place is", "5"),
+    (lambda: kg.Shifted(5, (0, 0, 1), kg.Like("s")), "a position is", "5"),
+    (lambda: kg.Relations(points=5), "points must be a mapping", "5"),
+    (lambda: kg.Relations(points={"A": 5}), "point 'A'", "a position is", "5"),
     (lambda: kg.Relations(axes=["s"]), "axes must be a mapping"),
     (lambda: kg.Relations(axes={"s": "up"}), "segment 's'", "'up'"),
     (lambda: kg.landmarks(None, kg.Trial({"R.Heel": ROWS})), "kinesym.gait.Relations", "None"),

@@ -91,11 +91,11 @@ def test_rows_in_another_order(body):
     """The order of segments is only that of coordinates: left before right, legs before arms."""
     rows = list(segments_of_body())
     order = [0, *range(14, 18), *range(10, 14), 1, *range(7, 10), *range(4, 7), 2, 3]
-    places = np.r_[0:3, np.ravel([range(3 + 3 * k, 6 + 3 * k) for k in order])]
+    positions = np.r_[0:3, np.ravel([range(3 + 3 * k, 6 + 3 * k) for k in order])]
     z, zd, zdd = motion()
     other = NaturalBody([rows[k] for k in order])
-    forces = other.forces(*(each[places] for each in (z, zd, zdd)))
-    np.testing.assert_allclose(forces, body.forces(z, zd, zdd)[places], atol=1e-10)
+    forces = other.forces(*(each[positions] for each in (z, zd, zdd)))
+    np.testing.assert_allclose(forces, body.forces(z, zd, zdd)[positions], atol=1e-10)
 
 
 # -- constraints ----------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def test_mass_matrix(body):
 
 
 def test_energies(body):
-    """Of rigid bodies, m v^2 / 2 + I w^2 / 2 and m g z, from the places of centres of mass."""
+    """Of rigid bodies, m v^2 / 2 + I w^2 / 2 and m g z, from the positions of centres of mass."""
     z, zd, zdd = states(body)
     natural = body.kinematics(z, zd, zdd)
     T = np.einsum("in,in->n", natural.qd, body.mass_matrix @ natural.qd) / 2.0
@@ -58,10 +58,10 @@ def test_energies(body):
     for row, angle, rate in zip(body.segments, z[2:], zd[2:], strict=True):
         at = 2 * body.points[row.proximal]
         (x, up), c, s = row.com, np.cos(angle), np.sin(angle)
-        place = np.array([c * x + s * up, c * up - s * x])
-        velocity = natural.qd[at : at + 2] + rate * np.array([place[1], -place[0]])
+        position = np.array([c * x + s * up, c * up - s * x])
+        velocity = natural.qd[at : at + 2] + rate * np.array([position[1], -position[0]])
         kinetic += row.mass / 2.0 * (velocity**2).sum(axis=0) + row.inertia / 2.0 * rate**2
-        potential += row.mass * 9.81 * (natural.q[at + 1] + place[1])
+        potential += row.mass * 9.81 * (natural.q[at + 1] + position[1])
     np.testing.assert_allclose(T, kinetic, rtol=1e-12)
     np.testing.assert_allclose(V, potential, atol=1e-10)
 
@@ -108,7 +108,7 @@ def test_same_forces_in_space(body):
     rows = segments_of_body(85.0, 1.82)
     upright = {"J1": np.zeros(3)}
     for row in rows:
-        upright |= {p: upright[row.proximal] + place for p, place in row.points.items()}
+        upright |= {p: upright[row.proximal] + position for p, position in row.points.items()}
     hip = (upright["RH"] + upright["LH"]) / 2.0
     groups = GROUPS[len(body.segments)]
     member = {name: k for k, group in enumerate(groups) for name in group.members}
