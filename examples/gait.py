@@ -201,12 +201,12 @@ def formulations(needed):
 
 
 def closure(loads):
-    """What is left over at the pelvis, as text."""
+    """The residual at the pelvis, as text."""
     rows = []
     for name, one in loads.items():
         force, moment = (np.sqrt(np.mean(part[0] ** 2, axis=1)) for part in (one.force, one.torque))
         rows.append(
-            f"  {name:17} left over at the pelvis, rms: force "
+            f"  {name:17} residual at the pelvis, rms: force "
             + " ".join(f"{f:8.2g}" for f in force)
             + " N, moment "
             + " ".join(f"{m:8.2g}" for m in moment)

@@ -2,7 +2,7 @@
 
 Inverse dynamics takes a motion as it was measured and smoothed, and asks which forces it needs.
 These are not those that the plates show, and somebody must pay: with plates as measured a wrench is
-left over at the trunk that nobody exerts; with corrected plates (Pamies-Vila, Font-Llagunes 2013)
+a residual at the trunk that nobody exerts; with corrected plates (Pamies-Vila, Font-Llagunes 2013)
 motion counts for all and the forces of the ground are changed. Here motion, torques and forces are
 found at once by direct collocation, such that the equations of motion hold without any wrench left
 over, and come as near as they can to markers and plates alike: each gives way by as much as it is
@@ -489,7 +489,7 @@ def who_pays(trial, solutions, trackers):
     """What each method leaves over at the trunk and what it changes instead, rms, as text."""
     heads = ("force [N]", "moment [N m]", "force [N]", "centre [mm]", "positions [mm]")
     lines = [
-        f"{'in the sagittal plane, rms':34}{'left over at the trunk':>26}"
+        f"{'in the sagittal plane, rms':34}{'residual at the trunk':>26}"
         f"{'plates changed by':>26}{'markers off':>13}",
         " " * 34 + "".join(f"{head:>13}" for head in heads),
     ]
@@ -736,7 +736,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     print(f"\n{weighed(trial, trackers['tracking, plane'], nodes)}")
     print(
         "\nInverse dynamics takes the motion as given: what plates and motion disagree about is\n"
-        "left over at the trunk, or changes the plates. Tracking shares it out by what each\n"
+        "residual at the trunk, or changes the plates. Tracking shares it out by what each\n"
         "measurement is worth, and a few millimetres of skin are cheaper than tens of newtons.\n"
         "The dips of the hips at heel strikes do not appear: it seems that plates show\n"
         "the impact and the smoothed motion does not."

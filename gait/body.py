@@ -49,7 +49,7 @@ def read_segments(table: File, points: File) -> tuple[Segment, ...]:
     Columns of the first: segment, proximal, mass, com_x, com_y, com_z, I_xx, I_yy, I_zz,
     basis_point, basis_vectors; of the second: point, segment, x, y, z. Raises `FileNotFoundError`,
     and `ValueError` that names segment and column for what is missing or no number, for segments
-    that do not hang together, and for masses that look like shares of that of the body.
+    that make no tree, and for masses that look like fractions of the body mass.
     """
     rows, positions = records(table), records(points)
     try:
@@ -62,8 +62,8 @@ def read_segments(table: File, points: File) -> tuple[Segment, ...]:
 class Body:
     """A person in segments, with compiled inverse and forward dynamics.
 
-    segments : the table, see `segments_of_body`. mass : of the person, if it was weighed [kg]; a
-    table that sums up to another one is warned of. joints : names of joints, by the segment beyond
+    segments : the table, see `segments_of_body`. mass : measured body mass [kg]; warns if the
+    segments have another one together. joints : names of joints, by the segment beyond
     them. feet : names of feet, with their segments at the ankle and at the toes.
 
     One build serves all persons whose tables have numbers in the same places (others are 0): some
@@ -99,7 +99,7 @@ class Body:
 
     @cached_property
     def skeleton(self) -> Skeleton:
-        """Who hangs on whom."""
+        """The tree of segments, its joints and feet."""
         names = [row.name for row in self.segments]
         joints = {joint: name for joint, name in self.joints.items() if name in names}
         feet = {name: parts for name, parts in self.feet.items() if set(parts) <= set(names)}
@@ -110,7 +110,10 @@ class Body:
         return _Structure(whole_body(self.segments).parametrised())
 
     def inverse(self, kinematics: Samples) -> InverseDynamics:
-        """What a motion needs, in a compiled pass over all instants, two or more."""
+        """Inverse dynamics of a motion at two or more instants, in one compiled pass.
+
+        Raises `ValueError` for what is no `Samples`, or has coordinates of other segments.
+        """
         if not isinstance(kinematics, Samples):
             raise ValueError(
                 "inverse dynamics needs the motion at instants, Spline.sample(times), "
@@ -151,17 +154,17 @@ class Body:
         control: PD | None = None,
         method: str = "trapezoid",
     ) -> Tracking:
-        """Simulate the body under the forces that a motion needs, from its begin.
+        """Forward dynamics: simulate the body under the forces that a motion needs, from its start.
 
         The force on the root and the torques between world and segments, in world axes, are those
         of inverse dynamics at the nodes and, for methods that ask there, between them.
 
         kinematics : the motion. time : nodes, in equal steps (N,) [s]. control : PD actuators that
-        hold the body to the motion; None lets it go, and errors grow: walking is unstable.
+        track the motion; without them errors grow, as walking is unstable.
         method : as in `ks.simulate`.
 
-        What ends early is returned up to there with a message that names the instant and the
-        segment that is off most. Raises `ValueError` for times outside the motion or unequal
+        A run that ends early is returned up to there, with a message that names the instant and the
+        segment with the largest error. Raises `ValueError` for times outside the motion or unequal
         steps, an unknown method, and what `PD` refuses.
         """
         if not isinstance(kinematics, Spline):
@@ -185,7 +188,7 @@ class Body:
 
 
 class _Structure:
-    """A parametrised tree as a key: persons who differ in numbers alone share their models."""
+    """A parametrised tree as a key: bodies that differ only in numbers share their models."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree

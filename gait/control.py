@@ -1,4 +1,4 @@
-"""The PD actuators that hold a simulated body to its measured motion."""
+"""PD actuators with which a simulated body tracks its measured motion."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class PD:
     stiffness : Kp over the mass of the segment [N/(m kg) and N m/(rad kg)], or Kp itself for every
         coordinate (g,). Td : derivative time [s]. Defaults by Pamies-Vila, Font-Llagunes 2013,
         equations 18 to 20.
-    root_mass : what counts for the position of the root, by default the mass of the first segment,
-        the pelvis [kg].
-    sampled : effort computed at the begin of each step, e' by the difference of the last two
+    root_mass : mass that scales Kp of the root, by default that of the first segment, the pelvis
+        [kg].
+    sampled : effort computed at the start of each step, e' by the difference of the last two
         errors, and held over it, as a digital controller would. Otherwise it follows the motion
         within the step. Held, it lags by half a step, which must be less than Td, and it overshoots
         where Kp Td step is more than twice a moment of inertia.
@@ -63,7 +63,7 @@ class PD:
         return float(given) * np.repeat([root, *(row.mass for row in segments)], 3)
 
     def check_step(self, step: float) -> None:
-        """Warns if a sampled controller must be expected to be unstable with this step [s]."""
+        """Warn if a sampled controller is likely to be unstable with this step [s]."""
         if self.sampled and self.Td < step / 2.0:
             warnings.warn(
                 f"a controller that is sampled every {step:g} s lags by {step / 2.0:g} s, more "

@@ -1,4 +1,4 @@
-"""When which foot is on the ground, and on which plate.
+"""Gait events: heel strikes, toe-offs, phases of the cycle, and which foot is on which plate.
 
 World axes everywhere: x forwards, y to the left, z up.
 """
@@ -12,12 +12,14 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import find_objects, label
 from scipy.signal import find_peaks
 
-from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, low_pass
+from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
 from kinesym.runtime.arrays import real_array, shown
 from kinesym.runtime.checks import check_kind, check_text, finite, listed_of, mapping, positive
 from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.low_pass import low_pass
 
 Array = NDArray[np.float64]
 
@@ -29,7 +31,7 @@ NEAR = 0.1
 
 @dataclass(frozen=True)
 class Contact:
-    """A stance: a foot is on the ground from heel strike to toe-off [s].
+    """A stance phase of a foot, from heel strike to toe-off [s].
 
     struck, lifted : False if the record begins (ends) during the stance, so that `begin` (`end`)
     is only where the record does.
@@ -55,7 +57,7 @@ class Contact:
 
 @dataclass(frozen=True)
 class Phase:
-    """A time [s] during which the same feet are on the ground.
+    """An interval [s] in which the same feet are on the ground.
 
     feet : () in flight, (foot,) in single support, (trailing, leading) in double support.
     """
@@ -110,10 +112,9 @@ def contacts_from_wrench(
 ) -> list[Contact]:
     """Stances from the vertical force: where it exceeds `threshold` [N], between samples.
 
-    A stance lasts while the force stays above half the threshold, so that noise at the threshold
-    does not cut it; its ends are the first and last crossing of the threshold itself. What is
-    shorter than `shortest` [s] is no stance unless the record cuts it; gaps that are shorter are
-    none.
+    Hysteresis: a stance lasts while the force stays above half the threshold; its ends are the
+    first and last crossing of the threshold itself. Stances shorter than `shortest` [s] are dropped
+    unless the record cuts them; shorter gaps are closed.
 
     Raises `ValueError` if the plate gives the load instead of the reaction.
     """
@@ -124,8 +125,8 @@ def contacts_from_wrench(
     check_reaction(wrench, f"the force plate of {foot!r}", threshold)
     time, vertical = wrench.time, wrench.force[2]
     found: list[Contact] = []
-    for first, last in _runs(vertical > 0.5 * threshold):
-        above = np.flatnonzero(vertical[first : last + 1] > threshold) + first
+    for (run,) in find_objects(label(vertical > 0.5 * threshold)[0]):
+        above = np.flatnonzero(vertical[run] > threshold) + run.start
         if len(above):
             contact = _between_crossings(foot, time, vertical, threshold, above[0], above[-1])
             if found and contact.begin - found[-1].end < shortest:
@@ -143,7 +144,7 @@ def contacts_from_wrench(
 def contacts_from_markers(
     foot: str, time: ArrayLike, heel: ArrayLike, toe: ArrayLike, cutoff: float = 7.0
 ) -> list[Contact]:
-    """Stances of someone who walks on level ground or a treadmill, from two markers of a foot.
+    """Stances in level walking, overground or on a treadmill, from two markers of a foot.
 
     time : (N,) uniform [s]. heel, toe : positions of the markers (3, N) [m], gaps filled. Of the
     middle between them the vertical velocity, low-passed at `cutoff` [Hz], is lowest when the foot
@@ -195,7 +196,7 @@ def contacts_from_markers(
 
 
 def completed(contacts: Sequence[Contact], others: Iterable[Contact]) -> list[Contact]:
-    """Contacts, and those of the others that overlap none of the same foot; in order.
+    """Contacts and those of the others that overlap none of the same foot, sorted by time.
 
     Such as contacts from plates, with contacts from markers where a foot steps beside them.
     """
@@ -286,7 +287,7 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
 
 @dataclass(frozen=True)
 class Step:
-    """A plate carries a foot from begin to end [s].
+    """A foot stands on a plate from begin to end [s].
 
     distance : of the centre of pressure from the line between heel and toe, its mean weighted by
     the vertical force [m].
@@ -427,7 +428,7 @@ def _check_covered(plate: str, contact: Contact, time: Array) -> None:
 
 
 def _check_contacts(ordered: Sequence[Contact]) -> None:
-    """Contacts in order of their begin take turns."""
+    """Raise `ValueError` for contacts that overlap or are nested."""
     for k, one in enumerate(ordered):
         for two in ordered[k + 1 :]:
             if two.begin >= one.end:
@@ -484,9 +485,3 @@ def _positions(name: str, values: ArrayLike, time: Array) -> Array:
             f"{time[k]:.6g} s; fill the gap"
         )
     return rows
-
-
-def _runs(over: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """First and last index of each run of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], over, [False]]).astype(int)))
-    return [(int(a), int(b) - 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]

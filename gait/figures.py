@@ -1,4 +1,4 @@
-"""Pictures of walks over the gait cycle, 0 % at a heel strike, 100 % at the next of that foot."""
+"""Figures of walks over the gait cycle, 0 % at a heel strike, 100 % at the next of that foot."""
 
 from __future__ import annotations
 

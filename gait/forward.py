@@ -1,4 +1,4 @@
-"""Forward dynamics of a measured walk: how well torques give the motion back."""
+"""Forward dynamics of a measured walk: the simulated motion and its tracking error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tracking:
-    """A simulated walk beside its reference.
+    """A simulated walk and its reference.
 
     segments : of the body. reference : what was measured, at the nodes that were reached.
     z, zd : simulated coordinates and rates, (g, N). gains : Kp (g,), all 0 without control.
@@ -80,15 +80,15 @@ class Tracking:
         )
 
     def horizon(self, limit: float) -> float:
-        """When a sagittal angle (beta) is first off by more than `limit` [rad], in s from the
-        begin; infinite if none is and the end was reached."""
+        """When the error of a sagittal angle (beta) first exceeds `limit` [rad], in s from the
+        start; infinite if none does and the end was reached."""
         off = (np.abs(self.error[4::3]) > limit).any(axis=0)
         if off.any():
             return float(self.time[int(off.argmax())] - self.time[0])
         return np.inf if not self.message else float(self.time[-1] - self.time[0])
 
     def worst(self) -> tuple[str, float]:
-        """The segment whose angles are off most at the end, and by how much [rad]."""
+        """The segment with the largest error of an angle at the end, and that error [rad]."""
         last = np.abs(self.error[3:, -1]).reshape(-1, 3).max(axis=1)
         k = int(np.nan_to_num(last, nan=-1.0).argmax())
         return self.segments[k].name, float(last[k])

@@ -1,8 +1,9 @@
-"""Inverse dynamics: what a measured motion needs, and what that means for joints.
+"""Inverse dynamics: ground reaction, joint forces and joint torques of a measured motion.
 
-The motion alone says which wrench the ground must give; once that is shared between the feet, force
-and torque of every joint follow, and nothing is left over (Pamies-Vila, Font-Llagunes 2013). All
-vectors are in world axes, x forwards, y to the left, z up. N instants, S segments, g coordinates.
+The motion alone gives the total wrench of the ground; once that is shared between the feet, force
+and torque of every joint follow, with no residual at the pelvis (Pamies-Vila, Font-Llagunes 2013).
+All vectors are in world axes, x forwards, y to the left, z up. N instants, S segments, g
+coordinates.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Who hangs on whom.
+    """The tree of segments, its joints and feet.
 
     segments : each after its parent; the first one, the pelvis, hangs on the root, and is the
-        proximal neighbour of others that hang there. joints : name -> segment beyond it. feet : name -> its segments, the one at the ankle first.
+        proximal neighbour of others that hang there. joints : name -> segment beyond it. feet :
+        name -> its two segments, the one at the ankle first.
     """
 
     segments: Sequence[Segment]
@@ -78,12 +80,12 @@ class Skeleton:
 
 @dataclass(frozen=True, eq=False)
 class InverseDynamics:
-    """What a motion needs.
+    """Forces and torques that a motion needs.
 
     kinematics : the motion. total : the external wrench without gravity. force : (S, 3, N) [N],
-    moment : (S, 3, N) about its joint [N m], the reaction wrench on each segment if no external
-    force but gravity acts on it and on what it carries. position : position of its joint, (S, 3, N)
-    [m]. attitude : of the segment, (S, 3, 3, N).
+    moment : (S, 3, N) about its joint [N m], the reaction wrench of the proximal joint on each
+    segment if gravity is the only external force. position : of its joint, (S, 3, N) [m]. attitude
+    : of the segment, (S, 3, 3, N).
     """
 
     skeleton: Skeleton
@@ -101,7 +103,7 @@ class InverseDynamics:
 
     @cached_property
     def torque(self) -> Array:
-        """Torques between the world and each segment, (S, 3, N) [N m], that drive the motion
+        """Torques of the world on each segment, (S, 3, N) [N m], which drive the motion
         together with the total force on the root: "absolute" torques."""
         result = self.moment.copy()
         for k, parent in enumerate(self.skeleton.parents):
@@ -139,9 +141,10 @@ class InverseDynamics:
         return np.array([pose(*angles).w for angles in zip(z, zd, strict=True)])
 
     def under_foot(self, foot: str, wrench: Wrench) -> dict[str, Wrench]:
-        """A wrench of the ground on a foot of two segments, on the one over the centre of pressure.
+        """The wrench of the ground on a foot of two segments, put on the one above the centre of
+        pressure.
 
-        The choice changes the torque between both segments only. Raises `ValueError` for an
+        The choice changes only the torque between the two segments. Raises `ValueError` for an
         unknown foot or a wrench at other times.
         """
         if foot not in self.skeleton.feet:
@@ -166,7 +169,9 @@ class InverseDynamics:
             )
 
     def joints(self, loads: Mapping[str, Wrench]) -> JointLoads:
-        """Forces and torques of all joints, with these external wrenches by segment or foot.
+        """Forces and torques of all joints under external wrenches, by segment or foot.
+
+        Measured wrenches are used unchanged; the mismatch appears as a residual at the pelvis.
 
         Raises `ValueError` for an unknown name or wrenches at other times.
         """
@@ -212,10 +217,10 @@ class JointLoads:
         return self.inverse.time
 
     def flexion(self, joint: str) -> Array:
-        """The torque of a joint along the lateral axis of its proximal segment, (N,) [N m].
+        """Sagittal torque of a joint, about the lateral axis of its proximal segment, (N,) [N m].
 
-        Positive for what flexes a hip, extends a knee, flexes an ankle dorsally: a turn of the
-        segment about the axis that points to the right.
+        Positive for hip flexion, knee extension and ankle dorsiflexion: a turn of the segment about
+        the axis that points to the right.
         """
         k, lateral = self._lateral(joint)
         return -np.einsum("in,in->n", self.torque[k], lateral)
@@ -228,7 +233,7 @@ class JointLoads:
         return flexion_angle(self.inverse.attitude[parent], self.inverse.attitude[k])
 
     def power(self, joint: str) -> Array:
-        """What the torque of a joint does, (N,) [W]: positive where it gives energy."""
+        """Power of the torque of a joint, (N,) [W]: positive where energy is generated."""
         k, _ = self._lateral(joint)
         w = self.inverse.angular_velocity
         return np.einsum(
@@ -236,7 +241,7 @@ class JointLoads:
         )
 
     def _lateral(self, joint: str) -> tuple[int, Array]:
-        """The segment beyond a joint, and the axis to the left of the one before it."""
+        """The segment beyond a joint, and the lateral axis of its proximal neighbour."""
         k = self.inverse.skeleton.number(joint)
         if k == 0:
             raise ValueError(f"{joint} has no neighbour; choose the joint of another segment")

@@ -100,7 +100,7 @@ class Spline:
         degree: int = 5,
         trim: int = TRIM,
     ) -> Spline:
-        """Smoothing splines that miss the samples of each series by a root mean square.
+        """Smoothing splines with a given root mean square distance from the samples.
 
         discrepancy : what each of them may be off, a number or (g,) in units of the values, such
             as the deviation of the noise. Of all splines on these knots that miss the samples by

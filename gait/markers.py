@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
+from scipy.ndimage import find_objects, label
 
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
@@ -22,7 +23,7 @@ from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
-AXES = ("x forwards", "y left", "z up")
+LABELS = ("x forwards", "y left", "z up")
 #: Coordinates beyond this are no metres [m].
 FARTHEST = 50.0
 
@@ -133,7 +134,7 @@ class Markers:
         return Markers(self.time[here], {name: x[:, here] for name, x in self.positions.items()})
 
     def without(self, *names: str) -> Markers:
-        """All but these; raises `KeyError` for an unknown name."""
+        """All markers but these; raises `KeyError` for an unknown name."""
         self._check_names(names)
         kept = {name: position for name, position in self.positions.items() if name not in names}
         return Markers(self.time, kept)
@@ -177,9 +178,14 @@ class Markers:
     def gaps(self) -> tuple[Gap, ...]:
         """Every run of missing samples, by marker and time."""
         return tuple(
-            Gap(name, float(self.time[begin]), float(self.time[end - 1]), end - begin)
+            Gap(
+                name,
+                float(self.time[gap.start]),
+                float(self.time[gap.stop - 1]),
+                gap.stop - gap.start,
+            )
             for name, position in self.positions.items()
-            for begin, end in _runs(np.isnan(position[0]))
+            for (gap,) in find_objects(label(np.isnan(position[0]))[0])
         )
 
     def filled(self, longest: float) -> Markers:
@@ -242,7 +248,7 @@ class Markers:
                 if before is not None:
                     panel.plot(before.time, before[name][k], lw=2.0, color="0.7")
                 panel.plot(self.time, self.positions[name][k], lw=1.0, label=name)
-            panel.set_ylabel(f"{AXES[k]} [m]")
+            panel.set_ylabel(f"{LABELS[k]} [m]")
             panel.grid(alpha=0.3)
         if len(shown) <= 10:
             axes[0].legend(loc="best", ncols=2, fontsize="small")
@@ -299,12 +305,6 @@ def _last_decimal(values: Array) -> float:
         if np.abs(scaled - np.round(scaled)).max() < 1e-5:
             return float(10.0**-decimals)
     return 0.0
-
-
-def _runs(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Begin and end (behind the last) of each run of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
-    return ((int(begin), int(end)) for begin, end in edges.reshape(-1, 2))
 
 
 def _bridged(time: Array, position: Array) -> Array:

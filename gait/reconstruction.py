@@ -46,8 +46,8 @@ REVERSED = np.radians(120.0)
 class Reconstruction:
     """A measured motion as rigid segments, and how it was found.
 
-    segments : with points as they were measured. markers, smoothed : before and after the first
-    SSA. fitted : coordinates of the rigid segments that come nearest, and what they miss.
+    segments : with measured points. markers, smoothed : before and after the first
+    SSA. fitted : coordinates of the nearest rigid segments, and the distances that remain.
     kinematics : splines through these coordinates after the second SSA.
     """
 
@@ -90,7 +90,7 @@ class Reconstruction:
         )
 
     def plot(self) -> Any:
-        """What rigid segments miss at every instant, and by target."""
+        """Distances between rigid segments and measured points over time, and by target."""
         figure, (over, by) = subplots(
             1, 2, figsize=(12.0, 4.6), layout="constrained", width_ratios=(3, 2)
         )
@@ -164,8 +164,8 @@ def noise(markers: Markers) -> float:
 
 
 def check_relations(relations: Relations, segments: Sequence[Segment], root: str) -> None:
-    """Raise `ValueError` for segments that do not hang together, and for positions and axes of what
-    the segments do not have and no other relation uses."""
+    """Raise `ValueError` for segments that make no tree, and for relations of points and axes that
+    neither the segments nor other relations need."""
     points = owners(listed_of(segments, Segment, "segments"), root)
     used = {
         name
@@ -187,7 +187,7 @@ def check_relations(relations: Relations, segments: Sequence[Segment], root: str
 
 
 def _check_upright(positions: Mapping[str, Array]) -> None:
-    """Warn if somebody is wider than tall: two axes may be exchanged."""
+    """Warn if the markers are wider than high: two axes may be exchanged."""
     size = np.ptp(np.array(list(positions.values())), axis=0)
     if size[2] < max(size[0], size[1]):
         warnings.warn(
@@ -209,7 +209,7 @@ def _check_noise(markers: Markers, clean: Markers) -> None:
 
 
 def _check_reversed(segments: Sequence[Segment], found: Landmarks) -> None:
-    """Warn of segments that stand on their head next to the first one."""
+    """Warn of segments that are upside down against the first one."""
     base = found.axes[segments[0].name]
     for row in segments[1:]:
         relative = np.einsum("jin,jkn->ik", base, found.axes[row.name]) / base.shape[2]

@@ -1,4 +1,4 @@
-"""Points and axes of segments from markers, by relations that are declared, not programmed.
+"""Joint centres and segment axes from markers, by relations that are declared, not programmed.
 
 A position is the name of a marker, or of a point of the model that was declared before, or one of
 `Midpoint`, `Shifted`, `Carried` of positions. Axes are declared by two directions: `Axes` of their
@@ -183,7 +183,7 @@ def names_in(relation: Any) -> set[str]:
 
 
 def landmarks(relations: Relations, trial: Trial) -> Landmarks:
-    """Evaluates all relations.
+    """Evaluate all relations over a trial.
 
     Raises `ValueError` for a marker or segment that neither the trial nor, where something is
     carried, its calibration has.

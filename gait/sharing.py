@@ -1,8 +1,8 @@
-"""Sharing the reaction of the ground between the feet.
+"""Sharing the ground reaction between the feet.
 
-How someone moves tells the total wrench of the ground, not what each foot bears while both are on
-it. In single support the foot on the ground bears all; in double support a method decides, from
-what force plates have measured or without.
+The motion determines the total wrench of the ground, but not the share of each foot in double
+support. In single support the foot on the ground bears all; in double support a method decides,
+with force plates or without.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ FLIGHT = 0.1
 
 @dataclass(frozen=True, eq=False)
 class DoubleSupport:
-    """What a method of sharing is told about one double support.
+    """Input of a method of sharing: one double support.
 
     Rows of wrenches are force and moment about the origin, (6, n) over the samples within.
 
     phase : (n,), 0 when the leading foot strikes, 1 when the trailing one leaves. feet : (trailing,
     leading). total : the sum. at_strike, at_leave : (6,), the total at phase 0 and 1. plates :
-    what was measured under the feet, (trailing, leading), None where nothing was. plates_at_end :
-    their values (6,) while the foot is about to bear all or bore all: the trailing one at phase 0,
-    the leading one at phase 1; None likewise. interval : [s]. struck, lifted : False if the record
+    measured under the feet, (trailing, leading), None where there is no plate. plates_at_end :
+    their values (6,) at the end where that foot bears all: the trailing one at phase 0, the
+    leading one at phase 1; None likewise. interval : [s]. struck, lifted : False if the record
     begins (ends) within it; then what is said of that end is not known.
     """
 
@@ -62,19 +62,19 @@ class Method(Protocol):
 
 @dataclass(frozen=True)
 class CorrectedForcePlates:
-    """Force plates, corrected so that they explain the motion (Pamies-Vila, Font-Llagunes 2013).
+    """Force plates, corrected to be consistent with the motion (Pamies-Vila, Font-Llagunes 2013).
 
-    What the plates of both feet lack, d = W - W_t - W_l, is given to the leading foot by kappa and
-    to the trailing one by 1 - kappa. kappa goes from 0 when the leading foot strikes to 1 when the
-    trailing one leaves: in a straight line, or with slope zero at both ends ("smoothstep"). Both
-    wrenches are then continuous with single support, where one foot bears all of W, and neither
-    the motion is changed nor a force added that nothing exerts. "half" is kappa = 1/2 throughout,
-    as the literature also has it: then they jump.
+    The mismatch d = W - W_t - W_l between the motion and both plates is added to the leading foot
+    with weight kappa and to the trailing one with 1 - kappa. kappa goes from 0 when the leading
+    foot strikes to 1 when the trailing one leaves: in a straight line, or with slope zero at both
+    ends ("smoothstep"). Both wrenches are then continuous with single support, where one foot bears
+    all of W, and neither the motion is changed nor a force added that nothing exerts. "half" is
+    kappa = 1/2 throughout, as the literature also has it: then they jump.
 
-    With the plate of one foot alone, d is what that plate lacks when its foot begins (leading: the
-    trailing one leaves) or ends (trailing) to bear all; that foot gets it by its ramp and the
-    other foot the rest. With perfect plates this is the same. Where the record is cut so that this
-    end is not in it, the one plate is believed; the ramp runs over what the record has.
+    With the plate of one foot alone, d is the mismatch of that plate when its foot begins (leading:
+    the trailing one leaves) or ends (trailing) to bear all; that foot gets it by its ramp and the
+    other foot the remainder. With perfect plates this is the same. Where the record is cut so that
+    this end is not in it, the one plate is believed; the ramp runs over what the record has.
 
     Raises `ValueError` for an unknown ramp, and when used where neither foot stands on a plate.
     """
@@ -108,10 +108,10 @@ class CorrectedForcePlates:
 
 @dataclass(frozen=True)
 class SmoothTransition:
-    """Without force plates: the trailing foot fades out (Ren, Jones, Howard 2008).
+    """Smooth transition assumption, without force plates (Ren, Jones, Howard 2008).
 
-    What the trailing foot bears is what it bore when the leading one struck, times a function of
-    time: with T half the double support and s = t/T from 0 to 2, for the force along x
+    The wrench on the trailing foot is that at the heel strike of the leading one, times a function
+    of time: with T half the double support and s = t/T from 0 to 2, for the force along x
 
         k1 exp(-(s - 2/3)^2) - k2 s,    k1 = exp(4/9), k2 = k1 exp(-16/9)/2,
 
@@ -163,10 +163,10 @@ class SmoothTransition:
 
 @dataclass(frozen=True)
 class LeastCorrection:
-    """The smallest correction of the plates that explains the motion, at each instant by itself.
+    """The smallest correction of the plates that is consistent with the motion, instant by instant.
 
     The sum over both feet of weight times the squared correction is least, so that a foot gets the
-    weight of the other one as its share of what is lacking. Wrenches jump by that at heel strikes
+    weight of the other one as its share of the mismatch. Wrenches jump by that at heel strikes
     and toe-offs. Where only one foot has a plate it is believed.
 
     weights : how far the plate of each foot is trusted, by foot; 1 for those left out. Raises
@@ -218,7 +218,7 @@ class Sharing:
 
     @property
     def correction(self) -> Wrench:
-        """What the plates lack: total minus all plates; zero where not all feet were measured."""
+        """Mismatch of the plates, total minus all plates; zero where not all feet were measured."""
         lacks = self.total
         for plate in self.plates.values():
             lacks = lacks - plate
@@ -230,10 +230,10 @@ class Sharing:
         return np.where(self.measured, self.correction.force / self.weight, np.nan)
 
     def report(self) -> str:
-        """One line per phase: what the plates lack, in per cent of body weight, root mean square
+        """One line per phase: mismatch of the plates in per cent of body weight, root mean square
         and largest, and the moment about the centre of pressure of the total."""
         lines = [
-            f"body weight {self.weight:.1f} N; what the plates lack: force in % of it, moment "
+            f"body weight {self.weight:.1f} N; mismatch of the plates: force in % of it, moment "
             "about the centre of pressure"
         ]
         size = 100.0 * np.linalg.norm(self.shares(), axis=0)
@@ -259,13 +259,13 @@ class Sharing:
         figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
         time = self.total.time
         for row, panel in enumerate(axes.T.flat):
-            panel.plot(time, _rows(self.total)[row], lw=1.0, color="0.5", label="total")
+            panel.plot(time, self.total.rows[row], lw=1.0, color="0.5", label="total")
             for k, (foot, wrench) in enumerate(self.wrenches.items()):
-                panel.plot(time, _rows(wrench)[row], lw=1.4, color=f"C{k}", label=foot)
+                panel.plot(time, wrench.rows[row], lw=1.4, color=f"C{k}", label=foot)
                 if foot in self.plates:
                     panel.plot(
                         time,
-                        _rows(self.plates[foot])[row],
+                        self.plates[foot].rows[row],
                         ".",
                         ms=2.0,
                         color=f"C{k}",
@@ -297,12 +297,12 @@ def share(
     none, or stand beside them: a contact counts as measured if its plate is loaded most of it.
     They are resampled onto the grid of the total. method : default `CorrectedForcePlates`.
     weight : of the body [N], default the mean vertical force of the total, for reports and limits.
-    flight : share of the weight that the total may reach with no foot on the ground; that much is
-    nobody's.
+    flight : share of the weight that the total may reach with no foot on the ground; it is assigned
+    to neither foot.
 
-    What a plate still shows at the free end of its foot, for a threshold makes the contacts, is
-    faded out over the double support. The wrenches add up to the total while a foot is on the
-    ground.
+    The small force that a plate still shows at toe-off or heel strike, as contacts are found by a
+    threshold, is faded out over the double support. The wrenches add up to the total while a foot
+    is on the ground.
 
     Raises `ValueError` naming the interval for contacts that cannot be (see `phases`), if no foot
     is on the ground but the motion needs a force, if a plate carries less than a fifth of what the
@@ -334,7 +334,7 @@ def share(
         foot: _measured(plate, [c for c in ordered if c.foot == foot])
         for foot, plate in given.items()
     }
-    time, rows = total.time, _rows(total)
+    time, rows = total.time, total.rows
     shared = {foot: np.zeros_like(rows) for foot in feet}
     seen, left = np.zeros(len(time), dtype=bool), np.ones(len(time), dtype=bool)
     slack = _slack(time)
@@ -366,7 +366,7 @@ def _double_support(
     within: NDArray[np.intp],
     known: Sequence[Wrench | None],
 ) -> DoubleSupport:
-    """What a method is told, with plates that are zero where their foot is free."""
+    """Input of a method, with plates that are zero where their foot is off the ground."""
     (begin, end), time = (phase.begin, phase.end), total.time
     part = np.clip((time[within] - begin) / (end - begin), 0.0, 1.0)
     slack = _slack(time)
@@ -382,12 +382,12 @@ def _double_support(
             ends.append(None)
             continue
         rest = _value(wrench, free) if seen else np.zeros(6)  # not free where the record cuts
-        plates.append(_rows(wrench)[:, within] - rest[:, None] * fading)
+        plates.append(wrench.rows[:, within] - rest[:, None] * fading)
         ends.append(_value(wrench, bearing))
     return DoubleSupport(
         part,
         (phase.feet[0], phase.feet[1]),
-        _rows(total)[:, within],
+        total.rows[:, within],
         _value(total, begin),
         _value(total, end),
         (plates[0], plates[1]),
@@ -446,7 +446,7 @@ def _check_plate(
 
 
 def _check_flight(total: Wrench, left: NDArray[np.bool_], limit: float) -> None:
-    """Nothing but noise may be left where no foot is on the ground."""
+    """Raise `ValueError` for a force in flight that is more than noise."""
     over = left & (np.linalg.norm(total.force, axis=0) > limit)
     if over.any():
         k = np.flatnonzero(over)
@@ -470,15 +470,10 @@ def _no_plate(double: DoubleSupport, method: str) -> ValueError:
 
 
 def _slack(time: Array) -> float:
-    """By how much instants may differ that are meant to be the same."""
+    """Tolerance of equal instants [s]."""
     return 1e-6 * float(np.diff(time).min())
-
-
-def _rows(wrench: Wrench) -> Array:
-    """Force and moment as (6, N)."""
-    return np.vstack([wrench.force, wrench.moment])
 
 
 def _value(wrench: Wrench, instant: float) -> Array:
     """Force and moment (6,) at an instant, on straight lines between samples."""
-    return np.array([np.interp(instant, wrench.time, row) for row in _rows(wrench)])
+    return np.array([np.interp(instant, wrench.time, row) for row in wrench.rows])

@@ -1,4 +1,4 @@
-"""Standing on a deck: where the load acts, and when feet would slide or the body tip."""
+"""Standing on a moving deck: centre of pressure, and when feet would slide or the body tip."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Support:
-    """The ground under the feet, seen from the origin of the base (x forwards, y to the left).
+    """Base of support, seen from the origin of the base (x forwards, y to the left).
 
     front, back, left, right : distances to the edges of the support [m].
     friction : coefficient of static friction [-].
@@ -33,16 +33,16 @@ class Support:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value is not np.inf:  # which nobody slides or tips over
+            if value is not np.inf:  # an edge that is never reached, feet that never slide
                 positive(value, f"{name} of a support")
 
 
 @dataclass(frozen=True)
 class Interruption:
-    """A time during which a support is overcharged.
+    """An interval in which the support is overloaded.
 
     kind : "sliding" or "tipping". begin, end : the first and the last sample of it [s].
-    worst : the largest load as a fraction of what the support can bear [-].
+    worst : the largest load as a fraction of the capacity of the support [-].
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Interruption:
 
 
 def center_of_pressure(force: ArrayLike, moment: ArrayLike) -> Array:
-    """Where on the plane z = 0 the reaction of the ground acts, (2, N) [m].
+    """Centre of pressure of the ground reaction on the plane z = 0, (2, N) [m].
 
     force [N], moment about the origin [N m] : of the ground on what stands on it, (3, N).
     NaN where nothing presses on the ground.
@@ -63,7 +63,7 @@ def center_of_pressure(force: ArrayLike, moment: ArrayLike) -> Array:
 
 
 def support_loads(force: ArrayLike, moment: ArrayLike, support: Support) -> dict[str, Array]:
-    """The load of a support as a fraction of what it can bear, by "sliding" and "tipping" (N,).
+    """Load of the support as a fraction of its capacity, by "sliding" and "tipping" (N,).
 
     Friction for sliding; for tipping the distance of the centre of pressure. Infinite where
     nothing presses on the ground. Shapes as in `center_of_pressure`.

@@ -1,9 +1,9 @@
-"""A walk simulated from the forces that it needs, beside its reference."""
+"""Forward dynamics: a walk simulated from the forces of inverse dynamics, with PD tracking."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +14,9 @@ from kinesym.gait.control import PD
 from kinesym.gait.forward import Tracking
 from kinesym.gait.inverse import InverseDynamics, coordinate_names
 from kinesym.gait.kinematics import Samples
-from kinesym.gait.sampled import simulate_sampled
+from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import HALVES
-from kinesym.runtime.simulation import Task, failure
+from kinesym.runtime.simulation import Outcome, Stepper, Task, bind, failure
 from kinesym.simulation import compiled_stepper, simulate
 from kinesym.symbolic.model import Model
 
@@ -34,7 +34,7 @@ def track(
     control: PD | None,
     method: str,
 ) -> Tracking:
-    """Simulate `model`, of `models.gait.forward_dynamics`, from the begin of a reference.
+    """Simulate `model`, of `models.gait.forward_dynamics`, from the start of a reference.
 
     numbers : parameters of the person. needed : at the nodes of the reference and between them. See
     `kinesym.gait.Body.forward`.
@@ -61,7 +61,7 @@ def track(
 
 
 def _said(walk: Tracking) -> Tracking:
-    """A walk that ended early, with a warning."""
+    """Warn of a walk that ended early; the same with that message."""
     name, off = walk.worst()
     said = f"ended at t = {walk.time[-1]:.4g} s with {name} off by {np.degrees(off):.2g} deg"
     why = walk.message.split("; ")[0]  # what follows is advice for ks.simulate
@@ -79,7 +79,7 @@ def _continuous(
     gains: Array,
     method: str,
 ) -> tuple[Array, str]:
-    """States with actuators that follow the motion, and why they end early."""
+    """States with continuous actuators, and why they end early."""
     names = [f"Kp_{name}" for name in coordinate_names(needed.skeleton.segments)]
     values = {
         **numbers,
@@ -111,7 +111,7 @@ def _sampled(
     gains: Array,
     method: str,
 ) -> tuple[Array, str]:
-    """The same with actuators that hold what they computed at the last node."""
+    """States with sampled actuators, whose effort is held from node to node, and the reason."""
     inputs, step = _inputs(needed), float(reference.time[1] - reference.time[0])
     stepper = compiled_stepper(model, method, False, True)
     position = {name: k for k, name in enumerate(stepper.inputs)}
@@ -135,10 +135,43 @@ def _sampled(
         [(np.ascontiguousarray(inputs[name][None]), HALVES) for name in stepper.inputs],
         tolerances=(RTOL, ATOL),
     )
-    outcome = simulate_sampled(stepper, task, effort)
+    outcome = _simulate_sampled(stepper, task, effort)
     reached = int(outcome.reached[0])
     message = "" if reached == len(reference.time) else failure(stepper, task, outcome, 0)
     return outcome.states[:, 0, :reached], message
+
+
+def _simulate_sampled(
+    stepper: Stepper, task: Task, control: Callable[[int, Array], Array]
+) -> Outcome:
+    """March one member node by node; Ctrl-C ends it with what has been computed.
+
+    task : its inputs have samples at midpoints, (1, 2 N - 1), and are not changed. control : takes
+    the number of a node and the states there (n,) to what is added to all inputs until the next
+    node (m,).
+    """
+    given = [samples.copy() for samples, _ in task.inputs]
+    bound = Task(
+        task.time,
+        task.initial,
+        task.parameters,
+        [(row, kind) for row, (_, kind) in zip(given, task.inputs, strict=True)],
+        task.substeps,
+        task.tolerances,
+    )
+    N = len(task.time)
+    states = np.full((len(stepper.states), 1, N), np.nan)
+    values = np.full((len(stepper.outputs) + len(stepper.limits), 1, N), np.nan)
+    run, outcome = bind(stepper, bound, states, values)
+    with interruptible() as stop:
+        for k in range(N - 1):
+            added, here = control(k, states[:, 0, k]), slice(2 * k, 2 * k + 3)
+            for row, (samples, _), more in zip(given, task.inputs, added, strict=True):
+                row[0, here] = samples[0, here] + more
+            outcome.interrupted[0] = not run.march(stepper.loop, k, k + 1, stop)
+            if outcome.reached[0] < k + 2:
+                break
+    return outcome
 
 
 def _forces(needed: InverseDynamics) -> dict[str, Array]:

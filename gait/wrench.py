@@ -1,7 +1,7 @@
-"""What the ground does to a foot: force plates, centres of pressure, sums and resampling.
+"""Wrenches of the ground on the feet: force plates, centres of pressure, sums and resampling.
 
-World axes everywhere: x forwards, y to the left, z up. A wrench is what the ground does to the
-foot, so that the vertical force of someone who stands is positive.
+World axes everywhere: x forwards, y to the left, z up. A wrench is the reaction of the ground on
+the foot: its vertical force is positive.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import sosfiltfilt
 
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import check_kind, finite
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.low_pass import passes
+from kinesym.runtime.low_pass import low_pass
 from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
-AXES = "xyz"
 #: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
 THRESHOLD = 20.0
 
@@ -65,8 +63,8 @@ class Wrench:
         time : (N,) [s]. force : (3, N), of the ground on the foot [N]. cop : (3, N) [m], NaN where
         unloaded. free_moment : (3, N), or (N,) about the vertical [N m]; default none.
 
-        What little force there is without a centre of pressure acts at the one nearest in time,
-        so that the moment does not jump. Raises `ValueError` for shapes, if the plate gives the
+        Small forces without a centre of pressure act at the one nearest in time, so that the moment
+        does not jump. Raises `ValueError` for shapes, if the plate gives the
         load instead of the reaction, and if the centre is missing above `threshold` [N].
         """
         grid = Experiment(time).grid
@@ -91,6 +89,11 @@ class Wrench:
         return cls(grid, np.zeros((3, len(grid))), np.zeros((3, len(grid))))
 
     # -- what follows from it -------------------------------------------------------------------
+
+    @property
+    def rows(self) -> Array:
+        """Force, then moment, (6, N)."""
+        return np.vstack([self.force, self.moment])
 
     def about(self, point: ArrayLike) -> Array:
         """The moment about a point (3,) or (3, N) in world axes [m], as (3, N) [N m]."""
@@ -138,8 +141,7 @@ class Wrench:
                 f"the wrench is known for {self.time[0]:.6g} ... {self.time[-1]:.6g} "
                 f"s, asked for {grid[0]:.6g} ... {grid[-1]:.6g} s"
             )
-        rows = np.vstack([self.force, self.moment])
-        steps = np.diff(grid)
+        rows, steps = self.rows, np.diff(grid)
         if np.mean(steps) <= np.mean(np.diff(self.time)) * (1.0 + 1e-6):
             found = np.array([np.interp(grid, self.time, row) for row in rows])
         else:
@@ -157,8 +159,7 @@ class Wrench:
 
         Raises `ValueError` for samples that are not uniform and an impossible cutoff.
         """
-        rows = np.vstack([self.force, self.moment])
-        found = low_pass(self.time, rows, cutoff)
+        found = low_pass(self.time, self.rows, cutoff)
         return Wrench(self.time, found[:3], found[3:])
 
     def __add__(self, other: Wrench) -> Wrench:
@@ -197,7 +198,7 @@ class Wrench:
         figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
         centre = self.cop(height)
         rows = [*self.force, centre[0], centre[1], self.free_moment(height)]
-        names = [f"force {axis} [N]" for axis in AXES]
+        names = [f"force {axis} [N]" for axis in "xyz"]
         names += ["centre of pressure x [m]", "centre of pressure y [m]", "free moment [N m]"]
         for k, (panel, row, name) in enumerate(zip(axes.T.flat, rows, names, strict=True)):
             panel.plot(self.time, row, lw=1.2, color=f"C{k // 3}")
@@ -208,7 +209,7 @@ class Wrench:
 
 
 def check_reaction(wrench: Wrench, what: str = "force plate", threshold: float = THRESHOLD) -> None:
-    """Raise `ValueError` if the ground pulls: signs or axes are not as above.
+    """Raise `ValueError` if the plate gives the load instead of the reaction.
 
     Looks at the mean vertical force of the samples where it exceeds `threshold` [N] either way.
     """
@@ -267,17 +268,6 @@ def _means(time: Array, rows: Array, begin: Array, end: Array) -> Array:
     return (integral(end) - integral(begin)) / (end - begin)
 
 
-def low_pass(time: Array, rows: Array, cutoff: float) -> Array:
-    """Rows after a Butterworth low-pass of order 2 forwards and backwards, reflected at the ends.
-
-    Forces end within a stance; the polynomials that continue a motion would leave for thousands of
-    newtons.
-    """
-    sections, step = passes(time, cutoff, jitter=1e-2)  # files round times
-    beyond = min(int(np.ceil(2.0 / (cutoff * step))), len(time) - 1)
-    return np.asarray(sosfiltfilt(sections, rows, axis=1, padtype="odd", padlen=beyond))
-
-
 def _rows(name: str, values: ArrayLike, time: Array) -> Array:
     rows = real_array(values, name)
     if rows.shape != (3, len(time)):
@@ -291,7 +281,7 @@ def _check_finite(name: str, rows: Array, time: Array) -> None:
         k, axis = (int(i) for i in np.argwhere(bad.T)[0])
         raise ValueError(
             f"{name}: {int(bad.sum())} values are not finite, the first for axis "
-            f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)"
+            f"{'xyz'[axis]} at index {k} (t = {time[k]:.6g} s)"
         )
 
 

@@ -7,7 +7,8 @@ angles of each segment in the world, A = Ry(beta) Rx(alpha) Rz(gamma).
 
 Shapes: z, its rates and whatever follows from them are (rows, N) over N instants. Rows of z: x, y,
 z of the root [m], then alpha, beta, gamma of each segment [rad]. Rows of q: points (three each, the
-root first, then in the order of the table), then two unit vectors of each segment; these have mass. The mixed coordinates are q, then the angles.
+root first, then in the order of the table), then two unit vectors of each segment; these have mass.
+The mixed coordinates are q, then the angles.
 """
 
 from __future__ import annotations
@@ -51,15 +52,14 @@ class NaturalBody(PointBody):
     e_v the axes of a segment that its vectors are, l its points:
 
     "explicit" (default): u - A e_u, v - A e_v, r_p - r_i - A l. The multipliers of a point are the
-    force [N] with which what hangs on it pulls, and, if the point spans its segment, the share that
-    falls on it of what the segment needs.
+    joint force [N] of the segments that hang on it and, if the point spans its segment, its share
+    of the inertial and gravitational forces of the segment.
 
     "orthonormal": u.u - 1, v.v - 1, u.v; u.A e_v, u.A e_w, v.A e_w, which tie the angles;
     r_p - r_i - (l_u u + l_v v + l_w u x v).
 
     Both have 171 rows for 18 segments, the same R and the same motion. Raises `ValueError`, with
-    the segment, for a tree that does not hang together, for inertia of no body and for a segment
-    that its basis does not span.
+    the segment, for segments that make no tree and for a basis that does not span its segment.
     """
 
     segments: Sequence[Segment]

@@ -48,7 +48,7 @@ class Reduction:
 
 
 @dataclass(frozen=True)
-class Motion:
+class ConstrainedMotion:
     """Coordinates, their rates (n, N) and the multipliers (m, N) over time (N,)."""
 
     time: Array
@@ -181,7 +181,9 @@ class ConstrainedSystem:
         S = reduction(self.jacobian(q, t), chosen).S
         return np.asarray(S.T @ (self.forces(q, qd, t) - self.mass_matrix @ qdd))
 
-    def simulate(self, time: ArrayLike, q: ArrayLike, qd: ArrayLike, substeps: int = 1) -> Motion:
+    def simulate(
+        self, time: ArrayLike, q: ArrayLike, qd: ArrayLike, substeps: int = 1
+    ) -> ConstrainedMotion:
         """The motion on a grid (N,) [s] from q and qd (n,): of order 4.
 
         Of q and qd, dependent ones are corrected to satisfy the constraints. Dependent coordinates
@@ -209,7 +211,7 @@ class ConstrainedSystem:
                 for j in range(substeps):
                     chosen = refreshed(self.jacobian(position, t + j * h), chosen, COMFORTABLE)
                     position, rate = self._step(t + j * h, h, position, rate, chosen)
-        return Motion(grid, *(np.array(part).T for part in zip(*found, strict=True)))
+        return ConstrainedMotion(grid, *(np.array(part).T for part in zip(*found, strict=True)))
 
     def _coordinates(self, name: str, given: ArrayLike) -> Array:
         row, expected = real_array(given, name), (len(self.mass_matrix),)

@@ -34,12 +34,12 @@ class PlanarBody(PointBody):
 
     root : the point whose position is free. gravity : along x and z [m/s^2].
 
-    Constraints are r_p - r_i - A l of each point. Their multipliers are the force [N] with which
-    what hangs on it pulls, and, if the point spans its segment, the share that falls on it of what
-    the segment needs.
+    Constraints are r_p - r_i - A l of each point. Their multipliers are the joint force [N] of the
+    segments that hang on it and, if the point spans its segment, its share of the inertial and
+    gravitational forces of the segment.
 
-    Raises `ValueError`, with the segment, for a tree that does not hang together, for a negative
-    inertia and for a segment that has no second point.
+    Raises `ValueError`, with the segment, for segments that make no tree and for one that has no
+    second point.
     """
 
     segments: Sequence[PlanarSegment]
