@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kinesym.gait.body import Body as Body
     from kinesym.gait.body import read_segments as read_segments
-    from kinesym.gait.control import PD as PD
     from kinesym.gait.events import Contact as Contact
     from kinesym.gait.events import Cycle as Cycle
     from kinesym.gait.events import assign_plates as assign_plates
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from kinesym.gait.figures import flexion_angles as flexion_angles
     from kinesym.gait.figures import joint_torques as joint_torques
     from kinesym.gait.figures import tracking_errors as tracking_errors
+    from kinesym.gait.forward import PD as PD
     from kinesym.gait.forward import Tracking as Tracking
     from kinesym.gait.inverse import InverseDynamics as InverseDynamics
     from kinesym.gait.inverse import JointLoads as JointLoads
@@ -68,11 +68,10 @@ if TYPE_CHECKING:
 #: Names by their module.
 _NAMES = {
     "gait.body": "Body read_segments",
-    "gait.control": "PD",
     "gait.events": "Contact Cycle assign_plates completed contacts_from_markers "
     "contacts_from_wrench gait_cycle",
     "gait.figures": "flexion_angles joint_torques tracking_errors",
-    "gait.forward": "Tracking",
+    "gait.forward": "PD Tracking",
     "gait.inverse": "InverseDynamics JointLoads",
     "gait.kinematics": "Samples Spline",
     "gait.markers": "Markers",

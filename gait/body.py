@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
 from kinesym.gait.angles import states
-from kinesym.gait.control import PD
-from kinesym.gait.forward import Tracking
+from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, Skeleton
 from kinesym.gait.kinematics import Samples, Spline
 from kinesym.gait.tables import File, records

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.gait.angles import coordinates, in_turn, states, world_moments
-from kinesym.gait.control import PD
-from kinesym.gait.forward import Tracking
+from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, coordinate_names
 from kinesym.gait.kinematics import Samples
 from kinesym.runtime.interrupts import interruptible
@@ -151,14 +150,8 @@ def _simulate_sampled(
     node (m,).
     """
     given = [samples.copy() for samples, _ in task.inputs]
-    bound = Task(
-        task.time,
-        task.initial,
-        task.parameters,
-        [(row, kind) for row, (_, kind) in zip(given, task.inputs, strict=True)],
-        task.substeps,
-        task.tolerances,
-    )
+    inputs = [(row, kind) for row, (_, kind) in zip(given, task.inputs, strict=True)]
+    bound = replace(task, inputs=inputs)
     N = len(task.time)
     states = np.full((len(stepper.states), 1, N), np.nan)
     values = np.full((len(stepper.outputs) + len(stepper.limits), 1, N), np.nan)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import interp1d
 
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import check_kind, finite
@@ -244,12 +245,10 @@ def _held(time: Array, force: Array, cop: Array, threshold: float) -> Array:
         )
     if not known.any():
         return np.zeros_like(cop)
-    here = np.flatnonzero(known)
-    after = np.clip(np.searchsorted(time[here], time), 1, max(len(here) - 1, 1))
-    after = np.minimum(after, len(here) - 1)
-    before = np.maximum(after - 1, 0)
-    nearer = time - time[here[before]] <= time[here[after]] - time
-    return np.asarray(cop[:, here[np.where(nearer, before, after)]])
+    nearest = interp1d(
+        time[known], cop[:, known], "nearest", bounds_error=False, fill_value="extrapolate"
+    )
+    return np.asarray(nearest(time))
 
 
 def _means(time: Array, rows: Array, begin: Array, end: Array) -> Array:
