@@ -39,8 +39,8 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.stepping import stepper
 from kinesym.examples import gait as example
-from kinesym.gait import _inverse
 from kinesym.gait.angles import in_turn, states
+from kinesym.gait.body import _inverse
 from kinesym.gait.fit import (
     fit,
     landmark_targets,

@@ -248,8 +248,8 @@ def _distances(
     body: NaturalBody, targets: Sequence[Target], z: Array, measured: Array
 ) -> tuple[Array, Array]:
     """Modelled minus measured positions (T, 3, N) and their derivatives (N, 3 T, g)."""
-    q, poses = body.kinematics(z).q, body.poses(z)
-    R = body.projections(poses)
+    poses = body.poses(z)
+    q, R = body.point_positions(z, poses), body.point_projections(poses)
     number = {row.name: k for k, row in enumerate(body.segments)}
     gap, J = measured * -1.0, np.zeros((z.shape[1], 3 * len(targets), len(z)))
     for i, target in enumerate(targets):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.gait.angles import pose
+from kinesym.gait.angles import angular_velocity, pose
 from kinesym.gait.kinematics import Samples
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.wrench import Wrench
@@ -134,11 +134,11 @@ class InverseDynamics:
     @cached_property
     def angular_velocity(self) -> Array:
         """Angular velocities, (S, 3, N) [rad/s]."""
-        z, zd = (
-            rows[3:].reshape(-1, 3, len(self.time))
+        angles, rates = (
+            rows[3:].reshape(-1, 3, rows.shape[1]).transpose(1, 0, 2)
             for rows in (self.kinematics.z, self.kinematics.zd)
         )
-        return np.array([pose(*angles).w for angles in zip(z, zd, strict=True)])
+        return np.einsum("sijn,jsn->sin", self.attitude, angular_velocity(angles, rates))
 
     def under_foot(self, foot: str, wrench: Wrench) -> dict[str, Wrench]:
         """The wrench of the ground on a foot of two segments, put on the one above the centre of

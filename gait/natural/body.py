@@ -160,18 +160,23 @@ class NaturalBody(PointBody):
         rows = map(self.angle_rows, range(len(self.segments)))
         return [pose(*(part[here] for part in motion)) for here in rows]
 
-    def projections(self, poses: Sequence[Pose]) -> Array:
-        """R of qd = R zd in closed form (equation 10), (N, 174, 57)."""
-        R = self._projections(len(poses[0].A), lambda k, local: turned(poses[k], local))
-        for k, (row, one) in enumerate(zip(self.segments, poses, strict=True)):
-            vectors = [turned(one, axis(letter)) for letter in row.basis_vectors]
-            R[:, self._vectors(k), self.angle_rows(k)] = np.concatenate(vectors, axis=1)
-        return R
+    def point_positions(self, z: Array, poses: Sequence[Pose]) -> Array:
+        """Rows of points in q, (174, N), those of unit vectors left empty."""
+        return self._points(z[None], lambda k, local: (poses[k].A @ np.array(local)).T[None])[0]
+
+    def point_projections(self, poses: Sequence[Pose]) -> Array:
+        """The same rows of R of qd = R zd, (N, 174, 57), those of unit vectors zero."""
+        return self._projections(len(poses[0].A), lambda k, local: turned(poses[k], local))
 
     def projection(self, z: ArrayLike) -> Array:
-        """R at one instant z (57,), (174, 57)."""
+        """R of qd = R zd in closed form (equation 10) at one instant z (57,), (174, 57)."""
         (motion,) = self._motion(np.asarray(z, dtype=np.float64).reshape(-1, 1))
-        return self.projections(self.poses(motion))[0]
+        poses = self.poses(motion)
+        R = self.point_projections(poses)[0]
+        for k, (row, one) in enumerate(zip(self.segments, poses, strict=True)):
+            vectors = [turned(one, axis(letter))[0] for letter in row.basis_vectors]
+            R[self._vectors(k), self.angle_rows(k)] = np.concatenate(vectors)
+        return R
 
     # -- constraints ----------------------------------------------------------------------------
 

@@ -108,8 +108,9 @@ class PointBody(ABC):
         return np.array(arrays)
 
     def _points(self, motion: Array, arm: Callable[[int, Any], Array]) -> Array:
-        """Rows of q and of its rates (3, size, N), from vectors in segments (3, dimension, N)."""
-        result = np.empty((3, self.size, motion.shape[2]))
+        """Rows of points in q and its rates, (number, size, N), of a motion (number, g, N); arm :
+        vectors in segments (number, dimension, N)."""
+        result = np.empty((len(motion), self.size, motion.shape[2]))
         result[:, : self.dimension] = motion[:, : self.dimension]
         for k, row in enumerate(self.segments):
             for point, local in row.points.items():

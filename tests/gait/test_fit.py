@@ -220,7 +220,7 @@ def test_a_third_way(nearest):
                 axis = "xyz"[int(np.argmax(target.local))]
                 here = positions.axes[target.segment][:, "xyz".index(axis), 0]
             else:
-                here = positions.positions[target.name][:, 0]
+                here = positions.points[target.name][:, 0]
             parts.append(np.sqrt(target.weight) * (here - target.measured[:, 0]))
         return np.concatenate(parts)
 
