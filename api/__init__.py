@@ -22,15 +22,19 @@ if TYPE_CHECKING:
     from kinesym.gait.support import center_of_pressure as center_of_pressure
     from kinesym.gait.support import interruptions as interruptions
     from kinesym.gait.support import support_loads as support_loads
+    from kinesym.phases import Phase as Phase
+    from kinesym.phases import Phases as Phases
     from kinesym.runtime.compare import nrmse as nrmse
     from kinesym.runtime.ensemble import Ensemble as Ensemble
     from kinesym.runtime.experiment import Experiment as Experiment
     from kinesym.runtime.fit import Fit as Fit
     from kinesym.runtime.motion import Motion as Motion
     from kinesym.runtime.motion import Recording as Recording
+    from kinesym.runtime.signals import Signal as Signal
     from kinesym.runtime.solution import Solution as Solution
     from kinesym.runtime.trajectory import Trajectory as Trajectory
     from kinesym.shooting import Shooting as Shooting
+    from kinesym.simulation import sensitivities as sensitivities
     from kinesym.simulation import simulate as simulate
     from kinesym.symbolic.model import Model as Model
     from kinesym.symbolic.names import dynamicsymbols as dynamicsymbols
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from kinesym.symbolic.objective import Terminal as Terminal
     from kinesym.symbolic.objective import at_end as at_end
     from kinesym.symbolic.objective import at_start as at_start
+    from kinesym.task import held as held
 
 _HOME = {
     "Collocation": "collocation",
@@ -52,8 +57,11 @@ _HOME = {
     "LeastSquares": "symbolic.objective",
     "Model": "symbolic.model",
     "Motion": "runtime.motion",
+    "Phase": "phases",
+    "Phases": "phases",
     "Recording": "runtime.motion",
     "Shooting": "shooting",
+    "Signal": "runtime.signals",
     "Solution": "runtime.solution",
     "Support": "gait.support",
     "Terminal": "symbolic.objective",
@@ -63,8 +71,10 @@ _HOME = {
     "center_of_pressure": "gait.support",
     "compile": "evaluate",
     "dynamicsymbols": "symbolic.names",
+    "held": "task",
     "interruptions": "gait.support",
     "nrmse": "runtime.compare",
+    "sensitivities": "simulation",
     "simulate": "simulation",
     "support_loads": "gait.support",
     "t": "symbolic.names",

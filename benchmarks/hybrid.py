@@ -78,7 +78,7 @@ class Case:
     begins with the end (S + 1,), values and slopes (S,)."""
 
     time: Array
-    clock: ks.hybrid.Piecewise
+    clock: ks.Signal
     lines: tuple[Array, Array, Array]
 
 
@@ -144,7 +144,7 @@ def kinesym_side() -> Side:
     hybrid, start = knee(), dict.fromkeys(STATES, 0.0)
 
     def run(case: Case, rtol: float) -> Any:
-        return ks.hybrid.simulate(
+        return ks.simulate(
             hybrid,
             case.time,
             start,

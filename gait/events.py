@@ -16,9 +16,8 @@ from scipy.ndimage import find_objects, label
 from scipy.signal import find_peaks
 
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.arrays import real_array, shown, time_grid
 from kinesym.runtime.checks import check_kind, check_text, finite, listed_of, mapping, positive
-from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.low_pass import low_pass
 
 Array = NDArray[np.float64]
@@ -159,7 +158,7 @@ def contacts_from_markers(
     Raises `ValueError` for shapes, what is not finite, if no step can be seen, and if a foot
     strikes or leaves twice in a row.
     """
-    grid = Experiment(time).grid
+    grid = time_grid(time)
     positions = [_positions(name, rows, grid) for name, rows in (("heel", heel), ("toe", toe))]
     height, middle = low_pass(
         grid, np.array([positions[0][2], 0.5 * (positions[0] + positions[1])[2]]), cutoff
@@ -329,7 +328,7 @@ def assign_plates(
             )
     near, height = finite(near, "near"), finite(height, "height")
     threshold = positive(threshold, "the threshold of a contact")
-    grid = Experiment(time).grid
+    grid = time_grid(time)
     lines = {
         foot: np.array(
             [

@@ -13,10 +13,12 @@ from kinesym.gait.angles import coordinates, in_turn, states, world_moments
 from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, coordinate_names
 from kinesym.gait.kinematics import Samples
+from kinesym.model_run import compiled_stepper
 from kinesym.runtime.interrupts import interruptible
-from kinesym.runtime.native import HALVES
+from kinesym.runtime.native import PARABOLA
+from kinesym.runtime.signals import Signal
 from kinesym.runtime.simulation import Outcome, Stepper, Task, bind, failure
-from kinesym.simulation import compiled_stepper, simulate
+from kinesym.simulation import simulate
 from kinesym.symbolic.model import Model
 
 Array = NDArray[np.float64]
@@ -93,7 +95,7 @@ def _continuous(
             reference.time,
             start,
             values,
-            _inputs(needed),
+            _inputs(needed, reference.time),
             method=method,
             rtol=RTOL,
             atol=ATOL,
@@ -111,17 +113,17 @@ def _sampled(
     method: str,
 ) -> tuple[Array, str]:
     """States with sampled actuators, whose effort is held from node to node, and the reason."""
-    inputs, step = _inputs(needed), float(reference.time[1] - reference.time[0])
+    inputs, step = _inputs(needed, reference.time), float(reference.time[1] - reference.time[0])
     stepper = compiled_stepper(model, method, False, True)
-    position = {name: k for k, name in enumerate(stepper.inputs)}
-    driven = [position[name] for name in _forces(needed)]
+    index = {name: k for k, name in enumerate(stepper.inputs)}
+    driven = [index[name] for name in _forces(needed)]
     before = np.zeros(len(gains))
 
     def effort(k: int, x: Array) -> Array:
         nonlocal before
         error = reference.z[:, k] - in_turn(x[: len(gains)])
         held = gains * (error + control.Td * (error - before) / step)
-        before, added = error, np.zeros(len(position))
+        before, added = error, np.zeros(len(index))
         added[driven] = world_moments(reference.z[:, k] - error, held)
         return added
 
@@ -131,7 +133,7 @@ def _sampled(
         reference.time,
         states(reference)[0][:, :1],
         np.array([[values[name] for name in stepper.parameters]]),
-        [(np.ascontiguousarray(inputs[name][None]), HALVES) for name in stepper.inputs],
+        [(inputs[name].parabolas_on(reference.time)[None], PARABOLA) for name in stepper.inputs],
         tolerances=(RTOL, ATOL),
     )
     outcome = _simulate_sampled(stepper, task, effort)
@@ -145,7 +147,7 @@ def _simulate_sampled(
 ) -> Outcome:
     """March one member node by node; Ctrl-C ends it with what has been computed.
 
-    task : its inputs have samples at midpoints, (1, 2 N - 1), and are not changed. control : takes
+    task : its inputs are parabolas on intervals, (1, 3 N - 2), and are not changed. control : takes
     the number of a node and the states there (n,) to what is added to all inputs until the next
     node (m,).
     """
@@ -158,7 +160,7 @@ def _simulate_sampled(
     run, outcome = bind(stepper, bound, states, values)
     with interruptible() as stop:
         for k in range(N - 1):
-            added, here = control(k, states[:, 0, k]), slice(2 * k, 2 * k + 3)
+            added, here = control(k, states[:, 0, k]), slice(3 * k, 3 * k + 3)
             for row, (samples, _), more in zip(given, task.inputs, added, strict=True):
                 row[0, here] = samples[0, here] + more
             outcome.interrupted[0] = not run.march(stepper.loop, k, k + 1, stop)
@@ -176,10 +178,10 @@ def _forces(needed: InverseDynamics) -> dict[str, Array]:
     return dict(zip(names, values, strict=True))
 
 
-def _inputs(needed: InverseDynamics) -> dict[str, Array]:
-    """All inputs of the forward model at the instants of inverse dynamics."""
+def _inputs(needed: InverseDynamics, time: Array) -> dict[str, Signal]:
+    """All inputs of the forward model, from inverse dynamics at the nodes (N,) and halfway."""
     found, kinematics = _forces(needed), needed.kinematics
     names = coordinate_names(needed.skeleton.segments)
     for name, z, zd in zip(names, kinematics.z, kinematics.zd, strict=True):
         found |= {f"{name}_ref": z, f"{name}_rate": zd}
-    return found
+    return {name: Signal.parabolas(time, row) for name, row in found.items()}

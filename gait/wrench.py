@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import interp1d
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import AXES, real_array, time_grid
 from kinesym.runtime.checks import check_kind, finite
-from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.low_pass import low_pass
 from kinesym.runtime.plot import subplots
 
@@ -41,7 +40,7 @@ class Wrench:
     moment: Array
 
     def __post_init__(self) -> None:
-        grid = Experiment(self.time).grid
+        grid = time_grid(self.time)
         object.__setattr__(self, "time", grid)
         for name in ("force", "moment"):
             rows = _rows(name, getattr(self, name), grid)
@@ -68,7 +67,7 @@ class Wrench:
         does not jump. Raises `ValueError` for shapes, if the plate gives the
         load instead of the reaction, and if the centre is missing above `threshold` [N].
         """
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         rows = _rows("force", force, grid)
         _check_finite("force", rows, grid)
         if free_moment is None:
@@ -86,7 +85,7 @@ class Wrench:
     @classmethod
     def zero(cls, time: ArrayLike) -> Wrench:
         """No wrench at times (N,) [s]."""
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         return cls(grid, np.zeros((3, len(grid))), np.zeros((3, len(grid))))
 
     # -- what follows from it -------------------------------------------------------------------
@@ -135,7 +134,7 @@ class Wrench:
 
         Raises `ValueError` for times outside those of the wrench.
         """
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         slack = 1e-9 * (1.0 + abs(self.time[0]) + abs(self.time[-1]))
         if grid[0] < self.time[0] - slack or grid[-1] > self.time[-1] + slack:
             raise ValueError(
@@ -199,7 +198,7 @@ class Wrench:
         figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
         centre = self.cop(height)
         rows = [*self.force, centre[0], centre[1], self.free_moment(height)]
-        names = [f"force {axis} [N]" for axis in "xyz"]
+        names = [f"force {axis} [N]" for axis in AXES]
         names += ["centre of pressure x [m]", "centre of pressure y [m]", "free moment [N m]"]
         for k, (panel, row, name) in enumerate(zip(axes.T.flat, rows, names, strict=True)):
             panel.plot(self.time, row, lw=1.2, color=f"C{k // 3}")
@@ -280,7 +279,7 @@ def _check_finite(name: str, rows: Array, time: Array) -> None:
         k, axis = (int(i) for i in np.argwhere(bad.T)[0])
         raise ValueError(
             f"{name}: {int(bad.sum())} values are not finite, the first for axis "
-            f"{'xyz'[axis]} at index {k} (t = {time[k]:.6g} s)"
+            f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)"
         )
 
 

@@ -51,8 +51,7 @@ cdef extern from "hybrid/hybrid.h" nogil:
         const ptrdiff_t *target
         ptrdiff_t segments
         const double *begin
-        const double *value
-        const double *slope
+        const double *coefficients
         const double *parameters
         double t
         double *x
@@ -210,8 +209,7 @@ cdef class HybridRun:
                 ((which < 0) | (which >= n + d)).any():
             raise ValueError("targets of events lie outside of states and modes")
         r.begin = doubles(arrays["begin"], (S + 1,), "begin")
-        r.value = doubles(arrays["value"], (m, S), "value")
-        r.slope = doubles(arrays["slope"], (m, S), "slope")
+        r.coefficients = doubles(arrays["coefficients"], (4, m, S), "coefficients")
         parameters = arrays["parameters"]
         r.parameters = doubles(parameters, (len(parameters),), "parameters")
         r.x, r.mode = doubles(arrays["x"], (n,), "x", True), doubles(arrays["mode"], (d,), "mode", True)

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.event_log import KINDS
 from kinesym.runtime.hybrid_simulation import HybridTask, Marched, mapped, points
-from kinesym.runtime.hybrid_trajectory import KINDS
 from kinesym.runtime.native import Library
-from kinesym.runtime.piecewise import Segments, segments
+from kinesym.runtime.signals import Segments, segments
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intc]
@@ -37,7 +37,7 @@ AT_ONCE = 256
 #: Stages of Dormand and Prince, and of the classical Runge-Kutta: row s leads to stage s, the last
 #: row to the end (Hairer, Norsett, Wanner I, tables II.1.2 and II.5.2).
 STAGES = {
-    "dopri5": [
+    "dormand-prince": [
         [],
         [1 / 5],
         [3 / 40, 9 / 40],
@@ -157,7 +157,7 @@ class Linear:
         """When the pieces of all inputs began (m, B) [s], by the segments."""
         pieces = self.common.piece[:, segment]
         rows = [
-            np.asarray(c.begin)[k] for c, k in zip(self.task.inputs.values(), pieces, strict=True)
+            signal.begin[k] for signal, k in zip(self.task.inputs.values(), pieces, strict=True)
         ]
         return np.array(rows).reshape(self.m, len(segment))
 
@@ -166,7 +166,7 @@ class Linear:
     def inputs(self, at: Place) -> Array:
         """All inputs (m + d + R, B), contact forces included."""
         since = at.time - self.common.begin[at.segment]
-        given = self.common.value[:, at.segment] + self.common.slope[:, at.segment] * since
+        given = self.common.values(at.segment, since)
         u = np.concatenate([given, at.mode, np.zeros((self.R, len(at.time)))])
         return self._with_forces(at, u)
 
@@ -232,7 +232,8 @@ class Linear:
         result[..., self.columns("v")] = given
         since = at.time - self.own_begin(at.segment)
         result[..., self.columns("s")] = given * since.T[:, None, :]
-        moving = self.common.slope[:, at.segment].T[:, None, :]
+        elapsed = at.time - self.common.begin[at.segment]
+        moving = self.common.rates(at.segment, elapsed).T[:, None, :]
         result[..., -1] = dense[..., -1] + (given * moving).sum(axis=2)
         return result
 

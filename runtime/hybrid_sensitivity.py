@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.event_log import Happening
 from kinesym.runtime.experiment import key_name
 from kinesym.runtime.hybrid_linear import AT_ONCE, Instant, Linear
-from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory
-from kinesym.runtime.piecewise import PiecewiseGradient
-from kinesym.runtime.trajectory import ByName, Named
+from kinesym.runtime.signals import SignalGradient
+from kinesym.runtime.trajectory import ByName, Named, Trajectory
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class HybridGradient:
 
     parameters: Mapping[str, float]
     initial: Mapping[str, float]
-    inputs: Mapping[str, PiecewiseGradient]
+    inputs: Mapping[str, SignalGradient]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class ForwardSensitivities(ByName):
     wrt: Sequence[str]
     states: Mapping[str, Array]
     events: Sequence[tuple[Array, Array, Array]]
-    run: HybridTrajectory
+    run: Trajectory
 
     def __getitem__(self, state: object) -> Array:
         return self.states[key_name(state)]
@@ -69,7 +69,7 @@ class Sensitivities:
     run : the simulation.
     """
 
-    run: HybridTrajectory
+    run: Trajectory
     linear: Linear = field(repr=False)
 
     # -- forward --------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Sensitivities:
     def forward(
         self,
         wrt: Sequence[Any] = (),
-        courses: Mapping[str, Mapping[str, PiecewiseGradient]] | None = None,
+        courses: Mapping[str, Mapping[str, SignalGradient]] | None = None,
     ) -> ForwardSensitivities:
         """Derivatives of all states with respect to few things.
 
@@ -125,13 +125,13 @@ class Sensitivities:
         )
 
     def _changes(
-        self, courses: Mapping[str, Mapping[str, PiecewiseGradient]], first: int, P: int
-    ) -> list[PiecewiseGradient]:
+        self, courses: Mapping[str, Mapping[str, SignalGradient]], first: int, P: int
+    ) -> list[SignalGradient]:
         """Of each input, derivatives (pieces, P) of begins, values and slopes."""
         task, made = self.linear.task, []
         for name, course in task.inputs.items():
             shape = (len(np.asarray(course.begin)), P)
-            rows = PiecewiseGradient(*(np.zeros(shape) for _ in range(3)))
+            rows = SignalGradient(*(np.zeros(shape) for _ in range(3)))
             for column, change in enumerate(courses.values(), start=first):
                 by_name = {key_name(key): value for key, value in change.items()}
                 strange = set(by_name) - set(task.inputs)
@@ -143,16 +143,16 @@ class Sensitivities:
             made.append(rows)
         return made
 
-    def _local(self, S: Array, dp: Array, changes: list[PiecewiseGradient], k: int) -> Array:
+    def _local(self, S: Array, dp: Array, changes: list[SignalGradient], k: int) -> Array:
         """Changes (L, P) of all that step k and what follows it depend on."""
         linear = self.linear
         now, soon = self._pieces(k)
         rows = np.zeros((linear.L, S.shape[1]))
         rows[: linear.n], rows[linear.columns("p")] = S, dp
-        for i, (course, change) in enumerate(
+        for i, (signal, change) in enumerate(
             zip(linear.task.inputs.values(), changes, strict=True)
         ):
-            slope = float(np.asarray(course.slope)[now[i]])
+            slope = float(signal.coefficients[1, now[i]])
             begin, value, bend = change.parts
             rows[linear.columns("v").start + i] = value[now[i]] - slope * begin[now[i]]
             rows[linear.columns("s").start + i] = bend[now[i]]
@@ -265,8 +265,7 @@ class _Gathered:
     def __init__(self, of: Sensitivities) -> None:
         self.of, self.linear = of, of.linear
         self.parameters = np.zeros(of.linear.r)
-        sizes = [len(np.asarray(course.begin)) for course in of.linear.task.inputs.values()]
-        self.inputs = [PiecewiseGradient(*(np.zeros(size) for _ in range(3))) for size in sizes]
+        self.inputs = [SignalGradient.zeros(signal) for signal in of.linear.task.inputs.values()]
 
     def take(self, row: Array, k: int) -> Array:
         """Adds a row (L,) of step k; its costate (n,) is left."""
@@ -274,12 +273,12 @@ class _Gathered:
         now, soon = self.of._pieces(k)
         self.parameters += row[linear.columns("p")]
         parts = [row[linear.columns(group)] for group in ("v", "s", "b")]
-        for i, course in enumerate(linear.task.inputs.values()):
+        for i, signal in enumerate(linear.task.inputs.values()):
             value, slope, begin = (float(part[i]) for part in parts)
             mine = self.inputs[i]
             mine.value[now[i]] += value
             mine.slope[now[i]] += slope
-            mine.begin[now[i]] -= float(np.asarray(course.slope)[now[i]]) * value
+            mine.begin[now[i]] -= float(signal.coefficients[1, now[i]]) * value
             mine.begin[soon[i]] += begin
         return row[: linear.n]
 
@@ -297,7 +296,7 @@ def _is_after(side: str) -> bool:
     return side == "after"
 
 
-def _number(run: HybridTrajectory, happening: Happening) -> int:
+def _number(run: Trajectory, happening: Happening) -> int:
     for number, event in enumerate(run.log):
         if event is happening:
             return number

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.hybrid_trajectory import KINDS, Happening, State
+from kinesym.runtime.event_log import KINDS, Happening, State
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import Call, HybridRun, Library, Plan
-from kinesym.runtime.piecewise import Piecewise, segments
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import time_bar
+from kinesym.runtime.signals import Signal, segments
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
@@ -24,7 +24,7 @@ Arrays = dict[str, NDArray[Any]]
 (DONE, STOPPED, FULL, STEP, STUCK, CHATTER, NO_MEMORY, PAUSED, NO_NUMBER, NEWTON) = range(10)
 INTERRUPTED = 10
 LAWS = ("slip", "stick", "coulomb")
-METHODS = ("dopri5", "rk4", "trapezoid")
+METHODS = ("dormand-prince", "rk4", "trapezoid")
 #: Steps after which the bar moves.
 STEPS_AT_ONCE = 20_000
 #: First room for steps of the tape, and for entries of the log where hardly anything can happen.
@@ -33,7 +33,7 @@ TAPE, LOG = 1024, 256
 
 @dataclass(frozen=True, eq=False)
 class HybridTask:
-    """What to simulate. about : what the code generator says of the model, see `codegen.hybrid`.
+    """What to simulate. about : what the code generator says of the model, see `codegen.switching`.
 
     step : of methods that do not choose it [s]. release : "force" or "height". tape : whether every
     step is kept.
@@ -44,13 +44,13 @@ class HybridTask:
     time: Array
     start: State
     parameters: Array
-    inputs: Mapping[str, Piecewise]
+    inputs: Mapping[str, Signal]
     rtol: float
     atol: float
     v_stop: float
     release: str
     per_second: int
-    method: str = "dopri5"
+    method: str = "dormand-prince"
     step: float = 1.0
     tape: bool = False
     progress: bool | None = None
@@ -146,8 +146,7 @@ def _arrays(task: HybridTask) -> Arrays:
     common = segments(task.inputs, float(start.time), float(time[-1]))
     arrays: Arrays = {
         "begin": common.begin,
-        "value": common.value,
-        "slope": common.slope,
+        "coefficients": common.coefficients,
         "parameters": task.parameters,
         "law": np.array([LAWS.index(c["law"]) for c in contacts], dtype=np.intc),
         "tangent": np.array([c["row"] for c in contacts], dtype=np.intc),

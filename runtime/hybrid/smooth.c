@@ -12,9 +12,11 @@ void evaluate(const work *w, const bound *b, const double *x, double t) {
 
 void set_inputs(const work *w, double t) {
     const hybrid_run *r = w->r;
+    const ptrdiff_t degree = r->m * r->segments;
+    const double s = t - r->begin[r->segment];
     for (ptrdiff_t i = 0; i < r->m; i++) {
-        const ptrdiff_t k = i * r->segments + r->segment;
-        w->u[i] = r->value[k] + r->slope[k] * (t - r->begin[r->segment]);
+        const double *c = r->coefficients + i * r->segments + r->segment;
+        w->u[i] = c[0] + s * (c[degree] + s * (c[2 * degree] + s * c[3 * degree]));
     }
 }
 

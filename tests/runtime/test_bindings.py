@@ -6,11 +6,12 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.hybrid_run import task_of
+from kinesym.hybrid_run import hybrid_task
 from kinesym.runtime import hybrid_simulation, simulation
 from kinesym.runtime._hybrid import MOST_CONTACTS, HybridRun
 from kinesym.runtime.native import Call, Chain, Factorisation, Plan, Run, solve_contacts
 from kinesym.runtime.places import rows
+from kinesym.simulation_task import request_of
 from kinesym.symbolic import hybrid as symbolic_hybrid
 
 t = ks.t
@@ -60,7 +61,7 @@ def test_contacts_that_fit():
     _, force = solve_contacts(**contacts(8))
     np.testing.assert_allclose(force, 1.0)
     assert solve_contacts(**contacts(0))[1].size == 0
-    assert MOST_CONTACTS == symbolic_hybrid.MOST_CONTACTS
+    assert MOST_CONTACTS == symbolic_hybrid.contacts.MOST_CONTACTS
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,9 @@ def bound():
         contacts=[kh.Contact("floor", x, lam)],
         events=[kh.Event("half", x - k / 2, -1, sets={push: 1.0})],
     )
-    task = task_of(hybrid, TIME, {x: 1.0, v: 0.0}, inputs={u: 0.0})
+    options = (None, 1, 1e-9, 1e-11, None, None)
+    request = request_of(hybrid, TIME, {x: 1.0, v: 0.0}, None, {u: 0.0}, *options)
+    task = hybrid_task(hybrid, request)
     numbers = {
         "t": 0.0,
         "rtol": 1e-9,

@@ -1,4 +1,5 @@
-"""A hybrid model becomes the kernels of its simulation; the loop itself is in `runtime/hybrid`."""
+"""A hybrid model becomes the kernels of its simulation, smooth dynamics and switching; the loop is
+in `runtime/hybrid`."""
 
 from __future__ import annotations
 
@@ -6,15 +7,13 @@ from collections.abc import Callable, Sequence
 
 import sympy as sp
 
+from kinesym.codegen.contacts import ContactDynamics, contact_dynamics
 from kinesym.codegen.derive import jacobian
-from kinesym.codegen.evaluate import Point
-from kinesym.codegen.graph import Graph
-from kinesym.codegen.kernel import Argument, Kernel, Program
-from kinesym.codegen.lower import Lowering
+from kinesym.codegen.evaluate import ModelSymbols, model_symbols
+from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, model_rates
-from kinesym.codegen.touch import Touch, touch
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.names import name_of
 
 
 def hybrid_program(hybrid: Hybrid) -> Program:
@@ -28,35 +27,21 @@ def hybrid_program(hybrid: Hybrid) -> Program:
     """
     model, point = hybrid.model, _point(hybrid)
     g = point.graph
-    arguments = (point.x, point.u, point.p, point.t)
+    arguments = point.arguments
     rates, lowered = _lowered(hybrid, point)
     labels = tuple(f"{x}'" for x in model.state_names)
     kernels = [Kernel("smooth", g, arguments, tuple(rates), labels, "x' with contact forces")]
-    if hybrid.events:
-        guards = lowered([e.guard for e in hybrid.events] + [e.when for e in hybrid.events])
-        names = [e.name for e in hybrid.events]
-        kernels.append(
-            Kernel(
-                "guards",
-                g,
-                arguments,
-                tuple(guards),
-                tuple(names) + tuple(f"{n}, armed" for n in names),
-            )
-        )
-    changes = _changes(hybrid)
-    if changes:
-        kernels.append(
-            Kernel(
-                "resets",
-                g,
-                arguments,
-                tuple(lowered([e for _, e in changes])),
-                tuple(name for name, _ in changes),
-            )
-        )
+    names, changes = [e.name for e in hybrid.events], _changes(hybrid)
+    guards = [*(e.guard for e in hybrid.events), *(e.when for e in hybrid.events)]
+    armed = [f"{name}, armed" for name in names]
+    for kind, said, of in (
+        ("guards", [*names, *armed], guards),
+        ("resets", [name for name, _ in changes], [e for _, e in changes]),
+    ):
+        if of:
+            kernels.append(Kernel(kind, g, arguments, tuple(lowered(of)), tuple(said)))
     if hybrid.contacts:
-        kernels.append(_contact(hybrid, point, _touch(hybrid, point, rates)))
+        kernels.append(_contact(hybrid, point, _contact_dynamics(hybrid, point, rates)))
     values = [point.lower(e) for e in model.outputs.values()]
     moving = set(point.nodes(point.xdot)) & set(g.ancestors(values))
     if values:
@@ -69,7 +54,7 @@ def hybrid_program(hybrid: Hybrid) -> Program:
 
 
 def _lowered(
-    hybrid: Hybrid, point: Point
+    hybrid: Hybrid, point: ModelSymbols
 ) -> tuple[list[int], Callable[[Sequence[sp.Expr]], list[int]]]:
     """Nodes of x', and what makes nodes of expressions, x' in them solved for."""
     try:
@@ -98,38 +83,22 @@ def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
     ]
 
 
-def _point(hybrid: Hybrid) -> Point:
+def _point(hybrid: Hybrid) -> ModelSymbols:
     """Symbols of the model, with inputs that are given before modes before forces."""
-    model, g = hybrid.model, Graph()
-    order = (*hybrid.given, *hybrid.modes, *hybrid.forces)
-    by_name = {name_of(u): u for u in model.inputs}
-    xdot = Argument("xdot", tuple(f"xdot.{x}" for x in model.state_names))
-    x = Argument("x", tuple(f"x.{x}" for x in model.state_names))
-    u = Argument("u", tuple(f"u.{name}" for name in order))
-    p = Argument("p", tuple(f"p.{p}" for p in model.parameter_names), False)
-    table = {t: g.symbol("t.time")}
-    for symbols, group in (
-        (model.derivatives, xdot),
-        (model.states, x),
-        ([by_name[name] for name in order], u),
-        (model.parameters, p),
-    ):
-        table.update(zip(symbols, g.symbols(group.symbols), strict=True))
-    lower = Lowering(g, table)
-    lower.define(model.intermediates)
-    return Point(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
+    inputs = (*hybrid.given, *hybrid.modes, *hybrid.forces)
+    return model_symbols(hybrid.model, inputs=inputs)
 
 
-def _touch(hybrid: Hybrid, point: Point, rates: list[int]) -> Touch:
+def _contact_dynamics(hybrid: Hybrid, point: ModelSymbols, rates: list[int]) -> ContactDynamics:
     forces = _forces(hybrid, point)
-    return touch(point.lower, hybrid.contacts, point.nodes(point.x), rates, forces)
+    return contact_dynamics(point.lower, hybrid.contacts, point.nodes(point.x), rates, forces)
 
 
-def _forces(hybrid: Hybrid, point: Point) -> list[int]:
+def _forces(hybrid: Hybrid, point: ModelSymbols) -> list[int]:
     return point.nodes(point.u)[len(point.u.symbols) - len(hybrid.forces) :]
 
 
-def _contact(hybrid: Hybrid, point: Point, found: Touch) -> Kernel:
+def _contact(hybrid: Hybrid, point: ModelSymbols, found: ContactDynamics) -> Kernel:
     g, rows, n = point.graph, range(len(hybrid.forces)), len(point.x.symbols)
     outputs = [
         *found.heights,
@@ -145,8 +114,7 @@ def _contact(hybrid: Hybrid, point: Point, found: Touch) -> Kernel:
     labels += [f"acceleration of {a} from {b}" for a in names for b in names]
     labels += [f"{x}' from {a}" for x in hybrid.model.state_names for a in names]
     labels += [f"d {a} / d {x}" for a in names for x in hybrid.model.state_names]
-    arguments = (point.x, point.u, point.p, point.t)
-    return Kernel("contact", g, arguments, tuple(outputs), tuple(labels), "contacts")
+    return Kernel("contact", g, point.arguments, tuple(outputs), tuple(labels), "contacts")
 
 
 def slopes_program(hybrid: Hybrid) -> Program:
@@ -164,7 +132,7 @@ def slopes_program(hybrid: Hybrid) -> Program:
         "reset_slopes": lowered([e for _, e in _changes(hybrid)]),
     }
     if hybrid.contacts:
-        found, forces = _touch(hybrid, point, rates), _forces(hybrid, point)
+        found, forces = _contact_dynamics(hybrid, point, rates), _forces(hybrid, point)
         push, jump = found.push(g, forces), found.jump(g, forces, len(rates))
         of["smooth_slopes"] += [g.add(b, w) for b, w in zip(found.b, push, strict=True)]
         of["touch_slopes"] = [*found.heights, *found.speeds, *push, *jump]
