@@ -72,9 +72,9 @@ def without_hessians(program: Program) -> Program:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for, checked. fine : the trials on the grids of the steps. starts, pressing,
-    signals : of each trial initial values, NaN where unknown, contacts that press there, inputs of
-    a hybrid model. free : bounds of the unknown inputs."""
+    """What is asked for, checked. fine : the trials on the grids of the steps. starts, signals : of
+    each trial initial values, NaN where unknown, with whether contacts press, and the inputs of a
+    hybrid model. free : bounds of the unknown inputs."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -83,7 +83,6 @@ class Asked:
     bounds: tuple[Array, Array]
     known: Mapping[str, float]
     starts: Sequence[Mapping[str, float]]
-    pressing: Sequence[Mapping[str, bool]]
     signals: Sequence[Mapping[str, Signal | Pieces]]
     free: Mapping[str, Any]
     objective: Objective | None
@@ -141,7 +140,7 @@ def asked_of(
     every = [*model.parameter_names, *more]
     unknown = by_name({} if unknown is None else unknown, every, "unknown")
     values = known_values(model, unknown, {} if known is None else known, more)
-    starts, start_bounds, pressing = initial_values(system, initial, count)
+    starts, start_bounds = initial_values(system, initial, count)
     if not (unknown or free or start_bounds):
         raise ValueError(
             "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
@@ -164,7 +163,6 @@ def asked_of(
         bounds=unknowns.bounds(named_bounds(model, unknown, free, {}), start_bounds),
         known=values,
         starts=starts,
-        pressing=pressing,
         signals=signals,
         free=free,
         method=method,
@@ -293,9 +291,9 @@ def checked_steps(
 
 def initial_values(
     system: Model | Hybrid, initial: Any, trials: int
-) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]], list[dict[str, bool]]]:
-    """Fixed initial values of each trial (NaN where unknown), by state the bounds of unknown ones
-    in each trial, and which contacts press there."""
+) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]]]:
+    """Fixed initial values of each trial, NaN where unknown, with whether contacts press; and by
+    state the bounds of unknown ones in each trial."""
     model = system.model if isinstance(system, Hybrid) else system
     contacts = [c.name for c in system.contacts] if isinstance(system, Hybrid) else []
     rows = _rows_of_trials(model, contacts, initial, trials)
@@ -314,11 +312,9 @@ def initial_values(
             bounds[name] = [bound_pair(f"initial {name}", value) for value in given]
         for k, value in enumerate(given):
             values[k][name] = np.nan if unknown[k] else _initial_value(name, value)
-    flags = [
-        {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
-        for row in rows
-    ]
-    return values, bounds, flags
+    for mine, row in zip(values, rows, strict=True):
+        mine |= {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
+    return values, bounds
 
 
 def _initial_value(name: str, value: Any) -> float:

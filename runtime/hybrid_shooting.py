@@ -47,8 +47,8 @@ class HybridTrials(Simulated):
     Parameters
     ----------
     run : simulates a trial. system : names. trials : with measurements. initial : per trial the
-    initial values by state, NaN where unknown. inputs : per trial, by name. observe :
-    makes derivatives that know what is measured besides states; None if nothing is.
+    initial values by state, NaN where unknown, and whether contacts press. inputs : per trial, by
+    name. observe : makes derivatives that know what is measured besides states; None if nothing is.
     """
 
     def __init__(
