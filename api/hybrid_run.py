@@ -19,15 +19,8 @@ from kinesym.runtime.arrays import real_array, seconds
 from kinesym.runtime.build import build
 from kinesym.runtime.checks import count, positive
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.hybrid_linear import Linear
-from kinesym.runtime.hybrid_sensitivity import Sensitivities
-from kinesym.runtime.hybrid_simulation import (
-    METHODS,
-    STOPPED,
-    HybridTask,
-    Marched,
-    outputs,
-)
+from kinesym.runtime.hybrid_sensitivity import Sensitivities, sensitivities_of
+from kinesym.runtime.hybrid_simulation import STOPPED, HybridTask, Marched, outputs
 from kinesym.runtime.hybrid_trajectory import HybridTrajectory, State
 from kinesym.runtime.hybrid_troubles import check_start, explain, marched
 from kinesym.runtime.native import Library
@@ -38,11 +31,13 @@ from kinesym.symbolic.given import check_kind, listed, shown
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, suggest
+from kinesym.symbolic.schemes import EXPLICIT, TRAPEZOID
 
 Array = NDArray[np.float64]
 
 #: How a contact ends: when its force does, or when its height has grown by the hysteresis.
 RELEASES = ("force", "height")
+METHODS = (*EXPLICIT, TRAPEZOID.name)
 
 
 def simulate(
@@ -52,7 +47,7 @@ def simulate(
     parameters: Mapping[Any, float] | None = None,
     inputs: Mapping[Any, Any] | None = None,
     active: Sequence[str] = (),
-    method: str = "dopri5",
+    method: str = "dormand-prince",
     step: float | None = None,
     rtol: float = 1e-9,
     atol: float = 1e-11,
@@ -66,8 +61,8 @@ def simulate(
     initial : value of every state, or the final state of an earlier run, from which it goes on as
         if it had not ended. inputs : each a number, a `Piecewise`, or samples (N,) with straight
         lines between. active : contacts that press at the start.
-    method : "dopri5", steps by rtol and atol; or "rk4" or "trapezoid" with steps of at most `step`
-        [s], by default the shortest of the grid. All end steps exactly at events.
+    method : "dormand-prince", steps by rtol and atol; or "rk4" or "trapezoid" with steps of at most
+        `step` [s], by default the shortest of the grid. All end steps exactly at events.
     release : a contact ends when its "force" does, or when its "height" has grown.
     v_stop : if all points would leave the ground more slowly than this after an impact, they stay
         [m/s].
@@ -118,7 +113,7 @@ def sensitivities(
     found = marched(replace(task, tape=True))
     run = trajectory_of(hybrid, task, found)
     _warn(task, found, run, stacklevel=3)
-    return Sensitivities(run, Linear(task, found, library, structure))
+    return sensitivities_of(task, found, run, library, structure)
 
 
 def _run(hybrid: Hybrid, task: HybridTask) -> HybridTrajectory:
@@ -172,7 +167,7 @@ def trajectory_of(hybrid: Hybrid, task: HybridTask, found: Marched) -> HybridTra
 class Options:
     """How to simulate; see `simulate`."""
 
-    method: str = "dopri5"
+    method: str = "dormand-prince"
     step: float | None = None
     rtol: float = 1e-9
     atol: float = 1e-11
@@ -187,8 +182,11 @@ class Options:
                 raise ValueError(
                     f"{what} is one of {', '.join(known)}, got {shown(getattr(self, what))}"
                 )
-        if self.step is not None and self.method == "dopri5":
-            raise ValueError("dopri5 chooses its steps by rtol and atol; step= is for the others")
+        scheme = EXPLICIT.get(self.method)
+        if self.step is not None and scheme is not None and scheme.error:
+            raise ValueError(
+                f"{self.method} chooses its steps by rtol and atol; step= is for the others"
+            )
         checks.tolerances(self.rtol, self.atol)
         positive(self.v_stop, "v_stop")
         if self.step is not None:

@@ -272,7 +272,7 @@ class Shooting:
                 )
         except ValueError as error:  # a start that cannot be, breaks that do not increase
             raise Diverged(f"{of}{error}") from error
-        if made.linear.marched.status == INTERRUPTED:
+        if made.marched.status == INTERRUPTED:
             raise KeyboardInterrupt
         if made.run.message:
             raise Diverged(f"{of}{made.run.message}")

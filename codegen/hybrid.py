@@ -15,6 +15,7 @@ from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.codegen.touch import Touch, touch
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.schemes import EXPLICIT
 
 
 def hybrid_program(hybrid: Hybrid) -> Program:
@@ -151,9 +152,9 @@ def _contact(hybrid: Hybrid, point: Point, found: Touch) -> Kernel:
 
 def slopes_program(hybrid: Hybrid) -> Program:
     """Kernels of first derivatives with respect to (x, u, p, t), entries that are not identically
-    zero: `smooth_slopes` of x' and of the accelerations of contacts, `guard_slopes`,
-    `reset_slopes`, and `touch_slopes` of heights, rates of heights and places, and, forces being
-    impulses, of the changes W f of these rates and B f of x.
+    zero: `smooth_slopes`, x' and then those of x' and of the accelerations of contacts,
+    `guard_slopes`, `reset_slopes`, and `touch_slopes` of heights, rates of heights and places, and,
+    forces being impulses, of the changes W f of these rates and B f of x.
     """
     point = _point(hybrid)
     g = point.graph
@@ -173,14 +174,12 @@ def slopes_program(hybrid: Hybrid) -> Program:
     kernels, structure = [], {}
     for name, values in of.items():
         entries = jacobian(g, values, wrt)
-        structure[name] = {
-            "rows": [i for i, _ in entries],
-            "columns": [j for _, j in entries],
-            "shape": [len(values), len(wrt)],
-        }
-        if entries:
-            labels = tuple(f"{i}, {j}" for i, j in entries)
-            kernels.append(Kernel(name, g, arguments, tuple(entries.values()), labels))
+        structure[name] = {"rows": [i for i, _ in entries], "columns": [j for _, j in entries]}
+        first = rates if name == "smooth_slopes" else []
+        if outputs := (*first, *entries.values()):
+            labels = (*(f"{x}'" for x in hybrid.model.state_names[: len(first)]),)
+            labels += tuple(f"{i}, {j}" for i, j in entries)
+            kernels.append(Kernel(name, g, arguments, outputs, labels))
     return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": structure})
 
 
@@ -212,6 +211,7 @@ def _description(hybrid: Hybrid) -> dict[str, object]:
             }
             for e in hybrid.events
         ],
+        "methods": {name: scheme.tableau for name, scheme in EXPLICIT.items()},
         "targets": targets,
         "first_target": first,
         "contacts": [

@@ -26,6 +26,34 @@ class HybridRun:
     @property
     def work(self) -> tuple[int, int, int]: ...
 
+class HybridSweep:
+    def __init__(
+        self,
+        run: HybridRun,
+        library: Library,
+        structure: Mapping[str, Any],
+        own: NDArray[np.float64],
+    ) -> None: ...
+    def forward(
+        self, x: NDArray[np.float64], p: NDArray[np.float64], pieces: NDArray[np.float64]
+    ) -> tuple[
+        int,
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+    ]: ...
+    def adjoint(
+        self,
+        x: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        times: NDArray[np.float64],
+        before: NDArray[np.float64],
+        after: NDArray[np.float64],
+    ) -> tuple[int, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+    @property
+    def trouble(self) -> tuple[float, int]: ...
+
 def solve_contacts(
     law: ArrayLike,
     tangent: ArrayLike,

@@ -24,7 +24,8 @@ Arrays = dict[str, NDArray[Any]]
 (DONE, STOPPED, FULL, STEP, STUCK, CHATTER, NO_MEMORY, PAUSED, NO_NUMBER, NEWTON) = range(10)
 INTERRUPTED = 10
 LAWS = ("slip", "stick", "coulomb")
-METHODS = ("dopri5", "rk4", "trapezoid")
+#: Numbers of the trapezoidal rule, which has no explicit stages.
+TRAPEZOID = {"order": 2, "c": [1.0], "a": [[]], "error": [], "dense": []}
 #: Steps after which the bar moves.
 STEPS_AT_ONCE = 20_000
 #: First room for steps of the tape, and for entries of the log where hardly anything can happen.
@@ -35,8 +36,8 @@ TAPE, LOG = 1024, 256
 class HybridTask:
     """What to simulate. about : what the code generator says of the model, see `codegen.hybrid`.
 
-    step : of methods that do not choose it [s]. release : "force" or "height". tape : whether every
-    step is kept.
+    method : "trapezoid", or a name in `about["methods"]`. step : of methods that do not choose it
+    [s]. release : "force" or "height". tape : whether every step is kept.
     """
 
     library: Library
@@ -50,7 +51,7 @@ class HybridTask:
     v_stop: float
     release: str
     per_second: int
-    method: str = "dopri5"
+    method: str = "dormand-prince"
     step: float = 1.0
     tape: bool = False
     progress: bool | None = None
@@ -63,27 +64,9 @@ class HybridTask:
 
 
 @dataclass(frozen=True, eq=False)
-class Tape:
-    """Every step: when it began (T,), its length, the state there (T, n), modes (T, d), contacts
-    (T, count) as in contact.h, segment of the inputs, and what ended it, as in hybrid.h.
-
-    log : of entries of the log: time, kind, index, steps before, states before and after, modes of
-    contacts and restitution in an impact.
-    """
-
-    time: Array
-    length: Array
-    state: Array
-    mode: Array
-    contact: NDArray[np.intc]
-    segment: NDArray[np.intc]
-    cause: NDArray[np.intc]
-    log: Mapping[str, NDArray[Any]]
-
-
-@dataclass(frozen=True, eq=False)
 class Marched:
-    """States (n, N), inputs (m + d + R, N) at the nodes reached, the log, the end, the status."""
+    """States (n, N), inputs (m + d + R, N) at the nodes reached, the log, the end, the status, the
+    loop that led there."""
 
     states: Array
     inputs: Array
@@ -91,7 +74,7 @@ class Marched:
     final: State
     status: int
     work: tuple[int, int, int]
-    tape: Tape
+    run: HybridRun
 
 
 def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
@@ -104,7 +87,7 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
         "v_stop": task.v_stop,
         "by_height": task.release == "height",
         "per_second": task.per_second,
-        "method": METHODS.index(task.method),
+        "order": _tableau(task)["order"],
         "fixed": task.step,
         "pause": STEPS_AT_ONCE,
     }
@@ -123,10 +106,9 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
             if status == FULL:
                 arrays |= _grown(arrays, run)
                 run.room(arrays)
-        now, filled, logged, taped = run.at
+        now, filled, logged, _ = run.at
         final = State(now, *(arrays[key] for key in ("x", "mode", "state", "friction", "armed")))
         log = {k[4:]: row[:logged] for k, row in arrays.items() if k.startswith("log_")}
-        tape = {k[5:]: row[:taped] for k, row in arrays.items() if k.startswith("tape_")}
         return Marched(
             arrays["states"][:, :filled],
             arrays["inputs"][:, :filled],
@@ -134,8 +116,13 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
             final,
             status,
             run.work,
-            Tape(**tape, log=log),
+            run,
         )
+
+
+def _tableau(task: HybridTask) -> Mapping[str, Any]:
+    """The numbers of the method."""
+    return task.about["methods"].get(task.method, TRAPEZOID)
 
 
 def _arrays(task: HybridTask) -> Arrays:
@@ -148,6 +135,7 @@ def _arrays(task: HybridTask) -> Arrays:
         "begin": common.begin,
         "value": common.value,
         "slope": common.slope,
+        **{key: np.array(row) for key, row in _tableau(task).items() if key != "order"},
         "parameters": task.parameters,
         "law": np.array([LAWS.index(c["law"]) for c in contacts], dtype=np.intc),
         "tangent": np.array([c["row"] for c in contacts], dtype=np.intc),

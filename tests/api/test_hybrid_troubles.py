@@ -108,9 +108,9 @@ def test_starts_and_options_of_the_wrong_kind():
         ({"atol": -1.0}, "atol must be positive, got -1"),
         ({"v_stop": np.nan}, "v_stop must be positive, got nan"),
         ({"per_second": 0}, "per_second must be at least 1 and whole, got 0"),
-        ({"method": "euler"}, "method is one of dopri5, rk4, trapezoid, got 'euler'"),
+        ({"method": "euler"}, "method is one of dormand-prince, rk4, trapezoid, got 'euler'"),
         ({"release": "lambda"}, "release is one of force, height, got 'lambda'"),
-        ({"step": 0.1}, "dopri5 chooses its steps by rtol and atol"),
+        ({"step": 0.1}, "dormand-prince chooses its steps by rtol and atol"),
         ({"step": np.inf, "method": "rk4"}, "step must be positive, got inf"),
         ({"parameters": {g: np.nan}}, "the parameter g must be a finite number, got nan"),
         ({"parameters": {"k": 1.0}}, "parameters: k is unknown"),
@@ -454,7 +454,7 @@ def test_a_level_event_that_only_counts():
 # -- no numbers -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["dopri5", "rk4", "trapezoid"])
+@pytest.mark.parametrize("method", ["dormand-prince", "rk4", "trapezoid"])
 def test_rates_that_are_no_number(method):
     """q' = -sqrt(q) arrives at 0 at t = 2, beyond which there is no root."""
     model = ks.Model("root", [q], [], [], [q.diff(ks.t) + sp.sqrt(q)])

@@ -382,7 +382,7 @@ RUNS = [
     (lambda: run(method="euler"), "method is one of", "'euler'"),
     (lambda: run(method=None), "method is one of", "None"),
     (lambda: run(method=["rk4"]), "method is one of", "['rk4']"),
-    (lambda: run(step=0.1), "dopri5 chooses its steps"),
+    (lambda: run(step=0.1), "dormand-prince chooses its steps"),
     (lambda: run(method="rk4", step=0), "step must be positive", "0"),
     (lambda: run(method="rk4", step="0.1"), "step must be positive", "'0.1'"),
     (lambda: run(method="rk4", step=[0.1]), "step must be positive", "[0.1]"),
