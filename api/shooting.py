@@ -44,7 +44,7 @@ from kinesym.squares import residual_problem
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.schemes import RK4, SCHEMES
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 from kinesym.task import (
     checked_trials,
     kinematic_pairs,
@@ -113,7 +113,7 @@ class Shooting:
             self._fine,
             list(unknown),
             list(inputs),
-            RK4 if method == "rk4" else SCHEMES[method],
+            EXPLICIT.get(method) or SCHEMES[method],
             objective,
             (),
             (),
@@ -148,7 +148,7 @@ class Shooting:
         )
         self._problem = ShootingProblem(
             nlp,
-            Stepper.of(library, manifest, "rk4" if method == "rk4" else "implicit"),
+            Stepper.of(library, manifest, method if method in EXPLICIT else "implicit"),
             manifest["collocation"]["families"]["interval"],
             self._fine,
             self._known,

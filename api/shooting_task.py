@@ -20,18 +20,17 @@ from kinesym.runtime.nlp import NLP
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import SCHEMES, NodeScheme
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, ExplicitScheme
 
-METHODS = ("rk4", *SCHEMES)
+METHODS = (*(name for name, scheme in EXPLICIT.items() if not scheme.error), *SCHEMES)
 
 
 def shooting_program(problem: Problem) -> Program:
     """Objective and defects of the problem, and what steps its model."""
     scheme = problem.scheme
-    explicit = isinstance(scheme, NodeScheme) and scheme.rates is None
     made, about = shooting_kernels(
         problem.model,
-        None if explicit else scheme,
+        None if isinstance(scheme, ExplicitScheme) else scheme,
         problem.unknown_inputs,
         problem.unknown_parameters,
     )

@@ -38,12 +38,11 @@ from kinesym.runtime.simulation import simulate as march
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of
-from kinesym.symbolic.schemes import SCHEMES
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
 Array = NDArray[np.float64]
 
-#: Explicit methods have loops of their own; implicit ones are the schemes of collocation.
-EXPLICIT = ("rk4", "dormand-prince")
+#: Implicit methods are the schemes of collocation.
 METHODS = (*EXPLICIT, *SCHEMES)
 
 #: With more, rounding is most of what a step does.
@@ -114,7 +113,7 @@ def simulate(
     )
     stepper = compiled_stepper(model, method, len(task.parameters) > 1, members is None)
     outcome = march(stepper, task, progress)
-    single = len(grid) == 2 and substeps == 1 and method != "dormand-prince"
+    single = len(grid) == 2 and substeps == 1 and not stepper.adaptive
     if single and outcome.reached.min() == 2:
         words = too_long(stepper, task, outcome)
         if words:

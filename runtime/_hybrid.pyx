@@ -9,6 +9,16 @@ import numpy as np
 
 
 cdef extern from "include/kinesym.h" nogil:
+    enum: KS_STAGES_MOST
+
+    ctypedef struct ks_tableau:
+        int stages
+        int order
+        const double *c
+        const double *a
+        const double *error
+        const double *dense
+
     ctypedef struct ks_kernel:
         int n_args
         const int *count
@@ -31,16 +41,6 @@ cdef extern from "hybrid/contact.h" nogil:
 
 
 cdef extern from "hybrid/hybrid.h" nogil:
-    enum: HYBRID_STAGES
-
-    ctypedef struct hybrid_method:
-        int stages
-        int order
-        const double *c
-        const double *a
-        const double *error
-        const double *dense
-
     ctypedef struct hybrid_run:
         const ks_kernel *smooth
         const ks_kernel *guards
@@ -76,7 +76,7 @@ cdef extern from "hybrid/hybrid.h" nogil:
         const double *time
         double *states
         double *inputs
-        hybrid_method method
+        ks_tableau method
         double fixed
         double rtol
         double atol
@@ -279,10 +279,10 @@ cdef class HybridRun:
 
     cdef int tableau(self, arrays) except -1:
         """The numbers of the method, see runtime/hybrid/hybrid.h."""
-        cdef hybrid_method *method = &self.run.method
+        cdef ks_tableau *method = &self.run.method
         stages = arrays["a"].shape[1] if arrays["a"].ndim == 2 else -1
-        if not 0 <= stages <= HYBRID_STAGES:
-            raise ValueError(f"a must be of shape (stages + 1, stages), at most {HYBRID_STAGES}")
+        if not 0 <= stages <= KS_STAGES_MOST:
+            raise ValueError(f"a must be of shape (stages + 1, stages), at most {KS_STAGES_MOST}")
         method.stages = stages
         method.a = doubles(arrays["a"], (stages + 1, stages), "a")
         method.c = doubles(arrays["c"], (stages + 1,), "c")

@@ -256,8 +256,8 @@ class ShootingProblem:
             worst = modes[np.argmax(modes.real)]
             fastest = modes[np.argmax(np.abs(modes))]
             step, longest = float(np.max(np.diff(grid))), (grid[-1] - grid[0]) / len(self.pieces(k))
-            allowed = longest_step(fastest)
-            if self._stepper.loop == "rk4" and step > allowed:
+            allowed = longest_step(self._stepper, fastest)
+            if self._stepper.fixed and step > allowed:
                 return (
                     f"steps of {step:g} s are too long for the mode {fastest:.4g} 1/s at the start "
                     f"of trial {k}; use steps of at most {rounded_down(allowed)} s (substeps) or "
@@ -300,7 +300,7 @@ class ShootingProblem:
 
     def _sweepers(self, z: Array) -> list[Run | Chain]:
         """What differentiates the steps of each trial."""
-        if self._stepper.loop == "rk4":
+        if self._stepper.fixed:
             return [trial.run for trial in self._trials]
         rows, columns = self._interval["jacobian"]
         values, begin, sweepers = self._defect_slopes(z), 0, list[Run | Chain]()

@@ -14,17 +14,6 @@ enum { POINT_OPEN = 0, POINT_ACTIVE = 1, POINT_LEAVING = 2 };
 /* Kinds of entries of the log */
 enum { LOG_CLOCK = 0, LOG_IMPACT = 1, LOG_CLOSE = 2, LOG_RELEASE = 3, LOG_SLIDE = 4, LOG_EVENT = 5 };
 
-#define HYBRID_STAGES 16 /* at most */
-
-/* An explicit Runge-Kutta method: row s of a, (stages + 1, stages), leads to stage s at the share c[s]
- * of the step, the last row to its end. Weights of all rates, that at the end last: `error` of what is
- * estimated, by which steps are chosen (NULL: they are fixed), `dense` of what the cubic through both
- * ends lacks (NULL: nothing). */
-typedef struct {
-    int stages, order; /* 0 stages: the trapezoidal rule */
-    const double *c, *a, *error, *dense;
-} hybrid_method;
-
 /* What ended a step of the tape: nothing, a break of the inputs, or the watched function of that
  * number (events, then of each contact: height, pressure, friction, sliding) */
 enum { TAPE_PLAIN = -2, TAPE_CLOCK = -1 };
@@ -69,7 +58,7 @@ typedef struct {
     const double *time;
     double *states, *inputs; /* (n, nodes), (m + d + R, nodes) */
 
-    hybrid_method method;
+    ks_tableau method; /* without stages: the trapezoidal rule */
     double fixed; /* length of a step, of methods without an estimate of its error */
     double rtol, atol, step, v_stop;
     ptrdiff_t per_second; /* events allowed */

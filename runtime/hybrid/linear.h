@@ -24,14 +24,14 @@ typedef struct {
     int state[HYBRID_CONTACTS], friction[HYBRID_CONTACTS];
     ptrdiff_t all, columns; /* inputs; x, u, p, t */
     bound smooth, guards, resets, touch;
-    point stage[HYBRID_STAGES], here;
+    point stage[KS_STAGES_MOST], here;
     double *x, *end, *rate; /* of a stage, the end of the step, x' after an instant */
     /* forwards, with P columns each: states of a stage, x' of stages, inputs, forces, rows of contacts,
        time, one row */
-    double *X, *K[HYBRID_STAGES], *U, *F, *A, *T, *row;
+    double *X, *K[KS_STAGES_MOST], *U, *F, *A, *T, *row;
     const double **from; /* change of each column of derivatives, NULL: none */
     /* backwards */
-    double *eta[HYBRID_STAGES], *kappa, *bar; /* bar : (columns) */
+    double *eta[KS_STAGES_MOST], *kappa, *bar; /* bar : (columns) */
     pool memory;
 } sweep;
 

@@ -22,7 +22,7 @@ typedef struct {
     hybrid_run *r;
     bound smooth, guards, resets, contact;
     int last; /* k[last] is the rate at the end of a step */
-    double *u, *k[HYBRID_STAGES + 1], *y, *trial, *sample, *now, *before;
+    double *u, *k[KS_STAGES_MOST + 1], *y, *trial, *sample, *now, *before;
     double *watched[SAMPLES + 1];
     double *matrix; /* n x n of Newton's method, for the trapezoid */
     int begins; /* with the modes of contacts as they are given */

@@ -9,7 +9,7 @@ from kinesym.symbolic.schemes.scheme import ExplicitScheme, NodeScheme, Scheme, 
 from kinesym.symbolic.schemes.trapezoid import TRAPEZOID
 
 SCHEMES: dict[str, Scheme] = {s.name: s for s in (BACKWARD_EULER, MIDPOINT, TRAPEZOID)}
-EXPLICIT: dict[str, ExplicitScheme] = {s.name: s for s in (DORMAND_PRINCE, RK4)}
+EXPLICIT: dict[str, ExplicitScheme] = {s.name: s for s in (RK4, DORMAND_PRINCE)}
 
 
 def scheme_named(name: str) -> Scheme:

@@ -648,7 +648,7 @@ def test_derivatives_of_a_run_that_goes_on():
 def test_what_cannot_be_differentiated():
     time, start = [0.0, 1.0], {y: 1.0, v: 0.0}
     with pytest.raises(
-        ValueError, match="sensitivities for dormand-prince and rk4, not for trapezoid"
+        ValueError, match="sensitivities for rk4 and dormand-prince, not for trapezoid"
     ):
         kh.sensitivities(ball_at(0.3), time, start, method="trapezoid")
     with pytest.raises(ValueError, match="sensitivities for release='force' only"):

@@ -108,7 +108,7 @@ def test_starts_and_options_of_the_wrong_kind():
         ({"atol": -1.0}, "atol must be positive, got -1"),
         ({"v_stop": np.nan}, "v_stop must be positive, got nan"),
         ({"per_second": 0}, "per_second must be at least 1 and whole, got 0"),
-        ({"method": "euler"}, "method is one of dormand-prince, rk4, trapezoid, got 'euler'"),
+        ({"method": "euler"}, "method is one of rk4, dormand-prince, trapezoid, got 'euler'"),
         ({"release": "lambda"}, "release is one of force, height, got 'lambda'"),
         ({"step": 0.1}, "dormand-prince chooses its steps by rtol and atol"),
         ({"step": np.inf, "method": "rk4"}, "step must be positive, got inf"),
