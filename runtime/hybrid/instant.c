@@ -64,7 +64,7 @@ static void broken(sweep *b, ptrdiff_t k, const changes *c, double *X) {
         const ptrdiff_t old = i * r->segments + r->segment;
         if (own[old] == own[old + 1]) continue;
         const double *when = c->pieces + (POWERS * r->m + i) * c->P;
-        b->w.u[i] = r->value[old + 1] + r->slope[old + 1] * (t - r->begin[r->segment + 1]);
+        b->w.u[i] = input_at(r, i, r->segment + 1, t);
         if (k + 1 < r->taped) switch_modes(b, k, i);
         set_forces(&b->w, b->end, t);
         evaluate(&b->w, &b->w.smooth, b->end, t);
@@ -112,7 +112,7 @@ static int located(sweep *b, int which, const changes *c, const double *X) {
         slopes_at(b, &b->guards, b->end, b->here.t);
     else
         slopes_at(b, &b->touch, b->end, b->here.t);
-    for (ptrdiff_t i = 0; i < r->m; i++) along[i] = r->slope[i * r->segments + r->segment];
+    for (ptrdiff_t i = 0; i < r->m; i++) along[i] = input_rate(r, i);
     set_from(b, &none, b->here.numbers, along, &one);
     watched(b, which, 1, &speed);
     if (speed == 0.0) {

@@ -9,12 +9,15 @@ void evaluate(const work *w, const bound *b, const double *x, double t) {
     b->k->block(1, arg, b->uniform, b->out, 1, 0, b->scratch);
 }
 
+double input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t) {
+    const ptrdiff_t k = i * r->segments + segment;
+    return r->value[k] + r->slope[k] * (t - r->begin[segment]);
+}
+
+double input_rate(const hybrid_run *r, ptrdiff_t i) { return r->slope[i * r->segments + r->segment]; }
+
 void set_inputs(const work *w, double t) {
-    const hybrid_run *r = w->r;
-    for (ptrdiff_t i = 0; i < r->m; i++) {
-        const ptrdiff_t k = i * r->segments + r->segment;
-        w->u[i] = r->value[k] + r->slope[k] * (t - r->begin[r->segment]);
-    }
+    for (ptrdiff_t i = 0; i < w->r->m; i++) w->u[i] = input_at(w->r, i, w->r->segment, t);
 }
 
 int some_active(const hybrid_run *r) {
