@@ -11,8 +11,8 @@ from kinesym.codegen.evaluate import Point
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
-from kinesym.codegen.solve import NotExplicit, model_rates
-from kinesym.codegen.touch import Touch, touch
+from kinesym.codegen.solve import NotExplicit, linearised_rates, model_rates
+from kinesym.codegen.touch import Touch, products, touch
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.schemes import EXPLICIT
@@ -152,35 +152,68 @@ def _contact(hybrid: Hybrid, point: Point, found: Touch) -> Kernel:
 
 def slopes_program(hybrid: Hybrid) -> Program:
     """Kernels of first derivatives with respect to (x, u, p, t), entries that are not identically
-    zero: `smooth_slopes`, x' and then those of x' and of the accelerations of contacts,
-    `guard_slopes`, `reset_slopes`, and `touch_slopes` of heights, rates of heights and places, and,
-    forces being impulses, of the changes W f of these rates and B f of x.
+    zero: `smooth_slopes`, see below, `guard_slopes`, `reset_slopes`, and `touch_slopes` of heights,
+    rates of heights and places, and, forces being impulses, of the changes W f of these rates and
+    B f of x.
     """
     point = _point(hybrid)
     g = point.graph
     rates, lowered = _lowered(hybrid, point)
+    arguments = (point.x, point.u, point.p, point.t)
+    wrt = [node for group in arguments for node in point.nodes(group)]
     of = {
-        "smooth_slopes": list(rates),
         "guard_slopes": lowered([e.guard for e in hybrid.events]),
         "reset_slopes": lowered([e for _, e in _changes(hybrid)]),
     }
-    if hybrid.contacts:
-        found, forces = _touch(hybrid, point, rates), _forces(hybrid, point)
+    found = _touch(hybrid, point, rates) if hybrid.contacts else None
+    if found:
+        forces = _forces(hybrid, point)
         push, jump = found.push(g, forces), found.jump(g, forces, len(rates))
-        of["smooth_slopes"] += [g.add(b, w) for b, w in zip(found.b, push, strict=True)]
         of["touch_slopes"] = [*found.heights, *found.speeds, *push, *jump]
-    arguments = (point.x, point.u, point.p, point.t)
-    wrt = [node for group in arguments for node in point.nodes(group)]
-    kernels, structure = [], {}
+    smooth, places = _smooth_slopes(hybrid, point, rates, wrt, found)
+    kernels, structure = [smooth], {"smooth_slopes": places}
     for name, values in of.items():
         entries = jacobian(g, values, wrt)
-        structure[name] = {"rows": [i for i, _ in entries], "columns": [j for _, j in entries]}
-        first = rates if name == "smooth_slopes" else []
-        if outputs := (*first, *entries.values()):
-            labels = (*(f"{x}'" for x in hybrid.model.state_names[: len(first)]),)
-            labels += tuple(f"{i}, {j}" for i, j in entries)
-            kernels.append(Kernel(name, g, arguments, outputs, labels))
+        structure[name] = _places(list(entries))
+        if entries:
+            labels = tuple(f"{i}, {j}" for i, j in entries)
+            kernels.append(Kernel(name, g, arguments, tuple(entries.values()), labels))
     return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": structure})
+
+
+def _smooth_slopes(
+    hybrid: Hybrid, point: Point, rates: list[int], wrt: list[int], found: Touch | None
+) -> tuple[Kernel, dict[str, list[int]]]:
+    """x', then what its derivatives follow from, see `codegen.solve.Linearised`: entries of the
+    side in rows of states; below them those of the accelerations of contacts, where x' are columns
+    of their own after (x, u, p, t); then the steps of M^-1."""
+    model, g, xdot = hybrid.model, point.graph, point.nodes(point.xdot)
+    residual = (
+        [g.sub(v, rate) for v, rate in zip(xdot, rates, strict=True)]
+        if model.explicit
+        else [point.lower(e) for e in model.equations]
+    )
+    smooth = linearised_rates(g, residual, xdot, model.state_names, wrt)
+    entries = dict(sorted(smooth.side.items()))
+    if found:
+        turn = jacobian(g, found.speeds, point.nodes(point.x))
+        moved = products(g, turn, dict(enumerate(xdot)), len(found.speeds))
+        below = jacobian(g, moved, [*wrt, *xdot])
+        values = g.substitute(list(below.values()), dict(zip(xdot, smooth.rates, strict=True)))
+        entries |= {(len(rates) + i, j): node for (i, j), node in zip(below, values, strict=True)}
+    labels = [f"{x}'" for x in model.state_names] + [f"{i}, {j}" for i, j in entries]
+    labels += [f"solution, {i} from {j}" for i, j, _ in smooth.steps]
+    outputs = (*smooth.rates, *entries.values(), *(node for _, _, node in smooth.steps))
+    arguments = (point.x, point.u, point.p, point.t)
+    places = _places(list(entries)) | {
+        "targets": [i for i, _, _ in smooth.steps],
+        "sources": [j for _, j, _ in smooth.steps],
+    }
+    return Kernel("smooth_slopes", g, arguments, outputs, tuple(labels)), places
+
+
+def _places(entries: Sequence[tuple[int, int]]) -> dict[str, list[int]]:
+    return {"rows": [i for i, _ in entries], "columns": [j for _, j in entries]}
 
 
 def _description(hybrid: Hybrid) -> dict[str, object]:

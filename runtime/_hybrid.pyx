@@ -126,6 +126,9 @@ cdef extern from "hybrid/sweep.h" nogil:
     ctypedef struct hybrid_sweep:
         const hybrid_run *run
         hybrid_slopes smooth
+        ptrdiff_t solution
+        const int *target
+        const int *source
         hybrid_slopes guards
         hybrid_slopes resets
         hybrid_slopes touch
@@ -348,8 +351,8 @@ cdef class HybridSweep:
     """Derivatives along the tape of a run that has been marched, see runtime/hybrid/sweep.h.
 
     library : kernels smooth_slopes, guard_slopes, reset_slopes and touch_slopes, as far as there are
-        any, built for one lane. structure : by these names "rows" and "columns" of their entries.
-        own : (m, segments), when the piece of each input began [s].
+        any, built for one lane. structure : by these names "rows" and "columns" of their entries,
+        of the first also "targets" and "sources" of its steps. own : (m, segments), when the piece of each input began [s].
 
     Raises `ValueError` for what does not fit.
     """
@@ -373,6 +376,14 @@ cdef class HybridSweep:
             "touch_slopes": count + 2 * R + n if count else 0,
         }
         self.run, self.kept = run, [library, own]
+        steps = [np.array(structure["smooth_slopes"][key], dtype=np.intc)
+                 for key in ("targets", "sources")]
+        if any(((row < 0) | (row >= n)).any() for row in steps):
+            raise ValueError("the steps of a solution lie outside of its rows")
+        s.solution = steps[0].size
+        s.target = ints(steps[0], (s.solution,), "targets")
+        s.source = ints(steps[1], (s.solution,), "sources")
+        self.kept += steps
         s.smooth = self.slopes(library, "smooth_slopes", structure, made)
         s.guards = self.slopes(library, "guard_slopes", structure, made)
         s.resets = self.slopes(library, "reset_slopes", structure, made)
@@ -385,14 +396,16 @@ cdef class HybridSweep:
         told = structure.get(name, {"rows": [], "columns": []})
         row, column = (np.array(told[key], dtype=np.intc) for key in ("rows", "columns"))
         takes = (r.n, r.m + r.d + r.points.rows, self.sweep.r, 1)
-        if ((row < 0) | (row >= rows[name]) | (column < 0) | (column >= sum(takes))).any() or \
+        last = sum(takes) + np.where(row >= r.n, r.n, 0) * (name == "smooth_slopes")
+        if ((row < 0) | (row >= rows[name]) | (column < 0) | (column >= last)).any() or \
                 (np.diff(row) < 0).any():
             raise ValueError(f"the entries of {name} lie outside of its rows and columns")
         self.kept += [row, column]
         found.entries = row.size
         found.row, found.column = ints(row, (row.size,), "row"), ints(column, (row.size,), "column")
-        first = r.n if name == "smooth_slopes" else 0
-        found.kernel = kernel(library, name, row.size + first, takes)
+        smooth = name == "smooth_slopes"
+        found.kernel = kernel(
+            library, name, row.size + (r.n + self.sweep.solution if smooth else 0), takes)
         return found
 
     cdef int done(self, int status) except -1:

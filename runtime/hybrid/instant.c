@@ -83,7 +83,7 @@ static void watched(sweep *b, int which, ptrdiff_t P, double *out) {
     const hybrid_run *r = &b->r;
     memset(out, 0, (size_t)P * sizeof(double));
     if (which < r->events) {
-        push_forces(b, &b->here, P);
+        push_rates(b, &b->here, P, b->K[0]);
         push(b, &b->s->guards, b->guards.out, which, which + 1, P, out);
         return;
     }
@@ -94,7 +94,7 @@ static void watched(sweep *b, int which, ptrdiff_t P, double *out) {
         push(b, &b->s->touch, b->touch.out, row, row + 1, P, out);
         return;
     }
-    push_forces(b, &b->here, P);
+    push_rates(b, &b->here, P, b->K[0]);
     const double force = what == 2 ? b->w.u[r->m + r->d + tangent] : 0.0;
     const double mu = what == 2 ? r->points.mu[i] : 1.0;
     const double sign = (force > 0.0) - (force < 0.0);

@@ -19,7 +19,8 @@ static void hand_out(sweep *b, ptrdiff_t P) {
     bind(&b->w, &b->resets, s->resets.kernel, p), bind(&b->w, &b->touch, s->touch.kernel, p);
     for (int j = 0; j <= r->method.stages; j++) {
         point *q = j < r->method.stages ? b->stage + j : &b->here;
-        q->numbers = take(p, n + s->smooth.entries), q->forces = take(p, R * R);
+        q->numbers = take(p, n + s->smooth.entries + s->solution);
+        q->forces = take(p, R * R), q->effects = take(p, n * R);
         if (j < r->method.stages) b->K[j] = take(p, n * P), b->eta[j] = take(p, n);
     }
     b->x = take(p, n), b->end = take(p, n), b->rate = take(p, n);
@@ -33,7 +34,7 @@ int sweep_open(sweep *b, hybrid_sweep *s, ptrdiff_t P) {
     b->r.state = b->state, b->r.friction = b->friction;
     b->w = (work){.r = &b->r, .last = b->r.method.stages};
     b->all = b->r.m + b->r.d + b->r.points.rows;
-    b->columns = b->r.n + b->all + s->r + 1;
+    b->columns = 2 * b->r.n + b->all + s->r + 1;
     hand_out(b, P); /* counts */
     b->from = calloc((size_t)b->columns, sizeof *b->from);
     if (open_pool(&b->memory) || b->from == NULL) {
@@ -64,7 +65,11 @@ void linearise(sweep *b, point *q, const double *x, double t) {
     q->t = t, q->active = some_active(&b->r);
     set_inputs(&b->w, t);
     set_forces(&b->w, x, t);
-    if (q->active) contact_map(&b->r.points, coupling(&b->w), b->friction, q->forces);
+    if (q->active) {
+        const size_t size = (size_t)(b->r.n * b->r.points.rows) * sizeof(double);
+        contact_map(&b->r.points, coupling(&b->w), b->friction, q->forces);
+        memcpy(q->effects, effects(&b->w), size);
+    }
     bound kernel = b->smooth;
     kernel.out = q->numbers;
     evaluate(&b->w, &kernel, x, t);
@@ -114,7 +119,16 @@ void set_from(sweep *b, const changes *c, const double *X, const double *U, cons
     for (ptrdiff_t i = 0; i < r->n; i++) *from++ = X + i * c->P;
     for (ptrdiff_t i = 0; i < b->all; i++) *from++ = i < r->m ? U + i * c->P : NULL;
     for (ptrdiff_t i = 0; i < b->s->r; i++) *from++ = c->p == NULL ? NULL : c->p + i * c->P;
-    *from = T;
+    *from++ = T;
+    for (ptrdiff_t i = 0; i < r->n; i++) *from++ = NULL;
+}
+
+/* out (rows, P) += a (rows, n) times b (n, P) */
+static void multiply_add(ptrdiff_t rows, ptrdiff_t n, ptrdiff_t P, const double *a, const double *b,
+                         double *out) {
+    for (ptrdiff_t i = 0; i < rows; i++)
+        for (ptrdiff_t k = 0; k < n; k++)
+            for (ptrdiff_t j = 0; j < P; j++) out[i * P + j] += a[i * n + k] * b[k * P + j];
 }
 
 /* The first entry in this row or a later one */
@@ -140,18 +154,26 @@ void push(const sweep *b, const hybrid_slopes *s, const double *entries, ptrdiff
     }
 }
 
-void push_forces(sweep *b, const point *q, ptrdiff_t P) {
+void push_rates(sweep *b, const point *q, ptrdiff_t P, double *K) {
     const hybrid_run *r = &b->r;
+    const hybrid_sweep *s = b->s;
     const ptrdiff_t R = r->points.rows, n = r->n;
-    if (R == 0) return;
+    const double *entries = q->numbers + n, *steps = entries + s->smooth.entries;
+    memset(K, 0, (size_t)(n * P) * sizeof(double));
+    push(b, &s->smooth, entries, 0, n, P, K);
+    for (ptrdiff_t k = 0; k < s->solution; k++) {
+        double *to = K + s->target[k] * P;
+        const double *from = K + s->source[k] * P;
+        for (ptrdiff_t j = 0; j < P; j++)
+            to[j] = to == from ? to[j] * steps[k] : to[j] - steps[k] * from[j];
+    }
     memset(b->F, 0, (size_t)(R * P) * sizeof(double));
     if (q->active) {
+        for (ptrdiff_t i = 0; i < n; i++) b->from[b->columns - n + i] = K + i * P;
         memset(b->A, 0, (size_t)(R * P) * sizeof(double));
-        push(b, &b->s->smooth, q->numbers + n, n, n + R, P, b->A);
-        for (ptrdiff_t i = 0; i < R; i++)
-            for (ptrdiff_t k = 0; k < R; k++)
-                for (ptrdiff_t j = 0; j < P; j++)
-                    b->F[i * P + j] += q->forces[i * R + k] * b->A[k * P + j];
+        push(b, &s->smooth, entries, n, n + R, P, b->A);
+        multiply_add(R, R, P, q->forces, b->A, b->F);
+        multiply_add(n, R, P, q->effects, b->F, K);
     }
     for (ptrdiff_t i = 0; i < R; i++) b->from[n + r->m + r->d + i] = b->F + i * P;
 }
@@ -170,9 +192,7 @@ void step_forward(sweep *b, const changes *c, double h, double *X) {
         const point *q = b->stage + s;
         input_changes(b, c, q->t, NULL, b->U);
         set_from(b, c, Y, b->U, NULL);
-        if (q->active) push_forces(b, q, c->P);
-        memset(b->K[s], 0, (size_t)size * sizeof(double));
-        push(b, &b->s->smooth, q->numbers + r->n, 0, r->n, c->P, b->K[s]);
+        push_rates(b, q, c->P, b->K[s]);
     }
 }
 
@@ -189,14 +209,27 @@ static void pull(sweep *b, const double *entries, ptrdiff_t first, ptrdiff_t las
 /* As `pull`, of x' with the forces that follow */
 static void pull_rate(sweep *b, const point *q, const double *row) {
     const hybrid_run *r = &b->r;
-    const int R = r->points.rows;
-    double of_force[HYBRID_ROWS] = {0}, *force = b->bar + r->n + r->m + r->d;
-    memset(b->bar, 0, (size_t)(r->n + b->all) * sizeof(double));
-    pull(b, q->numbers + r->n, 0, r->n, row);
-    if (!q->active) return;
-    for (int i = 0; i < R; i++)
-        for (int k = 0; k < R; k++) of_force[k] += q->forces[i * R + k] * force[i];
-    pull(b, q->numbers + r->n, r->n, r->n + R, of_force);
+    const hybrid_sweep *s = b->s;
+    const ptrdiff_t R = r->points.rows, n = r->n;
+    const double *entries = q->numbers + n, *steps = entries + s->smooth.entries;
+    double force[HYBRID_ROWS] = {0}, free[HYBRID_ROWS] = {0}, *rates = b->bar + b->columns - n;
+    memset(b->bar, 0, (size_t)(n + b->all) * sizeof(double));
+    memset(rates, 0, (size_t)n * sizeof(double));
+    if (q->active) {
+        for (ptrdiff_t i = 0; i < n; i++)
+            for (ptrdiff_t k = 0; k < R; k++) force[k] += q->effects[i * R + k] * row[i];
+        for (ptrdiff_t i = 0; i < R; i++)
+            for (ptrdiff_t k = 0; k < R; k++) free[k] += q->forces[i * R + k] * force[i];
+        pull(b, entries, n, n + R, free);
+    }
+    for (ptrdiff_t i = 0; i < n; i++) rates[i] += row[i];
+    for (ptrdiff_t k = s->solution - 1; k >= 0; k--) {
+        if (s->target[k] == s->source[k])
+            rates[s->target[k]] *= steps[k];
+        else
+            rates[s->source[k]] -= steps[k] * rates[s->target[k]];
+    }
+    pull(b, entries, 0, n, rates);
 }
 
 void step_back(sweep *b, double h, const double *row, double *x, double *pieces) {

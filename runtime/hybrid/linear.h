@@ -4,10 +4,10 @@
 #include "sweep.h"
 #include "work.h"
 
-/* A point of the motion, linearised: x' (n) and entries of its derivatives, and how the forces of
- * contacts follow from their accelerations without forces, (R, R) */
+/* A point of the motion, linearised: what the kernel of `smooth` gives, how the forces of contacts
+ * follow from their accelerations without forces, (R, R), and x' from forces, (n, R) */
 typedef struct {
-    double t, *numbers, *forces;
+    double t, *numbers, *forces, *effects;
     int active;
 } point;
 
@@ -22,7 +22,7 @@ typedef struct {
     hybrid_run r; /* the run, moved to where the sweep is */
     work w;
     int state[HYBRID_CONTACTS], friction[HYBRID_CONTACTS];
-    ptrdiff_t all, columns; /* inputs; x, u, p, t */
+    ptrdiff_t all, columns; /* inputs; x, u, p, t and x' */
     bound smooth, guards, resets, touch;
     point stage[KS_STAGES_MOST], here;
     double *x, *end, *rate; /* of a stage, the end of the step, x' after an instant */
@@ -53,8 +53,9 @@ void set_from(sweep *b, const changes *c, const double *X, const double *U, cons
 /* out (rows, P) += entries of rows first <= i < last, times what b->from says */
 void push(const sweep *b, const hybrid_slopes *s, const double *entries, ptrdiff_t first,
           ptrdiff_t last, ptrdiff_t P, double *out);
-/* Changes F (R, P) of forces, of which b->from knows afterwards; 0 where nothing presses */
-void push_forces(sweep *b, const point *q, ptrdiff_t P);
+/* K (n, P): changes of x' with the forces that follow, of which b->F (R, P) and b->from know
+ * afterwards */
+void push_rates(sweep *b, const point *q, ptrdiff_t P, double *K);
 
 /* X (n, P) becomes that at the end of the linearised step */
 void step_forward(sweep *b, const changes *c, double h, double *X);

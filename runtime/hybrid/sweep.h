@@ -23,7 +23,12 @@ enum { PIECE = POWERS + 1 }; /* and when the next one begins */
  * (segments, PIECE, m, P), those of the log (logged, ...). */
 typedef struct {
     const hybrid_run *run; /* marched, with a tape */
-    hybrid_slopes smooth;  /* of x' and accelerations of contacts; its kernel gives x' before them */
+    /* Of M x', where M^-1 is `solution` steps, each x'[target] -= value x'[source], or, if they are
+     * the same, x'[target] *= value; below them of the accelerations of contacts, with x' in columns
+     * of its own after (x, u, p, t). The kernel gives x', these entries, the values of the steps. */
+    hybrid_slopes smooth;
+    ptrdiff_t solution;
+    const int *target, *source;
     hybrid_slopes guards, resets, touch;
     ptrdiff_t r;
     const double *own; /* (m, segments): when the piece of each input began */

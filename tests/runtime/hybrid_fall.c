@@ -37,8 +37,8 @@ static void contact(ARGUMENTS) {
 
 static void slopes(ARGUMENTS) {
     smooth(blocks, arg, u, out, ld, step, scratch);
-    const double row[] = {1, 1, 1, -1, 1, 1, -1};
-    for (int k = 0; k < 7; k++) out[(k + 2) * ld] = row[k];
+    const double row[] = {1, 1, 1, -1, 1};
+    for (int k = 0; k < 5; k++) out[(k + 2) * ld] = row[k];
 }
 
 static void touch(ARGUMENTS) {
@@ -83,10 +83,10 @@ static void fall_without_modes(void) {
 
 static void bounce(void) {
     const int count[] = {2, 2, 1, 1}, law = LAW_SLIP, tangent = -1;
-    const int row[] = {0, 1, 1, 1, 2, 2, 2}, column[] = {1, 2, 3, 4, 2, 3, 4};
+    const int row[] = {0, 1, 1, 1, 2}, column[] = {1, 2, 3, 4, 7};
     const int touch_row[] = {0, 1, 2, 4}, touch_column[] = {0, 1, 3, 3};
     const unsigned char varying[] = {1, 1, 0, 1};
-    const ks_kernel kernels[] = {KERNEL(smooth, 2), KERNEL(contact, 8), KERNEL(slopes, 9),
+    const ks_kernel kernels[] = {KERNEL(smooth, 2), KERNEL(contact, 8), KERNEL(slopes, 7),
                                  KERNEL(touch, 4)};
     const double mu = 0.0, restitution = 0.5, force = 0.5, slope = 0.0, own = 0.0;
     double begin[2];
@@ -96,7 +96,7 @@ static void bounce(void) {
     r.restitution = &restitution, r.state = contacts, r.friction = contacts + 1;
     const int status = hybrid_march(&r, 0.8);
     printf("%d %.6f %.6f\n", status, x[0], x[1]);
-    hybrid_sweep s = {.run = &r, .smooth = {kernels + 2, 7, row, column},
+    hybrid_sweep s = {.run = &r, .smooth = {kernels + 2, 5, row, column},
                       .touch = {kernels + 3, 4, touch_row, touch_column}, .r = 1, .own = &own};
     enum { P = 4 };
     double X[2 * P] = {1, 0, 0, 0, 0, 1, 0, 0}, p[P] = {0, 0, 1, 0}, pieces[PIECE * P] = {0, 0, 0, 1};

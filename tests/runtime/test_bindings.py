@@ -194,9 +194,12 @@ def test_every_array_of_a_sweep(bound):
                     call(**{**given, name: wrong})
     for name in structure:
         for places in ([99], [-1]):
-            wrong = {**structure, name: {"rows": places, "columns": places}}
+            wrong = {**structure, name: {**structure[name], "rows": places, "columns": places}}
             with pytest.raises(ValueError, match="lie outside"):
                 HybridSweep(run, library, wrong, fitting["own"])
+    steps = {**structure["smooth_slopes"], "targets": [2], "sources": [0]}
+    with pytest.raises(ValueError, match="steps of a solution lie outside"):
+        HybridSweep(run, library, {**structure, "smooth_slopes": steps}, fitting["own"])
     with pytest.raises(ValueError, match="has no kernel smooth_slopes"):
         HybridSweep(run, task.library, structure, fitting["own"])
     with pytest.raises(ValueError, match="own must be"):
