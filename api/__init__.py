@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.evaluate import compile as compile
+    from kinesym.phases import Phase as Phase
+    from kinesym.phases import Phases as Phases
     from kinesym.runtime.compare import nrmse as nrmse
     from kinesym.runtime.ensemble import Ensemble as Ensemble
     from kinesym.runtime.experiment import Experiment as Experiment
     from kinesym.runtime.fit import Fit as Fit
     from kinesym.runtime.motion import Motion as Motion
     from kinesym.runtime.motion import Recording as Recording
+    from kinesym.runtime.signals import Signal as Signal
     from kinesym.runtime.solution import Solution as Solution
     from kinesym.runtime.support import Interruption as Interruption
     from kinesym.runtime.support import Support as Support
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.support import support_loads as support_loads
     from kinesym.runtime.trajectory import Trajectory as Trajectory
     from kinesym.shooting import Shooting as Shooting
+    from kinesym.simulation import sensitivities as sensitivities
     from kinesym.simulation import simulate as simulate
     from kinesym.symbolic.model import Model as Model
     from kinesym.symbolic.names import dynamicsymbols as dynamicsymbols
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from kinesym.symbolic.objective import Terminal as Terminal
     from kinesym.symbolic.objective import at_end as at_end
     from kinesym.symbolic.objective import at_start as at_start
+    from kinesym.task import held as held
 
 _HOME = {
     "Collocation": "collocation",
@@ -52,8 +57,11 @@ _HOME = {
     "LeastSquares": "symbolic.objective",
     "Model": "symbolic.model",
     "Motion": "runtime.motion",
+    "Phase": "phases",
+    "Phases": "phases",
     "Recording": "runtime.motion",
     "Shooting": "shooting",
+    "Signal": "runtime.signals",
     "Solution": "runtime.solution",
     "Support": "runtime.support",
     "Terminal": "symbolic.objective",
@@ -63,8 +71,10 @@ _HOME = {
     "center_of_pressure": "runtime.support",
     "compile": "evaluate",
     "dynamicsymbols": "symbolic.names",
+    "held": "task",
     "interruptions": "runtime.support",
     "nrmse": "runtime.compare",
+    "sensitivities": "simulation",
     "simulate": "simulation",
     "support_loads": "runtime.support",
     "t": "symbolic.names",

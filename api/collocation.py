@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,13 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.diagnose import explain
+from kinesym.phases import Phases, posed
+from kinesym.pipeline import realise
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.build import build, check_compiler
+from kinesym.runtime.build import check_compiler
 from kinesym.runtime.collocation import (
     constraint_bounds,
     first_guess,
@@ -30,26 +30,26 @@ from kinesym.runtime.collocation import (
     variable_bounds,
     within,
 )
-from kinesym.runtime.driver import Start, Task, check_driver
+from kinesym.runtime.driver import IpoptProblem, Start, check_driver
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.ipopt import Result, Wishes, solve
+from kinesym.runtime.ipopt import Result, Wishes, linear_solver_seconds, solve
 from kinesym.runtime.ipopt_library import warn_if_missing
 from kinesym.runtime.linear_solver import AUTO, TIME_STRUCTURED
+from kinesym.runtime.manifest import Built, CollocationManifest
 from kinesym.runtime.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.solution import Solution
 from kinesym.runtime.statistics import parameter_covariance
+from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 from kinesym.runtime.trajectory import Trajectory
-from kinesym.symbolic.hybrid import Contact
+from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import scheme_named
 from kinesym.task import (
-    checked_trials,
-    conditions,
     kinematic_pairs,
     known_values,
     named_bounds,
@@ -66,20 +66,19 @@ class Collocation:
 
     Parameters
     ----------
-    model : the symbolic model.
-    trials : an experiment, or several that share the unknown parameters.
+    system : a `Model`, or a `Hybrid` whose phases are named in `trials`.
+    trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
-    scheme : "midpoint", "trapezoid" (needs explicit x') or "backward-euler".
-    objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`.
+    scheme : "midpoint", "trapezoid" (needs explicit x') or "backward-euler"; "auto" is "midpoint",
+        for phases of a `Hybrid` "trapezoid".
+    objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
+        for phases of a `Hybrid` nothing.
     bounds : (low, high) of states and unknown inputs at all nodes.
-    boundary : conditions on `at_start(...)` and `at_end(...)`; path : conditions at every node.
-        Each is an expression that is to be zero, or (expression, low, high).
+    boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
+        every node. Each is an expression that is to be zero, or (expression, low, high).
     unknown_inputs : inputs to be found, with bounds (low, high) or None.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
-    links : conditions on `at_end(...)` of each trial and `at_start(...)` of the next one, so that
-        trials are phases of one motion; cycle : of the last trial and the first one.
-    contacts : whose phases the trials are; `ks.hybrid.phases` makes such problems.
 
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
     `MemoryError` if the matrices would not fit into memory.
@@ -87,42 +86,32 @@ class Collocation:
 
     def __init__(
         self,
-        model: Model,
-        trials: Experiment | Sequence[Experiment],
+        system: Model | Hybrid,
+        trials: Experiment | Sequence[Experiment] | Phases,
         unknown: Mapping[Any, Any] | None = None,
         known: Mapping[Any, float] | None = None,
-        scheme: str = "midpoint",
+        scheme: str = "auto",
         objective: Objective | None = None,
         bounds: Mapping[Any, Any] | None = None,
         boundary: Sequence[Any] = (),
         path: Sequence[Any] = (),
         unknown_inputs: Mapping[Any, Any] | None = None,
         threads: int | None = None,
-        links: Sequence[Any] = (),
-        cycle: Sequence[Any] = (),
-        contacts: Sequence[Contact] = (),
     ) -> None:
-        self.model, self.trials = model, checked_trials(model, trials)
+        given = posed(system, trials, unknown_inputs, path, boundary)
+        model, self.trials = given.model, given.trials
+        self.model = model
         self._threads = checks.threads(threads)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
-        free = {} if unknown_inputs is None else unknown_inputs
-        free = by_name(free, model.input_names, "unknown_inputs")
-        paths, path_bounds = conditions(path, "path condition")
-        ends, end_bounds = conditions(boundary, "boundary condition")
-        tied, link_bounds = conditions(links, "link")
-        closing, cycle_bounds = conditions(cycle, "cycle condition")
+        free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
         self.symbolic = symbolic_problem(
             model,
             self.trials,
             list(unknown),
-            list(free),
-            scheme_named(scheme),
-            objective,
-            paths,
-            ends,
-            tied,
-            closing,
-            contacts,
+            free,
+            scheme_named(given.scheme if scheme == "auto" else scheme),
+            given.objective if objective is None else objective,
+            given.asked,
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
@@ -132,28 +121,21 @@ class Collocation:
         warn_if_missing()
         start = time.perf_counter()
         self.program = transcribe(self.symbolic)
-        description = self.program.description["collocation"]
         self.timings = {"derive": time.perf_counter() - start, "compile": 0.0}
-        self.layout = make_layout(description, self.trials)
+        built = self._built(self.program)
+        about = built.manifest.of(CollocationManifest)
+        self.layout = make_layout(about, self.trials)
         after = [*self.trials[1:], self.trials[0]]
         self._data = [
-            trial_data(description, trial, self._known, following)
+            trial_data(about, trial, self._known, following)
             for trial, following in zip(self.trials, after, strict=True)
         ]
-        self.nlp = self._built(self.program)
+        self.nlp = NLP(built, self.layout, self._data, self._threads)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
         self.variable_bounds = variable_bounds(self.layout, self.trials, self._bounds)
-        self.constraint_bounds = constraint_bounds(
-            self.layout,
-            {
-                "node": path_bounds,
-                "ends": end_bounds,
-                "link": link_bounds,
-                "cycle": cycle_bounds,
-            },
-        )
+        self.constraint_bounds = constraint_bounds(self.layout, given.bounds)
 
     def __repr__(self) -> str:
         count, nodes = len(self.trials), sum(self.layout.nodes)
@@ -163,14 +145,11 @@ class Collocation:
             f"{self.n_variables} variables, {self.n_constraints} constraints>"
         )
 
-    def _built(self, program: Program) -> NLP:
-        """The callbacks of a program, compiled."""
-        start = time.perf_counter()
-        source = emit(program)
-        self.timings["derive"] += time.perf_counter() - start
-        library, seconds = build(source.files)
-        self.timings["compile"] += seconds
-        return NLP(library, json.loads(source.manifest), self.layout, self._data, self._threads)
+    def _built(self, program: Program) -> Built:
+        built = realise(program)
+        self.timings["derive"] += built.derive
+        self.timings["compile"] += built.compile
+        return built
 
     @cached_property
     def _gauss_newton(self) -> NLP:
@@ -182,7 +161,7 @@ class Collocation:
         start = time.perf_counter()
         program = transcribe(self.symbolic, "gauss-newton")
         self.timings["derive"] += time.perf_counter() - start
-        return self._built(program)
+        return NLP(self._built(program), self.layout, self._data, self._threads)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -330,10 +309,16 @@ class Collocation:
         z = self.pack(guess)
         self._check_finite(z)
         nlp = self._gauss_newton if hessian == "gauss-newton" else self.nlp
-        task = Task(nlp, self.variable_bounds, self.constraint_bounds)
+        problem = IpoptProblem(
+            nlp.plans,
+            (nlp.jacobian_structure, nlp.hessian_structure),
+            self.variable_bounds,
+            self.constraint_bounds,
+            self.layout.stages(),
+        )
         wishes = Wishes(settings, hessian, linear_solver, driver, log)
         with iteration_line(progress) as report:
-            result = solve(task, Start(z, self._multipliers(guess)), wishes, report)
+            result = solve(problem, Start(z, self._multipliers(guess)), wishes, report)
         return self._solution(result, time.perf_counter() - start)
 
     def covariance(self, solution: Solution) -> Array:
@@ -360,28 +345,29 @@ class Collocation:
             raise ValueError(f"at the guess, {reason}; change the guess or the bounds")
 
     def _solution(self, result: Result, seconds: float) -> Solution:
-        if result.status in (-3, -13):  # to most linear solvers an infinite derivative is a failure
-            reason = explain(self.program, self.nlp, result.z)
-            result = replace(result, status=-13) if reason else result
-        message = result.message
-        if result.status == -13:
+        found = result.outcome
+        if found.status in (Solve.STEP_FAILED, Solve.NOT_FINITE):
+            # to most linear solvers an infinite derivative is a failure
+            reason = explain(self.program, self.nlp, found.z)
+            found = replace(found, status=Solve.NOT_FINITE) if reason else found
+        message = replace(result, outcome=found).message
+        if found.status is Solve.NOT_FINITE:
             message = f"{message}: {reason or 'between iterates'}"
-        trials = [self._trial_result(result.z, k) for k in range(len(self.trials))]
-        timings = {**self.timings, **result.timings}
-        timings.pop("solver")
+        timings = {**self.timings, "evaluate": found.evaluation, **linear_solver_seconds(found.log)}
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
+        multipliers, lower, upper = found.multipliers
         return Solution(
-            success=result.success,
+            success=found.status.success,
             message=message,
-            status=result.status,
-            objective=result.objective,
-            parameters=self._parameters(result.z),
+            status=found.status,
+            objective=found.objective,
+            parameters=self._parameters(found.z),
             known=dict(self._known),
-            trials=trials,
-            free_vector=result.z,
-            multipliers=result.multipliers,
-            lower_multipliers=result.lower_multipliers,
-            upper_multipliers=result.upper_multipliers,
+            trials=[self._trial_result(found.z, k) for k in range(len(self.trials))],
+            free_vector=found.z,
+            multipliers=multipliers,
+            lower_multipliers=lower,
+            upper_multipliers=upper,
             history=result.iterations,
             linear_solver=result.linear_solver,
             timings=timings,
@@ -394,14 +380,14 @@ class Collocation:
                 "nodes": self.layout.nodes,
                 "fitted": bool(self.symbolic.objective.least_squares),
             },
-            log=result.log,
+            log=found.log,
         )
 
     def _trial_result(self, z: Array, number: int) -> Trajectory:
         layout, trial, z = self.layout, self.trials[number], z.copy()
         rows, n = layout.trajectories(z, number), len(self.layout.states)
         for row, name in zip(rows[n:], layout.inputs, strict=True):
-            if trial.hold.get(name) == "zero-order":
+            if name in layout.held:
                 row[-1] = row[-2]  # acts on nothing; any other value would look like a jump
         unknown = dict(zip(layout.inputs, rows[n:], strict=True))
         return Trajectory(

@@ -12,15 +12,17 @@ import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.evaluate import compile
+from kinesym.runtime import checks
 from kinesym.runtime.collocation import filled
-from kinesym.runtime.experiment import HOLDS, Experiment
+from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.functions import Functions
+from kinesym.runtime.signals import Signal
 from kinesym.runtime.trajectory import Trajectory
 from kinesym.simulation import simulate
 from kinesym.symbolic.adjoint import adjoint
 from kinesym.symbolic.given import check_kind
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, dynamicsymbols, name_of
+from kinesym.symbolic.names import by_name, dynamicsymbols, name_of, suggest
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
 
@@ -65,7 +67,7 @@ class ContinuousAdjoint:
     unknown : parameters p of which dJ/dp is wanted.
     form : "first-order", for every model, or "second-order", the conjugate variables lambda, mu,
         eta for equations of motion.
-    hold : {input or signal: "zero-order"} where it is constant between nodes, else linear.
+    held : inputs and signals that are constant between nodes; others are linear.
 
     The gradient is that of the continuous J, exact as the steps go to zero, with errors of order 2;
     it is not the gradient of a discretised J. Kinks and jumps of the data belong on nodes.
@@ -79,14 +81,12 @@ class ContinuousAdjoint:
         objective: Objective,
         unknown: Iterable[sp.Symbol | str] = (),
         form: str = "first-order",
-        hold: Mapping[Any, str] | None = None,
+        held: Iterable[Any] = (),
     ) -> None:
         check_kind(model, Model, "kinesym")
-        hold = {} if hold is None else hold
-        kinds = by_name(hold, None, "hold")
-        self._held = frozenset(name for name, how in kinds.items() if how == "zero-order")
+        self._held = frozenset(map(name_of, checks.listed(held, "held")))
         self._adjoint = adjoint(model, objective, unknown, form, self._held)
-        _check_hold(hold, [*model.input_names, *self._adjoint.signals])
+        _check_held(self._held, [*model.input_names, *self._adjoint.signals])
         self._functions = compile(self._adjoint.model)
         self._forward = model
 
@@ -110,9 +110,8 @@ class ContinuousAdjoint:
             trial.grid,
             self._end(trial, values),
             values,
-            trial.inputs,
+            trial.signals,
             method="trapezoid",
-            hold=trial.hold,
         )
         if back.message.startswith("interrupted"):
             raise KeyboardInterrupt
@@ -137,17 +136,17 @@ class ContinuousAdjoint:
                 )
         forward = Experiment(run.time, inputs={**run.inputs, **given})
         known = {**run.states, **forward.inputs}
-        inputs, hold = {}, {}
+        back, inputs = (forward.grid[-1] - forward.grid)[::-1], dict[str, Any]()
         for name in self.model.input_names:
             if name in self._adjoint.slopes:
                 course = np.diff(known[self._adjoint.slopes[name]]) / np.diff(forward.grid)
-                inputs[name], hold[name] = np.append(course[::-1], course[0]), "zero-order"
+                inputs[name] = Signal(back, np.append(course[::-1], course[0]), "held")
             elif name in self._held:
-                inputs[name] = np.append(known[name][-2::-1], known[name][0])
-                hold[name] = "zero-order"
+                shifted = np.append(known[name][-2::-1], known[name][0])
+                inputs[name] = Signal(back, shifted, "held")
             else:
                 inputs[name] = known[name][::-1]
-        return Experiment((forward.grid[-1] - forward.grid)[::-1], inputs=inputs, hold=hold)
+        return Experiment(back, inputs=inputs)
 
     def _values(self, run: Trajectory) -> dict[str, float]:
         """Parameters of the adjoint model."""
@@ -181,7 +180,7 @@ class ContinuousAdjoint:
         time, p = trial.grid, np.array(list(values.values()))
         y = np.array([back.states[name] for name in f.states])
         u = np.array([trial.inputs[name] for name in f.inputs]).reshape(len(f.inputs), len(time))
-        held = np.array([name in trial.hold for name in f.inputs], dtype=bool)[:, None]
+        held = np.array([name in trial.held for name in f.inputs], dtype=bool)[:, None]
         late = _evaluate(f, y[:, :-1], u[:, :-1], p, time[:-1])  # as t goes, the right ends
         early = _evaluate(f, y[:, 1:], np.where(held, u[:, :-1], u[:, 1:]), p, time[1:])
 
@@ -216,15 +215,14 @@ def continuous_gradient(
     signals: Mapping[Any, ArrayLike] | None = None,
     unknown: Iterable[sp.Symbol | str] = (),
     form: str = "first-order",
-    hold: Mapping[Any, str] | None = None,
+    held: Iterable[Any] = (),
 ) -> ContinuousGradient:
     """Derivatives of `objective` at `run`; arguments as in `ContinuousAdjoint` and its `gradient`.
 
     The adjoint of a model and an objective is derived and compiled when it is first asked for.
     """
-    kinds = {name_of(key): how for key, how in (hold or {}).items()}
-    names = tuple(name_of(p) for p in unknown)
-    return _derived(model, objective, names, form, tuple(kinds.items())).gradient(run, signals)
+    names, fixed = tuple(map(name_of, unknown)), tuple(map(name_of, held))
+    return _derived(model, objective, names, form, fixed).gradient(run, signals)
 
 
 def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
@@ -239,8 +237,8 @@ def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
         )
     problem = shooting.symbolic
     unknown = tuple(name_of(p) for p in problem.unknown_parameters)
-    hold = tuple((name, "zero-order") for name in sorted(problem.hold))
-    about = _derived(shooting.model, _as_integral(problem), unknown, "first-order", hold)
+    held = tuple(sorted(problem.held))
+    about = _derived(shooting.model, _as_integral(problem), unknown, "first-order", held)
     slopes = dict.fromkeys(unknown, 0.0)
     for number, run in enumerate(shooting.trajectories(q)):
         of = f" of trial {number}" if len(shooting.trials) > 1 else ""
@@ -248,7 +246,7 @@ def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
         slopes |= {p: slopes[p] + value for p, value in found.parameters.items()}
         slopes |= {f"{x}(0){of}": value for x, value in found.initial.items()}
         for u, density in found.inputs.items():
-            effects = _sample_effects(run.time, density, u in problem.hold)
+            effects = _sample_effects(run.time, density, u in problem.held)
             slopes |= {f"{u} at node {i}{of}": effect for i, effect in enumerate(effects)}
     return np.array([slopes[name] for name in shooting.names])
 
@@ -282,9 +280,9 @@ def _derived(
     objective: Objective,
     unknown: tuple[str, ...],
     form: str,
-    hold: tuple[tuple[str, str], ...],
+    held: tuple[str, ...],
 ) -> ContinuousAdjoint:
-    return ContinuousAdjoint(model, objective, unknown, form, dict(hold))
+    return ContinuousAdjoint(model, objective, unknown, form, held)
 
 
 def _sample_effects(time: Array, density: Array, held: bool) -> Array:
@@ -295,10 +293,10 @@ def _sample_effects(time: Array, density: Array, held: bool) -> Array:
     return density * 0.5 * (np.append(step, 0.0) + np.append(0.0, step))
 
 
-def _check_hold(hold: Mapping[Any, str], names: Sequence[str]) -> None:
-    for name, how in by_name(hold, names, "hold").items():
-        if how not in HOLDS:
-            raise ValueError(f"hold of {name}: {how!r} is unknown; choose {' or '.join(HOLDS)}")
+def _check_held(held: Iterable[str], names: Sequence[str]) -> None:
+    for name in held:
+        if name not in names:
+            raise ValueError(f"held: {name} is no input and no signal; {suggest(name, names)}")
 
 
 def _check_run(model: Model, run: Trajectory) -> None:

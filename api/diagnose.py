@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.codegen.interpret import first_failure, interpret
 from kinesym.codegen.kernel import Kernel, Program
+from kinesym.runtime.manifest import TableauManifest
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.simulation import Outcome, Stepper, Task, refined, simulate, within
 
@@ -88,7 +88,9 @@ def explain_step(
     x, search = found.states[:, 0, last], _Search(program, fine, last)
     if stepper.loop == "implicit":
         return search.newton(x)
-    return search.shrinking(x) if adaptive else search.stages(x, stepper.tableau or {})
+    if stepper.tableau and stepper.fixed:
+        return search.stages(x, stepper.tableau)
+    return search.shrinking(x)
 
 
 class _Search:
@@ -99,10 +101,10 @@ class _Search:
         self.begin = float(task.time[last])
         self.h = float(task.time[last + 1]) - self.begin
 
-    def stages(self, x: Array, tableau: Mapping[str, Any]) -> str:
+    def stages(self, x: Array, tableau: TableauManifest) -> str:
         """Those of an explicit step."""
         kernel, slopes = self.program.kernel("rhs"), list[Array]()
-        for share, row in zip(tableau["c"][:-1], tableau["a"], strict=False):
+        for share, row in zip(tableau.c[:-1], tableau.a, strict=False):
             y = x[:, None] + self.h * sum(a * k for a, k in zip(row, slopes, strict=False) if a)
             words, slope = self._rates(kernel, y, np.array([share]))
             if words or not np.isfinite(slope).all():

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
-
-from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions, model_jacobians
-from kinesym.codegen.kernel import Program
-from kinesym.runtime.build import build
+from kinesym.pipeline import realise
 from kinesym.runtime.functions import Functions
-from kinesym.runtime.native import Library
 from kinesym.symbolic.given import check_kind
 from kinesym.symbolic.model import Model
 
@@ -24,11 +17,4 @@ def compile(model: Model) -> Functions:
     there is no working C compiler, `ValueError` for what is no model or has no C.
     """
     check_kind(model, Model, "kinesym")
-    library, manifest = _built(model_functions(model))
-    return Functions(library, manifest, lambda: _built(model_jacobians(model)))
-
-
-def _built(program: Program) -> tuple[Library, Mapping[str, Any]]:
-    source = emit(program)
-    library, _ = build(source.files)
-    return library, json.loads(source.manifest)
+    return Functions(realise(model_functions(model)), lambda: realise(model_jacobians(model)))

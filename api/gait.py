@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.planar_body import PlanarSegment, planar_body, planar_segments
@@ -24,8 +21,8 @@ from kinesym.models.whole_body import (
     whole_body,
     write_segments,
 )
-from kinesym.runtime.build import build
-from kinesym.runtime.experiment import Experiment
+from kinesym.pipeline import realise
+from kinesym.runtime.arrays import time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.gait.constrained import ConstrainedSystem
 from kinesym.runtime.gait.control import PD
@@ -76,7 +73,8 @@ from kinesym.runtime.gait.sharing import (
 from kinesym.runtime.gait.ssa import SSA
 from kinesym.runtime.gait.text import File, records
 from kinesym.runtime.gait.wrench import Wrench
-from kinesym.simulation import METHODS
+from kinesym.runtime.manifest import Built
+from kinesym.simulation_task import METHODS
 from kinesym.symbolic.given import listed_of, mapping, shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
@@ -287,7 +285,7 @@ class Body:
             raise ValueError(f"unknown method {shown(method)}; choose one of {', '.join(METHODS)}")
         if control is not None and not isinstance(control, PD):
             raise ValueError(f"control is None or PD(...), got {shown(control)}")
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         if np.ptp(np.diff(grid)) > 1e-6 * (grid[1] - grid[0]):
             raise ValueError("the nodes of a simulated walk must be in equal steps")
         halves = np.empty(2 * len(grid) - 1)
@@ -325,10 +323,9 @@ def _forward(structure: _Structure) -> Model:
 def _outputs(model: Model) -> Functions:
     """The outputs of a model alone: inverse dynamics needs no equations of motion."""
     program = model_functions(model)
-    source = emit(replace(program, kernels=(program.kernel("outputs"),)))
-    library, _ = build(source.files)
-    return Functions(library, json.loads(source.manifest), _no_jacobians)
+    only = replace(program, kernels=(program.kernel("outputs"),))
+    return Functions(realise(only), _no_jacobians)
 
 
-def _no_jacobians() -> tuple[Any, Mapping[str, Any]]:
+def _no_jacobians() -> Built:
     raise ValueError("inverse dynamics has no Jacobians; compile the model of the tree")

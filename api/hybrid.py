@@ -1,17 +1,12 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
-from kinesym.hybrid_ensemble import ensemble
-from kinesym.hybrid_phases import Phase, joined, phases
-from kinesym.hybrid_run import sensitivities, simulate
 from kinesym.hybrid_shooting import Shooting
-from kinesym.runtime.hybrid_ensemble import HybridEnsemble
+from kinesym.phases import Phase, Phases
+from kinesym.runtime.event_log import Happening, State
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
-from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory, State
-from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
+from kinesym.runtime.signals import SignalGradient
 from kinesym.runtime.stimulation import Calcium, train
-from kinesym.symbolic.ground import GroundPoint, on_ground
-from kinesym.symbolic.hybrid import Contact, Event, Hybrid
-from kinesym.symbolic.muscle import FESMuscle
+from kinesym.symbolic.hybrid import Contact, Event, FESMuscle, GroundPoint, Hybrid, on_ground
 
 __all__ = [
     "Calcium",
@@ -21,19 +16,12 @@ __all__ = [
     "GroundPoint",
     "Happening",
     "Hybrid",
-    "HybridEnsemble",
-    "HybridTrajectory",
     "Phase",
-    "Piecewise",
-    "PiecewiseGradient",
+    "Phases",
     "Sensitivities",
     "Shooting",
+    "SignalGradient",
     "State",
-    "ensemble",
-    "joined",
     "on_ground",
-    "phases",
-    "sensitivities",
-    "simulate",
     "train",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
+from kinesym.runtime.signals import Signal, SignalGradient
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.given import shown
 from kinesym.symbolic.hybrid import Hybrid
@@ -51,18 +51,18 @@ class Course:
             for name, symbol in zip(self.names, symbols, strict=True)
         }
 
-    def at(self, values: Mapping[str, float]) -> Piecewise:
+    def at(self, values: Mapping[str, float]) -> Signal:
         """The input for values of the parameters; raises `ValueError` for begins that do not
         increase."""
-        return Piecewise(*self._rows(self._pieces, values))
+        return Signal.pieces(*self._rows(self._pieces, values))
 
-    def by(self, name: str, values: Mapping[str, float]) -> PiecewiseGradient:
+    def by(self, name: str, values: Mapping[str, float]) -> SignalGradient:
         """How its pieces change with a parameter."""
-        return PiecewiseGradient(*self._rows(self._slopes[name], values))
+        return SignalGradient(*self._rows(self._slopes[name], values))
 
     def _rows(self, function: Any, values: Mapping[str, float]) -> Array:
         given = (np.float64(values[name]) for name in self.names)
-        with np.errstate(all="ignore"):  # Piecewise refuses what is not finite
+        with np.errstate(all="ignore"):  # Signal refuses what is not finite
             return np.array(function(*given), dtype=np.float64)
 
 
@@ -71,14 +71,14 @@ class Fixed:
 
     names: Sequence[str] = ()
 
-    def __init__(self, course: Piecewise) -> None:
+    def __init__(self, course: Signal) -> None:
         self._course = course
 
-    def at(self, values: Mapping[str, float]) -> Piecewise:
+    def at(self, values: Mapping[str, float]) -> Signal:
         """The input."""
         return self._course
 
-    def by(self, name: str, values: Mapping[str, float]) -> PiecewiseGradient:
+    def by(self, name: str, values: Mapping[str, float]) -> SignalGradient:
         """Nothing changes it."""
         raise KeyError(name)
 
@@ -88,7 +88,7 @@ def trial_courses(
 ) -> dict[str, Course | Fixed]:
     """All given inputs of a trial."""
     given = by_name(courses, hybrid.given, f"courses of trial {number}")
-    sampled = by_name(trial.inputs, hybrid.given, f"inputs of trial {number}")
+    sampled = by_name(trial.signals, hybrid.given, f"inputs of trial {number}")
     found: dict[str, Course | Fixed] = {}
     for name in hybrid.given:
         if name in given and name in sampled:
@@ -98,17 +98,15 @@ def trial_courses(
                 f"input {name} has no data in trial {number}; give it in courses, or "
                 f"inputs={{{name}: ...}} in the experiment"
             )
-        if name in sampled and trial.hold.get(name) == "zero-order":
-            found[name] = Fixed(Piecewise(trial.grid, sampled[name]))
-        elif name in sampled:
-            found[name] = Fixed(Piecewise.samples(trial.grid, sampled[name]))
+        if name in sampled:
+            found[name] = Fixed(trial.signals[name])
         else:
             found[name] = _course(f"trial {number}, course of {name}", given[name])
     return found
 
 
 def _course(what: str, given: Any) -> Course | Fixed:
-    if isinstance(given, Piecewise):
+    if isinstance(given, Signal):
         return Fixed(given)
     if isinstance(given, tuple | list):
         if not given or not all(isinstance(row, Sequence | np.ndarray) for row in given):
@@ -120,7 +118,7 @@ def _course(what: str, given: Any) -> Course | Fixed:
     if isinstance(given, sp.Expr) or np.ndim(given) == 0:
         return Course(what, ([0.0], [given]))
     raise ValueError(
-        f"{what}: expected a Piecewise, a number or (begins, values, slopes), got "
+        f"{what}: expected a Signal, a number or (begins, values, slopes), got "
         f"{type(given).__name__}"
     )
 

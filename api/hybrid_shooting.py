@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from kinesym.hybrid_courses import new_names, per_trial, trial_courses
-from kinesym.hybrid_run import sensitivities
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair, results_of
@@ -21,13 +20,14 @@ from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.hybrid_simulation import INTERRUPTED
-from kinesym.runtime.hybrid_trajectory import HybridTrajectory
-from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
-from kinesym.runtime.piecewise import PiecewiseGradient
+from kinesym.runtime.minimise import OPTIMIZERS, Minimisation, Minimum, minimise
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Unknowns
+from kinesym.runtime.signals import SignalGradient
 from kinesym.runtime.statistics import Estimate, confidence_of_squares
+from kinesym.runtime.trajectory import Trajectory
 from kinesym.shooting_task import initial_values
+from kinesym.simulation import sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, suggest
@@ -58,10 +58,10 @@ class Shooting:
     initial : value of every state at the start, as in `ks.Shooting`: by name, or a list of such
         mappings, one per trial.
     courses : inputs that break exactly where they should, a mapping for all trials or one for each.
-        An input is a `Piecewise`, a number, or (begins, values, slopes) of its pieces, in which
+        An input is a `Signal`, a number, or (begins, values, slopes) of its pieces, in which
         entries may be expressions of parameters. Symbols that the model does not have become
         parameters too, so that a break, a level or a slope can be unknown.
-    active : contacts that press at the start. rtol, atol, v_stop : as of `ks.hybrid.simulate`.
+    active : contacts that press at the start. rtol, atol : as of `ks.simulate`.
 
     The vector q of unknowns holds parameters and unknown initial states; see `names`. Derivatives
     are those of the motion, with the sequence of events that it has there: where that changes, or
@@ -81,11 +81,10 @@ class Shooting:
         active: Sequence[str] = (),
         rtol: float = 1e-9,
         atol: float = 1e-11,
-        v_stop: float = 1e-3,
     ) -> None:
         self.hybrid, self.trials = hybrid, _checked_trials(hybrid, trials)
         self.model, count = hybrid.model, len(self.trials)
-        self._options = _options(hybrid, active, rtol, atol, v_stop)
+        self._pressing, self._options = _options(hybrid, active, rtol, atol)
         warn_of_degrees(self.model, self.trials)
         self._courses = [
             trial_courses(hybrid, trial, mine, k)
@@ -224,17 +223,12 @@ class Shooting:
         """d r/d q, (n_residuals, n_unknowns), forward over steps and events."""
         return self._jacobian(self.pack(guess))
 
-    def trajectories(self, guess: Any = None) -> list[HybridTrajectory]:
+    def trajectories(self, guess: Any = None) -> list[Trajectory]:
         """The simulated trials at q, with what happened and their measurements; raises
         `ValueError` if one ends early."""
         runs = self._simulate(self.pack(guess))
         return [
-            replace(
-                made.run,
-                run=replace(
-                    made.run.run, measurements=dict(trial.measurements), std=dict(trial.std)
-                ),
-            )
+            replace(made.run, measurements=dict(trial.measurements), std=dict(trial.std))
             for made, trial in zip(runs, self.trials, strict=True)
         ]
 
@@ -268,7 +262,12 @@ class Shooting:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # an early end is told below
                 made = sensitivities(
-                    self.hybrid, trial.grid, start, numbers, inputs, **self._options
+                    self.hybrid,
+                    trial.grid,
+                    {**start, **self._pressing},
+                    numbers,
+                    inputs,
+                    **self._options,
                 )
         except ValueError as error:  # a start that cannot be, breaks that do not increase
             raise Diverged(f"{of}{error}") from error
@@ -335,7 +334,7 @@ class Shooting:
 
     def _changes(
         self, trial: int, name: str, values: Mapping[str, float]
-    ) -> dict[str, PiecewiseGradient]:
+    ) -> dict[str, SignalGradient]:
         """How the inputs of a trial change with a parameter, those that do."""
         return {
             u: course.by(name, values)
@@ -379,7 +378,7 @@ class Shooting:
             raise ValueError(f"the objective is {J} at the guess")
         size, scaled = typical_sizes(q, self.bounds), checks.flag(scale, "scale")
         with iteration_line(progress) as report:
-            task = Task(
+            task = Minimisation(
                 self._cost,
                 self._gradient,
                 size if scaled else np.ones_like(q),
@@ -398,10 +397,10 @@ class Shooting:
         except Diverged:
             return np.array([np.inf])
 
-    def _fit(self, ended: Minimum, task: Task, optimizer: str, seconds: float) -> Fit:
+    def _fit(self, ended: Minimum, task: Minimisation, optimizer: str, seconds: float) -> Fit:
         q, unknowns = ended.q, self._unknowns
         J, gradient, runs = self._cost(q), self._gradient(q), self.trajectories(q)
-        trials = [run.run for run in runs]
+        trials = list(runs)
         natural = np.full(q.size, np.nan)
         for k, run in enumerate(trials):
             natural[unknowns.starts(k)] = [np.abs(run[x]).max() for x in unknowns.initial]
@@ -459,22 +458,15 @@ def _checked_trials(hybrid: Any, trials: Any) -> list[Experiment]:
 
 
 def _options(
-    hybrid: Hybrid, active: Sequence[str], rtol: float, atol: float, v_stop: float
-) -> dict[str, Any]:
-    """Those of a simulation, checked."""
+    hybrid: Hybrid, active: Sequence[str], rtol: float, atol: float
+) -> tuple[dict[str, bool], dict[str, Any]]:
+    """Contacts that press at the start, and tolerances, checked."""
     rtol, atol = checks.tolerances(rtol, atol)
-    v_stop = checks.positive(v_stop, "v_stop")
     names = [contact.name for contact in hybrid.contacts]
     for name in checks.listed(active, "active"):
         if name not in names:
             raise ValueError(f"active: there is no contact {name!r}; {suggest(name, names)}")
-    return {
-        "active": tuple(active),
-        "rtol": rtol,
-        "atol": atol,
-        "v_stop": v_stop,
-        "progress": False,
-    }
+    return dict.fromkeys(active, True), {"rtol": rtol, "atol": atol, "progress": False}
 
 
 def _known(

@@ -1,6 +1,7 @@
 """Multibody models of open trees: bodies, joints, bases, and the tree that makes the model."""
 
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
+from kinesym.symbolic.multibody.bodies import Body, Load
 from kinesym.symbolic.multibody.joints import (
     Fixed,
     Free,
@@ -12,7 +13,7 @@ from kinesym.symbolic.multibody.joints import (
     Universal,
 )
 from kinesym.symbolic.multibody.matrices import matrix_model
-from kinesym.symbolic.multibody.tree import Body, Load, Tree
+from kinesym.symbolic.multibody.tree import Tree
 
 __all__ = [
     "Body",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,15 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.transcribe import transcribe
 from kinesym.continuous_adjoint import shooting_gradient
+from kinesym.pipeline import realise
 from kinesym.runtime import checks
-from kinesym.runtime.build import build, check_compiler
+from kinesym.runtime.build import check_compiler
 from kinesym.runtime.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit, check_guess, poor_fits, typical_sizes, vector_of_guess
-from kinesym.runtime.minimise import OPTIMIZERS, Minimum, Task, minimise
+from kinesym.runtime.manifest import CollocationManifest
+from kinesym.runtime.minimise import OPTIMIZERS, Minimisation, Minimum, minimise
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.shooting import Diverged, Residuals, ShootingProblem, Unknowns
 from kinesym.runtime.simulation import Stepper
@@ -112,11 +112,9 @@ class Shooting:
             model,
             self._fine,
             list(unknown),
-            list(inputs),
+            inputs,
             EXPLICIT.get(method) or SCHEMES[method],
             objective,
-            (),
-            (),
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         starts, start_bounds = initial_values(model, initial, len(self.trials))
@@ -132,12 +130,10 @@ class Shooting:
         warn_of_degrees(model, self.trials)
         begin = time.perf_counter()
         program = shooting_program(self.symbolic)
-        source = emit(program)
         derive = time.perf_counter() - begin
-        library, compile_seconds = build(source.files, narrow=True)
-        self.timings = {"derive": derive, "compile": compile_seconds}
-        manifest = json.loads(source.manifest)
-        nlp = make_nlp(library, manifest, self._fine, self._known, self._threads)
+        built = realise(program, narrow=True)
+        self.timings = {"derive": derive + built.derive, "compile": built.compile}
+        nlp = make_nlp(built, self._fine, self._known, self._threads)
         self._unknowns = Unknowns(
             states=model.state_names,
             parameters=nlp.layout.parameters,
@@ -148,8 +144,8 @@ class Shooting:
         )
         self._problem = ShootingProblem(
             nlp,
-            Stepper.of(library, manifest, method if method in EXPLICIT else "implicit"),
-            manifest["collocation"]["families"]["interval"],
+            Stepper.of(built, method if method in EXPLICIT else "implicit"),
+            built.manifest.of(CollocationManifest).families["interval"],
             self._fine,
             self._known,
             starts,
@@ -270,9 +266,8 @@ class Shooting:
     def _residuals(self) -> Residuals:
         if self._squares is None:
             symbolic, trials = residual_problem(self.symbolic, self._fine)
-            source = emit(without_hessians(transcribe(symbolic)))
-            library, _ = build(source.files)
-            nlp = make_nlp(library, json.loads(source.manifest), trials, self._known, self._threads)
+            built = realise(without_hessians(transcribe(symbolic)))
+            nlp = make_nlp(built, trials, self._known, self._threads)
             self._squares = Residuals(nlp, trials)
         return self._squares
 
@@ -345,7 +340,7 @@ class Shooting:
             self._check_room()
         size, scaled = self._sizes(q), checks.flag(scale, "scale")
         with iteration_line(progress) as report:
-            task = Task(
+            task = Minimisation(
                 self._problem.cost,
                 self._problem.gradient,
                 size if scaled else np.ones_like(q),
@@ -443,7 +438,9 @@ class Shooting:
         if words:
             warnings.warn(words, stacklevel=3)
 
-    def _fit(self, found: Minimum, task: Task, optimizer: str, size: Array, seconds: float) -> Fit:
+    def _fit(
+        self, found: Minimum, task: Minimisation, optimizer: str, size: Array, seconds: float
+    ) -> Fit:
         q, problem = found.q, self._problem
         J = problem.cost(q)
         gradient = problem.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
@@ -477,7 +474,7 @@ class Shooting:
         )
 
     def _confidence(
-        self, q: Array, task: Task, J: float, gradient: Array, size: Array
+        self, q: Array, task: Minimisation, J: float, gradient: Array, size: Array
     ) -> Confidence:
         """From residuals, else from differences of gradients."""
         nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))

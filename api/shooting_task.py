@@ -15,7 +15,7 @@ from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.experiment import MOST_NODES, Experiment
-from kinesym.runtime.native import Library
+from kinesym.runtime.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp import NLP
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
@@ -49,16 +49,15 @@ def without_hessians(program: Program) -> Program:
 
 
 def make_nlp(
-    library: Library,
-    manifest: Mapping[str, Any],
+    built: Built,
     trials: Sequence[Experiment],
     known: Mapping[str, float],
     threads: int,
 ) -> NLP:
     """The objective (and constraints) of the trials as functions of all trajectories."""
-    description = manifest["collocation"]
-    data = [trial_data(description, trial, known) for trial in trials]
-    return NLP(library, manifest, make_layout(description, trials), data, threads)
+    about = built.manifest.of(CollocationManifest)
+    data = [trial_data(about, trial, known) for trial in trials]
+    return NLP(built, make_layout(about, trials), data, threads)
 
 
 def warn_of_kinks(model: Model) -> None:

@@ -42,10 +42,10 @@ def residual_problem(
         terms = square_terms(expression)
         residuals += [sp.sqrt(c) * weight * base for c, base in terms]
         signals += [weight] if terms else []
-    held = {name_of(f) for f in objective.integrand.atoms(AppliedUndef)} & problem.hold
+    held = {name_of(f) for f in objective.integrand.atoms(AppliedUndef)} & problem.held
     jumps = objective.integrand.atoms(sp.Symbol, sp.Derivative) & moving_symbols(problem.model)
-    if held or (jumps and problem.hold):
-        causes = ", ".join(sorted(held or problem.hold))
+    if held or (jumps and problem.held):
+        causes = ", ".join(sorted(held or problem.held))
         raise ValueError(f"the integral jumps at the nodes with {causes}, held between them")
     scheme = RK4 if isinstance(problem.scheme, NodeScheme) else problem.scheme
     changed = replace(
@@ -96,12 +96,12 @@ def _with_weights(problem: Problem, trial: Experiment, names: set[str]) -> Exper
     quadrature[:-1] += w0 * steps
     quadrature[1:] += w1 * steps
     end[-1] = 1.0
-    inputs = {**trial.inputs, "weight_quadrature": np.sqrt(quadrature), "weight_end": end}
+    inputs = {**trial.signals, "weight_quadrature": np.sqrt(quadrature), "weight_end": end}
     for name in problem.measurements:
         inputs[f"measured_{name}"] = inputs[f"weight_{name}"] = np.zeros(trial.n_nodes)
         if name in trial.measurements:
             samples = trial.measurements[name]
             inputs[f"measured_{name}"] = filled(samples, trial.grid)
             inputs[f"weight_{name}"] = np.where(np.isnan(samples), 0.0, 1.0 / trial.std[name])
-    kept = {k: v for k, v in inputs.items() if k in names or k in trial.inputs}
-    return Experiment(trial.grid, inputs=kept, hold=trial.hold)
+    kept = {k: v for k, v in inputs.items() if k in names or k in trial.signals}
+    return Experiment(trial.grid, inputs=kept)

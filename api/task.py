@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -17,13 +18,26 @@ from kinesym.runtime.arrays import real_array
 from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import listed_of, shown
+from kinesym.symbolic.given import shown
 from kinesym.symbolic.hybrid import Contact, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
 from kinesym.symbolic.schemes import Scheme
+
+
+class Held(NamedTuple):
+    """Bounds of an unknown input that is constant between nodes; see `held`."""
+
+    low: float | None = None
+    high: float | None = None
+
+
+def held(low: float | None = None, high: float | None = None) -> Held:
+    """Bounds of an unknown input that is constant from each node to the next (zero-order hold):
+    `unknown_inputs={T: ks.held(-10, 10)}`. Without it an input is linear between nodes."""
+    return Held(low, high)
 
 
 def checked_trials(model: Any, trials: Any, kind: type = Model) -> list[Experiment]:
@@ -43,21 +57,60 @@ def checked_trials(model: Any, trials: Any, kind: type = Model) -> list[Experime
     return listed
 
 
+def check_signals(trials: Sequence[Experiment]) -> None:
+    """Raise `ValueError` for inputs that jump where a scheme on the nodes cannot follow."""
+    for number, trial in enumerate(trials):
+        for name, signal in trial.signals.items():
+            signal.check_span(trial.grid, f"input {name} of trial {number}")
+            if name in trial.held:
+                continue
+            jumps = signal.jumps(trial.grid[0], trial.grid[-1])
+            if len(jumps):
+                remedy = (
+                    "add that time to the grid"
+                    if signal.held
+                    else "make it a held signal, with a node at each jump"
+                )
+                raise ValueError(
+                    f"input {name} of trial {number} jumps at t = {jumps[0]:g} s, which a grid of "
+                    f"samples cannot show; {remedy}"
+                )
+
+
+class Condition(NamedTuple):
+    """An expression and its bounds."""
+
+    expression: sp.Expr
+    low: float = 0.0
+    high: float = 0.0
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a problem asks for besides its equations, see `kinesym.symbolic.problem.Problem`."""
+
+    path: tuple[sp.Expr, ...] = ()
+    boundary: tuple[sp.Expr, ...] = ()
+    links: tuple[sp.Expr, ...] = ()
+    cycle: tuple[sp.Expr, ...] = ()
+    contacts: Sequence[Contact] = ()
+
+
+NOTHING = Conditions()
+
+
 def symbolic_problem(
     model: Model,
     trials: Sequence[Experiment],
     unknown: Sequence[str],
-    unknown_inputs: Sequence[str],
+    unknown_inputs: Mapping[str, Any],
     scheme: Scheme,
     objective: Objective | None,
-    path: Sequence[sp.Expr] = (),
-    boundary: Sequence[sp.Expr] = (),
-    links: Sequence[sp.Expr] = (),
-    cycle: Sequence[sp.Expr] = (),
-    contacts: Sequence[Contact] = (),
+    asked: Conditions = NOTHING,
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know."""
-    if links and len(trials) == 1:
+    check_signals(trials)
+    if asked.links and len(trials) == 1:
         raise ValueError(
             "links join each trial to the next one, but there is only one; there use "
             "boundary=[at_start(x) - at_end(x)], or cycle=[...]"
@@ -70,9 +123,9 @@ def symbolic_problem(
         )
     for what, cost in (("integrand", chosen.integrand), ("terminal cost", chosen.terminal)):
         check_times(cost, what)
-    contacts = listed_of(contacts, Contact, "contacts")
-    flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
-    used = [chosen.integrand, chosen.terminal, *path, *boundary, *links, *cycle, *flags]
+    flags = [sp.Function(flag)(t) for contact in asked.contacts for flag in flags_of(contact)]
+    used = [chosen.integrand, chosen.terminal, *asked.path, *asked.boundary]
+    used += [*asked.links, *asked.cycle, *flags]
     signals = _signals(model, trials, unknown_inputs, used)
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
     if len({trial.free_duration for trial in trials}) > 1:
@@ -85,20 +138,16 @@ def symbolic_problem(
         unknown_inputs=[u for u in model.inputs if name_of(u) in unknown_inputs],
         signals=signals,
         measurements=measured_expressions(model, measured),
-        path=path,
-        boundary=boundary,
-        hold=_holds(model, trials, signals),
+        held=_held(trials, unknown_inputs),
         free_duration=trials[0].free_duration,
-        links=links,
-        cycle=cycle,
-        contacts=contacts,
+        **vars(asked),
     )
 
 
 def _signals(
     model: Model,
     trials: Sequence[Experiment],
-    unknown_inputs: Sequence[str],
+    unknown_inputs: Mapping[str, Any],
     conditions: Iterable[sp.Expr],
 ) -> list[AppliedUndef]:
     """Known trajectories: known inputs, and functions of time in objective and conditions only."""
@@ -138,26 +187,17 @@ def _only_outputs(model: Model, name: str) -> str:
     return f"; only outputs need it: {', '.join(outputs[:4])}{more}" if outputs else ""
 
 
-def _holds(
-    model: Model, trials: Sequence[Experiment], signals: Sequence[AppliedUndef]
-) -> frozenset[str]:
-    names = {*model.input_names, *map(name_of, signals)}
-    for trial in trials:
-        for name in trial.hold:
-            if name not in names:
-                raise ValueError(f"hold of {name}, which is no input; {suggest(name, names)}")
-    held = [
-        frozenset(name for name, how in trial.hold.items() if how == "zero-order")
-        for trial in trials
-    ]
-    for number, other in enumerate(held):
-        for name in sorted(held[0] ^ other):
-            ways = ["zero-order" if name in some else "linear" for some in (held[0], other)]
+def _held(trials: Sequence[Experiment], unknown_inputs: Mapping[str, Any]) -> frozenset[str]:
+    """Inputs that are constant between nodes, in all trials."""
+    for number, trial in enumerate(trials):
+        for name in sorted(trials[0].held ^ trial.held):
+            ways = ["held" if name in some.held else "linear" for some in (trials[0], trial)]
             raise ValueError(
-                f"all trials must hold their inputs in the same way: {name} is {ways[0]} in trial 0"
-                f" and {ways[1]} in trial {number}; give hold={{{name}: ...}} in all"
+                f"all trials must have the same between the samples of an input: {name} is "
+                f"{ways[0]} in trial 0 and {ways[1]} in trial {number}; give held signals in all"
             )
-    return held[0]
+    free = {name for name, bounds in unknown_inputs.items() if isinstance(bounds, Held)}
+    return trials[0].held | free
 
 
 def check_times(expression: sp.Expr, what: str) -> None:
@@ -172,14 +212,12 @@ def check_times(expression: sp.Expr, what: str) -> None:
             )
 
 
-def conditions(
-    conditions: Sequence[Any], what: str
-) -> tuple[list[sp.Expr], list[tuple[float, float]]]:
-    """Expressions and their bounds; an equation or inequality of SymPy is taken as such."""
-    if not isinstance(conditions, (list, tuple)):
-        raise ValueError(f"{what}s must be a list, got {shown(conditions)}")
-    expressions, bounds = [], []
-    for number, condition in enumerate(conditions):
+def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
+    """Conditions of a list; an equation or inequality of SymPy is taken as such."""
+    if not isinstance(given, (list, tuple)):
+        raise ValueError(f"{what}s must be a list, got {shown(given)}")
+    found = []
+    for number, condition in enumerate(given):
         name = f"{what} {number}"
         expression, pair = condition, (0.0, 0.0)
         if isinstance(condition, (tuple, list)):
@@ -196,9 +234,8 @@ def conditions(
                 f"{name}, {expression}, must be an expression that depends on something, or "
                 "(expression, low, high); a single one goes into a list"
             )
-        expressions.append(expression)
-        bounds.append(pair)
-    return expressions, bounds
+        found.append(Condition(expression, *pair))
+    return tuple(found)
 
 
 def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, float]]:

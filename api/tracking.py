@@ -9,15 +9,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.model_run import compiled_stepper
 from kinesym.runtime.gait.control import PD
 from kinesym.runtime.gait.course import Samples
 from kinesym.runtime.gait.forward import Tracking
 from kinesym.runtime.gait.inverse import InverseDynamics, coordinate_names
 from kinesym.runtime.gait.rates import coordinates, in_turn, states, world_moments
 from kinesym.runtime.gait.sampled import simulate_sampled
-from kinesym.runtime.native import HALVES
+from kinesym.runtime.native import PARABOLA
+from kinesym.runtime.signals import Signal
 from kinesym.runtime.simulation import Task, failure
-from kinesym.simulation import compiled_stepper, simulate
+from kinesym.simulation import simulate
 from kinesym.symbolic.model import Model
 
 Array = NDArray[np.float64]
@@ -94,7 +96,7 @@ def _continuous(
             reference.time,
             start,
             values,
-            _inputs(needed),
+            _inputs(needed, reference.time),
             method=method,
             rtol=RTOL,
             atol=ATOL,
@@ -112,7 +114,7 @@ def _sampled(
     method: str,
 ) -> tuple[Array, str]:
     """The same with actuators that hold what they computed at the last node."""
-    inputs, step = _inputs(needed), float(reference.time[1] - reference.time[0])
+    inputs, step = _inputs(needed, reference.time), float(reference.time[1] - reference.time[0])
     stepper = compiled_stepper(model, method, False, True)
     place = {name: k for k, name in enumerate(stepper.inputs)}
     driven = [place[name] for name in _forces(needed)]
@@ -132,7 +134,7 @@ def _sampled(
         reference.time,
         states(reference)[0][:, :1],
         np.array([[values[name] for name in stepper.parameters]]),
-        [(np.ascontiguousarray(inputs[name][None]), HALVES) for name in stepper.inputs],
+        [(inputs[name].parabolas_on(reference.time)[None], PARABOLA) for name in stepper.inputs],
         tolerances=(RTOL, ATOL),
     )
     outcome = simulate_sampled(stepper, task, effort)
@@ -150,10 +152,10 @@ def _forces(needed: InverseDynamics) -> dict[str, Array]:
     return dict(zip(names, values, strict=True))
 
 
-def _inputs(needed: InverseDynamics) -> dict[str, Array]:
-    """All inputs of the forward model at the instants of inverse dynamics."""
+def _inputs(needed: InverseDynamics, time: Array) -> dict[str, Signal]:
+    """All inputs of the forward model, from inverse dynamics at the nodes (N,) and halfway."""
     found, course = _forces(needed), needed.course
     names = coordinate_names(needed.skeleton.rows)
     for name, z, zd in zip(names, course.z, course.zd, strict=True):
         found |= {f"{name}_ref": z, f"{name}_rate": zd}
-    return found
+    return {name: Signal.parabolas(time, row) for name, row in found.items()}

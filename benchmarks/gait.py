@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import os
 import shlex
 import sys
@@ -35,14 +34,14 @@ from scipy.spatial.transform import Rotation
 from stepping import medians, named
 
 import kinesym as ks
-from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.stepping import stepper
 from kinesym.examples import gait as example
 from kinesym.gait import _inverse
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import segments_of_body, whole_body
-from kinesym.runtime.build import CACHE_VARIABLE, build, find_compiler
+from kinesym.pipeline import realise
+from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.gait.consistency import fit, landmark_targets, measured_segments, start_of
 from kinesym.runtime.gait.course import Spline
@@ -150,9 +149,8 @@ def kinesym_tasks(case: Case) -> Tasks:
     body, model, course = case.body, case.body.model, case.found.course
     f = ks.compile(model)
     program = model_functions(model)
-    source = emit(replace(program, kernels=(program.kernel("rhs"),)))
-    library, about = build(source.files, lanes=1)[0], json.loads(source.manifest)
-    single = Functions(library, about, NotImplemented)
+    only = replace(program, kernels=(program.kernel("rhs"),))
+    single = Functions(realise(only, lanes=1), NotImplemented)
     gains = {f"Kp_{name}": gain for name, gain in zip(model.state_names, case.gains, strict=False)}
     values = dict(model.values) | gains | {"Td": ks.gait.PD().Td}
     p = np.array([values[name] for name in f.parameters])
@@ -530,7 +528,7 @@ def built(kind: str, folder: str) -> dict[str, Any]:
     else:
         program = stepper(model, SCHEMES.get(kind), False)
     stamps.append(perf_counter())
-    build(emit(program).files, narrow=kind != "inverse")
+    realise(program, narrow=kind != "inverse")
     stamps.append(perf_counter())
     return {
         "kind": kind,

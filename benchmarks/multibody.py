@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib.util
-import json
 import os
 import shlex
 import shutil
@@ -34,10 +33,10 @@ from report import machine, number, parsed, ratio, save, table, write
 from stepping import medians, named
 
 import kinesym as ks
-from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
 from kinesym.multibody import Body, FixedBase, PrescribedBase, Tree
-from kinesym.runtime.build import CACHE_VARIABLE, build, find_compiler
+from kinesym.pipeline import realise
+from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
 from kinesym.runtime.functions import Functions
 
 Array = NDArray[np.float64]
@@ -500,8 +499,7 @@ def grow(n: int, folder: str, seconds: float) -> dict[str, float]:
     stamps.append(perf_counter())
     program = model_functions(model)
     stamps.append(perf_counter())
-    source = emit(program)
-    f = Functions(build(source.files)[0], json.loads(source.manifest), NotImplemented)
+    f = Functions(realise(program), NotImplemented)
     stamps.append(perf_counter())
     x, p = case.x.T.copy(), np.array([model.values[name] for name in f.parameters])
     if n <= WHOLE:

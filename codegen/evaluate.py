@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kinesym.codegen.derive import jacobian
@@ -14,7 +15,7 @@ from kinesym.symbolic.names import t
 
 
 @dataclass(frozen=True)
-class Point:
+class ModelSymbols:
     """The symbols of a model at one point in time, as arguments of kernels, and its translator."""
 
     graph: Graph
@@ -25,47 +26,56 @@ class Point:
     t: Argument
     lower: Lowering
 
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """All but x'."""
+        return self.x, self.u, self.p, self.t
+
     def nodes(self, argument: Argument) -> list[int]:
         """The graph nodes of an argument."""
         return self.graph.symbols(argument.symbols)
 
 
-def model_point(model: Model, varying: bool = False) -> Point:
-    """A point of `model`; `varying` parameters differ from point to point."""
-    g = Graph()
+def model_symbols(
+    model: Model, varying: bool = False, inputs: Sequence[str] | None = None
+) -> ModelSymbols:
+    """The symbols of `model`; `varying` parameters differ from point to point. inputs : in this
+    order, if not in that of the model."""
+    g, order = Graph(), model.input_names if inputs is None else inputs
+    known = dict(zip(model.input_names, model.inputs, strict=True))
     xdot = Argument("xdot", tuple(f"xdot.{x}" for x in model.state_names))
     x = Argument("x", tuple(f"x.{x}" for x in model.state_names))
-    u = Argument("u", tuple(f"u.{u}" for u in model.input_names))
+    u = Argument("u", tuple(f"u.{u}" for u in order))
     p = Argument("p", tuple(f"p.{p}" for p in model.parameter_names), varying)
     table = {t: g.symbol("t.time")}
     for symbols, group in (
         (model.derivatives, xdot),
         (model.states, x),
-        (model.inputs, u),
+        ([known[name] for name in order], u),
         (model.parameters, p),
     ):
         table.update(zip(symbols, g.symbols(group.symbols), strict=True))
     lower = Lowering(g, table)
     lower.define(model.intermediates)
-    return Point(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
+    return ModelSymbols(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
 
 
 @dataclass(frozen=True)
 class _Parts:
     """What functions and Jacobians of a model share."""
 
-    point: Point
+    s: ModelSymbols
     every: tuple[Argument, ...]
     functions: dict[str, list[int]]
     labels: dict[str, tuple[str, ...]]
 
 
 def _parts(model: Model) -> _Parts:
-    point = model_point(model)
-    lower = point.lower
+    s = model_symbols(model)
+    lower = s.lower
     return _Parts(
-        point,
-        (point.xdot, point.x, point.u, point.p, point.t),
+        s,
+        (s.xdot, *s.arguments),
         {
             "residual": [lower(e) for e in model.equations],
             "outputs": [lower(e) for e in model.outputs.values()],
@@ -83,7 +93,7 @@ def model_functions(model: Model) -> Program:
     Arguments are xdot (n), x (n), u (m), p (r, uniform) and t; `rhs` has no xdot.
     """
     parts = _parts(model)
-    g, point = parts.point.graph, parts.point
+    g, s = parts.s.graph, parts.s
     purposes = {"residual": "0 = f(x', x, u, p, t)", "outputs": "y = g(x', x, u, p, t)"}
     kernels = [
         Kernel(of, g, parts.every, tuple(nodes), parts.labels[of], purposes[of])
@@ -92,10 +102,9 @@ def model_functions(model: Model) -> Program:
     ]
     explicit, reason = True, ""
     try:
-        rates = model_rates(model, point.lower, point.nodes(point.xdot))
+        rates = model_rates(model, s.lower, s.nodes(s.xdot))
         names = tuple(f"{name}'" for name in model.state_names)
-        arguments = (point.x, point.u, point.p, point.t)
-        kernels.append(Kernel("rhs", g, arguments, tuple(rates), names, "x' = f(x, u, p, t)"))
+        kernels.append(Kernel("rhs", g, s.arguments, tuple(rates), names, "x' = f(x, u, p, t)"))
     except NotExplicit as error:
         explicit, reason = False, str(error)
     return Program(
@@ -103,6 +112,7 @@ def model_functions(model: Model) -> Program:
         tuple(kernels),
         {
             "functions": {
+                "model": model.name,
                 "states": list(model.state_names),
                 "inputs": list(model.input_names),
                 "parameters": list(model.parameter_names),
@@ -121,22 +131,17 @@ def model_jacobians(model: Model) -> Program:
     Only entries that are not identically zero are outputs; their places are in the description.
     """
     parts = _parts(model)
-    g, point = parts.point.graph, parts.point
-    groups = {
-        "derivatives": point.xdot,
-        "states": point.x,
-        "inputs": point.u,
-        "parameters": point.p,
-    }
+    g, s = parts.s.graph, parts.s
+    groups = {"derivatives": s.xdot, "states": s.x, "inputs": s.u, "parameters": s.p}
     kernels: list[Kernel] = []
     patterns: dict[str, list[list[int]]] = {}
     for of, outputs in parts.functions.items():
         for wrt, group in groups.items():
             name = f"{of}_{wrt}"
-            entries = jacobian(g, outputs, point.nodes(group))
+            entries = jacobian(g, outputs, s.nodes(group))
             patterns[name] = [[i for i, _ in entries], [j for _, j in entries]]
             texts = tuple(f"d {parts.labels[of][i]} / d {group.symbols[j]}" for i, j in entries)
             purpose = f"derivatives of the {of} with respect to the {wrt}"
             kernels.append(Kernel(name, g, parts.every, tuple(entries.values()), texts, purpose))
     named = tuple(k for k in kernels if k.outputs)
-    return Program(f"{model.name}_jacobians", named, {"jacobians": patterns})
+    return Program(f"{model.name}_jacobians", named, {"jacobians": {"patterns": patterns}})

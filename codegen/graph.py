@@ -35,6 +35,9 @@ _TOTAL = frozenset(
 #: 12th is the last whose reciprocal is finite.
 _ORDINARY = 12.0
 
+#: Cases of a choice up to which a product with it is one of each case.
+_FEW = 4
+
 _ODD = frozenset("sin tan asin atan sinh tanh asinh atanh sign erf".split())
 _EVEN = frozenset(("cos", "cosh", "abs"))
 
@@ -165,8 +168,11 @@ class Graph:
             return self.sub(a, self.args[b][0])
         if self.op[a] == "neg":
             return self.sub(b, self.args[a][0])
-        if self.op[a] == self.op[b] == "select" and self.args[a][0] == self.args[b][0]:
-            return self._add_cases(a, b)
+        if self.op[a] == self.op[b] == "select":
+            if self.args[a][0] == self.args[b][0]:
+                return self._add_cases(a, b)
+            if self.zero in self.args[a] and self.zero in self.args[b]:
+                return self._add_masked(a, b)
         return self._node("add", a, b) if a < b else self._node("add", b, a)
 
     def _over_cases(self, node: int, function: Callable[[int], int]) -> int:
@@ -191,8 +197,43 @@ class Graph:
             result = self.select(condition, x, result)
         return result
 
+    def _add_masked(self, a: int, b: int) -> int:
+        """The sum of two values that are chosen or zero. Where both hang on one condition, or on it
+        and its opposite, that is chosen first: a factor that is not finite counts only there."""
+        (of_a, x), (of_b, y) = self._mask(a), self._mask(b)
+        for condition, rest in of_a.items():
+            inside, opposite = self.select(rest, x, self.zero), self.no(condition)
+            if condition in of_b:
+                both = self.add(inside, self.select(of_b[condition], y, self.zero))
+                return self.select(condition, both, self.zero)
+            if opposite in of_b:
+                return self.select(condition, inside, self.select(of_b[opposite], y, self.zero))
+        return self._node("add", min(a, b), max(a, b))
+
+    def _mask(self, node: int) -> tuple[dict[int, int], int]:
+        """The condition of a value that is chosen or zero, and the value: the condition and its
+        factors, each with the rest of it."""
+        condition, inside, other = self.args[node]
+        if inside == self.zero:
+            condition, inside = self.no(condition), other
+        rest = {condition: self.one}
+        if self.op[condition] == "mul":
+            first, second = self.args[condition]
+            rest |= {first: second, second: first}
+        return rest, inside
+
+    def _is_hollow(self, node: int) -> bool:
+        """Whether `node` is a choice of a few, one of them zero."""
+        for _ in range(_FEW):
+            if self.op[node] != "select":
+                return False
+            if self.zero in self.args[node][1:]:
+                return True
+            node = self.args[node][2]
+        return False
+
     def _masked(self, node: int, function: Callable[[int], int]) -> int:
-        """`function`, zero at zero, of what a select with a zero chooses: the rest counts for
+        """`function`, zero at zero, of both cases of a select: what is not chosen counts for
         nothing, even where the function is not finite."""
         condition, first, second = self.args[node]
         return self.select(
@@ -219,12 +260,12 @@ class Graph:
     def mul(self, a: int, b: int) -> int:
         """a * b; a constant factor comes first.
 
-        A factor `select(c, x, 0)` takes the product inside: what is not chosen counts for nothing,
-        even if the other factor is not finite there.
+        A factor `select(c, x, 0)`, or of a few more cases, takes the product inside: what is not
+        chosen counts for nothing, even if the other factor is not finite there.
         """
         value, op, args = self.value, self.op, self.args
         for x, y in ((a, b), (b, a)):
-            if op[y] == "select" and x != self.zero and self.zero in args[y][1:]:
+            if x != self.zero and self._is_hollow(y):
                 return self._masked(y, partial(self.mul, x))
         if b in value:
             a, b = b, a
@@ -272,7 +313,7 @@ class Graph:
             return self.mul(a, self.inv(b))
         if a in (self.zero, b):
             return self.zero if a == self.zero else self.one
-        if self.op[a] == "select" and self.zero in self.args[a][1:]:
+        if self._is_hollow(a):
             return self._masked(a, lambda case: self.div(case, b))
         for x, y in ((a, b), (b, a)):
             if self.op[x] == "neg":
@@ -292,6 +333,8 @@ class Graph:
         """`a` to a constant power: products for integers, a square root for 1/2, else `pow`."""
         if not math.isfinite(exponent):
             return self._node("pow", a, self.const(exponent))
+        if self.op[a] == "exp" and exponent != int(exponent):
+            return self._power_of_exp(a, self.const(exponent))
         if exponent < 0:
             return self.div(self.one, self.power(a, -exponent))
         if a in self.value:
@@ -301,6 +344,10 @@ class Graph:
         if exponent == 0.5:
             return self.function("sqrt", a)
         return self._node("pow", a, self.const(exponent))
+
+    def _power_of_exp(self, a: int, exponent: int) -> int:
+        """exp(x)^p as exp(p x), whose derivatives need no quotient of tiny numbers."""
+        return self.function("exp", self.mul(exponent, self.args[a][0]))
 
     def _integer_power(self, a: int, n: int) -> int:
         if n == 0:
@@ -326,6 +373,8 @@ class Graph:
         """`pow`, `atan2`, `min`, `max`, `lt`, `le` or `eq` of two nodes."""
         if name == "pow" and b in self.value:
             return self.power(a, self.value[b])
+        if name == "pow" and self.op[a] == "exp":
+            return self._power_of_exp(a, b)
         if a in self.value and b in self.value:
             return self.const(_evaluate(name, self.value[a], self.value[b]))
         if name in ("min", "max") and a == b:

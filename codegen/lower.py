@@ -112,7 +112,8 @@ def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
 
 
 def _exponentials(e: sp.Expr) -> list[tuple[float, sp.Expr]]:
-    """(c, x) of every term of a sum of c exp(x) with positive numbers c; empty if it is no such."""
+    """(log c, x) of every term of a sum of c exp(x) with positive numbers c; empty if there are
+    other terms."""
     if not isinstance(e, sp.Add) or not e.has(sp.exp):
         return []
     found: list[tuple[float, sp.Expr]] = []
@@ -120,24 +121,21 @@ def _exponentials(e: sp.Expr) -> list[tuple[float, sp.Expr]]:
         factor, rest = term.as_coeff_Mul()
         if not factor.is_positive or not (rest == 1 or isinstance(rest, sp.exp)):
             return []
-        found.append((float(factor), sp.S.Zero if rest == 1 else rest.args[0]))
+        found.append((float(sp.log(factor)), sp.S.Zero if rest == 1 else rest.args[0]))
     return found
 
 
 def _log(g: Graph, e: sp.log, known: Mapping[sp.Basic, int]) -> int:
-    """log(sum of c exp(x)) is m + log(sum of c exp(x - m)) with the largest x, which neither over-
-    nor underflows; other logarithms are what they are."""
+    """log(sum of c exp(x)) is m + log(sum of exp(log c + (x - m))) with m, the largest log c + x,
+    which neither over- nor underflows; other logarithms are what they are."""
     terms = _exponentials(e.args[0])
     if not terms:
         return g.function("log", known[e.args[0]])
-    nodes = [known[x] for _, x in terms]
-    largest = nodes[0]
-    for node in nodes[1:]:
-        largest = g.binary("max", largest, node)
-    parts = [
-        g.mul(g.const(c), g.function("exp", g.sub(node, largest)))
-        for (c, _), node in zip(terms, nodes, strict=True)
-    ]
+    pairs = [(g.const(shift), known[x]) for shift, x in terms]
+    largest = g.add(*pairs[0])
+    for shift, x in pairs[1:]:
+        largest = g.binary("max", largest, g.add(shift, x))
+    parts = [g.function("exp", g.add(shift, g.sub(x, largest))) for shift, x in pairs]
     return g.add(largest, g.function("log", g.sum(parts)))
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import sympy as sp
 
 from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian
-from kinesym.codegen.evaluate import Point, model_point
+from kinesym.codegen.evaluate import ModelSymbols, model_symbols
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates, model_rates
 from kinesym.codegen.transcribe import interval_family
@@ -25,8 +25,8 @@ def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
     varying : whether parameters differ between the members of an ensemble.
     Raises `ValueError` if the method is explicit (no scheme) and x' cannot be solved for.
     """
-    point = model_point(model, varying)
-    kernels = [*_rhs(model, point, required=scheme is None), *_outputs(model, point)]
+    s = model_symbols(model, varying)
+    kernels = [*_rhs(model, s, required=scheme is None), *_outputs(model, s)]
     pattern: Sparse = {}
     if scheme is not None:
         made, pattern = _implicit(model, scheme, varying)
@@ -73,10 +73,7 @@ def _description(
 
 
 def shooting_kernels(
-    model: Model,
-    scheme: Scheme | None,
-    inputs: Sequence[sp.Basic],
-    parameters: Sequence[sp.Symbol],
+    model: Model, scheme: Scheme | None, inputs: Sequence[sp.Basic], parameters: Sequence[sp.Symbol]
 ) -> tuple[list[Kernel], dict[str, object]]:
     """Kernels that step along a trajectory and differentiate its steps.
 
@@ -84,15 +81,15 @@ def shooting_kernels(
     kernel `tangent`: x', then what its derivatives with respect to states, `inputs` and
     `parameters` follow from, see `codegen.solve.Linearised`.
     """
-    point = model_point(model)
-    kernels = _rhs(model, point, required=scheme is None)
+    s = model_symbols(model)
+    kernels = _rhs(model, s, required=scheme is None)
     if scheme is not None:
         made, pattern = _implicit(model, scheme, varying=False)
         return [*kernels, *made], _description(model, scheme, pattern)
-    g, lower = point.graph, point.lower
-    chosen = [*point.nodes(point.x), *(lower(u) for u in inputs), *(lower(p) for p in parameters)]
+    g, lower = s.graph, s.lower
+    chosen = [*s.nodes(s.x), *(lower(u) for u in inputs), *(lower(p) for p in parameters)]
     residual = [lower(e) for e in model.equations]
-    found = linearised_rates(g, residual, point.nodes(point.xdot), model.state_names, chosen)
+    found = linearised_rates(g, residual, s.nodes(s.xdot), model.state_names, chosen)
     names = [*model.state_names, *map(name_of, inputs), *map(name_of, parameters)]
     n = len(model.states)  # entries in columns of states come first
     order = sorted(found.side, key=lambda key: (key[1] >= n, key))
@@ -106,7 +103,7 @@ def shooting_kernels(
     tangent = Kernel(
         "tangent",
         g,
-        (point.x, point.u, point.p, point.t),
+        s.arguments,
         outputs,
         tuple(labels),
         "x' = f(x, u, p, t) = M^-1 side, the derivatives of the side, and M^-1 in steps",
@@ -115,9 +112,9 @@ def shooting_kernels(
     return [*kernels, tangent], {**about, "solution": [[i, j] for i, j, _ in found.steps]}
 
 
-def _rhs(model: Model, point: Point, required: bool) -> list[Kernel]:
+def _rhs(model: Model, s: ModelSymbols, required: bool) -> list[Kernel]:
     try:
-        rates = model_rates(model, point.lower, point.nodes(point.xdot))
+        rates = model_rates(model, s.lower, s.nodes(s.xdot))
     except NotExplicit as error:
         if required:
             raise ValueError(
@@ -126,18 +123,17 @@ def _rhs(model: Model, point: Point, required: bool) -> list[Kernel]:
             ) from error
         return []
     labels = tuple(f"{x}'" for x in model.state_names)
-    arguments = (point.x, point.u, point.p, point.t)
-    return [Kernel("rhs", point.graph, arguments, tuple(rates), labels, "x' = f(x, u, p, t)")]
+    return [Kernel("rhs", s.graph, s.arguments, tuple(rates), labels, "x' = f(x, u, p, t)")]
 
 
-def _outputs(model: Model, point: Point) -> list[Kernel]:
+def _outputs(model: Model, s: ModelSymbols) -> list[Kernel]:
     """Outputs, then the limits that change along a trajectory."""
     labels = (*model.outputs, *model.moving_limits)
     if not labels:
         return []
-    values = tuple(map(point.lower, (*model.outputs.values(), *model.moving_limits.values())))
-    arguments = (point.xdot, point.x, point.u, point.p, point.t)
-    return [Kernel("outputs", point.graph, arguments, values, labels, "y = g(x', x, u, p, t)")]
+    values = tuple(map(s.lower, (*model.outputs.values(), *model.moving_limits.values())))
+    arguments = (s.xdot, *s.arguments)
+    return [Kernel("outputs", s.graph, arguments, values, labels, "y = g(x', x, u, p, t)")]
 
 
 def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel], Sparse]:

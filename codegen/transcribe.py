@@ -29,8 +29,8 @@ from kinesym.codegen.derive import (
 )
 from kinesym.codegen.family import Family, Symbols, boundary
 from kinesym.codegen.kernel import Argument, Kernel, Program
-from kinesym.codegen.links import contact_rows, link_family, touch_at
 from kinesym.codegen.lower import Lowering
+from kinesym.codegen.phases import contact_rows, contacts_at, link_family
 from kinesym.symbolic.declared import atoms_through
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem, moving_symbols
@@ -75,6 +75,7 @@ def _description(problem: Problem) -> dict[str, object]:
         "quadrature": list(scheme.quadrature),
         "states": list(problem.model.state_names),
         "unknown_inputs": [name_of(u) for u in problem.unknown_inputs],
+        "held": sorted(problem.held),
         "unknown_parameters": [name_of(p) for p in problem.unknown_parameters],
         "known_parameters": [name_of(p) for p in problem.known_parameters],
         "signals": [name_of(s) for s in problem.signals],
@@ -210,8 +211,8 @@ def _integrates_on_intervals(problem: Problem) -> bool:
     """Whether the integrand contains x' or a held signal, which nodes know nothing of."""
     integrand = problem.objective.integrand
     behind = atoms_through(problem.model, [integrand])
-    held = {name_of(f) for f in behind if isinstance(f, AppliedUndef)} & problem.hold
-    jumps = bool(problem.hold) and _moves(problem, integrand)
+    held = {name_of(f) for f in behind if isinstance(f, AppliedUndef)} & problem.held
+    jumps = bool(problem.held) and _moves(problem, integrand)
     return bool(held) or jumps or _on_interval(problem, integrand)
 
 
@@ -297,8 +298,8 @@ def _stage_interval(scheme: StageScheme, s: Symbols, groups: _IntervalGroups) ->
     problem, g = s.problem, s.graph
     model, h = problem.model, groups.h
     outer_x, inner_x = _mixed(s, "x", groups.x0, groups.x1, scheme.state)
-    outer_u, inner_u = _mixed(s, "u", groups.u0, groups.u1, scheme.state, problem.hold)
-    _, signals = _mixed(s, "s", groups.s0, groups.s1, scheme.state, problem.hold)
+    outer_u, inner_u = _mixed(s, "u", groups.u0, groups.u1, scheme.state, problem.held)
+    _, signals = _mixed(s, "s", groups.s0, groups.s1, scheme.state, problem.held)
     outer_xd = g.symbols(f"xdot.{name}" for name in model.state_names)
     difference = _mixed(s, "d", groups.x0, groups.x1, scheme.derivative)[1]
     inner_xd = [g.mul(d, g.inv(h)) for d in difference]
@@ -367,7 +368,7 @@ def _node_interval(scheme: NodeScheme, s: Symbols, groups: _IntervalGroups) -> F
 def _held(s: Symbols, left: Argument, right: Argument) -> list[int]:
     """The values at the right node; those of the left where held."""
     pairs = zip(left.symbols, right.symbols, strict=True)
-    return s.graph.symbols(a if a.split(".", 1)[1] in s.problem.hold else b for a, b in pairs)
+    return s.graph.symbols(a if a.split(".", 1)[1] in s.problem.held else b for a, b in pairs)
 
 
 def _mixed(
@@ -465,7 +466,7 @@ def _ends(problem: Problem) -> Family:
     own = [*x0, *x1, *u0, *u1, *s.nodes(p), *s.nodes(duration)]
     speeds: list[int] = []
     if problem.contacts:
-        speeds = touch_at(s, (x0, u0, s.nodes(s0), s.nodes(t0)[0]))[0].speeds
+        speeds = contacts_at(s, (x0, u0, s.nodes(s0), s.nodes(t0)[0]))[0].speeds
     return Family(
         name="ends",
         graph=g,

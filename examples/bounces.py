@@ -58,7 +58,7 @@ def ball():
 def drop(nodes=1601, duration=1.6):
     """The run of the ball from its release."""
     time = np.linspace(0.0, duration, nodes)
-    return ks.hybrid.simulate(ball(), time, {"y": DROP, "v": 0.0}, rtol=1e-11, atol=1e-13)
+    return ks.simulate(ball(), time, {"y": DROP, "v": 0.0}, rtol=1e-11, atol=1e-13)
 
 
 def ball_impacts(count):
@@ -99,8 +99,8 @@ def rock(nodes=3001, duration=3.0):
     hybrid = block()
     start = dict.fromkeys(hybrid.model.state_names, 0.0)
     start |= {"block_px": x, "block_pz": z, "block_y": TILT}
-    return ks.hybrid.simulate(
-        hybrid, np.linspace(0.0, duration, nodes), start, active=("right",), rtol=1e-11, atol=1e-12
+    return ks.simulate(
+        hybrid, np.linspace(0.0, duration, nodes), {**start, "right": True}, rtol=1e-11, atol=1e-12
     )
 
 

@@ -91,7 +91,7 @@ def stimulate(time, recruited=RECRUITED, impulses=IMPULSES, stop=False):
     """The run from the hanging shank over time (N,) [s]."""
     muscle = quadriceps(recruited)
     course = calcium().course(ks.hybrid.train(FIRST, PERIOD, impulses))
-    return ks.hybrid.simulate(
+    return ks.simulate(
         knee(muscle, stop),
         time,
         {theta: 0.0, omega: 0.0, **muscle.rest},

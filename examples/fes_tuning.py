@@ -57,7 +57,7 @@ def pattern(q):
 def task(q, nodes):
     """What is simulated."""
     impulses, recruited = pattern(q)
-    course = ks.hybrid.Piecewise(impulses, recruited)
+    course = ks.Signal.pieces(impulses, recruited)
     return {
         "time": np.linspace(0.0, END, nodes),
         "initial": {theta: 0.0, omega: 0.0, **MUSCLE.rest},
@@ -77,7 +77,7 @@ class Peak:
 
 def peak(q, nodes=151):
     """Simulates, and goes back twice."""
-    exact = ks.hybrid.sensitivities(HYBRID, **task(q, nodes))
+    exact = ks.sensitivities(HYBRID, **task(q, nodes))
     here = exact.run.happened("event", "peak")[0]
     slopes = [by_unknowns(q, exact.gradient(of, at=here)) for of in ("time", "theta")]
     return Peak(here.time, here.after["theta"], *slopes)
@@ -139,7 +139,7 @@ def figure(before, after, nodes):
     """Angle, force and what the impulses recruit, before and after."""
     picture, axes = plt.subplots(3, 1, figsize=(8, 7.5), sharex=True, layout="constrained")
     for q, colour, label in ((before, "0.6", "equal impulses"), (after, "C0", "tuned")):
-        run = ks.hybrid.simulate(HYBRID, **task(q, nodes))
+        run = ks.simulate(HYBRID, **task(q, nodes))
         axes[0].plot(run.time, run["theta"], color=colour, label=label)
         axes[1].plot(run.time, run["quad_F"], color=colour)
         impulses, recruited = pattern(q)

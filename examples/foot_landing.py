@@ -10,7 +10,7 @@ Angles and moments are about y: positive ones turn the toes down.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -76,19 +76,18 @@ def foot(law, restitution=0.0):
 def inputs(law):
     """Courses of the load."""
     rows = {"shank_fx": FORWARDS[law], "shank_fz": UPWARDS, "shank_my": MOMENT[law]}
-    return {name: ks.hybrid.Piecewise.samples(INSTANTS, row) for name, row in rows.items()}
+    return {name: ks.Signal(INSTANTS, row) for name, row in rows.items()}
 
 
 def simulate(law, time, release="force", restitution=0.0, load=None):
     """The step on a grid (N,) [s]; tolerances near rounding, as times are compared to 1e-8 s."""
-    return ks.hybrid.simulate(
-        foot(law, restitution),
+    return ks.simulate(
+        replace(foot(law, restitution), release=release),
         time,
         dict(zip(STATES, start(), strict=True)),
         inputs=inputs(law) if load is None else load,
         rtol=1e-12,
         atol=1e-13,
-        release=release,
     )
 
 

@@ -330,7 +330,6 @@ def experiment(trial, tracker, nodes=None):
             row = np.full(len(time), np.nan)
             row[::2] = place["xyz".index(a), frames]
             measured[f"{name}_{a}"], std[f"{name}_{a}"] = row, PLACE
-    hold = {u: "zero-order" for u in tracker.model.inputs}
     for s, foot in FEET.items():
         mean = trial.plates[foot].at(0.5 * (time[1:] + time[:-1]))
         centre, loaded = mean.cop(), mean.force[2] > THRESHOLD
@@ -338,7 +337,7 @@ def experiment(trial, tracker, nodes=None):
         tilt = NOTHING + CENTRE * np.maximum(mean.force[2], 0.0)
         for k, a in enumerate("xyz"):
             if a in tracker.axes and a != "z":
-                inputs[f"{s}cop_{a}"] = held(centre[k])
+                inputs[f"{s}cop_{a}"] = ks.Signal(time[:-1], centre[k], "held")
             if a in tracker.axes:
                 measured[f"{s}force_{a}"] = held(np.where(loaded, mean.force[k], 0.0))
                 std[f"{s}force_{a}"] = held(np.where(loaded, FORCE[a], NOTHING))
@@ -346,7 +345,7 @@ def experiment(trial, tracker, nodes=None):
                 free = mean.free_moment() if a == "z" else 0.0
                 measured[f"{s}moment_{a}"] = held(np.where(loaded, free, 0.0))
                 std[f"{s}moment_{a}"] = held(np.where(loaded, FREE if a == "z" else tilt, NOTHING))
-    return ks.Experiment(time, inputs, measured, std, hold)
+    return ks.Experiment(time, inputs, measured, std)
 
 
 def first_guess(trial, tracker, time):
@@ -379,7 +378,7 @@ def problem(trial, tracker, nodes=None, unknown=None):
         tracker.model,
         measured,
         unknown=unknown,
-        unknown_inputs=free,
+        unknown_inputs={name: ks.held(*(bounds or ())) for name, bounds in free.items()},
         objective=ks.LeastSquares() + change,
     )
 

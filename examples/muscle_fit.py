@@ -99,8 +99,8 @@ class Ramp:
     def course(self):
         """The rate as an input that jumps."""
         if self.rate == 0.0:
-            return ks.hybrid.Piecewise([0.0], [0.0])
-        return ks.hybrid.Piecewise([0.0, self.begin, self.end], [0.0, self.rate, 0.0])
+            return ks.Signal.pieces([0.0], [0.0])
+        return ks.Signal.pieces([0.0, self.begin, self.end], [0.0, self.rate, 0.0])
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ class Study:
     def residual(self, record, whole=False):
         """Modelled less measured active force (N,) [N], of the part that the law is meant for."""
         run = self.runs[record.number]
-        left = run["soleus_F"] - run.run.measurements["soleus_F"]
+        left = run["soleus_F"] - run.measurements["soleus_F"]
         return left if whole else left[run.time <= record.until]
 
     def rms(self, record):
@@ -347,11 +347,11 @@ def left_behind(records, passive, shaped):
         ]
         here = last_second(record, shaped.fit, run)
         late = run.time > run.time[-1] - 1.0
-        force = run.run.measurements["soleus_F"]
+        force = run.measurements["soleus_F"]
         found[number] = tuple(
             float(x)
             for x in (
-                (force - held.run.measurements["soleus_F"])[here].mean(),
+                (force - held.measurements["soleus_F"])[here].mean(),
                 (run["soleus_F"] - held["soleus_F"])[here].mean(),
                 force[late].mean(),
             )
@@ -531,7 +531,7 @@ def draw_force_length(axis, records, shaped):
     }
     points: dict = {kind: [] for kind in kinds}
     for number, run in shaped.runs.items():
-        record, force = records[number], run.run.measurements["soleus_F"]
+        record, force = records[number], run.measurements["soleus_F"]
         late = last_second(record, shaped.fit, run)
         last = float(record.ramp.length(record.time[-1]))
         if number in HELD:
@@ -554,7 +554,7 @@ def draw_stretches(axis, records, shaped):
         here = (run.time >= record.ramp.begin) & (run.time <= record.ramp.end)
         x = 1e3 * record.ramp.length(run.time[here])
         speed = f"{1e3 * record.ramp.rate:.0f} mm/s"
-        measured = run.run.measurements["soleus_F"][here]
+        measured = run.measurements["soleus_F"][here]
         axis.plot(x, measured, color, lw=2.4, label=f"measured, {speed}")
         axis.plot(x, run["soleus_F"][here], color, ls="--", label=f"the law, {speed}")
     axis.set(xlabel="length [mm]", ylabel="active force [N]", title="Stretches by 9 mm")

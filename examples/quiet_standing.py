@@ -48,15 +48,13 @@ def problem(time, pressure, values, sigma=SIGMA, gain=1000.0):
     model = ks.models.cip()
     x = model.inputs[0]
     tipping = values["m"] * values["g"] * values["h"]
-    trial = ks.Experiment(
-        time, measurements={"u_COP": pressure}, std={"u_COP": sigma}, hold={x: "zero-order"}
-    )
+    trial = ks.Experiment(time, measurements={"u_COP": pressure}, std={"u_COP": sigma})
     return ks.Collocation(
         model,
         trial,
         unknown={"KP": (1.001 * tipping, 10.0 * tipping), "KD": (0.0, 5000.0)},
         known={**values, "A": gain},
-        unknown_inputs={x: None},
+        unknown_inputs={x: ks.held()},
         objective=ks.LeastSquares() + ks.Integral(x**2 / NOISE_STEP),
     )
 

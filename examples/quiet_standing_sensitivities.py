@@ -56,7 +56,7 @@ def white(nodes, seed):
 def simulate(time, noise, values=None):
     """The pendulum from rest, noise held over each step; without values, from the paper's."""
     return ks.simulate(
-        ks.models.cip(), time, AT_REST, values, {"x": noise}, hold={"x": "zero-order"}
+        ks.models.cip(), time, AT_REST, values, {"x": ks.Signal(time, noise, "held")}
     )
 
 
@@ -73,8 +73,7 @@ def shooting(time, noise, pressure, free, known=None, method="rk4"):
     model, u_ref = ks.models.cip(), ks.dynamicsymbols("u_ref")
     trial = ks.Experiment(
         time,
-        inputs={"x": noise, u_ref: pressure},
-        hold={"x": "zero-order"},
+        inputs={"x": ks.Signal(time, noise, "held"), u_ref: pressure},
         measurements={"u_COP": pressure},
     )
     return ks.Shooting(

@@ -74,8 +74,7 @@ def simulated(seed, like):
         time,
         AT_REST,
         values,
-        {"x": rng.standard_normal(len(time))},
-        hold={"x": "zero-order"},
+        {"x": ks.Signal(time, rng.standard_normal(len(time)), "held")},
         substeps=4,
     )
     pressure = run["u_COP"][300:] + SIGMA * rng.standard_normal(len(like.time))
@@ -92,8 +91,7 @@ def one_draw(record, seed):
     noise = np.random.default_rng(seed).standard_normal(len(record.time))
     trial = ks.Experiment(
         record.time,
-        inputs={"x": noise},
-        hold={"x": "zero-order"},
+        inputs={"x": ks.Signal(record.time, noise, "held")},
         measurements={"u_COP": record.pressure},
         std={"u_COP": SIGMA},
     )

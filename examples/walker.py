@@ -142,8 +142,12 @@ def upright(gait):
 
 def descend(machine, time, gait=None, rtol=1e-10):
     """The machine from the right leg upright on, on a grid (N,) [s]."""
-    return ks.hybrid.simulate(
-        machine, time, upright(gait or GAIT), active=("Rheel", "Rtoe"), rtol=rtol, atol=1e-2 * rtol
+    return ks.simulate(
+        machine,
+        time,
+        {**upright(gait or GAIT), "Rheel": True, "Rtoe": True},
+        rtol=rtol,
+        atol=1e-2 * rtol,
     )
 
 
@@ -369,7 +373,7 @@ def courses(pattern, first=0):
     inputs: dict = {}
     for name, levels in pattern.items():
         share_of = np.asarray(levels) / LEVELS
-        inputs |= {f"{name}_u": clock, f"{name}_recruitment": ks.hybrid.Piecewise(times, share_of)}
+        inputs |= {f"{name}_u": clock, f"{name}_recruitment": ks.Signal.pieces(times, share_of)}
     return inputs
 
 
@@ -377,7 +381,7 @@ def walk(body, duration, rtol=1e-6):
     """A walk under the regulator: intensities of all impulses by muscle, seconds of computing in
     the simulation, evaluations of x', and where the hip ended [m]."""
     regulator, here, touches = Regulator(), at_start(body), ["Rheel", "Rtoe"]
-    now: dict | ks.hybrid.State = here
+    now: dict | ks.hybrid.State = {**here, **dict.fromkeys(touches, True)}
     pattern: dict = {f"{side}{name}": [] for side in SIDES for name in MUSCLES}
     spent, calls = 0.0, 0
     for k in range(round(duration / PERIOD)):
@@ -386,12 +390,11 @@ def walk(body, duration, rtol=1e-6):
             pattern[name].append(level)
         inputs = courses({name: [level] for name, level in levels.items()}, k)
         begin = process_time()
-        run = ks.hybrid.simulate(
+        run = ks.simulate(
             body,
             [k * PERIOD, (k + 1) * PERIOD],
             now,
             inputs=inputs,
-            active=touches if k == 0 else (),
             rtol=rtol,
             atol=1e-2 * rtol,
             progress=False,
@@ -406,12 +409,11 @@ def walk(body, duration, rtol=1e-6):
 
 def stimulated(body, pattern, time, rtol=1e-8):
     """The walk from the pattern alone, on a grid (N,) [s]."""
-    return ks.hybrid.simulate(
+    return ks.simulate(
         body,
         time,
-        at_start(body),
+        {**at_start(body), "Rheel": True, "Rtoe": True},
         inputs=courses(pattern),
-        active=("Rheel", "Rtoe"),
         rtol=rtol,
         atol=1e-2 * rtol,
         progress=False,
@@ -422,8 +424,8 @@ def balance(run, energy):
     """What goes into the energy of the body up to the end [J]: work of muscles, dampers and stops,
     friction, impacts; its change; what is left over."""
     lost, _ = losses(run, energy)
-    ends = np.array([[run[name][0] for name in run.run.states], run.final.x])
-    names = list(run.run.states)
+    ends = np.array([[run[name][0] for name in run.states], run.final.x])
+    names = list(run.states)
     works = {
         name: run.final.x[names.index(name)]
         for name in ("muscle_work", "passive_work", "friction_work")
@@ -457,7 +459,7 @@ def skeleton(run, k, slope=0.0):
     """Points of each leg at node k, hip to ankle, heel and toe, and the trunk if there is one; as
     complex numbers in a world whose ground falls by `slope` [rad]."""
     turn = np.exp(-1j * slope)
-    carriers = ["shank", "foot"] if "Rshank_place_x" in run.run.outputs else ["foot"]
+    carriers = ["shank", "foot"] if "Rshank_place_x" in run.outputs else ["foot"]
 
     def place(name):
         return turn * (run[f"{name}_x"][k] + 1j * run[f"{name}_z"][k])
@@ -477,7 +479,7 @@ def skeleton(run, k, slope=0.0):
                 ankle,
             ]
         )
-    if "HAT_end_x" in run.run.outputs:  # as far again beyond the centre of the trunk
+    if "HAT_end_x" in run.outputs:  # as far again beyond the centre of the trunk
         lines["trunk"] = np.array([hip, hip + 1.9 * (place("HAT_end") - hip)])
     return lines
 

@@ -23,7 +23,6 @@ import numpy as np
 
 import kinesym as ks
 from kinesym.examples.walker import GAIT, upright
-from kinesym.hybrid import Phase
 from kinesym.models.planar_walker import MACHINE, passive_walker
 
 RIGHT, LEFT = ("Rheel", "Rtoe"), ("Lheel", "Ltoe")
@@ -59,8 +58,8 @@ MODES = {"R_phase": 0, "L_phase": 0}  # a leg that swings is as long as it is; i
 def sequence(nodes):
     """The four phases. One point of a flat foot holds it along the ground, and is enough."""
     return [
-        Phase(RIGHT, (0.1, 0.6), nodes, MODES, loose=("Rheel",), ignored=LEFT),
-        Phase(
+        ks.Phase(RIGHT, (0.1, 0.6), nodes, MODES, loose=("Rheel",), ignored=LEFT),
+        ks.Phase(
             ("Rtoe", "Lheel"),
             (0.005, 0.2),
             nodes,
@@ -68,8 +67,8 @@ def sequence(nodes):
             hits=("Rtoe", "Lheel"),
             ignored=("Rheel",),
         ),
-        Phase(("Rtoe", *LEFT), (0.02, 0.5), nodes, MODES, loose=("Lheel",)),
-        Phase(LEFT, (0.05, 0.5), nodes, MODES, loose=("Lheel",), ignored=RIGHT),
+        ks.Phase(("Rtoe", *LEFT), (0.02, 0.5), nodes, MODES, loose=("Lheel",)),
+        ks.Phase(LEFT, (0.05, 0.5), nodes, MODES, loose=("Lheel",), ignored=RIGHT),
     ]
 
 
@@ -84,9 +83,8 @@ def step_problem(nodes, length=None):
     if length is not None:
         end.append(last(STATES["hip_px"]) - length)
         unknown = {"slope": (0.01, 0.2)}
-    return ks.hybrid.phases(
-        WALKER, sequence(nodes), unknown, start=start, end=end, cycle=cycle, bounds=BOUNDS
-    )
+    phases = ks.Phases(sequence(nodes), start=start, end=end, cycle=cycle)
+    return ks.Collocation(WALKER, phases, unknown, bounds=BOUNDS)
 
 
 # -- simulation: a reference, and a guess ---------------------------------------------------------
@@ -96,14 +94,18 @@ def step_problem(nodes, length=None):
 class Simulated:
     """A step from event to event: the run, and when phases begin and the last one ends (5,) [s]."""
 
-    run: ks.hybrid.HybridTrajectory
+    run: ks.Trajectory
     edges: np.ndarray
 
 
 def simulated(gait):
     """From the right leg upright to the left leg upright, whether or not that is periodic."""
-    run = ks.hybrid.simulate(
-        WALKER, np.linspace(0.0, 0.76, 761), upright(gait), active=RIGHT, rtol=1e-12, atol=1e-13
+    run = ks.simulate(
+        WALKER,
+        np.linspace(0.0, 0.76, 761),
+        {**upright(gait), **dict.fromkeys(RIGHT, True)},
+        rtol=1e-12,
+        atol=1e-13,
     )
     edges = [
         0.0,
@@ -174,7 +176,7 @@ def length_of(solution):
 def figure(solution, reference, gaits):
     """Angles and forces with the phases, and the family of gaits."""
     picture, axes = plt.subplots(1, 3, figsize=(14, 4.2), layout="constrained")
-    whole, edges = ks.hybrid.joined(solution), np.cumsum([0.0, *durations(solution)])
+    whole, edges = solution.joined(), np.cumsum([0.0, *durations(solution)])
     for axis in axes[:2]:
         for a, b, colour in zip(edges[:-1], edges[1:], COLOURS, strict=True):
             axis.axvspan(a, b, color=colour, zorder=0)

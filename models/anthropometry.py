@@ -24,8 +24,8 @@ LENGTHS = {
 
 
 @dataclass(frozen=True)
-class Segment:
-    """A segment of one person.
+class SegmentParameters:
+    """Mass, geometry and inertia of a segment of one person.
 
     mass : [kg]. length : between the ends that its table names [m]. com : centre of mass from the
     upper or inner end [m]. inertia : principal moments about it [kg m^2]: about the axis forwards
@@ -38,7 +38,7 @@ class Segment:
     inertia: tuple[float, float, float]
 
 
-def segment(name: str, mass: float, stature: float, sex: str = "M") -> Segment:
+def segment(name: str, mass: float, stature: float, sex: str = "M") -> SegmentParameters:
     """A segment of a person of `mass` [kg] and `stature` [m], sex "F" or "M".
 
     name : a key of `LENGTHS`, as in the table; "Head 2" and "Trunk 2" meet at the seventh cervical
@@ -51,11 +51,7 @@ def segment(name: str, mass: float, stature: float, sex: str = "M") -> Segment:
         raise ValueError(f"there is no segment {name}; there are {', '.join(LENGTHS)}")
     if not isinstance(sex, str) or sex not in STATURE:
         raise ValueError(f"sex is 'F' or 'M' (the people of the table), got {sex!r}")
-    mass, stature = real_number(mass, "mass"), real_number(stature, "stature")
-    if not (mass > 0.0 and stature > 0.0):
-        raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")
-    if stature > 3.0:
-        raise ValueError(f"stature is in metres, got {stature}")
+    mass, stature = person(mass, stature)
     row = table()[name, sex]
     length = LENGTHS[name][sex] / STATURE[sex] * stature
     own = row["mass_fraction"] * mass
@@ -63,7 +59,17 @@ def segment(name: str, mass: float, stature: float, sex: str = "M") -> Segment:
         own * (row[f"rg_{axis}_fraction"] * length) ** 2
         for axis in ("sagittal", "transverse", "longitudinal")
     )
-    return Segment(own, length, row["com_fraction_of_length"] * length, (x, y, z))
+    return SegmentParameters(own, length, row["com_fraction_of_length"] * length, (x, y, z))
+
+
+def person(mass: float, stature: float) -> tuple[float, float]:
+    """Mass [kg] and stature [m]; raises `ValueError` for those that nobody has."""
+    mass, stature = real_number(mass, "mass"), real_number(stature, "stature")
+    if not (mass > 0.0 and stature > 0.0):
+        raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")
+    if stature > 3.0:
+        raise ValueError(f"stature is in metres, got {stature}")
+    return mass, stature
 
 
 @lru_cache(maxsize=1)

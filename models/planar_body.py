@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.models.whole_body import ROOT, Segment, is_place, segments_of_body
+from kinesym.models.whole_body import ROOT, Segment, are_numbers, carriers, segments_of_body
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.given import check_text, listed_of, mapping, shown
 from kinesym.symbolic.multibody.bodies import Body
@@ -17,7 +17,7 @@ from kinesym.symbolic.multibody.joints import Prismatic, Revolute
 from kinesym.symbolic.multibody.tree import Tree
 
 Array: TypeAlias = NDArray[np.float64]
-Place: TypeAlias = tuple[float, float]
+Pair: TypeAlias = tuple[float, float]
 
 #: The point between the hips, whose place tells where the body is.
 HIP = "hip"
@@ -40,9 +40,9 @@ class PlanarSegment:
     name: str
     proximal: str
     mass: float
-    com: Place
+    com: Pair
     inertia: float
-    points: Mapping[str, Place]
+    points: Mapping[str, Pair]
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a segment")
@@ -51,7 +51,7 @@ class PlanarSegment:
         points = mapping(self.points, f"{where}points")
         pairs = {"com": self.com, **{f"point {name!r}": place for name, place in points.items()}}
         for what, numbers in pairs.items():
-            if not is_place(numbers, 2):
+            if not are_numbers(numbers, 2):
                 raise ValueError(f"{where}{what} must be two finite numbers, got {shown(numbers)}")
         for what, number in (("mass", self.mass), ("inertia", self.inertia)):
             if not real_number(number, where + what) >= 0.0:
@@ -137,13 +137,9 @@ def planar_segments(
         if segments is None
         else listed_of(segments, Segment, "segments")
     )
+    carriers(rows, ROOT)  # says what does not hang together
     upright: dict[str, Array] = {ROOT: np.zeros(2)}
     for row in rows:
-        if row.proximal not in upright:
-            raise ValueError(
-                f"segment {row.name!r}: proximal point {row.proximal!r} is not "
-                "defined by any earlier segment"
-            )
         for point, (x, _, z) in row.points.items():
             upright[point] = upright[row.proximal] + (x, z)
     by_name = {row.name: row for row in rows}
@@ -174,7 +170,7 @@ def _merged(
     return PlanarSegment(group.name, group.proximal, mass, _pair(com), float(inertia), pairs)
 
 
-def _pair(place: Array) -> Place:
+def _pair(place: Array) -> Pair:
     x, z = map(float, place)
     return x, z
 
@@ -191,10 +187,10 @@ def planar_body(segments: Sequence[PlanarSegment] | None = None) -> Tree:
     Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
     """
     rows = planar_segments() if segments is None else listed_of(segments, PlanarSegment, "segments")
-    owner = _owners(rows)
+    carrier = {HIP: (HIP, (0.0, 0.0)), **carriers(rows, HIP)}
     bodies = [Body(HIP, 0, joint=Prismatic("xz"))]
     for row in rows:
-        parent, (x, z) = owner[row.proximal]
+        parent, (x, z) = carrier[row.proximal]
         cx, cz = row.com
         # Nothing turns about x or z: any moments that a body can have will do.
         bodies.append(
@@ -220,25 +216,8 @@ def joint_angles(segments: Sequence[PlanarSegment]) -> Array:
     """
     numbers = {row.name: k for k, row in enumerate(segments)}
     result = np.eye(len(segments))
-    owner = _owners(segments)
+    carrier = carriers(segments, HIP)
     for k, row in enumerate(segments):
-        parent, _ = owner[row.proximal]
-        if parent in numbers:
-            result[k, numbers[parent]] = -1.0
+        if row.proximal != HIP:
+            result[k, numbers[carrier[row.proximal][0]]] = -1.0
     return result
-
-
-def _owners(segments: Sequence[PlanarSegment]) -> dict[str, tuple[str, Place]]:
-    """Who carries each point, and where; raises `ValueError` as `planar_body`."""
-    owner: dict[str, tuple[str, Place]] = {HIP: (HIP, (0.0, 0.0))}
-    for row in segments:
-        if row.proximal not in owner:
-            raise ValueError(
-                f"segment {row.name!r}: proximal point {row.proximal!r} is not "
-                "defined by any earlier segment"
-            )
-        for point, place in row.points.items():
-            if point in owner:
-                raise ValueError(f"segment {row.name!r}: point {point!r} belongs to two segments")
-            owner[point] = (row.name, place)
-    return owner

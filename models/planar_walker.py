@@ -11,13 +11,10 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.models.planar_body import HIP, planar_body, planar_segments
-from kinesym.symbolic.ground import GroundPoint, on_ground
-from kinesym.symbolic.hybrid import Event, Hybrid
-from kinesym.symbolic.model import Model, extended
+from kinesym.symbolic.hybrid import Event, FESMuscle, GroundPoint, Hybrid, on_ground
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Prismatic, Revolute
 from kinesym.symbolic.multibody.tree import Tree
-from kinesym.symbolic.muscle import FESMuscle
 from kinesym.symbolic.names import t
 
 SIDES = ("R", "L")
@@ -30,7 +27,7 @@ HEEL, FOOT, ANKLE = 0.0248, 0.1482, 0.039
 
 
 @dataclass(frozen=True)
-class Muscle:
+class LegMuscle:
     """A muscle of a leg.
 
     F0 : largest force [N]. arms : by joint, the moment of a force of 1 N [m]: positive where it
@@ -42,13 +39,13 @@ class Muscle:
 
 
 #: Six muscles of a leg; forces and moment arms as large as those of adults, chosen.
-MUSCLES: Mapping[str, Muscle] = {
-    "iliopsoas": Muscle(2500.0, {"hip": -0.05}),
-    "gluteus": Muscle(3000.0, {"hip": 0.06}),
-    "hamstrings": Muscle(2500.0, {"hip": 0.06, "knee": 0.035}),
-    "quadriceps": Muscle(6000.0, {"knee": -0.042}),
-    "tibialis": Muscle(1500.0, {"ankle": -0.04}),
-    "triceps": Muscle(5000.0, {"ankle": 0.05}),
+MUSCLES: Mapping[str, LegMuscle] = {
+    "iliopsoas": LegMuscle(2500.0, {"hip": -0.05}),
+    "gluteus": LegMuscle(3000.0, {"hip": 0.06}),
+    "hamstrings": LegMuscle(2500.0, {"hip": 0.06, "knee": 0.035}),
+    "quadriceps": LegMuscle(6000.0, {"knee": -0.042}),
+    "tibialis": LegMuscle(1500.0, {"ankle": -0.04}),
+    "triceps": LegMuscle(5000.0, {"ankle": 0.05}),
 }
 #: Stiffness of the contractile element and of the tendon over F0 [1/m], length of the former [m].
 #: The first and last are in proportion to those of a quadriceps of 1200 N, 3e4 N/m and 0.1 m; at F0
@@ -57,7 +54,7 @@ CONTRACTILE, TENDON, LENGTH = 25.0, 40.0, 0.1
 
 
 @dataclass(frozen=True)
-class Joint:
+class PassiveJoint:
     """What resists in a joint: a damper [N m s/rad], and soft stops at two angles [rad]."""
 
     damping: float
@@ -66,10 +63,10 @@ class Joint:
 
 
 #: Joints of a leg; the knee ends where the leg is straight.
-JOINTS: Mapping[str, Joint] = {
-    "hip": Joint(2.0, -2.0, 0.40),
-    "knee": Joint(1.0, 0.0, 2.4),
-    "ankle": Joint(0.5, -0.40, 0.75),
+JOINTS: Mapping[str, PassiveJoint] = {
+    "hip": PassiveJoint(2.0, -2.0, 0.40),
+    "knee": PassiveJoint(1.0, 0.0, 2.4),
+    "ankle": PassiveJoint(0.5, -0.40, 0.75),
 }
 #: Height of the centre of the trunk over stature below which the walker has fallen.
 FALLEN = 0.55
@@ -101,7 +98,7 @@ def planar_walker(
     Raises `ValueError` for what no body or contact has.
     """
     segments = planar_segments(mass, stature)
-    tree = planar_body(segments)
+    tree = replace(planar_body(segments), name="planar_walker")
     muscles = {f"{side}{name}": _stimulated(tree, side, name) for side in SIDES for name in MUSCLES}
     active = _torques(tree, _muscle_moments(muscles))
     passive = _torques(
@@ -120,10 +117,7 @@ def planar_walker(
     trunk = tree.place("HAT", (x, 0, z))[2]
     falls = Event("the walker falls", trunk / stature - sp.Float(FALLEN), -1, stop=True)
     bare = on_ground(tree, points, torques, ["places", "energy", "center_of_mass"], events=[falls])
-    model = _with_states(
-        replace(bare.model, name="planar_walker"),
-        {_signal(name): power for name, power in works.items()},
-    )
+    model = bare.model.extended({_signal(name): power for name, power in works.items()})
     return replace(bare, model=model, muscles=list(muscles.values()))
 
 
@@ -298,7 +292,7 @@ def passive_walker(law: str = "stick", friction_coefficient: float = 1.0) -> Hyb
     ]
     return replace(
         bare,
-        model=_with_states(bare.model, {_signal("damper_work"): loss}),
+        model=bare.model.extended({_signal("damper_work"): loss}),
         modes={phase["R"]: LATE, phase["L"]: SWINGS},
         contacts=contacts,
         events=events,
@@ -343,10 +337,3 @@ def _points(heel: Any, toe: Any, sole: Any, law: str, friction: float) -> list[G
 
 def _signal(name: str) -> AppliedUndef:
     return sp.Function(name)(t)
-
-
-def _with_states(model: Model, rates: Mapping[AppliedUndef, sp.Expr]) -> Model:
-    """The model with states that have these rates, and the inputs that these need."""
-    given = {*model.inputs, *model.states, *rates}
-    more = set().union(*(e.atoms(AppliedUndef) for e in rates.values())) - given
-    return extended(model, rates, inputs=(*model.inputs, *sorted(more, key=str)))

@@ -16,7 +16,9 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.base import PrescribedBase
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Spherical
+from kinesym.symbolic.multibody.outputs import components
 from kinesym.symbolic.multibody.tree import Tree
+from kinesym.symbolic.multibody.vectors import AXES
 
 #: Joint gains about x, y, z of a person of 80 kg and 1.80 m [N m/rad, N m s/rad], chosen so that
 #: standing is stable and well damped: ankle, knee, hip, neck.
@@ -84,7 +86,7 @@ def gains(mass: float, stature: float) -> dict[str, float]:
     damper = stiffer * (stature / 1.80) ** 0.5  # as the root of stiffness times m h^2
     found = {}
     for name in STIFFNESS:
-        for axis, kp, kd in zip("xyz", STIFFNESS[name], DAMPING[name], strict=True):
+        for axis, kp, kd in zip(AXES, STIFFNESS[name], DAMPING[name], strict=True):
             found[f"Kp_{name}_{axis}"] = kp * stiffer
             found[f"Kd_{name}_{axis}"] = kd * damper
     return found
@@ -100,15 +102,13 @@ def on_deck(tree: Tree, name: str, gains_of: tuple[str, ...]) -> Model:
     points = {corner: tree.place(None, at) for corner, at in DECK.items()}
     points["com"] = tree.center_of_mass()
     places = {
-        f"{point}_{axis}": e
-        for point, place in points.items()
-        for axis, e in zip("xyz", place, strict=True)
+        name: e for point, place in points.items() for name, e in components(point, place).items()
     }
     torques = tree.joint_pd(*gains_of) if gains_of else {}
     outputs = ("places", places, "base_wrench", "held")
     model = replace(tree, name=name).model(torques, outputs)
     ring = (*DECK, next(iter(DECK)))
-    return replace(model, drawing=(ring, *model.drawing))
+    return model.substitute({}, drawing=(ring, *model.drawing))
 
 
 def sim3d(mass: float = 80.0, stature: float = 1.80, sex: str = "M") -> Model:

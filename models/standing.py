@@ -1,13 +1,7 @@
 """Human standing: two links on an accelerating platform, with state feedback at the joints."""
 
 import sympy as sp
-from sympy.physics.mechanics import (
-    KanesMethod,
-    Point,
-    ReferenceFrame,
-    RigidBody,
-    inertia,
-)
+from sympy.physics.mechanics import KanesMethod, Point, ReferenceFrame, RigidBody, inertia
 
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import dynamicsymbols, t

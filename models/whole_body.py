@@ -12,9 +12,12 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from kinesym.models.anthropometry import person
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.given import check_text, listed, listed_of, mapping, shown
-from kinesym.symbolic.multibody.bodies import ROUNDING, Body
+from kinesym.symbolic.multibody.bodies import Body, check_inertia
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import suggest
@@ -24,7 +27,7 @@ ROOT = "J1"
 #: Share of the mass of a body by which the sum of its segments may differ without a warning.
 MASS = 0.01
 
-Place = tuple[float, float, float]
+Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,9 @@ class Segment:
     name: str
     proximal: str
     mass: float
-    com: Place
-    inertia: Place
-    points: Mapping[str, Place]
+    com: Triple
+    inertia: Triple
+    points: Mapping[str, Triple]
     basis_point: str = ""
     basis_vectors: str = "uv"
 
@@ -60,17 +63,17 @@ class Segment:
             **{f"point {name!r}": place for name, place in points.items()},
         }
         for what, given in triples.items():
-            if not is_place(given, 3):
+            if not are_numbers(given, 3):
                 raise ValueError(f"{where}{what} must be three finite numbers, got {shown(given)}")
         if not real_number(self.mass, f"{where}mass") >= 0.0:
             raise ValueError(f"{where}mass must not be negative, got {self.mass}")
-        fault = inertia_fault(self.inertia)
-        if fault:
-            numbers = ", ".join(f"{moment:g}" for moment in self.inertia)
-            raise ValueError(f"{where}inertia ({numbers}) is not that of a body: {fault}")
+        try:
+            check_inertia(np.diag(self.inertia))
+        except ValueError as error:
+            raise ValueError(f"{where}{error}") from error
 
 
-def is_place(given: Any, count: int) -> bool:
+def are_numbers(given: Any, count: int) -> bool:
     """Whether these are so many finite numbers."""
     try:
         return len(given) == count and all(map(isfinite, given))
@@ -78,14 +81,23 @@ def is_place(given: Any, count: int) -> bool:
         return False
 
 
-def inertia_fault(moments: Place) -> str:
-    """Why no body has these principal moments, such as "Ixx + Iyy < Izz"; empty if one has."""
-    low, middle, high = sorted(zip(moments, ("Ixx", "Iyy", "Izz"), strict=True))
-    if low[0] < -ROUNDING * high[0]:
-        return f"{low[1]} < 0"
-    if low[0] + middle[0] < high[0] * (1.0 - ROUNDING):
-        return f"{' + '.join(sorted((low[1], middle[1])))} < {high[1]}"
-    return ""
+def carriers(segments: Iterable[Any], root: str) -> dict[str, tuple[str, Any]]:
+    """{point: (segment that carries it, its position there)}, without the root.
+
+    Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
+    """
+    found: dict[str, tuple[str, Any]] = {}
+    for row in segments:
+        if row.proximal != root and row.proximal not in found:
+            raise ValueError(
+                f"segment {row.name!r}: proximal point {row.proximal!r} is not "
+                "defined by any earlier segment"
+            )
+        for point, position in row.points.items():
+            if point == root or point in found:
+                raise ValueError(f"segment {row.name!r}: point {point!r} belongs to two segments")
+            found[point] = (row.name, position)
+    return found
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -98,11 +110,7 @@ def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment
     and middle trunk, torso of upper trunk, head and neck apart, foot 78 % behind and 22 % before
     the toes. Raises `ValueError` for what is not positive.
     """
-    mass, stature = real_number(mass, "mass"), real_number(stature, "stature")
-    if not (mass > 0.0 and stature > 0.0):
-        raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")
-    if stature > 3.0:
-        raise ValueError(f"stature is in metres, got {stature}")
+    mass, stature = person(mass, stature)
     data = files(__package__).joinpath("data")
     table, points = (
         csv.DictReader(data.joinpath(f"body18{end}.csv").read_text().splitlines())
@@ -156,7 +164,7 @@ def _segments(
     """From the rows of two tables, in these units."""
     rows = list(table)
     names = [_cell(row, "segment", "") for row in rows]
-    carried: dict[str, dict[str, Place]] = {name: {} for name in names}
+    carried: dict[str, dict[str, Triple]] = {name: {} for name in names}
     for row in points:
         name, point = (_cell(row, column, "") for column in ("segment", "point"))
         if name not in carried:
@@ -198,7 +206,7 @@ def _number(row: Mapping[str, str], column: str, where: str) -> float:
     return value
 
 
-def _numbers(row: Mapping[str, str], columns: Iterable[str], where: str, unit: float) -> Place:
+def _numbers(row: Mapping[str, str], columns: Iterable[str], where: str, unit: float) -> Triple:
     x, y, z = (_number(row, column, where) * unit for column in columns)
     return x, y, z
 
@@ -206,9 +214,9 @@ def _numbers(row: Mapping[str, str], columns: Iterable[str], where: str, unit: f
 def segments_with(
     segments: Sequence[Segment],
     masses: Mapping[str, float] | None = None,
-    coms: Mapping[str, Place] | None = None,
-    inertias: Mapping[str, Place] | None = None,
-    points: Mapping[str, Place] | None = None,
+    coms: Mapping[str, Triple] | None = None,
+    inertias: Mapping[str, Triple] | None = None,
+    points: Mapping[str, Triple] | None = None,
 ) -> tuple[Segment, ...]:
     """The segments with measured numbers in place of some.
 
@@ -283,18 +291,9 @@ def whole_body(segments: Sequence[Segment] | None = None) -> Tree:
     Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
     """
     rows = segments_of_body() if segments is None else listed_of(segments, Segment, "segments")
-    owner: dict[str, tuple[str, Place]] = {ROOT: (ROOT, (0.0, 0.0, 0.0))}
+    carrier = {ROOT: (ROOT, (0.0, 0.0, 0.0)), **carriers(rows, ROOT)}
     bodies = [Body(ROOT, 0, joint=Prismatic("xyz"))]
     for row in rows:
-        if row.proximal not in owner:
-            raise ValueError(
-                f"segment {row.name!r}: proximal point {row.proximal!r} is not "
-                "defined by any earlier segment"
-            )
-        parent, at = owner[row.proximal]
+        parent, at = carrier[row.proximal]
         bodies.append(Body(row.name, row.mass, row.com, row.inertia, Oriented("yxz"), at, parent))
-        for point, place in row.points.items():
-            if point in owner:
-                raise ValueError(f"segment {row.name!r}: point {point!r} belongs to two segments")
-            owner[point] = (row.name, place)
     return Tree("whole_body", bodies, gravity=(0, 0, -9.81))

@@ -31,7 +31,8 @@ class HybridSweep:
         self,
         run: HybridRun,
         library: Library,
-        structure: Mapping[str, Any],
+        patterns: Mapping[str, Any],
+        solution: Sequence[Sequence[int]],
         own: NDArray[np.float64],
     ) -> None: ...
     def forward(

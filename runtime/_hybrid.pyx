@@ -61,8 +61,7 @@ cdef extern from "hybrid/hybrid.h" nogil:
         const ptrdiff_t *target
         ptrdiff_t segments
         const double *begin
-        const double *value
-        const double *slope
+        const double *coefficients
         const double *parameters
         double t
         double *x
@@ -262,8 +261,7 @@ cdef class HybridRun:
                 ((which < 0) | (which >= n + d)).any():
             raise ValueError("targets of events lie outside of states and modes")
         r.begin = doubles(arrays["begin"], (S + 1,), "begin")
-        r.value = doubles(arrays["value"], (m, S), "value")
-        r.slope = doubles(arrays["slope"], (m, S), "slope")
+        r.coefficients = doubles(arrays["coefficients"], (4, m, S), "coefficients")
         parameters = arrays["parameters"]
         r.parameters = doubles(parameters, (len(parameters),), "parameters")
         r.x, r.mode = doubles(arrays["x"], (n,), "x", True), doubles(arrays["mode"], (d,), "mode", True)
@@ -351,8 +349,8 @@ cdef class HybridSweep:
     """Derivatives along the tape of a run that has been marched, see runtime/hybrid/sweep.h.
 
     library : kernels smooth_slopes, guard_slopes, reset_slopes and touch_slopes, as far as there are
-        any, built for one lane. structure : by these names "rows" and "columns" of their entries,
-        of the first also "targets" and "sources" of its steps. own : (m, segments), when the piece of each input began [s].
+        any, built for one lane. patterns : by these names rows and columns of their entries.
+        solution : targets and sources of the steps of the first one. own : (m, segments), when the piece of each input began [s].
 
     Raises `ValueError` for what does not fit.
     """
@@ -361,7 +359,7 @@ cdef class HybridSweep:
     cdef HybridRun run
     cdef object kept
 
-    def __init__(self, HybridRun run, library, structure, own):
+    def __init__(self, HybridRun run, library, patterns, solution, own):
         cdef hybrid_sweep *s = &self.sweep
         cdef const hybrid_run *r = &run.run
         if r.method.stages == 0 or r.by_height or r.taped < 1 or r.taped != r.steps:
@@ -376,25 +374,23 @@ cdef class HybridSweep:
             "touch_slopes": count + 2 * R + n if count else 0,
         }
         self.run, self.kept = run, [library, own]
-        steps = [np.array(structure["smooth_slopes"][key], dtype=np.intc)
-                 for key in ("targets", "sources")]
+        steps = [np.array(row, dtype=np.intc) for row in solution]
         if any(((row < 0) | (row >= n)).any() for row in steps):
             raise ValueError("the steps of a solution lie outside of its rows")
         s.solution = steps[0].size
         s.target = ints(steps[0], (s.solution,), "targets")
         s.source = ints(steps[1], (s.solution,), "sources")
         self.kept += steps
-        s.smooth = self.slopes(library, "smooth_slopes", structure, made)
-        s.guards = self.slopes(library, "guard_slopes", structure, made)
-        s.resets = self.slopes(library, "reset_slopes", structure, made)
-        s.touch = self.slopes(library, "touch_slopes", structure, made)
+        s.smooth = self.slopes(library, "smooth_slopes", patterns, made)
+        s.guards = self.slopes(library, "guard_slopes", patterns, made)
+        s.resets = self.slopes(library, "reset_slopes", patterns, made)
+        s.touch = self.slopes(library, "touch_slopes", patterns, made)
 
-    cdef hybrid_slopes slopes(self, library, str name, structure, rows) except *:
+    cdef hybrid_slopes slopes(self, library, str name, patterns, rows) except *:
         """A kernel with the places of its entries, which are sorted by rows."""
         cdef hybrid_slopes found
         cdef const hybrid_run *r = &self.run.run
-        told = structure.get(name, {"rows": [], "columns": []})
-        row, column = (np.array(told[key], dtype=np.intc) for key in ("rows", "columns"))
+        row, column = (np.array(part, dtype=np.intc) for part in patterns.get(name, ((), ())))
         takes = (r.n, r.m + r.d + r.points.rows, self.sweep.r, 1)
         last = sum(takes) + np.where(row >= r.n, r.n, 0) * (name == "smooth_slopes")
         if ((row < 0) | (row >= rows[name]) | (column < 0) | (column >= last)).any() or \

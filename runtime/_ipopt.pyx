@@ -182,7 +182,7 @@ cdef struct Callback:
 
 
 # What IPOPT hands back to the callbacks as `user_data`.
-cdef struct Task:
+cdef struct Calls:
     Callback cost
     Callback gradient
     Callback constraints
@@ -199,7 +199,7 @@ cdef double _now() noexcept nogil:
     return t.tv_sec + 1e-9 * t.tv_nsec
 
 
-cdef int _evaluate(Task *task, Callback *callback, const double *z, const double *multipliers,
+cdef int _evaluate(Calls *calls, Callback *callback, const double *z, const double *multipliers,
                    double factor, double *out) noexcept nogil:
     cdef const double *arrays[3]
     cdef double start = _now()
@@ -208,8 +208,8 @@ cdef int _evaluate(Task *task, Callback *callback, const double *z, const double
         arrays[0], arrays[1], arrays[2] = z, multipliers, &factor
         status = ks_run_plan(callback.plan, arrays, out)
     else:
-        status = _call(task.problem, callback, z, multipliers, factor, out)
-    task.seconds += _now() - start
+        status = _call(calls.problem, callback, z, multipliers, factor, out)
+    calls.seconds += _now() - start
     return status == 0
 
 
@@ -228,35 +228,35 @@ cdef int _call(void *problem, Callback *callback, const double *z, const double 
 
 
 cdef int _cost(int n, double *z, int fresh, double *out, void *data) noexcept nogil:
-    cdef Task *task = <Task *>data
-    return _evaluate(task, &task.cost, z, task.no_multipliers, 1.0, out)
+    cdef Calls *calls = <Calls *>data
+    return _evaluate(calls, &calls.cost, z, calls.no_multipliers, 1.0, out)
 
 
 cdef int _gradient(int n, double *z, int fresh, double *out, void *data) noexcept nogil:
-    cdef Task *task = <Task *>data
-    return _evaluate(task, &task.gradient, z, task.no_multipliers, 1.0, out)
+    cdef Calls *calls = <Calls *>data
+    return _evaluate(calls, &calls.gradient, z, calls.no_multipliers, 1.0, out)
 
 
 cdef int _constraints(int n, double *z, int fresh, int m, double *out, void *data) noexcept nogil:
-    cdef Task *task = <Task *>data
-    return _evaluate(task, &task.constraints, z, task.no_multipliers, 1.0, out)
+    cdef Calls *calls = <Calls *>data
+    return _evaluate(calls, &calls.constraints, z, calls.no_multipliers, 1.0, out)
 
 
 cdef int _jacobian(int n, double *z, int fresh, int m, int count, int *rows, int *columns,
                    double *out, void *data) noexcept nogil:
-    cdef Task *task = <Task *>data
+    cdef Calls *calls = <Calls *>data
     if out == NULL:
-        return _structure(task.problem, b"jacobian", count, rows, columns)
-    return _evaluate(task, &task.jacobian, z, task.no_multipliers, 1.0, out)
+        return _structure(calls.problem, b"jacobian", count, rows, columns)
+    return _evaluate(calls, &calls.jacobian, z, calls.no_multipliers, 1.0, out)
 
 
 cdef int _hessian(int n, double *z, int fresh, double factor, int m, double *multipliers,
                   int fresh_multipliers, int count, int *rows, int *columns, double *out,
                   void *data) noexcept nogil:
-    cdef Task *task = <Task *>data
+    cdef Calls *calls = <Calls *>data
     if out == NULL:
-        return _structure(task.problem, b"hessian", count, rows, columns)
-    return _evaluate(task, &task.hessian, z, multipliers, factor, out)
+        return _structure(calls.problem, b"hessian", count, rows, columns)
+    return _evaluate(calls, &calls.hessian, z, multipliers, factor, out)
 
 
 cdef int _structure(void *problem, const char *name, int count, int *rows,
@@ -275,7 +275,7 @@ cdef int _intermediate(int mode, int number, double objective, double infeasibil
                        double optimality, double mu, double step, double regularization,
                        double alpha_dual, double alpha_primal, int trials,
                        void *data) noexcept with gil:
-    cdef Problem problem = <Problem>(<Task *>data).problem
+    cdef Problem problem = <Problem>(<Calls *>data).problem
     if problem._error is not None:
         return 0
     try:
@@ -303,7 +303,7 @@ cdef class Problem:
     cdef Ipopt _ipopt
     cdef free_fn *_free  # not through _ipopt, which the collector of cycles may clear first
     cdef void *_handle
-    cdef Task _task
+    cdef Calls _calls
     cdef object _plans, _structures, _report, _error
     cdef const double[::1] _no_multipliers
     cdef int _n, _m
@@ -319,12 +319,14 @@ cdef class Problem:
         if not 0 < self._n == high.shape[0] or c_high.shape[0] != self._m:
             raise ValueError("bounds must be pairs of arrays of equal length, and not empty")
         self._no_multipliers = np.zeros(max(self._m, 1))
-        task = &self._task
-        task.problem, task.seconds, task.no_multipliers = <void *>self, 0.0, &self._no_multipliers[0]
-        task.cost, task.gradient = self._callback(b"cost", 1), self._callback(b"gradient", self._n)
-        task.constraints = self._callback(b"constraints", self._m)
-        task.jacobian = self._callback(b"jacobian", jacobian.size)
-        task.hessian = self._callback(b"hessian", hessian.size)
+        calls = &self._calls
+        calls.problem, calls.seconds = <void *>self, 0.0
+        calls.no_multipliers = &self._no_multipliers[0]
+        calls.cost = self._callback(b"cost", 1)
+        calls.gradient = self._callback(b"gradient", self._n)
+        calls.constraints = self._callback(b"constraints", self._m)
+        calls.jacobian = self._callback(b"jacobian", jacobian.size)
+        calls.hessian = self._callback(b"hessian", hessian.size)
         self._handle = ipopt._create(
             self._n, <double *>&low[0], <double *>&high[0], self._m,
             <double *>&c_low[0] if self._m else NULL, <double *>&c_high[0] if self._m else NULL,
@@ -373,7 +375,7 @@ cdef class Problem:
     @property
     def seconds(self):
         """Spent in evaluations so far."""
-        return self._task.seconds
+        return self._calls.seconds
 
     def add_option(self, str name, value):
         """Set an option; raises `TypeError` if IPOPT does not accept it."""
@@ -395,7 +397,7 @@ cdef class Problem:
         self._error = None
         with nogil:
             status = self._ipopt._solve(self._handle, &x[0], NULL, &cost, &g[0], &low[0], &high[0],
-                                        &self._task)
+                                        &self._calls)
         error, self._error = self._error, None
         if error is not None:
             raise error

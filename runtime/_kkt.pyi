@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-STATUSES: tuple[str, ...]
+STATUSES: dict[int, str]
 BORDER: int
 UNKNOWN: int
 

@@ -13,6 +13,7 @@ cdef extern from "kkt/kkt.h" nogil:
     enum: KKT_NOT_FINITE
     enum: KKT_UNSUPPORTED
     enum: KKT_INACCURATE
+    enum: KKT_DELAYED
     enum: KKT_BORDER
     enum: KKT_UNKNOWN
 
@@ -84,8 +85,12 @@ cdef extern from "kkt/session.h" nogil:
     int kkt_kept()
 
 
-#: Outcomes of a factorisation, by number.
-STATUSES = ("ok", "singular", "no memory", "not finite", "unsupported", "inaccurate", "delayed")
+#: Names of the outcomes of a factorisation, by number.
+STATUSES = {
+    KKT_OK: "ok", KKT_SINGULAR: "singular", KKT_NO_MEMORY: "no memory",
+    KKT_NOT_FINITE: "not finite", KKT_UNSUPPORTED: "unsupported", KKT_INACCURATE: "inaccurate",
+    KKT_DELAYED: "delayed",
+}
 
 #: Stages of unknowns that belong to no node, and of those whose stage is to be found.
 BORDER, UNKNOWN = KKT_BORDER, KKT_UNKNOWN
@@ -193,7 +198,7 @@ cdef class Factorisation:
         kkt_free_plan(self._plan)
 
     def factorise(self, values, double accept=KKT_QUALITY, double least=KKT_QUALITY):
-        """Factorise for these values; returns one of `STATUSES`.
+        """Factorise for these values; returns a name in `STATUSES`.
 
         accept, least : qualities (inverse of the growth) at which a pivot is taken at once, and
             below which it is delayed.

@@ -13,8 +13,8 @@ LATE: int
 SUM: int
 PLACE: np.dtype[np.void]
 LINEAR: int
-HOLD: int
-HALVES: int
+HELD: int
+PARABOLA: int
 
 class Library:
     path: str

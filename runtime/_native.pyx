@@ -33,9 +33,9 @@ cdef extern from "kinesym.h" nogil:
 
     ctypedef int ks_map_fn(const ks_kernel *, ptrdiff_t, const ks_arg *, double *,
                            const ks_place *, int) noexcept nogil
-    enum: KS_HALVES
+    enum: KS_PARABOLA
 
-    ctypedef struct ks_course:
+    ctypedef struct ks_input:
         const double *data
         ptrdiff_t stride
         int kind
@@ -68,7 +68,7 @@ cdef extern from "kinesym.h" nogil:
         ptrdiff_t members
         ptrdiff_t substeps
         const double *time
-        const ks_course *inputs
+        const ks_input *inputs
         const double *parameters
         ptrdiff_t parameter_stride
         double *states
@@ -173,7 +173,7 @@ PLACE = np.dtype([(name, np.intp) for name in (
     "base", "members", "slot", "count", "first", "other", "late", "mode")])
 
 #: The course of an input between nodes; the values of `enum ks_kind` in kinesym.h.
-LINEAR, HOLD, HALVES = range(3)
+LINEAR, HELD, PARABOLA = range(3)
 
 cdef int _forked = 0
 
@@ -454,7 +454,7 @@ cdef class Run:
     pattern : rows and columns of the derivatives in the kernels `newton` or `tangent`.
     solution : targets and sources of the steps of M^-1 in `tangent`.
     time : (N,).
-    inputs : per input (samples, kind): (members or 1, N), or 2 N - 1 samples for `HALVES`.
+    inputs : per input (samples, kind): (members or 1, N), or (members or 1, 3 N - 2) of `PARABOLA`.
     parameters : (members or 1, r).
     states : (n, members, N), the first column given. values : (n_outputs, members, N).
     reached : (members,), number of valid nodes so far. step, trouble : (members,), see kinesym.h.
@@ -467,7 +467,7 @@ cdef class Run:
 
     cdef Library _library
     cdef ks_run _run
-    cdef ks_course *_courses
+    cdef ks_input *_courses
     cdef list _keep
     cdef ptrdiff_t _n_inputs, _n_parameters, _last_column
     cdef ptrdiff_t[::1] _taken
@@ -516,12 +516,12 @@ cdef class Run:
         r.parameter_stride = self._n_parameters if parameters.shape[0] > 1 else 0
         if len(inputs) != self._n_inputs:
             raise ValueError(f"{self._n_inputs} inputs are needed, got {len(inputs)}")
-        self._courses = <ks_course *>calloc(max(self._n_inputs, 1), sizeof(ks_course))
+        self._courses = <ks_input *>calloc(max(self._n_inputs, 1), sizeof(ks_input))
         if self._courses == NULL:
             raise MemoryError
         r.inputs = self._courses
         for k, (samples, kind) in enumerate(inputs):
-            length = 2 * nodes - 1 if kind == KS_HALVES else nodes
+            length = 3 * nodes - 2 if kind == KS_PARABOLA else nodes
             if samples.shape not in ((1, length), (members, length)):
                 raise ValueError(f"input {k} has shape {samples.shape}")
             self._courses[k].data = _data(samples, samples.shape, f"input {k}")

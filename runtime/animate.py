@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 #: Axes forwards, to the left and upwards with their signs, by what points up.
-AXES = {"z": {"x": 1.0, "y": 1.0, "z": 1.0}, "y": {"x": 1.0, "z": -1.0, "y": 1.0}}
+_VIEWS = {"z": {"x": 1.0, "y": 1.0, "z": 1.0}, "y": {"x": 1.0, "z": -1.0, "y": 1.0}}
 
 
 def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> Path:
@@ -35,7 +35,7 @@ def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> P
     """
     if path.suffix not in (".gif", ".html"):
         raise ValueError(f"an animation is a .gif or .html file, got {path.name}")
-    if not (fps > 0.0 and speed > 0.0) or up not in AXES:
+    if not (fps > 0.0 and speed > 0.0) or up not in _VIEWS:
         raise ValueError(
             f"fps and speed must be positive and up 'z' or 'y', got {fps}, {speed} and {up!r}"
         )
@@ -66,7 +66,7 @@ def coordinates(run: Trajectory, point: str, times: Array, up: str) -> Array:
     (2, K)."""
     rows = [
         sign * np.interp(times, run.time, run.outputs[f"{point}_{axis}"])
-        for axis, sign in AXES[up].items()
+        for axis, sign in _VIEWS[up].items()
         if f"{point}_{axis}" in run.outputs
     ]
     return np.array(rows)

@@ -10,6 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+#: Names of the axes of a vector.
+AXES = "xyz"
+
+#: Steps outside of this are no times, and their squares may be no numbers [s].
+SHORTEST, LONGEST = 1e-100, 1e100
+
 _KINDS = {
     "c": "complex numbers",
     "U": "text",
@@ -65,6 +71,30 @@ def seconds(value: ArrayLike, what: str) -> Array:
     return np.array(array / np.timedelta64(1, "s"), dtype=np.float64)
 
 
+def time_grid(time: ArrayLike) -> Array:
+    """Increasing instants (N,) [s], at least two, from what `seconds` takes.
+
+    Raises `ValueError` for other shapes, what is not finite, and instants that do not increase.
+    """
+    grid = seconds(time, "time")
+    if grid.ndim != 1 or len(grid) < 2:
+        raise ValueError(f"time needs at least 2 instants in one dimension, got {grid.shape}")
+    if not np.isfinite(grid).all():
+        raise ValueError(f"time is not finite at index {np.argmin(np.isfinite(grid))}")
+    with np.errstate(over="ignore"):
+        steps = np.diff(grid)
+    if (steps <= 0).any():
+        k = np.argmax(steps <= 0)
+        raise ValueError(f"time must increase; step {k} goes from {grid[k]:g} to {grid[k + 1]:g}")
+    odd = (steps < SHORTEST) | (steps > LONGEST)
+    if odd.any():
+        k = np.argmax(odd)
+        raise ValueError(
+            f"step {k} of time, from {grid[k]:g} to {grid[k + 1]:g}, is no time in seconds"
+        )
+    return grid
+
+
 def _array(value: Any, what: str) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
     """The data and, if anything is masked, where; raises `ValueError` for ragged sequences."""
     try:
@@ -88,8 +118,6 @@ def _converted(array: NDArray[Any], mask: NDArray[np.bool_] | None, what: str) -
         entry = array[k]
         try:
             if isinstance(entry, str | bytes):  # float would read it
-                raise TypeError
-            if entry is None and not k:  # nothing at all; in a row it is a missing value, NaN
                 raise TypeError
             numbers[k] = entry
         except (TypeError, ValueError, OverflowError) as error:

@@ -13,6 +13,7 @@ from kinesym.runtime.arrays import real_array
 from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.fit import Fit
 from kinesym.runtime.layout import FAMILIES, Layout
+from kinesym.runtime.manifest import CollocationManifest
 from kinesym.runtime.nlp import TrialData
 from kinesym.runtime.solution import Solution
 from kinesym.runtime.trajectory import Trajectory
@@ -20,20 +21,21 @@ from kinesym.runtime.trajectory import Trajectory
 Array = NDArray[np.float64]
 
 
-def make_layout(description: Mapping[str, Any], trials: Sequence[Experiment]) -> Layout:
+def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:
     """The layout of z and of the constraints for these trials."""
     return Layout(
-        states=tuple(description["states"]),
-        inputs=tuple(description["unknown_inputs"]),
-        parameters=tuple(description["unknown_parameters"]),
-        labels={f: tuple(description["families"][f]["constraints"]) for f in FAMILIES},
+        states=about.states,
+        inputs=about.unknown_inputs,
+        held=frozenset(about.held),
+        parameters=about.unknown_parameters,
+        labels={f: about.families[f].constraints for f in FAMILIES},
         grids=tuple(trial.grid for trial in trials),
-        free_duration=bool(description["free_duration"]),
+        free_duration=about.free_duration,
     )
 
 
 def trial_data(
-    description: Mapping[str, Any],
+    about: CollocationManifest,
     trial: Experiment,
     known: Mapping[str, float],
     following: Experiment | None = None,
@@ -42,14 +44,14 @@ def trial_data(
     the known parameters."""
     N, grid = trial.n_nodes, trial.grid
     steps = np.diff(grid)
-    signals = [trial.inputs[name] for name in description["signals"]]
+    signals = [trial.inputs[name] for name in about.signals]
     stacked = np.concatenate([np.zeros(0), *signals])
-    values = np.array([known[name] for name in description["known_parameters"]])
-    y, w = _measured(description["node_measurements"], trial)
-    left, right = description["state_weights"]
-    yi, wi = _measured(description["interval_measurements"], trial)
+    values = np.array([known[name] for name in about.known_parameters])
+    y, w = _measured(about.node_measurements, trial)
+    left, right = about.state_weights
+    yi, wi = _measured(about.interval_measurements, trial)
     yi, wi = (left * a[:, :-1] + right * a[:, 1:] for a in (yi, wi))
-    q0, q1 = description["quadrature"]
+    q0, q1 = about.quadrature
     quadrature = np.zeros(N)
     quadrature[:-1] += q0 * steps
     quadrature[1:] += q1 * steps
@@ -71,7 +73,7 @@ def trial_data(
         ("ends", "t1"): (grid, N - 1, N),
     }
     later = trial if following is None else following
-    after = np.array([later.inputs[name][0] for name in description["signals"]])
+    after = np.array([later.inputs[name][0] for name in about.signals])
     for family in ("link", "cycle"):
         arrays[family, "s0"] = (stacked, N - 1 if signals else 0, N)
         arrays[family, "s1"] = (after, 0, 1)
@@ -145,23 +147,23 @@ def variable_bounds(
                 values[k] = bounds[name][side]
         if layout.free_duration:
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
-    for number, experiment in enumerate(trials):
+    for number in range(len(trials)):
         lower, upper = layout.trajectories(low, number), layout.trajectories(high, number)
         for k, name in enumerate(layout.inputs, start=len(layout.states)):
-            if experiment.hold.get(name) == "zero-order":
+            if name in layout.held:
                 lower[k, -1] = upper[k, -1] = _inside(lower[k, -1], upper[k, -1])
     return low, high
 
 
 def constraint_bounds(
-    layout: Layout, pairs: Mapping[str, Sequence[tuple[float, float]]]
+    layout: Layout, pairs: Mapping[str, Sequence[Sequence[tuple[float, float]]]]
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds of the constraints, by family: those of its last conditions; zero for
-    what comes before, such as the equations of motion."""
+    """Lower and upper bounds of the constraints, by family and trial: those of its last conditions;
+    zero for what comes before, such as the equations of motion."""
     low, high = np.zeros(layout.n_constraints), np.zeros(layout.n_constraints)
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)
-        mine = pairs.get(family, ())
+        mine = pairs[family][trial] if family in pairs else ()
         first = len(layout.labels[family]) - len(mine)
         for k, (below, above) in enumerate(mine, start=first):
             low[begin + k * n : begin + (k + 1) * n] = below

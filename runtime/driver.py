@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt_library import IpoptMissing, load_cyipopt, load_ipopt
-from kinesym.runtime.native import NO_FILE, Problem, overheard
-from kinesym.runtime.nlp import NLP
+from kinesym.runtime.native import NO_FILE, Plan, Problem, overheard
+from kinesym.runtime.status import IPOPT_CODES, Solve
 
 Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
@@ -38,12 +38,26 @@ class Iteration:
 
 
 @dataclass(frozen=True)
-class Task:
-    """The nonlinear program with its bounds."""
+class IpoptProblem:
+    """A nonlinear program for IPOPT, whoever evaluates it.
 
-    nlp: NLP
+    callbacks : with cost, gradient, constraints, jacobian and hessian: plans of compiled kernels,
+        or functions f(z, multipliers, factor, out) that fill `out`.
+    structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
+        `kinesym.runtime.sparsity.Structure`. bounds : of z and of the constraints, (low, high).
+    stages : of the variables in time, see `Layout.stages`.
+    """
+
+    callbacks: Any
+    structures: tuple[Any, Any]
     bounds: Bounds
     constraint_bounds: Bounds
+    stages: NDArray[np.int32]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of variables and constraints."""
+        return len(self.bounds[0]), len(self.constraint_bounds[0])
 
 
 @dataclass(frozen=True)
@@ -56,14 +70,13 @@ class Start:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What IPOPT returned. seconds : of evaluations, and in all. log : IPOPT's own."""
+    """What IPOPT returned. evaluation : seconds of evaluations. log : IPOPT's own."""
 
     z: Array
     multipliers: tuple[Array, Array, Array]
     objective: float
-    status: int
+    status: Solve
     evaluation: float
-    total: float
     log: str
 
 
@@ -97,65 +110,77 @@ class Watch:
 class _Callbacks:
     """The callbacks as cyipopt wants them, with a clock."""
 
-    def __init__(self, nlp: NLP, watch: Watch) -> None:
+    def __init__(self, problem: IpoptProblem, watch: Watch) -> None:
         """Value arrays are made once: cyipopt copies what a callback returns."""
-        self.nlp, self.intermediate, self.seconds = nlp, watch.intermediate, 0.0
-        self._gradient = np.empty(self.nlp.n_variables)
-        self._constraints = np.empty(self.nlp.n_constraints)
-        self._jacobian = np.empty(self.nlp.jacobian_structure.size)
-        self._hessian = np.empty(self.nlp.hessian_structure.size)
+        self.problem, self.intermediate, self.seconds = problem, watch.intermediate, 0.0
+        n, m = problem.sizes
+        jacobian, hessian = problem.structures
+        sizes = {"cost": 1, "gradient": n, "constraints": m}
+        sizes |= {"jacobian": jacobian.size, "hessian": hessian.size}
+        self._out = {name: np.empty(size) for name, size in sizes.items()}
+        self._no_multipliers = np.zeros(m)
 
-    def _timed(self, function: Callable[..., Any], *args: Any) -> Any:
+    def _values(
+        self, name: str, z: Array, multipliers: Array | None = None, factor: float = 1.0
+    ) -> Array:
+        callback, out = getattr(self.problem.callbacks, name), self._out[name]
+        multipliers = self._no_multipliers if multipliers is None else multipliers
         start = time.perf_counter()
-        result = function(*args)
+        if isinstance(callback, Plan):
+            callback((z, multipliers, np.array([float(factor)])), out)
+        elif out.size:
+            callback(z, multipliers, factor, out)
         self.seconds += time.perf_counter() - start
-        return result
+        return out
 
     def objective(self, z: Array) -> float:
-        return float(self._timed(self.nlp.cost, z))
+        return float(self._values("cost", z)[0])
 
     def gradient(self, z: Array) -> Array:
-        return np.asarray(self._timed(self.nlp.gradient, z, self._gradient))
+        return self._values("gradient", z)
 
     def constraints(self, z: Array) -> Array:
-        return np.asarray(self._timed(self.nlp.constraints, z, self._constraints))
+        return self._values("constraints", z)
 
     def jacobian(self, z: Array) -> Array:
-        return np.asarray(self._timed(self.nlp.jacobian, z, self._jacobian))
+        return self._values("jacobian", z)
 
     def hessian(self, z: Array, multipliers: Array, factor: float) -> Array:
-        out = self._hessian
-        return np.asarray(self._timed(self.nlp.hessian, z, multipliers, factor, out))
+        return self._values("hessian", z, multipliers, factor)
 
     def jacobianstructure(self) -> tuple[Any, Any]:
-        return self.nlp.jacobian_structure.arrays()
+        return _places(self.problem.structures[0])
 
     def hessianstructure(self) -> tuple[Any, Any]:
-        return self.nlp.hessian_structure.arrays()
+        return _places(self.problem.structures[1])
 
 
-def _through_cyipopt(task: Task, watch: Watch) -> tuple[Any, Callable[[], float]]:
+def _places(structure: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    rows, columns = (np.empty(structure.size, dtype=np.int32) for _ in range(2))
+    structure.fill(rows, columns)
+    return rows, columns
+
+
+def _through_cyipopt(problem: IpoptProblem, watch: Watch) -> tuple[Any, Callable[[], float]]:
     """The problem in cyipopt, and a function that gives the seconds of evaluations."""
-    callbacks = _Callbacks(task.nlp, watch)
-    n, m = task.nlp.n_variables, task.nlp.n_constraints
-    problem = load_cyipopt().Problem(n, m, callbacks, *task.bounds, *task.constraint_bounds)
-    set_options(problem, NO_FILE, required=())
-    return problem, lambda: callbacks.seconds
+    callbacks = _Callbacks(problem, watch)
+    bounds = (*problem.bounds, *problem.constraint_bounds)
+    made = load_cyipopt().Problem(*problem.sizes, callbacks, *bounds)
+    set_options(made, NO_FILE, required=())
+    return made, lambda: callbacks.seconds
 
 
-def _directly(task: Task, watch: Watch) -> tuple[Any, Callable[[], float]]:
+def _directly(problem: IpoptProblem, watch: Watch) -> tuple[Any, Callable[[], float]]:
     """The same through IPOPT's C interface."""
-    nlp = task.nlp
-    structures = (nlp.jacobian_structure, nlp.hessian_structure)
-    problem = Problem(
+    made = Problem(
         load_ipopt(),
-        nlp.plans,
-        structures,
-        task.bounds,
-        task.constraint_bounds,
+        problem.callbacks,
+        problem.structures,
+        problem.bounds,
+        problem.constraint_bounds,
         watch.intermediate,
     )
-    return problem, lambda: problem.seconds
+    return made, lambda: made.seconds
 
 
 def check_driver(driver: str) -> str:
@@ -179,45 +204,41 @@ def check_driver(driver: str) -> str:
 
 
 def run(
-    task: Task,
+    problem: IpoptProblem,
     start: Start,
     options: Mapping[str, Any],
     required: Collection[str],
     watch: Watch,
-    driver: str,
+    driver: str = "auto",
 ) -> Outcome:
     """Solve from `start`. Options that this IPOPT does not know are ignored unless required.
 
     Raises `IpoptMissing`, or `ValueError` if an option is not accepted.
     """
     make = _directly if check_driver(driver) == "direct" else _through_cyipopt
-    problem, evaluation = make(task, watch)
+    made, evaluation = make(problem, watch)
     more = {} if start.multipliers is None else dict(zip(_WARM, start.multipliers, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         story = Path(folder) / "ipopt.txt"
-        set_options(problem, {**options, "output_file": str(story)}, required)
-        began = time.perf_counter()
+        set_options(made, {**options, "output_file": str(story)}, required)
         with interruptible(watch.interrupted):
-            z, info = problem.solve(start.z, **more)
-        if int(info["status"]) == _INVALID_OPTION:
+            z, info = made.solve(start.z, **more)
+        status = IPOPT_CODES.get(int(info["status"]), Solve.UNKNOWN)
+        if status is Solve.INVALID_OPTION:
             raise ValueError(
-                "IPOPT did not accept the value of an option, one of "
-                f"{', '.join(sorted(required))} or of a file of options"
+                f"{status.sentence}, one of {', '.join(sorted(required))} or of a file of options"
             )
-        total = time.perf_counter() - began
         text = story.read_text(errors="replace") if story.exists() else ""
     return Outcome(
         z,
         (info["mult_g"], info["mult_x_L"], info["mult_x_U"]),
         float(info["obj_val"]),
-        int(info["status"]),
+        status,
         evaluation(),
-        total,
         text,
     )
 
 
-_INVALID_OPTION = -12
 _WARM = ("lagrange", "zl", "zu")
 
 

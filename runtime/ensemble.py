@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.event_log import EventLog, Happening, logs_as_variables, logs_of
 from kinesym.runtime.files import save_result, saved_result
 from kinesym.runtime.summary import html_table
 from kinesym.runtime.trajectory import (
@@ -46,7 +47,8 @@ class Ensemble(ByName):
 
     `runs["theta"]` is (M, N), `runs.member(k)` a `Trajectory`, `parameters` are (M,) by name;
     `"theta" in runs` asks for a name, while `for run in runs` and `len(runs)` are about members. A
-    member that ended early is NaN from there on and listed in `failures`.
+    member that ended early is NaN from there on and listed in `failures`. Members of a system with
+    events have an entry each in `event_logs`.
     """
 
     time: Array
@@ -57,6 +59,7 @@ class Ensemble(ByName):
     model: str = ""
     failures: Sequence[Failure] = ()
     drawing: Drawing = ()
+    event_logs: Sequence[EventLog] = ()
 
     @property
     def members(self) -> int:
@@ -94,7 +97,7 @@ class Ensemble(ByName):
         if not -self.members <= k < self.members:
             raise IndexError(f"member {k} of {self.members}")
         failed = {f.member: f for f in self.failures}.get(k % self.members)
-        end = len(self.time)
+        end, log = len(self.time), self.event_logs[k] if self.event_logs else None
         if self.states:
             end -= int(np.isnan(next(iter(self.states.values()))[k]).sum())
         elif failed is not None:  # outputs may be NaN anywhere
@@ -110,7 +113,12 @@ class Ensemble(ByName):
             model=self.model,
             message=failed.message if failed else "",
             drawing=self.drawing,
+            event_log=log,
         )
+
+    def happened(self, kind: str, name: str | None = None) -> list[list[Happening]]:
+        """Of each member what happened of a kind, and of a contact or event; see `Trajectory`."""
+        return [run.happened(kind, name) for run in self]
 
     def plot(self, title: str | None = None) -> Any:
         """A figure with one panel per trajectory: some members, and the band of 90 % of them."""
@@ -121,7 +129,7 @@ class Ensemble(ByName):
     # -- files ------------------------------------------------------------------------------
 
     def to_xarray(self) -> xr.Dataset:
-        """Everything over `member` and `time`; parameters over `member`."""
+        """Everything over `member` and `time`; parameters over `member`, events over `event`."""
         import xarray as xr  # here: slow to import
 
         variables: dict[str, Any] = {}
@@ -130,13 +138,14 @@ class Ensemble(ByName):
                 variables[name] = (("member", "time"), values, {"kind": kind})
         for name, values in self.parameters.items():
             variables[f"parameter_{name}"] = ("member", values, {"kind": "parameters"})
+        events, told = logs_as_variables(self.event_logs, list(self.states))
         attributes: dict[str, Any] = {"model": self.model, "ensemble": 1}
         attributes |= drawing_attribute(self.drawing)
         if self.failures:
             attributes["failed_members"] = [f.member for f in self.failures]
             attributes["failed_times"] = [f.time for f in self.failures]
             attributes["failures"] = "\n".join(f.message for f in self.failures)
-        return xr.Dataset(variables, {"time": self.time}, attributes)
+        return xr.Dataset(variables | events, {"time": self.time}, attributes | told)
 
     @classmethod
     def from_xarray(cls, data: xr.Dataset) -> Ensemble:
@@ -144,6 +153,8 @@ class Ensemble(ByName):
         groups: dict[str, dict[str, Array]] = {k: {} for k in (*KINDS, "parameters")}
         for name, variable in data.data_vars.items():
             kind = variable.attrs["kind"]
+            if kind not in groups:
+                continue
             key = str(name).removeprefix("parameter_") if kind == "parameters" else str(name)
             groups[kind][key] = variable.to_numpy()
         failures: tuple[Failure, ...] = ()
@@ -161,6 +172,7 @@ class Ensemble(ByName):
             model=str(data.attrs["model"]),
             failures=failures,
             drawing=drawing_of(data.attrs),
+            event_logs=logs_of(data),
         )
 
     def save(self, path: str | Path) -> None:

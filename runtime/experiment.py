@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.arrays import real_array, seconds, shown
+from kinesym.runtime.arrays import LONGEST, SHORTEST, real_array, seconds, shown, time_grid
 from kinesym.runtime.checks import count
+from kinesym.runtime.native import HELD
+from kinesym.runtime.signals import Signal, signal_of
 from kinesym.runtime.summary import html_table, listed
 
 Array = NDArray[np.float64]
 
-HOLDS = ("linear", "zero-order")
-
 #: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
 MOST_NODES = 10**8
 
-#: Steps outside of this are no times, and their squares may be no numbers [s].
-_SHORTEST, _LONGEST = 1e-100, 1e100
 #: How many times the usual step a step must be, and how few there must be, to look like a gap.
 _LEAP, _FEW = 10.0, 0.05
 
@@ -43,35 +41,39 @@ class Experiment:
     ----------
     time : (N,) increasing instants [s], not necessarily uniform; or time spans, or dates, which
         count from the first one. Leave it out to make the duration unknown.
-    inputs : known signals by symbol or name, each (N,); held ones also (N - 1,), one per interval.
+    inputs : known ones by symbol or name, each a number, (N,) with straight lines between the
+        nodes, or a `Signal` at times of its own; with an unknown duration, over 0 ... 1 of it.
     measurements : measured states, inputs or outputs, each (N,); NaN marks a missing sample, and so
         does the mask of a masked array.
     std : standard deviation of each measurement, a number or (N,); default 1.
-    hold : "linear" (default) or "zero-order" per input: its course between samples.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
 
-    Warns of single long steps among short ones between measurements, which look like rows left out.
-    Raises `ValueError` naming the array, what was expected and what was given.
+    `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
+    whose pieces depend on parameters have none. `held` names inputs that are constant between nodes
+    (zero-order hold). Warns of single long steps among short ones between measurements, which look
+    like rows left out. Raises `ValueError` naming the array, what was expected and what was given.
     """
 
     time: ArrayLike | None = None
     inputs: Mapping[Any, Any] = field(default_factory=dict)
     measurements: Mapping[Any, Any] = field(default_factory=dict)
     std: Mapping[Any, Any] = field(default_factory=dict)
-    hold: Mapping[Any, str] = field(default_factory=dict)
     nodes: int | None = None
     duration: tuple[float, float] | None = None
+    signals: Mapping[str, Signal] = field(init=False)
+    held: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "time", self._grid())
-        holds = _by_name("hold", self.hold)
-        for name, how in holds.items():
-            if how not in HOLDS:
-                raise ValueError(f"hold of {name}: {how!r} is unknown; choose {' or '.join(HOLDS)}")
-        put(self, "hold", holds)
-        put(self, "inputs", self._signals("input", self.inputs, missing=False))
-        put(self, "measurements", self._signals("measurement", self.measurements, missing=True))
+        put(self, "signals", self._signals())
+        known = {
+            name: s.sampled(self.grid) for name, s in self.signals.items() if not s.expressions
+        }
+        put(self, "held", frozenset(name for name, (_, kind) in known.items() if kind == HELD))
+        nodes = {name: s.at_nodes(self.grid) for name, s in self.signals.items() if name in known}
+        put(self, "inputs", nodes)
+        put(self, "measurements", self._measured())
         put(self, "std", self._deviations())
         self._warn_of_leaps()
 
@@ -79,13 +81,15 @@ class Experiment:
         low, high = self.duration or (self.grid[0], self.grid[-1])
         span = f"{'duration' if self.duration else 't ='} {low:g} ... {high:g} s"
         return (
-            f"<experiment: inputs {listed(self.inputs) or '-'}; measured "
+            f"<experiment: inputs {listed(self.signals) or '-'}; measured "
             f"{listed(self.measurements) or '-'}; {self.n_nodes} nodes, {span}>"
         )
 
     def _repr_html_(self) -> str:
         """A table of inputs and measurements for a notebook."""
-        rows = [(name, "input", self.hold.get(name, "linear"), "") for name in self.inputs]
+        rows = [
+            (name, "input", "held" if name in self.held else "linear", "") for name in self.signals
+        ]
         rows += [
             (
                 name,
@@ -95,7 +99,7 @@ class Experiment:
             )
             for name, y in self.measurements.items()
         ]
-        return html_table(repr(self)[1:-1], rows, ("name", "kind", "course", "std (median)"))
+        return html_table(repr(self)[1:-1], rows, ("name", "kind", "between nodes", "std (median)"))
 
     @property
     def grid(self) -> Array:
@@ -115,7 +119,7 @@ class Experiment:
     def refined(self, parts: int) -> Experiment:
         """The same trial with every interval of the grid cut into `parts` equal ones.
 
-        Inputs follow their hold, measurements are missing at new nodes.
+        Inputs follow their signals, measurements are missing at new nodes.
         """
         if parts == 1:
             return self
@@ -128,18 +132,11 @@ class Experiment:
             row[::parts] = values
             return row
 
-        inputs = {
-            name: values[index]
-            if self.hold.get(name) == "zero-order"
-            else np.interp(place, np.arange(N), values)
-            for name, values in self.inputs.items()
-        }
         return Experiment(
             np.interp(place, np.arange(N), self.grid),
-            inputs=inputs,
+            inputs=self.signals,
             measurements={name: sampled(values) for name, values in self.measurements.items()},
             std={name: values[index] for name, values in self.std.items()},
-            hold=self.hold,
         )
 
     def _grid(self) -> Array:
@@ -148,26 +145,9 @@ class Experiment:
         if self.duration is not None:
             return self._relative_grid(self.duration)
         assert self.time is not None
-        time = seconds(self.time, "time")
+        time = time_grid(self.time)
         if self.nodes not in (None, time.size):
             raise ValueError(f"time has {time.size} nodes, not {self.nodes}; omit nodes")
-        if time.ndim != 1 or len(time) < 2:
-            raise ValueError(f"time needs at least 2 instants in one dimension, got {time.shape}")
-        if not np.isfinite(time).all():
-            raise ValueError(f"time is not finite at index {_first(~np.isfinite(time))}")
-        with np.errstate(over="ignore"):
-            steps = np.diff(time)
-        if (steps <= 0).any():
-            k = _first(steps <= 0)
-            raise ValueError(
-                f"time must increase; step {k} goes from {time[k]:g} to {time[k + 1]:g}"
-            )
-        odd = (steps < _SHORTEST) | (steps > _LONGEST)
-        if odd.any():
-            k = _first(odd)
-            raise ValueError(
-                f"step {k} of time, from {time[k]:g} to {time[k + 1]:g}, is no time in seconds"
-            )
         return time
 
     def _relative_grid(self, duration: Any) -> Array:
@@ -176,39 +156,36 @@ class Experiment:
         nodes = count(self.nodes, "nodes", least=2, most=MOST_NODES)
         bounds = seconds(duration, "duration")
         low, high = bounds if bounds.shape == (2,) else (np.nan, np.nan)
-        if not _SHORTEST < low <= high < _LONGEST:
+        if not SHORTEST < low <= high < LONGEST:
             raise ValueError(
                 f"duration must be (low, high) with 0 < low <= high, both finite, got {duration}"
             )
         object.__setattr__(self, "duration", (float(low), float(high)))
         return np.linspace(0.0, 1.0, nodes)
 
-    def _signals(
-        self, what: str, given: Mapping[Any, ArrayLike], missing: bool
-    ) -> dict[str, Array]:
-        signals: dict[str, Array] = {}
-        for name, values in _by_name(what + "s", given).items():
-            array = real_array(values, f"{what} {name}", missing)
-            if array.ndim == 0 and what == "input":
-                array = np.full(self.n_nodes, float(array))
-            if self.hold.get(name) == "zero-order" and array.shape == (self.n_nodes - 1,):
-                array = np.append(array, array[-1])
+    def _signals(self) -> dict[str, Signal]:
+        given = _by_name("inputs", self.inputs)
+        return {name: signal_of(x, self.grid, f"input {name}") for name, x in given.items()}
+
+    def _measured(self) -> dict[str, Array]:
+        found: dict[str, Array] = {}
+        for name, values in _by_name("measurements", self.measurements).items():
+            array = real_array(values, f"measurement {name}", missing=True)
             if array.shape != (self.n_nodes,):
                 raise ValueError(
-                    f"{what} {name} has {_shape(array)} values, expected {self.n_nodes}, "
+                    f"measurement {name} has {_shape(array)} values, expected {self.n_nodes}, "
                     "one per node"
                 )
-            bad = np.isinf(array) if missing else ~np.isfinite(array)
-            if bad.any():
-                k = _first(bad)
+            if np.isinf(array).any():
+                k = _first(np.isinf(array))
                 raise ValueError(
-                    f"{what} {name} contains {int(bad.sum())} values that are not finite, the "
-                    f"first at index {k} (t = {self.grid[k]:g})"
+                    f"measurement {name} contains {int(np.isinf(array).sum())} values that are not "
+                    f"finite, the first at index {k} (t = {self.grid[k]:g})"
                 )
-            if missing and np.isnan(array).all():
+            if np.isnan(array).all():
                 raise ValueError(f"measurement {name} has no sample at all; leave it out")
-            signals[name] = array
-        return signals
+            found[name] = array
+        return found
 
     def _deviations(self) -> dict[str, Array]:
         given = _by_name("std", self.std)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 WRITERS = {
     "kinesym": "Solution",
     "kinesym_fit": "Fit",
-    "hybrid": "HybridTrajectory",
     "ensemble": "Ensemble",
     "model": "Trajectory",
 }

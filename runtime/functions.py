@@ -6,12 +6,19 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime.arrays import real_array
+from kinesym.runtime.manifest import (
+    Built,
+    FunctionsManifest,
+    JacobiansManifest,
+    KernelManifest,
+    Pattern,
+)
 from kinesym.runtime.native import Call, Library, Plan
 from kinesym.runtime.places import rows
 
@@ -40,6 +47,10 @@ def _numbers(value: ArrayLike, name: str) -> Array:
     return real_array(value, name)
 
 
+def _kernels(built: Built) -> dict[str, tuple[Library, KernelManifest]]:
+    return {name: (built.library, kernel) for name, kernel in built.manifest.kernels.items()}
+
+
 class Points(threading.local):
     """Kernels bound for single points, of each thread its own."""
 
@@ -55,22 +66,13 @@ class Functions:
     Raises `ValueError` naming the argument whose shape does not fit.
     """
 
-    def __init__(
-        self,
-        library: Library,
-        manifest: Mapping[str, Any],
-        jacobians: Callable[[], tuple[Library, Mapping[str, Any]]],
-    ) -> None:
-        self._library = library
-        self._about = manifest["functions"]
-        self._kernels = {k["name"]: (library, k) for k in manifest["kernels"]}
-        self._build_jacobians = jacobians
-        self.name: str = manifest["name"]
-        self.values: dict[str, float] = dict(self._about["values"])
-        self.states: tuple[str, ...] = tuple(self._about["states"])
-        self.inputs: tuple[str, ...] = tuple(self._about["inputs"])
-        self.parameters: tuple[str, ...] = tuple(self._about["parameters"])
-        self.output_names: tuple[str, ...] = tuple(self._about["outputs"])
+    def __init__(self, built: Built, jacobians: Callable[[], Built]) -> None:
+        self._library, self._build_jacobians = built.library, jacobians
+        self._about = about = built.manifest.of(FunctionsManifest)
+        self._kernels = _kernels(built)
+        self.name, self.values = built.manifest.name, dict(about.values)
+        self.states, self.inputs, self.parameters = about.states, about.inputs, about.parameters
+        self.output_names = about.outputs
         self._counts = {
             "xdot": len(self.states),
             "x": len(self.states),
@@ -88,12 +90,12 @@ class Functions:
     @property
     def is_explicit(self) -> bool:
         """Whether x' can be solved for."""
-        return bool(self._about["explicit"])
+        return self._about.explicit
 
     def require_explicit(self) -> None:
         """Raise `ValueError` with the reason if x' cannot be solved for."""
         if not self.is_explicit:
-            raise ValueError(f"the model has no explicit right-hand side: {self._about['reason']}")
+            raise ValueError(f"the model has no explicit right-hand side: {self._about.reason}")
 
     def residual(
         self, xdot: ArrayLike, x: ArrayLike, u: ArrayLike, p: ArrayLike, t: ArrayLike = 0.0
@@ -143,12 +145,12 @@ class Functions:
         return dense
 
     @cached_property
-    def _patterns(self) -> Mapping[str, Any]:
+    def _patterns(self) -> Mapping[str, Pattern]:
         """Places of the entries of all Jacobians, whose kernels are built here: most of the time
         that a model takes is theirs."""
-        library, manifest = self._build_jacobians()
-        self._kernels |= {k["name"]: (library, k) for k in manifest["kernels"]}
-        return dict(manifest["jacobians"])
+        built = self._build_jacobians()
+        self._kernels |= _kernels(built)
+        return built.manifest.of(JacobiansManifest).patterns
 
     def _call(self, name: str, n_out: int, **given: ArrayLike) -> Array:
         arrays, n = self._shaped(given)
@@ -170,7 +172,7 @@ class Functions:
             argument: np.empty(
                 (self._counts[argument], count) if argument != "p" else self._counts[argument]
             )
-            for argument in kernel["arguments"]
+            for argument in kernel.arguments
         }
         arguments = [(b.reshape(-1), 0, count if a != "p" else 1) for a, b in buffers.items()]
         size = n_out * count

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.event_log import Happening
 from kinesym.runtime.experiment import key_name
 from kinesym.runtime.hybrid_simulation import HybridTask, Marched
-from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory
 from kinesym.runtime.native import HybridSweep, Library
-from kinesym.runtime.piecewise import PiecewiseGradient, Segments, segments
-from kinesym.runtime.trajectory import ByName, Named
+from kinesym.runtime.signals import Segments, SignalGradient, segments
+from kinesym.runtime.trajectory import ByName, Named, Trajectory
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class HybridGradient:
 
     parameters: Mapping[str, float]
     initial: Mapping[str, float]
-    inputs: Mapping[str, PiecewiseGradient]
+    inputs: Mapping[str, SignalGradient]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class ForwardSensitivities(ByName):
     wrt: Sequence[str]
     states: Mapping[str, Array]
     events: Sequence[tuple[Array, Array, Array]]
-    run: HybridTrajectory
+    run: Trajectory
 
     def __getitem__(self, state: object) -> Array:
         return self.states[key_name(state)]
@@ -73,7 +73,7 @@ class Sensitivities:
     run : the simulation.
     """
 
-    run: HybridTrajectory
+    run: Trajectory
     marched: Marched = field(repr=False)
     task: HybridTask = field(repr=False)
     common: Segments = field(repr=False)
@@ -84,7 +84,7 @@ class Sensitivities:
     def forward(
         self,
         wrt: Sequence[Any] = (),
-        courses: Mapping[str, Mapping[str, PiecewiseGradient]] | None = None,
+        courses: Mapping[str, Mapping[str, SignalGradient]] | None = None,
     ) -> ForwardSensitivities:
         """Derivatives of all states with respect to few things.
 
@@ -115,7 +115,7 @@ class Sensitivities:
         )
 
     def _pieces(
-        self, courses: Mapping[str, Mapping[str, PiecewiseGradient]], first: int, P: int
+        self, courses: Mapping[str, Mapping[str, SignalGradient]], first: int, P: int
     ) -> Array:
         """Changes of value, slope and next begin of inputs, (segments, 3, m, P)."""
         inputs = self.task.inputs
@@ -125,11 +125,11 @@ class Sensitivities:
             strange = set(by_name) - set(inputs)
             if strange:
                 raise ValueError(f"courses: {min(strange)} is no input that is given")
-            for row, (name, course) in enumerate(inputs.items()):
+            for row, (name, signal) in enumerate(inputs.items()):
                 if name in by_name:
                     begin, value, slope = by_name[name].parts
                     now, soon = self._own(row)
-                    made[:, 0, row, column] = (value - np.asarray(course.slope) * begin)[now]
+                    made[:, 0, row, column] = (value - signal.slope * begin)[now]
                     made[:, 1, row, column] = slope[now]
                     made[:, 2, row, column] = begin[soon]
         return made
@@ -192,25 +192,25 @@ class Sensitivities:
             self._of_inputs(pieces),
         )
 
-    def _of_inputs(self, pieces: Array) -> dict[str, PiecewiseGradient]:
+    def _of_inputs(self, pieces: Array) -> dict[str, SignalGradient]:
         """Derivatives by the pieces of each input from those by (segments, 3, m)."""
         found = {}
-        for row, (name, course) in enumerate(self.task.inputs.items()):
-            begin, value, slope = (np.zeros(len(np.asarray(course.begin))) for _ in range(3))
+        for row, (name, signal) in enumerate(self.task.inputs.items()):
+            begin, value, slope = SignalGradient.zeros(signal).parts
             now, soon = self._own(row)
             np.add.at(value, now, pieces[:, 0, row])
             np.add.at(slope, now, pieces[:, 1, row])
             np.add.at(begin, soon, pieces[:, 2, row])
-            found[name] = PiecewiseGradient(begin - np.asarray(course.slope) * value, value, slope)
+            found[name] = SignalGradient(begin - signal.slope * value, value, slope)
         return found
 
 
 def sensitivities_of(
     task: HybridTask,
     found: Marched,
-    run: HybridTrajectory,
+    run: Trajectory,
     slopes: Library,
-    structure: Mapping[str, Any],
+    about: Mapping[str, Any],
 ) -> Sensitivities:
     """Of a run with a tape of its steps.
 
@@ -228,12 +228,16 @@ def sensitivities_of(
         raise ValueError("the run ended before its first step: it has no derivatives")
     common = segments(task.inputs, float(task.start.time), float(task.time[-1]))
     own = [
-        np.asarray(course.begin)[piece]
-        for course, piece in zip(task.inputs.values(), common.piece, strict=True)
+        signal.begin[piece]
+        for signal, piece in zip(task.inputs.values(), common.piece, strict=True)
     ]
     begins = np.array(own).reshape(common.piece.shape)
     return Sensitivities(
-        run, found, task, common, HybridSweep(found.run, slopes, structure, begins)
+        run,
+        found,
+        task,
+        common,
+        HybridSweep(found.run, slopes, about["patterns"], about["solution"], begins),
     )
 
 
@@ -250,7 +254,7 @@ def _is_after(side: str) -> bool:
     return side == "after"
 
 
-def _number(run: HybridTrajectory, happening: Happening) -> int:
+def _number(run: Trajectory, happening: Happening) -> int:
     for number, event in enumerate(run.log):
         if event is happening:
             return number

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.hybrid_trajectory import KINDS, Happening, State
+from kinesym.runtime.event_log import KINDS, Happening, State
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import Call, HybridRun, Library, Plan
-from kinesym.runtime.piecewise import Piecewise, segments
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import time_bar
+from kinesym.runtime.signals import Signal, segments
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
@@ -34,7 +34,7 @@ TAPE, LOG = 1024, 256
 
 @dataclass(frozen=True, eq=False)
 class HybridTask:
-    """What to simulate. about : what the code generator says of the model, see `codegen.hybrid`.
+    """What to simulate. about : what the code generator says of the model, see `codegen.switching`.
 
     method : "trapezoid", or a name in `about["methods"]`. step : of methods that do not choose it
     [s]. release : "force" or "height". tape : whether every step is kept.
@@ -45,7 +45,7 @@ class HybridTask:
     time: Array
     start: State
     parameters: Array
-    inputs: Mapping[str, Piecewise]
+    inputs: Mapping[str, Signal]
     rtol: float
     atol: float
     v_stop: float
@@ -133,8 +133,7 @@ def _arrays(task: HybridTask) -> Arrays:
     common = segments(task.inputs, float(start.time), float(time[-1]))
     arrays: Arrays = {
         "begin": common.begin,
-        "value": common.value,
-        "slope": common.slope,
+        "coefficients": common.coefficients,
         **{key: np.array(row) for key, row in _tableau(task).items() if key != "order"},
         "parameters": task.parameters,
         "law": np.array([LAWS.index(c["law"]) for c in contacts], dtype=np.intc),

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.event_log import Happening, State
 from kinesym.runtime.hybrid_simulation import (
     CHATTER,
     DONE,
@@ -24,7 +25,6 @@ from kinesym.runtime.hybrid_simulation import (
     points,
     simulate,
 )
-from kinesym.runtime.hybrid_trajectory import Happening, State
 from kinesym.runtime.simulation import growth
 
 Array = NDArray[np.float64]

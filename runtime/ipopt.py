@@ -7,10 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kinesym.runtime.driver import Iteration, Outcome, Start, Task, Watch, run
+from kinesym.runtime.driver import IpoptProblem, Iteration, Outcome, Start, Watch, run
 from kinesym.runtime.linear_solver import (
     AUTO,
     TIME_STRUCTURED,
@@ -20,61 +17,26 @@ from kinesym.runtime.linear_solver import (
     options_of,
     session,
 )
-
-Array = NDArray[np.float64]
-
-#: Sentences for the statuses of IPOPT (IpReturnCodes.h) that need more than IPOPT's own words.
-SENTENCES = {
-    0: "converged",
-    1: "converged to the acceptable tolerance only; inspect the result or loosen the problem",
-    2: "IPOPT stopped at a point of local infeasibility; another guess, scaling or barrier "
-    "strategy (mu_strategy) may solve it, unless the constraints contradict each other",
-    3: "the search direction became too small; the result may still be useful",
-    4: "the iterates diverge; give bounds or a better guess",
-    6: "a feasible point was found",
-    5: "interrupted: this is the last iterate, not a solution",
-    -1: "the limit of iterations was reached; solve again from this solution or raise the limit",
-    -2: "the restoration phase failed; try another guess, bounds or scaling",
-    -3: "a step could not be computed; the linear solver failed",
-    -4: "the limit of CPU time was reached",
-    -5: "the limit of wall-clock time was reached",
-    -10: "there are fewer degrees of freedom than equations; free a parameter, an input or a state",
-    -11: "IPOPT found the problem definition invalid",
-    -13: "a function became NaN or infinite",
-    -100: "IPOPT failed with an unrecoverable exception",
-    -101: "IPOPT threw an exception that is not its own",
-    -102: "memory ran out; use fewer nodes, or free memory",
-    -199: "IPOPT had an internal error",
-}
+from kinesym.runtime.status import Factors, Solve
 
 
-@dataclass
+@dataclass(frozen=True)
 class Result:
-    """What IPOPT returned: z, multipliers of the constraints and of both bounds, and its story."""
+    """What IPOPT returned, its iterations, and a line on the linear solver."""
 
-    z: Array
-    multipliers: Array
-    lower_multipliers: Array
-    upper_multipliers: Array
-    objective: float
-    status: int
+    outcome: Outcome
     iterations: tuple[Iteration, ...]
-    timings: dict[str, float]
     linear_solver: str
-    log: str = ""
-
-    @property
-    def success(self) -> bool:
-        """Whether the result meets IPOPT's tolerances (the acceptable ones count)."""
-        return self.status in (0, 1, 6)
 
     @property
     def message(self) -> str:
         """The outcome as a sentence."""
-        words = SENTENCES.get(self.status, f"IPOPT returned status {self.status}")
+        status = self.outcome.status
         count = self.iterations[-1].number if self.iterations else 0
         when = f"after {count} iteration{'' if count == 1 else 's'}"
-        return f"{words} {when}" if self.status == 0 else f"{when}: {words}"
+        if status is Solve.CONVERGED:
+            return f"{status.sentence} {when}"
+        return f"{when}: {status.sentence}"
 
 
 @dataclass(frozen=True)
@@ -89,39 +51,34 @@ class Wishes:
     log: bool = False
 
 
-def solve(task: Task, start: Start, wishes: Wishes, report: Callable[[Iteration], None]) -> Result:
+def solve(
+    problem: IpoptProblem, start: Start, wishes: Wishes, report: Callable[[Iteration], None]
+) -> Result:
     """Solve; `report` is called after each iteration.
 
     If the time-structured linear solver gives up, MUMPS continues from the last iterate. Ctrl-C
-    ends the iteration: the result is the last iterate, with status 5. Raises `IpoptMissing`, or
+    ends the iteration: the result is the last iterate, with that status. Raises `IpoptMissing`, or
     `ValueError` if an option is not accepted.
     """
     solver, reason = choose(wishes.linear_solver, wishes.options)
     watch = Watch(report)
     if solver != TIME_STRUCTURED:
-        outcome = run(
-            task, start, _settings(wishes, solver, start), _required(wishes), watch, wishes.driver
-        )
+        outcome = _run(problem, start, wishes, watch, solver)
         return _result(outcome, watch, f"{solver} ({reason})" if reason else solver)
-    with session(*kkt_stages(task.nlp, task.bounds, task.constraint_bounds)) as kkt:
-        settings = _settings(wishes, solver, start)
-        outcome = run(task, start, settings, _required(wishes), watch, wishes.driver)
-    if outcome.status >= 0 or kkt["status"] == "ok":
+    with session(*kkt_stages(problem)) as kkt:
+        outcome = _run(problem, start, wishes, watch, solver)
+    ended = Factors(kkt["status"])
+    if outcome.status not in _FAILED or ended is Factors.OK:
         return _result(outcome, watch, _about(kkt))
-    if kkt["status"] != "not finite":
+    if ended is not Factors.NOT_FINITE:
         if not kkt["factorisations"]:  # what IPOPT reports until then has moved nothing
             watch.iterations.clear()
-        return _continue(task, start, wishes, watch, outcome, GAVE_UP[kkt["status"]])
-    return _result(replace(outcome, status=-13), watch, _about(kkt))
+        return _continue(problem, start, wishes, watch, outcome, ended.sentence)
+    return _result(replace(outcome, status=Solve.NOT_FINITE), watch, _about(kkt))
 
 
-#: Why the time-structured solver gave up.
-GAVE_UP = {
-    "no memory": "its factors do not fit into memory",
-    "unsupported": "the pattern has no narrow stages in time",
-    "inaccurate": "its solutions were not accurate",
-    "delayed": "too many columns had no good pivot in their stage",
-}
+#: What IPOPT may say where the linear solver is the cause: its codes below zero.
+_FAILED = [status for status in Solve if status.code < 0]
 
 
 def _about(kkt: Report) -> str:
@@ -137,38 +94,43 @@ def _about(kkt: Report) -> str:
 
 
 def _continue(
-    task: Task, start: Start, wishes: Wishes, watch: Watch, stopped: Outcome, reason: str
+    problem: IpoptProblem,
+    start: Start,
+    wishes: Wishes,
+    watch: Watch,
+    stopped: Outcome,
+    reason: str,
 ) -> Result:
     """Go on with MUMPS from where the other linear solver stopped, or from the start if that was
     before the first step."""
     steps = watch.iterations[-1].number if watch.iterations else 0
     if steps:
         start = Start(stopped.z, stopped.multipliers)
-    settings = _settings(wishes, "mumps", start)
-    settings["max_iter"] = max(int(settings.get("max_iter", 3000)) - steps, 0)
+    more: dict[str, Any] = {"max_iter": max(int(wishes.options.get("max_iter", 3000)) - steps, 0)}
     if steps and watch.mu:
-        settings["mu_init"] = watch.mu
+        more["mu_init"] = watch.mu
     later = Watch(watch.report, number=steps, interrupted=watch.interrupted)
-    outcome = run(task, start, settings, _required(wishes), later, wishes.driver)
+    outcome = _run(problem, start, wishes, later, "mumps", more)
     before = [i for i in watch.iterations if i.number < steps]
     watch.iterations[:] = [*before, *later.iterations]
     outcome = replace(
         outcome,
         evaluation=stopped.evaluation + outcome.evaluation,
-        total=stopped.total + outcome.total,
         log=stopped.log + outcome.log,
     )
     when = f" after {steps} iteration{'' if steps == 1 else 's'}" if steps else ""
     return _result(outcome, watch, f"mumps ({TIME_STRUCTURED} gave up{when}: {reason})")
 
 
-def _required(wishes: Wishes) -> set[str]:
-    """Options that IPOPT must accept; others are left out where it does not know them."""
-    return {*wishes.options, "linear_solver"}
-
-
-def _settings(wishes: Wishes, solver: str, start: Start) -> dict[str, Any]:
-    """All options of IPOPT; the user's win."""
+def _run(
+    problem: IpoptProblem,
+    start: Start,
+    wishes: Wishes,
+    watch: Watch,
+    solver: str,
+    more: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Run with a linear solver; the options that are wished for, and then `more`, come first."""
     settings: dict[str, Any] = {
         "sb": "yes",
         **options_of(solver),
@@ -182,25 +144,19 @@ def _settings(wishes: Wishes, solver: str, start: Start) -> dict[str, Any]:
         settings.update(warm_start_init_point="yes", mu_init=1e-6)
         settings.update(warm_start_bound_push=1e-9, warm_start_mult_bound_push=1e-9)
     chosen = {k: v for k, v in wishes.options.items() if k != "linear_solver"}
-    return {**settings, **chosen}
+    settings = {**settings, **chosen, **(more or {})}
+    required = {*wishes.options, "linear_solver"}  # others may be unknown to this IPOPT
+    return run(problem, start, settings, required, watch, wishes.driver)
 
 
 def _result(outcome: Outcome, watch: Watch, linear_solver: str) -> Result:
-    seconds = {"evaluate": outcome.evaluation, "solver": outcome.total}
-    starved = outcome.status in (-2, -3) and "out of memory" in outcome.log  # MUMPS says so there
-    return Result(
-        outcome.z,
-        *outcome.multipliers,
-        outcome.objective,
-        -102 if starved else outcome.status,
-        tuple(watch.iterations),
-        {**seconds, **_linear_solver_seconds(outcome.log)},
-        linear_solver,
-        outcome.log,
-    )
+    failed = outcome.status in (Solve.RESTORATION_FAILED, Solve.STEP_FAILED)
+    if failed and "out of memory" in outcome.log:  # MUMPS says so there
+        outcome = replace(outcome, status=Solve.NO_MEMORY)
+    return Result(outcome, tuple(watch.iterations), linear_solver)
 
 
-def _linear_solver_seconds(text: str) -> dict[str, float]:
+def linear_solver_seconds(log: str) -> dict[str, float]:
     """Wall-clock seconds of all linear algebra, from IPOPT's own statistics."""
-    found = re.findall(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", text)
+    found = re.findall(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", log)
     return {"linear solver": sum(map(float, found))} if found else {}

@@ -20,6 +20,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.native import BORDER
+
 Array = NDArray[np.float64]
 
 #: Kinds of points, in the order of the constraints.
@@ -28,10 +30,12 @@ FAMILIES = ("interval", "node", "ends", "link", "cycle")
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes, places and names; `grids` are the time grids of the trials (relative if free)."""
+    """Sizes, places and names; `grids` are the time grids of the trials (relative if free), `held`
+    the inputs that are constant between nodes."""
 
     states: tuple[str, ...]
     inputs: tuple[str, ...]
+    held: frozenset[str]
     parameters: tuple[str, ...]
     labels: Mapping[str, Sequence[str]]
     grids: tuple[Array, ...]
@@ -108,8 +112,8 @@ class Layout:
 
     def stages(self) -> NDArray[np.int32]:
         """The stage in time of each variable: its node, counted on through the trials, with a gap
-        between those that are not linked; -1 for parameters and durations."""
-        stages = np.full(self.n_variables, -1, dtype=np.int32)
+        between those that are not linked; parameters and durations have none."""
+        stages = np.full(self.n_variables, BORDER, dtype=np.int32)
         begin = 0
         for trial, N in enumerate(self.nodes):
             first, last = self.offsets[trial], self.offsets[trial + 1]

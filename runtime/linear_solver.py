@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.driver import IpoptProblem
 from kinesym.runtime.ipopt_library import IpoptMissing, load_ipopt
 from kinesym.runtime.native import KKT_LIBRARY, close_session, open_session, trial
-from kinesym.runtime.nlp import NLP
 
-Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 Report = dict[str, Any]
 
 #: The name of our own, and the choice between it and MUMPS.
@@ -103,18 +102,15 @@ def session(order: int, stages: NDArray[np.int32]) -> Iterator[Report]:
         report.update(close_session())
 
 
-def kkt_stages(
-    nlp: NLP, bounds: Bounds, constraint_bounds: Bounds
-) -> tuple[int, NDArray[np.int32]]:
+def kkt_stages(problem: IpoptProblem) -> tuple[int, NDArray[np.int32]]:
     """Order of IPOPT's KKT systems, and the stages of their first unknowns.
 
     Unknowns are the variables that bounds do not fix, a slack for each inequality, and the
     multipliers.
     """
-    free = bounds[0] < bounds[1]
-    slacks = np.count_nonzero(constraint_bounds[0] < constraint_bounds[1])
-    stages = nlp.layout.stages()[free]
-    return len(stages) + int(slacks) + nlp.n_constraints, stages
+    (low, high), (below, above) = problem.bounds, problem.constraint_bounds
+    stages = problem.stages[low < high]
+    return len(stages) + int(np.count_nonzero(below < above)) + len(below), stages
 
 
 def available() -> list[str]:

@@ -12,11 +12,10 @@ from scipy.optimize import least_squares, minimize
 from scipy.sparse import csr_array, diags_array, tril
 
 from kinesym.runtime import checks
-from kinesym.runtime.driver import Iteration, set_options
-from kinesym.runtime.ipopt import SENTENCES
-from kinesym.runtime.ipopt_library import load_ipopt
+from kinesym.runtime.driver import IpoptProblem, Iteration, Start, Watch, run
 from kinesym.runtime.linear_solver import check_solver
-from kinesym.runtime.native import Problem
+from kinesym.runtime.native import BORDER
+from kinesym.runtime.status import Solve
 
 Array = NDArray[np.float64]
 
@@ -40,7 +39,7 @@ class Step:
 
 
 @dataclass
-class Task:
+class Minimisation:
     """What is minimised, J(q) within bounds, with q = scale * y.
 
     cost, gradient : of q; an infinite cost is a failed simulation. unit : a typical cost, so that
@@ -83,7 +82,12 @@ class Minimum:
 
 
 def minimise(
-    optimizer: str, task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+    optimizer: str,
+    task: Minimisation,
+    q: Array,
+    tolerance: float,
+    limit: int,
+    options: Mapping[str, Any],
 ) -> Minimum:
     """Run one of `OPTIMIZERS` from q; Ctrl-C returns the best iterate so far.
 
@@ -118,7 +122,7 @@ def minimise(
     return found
 
 
-def _left(task: Task, q: Array) -> float:
+def _left(task: Minimisation, q: Array) -> float:
     """By how much a step along the scaled gradient lowers the cost, as long as the curvature there,
     by a difference, says; zero if none does. Unknowns that are pushed against a near bound stay."""
     y, (low, high) = q / task.scale, task.scaled_bounds
@@ -138,7 +142,7 @@ def _left(task: Task, q: Array) -> float:
     return max(0.0, J - task.cost(task.scale * np.clip(y + size / bend * d, low, high)))
 
 
-def _best(task: Task, q: Array) -> Step:
+def _best(task: Minimisation, q: Array) -> Step:
     """The iterate of lowest cost (the last one of multiple shooting); q if there is none yet."""
     if not task.history:
         task.note(q, task.cost(q))
@@ -148,7 +152,7 @@ def _best(task: Task, q: Array) -> Step:
 
 
 def steepest_descent(
-    task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
 ) -> Minimum:
     """Along the negative gradient of the scaled variables, with a line search (Armijo's rule: the
     step doubles while that helps and halves until the cost falls enough); steps stay in bounds."""
@@ -175,7 +179,7 @@ def steepest_descent(
 
 
 def _line_search(
-    task: Task, y: Array, J: float, g: Array, step: float, bounds: tuple[Array, Array]
+    task: Minimisation, y: Array, J: float, g: Array, step: float, bounds: tuple[Array, Array]
 ) -> tuple[Array | None, float, float]:
     """The next point (None if there is none), the length of the step, and the cost."""
 
@@ -202,7 +206,9 @@ def _line_search(
     return None, step, J
 
 
-def bfgs(task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]) -> Minimum:
+def bfgs(
+    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+) -> Minimum:
     """L-BFGS-B of SciPy."""
 
     def value(y: Array) -> tuple[float, Array]:
@@ -243,7 +249,7 @@ def bfgs(task: Task, q: Array, tolerance: float, limit: int, options: Mapping[st
 
 
 def trust_region(
-    task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
 ) -> Minimum:
     """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
     residuals, jacobian = task.residuals, task.jacobian
@@ -302,7 +308,7 @@ class _Callbacks:
     Where the objective is a sum of squares, its Hessian is 2 J^T J.
     """
 
-    def __init__(self, task: Task, q: Array) -> None:
+    def __init__(self, task: Minimisation, q: Array) -> None:
         self.task, self._y = task, q / task.scale
         self._scaling = diags_array(task.scale)
         n, slopes, squares = len(q), task.gap_jacobian, task.jacobian
@@ -333,35 +339,26 @@ class _Callbacks:
         matrix = (2.0 * factor / self.task.unit) * (slopes.T @ slopes)
         out[:] = self.hessian_places.values(matrix)
 
-    def intermediate(
-        self,
-        mode: int,
-        number: int,
-        objective: float,
-        infeasibility: float,
-        optimality: float,
-        *rest: float,
-    ) -> bool:
-        self.task.note(
-            self.task.scale * self._y, objective * self.task.unit, optimality, infeasibility
-        )
-        return True
+    def note(self, step: Iteration) -> None:
+        """Keep the iterate that IPOPT reports."""
+        task = self.task
+        J = step.objective * task.unit
+        task.note(task.scale * self._y, J, step.optimality, step.infeasibility)
 
 
 def ipopt(
-    task: Task, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
 ) -> Minimum:
     """IPOPT with the Gauss-Newton Hessian of a sum of squares, else a limited-memory one."""
     solver = str(options.get("linear_solver", "mumps"))
     check_solver(solver, options)
     callbacks, zero = _Callbacks(task, q), np.zeros(0 if task.gaps is None else len(task.gaps(q)))
-    problem = Problem(
-        load_ipopt(),
+    problem = IpoptProblem(
         callbacks,
         (callbacks.gap_places, callbacks.hessian_places),
         task.scaled_bounds,
         (zero, zero),
-        callbacks.intermediate,
+        np.full(q.size, BORDER, dtype=np.int32),
     )
     settings: dict[str, Any] = {
         "tol": tolerance,
@@ -372,9 +369,8 @@ def ipopt(
     }
     if task.jacobian is None:
         settings["hessian_approximation"] = "limited-memory"
-    set_options(problem, {**settings, **options}, required={*settings, *options})
-    y, info = problem.solve(q / task.scale)
-    status = info["status"]
-    return Minimum(
-        task.scale * y, status in (0, 1), SENTENCES.get(status, f"IPOPT returned status {status}")
-    )
+    settings, watch = {**settings, **options}, Watch(callbacks.note)
+    found = run(problem, Start(q / task.scale), settings, settings, watch)
+    if found.status is Solve.INTERRUPTED:
+        raise KeyboardInterrupt
+    return Minimum(task.scale * found.z, found.status.success, found.status.sentence)

@@ -20,15 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.arrays import AXES, real_array, shown, time_grid
 from kinesym.runtime.checks import flag, listed, positive
-from kinesym.runtime.experiment import Experiment, key_name
+from kinesym.runtime.experiment import key_name
 from kinesym.runtime.low_pass import passes
 from kinesym.runtime.plot import subplots
+from kinesym.runtime.signals import Signal
 
 Array = NDArray[np.float64]
 
-AXES = "xyz"
 SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
 #: Letters of the inputs, see above.
 KINDS = ("", "w", "dw", "a", "dv", "imu", "v", "p")
@@ -121,7 +121,7 @@ class Motion:
         angles that wrap, an impossible cutoff; warns of what looks like degrees.
         """
         _check("sequence", sequence, SEQUENCES)
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         if len(grid) < 6:
             raise ValueError(f"a quintic spline needs at least 6 samples, got {len(grid)}")
         rows = _rows("angles", angles, grid)
@@ -207,8 +207,8 @@ class Motion:
         time: ArrayLike,
         names: Iterable[Any],
         gravity: ArrayLike = (0.0, 0.0, -9.81),
-    ) -> dict[str, Array]:
-        """Inputs of a model: samples (2 N - 1,) at the nodes and midpoints of `time` (N,) [s].
+    ) -> dict[str, Signal]:
+        """Inputs of a model: signals that are exact at the nodes and midpoints of `time` (N,) [s].
 
         base : the base of the tree, or its name (then nobody checks that both turn in the same
             sequence). names : e.g. `model.input_names`; those of the base are returned, others
@@ -222,14 +222,18 @@ class Motion:
         fall = real_array(gravity, "gravity")
         if fall.shape != (3,) or not np.isfinite(fall).all():
             raise ValueError(f"gravity has three finite components, got {shown(gravity)}")
-        values = self.kinematics(_with_midpoints(Experiment(time).grid))
+        grid = time_grid(time)
+        values = self.kinematics(_with_midpoints(grid))
         kinds = {kind for kind, _ in wanted.values()}
         if "dv" in kinds:
             values["dv"] = values["a"] - np.cross(values["w"], values["v"], axis=0)
         if "imu" in kinds:
             attitude = _turning(self.sequence, np.array([values[""]] * 3))[0]
             values["imu"] = values["a"] - np.einsum("jin,j->in", attitude, fall)
-        return {name: values[kind][axis] for name, (kind, axis) in wanted.items()}
+        return {
+            name: Signal.parabolas(grid, values[kind][axis])
+            for name, (kind, axis) in wanted.items()
+        }
 
     def plot(self, time: ArrayLike) -> Any:
         """A figure at times (n,) [s]: angles in degrees on the left, place on the right."""
@@ -280,7 +284,7 @@ class Recording:
         _check("acceleration", self.acceleration, tuple(ACCELERATIONS))
         if self.acceleration == "derivative" and self.velocities is None:
             raise ValueError('accelerations of the kind "derivative" need velocities=...')
-        grid = Experiment(self.time).grid
+        grid = time_grid(self.time)
         object.__setattr__(self, "time", grid)
         if self.place is None:
             object.__setattr__(self, "place", np.zeros((3, len(grid))))
@@ -299,8 +303,8 @@ class Recording:
 
     def inputs(
         self, base: Any, time: ArrayLike, names: Iterable[Any], interpolate: bool = False
-    ) -> dict[str, Array]:
-        """Inputs of a model: samples (2 N - 1,) at the nodes and midpoints of `time` (N,) [s].
+    ) -> dict[str, Signal]:
+        """Inputs of a model: signals that are exact at the nodes and midpoints of `time` (N,) [s].
 
         base, names : as in `Motion.inputs`. interpolate : by cubic splines if a sample is missing.
 
@@ -324,12 +328,16 @@ class Recording:
                     else f"; it was recorded as {self.acceleration!r}"
                 )
                 raise ValueError(f"the run needs {name}, which was not recorded{why}")
-        times, grid = _with_midpoints(Experiment(time).grid), np.asarray(self.time)
+        nodes, grid = time_grid(time), np.asarray(self.time)
+        times = _with_midpoints(nodes)
         nearest = _matching(times, grid, flag(interpolate, "interpolate"))
         rows = {name: np.asarray(have[kind])[axis] for name, (kind, axis) in wanted.items()}
-        if nearest is None:
-            return {name: CubicSpline(grid, row)(times) for name, row in rows.items()}
-        return {name: row[nearest] for name, row in rows.items()}
+        return {
+            name: Signal.parabolas(
+                nodes, CubicSpline(grid, row)(times) if nearest is None else row[nearest]
+            )
+            for name, row in rows.items()
+        }
 
     def _compare_rates(self, grid: Array) -> None:
         """Warn if the angular velocity is not the one that follows from the angles.

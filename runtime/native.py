@@ -2,15 +2,15 @@
 
 from kinesym.runtime._hybrid import HybridRun, HybridSweep, solve_contacts
 from kinesym.runtime._ipopt import NO_FILE, Ipopt, Problem, overheard, trial
-from kinesym.runtime._kkt import UNKNOWN, Factorisation, close_session, open_session
+from kinesym.runtime._kkt import BORDER, UNKNOWN, Factorisation, close_session, open_session
 from kinesym.runtime._kkt import __file__ as KKT_LIBRARY
 from kinesym.runtime._native import (
     ABI,
     ADD,
-    HALVES,
-    HOLD,
+    HELD,
     LATE,
     LINEAR,
+    PARABOLA,
     PLACE,
     SET,
     SUM,
@@ -24,12 +24,13 @@ from kinesym.runtime._native import (
 __all__ = [
     "ABI",
     "ADD",
-    "HALVES",
-    "HOLD",
+    "BORDER",
+    "HELD",
     "KKT_LIBRARY",
     "LATE",
     "LINEAR",
     "NO_FILE",
+    "PARABOLA",
     "PLACE",
     "SET",
     "SUM",

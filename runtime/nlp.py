@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.layout import FAMILIES, Layout
+from kinesym.runtime.manifest import Built, CollocationManifest
 from kinesym.runtime.native import ADD, LATE, SUM, Call, Library, Plan
 from kinesym.runtime.places import Places, packed, places, rows
 from kinesym.runtime.sparsity import Run, Structure, Written, assemble
@@ -67,8 +68,7 @@ class NLP:
 
     Parameters
     ----------
-    library : the built kernels.
-    manifest : what the code generator says of them.
+    built : the kernels.
     layout : places and names.
     data : known numbers of each trial.
     threads : at most so many threads.
@@ -76,17 +76,14 @@ class NLP:
 
     def __init__(
         self,
-        library: Library,
-        manifest: Mapping[str, Any],
+        built: Built,
         layout: Layout,
         data: Sequence[TrialData],
         threads: int,
     ) -> None:
         self.layout = layout
-        self._library = library
-        self._families = manifest["collocation"]["families"]
-        self._state_weights = manifest["collocation"]["state_weights"]
-        self._kernels = {k["name"]: k for k in manifest["kernels"]}
+        self._library, self._kernels = built.library, built.manifest.kernels
+        self._about = built.manifest.of(CollocationManifest)
         self._data = data
         self._threads = threads
         self._one = np.ones(1)
@@ -158,7 +155,7 @@ class NLP:
         """
         result: dict[str, Array] = {}
         for family in ("node", "interval"):
-            names = self._families[family]["outputs"]
+            names = self._about.families[family].outputs
             n = self.layout.points(trial, family)
             out = np.empty(len(names) * n)
             if names:
@@ -172,7 +169,7 @@ class NLP:
 
     def _at_nodes(self, rows: Array, trial: int) -> Array:
         grid = self.layout.grids[trial]
-        right = self._state_weights[1]
+        right = self._about.state_weights[1]
         stages = (1.0 - right) * grid[:-1] + right * grid[1:]
         inside = np.array([np.interp(grid, stages, row) for row in rows])
         return inside.reshape(len(rows), len(grid))
@@ -188,9 +185,7 @@ class NLP:
         n = self.layout.points(trial, family)
         about = self._kernels[kernel]
         values = {}
-        for name, count, varying in zip(
-            about["arguments"], about["counts"], about["varying"], strict=True
-        ):
+        for name, count, varying in zip(about.arguments, about.counts, about.varying, strict=True):
             source, offset, ld = self._argument(trial, family, name)
             data = arrays[source] if isinstance(source, int) else source
             index = offset + ld * np.arange(count)
@@ -216,9 +211,9 @@ class NLP:
         for (trial, family), place in places.items():
             name = f"{family}_{what}"
             n = self.layout.points(trial, family)
-            arguments = [self._argument(trial, family, a) for a in self._kernels[name]["arguments"]]
             about = self._kernels[name]
-            work = n * (int(about["operations"]) + len(about["outputs"]))
+            arguments = [self._argument(trial, family, a) for a in about.arguments]
+            work = n * (about.operations + len(about.outputs))
             threads = max(1, min(self._threads, work // _PER_THREAD))
             calls.append(Call(self._library, name, n, arguments, self._sizes, place, size, threads))
         return Plan(calls, zero, size)
@@ -281,7 +276,7 @@ class NLP:
 
     def _locals(self, family: str) -> list[tuple[str, int]]:
         """(group, number within the group) of every local variable of a family."""
-        return [(g, k) for g, count in self._families[family]["variables"] for k in range(count)]
+        return [(g, k) for g, count in self._about.families[family].variables for k in range(count)]
 
     def _cost_places(self) -> dict[tuple[int, str], Places]:
         return {key: places(1, mode=SUM) for key in self._with_kernel("cost")}
@@ -292,7 +287,7 @@ class NLP:
         for trial, family in self._with_kernel("gradient"):
             members, n = self._locals(family), self.layout.points(trial, family)
             runs = []
-            for j in self._families[family]["gradient"]:
+            for j in self._about.families[family].gradient:
                 begin, step = self._entry(trial, family, members[j])
                 runs.append(Run(begin, 0, step, 0, n, _mode(family, members[j][0])))
             begins = [run.row for run in runs]
@@ -318,7 +313,7 @@ class NLP:
         members, n = self._locals(family), self.layout.points(trial, family)
         first = self.layout.constraint_offsets[trial, family]
         runs = []
-        for i, j in zip(*self._families[family]["jacobian"], strict=True):
+        for i, j in zip(*self._about.families[family].jacobian, strict=True):
             column, step = self._entry(trial, family, members[j])
             runs.append(Run(first + i * n, column, 1, step, n, ADD))
         return runs
@@ -327,7 +322,7 @@ class NLP:
         """Second derivatives, in the lower triangle."""
         members, n = self._locals(family), self.layout.points(trial, family)
         runs = []
-        for i, j in zip(*self._families[family]["hessian"], strict=True):
+        for i, j in zip(*self._about.families[family].hessian, strict=True):
             high, low = sorted(
                 (self._entry(trial, family, members[k]) for k in (i, j)), reverse=True
             )

@@ -12,7 +12,6 @@ from kinesym.runtime.experiment import key_name
 if TYPE_CHECKING:
     from kinesym.runtime.ensemble import Ensemble
     from kinesym.runtime.fit import Fit
-    from kinesym.runtime.hybrid_trajectory import HybridTrajectory
     from kinesym.runtime.trajectory import Trajectory
 
 
@@ -46,6 +45,9 @@ def plot_trial(trial: Trajectory, title: str = "", names: Sequence[Any] | None =
     }
     if "measured" in handles:
         figure.legend(handles.values(), handles.keys(), loc="outside upper right", ncols=2)
+    for event in (e for e in trial.events if e.kind != "close"):
+        for axis in axes.T.flat[: len(panels)]:
+            axis.axvline(event.time, color="0.6", lw=0.6, zorder=0)
     _finish(figure, axes, len(panels), title)
     return figure
 
@@ -130,7 +132,7 @@ def plot_history(fit: Fit) -> Any:
     return figure
 
 
-def plot_modes(trial: HybridTrajectory) -> Any:
+def plot_modes(trial: Trajectory) -> Any:
     """A row per contact with bars while it presses and marks at impacts, a row per event with a
     mark whenever it happens."""
     events = list(dict.fromkeys(e.name for e in trial.events if e.kind == "event"))
@@ -148,6 +150,6 @@ def plot_modes(trial: HybridTrajectory) -> Any:
     if len(trial.time):
         axis.set_xlim(float(trial.time[0]), max(float(trial.time[-1]), trial.final.time))
     axis.set_xlabel("time [s]")
-    axis.set_title(f"{trial.run.model}: contacts that press, impacts and events")
+    axis.set_title(f"{trial.model}: contacts that press, impacts and events")
     axis.grid(axis="x", alpha=0.3)
     return figure

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.native import Chain, Run
+from kinesym.runtime.manifest import FamilyManifest
+from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.simulation import (
     Outcome,
@@ -30,7 +31,6 @@ from kinesym.runtime.simulation import (
     Task,
     bind,
     failure,
-    hold_kind,
     longest_step,
     modes_at,
     rounded_down,
@@ -150,7 +150,7 @@ class ShootingProblem:
         self,
         nlp: NLP,
         stepper: Stepper,
-        interval: Mapping[str, Any],
+        interval: FamilyManifest,
         trials: Sequence[Experiment],
         known: Mapping[str, float],
         initial: Sequence[Mapping[str, float]],
@@ -171,18 +171,26 @@ class ShootingProblem:
         n, N = len(self._stepper.states), trial.n_nodes
         rows = self.nlp.layout.trajectories(self._z, number)
         free = dict(zip(self.unknowns.inputs, rows[n:], strict=True))
-        courses = [
-            (
-                free[u][None] if u in free else np.ascontiguousarray(trial.inputs[u])[None],
-                hold_kind(trial.hold.get(u, "linear")),
-            )
+        signals = [
+            self._samples(trial, u) if u not in free else (free[u][None], self._kind(u))
             for u in self._stepper.inputs
         ]
         start = np.array([initial[x] for x in self._stepper.states])
-        task = Task(trial.grid, start[:, None], self._values, courses)
+        task = Task(trial.grid, start[:, None], self._values, signals)
         values = np.empty((len(self._stepper.outputs), 1, N))
         run, outcome = bind(self._stepper, task, rows[:n].reshape(n, 1, N), values)
         return _Trial(run, task, outcome, rows[:n], rows[n:], self._values, start)
+
+    def _kind(self, name: str) -> int:
+        return HELD if name in self.nlp.layout.held else LINEAR
+
+    def _samples(self, trial: Experiment, name: str) -> tuple[Array, int]:
+        """A known input: to an implicit method what it is to the scheme of collocation."""
+        if self._stepper.fixed:
+            samples, kind = trial.signals[name].sampled(trial.grid)
+        else:
+            samples, kind = trial.inputs[name], self._kind(name)
+        return np.ascontiguousarray(samples)[None], kind
 
     # -- values -----------------------------------------------------------------------------
 
@@ -302,7 +310,7 @@ class ShootingProblem:
         """What differentiates the steps of each trial."""
         if self._stepper.fixed:
             return [trial.run for trial in self._trials]
-        rows, columns = self._interval["jacobian"]
+        rows, columns = self._interval.jacobian
         values, begin, sweepers = self._defect_slopes(z), 0, list[Run | Chain]()
         for N in self.unknowns.nodes:
             end = begin + len(rows) * (N - 1)
@@ -317,7 +325,7 @@ class ShootingProblem:
         values = self.nlp.jacobian(z)
         if all(len(begins) == 1 for begins in self.unknowns.segments):
             return values
-        ended, count = z.copy(), len(self._interval["jacobian"][0])
+        ended, count = z.copy(), len(self._interval.jacobian[0])
         n, lanes = len(self._stepper.states), self.nlp.library.lanes
         for k, begins in enumerate(self.unknowns.segments):
             inner = list(begins[1:])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.interrupts import interruptible
-from kinesym.runtime.native import HALVES, HOLD, LINEAR, Call, Library, Plan, Run
+from kinesym.runtime.manifest import Built, SteppingManifest, TableauManifest
+from kinesym.runtime.native import HELD, PARABOLA, Call, Library, Plan, Run
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import node_bar
 
@@ -50,7 +50,7 @@ class Stepper:
 
     library: Library
     loop: str
-    tableau: Mapping[str, Any] | None
+    tableau: TableauManifest | None
     model: str
     states: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -65,36 +65,24 @@ class Stepper:
     work: float
 
     @classmethod
-    def of(cls, library: Library, manifest: Mapping[str, Any], loop: str) -> Stepper:
-        """From a built library and what the code generator says of it."""
-        about = manifest["stepping"]
-        rows, columns = about["pattern"]
+    def of(cls, built: Built, loop: str) -> Stepper:
+        """From a built library."""
+        about, kernels = built.manifest.of(SteppingManifest), built.manifest.kernels
+        operations = {name: float(kernel.operations) for name, kernel in kernels.items()}
+        named = {k: v for k, v in vars(about).items() if k not in ("solution", "methods")}
         return cls(
-            library=library,
+            library=built.library,
             loop=loop,
-            tableau=about["methods"].get(loop),
-            model=about["model"],
-            states=tuple(about["states"]),
-            inputs=tuple(about["inputs"]),
-            parameters=tuple(about["parameters"]),
-            outputs=tuple(about["outputs"]),
-            limits=tuple(about["limits"]),
-            values=about["values"],
-            varying=about["varying"],
-            outputs_need_rates=about["outputs_need_rates"],
-            pattern=(rows, columns),
-            solution=([i for i, _ in about["solution"]], [j for _, j in about["solution"]]),
-            work=_work(
-                loop,
-                {k["name"]: float(k["operations"]) for k in manifest["kernels"]},
-                len(about["states"]),
-            ),
+            solution=([i for i, _ in about.solution], [j for _, j in about.solution]),
+            tableau=about.methods.get(loop),
+            work=_work(loop, operations, len(about.states)),
+            **named,
         )
 
     @property
     def adaptive(self) -> bool:
         """Whether the method chooses its steps."""
-        return self.tableau is not None and bool(self.tableau["error"])
+        return self.tableau is not None and bool(self.tableau.error)
 
     @property
     def fixed(self) -> bool:
@@ -119,7 +107,7 @@ class Task:
     """What to simulate: M members on N nodes.
 
     time : (N,). initial : (n, M). parameters : (1 or M, r). inputs : per input its samples
-    (1 or M, N), or 2 N - 1 of them with `HALVES`, and their kind (see kinesym.h).
+    (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see kinesym.h).
     """
 
     time: Array
@@ -176,7 +164,7 @@ def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Ru
         task.threads,
         stepper.outputs_need_rates,
         _budget(stepper, task, members),
-        stepper.tableau,
+        vars(stepper.tableau) if stepper.tableau else None,
     )
     return run, Outcome(states, values, reached, trouble, np.zeros(members, dtype=bool))
 
@@ -379,11 +367,13 @@ def refined(task: Task, states: Array, member: int, node: int, parts: int) -> Ta
     """One interval of one member, from its state (n, M, N) at `node`, on a grid of equal parts."""
     begin, end = task.time[node], task.time[node + 1]
     share = np.arange(parts + 1) / parts
-    halves = np.arange(2 * parts + 1) / (2 * parts)
     inputs = []
     for samples, kind in task.inputs:
         row = samples[member if len(samples) > 1 else 0]
-        course = within(row, kind, node, halves if kind == HALVES else share)
+        course = within(row, kind, node, share)
+        if kind == PARABOLA:
+            thirds = (np.arange(parts)[:, None] + [0.0, 0.5, 1.0]) / parts
+            course = np.append(within(row, kind, node, thirds.ravel()), course[-1])
         inputs.append((np.ascontiguousarray(course)[None], kind))
     row = member if len(task.parameters) > 1 else 0
     return Task(
@@ -397,11 +387,11 @@ def refined(task: Task, states: Array, member: int, node: int, parts: int) -> Ta
 
 
 def within(samples: Array, kind: int, node: int, share: Array) -> Array:
-    """An input at shares of the interval after a node; see `ks_course_at` in kinesym_step.h."""
-    if kind == HOLD:
+    """An input at shares of the interval after a node; see `ks_input_at` in kinesym_step.h."""
+    if kind == HELD:
         return np.full(share.shape, samples[node])
-    if kind == HALVES:
-        a, b, c = samples[2 * node : 2 * node + 3]
+    if kind == PARABOLA:
+        a, b, c = samples[3 * node : 3 * node + 3]
         rest, twice = 1.0 - share, 2.0 * share
         return rest * (1.0 - twice) * a + 2.0 * twice * rest * b + share * (twice - 1.0) * c
     return samples[node] + share * (samples[node + 1] - samples[node])
@@ -451,7 +441,7 @@ def longest_step(stepper: Stepper, mode: complex) -> float:
     """
     if stepper.tableau is None or not (mode.real <= 0.0 and abs(mode) > 0.0):
         return np.inf
-    *matrix, weights = np.array(stepper.tableau["a"])
+    *matrix, weights = np.array(stepper.tableau.a)
     stages = len(weights)
     powers = [np.ones(stages)]  # of the matrix, times ones
     for _ in range(stages - 1):
@@ -477,7 +467,7 @@ def modes_at(
     steps = 1e-6 * np.maximum(1.0, np.abs(x))
     points = x[:, None] + np.hstack([np.diag(steps), -np.diag(steps)])
     inputs = [
-        samples[member if len(samples) > 1 else 0, 2 * node if kind == HALVES else node]
+        samples[member if len(samples) > 1 else 0, 3 * node if kind == PARABOLA else node]
         for samples, kind in task.inputs
     ]
     parameters = task.parameters[member if len(task.parameters) > 1 else 0]
@@ -502,8 +492,3 @@ def evaluate_rhs(stepper: Stepper, x: Array, u: Array, p: Array, t: float) -> Ar
     call = Call(stepper.library, "rhs", count, arguments, (), rows(n, count), out.size)
     Plan([call], [], out.size)((), out)
     return out.reshape(n, count)
-
-
-def hold_kind(how: str) -> int:
-    """The kind of a course that is "linear" or "zero-order" between nodes."""
-    return HOLD if how == "zero-order" else LINEAR

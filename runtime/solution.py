@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.driver import Iteration
 from kinesym.runtime.files import save_result, saved_result
+from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import html_table, listed
-from kinesym.runtime.trajectory import Named, Trajectory, Trials
+from kinesym.runtime.trajectory import KINDS, Named, Trajectory, Trials
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,14 +29,15 @@ class Solution(Trials):
 
     `solution["theta"]` is the trajectory of the first trial; `solution.trials[k]["theta"]` that of
     trial k. `parameters` are the identified ones; `known` those that were given. `multipliers`
-    belong to the constraints of the problem. `linear_solver` says which one was used, and why if it
+    belong to the constraints of the problem. `status` is the name of how the solve ended, `message`
+    a sentence. `linear_solver` says which one was used, and why if it
     was not the time-structured one. `timings` are seconds: derive, compile, evaluate,
     linear solver, total.
     """
 
     success: bool
     message: str
-    status: int
+    status: Solve
     objective: float
     parameters: Mapping[str, float]
     known: Mapping[str, float]
@@ -63,6 +65,23 @@ class Solution(Trials):
     def duration(self) -> float:
         """Duration of the first trial [s]."""
         return float(self.time[-1] - self.time[0])
+
+    def joined(self) -> Trajectory:
+        """The trials, phases of one motion, one after the other: time counts on, and where two meet
+        there are two nodes at the same time."""
+        trials, begin = [], float(self.trials[0].time[0])
+        for trial in self.trials:
+            trials.append(replace(trial, time=trial.time - trial.time[0] + begin))
+            begin = float(trials[-1].time[-1])
+        groups: dict[str, Any] = {
+            kind: {
+                name: np.concatenate([getattr(trial, kind)[name] for trial in trials])
+                for name in getattr(trials[0], kind)
+            }
+            for kind in KINDS
+        }
+        time = np.concatenate([trial.time for trial in trials])
+        return replace(trials[0], time=time, measurements={}, std={}, **groups)
 
     @property
     def _title(self) -> str:
@@ -166,6 +185,7 @@ class Solution(Trials):
             groups = [tree[f"trial_{k}"].to_dataset() for k in range(count)]
             trials = [Trajectory.from_xarray(group) for group in groups]
             history = tuple(Iteration(*row) for row in story.pop("history"))
+            story["status"] = Solve(story["status"])
             return cls(trials=trials, history=history, **vectors, **story)
 
 

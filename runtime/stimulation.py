@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import finite, flag, positive
-from kinesym.runtime.piecewise import Piecewise, PiecewiseGradient
+from kinesym.runtime.signals import Signal, SignalGradient
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class Calcium:
         if self.ramp not in RAMPS:
             raise ValueError(f"ramp is one of {', '.join(RAMPS)}, got {self.ramp!r}")
 
-    def course(self, impulses: ArrayLike, place: int = 0) -> Piecewise:
+    def course(self, impulses: ArrayLike, place: int = 0) -> Signal:
         """The clock over time for impulses at increasing times (n,) [s].
 
         place : of this clock among several that are synchronised; it is late by that many times
@@ -88,15 +88,15 @@ class Calcium:
         _, value, slope = self._pulse()
         rows = [np.broadcast_to(row, times.shape)[kept] for row in (value, slope)]
         first = min(0.0, float(at[0])) - 1.0
-        return Piecewise(
+        return Signal.pieces(
             np.append(first, times[kept]), np.append(self.Um, rows[0]), np.append(0.0, rows[1])
         )
 
-    def by_impulse(self, impulses: ArrayLike, gradient: PiecewiseGradient) -> Array:
+    def by_impulse(self, impulses: ArrayLike, gradient: SignalGradient) -> Array:
         """Derivatives with respect to the times of the impulses (n,), from those with respect to
         the pieces of `course(impulses)`."""
-        if not isinstance(gradient, PiecewiseGradient):
-            raise ValueError(f"the gradient must be a PiecewiseGradient, got {gradient!r}")
+        if not isinstance(gradient, SignalGradient):
+            raise ValueError(f"the gradient must be a SignalGradient, got {gradient!r}")
         _, kept = self._times(real_array(impulses, "impulses"))
         rows = np.zeros(kept.shape)
         rows[kept] = gradient.begin[1:]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import real_array, time_grid
 from kinesym.runtime.checks import check_kind, finite, positive
-from kinesym.runtime.experiment import Experiment
 
 Array = NDArray[np.float64]
 
@@ -92,7 +91,7 @@ def interruptions(
     After Graham (1990), Naval Engineers Journal 102(2):65. Raises `ValueError` for shapes that do
     not fit, numbers that are not finite, and times that do not increase.
     """
-    times = Experiment(time).grid
+    times = time_grid(time)
     if times.shape != np.shape(force)[1:]:
         raise ValueError(f"time has shape {times.shape}, force {np.shape(force)}, expected (3, N)")
     if finite(gap, "gap") < 0.0:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import real_array
+from kinesym.runtime.event_log import EventLog, Happening, State, logs_as_variables, logs_of
 from kinesym.runtime.experiment import key_name
 from kinesym.runtime.files import replacing, save_result, saved_result
 from kinesym.runtime.summary import html_table, listed
@@ -25,6 +26,9 @@ Array = NDArray[np.float64]
 
 #: Lines of a stick figure, each from point to point; a point `knee` is at outputs `knee_x`, ...
 Drawing: TypeAlias = Sequence[Sequence[str]]
+
+#: So many events are shown in a notebook.
+_SHOWN = 20
 
 #: Groups of trajectories of a result
 KINDS = ("states", "inputs", "outputs")
@@ -107,7 +111,12 @@ class Trajectory(ByName):
     `run["theta"]` or `run[theta]` is one of them, and `for name in run` goes through all. In the
     solution of an identification there are also the measurements (NaN where missing) and their
     standard deviations. `message` says why a simulation ended early, or grew beyond any plausible
-    size; it is empty otherwise.
+    size; it is empty otherwise. Where an event happens at a node, the values there are those after
+    it.
+
+    Of a system with events and contacts, `events` is what happened, in order, and the inputs hold
+    modes and contact forces too; of a smooth one `events` is empty. `final` is where the run ended:
+    `initial` of another simulation that goes on as if this one had not ended.
     """
 
     time: Array
@@ -120,6 +129,7 @@ class Trajectory(ByName):
     std: Mapping[str, Array] = field(default_factory=dict)
     message: str = ""
     drawing: Drawing = ()
+    event_log: EventLog | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Named(self.parameters))
@@ -133,12 +143,66 @@ class Trajectory(ByName):
 
     def __repr__(self) -> str:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s" if len(self.time) else "none reached"
-        return f"<trajectory of {self.model}: {listed(self)}; {len(self.time)} nodes, {span}>"
+        events = f"; {len(self.events)} events" if self.event_log else ""
+        told = f"{listed(self)}; {len(self.time)} nodes, {span}{events}"
+        return f"<trajectory of {self.model}: {told}>"
 
     def _repr_html_(self) -> str:
-        """A table of all trajectories for a notebook."""
+        """Tables of all trajectories and of the first events for a notebook."""
         message = f"; {self.message}" if self.message else ""
-        return html_table(f"{repr(self)[1:-1]}{message}", ranges(self), RANGE)
+        table = html_table(f"{repr(self)[1:-1]}{message}", ranges(self), RANGE)
+        rows = [(f"{e.time:.9g}", e.kind, e.name) for e in self.events[:_SHOWN]]
+        if not rows:
+            return table
+        return table + html_table(f"events: {len(self.events)}", rows, ("time [s]", "kind", "of"))
+
+    # -- events -----------------------------------------------------------------------------
+
+    @property
+    def log(self) -> tuple[Happening, ...]:
+        """What happened, in order, with the breaks of inputs."""
+        return self.event_log.entries if self.event_log else ()
+
+    @property
+    def events(self) -> tuple[Happening, ...]:
+        """What happened, in order, without the breaks of inputs."""
+        return self.event_log.events if self.event_log else ()
+
+    @property
+    def contacts(self) -> tuple[str, ...]:
+        """Names of the contacts of the system."""
+        return self.event_log.contacts if self.event_log else ()
+
+    @property
+    def pressed(self) -> tuple[str, ...]:
+        """Names of the contacts that pressed at the start."""
+        return self.event_log.pressed if self.event_log else ()
+
+    @property
+    def final(self) -> State:
+        """Where the run ended, to go on from."""
+        if self.event_log:
+            return self.event_log.final
+        return State(float(self.time[-1]), np.array([row[-1] for row in self.states.values()]))
+
+    @property
+    def work(self) -> tuple[int, int, int]:
+        """Steps taken, steps rejected, evaluations of x', where they were counted."""
+        return self.event_log.work if self.event_log else (0, 0, 0)
+
+    def happened(self, kind: str, name: str | None = None) -> list[Happening]:
+        """What happened of a kind ("impact", "close", "release", "slide", "event" or "clock"), and
+        of a contact or event. Raises `ValueError` for an unknown kind, contact or event."""
+        return self._events_or_none.happened(kind, name)
+
+    def pressing(self, contact: str) -> list[tuple[float, float]]:
+        """From when to when a contact presses [s]; raises `ValueError` for an unknown contact."""
+        log = self._events_or_none
+        return log.pressing(contact, float(self.time[0]) if len(self.time) else log.final.time)
+
+    @property
+    def _events_or_none(self) -> EventLog:
+        return self.event_log or EventLog((), self.final)
 
     def vector(self, name: str) -> Array:
         """Components `name_x`, `name_y` and, if there is one, `name_z` as (3, N) or (2, N)."""
@@ -172,11 +236,18 @@ class Trajectory(ByName):
                 result[name] = float(100.0 * (1.0 - rest / variance))
         return result
 
-    def plot(self, title: str | None = None, names: Sequence[Any] | None = None) -> Any:
-        """A figure with one panel per trajectory, or those of these names; measurements as dots."""
+    def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
+        """A figure with one panel per trajectory, or those of these names; measurements as dots, a
+        line at each impact, release, slide and event."""
         from kinesym.runtime.plot import plot_trial
 
         return plot_trial(self, self.model if title is None else title, names)
+
+    def plot_modes(self) -> Any:
+        """A figure with a bar per contact while it presses, and a mark per impact and event."""
+        from kinesym.runtime.plot import plot_modes
+
+        return plot_modes(self)
 
     def animate(
         self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z"
@@ -189,7 +260,8 @@ class Trajectory(ByName):
     # -- files ------------------------------------------------------------------------------
 
     def to_xarray(self) -> xr.Dataset:
-        """Everything over `time`, measured ones as `measured_...`; parameters as attributes."""
+        """Everything over `time`, measured ones as `measured_...`, events over `event`; parameters
+        as attributes."""
         import xarray as xr  # here: slow to import
 
         variables: dict[str, Any] = {}
@@ -202,6 +274,10 @@ class Trajectory(ByName):
         attributes: dict[str, Any] = {"model": self.model, "message": self.message}
         attributes |= drawing_attribute(self.drawing)
         attributes.update({f"parameter_{k}": v for k, v in self.parameters.items()})
+        events, told = logs_as_variables(
+            [self.event_log] if self.event_log else [], list(self.states)
+        )
+        variables, attributes = variables | events, attributes | told
         return xr.Dataset(variables, {"time": self.time}, attributes)
 
     @classmethod
@@ -211,7 +287,8 @@ class Trajectory(ByName):
         prefix = {"measurements": "measured_", "std": "std_"}
         for name, variable in data.data_vars.items():
             kind = variable.attrs["kind"]
-            groups[kind][str(name).removeprefix(prefix.get(kind, ""))] = variable.to_numpy()
+            if kind in groups:
+                groups[kind][str(name).removeprefix(prefix.get(kind, ""))] = variable.to_numpy()
         parameters = {
             str(k).removeprefix("parameter_"): float(v)
             for k, v in data.attrs.items()
@@ -224,6 +301,7 @@ class Trajectory(ByName):
             model=str(data.attrs["model"]),
             message=str(data.attrs.get("message", "")),
             drawing=drawing_of(data.attrs),
+            event_log=next(iter(logs_of(data)), None),
         )
 
     def save(self, path: str | Path) -> None:
@@ -285,7 +363,7 @@ class Trials(ByName):
     def plot(self, trial: int = 0, names: Sequence[Any] | None = None) -> Any:
         """A figure of a trial over time, of all trajectories or those of these names; measurements
         as dots."""
-        return self.trials[trial].plot(self._title, names)
+        return self.trials[trial].plot(names, self._title)
 
     def animate(
         self,

@@ -24,11 +24,7 @@ def check_declarations(model: Model) -> None:
     where = f"model {model.name}"
     for group in ("states", "inputs"):
         for x in getattr(model, group):
-            if not isinstance(x, AppliedUndef) or x.args != (t,):
-                raise ValueError(
-                    f"{where}: {group[:-1]} {shown(x)} is not a function of time; "
-                    "make it with kinesym.dynamicsymbols"
-                )
+            check_signal(x, f"{where}: {group[:-1]}")
     for p in model.parameters:
         if not isinstance(p, sp.Symbol) or p == t:
             raise ValueError(
@@ -41,6 +37,14 @@ def check_declarations(model: Model) -> None:
         hint = f"state {unused[0]} has no equation; " if unused else ""
         raise ValueError(
             f"{where}: {hint}{count} equations for {n} states ({', '.join(map(str, model.states))})"
+        )
+
+
+def check_signal(x: object, what: str) -> None:
+    """Raise `ValueError` naming `what` for anything but a function of time."""
+    if not isinstance(x, AppliedUndef) or x.args != (t,):
+        raise ValueError(
+            f"{what} {shown(x)} is not a function of time; make it with kinesym.dynamicsymbols"
         )
 
 
@@ -96,7 +100,7 @@ def check_expressions(model: Model) -> None:
     everything: set[sp.Basic] = set()
     _check_order(model)
     for label, expression, symbol in _labelled(model):
-        atoms = expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
+        atoms = atoms_of(expression)
         check_atoms(atoms, known, rates, f"{where}: {label}")
         everything |= atoms
         known |= {symbol} - {None}
@@ -133,20 +137,30 @@ def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
         yield f"output {name}", expression, None
     for sentence, expression in model.limits.items():
         yield f"the limit {sentence!r}", expression, None
-    if model.explicit is not None:
-        for symbol, expression in model.explicit.intermediates:
-            yield f"intermediate {name_of(symbol)} of the explicit form", expression, symbol
-        for x, expression in zip(model.states, model.explicit.rates, strict=True):
-            yield f"the explicit form of {x}'", expression, None
+
+
+def check_explicit(model: Model) -> None:
+    """Only declared symbols and intermediates in the explicit form of a model."""
+    form = model.explicit
+    assert form is not None
+    known: set[sp.Basic] = {*model.states, *model.inputs, *model.parameters, t}
+    known |= {symbol for symbol, _ in (*model.intermediates, *form.intermediates)}
+    where = f"model {model.name}: the explicit form of"
+    for symbol, e in (*form.intermediates, *zip(model.derivatives, form.rates, strict=True)):
+        check_atoms(atoms_of(e), known, set(), f"{where} {symbol}")
+
+
+def atoms_of(*expressions: sp.Expr) -> set[sp.Basic]:
+    """Symbols, functions of time and derivatives of expressions."""
+    return set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in expressions))
 
 
 def atoms_through(model: Model, expressions: Iterable[sp.Expr]) -> set[sp.Basic]:
-    """Symbols, functions of time and derivatives of expressions, through the intermediates that
-    they use."""
-    atoms = set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in expressions))
+    """The same, through the intermediates that they use."""
+    atoms = atoms_of(*expressions)
     for symbol, expression in reversed(model.intermediates):
         if symbol in atoms:
-            atoms |= expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative)
+            atoms |= atoms_of(expression)
     return atoms
 
 

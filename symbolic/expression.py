@@ -57,9 +57,9 @@ def real_expression(value: Any, what: str, hint: str = "") -> sp.Expr:
     return found
 
 
-def real_expressions(values: Mapping[Any, Any], what: str) -> dict[Any, sp.Expr]:
+def real_expressions(values: Mapping[Any, Any], what: str, hint: str = "") -> dict[Any, sp.Expr]:
     """The values of a mapping as expressions; `what` is followed by the key in messages."""
-    return {key: real_expression(value, f"{what} {key}") for key, value in values.items()}
+    return {key: real_expression(value, f"{what} {key}", hint) for key, value in values.items()}
 
 
 def real_number(value: Any, what: str) -> float:

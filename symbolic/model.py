@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
@@ -13,7 +14,13 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import BooleanAtom
 
-from kinesym.symbolic.declared import check_declarations, check_drawing, check_expressions
+from kinesym.symbolic.declared import (
+    check_declarations,
+    check_drawing,
+    check_explicit,
+    check_expressions,
+    check_signal,
+)
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.given import check_text, listed, mapping, shown
 from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
@@ -21,30 +28,17 @@ from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
 #: What to write instead of a relation.
 _RELATION = "write 5 - x for x < 5"
 
+#: What an explicit form is the solution of.
+_SOLVED = frozenset(("states", "equations", "intermediates"))
+
 
 @dataclass(frozen=True, eq=False)
 class Explicit:
-    """x' of all states from x, u, p, t: a program of its own, intermediates first.
-
-    of : states, equations and intermediates that it solves; it is dropped where these change.
-    """
+    """x' of all states, in their order, from x, u, p, t: a program of its own, intermediates
+    first."""
 
     intermediates: tuple[tuple[sp.Symbol, sp.Expr], ...]
     rates: tuple[sp.Expr, ...]
-    of: tuple[Any, ...]
-
-    def substitute(self, replacement: Mapping[sp.Basic, Any]) -> Explicit:
-        """With symbols exchanged, in what it solves too."""
-        states, equations, intermediates = self.of
-        return Explicit(
-            _exchanged(self.intermediates, replacement),
-            tuple(e.xreplace(replacement) for e in self.rates),
-            (
-                states,
-                tuple(e.xreplace(replacement) for e in equations),
-                _exchanged(intermediates, replacement),
-            ),
-        )
 
 
 def _exchanged(
@@ -73,7 +67,8 @@ class Model:
         simulation ends. Those of parameters alone are checked at once.
     drawing : lines of a stick figure, each from point to point; a point `knee` is where outputs
         `knee_x`, `knee_y` and, in space, `knee_z` say [m].
-    explicit : x' solved for, if there is a better way than to eliminate x' from the equations.
+    explicit : x' solved for, if there is a better way than to eliminate x' from the equations; see
+        `solved_by`. `extended` and `substitute` carry it along.
 
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
@@ -89,43 +84,26 @@ class Model:
     positive: Sequence[Any] = ()
     limits: Mapping[str, sp.Expr] = field(default_factory=dict)
     drawing: Sequence[Sequence[str]] = ()
-    explicit: Explicit | None = None
+    explicit: Explicit | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a model")
         put, where = partial(object.__setattr__, self), f"model {self.name}: "
         for group in ("states", "inputs", "parameters", "equations", "intermediates", "drawing"):
             put(group, listed(getattr(self, group), where + group))
-        put(
-            "equations",
-            tuple(_equation(f"{where}equation {k}", e) for k, e in enumerate(self.equations)),
-        )
+        equations = (_equation(f"{where}equation {k}", e) for k, e in enumerate(self.equations))
+        put("equations", tuple(equations))
         put("intermediates", tuple(_intermediate(where, row) for row in self.intermediates))
-        put(
-            "drawing", tuple(listed(line, f"{where}a line of the drawing") for line in self.drawing)
-        )
+        lines = (listed(line, f"{where}a line of the drawing") for line in self.drawing)
+        put("drawing", tuple(lines))
         outputs = mapping(self.outputs, f"{where}outputs", "{name: expression}")
-        put(
-            "outputs",
-            {
-                name: real_expression(e, f"{where}output {name}", _RELATION)
-                for name, e in by_name(outputs, None, f"{where}outputs").items()
-            },
-        )
+        outputs = by_name(outputs, None, f"{where}outputs")
+        put("outputs", real_expressions(outputs, f"{where}output", _RELATION))
         limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
-        put(
-            "limits",
-            {
-                sentence: real_expression(e, f"{where}the limit {sentence!r}", _RELATION)
-                for sentence, e in limits.items()
-            },
-        )
+        said = f"{where}the limit "
+        put("limits", {k: real_expression(e, f"{said}{k!r}", _RELATION) for k, e in limits.items()})
         check_drawing(self)
         check_declarations(self)
-        if not isinstance(self.explicit, Explicit | None):
-            raise ValueError(f"{where}explicit must be an Explicit, got {shown(self.explicit)}")
-        if self.explicit is not None and not _is_explicit(self):
-            put("explicit", None)
         check_expressions(self)
         self._put_values()
 
@@ -229,8 +207,61 @@ class Model:
                 )
         states = [u for u in self.inputs if name_of(u) in chosen]
         rates = [sp.Function(f"{name_of(u)}_rate")(t) for u in states]
-        inputs = [u for u in self.inputs if u not in states] + rates
-        return extended(self, dict(zip(states, rates, strict=True)), inputs=inputs)
+        return self.extended(dict(zip(states, rates, strict=True)), rates)
+
+    def extended(
+        self,
+        rates: Mapping[AppliedUndef, Any] | None = None,
+        inputs: Sequence[AppliedUndef] = (),
+        parameters: Sequence[sp.Symbol] = (),
+        outputs: Mapping[str, Any] | None = None,
+        values: Mapping[Any, float] | None = None,
+    ) -> Model:
+        """The model with more of these, after those it has.
+
+        rates : {state: x'}, expressions of x, u, p, t; an input of the model may become a state.
+        Raises `ValueError` as `Model`.
+        """
+        where = f"model {self.name}: further "
+        rates = mapping({} if rates is None else rates, f"{where}rates", "{state: rate}")
+        for x in rates:
+            check_signal(x, f"{where}state")
+        rates = real_expressions(rates, f"{where}rate of")
+        more = mapping({} if outputs is None else outputs, f"{where}outputs", "{name: expression}")
+        numbers = mapping({} if values is None else values, f"{where}values")
+        larger = replace(
+            self,
+            states=(*self.states, *rates),
+            inputs=(*(u for u in self.inputs if u not in rates), *listed(inputs, f"{where}inputs")),
+            parameters=(*self.parameters, *listed(parameters, f"{where}parameters")),
+            equations=(*self.equations, *(x.diff(t) - rate for x, rate in rates.items())),
+            outputs={**self.outputs, **more},
+            values={**self.values, **numbers},
+        )
+        if self.explicit is None:
+            return larger
+        known = self.explicit.intermediates
+        return larger.solved_by(Explicit(known, (*self.explicit.rates, *rates.values())))
+
+    def solved_by(self, explicit: Explicit) -> Model:
+        """The model whose x' follow from this, not from an elimination; the same model if x' stands
+        on the right.
+
+        Other equations, states or intermediates have no explicit form, nor has what
+        `dataclasses.replace` makes of a model.
+        """
+        if not isinstance(explicit, Explicit) or len(explicit.rates) != len(self.states):
+            raise ValueError(
+                f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
+                f"got {shown(explicit)}"
+            )
+        every = (*explicit.rates, *(e for _, e in explicit.intermediates))
+        if any(e.has(sp.Derivative) for e in every):
+            return self
+        solved = copy(self)
+        object.__setattr__(solved, "explicit", explicit)
+        check_explicit(solved)
+        return solved
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
         """A model with symbols exchanged, e.g. an input by a feedback law.
@@ -255,10 +286,12 @@ class Model:
         kept = names_of(
             changes.get("parameters", self.parameters), f"model {self.name}: parameters"
         )
-        if self.explicit is not None:
-            new["explicit"] = self.explicit.substitute(table)
         new["positive"] = [name for name in self.positive if name in kept]
-        return Model(**{**same, **new, **changes})
+        found = Model(**{**same, **new, **changes})
+        if self.explicit is None or not _SOLVED.isdisjoint(changes):
+            return found
+        rates = tuple(e.xreplace(table) for e in self.explicit.rates)
+        return found.solved_by(Explicit(_exchanged(self.explicit.intermediates, table), rates))
 
     def _replacement(self, given: Mapping[Any, Any]) -> dict[Any, sp.Expr]:
         """By symbol, all of which the model contains."""
@@ -347,33 +380,6 @@ def check_values(model: Model, values: Mapping[str, Any]) -> None:
             if np.min(function(*given)) < 0.0:
                 found = ", ".join(f"{name} = {v}" for name, v in zip(names, given, strict=True))
                 raise ValueError(f"model {model.name}: {sentence} ({found})")
-
-
-def _is_explicit(model: Model) -> bool:
-    """Whether the explicit form solves the equations of this model and has no x' on the right."""
-    explicit = model.explicit
-    assert explicit is not None
-    if explicit.of != (model.states, model.equations, model.intermediates):
-        return False
-    expressions = (*explicit.rates, *(e for _, e in explicit.intermediates))
-    return not any(e.has(sp.Derivative) for e in expressions)
-
-
-def extended(model: Model, rates: Mapping[AppliedUndef, sp.Expr], **changes: Any) -> Model:
-    """The model with further states that have these rates, in its explicit form too.
-
-    changes : other fields that come with them, such as inputs.
-    """
-    states = (*model.states, *rates)
-    equations = (*model.equations, *(x.diff(t) - rate for x, rate in rates.items()))
-    explicit = model.explicit
-    if explicit is not None:
-        explicit = Explicit(
-            explicit.intermediates,
-            (*explicit.rates, *rates.values()),
-            (states, equations, model.intermediates),
-        )
-    return replace(model, states=states, equations=equations, explicit=explicit, **changes)
 
 
 def _equation(what: str, equation: Any) -> sp.Expr:

@@ -9,8 +9,8 @@ from functools import lru_cache
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.declared import check_atoms
-from kinesym.symbolic.hybrid import Contact, flags_of, forces_of
+from kinesym.symbolic.declared import atoms_of, check_atoms
+from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, suggest, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
@@ -27,7 +27,7 @@ class Problem:
     measurements : measured states, inputs and outputs, by name.
     path : expressions that are bounded at every node; boundary : expressions of `at_start(...)` and
         `at_end(...)`.
-    hold : inputs and signals that are constant between nodes (zero-order hold); others are linear.
+    held : inputs and signals that are constant between nodes (zero-order hold); others are linear.
     free_duration : whether the duration of a trial is unknown.
     links : expressions of `at_end(...)` of each trial and `at_start(...)` of the next one; cycle :
         of the last trial and the first one.
@@ -48,7 +48,7 @@ class Problem:
     measurements: Mapping[str, sp.Expr] = field(default_factory=dict)
     path: Sequence[sp.Expr] = ()
     boundary: Sequence[sp.Expr] = ()
-    hold: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
     free_duration: bool = False
     links: Sequence[sp.Expr] = ()
     cycle: Sequence[sp.Expr] = ()
@@ -66,7 +66,7 @@ class Problem:
                     f"{what} contains at_start or at_end, which belong into boundary conditions; "
                     "Terminal(...) is taken at the end anyway"
                 )
-            check_atoms(_atoms(expression), known, rates, what)
+            check_atoms(atoms_of(expression), known, rates, what)
         for what, conditions in (
             ("boundary condition", self.boundary),
             ("link", self.links),
@@ -125,7 +125,7 @@ class Problem:
         if self.free_duration:
             unknown |= {t}
         for what in (objective.integrand, objective.terminal):
-            depends = bool(_atoms(what) & unknown) or (self.free_duration and not what.is_zero)
+            depends = bool(atoms_of(what) & unknown) or (self.free_duration and not what.is_zero)
             if not what.is_zero and not depends and not objective.least_squares:
                 raise ValueError(f"the objective {what} depends on nothing that is unknown")
 
@@ -140,10 +140,6 @@ def moving_symbols(model: Model) -> frozenset[sp.Basic]:
     return frozenset(moving)
 
 
-def _atoms(expression: sp.Expr) -> set[sp.Basic]:
-    return set(expression.atoms(sp.Symbol, AppliedUndef, sp.Derivative))
-
-
 def _check_boundary(
     condition: sp.Expr,
     known: set[sp.Basic],
@@ -155,14 +151,14 @@ def _check_boundary(
     if not ends:
         raise ValueError(f"{where}, {condition}, has neither at_start(...) nor at_end(...)")
     free = condition.xreplace({end: sp.S.Zero for end in ends})
-    for atom in sorted(_atoms(free), key=str):
+    for atom in sorted(atoms_of(free), key=str):
         if isinstance(atom, (AppliedUndef, sp.Derivative)) or atom == t:
             raise ValueError(f"{where} contains {atom} outside at_start(...) and at_end(...)")
     for end in ends:
         if end.args[0].atoms(sp.Symbol, sp.Derivative) & moving:
             raise ValueError(f"{where} contains a derivative of a state; write it with the states")
-        check_atoms(_atoms(end.args[0]), known, rates, where)
-    check_atoms(_atoms(free), known, rates, where)
+        check_atoms(atoms_of(end.args[0]), known, rates, where)
+    check_atoms(atoms_of(free), known, rates, where)
 
 
 def measured_expressions(model: Model, names: Sequence[str]) -> dict[str, sp.Expr]:

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lu, qr
 
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.arrays import real_array, shown, time_grid
 from kinesym.runtime.checks import count
-from kinesym.runtime.experiment import Experiment
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -188,7 +187,7 @@ class ConstrainedSystem:
         are chosen anew between steps where others are better conditioned. Raises `ValueError` where
         the constraints are not independent, or cannot be satisfied after a step that is too long.
         """
-        grid, substeps = Experiment(time).grid, count(substeps, "substeps")
+        grid, substeps = time_grid(time), count(substeps, "substeps")
         place, rate = (self._coordinates(name, each) for name, each in (("q", q), ("qd", qd)))
         chosen = partition(self.jacobian(place, float(grid[0])))
         place = self.assembled(place, float(grid[0]), chosen)

@@ -11,9 +11,8 @@ from scipy.linalg import solveh_banded
 from scipy.optimize import brentq
 from scipy.sparse import csr_array, diags_array
 
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.arrays import real_array, shown, time_grid
 from kinesym.runtime.checks import count, positive
-from kinesym.runtime.experiment import Experiment
 
 Array = NDArray[np.float64]
 
@@ -234,7 +233,7 @@ def _upper_bands(matrix: csr_array, width: int) -> Array:
 def _checked(time: ArrayLike, values: ArrayLike, degree: int) -> tuple[Array, Array]:
     if degree not in (3, 4, 5):
         raise ValueError(f"the degree of the splines must be 3, 4 or 5, got {shown(degree)}")
-    grid = Experiment(time).grid
+    grid = time_grid(time)
     rows = real_array(values, "values")
     if rows.ndim != 2 or rows.shape[1] != len(grid) or not len(rows):
         raise ValueError(f"values must be (g, {len(grid)}), one row per series, got {rows.shape}")

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import find_peaks
 
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.arrays import real_array, shown, time_grid
 from kinesym.runtime.checks import check_kind, check_text, finite, listed_of, mapping, positive
-from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.gait.wrench import THRESHOLD, Wrench, check_reaction, low_pass
 
 Array = NDArray[np.float64]
@@ -158,7 +157,7 @@ def contacts_from_markers(
     Raises `ValueError` for shapes, what is not finite, if no step can be seen, and if a foot
     strikes or leaves twice in a row.
     """
-    grid = Experiment(time).grid
+    grid = time_grid(time)
     places = [_places(name, rows, grid) for name, rows in (("heel", heel), ("toe", toe))]
     height, middle = low_pass(
         grid, np.array([places[0][2], 0.5 * (places[0] + places[1])[2]]), cutoff
@@ -328,7 +327,7 @@ def assign_plates(
             )
     near, height = finite(near, "near"), finite(height, "height")
     threshold = positive(threshold, "the threshold of a contact")
-    grid = Experiment(time).grid
+    grid = time_grid(time)
     lines = {
         foot: np.array(
             [

@@ -22,7 +22,7 @@ from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
-AXES = ("x forwards", "y left", "z up")
+_DIRECTIONS = ("x forwards", "y left", "z up")
 #: Coordinates beyond this are no metres [m].
 FARTHEST = 50.0
 
@@ -234,7 +234,7 @@ class Markers:
                 if before is not None:
                     panel.plot(before.time, before[name][k], lw=2.0, color="0.7")
                 panel.plot(self.time, self.places[name][k], lw=1.0, label=name)
-            panel.set_ylabel(f"{AXES[k]} [m]")
+            panel.set_ylabel(f"{_DIRECTIONS[k]} [m]")
             panel.grid(alpha=0.3)
         if len(shown) <= 10:
             axes[0].legend(loc="best", ncols=2, fontsize="small")

@@ -18,7 +18,7 @@ def simulate_sampled(
 ) -> Outcome:
     """March one member node by node; Ctrl-C ends it with what has been computed.
 
-    task : its inputs have samples at midpoints, (1, 2 N - 1), and are not changed. control : takes
+    task : its inputs are parabolas on intervals, (1, 3 N - 2), and are not changed. control : takes
     the number of a node and the states there (n,) to what is added to all inputs until the next
     node (m,).
     """
@@ -37,7 +37,7 @@ def simulate_sampled(
     run, outcome = bind(stepper, bound, states, values)
     with interruptible() as stop:
         for k in range(N - 1):
-            added, here = control(k, states[:, 0, k]), slice(2 * k, 2 * k + 3)
+            added, here = control(k, states[:, 0, k]), slice(3 * k, 3 * k + 3)
             for row, (samples, _), more in zip(given, task.inputs, added, strict=True):
                 row[0, here] = samples[0, here] + more
             outcome.interrupted[0] = not run.march(stepper.loop, k, k + 1, stop)

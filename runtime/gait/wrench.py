@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import sosfiltfilt
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import AXES, real_array, time_grid
 from kinesym.runtime.checks import check_kind, finite
-from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.low_pass import passes
 from kinesym.runtime.plot import subplots
 
 Array = NDArray[np.float64]
 
-AXES = "xyz"
 #: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
 THRESHOLD = 20.0
 
@@ -42,7 +40,7 @@ class Wrench:
     moment: Array
 
     def __post_init__(self) -> None:
-        grid = Experiment(self.time).grid
+        grid = time_grid(self.time)
         object.__setattr__(self, "time", grid)
         for name in ("force", "moment"):
             rows = _rows(name, getattr(self, name), grid)
@@ -69,7 +67,7 @@ class Wrench:
         so that the moment does not jump. Raises `ValueError` for shapes, if the plate gives the
         load instead of the reaction, and if the centre is missing above `threshold` [N].
         """
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         rows = _rows("force", force, grid)
         _check_finite("force", rows, grid)
         if free_moment is None:
@@ -87,7 +85,7 @@ class Wrench:
     @classmethod
     def zero(cls, time: ArrayLike) -> Wrench:
         """No wrench at times (N,) [s]."""
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         return cls(grid, np.zeros((3, len(grid))), np.zeros((3, len(grid))))
 
     # -- what follows from it -------------------------------------------------------------------
@@ -129,7 +127,7 @@ class Wrench:
 
         Raises `ValueError` for times outside those of the wrench.
         """
-        grid = Experiment(time).grid
+        grid = time_grid(time)
         slack = 1e-9 * (1.0 + abs(self.time[0]) + abs(self.time[-1]))
         if grid[0] < self.time[0] - slack or grid[-1] > self.time[-1] + slack:
             raise ValueError(

@@ -45,9 +45,10 @@ typedef struct {
     const double *scale;
     const ptrdiff_t *first_target, *target; /* n + k for mode k */
 
-    /* given inputs on segments: value + slope (t - begin), (m, segments); begin has one more entry */
+    /* given inputs on segments: coefficients (4, m, segments) of 1, s, s^2, s^3 with s = t - begin;
+     * begin has one more entry */
     ptrdiff_t segments;
-    const double *begin, *value, *slope;
+    const double *begin, *coefficients;
     const double *parameters;
 
     double t, *x, *mode; /* now */

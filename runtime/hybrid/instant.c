@@ -112,7 +112,7 @@ static int located(sweep *b, int which, const changes *c, const double *X) {
         slopes_at(b, &b->guards, b->end, b->here.t);
     else
         slopes_at(b, &b->touch, b->end, b->here.t);
-    for (ptrdiff_t i = 0; i < r->m; i++) along[i] = input_rate(r, i);
+    for (ptrdiff_t i = 0; i < r->m; i++) along[i] = input_rate(r, i, b->here.t);
     set_from(b, &none, b->here.numbers, along, &one);
     watched(b, which, 1, &speed);
     if (speed == 0.0) {

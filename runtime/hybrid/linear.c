@@ -103,7 +103,7 @@ static double since(const sweep *b, ptrdiff_t i, double t) {
 void input_changes(const sweep *b, const changes *c, double t, const double *T, double *U) {
     const hybrid_run *r = &b->r;
     for (ptrdiff_t i = 0; i < r->m; i++) {
-        const double moves = input_rate(r, i);
+        const double moves = input_rate(r, i, t);
         for (ptrdiff_t j = 0; j < c->P; j++) U[i * c->P + j] = T == NULL ? 0.0 : moves * T[j];
         double power = 1.0;
         for (ptrdiff_t k = 0; k < POWERS; k++, power *= since(b, i, t)) {

@@ -10,11 +10,16 @@ void evaluate(const work *w, const bound *b, const double *x, double t) {
 }
 
 double input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t) {
-    const ptrdiff_t k = i * r->segments + segment;
-    return r->value[k] + r->slope[k] * (t - r->begin[segment]);
+    const ptrdiff_t degree = r->m * r->segments;
+    const double *c = r->coefficients + i * r->segments + segment, s = t - r->begin[segment];
+    return c[0] + s * (c[degree] + s * (c[2 * degree] + s * c[3 * degree]));
 }
 
-double input_rate(const hybrid_run *r, ptrdiff_t i) { return r->slope[i * r->segments + r->segment]; }
+double input_rate(const hybrid_run *r, ptrdiff_t i, double t) {
+    const ptrdiff_t degree = r->m * r->segments;
+    const double *c = r->coefficients + i * r->segments + r->segment, s = t - r->begin[r->segment];
+    return c[degree] + s * (2.0 * c[2 * degree] + s * 3.0 * c[3 * degree]);
+}
 
 void set_inputs(const work *w, double t) {
     for (ptrdiff_t i = 0; i < w->r->m; i++) w->u[i] = input_at(w->r, i, w->r->segment, t);

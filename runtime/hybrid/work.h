@@ -54,9 +54,9 @@ void bind_work(work *w, pool *p);
 
 /* A kernel at (x, t) with the inputs, modes and forces of w->u */
 void evaluate(const work *w, const bound *b, const double *x, double t);
-/* A given input on a segment, and how fast it changes on the present one */
+/* A given input at t on a segment, and how fast it changes on the present one */
 double input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t);
-double input_rate(const hybrid_run *r, ptrdiff_t i);
+double input_rate(const hybrid_run *r, ptrdiff_t i, double t);
 /* Given inputs at t, into u */
 void set_inputs(const work *w, double t);
 /* Contact forces at (x, t), into u; what is not active has none */

@@ -59,18 +59,19 @@ typedef int ks_map_fn(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double
 
 /* -- time stepping, see kinesym_step.h -------------------------------------------------------- */
 
-/* The course of one input over time, for one trajectory or for each member of an ensemble */
+/* One input over time, for one trajectory or for each member of an ensemble */
 enum ks_kind {
-    KS_LINEAR = 0, /* linear between the samples of the nodes */
-    KS_HOLD = 1,   /* held from each node to the next (zero-order hold) */
-    KS_HALVES = 2  /* samples at nodes and midpoints, 2 n_nodes - 1; a parabola on each interval */
+    KS_LINEAR = 0,  /* linear between the samples of the nodes */
+    KS_HELD = 1,    /* held from each node to the next (zero-order hold) */
+    KS_PARABOLA = 2 /* a parabola on each interval, by its samples at the begin, in the middle and at
+                       the end; then the value at the last node: 3 n_nodes - 2 */
 };
 
 typedef struct {
     const double *data; /* sample i of member j at data[j * stride + i] */
-    ptrdiff_t stride;   /* 0: all members share one course */
+    ptrdiff_t stride;   /* 0: all members share one */
     int kind;
-} ks_course;
+} ks_input;
 
 #define KS_STAGES_MOST 16
 
@@ -97,7 +98,7 @@ typedef struct {
     const ptrdiff_t *targets, *sources; /* if target and source are the same, in this order */
     ptrdiff_t n, n_nodes, members, substeps;
     const double *time; /* n_nodes */
-    const ks_course *inputs;
+    const ks_input *inputs;
     const double *parameters;
     ptrdiff_t parameter_stride; /* 0: all members share one set */
     double *states;             /* (n, members, n_nodes); the first column is given */

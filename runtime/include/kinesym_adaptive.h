@@ -30,12 +30,12 @@ static void ks_ad_stage(ks_ad *d, int stage) {
     for (int l = 0; l < KS_LANES; l++) now[l] = d->t[l] + r->method.c[stage] * d->h[l];
     *d->time = ks_load(now);
     for (ptrdiff_t j = 0; j < d->m; j++) {
-        const ks_course *c = r->inputs + j;
+        const ks_input *c = r->inputs + j;
         for (int l = 0; l < KS_LANES; l++) {
             const ptrdiff_t i = d->at[l] < r->n_nodes - 1 ? d->at[l] : r->n_nodes - 2;
             const ptrdiff_t member = d->first + (l < d->count ? l : d->count - 1);
             const double s = (now[l] - r->time[i]) / (r->time[i + 1] - r->time[i]);
-            lane[l] = ks_course_at(c, c->data + member * c->stride, i, s < 1.0 ? s : 1.0);
+            lane[l] = ks_input_at(c, c->data + member * c->stride, i, s < 1.0 ? s : 1.0);
         }
         d->u[j] = ks_load(lane);
     }

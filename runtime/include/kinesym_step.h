@@ -53,10 +53,10 @@ KS_PART void ks_bind(ks_bound *b, const ks_kernel *k, V *const *blocks, const do
 }
 
 /* The value at the fraction s of the interval i */
-static inline double ks_course_at(const ks_course *c, const double *row, ptrdiff_t i, double s) {
-    if (c->kind == KS_HOLD) return row[i];
-    if (c->kind == KS_HALVES) { /* exact at s = 0, 1/2, 1 */
-        row += 2 * i;
+static inline double ks_input_at(const ks_input *c, const double *row, ptrdiff_t i, double s) {
+    if (c->kind == KS_HELD) return row[i];
+    if (c->kind == KS_PARABOLA) { /* exact at s = 0, 1/2, 1 */
+        row += 3 * i;
         if (s == 0.0) return row[0]; /* nothing lies behind the last node */
         return (1.0 - s) * (1.0 - 2.0 * s) * row[0] + 4.0 * s * (1.0 - s) * row[1] +
                s * (2.0 * s - 1.0) * row[2];
@@ -68,15 +68,15 @@ static inline double ks_course_at(const ks_course *c, const double *row, ptrdiff
 KS_PART void ks_inputs_at(const ks_run *r, ptrdiff_t m, ptrdiff_t first, ptrdiff_t count,
                          ptrdiff_t i, double s, V *u) {
     for (ptrdiff_t k = 0; k < m; k++) {
-        const ks_course *c = r->inputs + k;
+        const ks_input *c = r->inputs + k;
         if (c->stride == 0) {
-            u[k] = ks_splat(ks_course_at(c, c->data, i, s));
+            u[k] = ks_splat(ks_input_at(c, c->data, i, s));
             continue;
         }
         double lane[KS_LANES];
         for (ptrdiff_t l = 0; l < KS_LANES; l++) {
             const ptrdiff_t member = first + (l < count ? l : count - 1);
-            lane[l] = ks_course_at(c, c->data + member * c->stride, i, s);
+            lane[l] = ks_input_at(c, c->data + member * c->stride, i, s);
         }
         u[k] = ks_load(lane);
     }
@@ -237,10 +237,10 @@ KS_PART void ks_outputs_member(const ks_run *r, ptrdiff_t member, ptrdiff_t begi
         const ptrdiff_t count = end + 1 - i < KS_LANES ? end + 1 - i : KS_LANES;
         for (ptrdiff_t k = 0; k < n; k++) x[k] = ks_row_at(ks_state_row(r, k, member), i, count);
         for (ptrdiff_t k = 0; k < m; k++) {
-            const ks_course *c = r->inputs + k;
+            const ks_input *c = r->inputs + k;
             double lane[KS_LANES];
             for (ptrdiff_t l = 0; l < KS_LANES; l++)
-                lane[l] = ks_course_at(c, c->data + member * c->stride,
+                lane[l] = ks_input_at(c, c->data + member * c->stride,
                                        i + (l < count ? l : count - 1), 0.0);
             u[k] = ks_load(lane);
         }

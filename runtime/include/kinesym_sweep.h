@@ -57,9 +57,9 @@ static void ks_linearise(ks_steps *b, ptrdiff_t first, ptrdiff_t count) {
     for (int j = 0; j < r->method.stages; j++) {
         const double c = r->method.c[j], *a = r->method.a + j * r->method.stages;
         for (ptrdiff_t k = 0; k < b->m; k++) {
-            const ks_course *course = r->inputs + k;
+            const ks_input *course = r->inputs + k;
             for (int l = 0; l < KS_LANES; l++)
-                lane[l] = ks_course_at(course, course->data, node[l], c);
+                lane[l] = ks_input_at(course, course->data, node[l], c);
             b->u[k] = ks_load(lane);
         }
         for (int l = 0; l < KS_LANES; l++) lane[l] = r->time[node[l]] + c * b->h[l];
@@ -123,7 +123,7 @@ static void ks_adjoint_rest(const ks_steps *b, ptrdiff_t states, V *parameters) 
                 continue;
             }
             double lane[KS_LANES], *row = b->s->inputs + (column - b->n) * r->n_nodes + b->first;
-            const int held = r->inputs[b->s->varied[column - b->n]].kind == KS_HOLD;
+            const int held = r->inputs[b->s->varied[column - b->n]].kind == KS_HELD;
             const double c = held ? 0.0 : r->method.c[j];
             ks_store(lane, part);
             for (ptrdiff_t l = 0; l < b->count; l++) {

@@ -1,130 +1,48 @@
-"""From a tree to its model: the walk over all links, and the equations that come of it."""
+"""From a tree of bodies to its model: equations of motion, explicit form, limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.model import Explicit, Model
-from kinesym.symbolic.multibody.bodies import Load, inertia_limits, inertia_matrix, mass_of
+from kinesym.symbolic.multibody.bodies import inertia_limits, inertia_matrix, mass_of
 from kinesym.symbolic.multibody.forward import Moving, rigid, speed_rates
-from kinesym.symbolic.multibody.links import Aim, Ball, Link
+from kinesym.symbolic.multibody.links import Aim, Ball
+from kinesym.symbolic.multibody.mechanism import Mechanism, lock_of
 from kinesym.symbolic.multibody.outputs import Outputs
-from kinesym.symbolic.multibody.vectors import Steps, add, cross, scale, times, transposed, vector
-from kinesym.symbolic.multibody.walk import (
-    Frame,
-    Wrench,
-    inwards,
-    kinematics,
-    needed_wrench,
-    outwards,
-)
+from kinesym.symbolic.multibody.passes import kinematics
+from kinesym.symbolic.multibody.vectors import Steps, vector
 from kinesym.symbolic.names import name_of, t
-
-if TYPE_CHECKING:
-    from kinesym.symbolic.multibody.tree import Tree
 
 #: How close the second Bryant angle may come to +-pi/2 [rad].
 SINGULAR = 1e-3
 
 
-@dataclass(frozen=True)
-class Walk:
-    """Motion and forces of all links (see `inwards`), in terms of the symbols of `steps`."""
-
-    steps: Steps
-    base: Frame
-    frames: tuple[Frame, ...]
-    wrenches: tuple[Wrench, ...]
-    kane: tuple[Wrench, ...]
-
-
-def walk(tree: Tree) -> Walk:
-    """Outwards for motion, inwards for forces."""
-    steps = Steps()
-    links = moving(tree)
-    base = tree.base.frame(steps, vector(tree.gravity))
-    frames: list[Frame] = []
-    for link in links:
-        frames.append(outwards(steps, base if link.parent < 0 else frames[link.parent], link))
-    bodies, own = {body.name: body for body in tree.bodies}, {}
-    for k, (link, frame) in enumerate(zip(links, frames, strict=True)):
-        if link.body is not None:
-            body = bodies[link.body]
-            com, mass = vector(body.com), mass_of(body)
-            needed = needed_wrench(steps, frame, link.name, mass, com, inertia_matrix(body))
-            applied = [load_wrench(frame, load) for load in tree.applied if load.body == body.name]
-            own[k] = subtract(needed, applied)
-    wrenches, kane = inwards(steps, links, frames, own)
-    return Walk(steps, base, tuple(frames), tuple(wrenches), tuple(kane))
-
-
-def moving(tree: Tree) -> list[Link]:
-    """The links with the speeds that they have: 0 if locked, (1 - lock) u if lockable.
-
-    So a lock makes the mass matrix neither singular nor unsymmetric.
-    """
-    actual = dict(tree.speeds)
-    actual |= dict.fromkeys(tree.locked, sp.S.Zero)
-    actual |= {name: (1 - lock_of(name)) * tree.speeds[name] for name in tree.lockable}
-    return [replace(link, u=tuple(actual[name_of(u)] for u in link.u)) for link in tree.links]
-
-
-def lock_of(speed: str) -> sp.Symbol:
-    """The parameter that locks a speed at run time: 1 locks, 0 leaves it free."""
-    return sp.Symbol(f"lock_{speed}")
-
-
-def load_wrench(frame: Frame, load: Load) -> Wrench:
-    """Force and moment about the joint, in the axes of the body."""
-    force, torque = vector(load.force), vector(load.torque)
-    if load.axes == "world":
-        back = transposed(frame.attitude)
-        force, torque = times(back, force), times(back, torque)
-    return force, add(torque, cross(vector(load.at), force))
-
-
-def subtract(needed: Wrench, applied: Iterable[Wrench]) -> Wrench:
-    """What is left to the joint."""
-    force, moment = needed
-    for f, n in applied:
-        force = add(force, scale(sp.S.NegativeOne, f))
-        moment = add(moment, scale(sp.S.NegativeOne, n))
-    return force, moment
-
-
-# -- the model ------------------------------------------------------------------------------------
-
-
 def assemble(
-    tree: Tree, torques: Mapping[str, sp.Expr], outputs: Outputs, values: Mapping[str, float]
+    tree: Mechanism, torques: Mapping[str, sp.Expr], outputs: Outputs, values: Mapping[str, float]
 ) -> Model:
-    """The model of a tree from the walk over its links."""
-    rows = [*kinematic_rows(tree), *dynamic_rows(tree, torques)]
-    return settled(tree, tree._walk.steps, rows, outputs, values, explicit(tree, torques))
+    """The model of a tree from the recursion over its links."""
+    steps = tree.recursion.steps
+    rows = [q.diff(t) - rate for q, rate in coordinate_rates(tree, steps).items()]
+    rows += dynamic_rows(tree, torques)
+    return settled(tree, steps, rows, outputs, values, explicit(tree, torques))
 
 
-#: Intermediates of an explicit form, and its rates.
-Forward = tuple[tuple[tuple[sp.Symbol, sp.Expr], ...], tuple[sp.Expr, ...]]
-
-
-def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
+def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None:
     """x' of the states by articulated bodies; None if a mass matrix is singular: the torques of a
     motion can still be asked for."""
     steps = Steps()
-    steps.definitions.update(tree._walk.steps.definitions)
-    frames, bodies = tree._walk.frames, {body.name: body for body in tree.bodies}
+    steps.definitions.update(tree.recursion.steps.definitions)
+    frames, bodies = tree.recursion.frames, {body.name: body for body in tree.bodies}
     joints, own = [], {}
-    for k, (link, named) in enumerate(zip(moving(tree), tree.links, strict=True)):
-        inner = frames[link.parent] if link.parent >= 0 else tree._walk.base
+    for k, (link, named) in enumerate(zip(tree.moving, tree.links, strict=True)):
+        inner = frames[link.parent] if link.parent >= 0 else tree.recursion.base
         joints.append(Moving(link, [name_of(u) for u in named.u], frames[k], inner))
         if link.body is not None:
             body = bodies[link.body]
-            loads = [load for load in tree.applied if load.body == body.name]
             own[k] = rigid(
                 steps,
                 link.name,
@@ -132,25 +50,21 @@ def explicit(tree: Tree, torques: Mapping[str, sp.Expr]) -> Forward | None:
                 vector(body.com),
                 inertia_matrix(body),
                 frames[k],
-                [load_wrench(frames[k], load) for load in loads],
+                tree.load_wrenches(body.name, frames[k]),
             )
     locks = {name: lock_of(name) for name in tree.lockable} | dict.fromkeys(tree.locked, sp.S.One)
     found = speed_rates(steps, joints, own, torques, locks)
     if found is None:
         return None
-    constant, still = standing(tree)
-    rates = [
-        rate
-        for link in moving(tree)
-        for q, rate in zip(link.q, kinematics(steps, link), strict=True)
-        if q not in constant
-    ]
+    _, still = standing(tree)
+    rates = list(coordinate_rates(tree, steps).values())
     rates += [found[name] for name in tree.speeds if name not in tree.locked]
     rates = [e.xreplace(still) for e in rates]
-    return tuple((s, e.xreplace(still)) for s, e in steps.needed(rates)), tuple(rates)
+    program = tuple((s, e.xreplace(still)) for s, e in steps.needed(rates))
+    return Explicit(program, tuple(rates))
 
 
-def standing(tree: Tree) -> tuple[dict[AppliedUndef, sp.Symbol], dict[sp.Basic, sp.Expr]]:
+def standing(tree: Mechanism) -> tuple[dict[AppliedUndef, sp.Symbol], dict[sp.Basic, sp.Expr]]:
     """Parameters for coordinates that cannot move; these and zeros for what is locked."""
     constant = {q: sp.Symbol(name_of(q)) for q in rigid_coordinates(tree)}
     still: dict[sp.Basic, sp.Expr] = {tree.speeds[name]: sp.S.Zero for name in tree.locked}
@@ -159,12 +73,12 @@ def standing(tree: Tree) -> tuple[dict[AppliedUndef, sp.Symbol], dict[sp.Basic, 
 
 
 def settled(
-    tree: Tree,
+    tree: Mechanism,
     steps: Steps,
     rows: Sequence[sp.Expr],
     outputs: Outputs,
     values: Mapping[str, float],
-    forward: Forward | None = None,
+    forward: Explicit | None = None,
 ) -> Model:
     """The model with these equations and outputs; zeros and parameters for what is locked."""
     constant, still = standing(tree)
@@ -181,7 +95,7 @@ def settled(
     check_symbols(tree, names)
     defaults = {name_of(q): 0.0 for q in constant.values()}
     masses = {str(body.mass) for body in tree.bodies if mass_of(body).is_Symbol}
-    return Model(
+    model = Model(
         tree.name,
         states,
         sorted(inputs, key=name_of),
@@ -193,11 +107,11 @@ def settled(
         positive=sorted(masses & names),
         limits={k: e for k, e in limits(tree).items() if e.free_symbols - {t} <= symbols},
         drawing=outputs.drawing,
-        explicit=Explicit(*forward, (tuple(states), equations, program)) if forward else None,
     )
+    return model if forward is None else model.solved_by(forward)
 
 
-def check_symbols(tree: Tree, names: Iterable[str]) -> None:
+def check_symbols(tree: Mechanism, names: Iterable[str]) -> None:
     """Raise `ValueError` for intermediates of another tree among the parameters."""
     for name in sorted(names):
         if "." in name:
@@ -207,18 +121,18 @@ def check_symbols(tree: Tree, names: Iterable[str]) -> None:
             )
 
 
-def kinematic_rows(tree: Tree) -> list[sp.Expr]:
-    """q' minus the rates that follow from the speeds, for every coordinate that moves."""
-    steps, constant = tree._walk.steps, rigid_coordinates(tree)
-    return [
-        q.diff(t) - rate
-        for link in moving(tree)
+def coordinate_rates(tree: Mechanism, steps: Steps) -> dict[AppliedUndef, sp.Expr]:
+    """q' as they follow from the speeds, for every coordinate that moves."""
+    constant = rigid_coordinates(tree)
+    return {
+        q: rate
+        for link in tree.moving
         for q, rate in zip(link.q, kinematics(steps, link), strict=True)
         if q not in constant
-    ]
+    }
 
 
-def dynamic_rows(tree: Tree, torques: Mapping[str, sp.Expr]) -> list[sp.Expr]:
+def dynamic_rows(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> list[sp.Expr]:
     """Kane's equations of all speeds that are not locked."""
     rows = []
     for name, needed in tree.needed().items():
@@ -231,7 +145,7 @@ def dynamic_rows(tree: Tree, torques: Mapping[str, sp.Expr]) -> list[sp.Expr]:
     return rows
 
 
-def rigid_coordinates(tree: Tree) -> list[AppliedUndef]:
+def rigid_coordinates(tree: Mechanism) -> list[AppliedUndef]:
     """Coordinates that cannot move because all speeds of their link are locked."""
     return [
         q
@@ -241,7 +155,7 @@ def rigid_coordinates(tree: Tree) -> list[AppliedUndef]:
     ]
 
 
-def limits(tree: Tree) -> dict[str, sp.Expr]:
+def limits(tree: Mechanism) -> dict[str, sp.Expr]:
     """What must not be negative: the distance of Bryant angles from where their rates are
     singular, what moments of inertia obey, locks that are open or closed, locked speeds of zero."""
     found: dict[str, sp.Expr] = {}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import sympy as sp
 
 from kinesym.symbolic.given import check_identifier, shown
-from kinesym.symbolic.multibody.joints import Spherical, check_joint, turn, unit
+from kinesym.symbolic.multibody.joints import Spherical, check_joint
+from kinesym.symbolic.multibody.passes import Frame, bryant_matrix, change_matrices
 from kinesym.symbolic.multibody.vectors import (
     AXES,
     IDENTITY,
@@ -16,12 +17,10 @@ from kinesym.symbolic.multibody.vectors import (
     Vector,
     add,
     cross,
-    product,
     scale,
     times,
     transposed,
 )
-from kinesym.symbolic.multibody.walk import Frame, change_matrices
 from kinesym.symbolic.names import t
 
 #: What is given as the acceleration of a base, and the letters of the inputs that hold it.
@@ -73,12 +72,7 @@ class PrescribedBase:
 
     def frame(self, steps: Steps, gravity: Vector) -> Frame:
         """Its motion, gravity subtracted from its acceleration."""
-        attitude = IDENTITY
-        for axis, q in zip(self.sequence, self.inputs(""), strict=True):
-            sine = steps.scalar(f"sin.{q.name}", sp.sin(q))
-            cosine = steps.scalar(f"cos.{q.name}", sp.cos(q))
-            attitude = product(attitude, turn(unit(axis), sine, cosine))
-        attitude = steps.matrix(f"A.{self.name}", attitude)
+        attitude = bryant_matrix(steps, f"A.{self.name}", self.sequence, self.inputs(""))
         w, dw, v = (self.inputs(kind) for kind in ("w", "dw", "v"))
         a = self.inputs(ACCELERATIONS[self.acceleration])
         if self.acceleration == "derivative":

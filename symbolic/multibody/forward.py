@@ -18,6 +18,7 @@ from typing import TypeAlias
 import sympy as sp
 
 from kinesym.symbolic.multibody.links import Aim, Ball, Hinge, Link, Slide
+from kinesym.symbolic.multibody.passes import Frame, Wrench, along, offset
 from kinesym.symbolic.multibody.vectors import (
     AXES,
     IDENTITY,
@@ -34,7 +35,6 @@ from kinesym.symbolic.multibody.vectors import (
     transposed,
     vector,
 )
-from kinesym.symbolic.multibody.walk import Frame, Wrench, along, offset
 
 SIX = range(6)
 Six: TypeAlias = tuple[sp.Expr, ...]

@@ -2,7 +2,7 @@
 
 N. R. Bourgeois, R. G. Langlois: Derivation and validation of a spatial multi-link human postural
 stability model, Transactions of the Canadian Society for Mechanical Engineering, no. 15-CSME-69,
-2015; numbers in brackets are those of its equations. This is the mechanics of the recursive walk
+2015; numbers in brackets are those of its equations. This is the mechanics of the recursion
 once more, without a step in common. For four bodies it takes nine times the operations: a check.
 
 Vectors are rows as in (6), r_G' = r_L' R^k0, so that R^k0 is the transpose of what `turn` gives.
@@ -39,7 +39,7 @@ from kinesym.symbolic.multibody.assemble import settled
 from kinesym.symbolic.multibody.base import ACCELERATIONS, FixedBase
 from kinesym.symbolic.multibody.bodies import Body, inertia_matrix, mass_of
 from kinesym.symbolic.multibody.joints import Spherical, bryant_rates, turn, unit
-from kinesym.symbolic.multibody.outputs import Outputs
+from kinesym.symbolic.multibody.outputs import Expressions, Outputs
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import (
     AXES,
@@ -63,7 +63,6 @@ from kinesym.symbolic.names import by_name, name_of, t
 #: Blocks of speeds of the base: its rotation, its translation.
 BASE, SHIFT = 0, 1
 
-Expressions = dict[str, sp.Expr]
 Blocks = Mapping[int, Matrix]
 Rows = defaultdict[int, list[Vector]]  # terms of a column by its blocks
 Entries = defaultdict[tuple[int, int], list[sp.Expr]]  # terms of A, not below the diagonal
@@ -106,7 +105,7 @@ class Spin:
 
 
 @dataclass(frozen=True)
-class Point:
+class Station:
     """A point of a body: partial = V_Q by blocks, and change = Vdot_Q' y."""
 
     partial: Blocks
@@ -132,7 +131,7 @@ def matrices(tree: Tree, torques: Mapping[str, Any] | None = None) -> Matrices:
     turns, kinematics = rotations(steps, tree, inner, y)
     spins = {BASE: spin_of(steps, BASE, turns[BASE], y[BASE], None)}
     start = times(transposed(spins[BASE].rate), y[SHIFT])
-    joints = {BASE: Point({SHIFT: turns[BASE]}, steps.vector("b.base", start))}
+    joints = {BASE: Station({SHIFT: turns[BASE]}, steps.vector("b.base", start))}
     links: dict[int, Blocks] = {BASE: {BASE: IDENTITY}}
     for k, body in enumerate(tree.bodies, 2):
         j = inner[k]
@@ -230,7 +229,9 @@ def spin_of(steps: Steps, k: int, R: Matrix, y: Vector, inner: Spin | None) -> S
     return Spin(R, rate, w, change, own, own_change)
 
 
-def reach(steps: Steps, name: str, start: Point, spin: Spin, column: Blocks, arm: Vector) -> Point:
+def reach(
+    steps: Steps, name: str, start: Station, spin: Spin, column: Blocks, arm: Vector
+) -> Station:
     """The point at `arm`, in axes of a body, from `start` on the same body.
 
     V (8) of the two differs in one block, S R^k0, so that V_Q = Q V does by this block times
@@ -247,11 +248,11 @@ def reach(steps: Steps, name: str, start: Point, spin: Spin, column: Blocks, arm
         times(transposed(spin.rate), times(transposed(S), spin.own)),
         times(transposed(V), spin.own_change),
     )
-    return Point(partial, steps.vector(f"b.{name}", change))
+    return Station(partial, steps.vector(f"b.{name}", change))
 
 
 def add_inertia(
-    steps: Steps, A: Entries, bias: Rows, k: int, body: Body, W: Blocks, centre: Point, spin: Spin
+    steps: Steps, A: Entries, bias: Rows, k: int, body: Body, W: Blocks, centre: Station, spin: Spin
 ) -> None:
     """The terms of a body in A (2), B y (3) and C y (4), with I^k0 = (R^k0)' I^k R^k0 (11)."""
     mass, R, V = mass_of(body), spin.turn, centre.partial

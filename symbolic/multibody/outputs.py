@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 
 from kinesym.symbolic.expression import real_expressions
 from kinesym.symbolic.given import listed, mapping
 from kinesym.symbolic.multibody.bodies import mass_of
+from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.vectors import AXES, Vector, scale, times
 from kinesym.symbolic.names import by_name, suggest
-
-if TYPE_CHECKING:
-    from kinesym.symbolic.multibody.tree import Tree
 
 Expressions = dict[str, sp.Expr]
 
@@ -29,7 +27,7 @@ class Outputs:
 
 
 def named_outputs(
-    tree: Tree,
+    tree: Mechanism,
     torques: Mapping[str, sp.Expr],
     wanted: Mapping[str, sp.Expr] | Iterable[str | Mapping[str, sp.Expr]],
 ) -> Outputs:
@@ -67,7 +65,7 @@ def _merged(parts: Iterable[Expressions]) -> Expressions:
 # -- families: each (tree, torques) -> expressions ------------------------------------------------
 
 
-def places(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
+def places(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`shank_place_x`, ...: joints, and `head_end_x`, ... of bodies that carry no other: in world
     axes [m]."""
     joints = _merged(components(f"{b.name}_place", tree.place(b.name)) for b in tree.bodies)
@@ -80,7 +78,7 @@ def places(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
     return {**joints, **ends}
 
 
-def stick_figure(tree: Tree) -> tuple[tuple[str, ...], ...]:
+def stick_figure(tree: Mechanism) -> tuple[tuple[str, ...], ...]:
     """Lines from each joint to those that its body carries, or to the end of the body."""
     lines = []
     for body in tree.bodies:
@@ -91,7 +89,7 @@ def stick_figure(tree: Tree) -> tuple[tuple[str, ...], ...]:
     return tuple(lines)
 
 
-def velocities(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
+def velocities(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`shank_velocity_x`, ...: of joints, in world axes [m/s]; `shank_spin_x`, ...: angular
     velocities of bodies in world axes [rad/s]."""
     found: Expressions = {}
@@ -102,7 +100,7 @@ def velocities(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
     return found
 
 
-def attitudes(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
+def attitudes(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`shank_attitude_xy`, ...: the y axis of the body along the x axis of the world [-]."""
     return {
         f"{b.name}_attitude_{AXES[i]}{AXES[j]}": tree.attitude(b.name)[i][j]
@@ -112,14 +110,14 @@ def attitudes(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
     }
 
 
-def center_of_mass(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
+def center_of_mass(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`com_x`, ... [m] and `com_velocity_x`, ... [m/s] in world axes."""
     mass = sp.Add(*(mass_of(b) for b in tree.bodies))
     velocity: Vector = scale(1 / mass, tree.momentum())
     return {**components("com", tree.center_of_mass()), **components("com_velocity", velocity)}
 
 
-def momentum(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
+def momentum(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`momentum_x`, ... [kg m/s] and, about the centre of mass, `angular_momentum_x`, ...
     [kg m^2/s], in world axes."""
     about = tree.center_of_mass()
@@ -129,12 +127,12 @@ def momentum(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
     }
 
 
-def energy(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
+def energy(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`kinetic_energy`, `potential_energy` [J]."""
     return {"kinetic_energy": tree.kinetic_energy(), "potential_energy": tree.potential_energy()}
 
 
-def actuators(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
+def actuators(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`shank_wx_torque`, ... [N m, N]: what acts along a speed, and `shank_wx_power` [W]."""
     found: Expressions = {}
     for name, torque in torques.items():
@@ -143,14 +141,14 @@ def actuators(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
     return found
 
 
-def base_wrench(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
+def base_wrench(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`base_force_x`, ... [N], `base_moment_x`, ... [N m]: of the base on the tree, about the
     origin of the base and in its axes (Bourgeois, Langlois 2015, equation 16 with moments)."""
     force, moment = tree.wrench()
     return {**components("base_force", force), **components("base_moment", moment)}
 
 
-def joint_wrenches(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
+def joint_wrenches(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`shank_force_x`, ... [N], `shank_moment_x`, ... [N m]: of what carries a body on it, about
     its joint and in its axes."""
     found: Expressions = {}
@@ -161,7 +159,7 @@ def joint_wrenches(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
     return found
 
 
-def held(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
+def held(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`held_shank_wz`, ... [N m, N]: what a lock must give, actuators apart (Bourgeois, Langlois
     2015, equation 17, as the moment of the joint)."""
     needed = tree.needed()
@@ -170,7 +168,7 @@ def held(tree: Tree, torques: Mapping[str, sp.Expr]) -> Expressions:
 
 
 #: What outputs can be asked for by the name of their family.
-FAMILIES: dict[str, Callable[[Tree, Mapping[str, sp.Expr]], Expressions]] = {
+FAMILIES: dict[str, Callable[[Mechanism, Mapping[str, sp.Expr]], Expressions]] = {
     function.__name__: function
     for function in (
         places,

@@ -201,10 +201,10 @@ def test_integral_of_a_held_input(scheme):
     best = np.linalg.pinv(reach) @ [1.0, 0.0]
     task = ks.Collocation(
         model,
-        ks.Experiment(grid, hold={u: "zero-order"}),
+        ks.Experiment(grid),
         scheme=scheme,
         objective=ks.Integral(u**2),
-        unknown_inputs={u: None},
+        unknown_inputs={u: ks.held()},
         boundary=ends,
     )
     solution = task.solve()
@@ -283,7 +283,8 @@ def test_links_know_the_time(way, free):
     else:
         trials = [ks.Experiment([1.0, 1.5, 2.0]), ks.Experiment([4.0, 4.5, 5.0])]
     condition = ks.at_end(ks.t * x) - ks.at_start((1 + ks.t) * x)
-    problem = ks.Collocation(model, trials, objective=ks.Integral(x**2), **{way: [condition]})
+    phases = ks.Phases(trials, **{way: [condition]})
+    problem = ks.Collocation(model, phases, objective=ks.Integral(x**2))
     z = np.array([3.0, 4.0, 5.0, 7.0, 8.0, 9.0, 1.2, 1.7][: problem.n_variables])
     ended, begun, duration = (5.0, 7.0, 1.2) if way == "links" else (9.0, 3.0, 1.7)
     end, start = (duration, 0.0) if free else ((2.0, 4.0) if way == "links" else (5.0, 1.0))

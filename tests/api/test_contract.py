@@ -90,7 +90,7 @@ def test_simulate(run, tmp_path):
 
 def test_identify(pendulum, run, tmp_path):
     trial = ks.Experiment(
-        time=run.time, inputs={}, measurements={theta: run["theta"]}, std={theta: 0.005}, hold={}
+        time=run.time, inputs={}, measurements={theta: run["theta"]}, std={theta: 0.005}
     )
     problem = ks.Collocation(
         pendulum,

@@ -49,7 +49,8 @@ def sway(request):
 
 def sway_problem(time, noise, reference, method, **more):
     model, ref = ks.models.cip(), ks.dynamicsymbols("u_ref")
-    trial = ks.Experiment(time, inputs={"x": noise, "u_ref": reference}, hold={"x": "zero-order"})
+    held = ks.Signal(time, noise, "held")
+    trial = ks.Experiment(time, inputs={"x": held, "u_ref": reference})
     return ks.Shooting(
         model,
         trial,
@@ -339,7 +340,7 @@ def test_integrals_that_jump_have_no_residuals():
         problem = replace(shooting.symbolic, objective=ks.Integral(jumps**2))
         with pytest.raises(ValueError, match=r"the integral .* held"):
             residual_problem(problem, shooting.trials)
-        residual_problem(replace(problem, hold=frozenset()), shooting.trials)
+        residual_problem(replace(problem, held=frozenset()), shooting.trials)
 
 
 # -- samples of inputs ----------------------------------------------------------------------
@@ -432,10 +433,10 @@ def test_samples_of_inputs(method):
     N = len(time)
     shooting = ks.Shooting(
         model,
-        ks.Experiment(time, hold={u: "zero-order"}),
+        ks.Experiment(time),
         {k: None},
         initial={x: 0.4, v: (-1.0, 1.0)},
-        unknown_inputs={u: None, w: (-9.0, 9.0)},
+        unknown_inputs={u: ks.held(), w: (-9.0, 9.0)},
         method=method,
         objective=ks.Integral(x**2 + u**2 * v / 5 + w**2 / 10 + u * w * sp.sin(t))
         + ks.Terminal(x * v + w * x),

@@ -70,7 +70,7 @@ def knee():
 
 def equal_runs(one, other):
     """Bit for bit."""
-    for name in (*one.run.states, *one.run.inputs, *one.run.outputs):
+    for name in (*one.states, *one.inputs, *one.outputs):
         np.testing.assert_array_equal(one[name], other[name])
     assert [(e.time, e.kind, e.name) for e in one.log] == [
         (e.time, e.kind, e.name) for e in other.log
@@ -88,7 +88,7 @@ def equal_runs(one, other):
         other.pressed,
         other.work,
     )
-    assert dict(one.run.parameters) == dict(other.run.parameters)
+    assert dict(one.parameters) == dict(other.parameters)
 
 
 # -- ensembles ------------------------------------------------------------------------------------
@@ -98,42 +98,40 @@ def equal_runs(one, other):
 def test_members_are_single_runs(ball, threads):
     """From no bounce to a hundred, each with its own parameters, in order."""
     heights, pulls = np.linspace(0.02, 8.0, 40), np.linspace(20.0, 3.0, 40)
-    runs = kh.ensemble(ball, TIME, {y: heights, v: 0.0}, {g: pulls}, threads=threads, rtol=1e-10)
+    runs = ks.simulate(ball, TIME, {y: heights, v: 0.0}, {g: pulls}, threads=threads, rtol=1e-10)
     assert len(runs) == 40 and runs["y"].shape == (40, 25)
     counts = [len(events) for events in runs.happened("impact")]
     assert min(counts) == 0 and max(counts) > 8
     for k in range(0, 40, 3):
-        one = kh.simulate(ball, TIME, {y: heights[k], v: 0.0}, {g: pulls[k]}, rtol=1e-10)
+        one = ks.simulate(ball, TIME, {y: heights[k], v: 0.0}, {g: pulls[k]}, rtol=1e-10)
         equal_runs(runs.member(k), one)
         np.testing.assert_array_equal(runs["y"][k], one["y"])
         np.testing.assert_array_equal(runs["energy"][k], one["energy"])
-    assert [run.run.parameters["g"] for run in runs] == pulls.tolist()
+    assert [run.parameters["g"] for run in runs] == pulls.tolist()
 
 
 def test_members_with_inputs_of_their_own(slider):
     """Numbers, pieces and samples; what has no list is shared."""
-    pulls = [0.0, kh.Piecewise([0.0, 0.5], [0.0, 8.0]), 8.0 * TIME]
+    pulls = [0.0, ks.Signal.pieces([0.0, 0.5], [0.0, 8.0]), 8.0 * TIME]
     start = {"s": 0.0, "z": 0.0, "vs": 0.3, "vz": 0.0}
-    runs = kh.ensemble(slider, TIME, start, inputs={"pull": pulls}, active=("floor",))
+    runs = ks.simulate(slider, TIME, {**start, "floor": True}, inputs={"pull": pulls})
     for run, pull in zip(runs, pulls, strict=True):
-        equal_runs(run, kh.simulate(slider, TIME, start, inputs={"pull": pull}, active=("floor",)))
-    shared = kh.ensemble(
+        equal_runs(run, ks.simulate(slider, TIME, {**start, "floor": True}, inputs={"pull": pull}))
+    shared = ks.simulate(
         slider,
         TIME,
-        {**start, "vs": [0.3, 0.6]},
+        {**start, "vs": [0.3, 0.6], "floor": True},
         inputs={"pull": pulls[2]},
-        active=("floor",),
         method="rk4",
     )
     for run, speed in zip(shared, (0.3, 0.6), strict=True):
         equal_runs(
             run,
-            kh.simulate(
+            ks.simulate(
                 slider,
                 TIME,
-                {**start, "vs": speed},
+                {**start, "vs": speed, "floor": True},
                 inputs={"pull": pulls[2]},
-                active=("floor",),
                 method="rk4",
             ),
         )
@@ -143,9 +141,9 @@ def test_stimulated_members(knee):
     """Trains of other frequencies: other breaks, other switches."""
     trains = [CLOCK.course(kh.train(0.05, period, 8)) for period in (0.05, 0.1, 0.2)]
     start = dict.fromkeys(knee.model.state_names, 0.0)
-    runs = kh.ensemble(knee, TIME, start, inputs={"quad_u": trains}, threads=2)
+    runs = ks.simulate(knee, TIME, start, inputs={"quad_u": trains}, threads=2)
     for run, course in zip(runs, trains, strict=True):
-        equal_runs(run, kh.simulate(knee, TIME, start, inputs={"quad_u": course}))
+        equal_runs(run, ks.simulate(knee, TIME, start, inputs={"quad_u": course}))
     assert len({len(events) for events in runs.happened("clock")}) > 1
 
 
@@ -154,46 +152,73 @@ def test_members_that_end_early(ball):
     stopping = kh.Hybrid(
         ball.model, contacts=ball.contacts, events=[kh.Event("deep", y - 0.2, -1, stop=True)]
     )
-    runs = kh.ensemble(stopping, TIME, {y: [1.0, 0.1, 0.5], v: 0.0})
+    runs = ks.simulate(stopping, TIME, {y: [1.0, 0.1, 0.5], v: 0.0})
     assert [bool(run.message) for run in runs] == [True, False, True]
     assert runs.member(0).message.startswith("stopped at t = 0.40385")
     assert not np.isnan(runs["y"][1]).any() and "2 ended early" in repr(runs)
     for k, end in ((0, 0.403855), (2, 0.247310)):
         np.testing.assert_array_equal(np.isnan(runs["y"][k]), end < TIME)
         assert runs.member(k).final.time == pytest.approx(end, abs=1e-6)
-    assert [failure.member for failure in runs.table.failures] == [0, 2]
+    assert [failure.member for failure in runs.failures] == [0, 2]
     runs.plot()
 
 
 def test_members_that_do_not_fit(ball, slider):
     for words, initial, more in (
-        ("nothing differs between members", {y: 1.0, v: 0.0}, {}),
-        (r"members differ in number: y\(t\) has 2, v\(t\) has 3", {y: [1, 2], v: np.zeros(3)}, {}),
+        (
+            "the number of members is not clear: 2 for y, 3 for v",
+            {y: [1, 2], v: np.zeros(3)},
+            {},
+        ),
         ("member 1: contact 'floor' starts 2 m below", {y: [1.0, -2.0], v: 0.0}, {}),
-        ("member 1: the initial value of state y must be a finite", {y: [1.0, np.nan], v: 0.0}, {}),
-        ("member 0: initial: q is unknown", {"q": [1.0, 2.0], y: 1.0, v: 0.0}, {}),
+        (
+            "the initial value of state y of member 1 is nan, not a finite number",
+            {y: [1.0, np.nan], v: 0.0},
+            {},
+        ),
+        ("initial: q is unknown", {"q": [1.0, 2.0], y: 1.0, v: 0.0}, {}),
         (
             "member 2: no finite number at the start",
             {y: 1.0, v: 0.0},
             {"parameters": {m: [1.0, 2.0, 0.0]}},
         ),
-        (r"y\(t\) has shape \(2, 2\), expected a number or \(M,\)", {y: np.ones((2, 2)), v: 0}, {}),
-        (r"y\(t\) has shape \(0,\)", {y: [], v: 0.0}, {}),
+        (
+            r"state y must be one number or \(members,\), got shape \(2, 2\)",
+            {y: np.ones((2, 2)), v: 0},
+            {},
+        ),
+        (r"state y must be one number or \(members,\), got shape \(0,\)", {y: [], v: 0.0}, {}),
         ("threads must be at least 1 and whole, got -1", {y: [1.0, 2.0], v: 0.0}, {"threads": -1}),
         ("rtol must be positive", {y: [1.0, 2.0], v: 0.0}, {"rtol": 0.0}),
     ):
         with pytest.raises(ValueError, match=words):
-            kh.ensemble(ball, TIME, initial, **more)
+            ks.simulate(ball, TIME, initial, **more)
     start = {"s": 0.0, "z": 0.0, "vs": [0.3, 0.4], "vz": 0.0}
     for words, pull in (
-        ("members differ in number: vs has 2, pull has 3", [0.0, 1.0, 2.0]),
-        (r"member 0: input pull has shape \(2, 25\)", np.zeros((2, 25))),
+        ("members is not clear: 2 for vs, 3 for pull", [ks.Signal(TIME, 0.0 * TIME)] * 3),
+        ("members is not clear: 2 for vs, 3 for pull", np.zeros((3, 25))),
+        (r"input pull has shape \(2, 24\)", np.zeros((2, 24))),
+        ("input pull has 3 values, expected 25", [0.0, 1.0, 2.0]),
     ):
         with pytest.raises(ValueError, match=words):
-            kh.ensemble(slider, TIME, start, inputs={"pull": pull}, active=("floor",))
-    final = kh.simulate(ball, TIME, {y: 1.0, v: 0.0}).final
-    with pytest.raises(ValueError, match="a state to go on from"):
-        kh.ensemble(ball, TIME + 1.2, final, {g: [9.8, 9.7]})
+            ks.simulate(slider, TIME, {**start, "floor": True}, inputs={"pull": pull})
+
+
+def test_members_go_on_from_one_state(ball):
+    """Each with its own parameters, as from that state alone."""
+    final = ks.simulate(ball, TIME, {y: 1.0, v: 0.0}).final
+    runs = ks.simulate(ball, TIME + 1.2, final, {g: [9.8, 9.7]})
+    for run, pull in zip(runs, (9.8, 9.7), strict=True):
+        equal_runs(run, ks.simulate(ball, TIME + 1.2, final, {g: pull}))
+
+
+def test_files_of_an_ensemble(ball, tmp_path):
+    """With the events of every member."""
+    runs = ks.simulate(ball, TIME, {y: [1.0, 2.0], v: 0.0})
+    runs.save(tmp_path / "runs.nc")
+    again = ks.Ensemble.load(tmp_path / "runs.nc")
+    for run, other in zip(runs, again, strict=True):
+        equal_runs(run, other)
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -201,27 +226,27 @@ def test_members_that_do_not_fit(ball, slider):
 
 def saved(run, folder):
     run.save(folder / "run.nc")
-    return kh.HybridTrajectory.load(folder / "run.nc")
+    return ks.Trajectory.load(folder / "run.nc")
 
 
 def test_files(ball, knee, tmp_path):
     """Everything comes back: trajectory, events with states, the end, why it ended."""
-    bounces = kh.simulate(ball, TIME, {y: 1.0, v: 0.0})
+    bounces = ks.simulate(ball, TIME, {y: 1.0, v: 0.0})
     equal_runs(saved(bounces, tmp_path), bounces)
-    rests = kh.simulate(ball, TIME, {y: 0.0, v: 0.0}, active=("floor",))
+    rests = ks.simulate(ball, TIME, {y: 0.0, v: 0.0, "floor": True})
     again = saved(rests, tmp_path)
     equal_runs(again, rests)
     assert again.pressed == ("floor",) and again.pressing("floor") == [(0.0, 1.2)]
     clock = CLOCK.course(kh.train(0.05, 0.05, 8))
-    kicks = kh.simulate(
+    kicks = ks.simulate(
         knee, TIME, dict.fromkeys(knee.model.state_names, 0.0), inputs={"quad_u": clock}
     )
     equal_runs(saved(kicks, tmp_path), kicks)
     free = ks.Model("free", [y], [], [], [y.diff(ks.t) + y])
-    quiet = kh.simulate(kh.Hybrid(free), TIME, {y: 1.0})
+    quiet = ks.simulate(kh.Hybrid(free), TIME, {y: 1.0})
     equal_runs(saved(quiet, tmp_path), quiet)
     stops = kh.Hybrid(free, events=[kh.Event("é: half", y - sp.Rational(1, 2), -1, stop=True)])
-    early = kh.simulate(stops, TIME, {y: 1.0})
+    early = ks.simulate(stops, TIME, {y: 1.0})
     assert "é: half" in early.message
     equal_runs(saved(early, tmp_path), early)
 
@@ -230,34 +255,29 @@ def test_going_on_from_a_file(slider, knee, tmp_path):
     """As from the state itself, with contacts that press, modes and a clock that goes on."""
     clock = {"quad_u": CLOCK.course(kh.train(0.05, 0.05, 20))}
     half, rest = TIME[:13], TIME[12:]
-    pull = {"pull": kh.Piecewise([0.0], [0.0], [9.0])}
-    for hybrid, start, inputs, options in (
-        (knee, dict.fromkeys(knee.model.state_names, 0.0), clock, {}),
-        (slider, {"s": 0.0, "z": 0.0, "vs": 0.9, "vz": 0.0}, pull, {"active": ("floor",)}),
+    pull = {"pull": ks.Signal.pieces([0.0], [0.0], [9.0])}
+    for hybrid, start, inputs in (
+        (knee, dict.fromkeys(knee.model.state_names, 0.0), clock),
+        (slider, {"s": 0.0, "z": 0.0, "vs": 0.9, "vz": 0.0, "floor": True}, pull),
     ):
-        first = kh.simulate(hybrid, half, start, inputs=inputs, **options)
-        second = kh.simulate(hybrid, rest, first.final, inputs=inputs)
-        equal_runs(kh.simulate(hybrid, rest, saved(first, tmp_path).final, inputs=inputs), second)
+        first = ks.simulate(hybrid, half, start, inputs=inputs)
+        second = ks.simulate(hybrid, rest, first.final, inputs=inputs)
+        equal_runs(ks.simulate(hybrid, rest, saved(first, tmp_path).final, inputs=inputs), second)
 
 
 def test_files_of_something_else(ball, tmp_path):
-    run = kh.simulate(ball, TIME, {y: 1.0, v: 0.0})
-    run.run.save(tmp_path / "plain.nc")
-    with pytest.raises(ValueError, match=r"plain\.nc was not written by HybridTrajectory\.save"):
-        kh.HybridTrajectory.load(tmp_path / "plain.nc")
-    runs = kh.ensemble(ball, TIME, {y: [1.0, 2.0], v: 0.0})
-    runs.table.save(tmp_path / "ensemble.nc")
-    with pytest.raises(ValueError, match="was not written by HybridTrajectory"):
-        kh.HybridTrajectory.load(tmp_path / "ensemble.nc")
+    ks.simulate(ball, TIME, {y: [1.0, 2.0], v: 0.0}).save(tmp_path / "ensemble.nc")
+    with pytest.raises(ValueError, match=r"was not written by Trajectory\.save, but by Ensemble"):
+        ks.Trajectory.load(tmp_path / "ensemble.nc")
     with pytest.raises(FileNotFoundError):
-        kh.HybridTrajectory.load(tmp_path / "none.nc")
+        ks.Trajectory.load(tmp_path / "none.nc")
 
 
 # -- what a run tells -----------------------------------------------------------------------------
 
 
 def test_spans_and_names(ball):
-    run = kh.simulate(ball, TIME, {y: 0.1, v: 0.0}, rtol=1e-10)
+    run = ks.simulate(ball, TIME, {y: 0.1, v: 0.0}, rtol=1e-10)
     (span,) = run.pressing("floor")
     assert span == pytest.approx((3.0 * np.sqrt(0.2 / 9.81), 1.2), abs=1e-3)
     assert run.happened("impact", "floor") == run.happened("impact")
@@ -273,7 +293,7 @@ def test_spans_and_names(ball):
 
 def test_pictures(ball, knee):
     """A bar or a row of marks for each contact and event; a line at each impact in plots."""
-    run = kh.simulate(ball, TIME, {y: 1.0, v: 0.0})
+    run = ks.simulate(ball, TIME, {y: 1.0, v: 0.0})
     axis = run.plot_modes().axes[0]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["floor", "half"]
     marks = {line.get_ydata()[0]: len(line.get_xdata()) for line in axis.lines}
@@ -282,12 +302,12 @@ def test_pictures(ball, knee):
     panels = run.plot(["y", "lam"]).axes
     shown = len(run.happened("impact")) + len(run.happened("event"))
     assert [len(panel.lines) for panel in panels] == [1 + shown] * 2
-    rests = kh.simulate(ball, TIME, {y: 0.0, v: 0.0}, active=("floor",))
+    rests = ks.simulate(ball, TIME, {y: 0.0, v: 0.0, "floor": True})
     (bar,) = rests.plot_modes().axes[0].collections
     np.testing.assert_allclose(bar.get_paths()[0].get_extents().intervalx, [0.0, 1.2])
     free = ks.Model("free", [y], [], [], [y.diff(ks.t) + y])
-    assert kh.simulate(kh.Hybrid(free), TIME, {y: 1.0}).plot_modes().axes
-    kicks = kh.simulate(
+    assert ks.simulate(kh.Hybrid(free), TIME, {y: 1.0}).plot_modes().axes
+    kicks = ks.simulate(
         knee,
         TIME,
         dict.fromkeys(knee.model.state_names, 0.0),
@@ -295,5 +315,5 @@ def test_pictures(ball, knee):
     )
     labels = [label.get_text() for label in kicks.plot_modes().axes[0].get_yticklabels()]
     assert labels[:2] == ["quad shortens", "quad lengthens"]
-    runs = kh.ensemble(ball, TIME, {y: [1.0, 2.0, 3.0], v: 0.0})
+    runs = ks.simulate(ball, TIME, {y: [1.0, 2.0, 3.0], v: 0.0})
     assert len(runs.plot("three balls").axes) == 4

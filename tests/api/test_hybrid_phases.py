@@ -10,7 +10,8 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.hybrid_phases import joined
+from kinesym.symbolic.schemes import TRAPEZOID
+from kinesym.task import Conditions, symbolic_problem
 
 BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())
 TIGHT = {"rtol": 1e-12, "atol": 1e-13}
@@ -51,13 +52,13 @@ def durations(solution):
 
 def test_bouncing_ball():
     """Falls, bounces, and bounces again to the top; e = 0.5: durations are exact for parabolas."""
-    flight = kh.Phase(nodes=21, duration=(0.05, 2.0))
-    hit = kh.Phase(nodes=21, duration=(0.05, 2.0), hits=("floor",))
-    problem = kh.phases(
+    flight = ks.Phase(nodes=21, duration=(0.05, 2.0))
+    hit = ks.Phase(nodes=21, duration=(0.05, 2.0), hits=("floor",))
+    problem = ks.Collocation(
         ball(0.5),
-        [flight, hit, hit],
-        start=[ks.at_start(y) - 1, ks.at_start(v)],
-        end=[ks.at_end(v)],
+        ks.Phases(
+            [flight, hit, hit], start=[ks.at_start(y) - 1, ks.at_start(v)], end=[ks.at_end(v)]
+        ),
     )
     solution = problem.solve({"duration": [0.4, 0.4, 0.1], y: 0.5})
     np.testing.assert_allclose(durations(solution), [FALL, FALL, 0.25 * FALL], atol=1e-8)
@@ -65,17 +66,17 @@ def test_bouncing_ball():
     top = 9.81 * FALL
     np.testing.assert_allclose(speeds, [[0, -top], [top / 2, -top / 2], [top / 4, 0]], atol=1e-7)
     assert solution.trials[2]["y"][-1] == pytest.approx(1.0 / 16.0, abs=1e-7)
-    whole = joined(solution)
+    whole = solution.joined()
     assert whole.time[-1] == pytest.approx(2.25 * FALL) and len(whole.time) == 63
-    run = kh.simulate(ball(0.5), np.unique(whole.time), {y: 1.0, v: 0.0}, **TIGHT)
+    run = ks.simulate(ball(0.5), np.unique(whole.time), {y: 1.0, v: 0.0}, **TIGHT)
     np.testing.assert_allclose(np.interp(whole.time, run.time, run["y"]), whole["y"], atol=1e-6)
 
 
 def test_inelastic_impact_closes():
     """It lies on the floor, which bears its weight."""
-    rest = kh.Phase(("floor",), nodes=5, duration=(0.2, 0.2))
-    problem = kh.phases(
-        ball(0.0), [kh.Phase(nodes=11), rest], start=[ks.at_start(y) - 1, ks.at_start(v)]
+    rest = ks.Phase(("floor",), nodes=5, duration=(0.2, 0.2))
+    problem = ks.Collocation(
+        ball(0.0), ks.Phases([ks.Phase(nodes=11), rest], start=[ks.at_start(y) - 1, ks.at_start(v)])
     )
     solution = problem.solve({"duration": [0.4, 0.2], y: 0.5, lam: 1.0})
     np.testing.assert_allclose(durations(solution), [FALL, 0.2], atol=1e-8)
@@ -86,14 +87,13 @@ def test_inelastic_impact_closes():
 
 def test_resets_by_links():
     """A ball without contacts: v becomes -0.7 v at y = 0, by three conditions per link."""
-    hybrid, phase = free_ball(), kh.Phase(nodes=15, duration=(0.01, 2.0))
+    hybrid, phase = free_ball(), ks.Phase(nodes=15, duration=(0.01, 2.0))
     links = [ks.at_end(y), ks.at_start(y), ks.at_start(v) + sp.Rational(7, 10) * ks.at_end(v)]
-    problem = kh.phases(
+    problem = ks.Collocation(
         hybrid,
-        [phase] * 3,
-        start=[ks.at_start(y) - 1, ks.at_start(v)],
-        end=[ks.at_end(v)],
-        links=links,
+        ks.Phases(
+            [phase] * 3, start=[ks.at_start(y) - 1, ks.at_start(v)], end=[ks.at_end(v)], links=links
+        ),
     )
     solution = problem.solve({"duration": [0.4, 0.4, 0.2], y: 0.5})
     np.testing.assert_allclose(durations(solution), [FALL, 1.4 * FALL, 0.49 * FALL], atol=1e-8)
@@ -102,7 +102,9 @@ def test_resets_by_links():
 def test_periodic_bounce_from_an_unknown_speed():
     """Each bounce halves the speed and adds 1 m/s: it repeats from 2 m/s on, every 0.408 s."""
     cycle = [ks.at_start(y), ks.at_end(y), ks.at_start(v) + ks.at_end(v) / 2 - 1]
-    problem = kh.phases(free_ball(), [kh.Phase(nodes=15, duration=(0.1, 2.0))], cycle=cycle)
+    problem = ks.Collocation(
+        free_ball(), ks.Phases([ks.Phase(nodes=15, duration=(0.1, 2.0))], cycle=cycle)
+    )
     solution = problem.solve({"duration": [0.5], v: 1.0})
     np.testing.assert_allclose(durations(solution), [4.0 / 9.81], atol=1e-8)
     np.testing.assert_allclose(solution.trials[0]["v"][[0, -1]], [2.0, -2.0], atol=1e-8)
@@ -122,12 +124,14 @@ def test_periodic_bounce_with_the_least_thrust():
     )
     e = sp.Rational(7, 10)
     nodes = 201
-    problem = kh.phases(
+    problem = ks.Collocation(
         kh.Hybrid(model),
-        [kh.Phase(nodes=nodes, duration=(1.0, 1.0))],
-        start=[ks.at_start(y)],
+        ks.Phases(
+            [ks.Phase(nodes=nodes, duration=(1.0, 1.0))],
+            start=[ks.at_start(y)],
+            cycle=[ks.at_end(y), ks.at_start(v) + e * ks.at_end(v)],
+        ),
         objective=ks.Integral(thrust**2),
-        cycle=[ks.at_end(y), ks.at_start(v) + e * ks.at_end(v)],
         unknown_inputs={thrust: None},
     )
     solution = problem.solve({v: 1.0})
@@ -170,9 +174,9 @@ def slider(mu):
 def test_a_slider_that_sticks():
     """Friction holds the pull, up to mu m g: beyond there is no solution."""
     hybrid, pull = slider(0.3), np.linspace(0.0, 5.0, 6)
-    phase = kh.Phase(("floor",), (0.5, 0.5), 6, inputs={"pull": pull})
+    phase = ks.Phase(("floor",), (0.5, 0.5), 6, inputs={"pull": pull})
     start = [ks.at_start(hybrid.model.states[0]) - sp.Rational(1, 5)]
-    solution = kh.phases(hybrid, [phase], start=start).solve({"normal": 19.0})
+    solution = ks.Collocation(hybrid, ks.Phases([phase], start=start)).solve({"normal": 19.0})
     durations(solution)
     only = solution.trials[0]
     np.testing.assert_allclose(only["along"], -pull, atol=1e-8)
@@ -180,7 +184,9 @@ def test_a_slider_that_sticks():
     np.testing.assert_allclose(only["s"], 0.2, atol=1e-9)
     np.testing.assert_allclose([only["vs"], only["z"]], 0.0, atol=1e-9)
     hybrid = slider(0.2)
-    problem = kh.phases(hybrid, [phase], start=[ks.at_start(hybrid.model.states[0])])
+    problem = ks.Collocation(
+        hybrid, ks.Phases([phase], start=[ks.at_start(hybrid.model.states[0])])
+    )
     assert not problem.solve({"normal": 19.0}, max_iterations=100).success
 
 
@@ -216,13 +222,13 @@ def block():
 def half_cycle(nodes):
     """From rest on the right corner through the impact of the left one to rest on that."""
     hybrid, s = block()
-    phases = [kh.Phase((side,), (0.05, 1.0), nodes) for side in ("right", "left")]
+    phases = [ks.Phase((side,), (0.05, 1.0), nodes) for side in ("right", "left")]
     start = [
         ks.at_start(s["th"]) - BLOCK["q0"][2],
         ks.at_start(s["x"]) - BLOCK["q0"][0],
         ks.at_start(s["w"]),
     ]
-    problem = kh.phases(hybrid, phases, start=start, end=[ks.at_end(s["w"])])
+    problem = ks.Collocation(hybrid, ks.Phases(phases, start=start, end=[ks.at_end(s["w"])]))
     weight = BLOCK["params"]["m"] * 5.0
     solution = problem.solve(
         {
@@ -241,11 +247,10 @@ def test_half_a_cycle_of_a_rocking_block():
     hybrid, s = block()
     top = kh.Event("top", s["w"], 0)
     start = dict(zip(s.values(), BLOCK["q0"] + BLOCK["v0"], strict=True))
-    run = kh.simulate(
+    run = ks.simulate(
         kh.Hybrid(hybrid.model, events=[top], contacts=hybrid.contacts),
         [0.0, 0.6],
-        start,
-        active=("right",),
+        {**start, "right": True},
         **TIGHT,
     )
     hit, rest = run.happened("impact")[0], run.happened("event")[-1]
@@ -265,8 +270,10 @@ def test_a_block_that_falls_flat():
     hybrid, s = block()
     high = BLOCK["params"]["half_height"]
     start = [ks.at_start(q) - (high + 0.1 if name == "z" else 0) for name, q in s.items()]
-    stands = kh.Phase(("left", "right"), (0.1, 0.1), 5)
-    problem = kh.phases(hybrid, [kh.Phase(nodes=7, duration=(0.05, 1.0)), stands], start=start)
+    stands = ks.Phase(("left", "right"), (0.1, 0.1), 5)
+    problem = ks.Collocation(
+        hybrid, ks.Phases([ks.Phase(nodes=7, duration=(0.05, 1.0)), stands], start=start)
+    )
     weight = BLOCK["params"]["m"] * 9.81 / 2.0
     solution = problem.solve(
         {"duration": [0.14, 0.1], s["z"]: high, "n_left": weight, "n_right": weight}
@@ -314,15 +321,17 @@ def check_derivatives(problem, seed, size=0.5):
 
 
 def test_derivatives_of_bounces():
-    hit = kh.Phase(nodes=4, hits=("floor",))
-    problem = kh.phases(
+    hit = ks.Phase(nodes=4, hits=("floor",))
+    problem = ks.Collocation(
         ball(0.5),
-        [kh.Phase(nodes=5), hit, hit],
+        ks.Phases(
+            [ks.Phase(nodes=5), hit, hit],
+            start=[ks.at_start(y) - 1, ks.at_start(v)],
+            end=[ks.at_end(v * y) - g],
+            links=[ks.at_end(lam) * ks.at_start(v)],
+            cycle=[ks.at_end(v) - ks.at_start(y)],
+        ),
         unknown={g: None},
-        start=[ks.at_start(y) - 1, ks.at_start(v)],
-        end=[ks.at_end(v * y) - g],
-        links=[ks.at_end(lam) * ks.at_start(v)],
-        cycle=[ks.at_end(v) - ks.at_start(y)],
         objective=ks.Terminal(ks.t * y) + ks.Integral(v**2),
     )
     for seed in range(3):
@@ -333,15 +342,13 @@ def test_derivatives_of_impacts_with_friction():
     """Corners that stick, impulses of two of them at once, and unknown inputs."""
     hybrid, s = block()
     steps = [
-        kh.Phase(("right",), nodes=3),
-        kh.Phase(("left",), nodes=4),
-        kh.Phase(("right",), nodes=3, hits=("left", "right")),
+        ks.Phase(("right",), nodes=3),
+        ks.Phase(("left",), nodes=4),
+        ks.Phase(("right",), nodes=3, hits=("left", "right")),
     ]
-    problem = kh.phases(
+    problem = ks.Collocation(
         hybrid,
-        steps,
-        start=[ks.at_start(s["th"]) + 0.1],
-        end=[ks.at_end(s["w"] * s["x"])],
+        ks.Phases(steps, start=[ks.at_start(s["th"]) + 0.1], end=[ks.at_end(s["w"] * s["x"])]),
         objective=ks.Integral(s["w"] ** 2),
     )
     for seed in range(2):
@@ -351,9 +358,9 @@ def test_derivatives_of_impacts_with_friction():
 def test_derivatives_of_friction_cones():
     hybrid = slider(0.3)
     pull = next(u for u in hybrid.model.inputs if str(u.func) == "pull")
-    problem = kh.phases(
+    problem = ks.Collocation(
         hybrid,
-        [kh.Phase(nodes=3), kh.Phase(("floor",), nodes=4)],
+        ks.Phases([ks.Phase(nodes=3), ks.Phase(("floor",), nodes=4)]),
         unknown_inputs={pull: (-1, 1)},
         objective=ks.Integral(pull**2),
         path=[(pull * hybrid.model.states[0], -1, 1)],
@@ -365,34 +372,48 @@ def test_derivatives_of_friction_cones():
 
 
 def test_what_does_not_fit():
-    phase = kh.Phase(nodes=5)
+    phase = ks.Phase(nodes=5)
     for words, make in {
-        "a motion needs at least one phase": lambda: kh.phases(ball(0.5), []),
-        "phase 0: there is no contact 'wall'; there are floor": lambda: kh.phases(
-            ball(0.5), [kh.Phase(("wall",))]
+        "a motion needs at least one phase": lambda: ks.Collocation(ball(0.5), ks.Phases([])),
+        "phase 0: there is no contact 'wall'; there are floor": lambda: ks.Collocation(
+            ball(0.5), ks.Phases([ks.Phase(("wall",))])
         ),
-        "phase 1: there is no contact 'wall'; there are floor": lambda: kh.phases(
-            ball(0.5), [phase, kh.Phase(hits=("wall",))]
+        "phase 1: there is no contact 'wall'; there are floor": lambda: ks.Collocation(
+            ball(0.5), ks.Phases([phase, ks.Phase(hits=("wall",))])
         ),
-        "phase 0: nothing comes before the first phase": lambda: kh.phases(
-            ball(0.5), [kh.Phase(hits=("floor",))]
+        "phase 0: nothing comes before the first phase": lambda: ks.Collocation(
+            ball(0.5), ks.Phases([ks.Phase(hits=("floor",))])
         ),
-        "nothing says how the states continue": lambda: kh.phases(free_ball(), [phase, phase]),
-        "modes: m is unknown": lambda: kh.phases(ball(0.5), [kh.Phase(modes={m: 1.0})]),
-        "inputs: lam is unknown": lambda: kh.phases(ball(0.5), [kh.Phase(inputs={lam: 1.0})]),
-        "input pull has no data in trial 0": lambda: kh.phases(slider(0.3), [phase]),
-        "input pull has 4 values, expected 5": lambda: kh.phases(
-            slider(0.3), [kh.Phase(nodes=5, inputs={"pull": np.zeros(4)})]
+        "nothing says how the states continue": lambda: ks.Collocation(
+            free_ball(), ks.Phases([phase, phase])
         ),
-        r"duration must be \(low, high\) with 0 < low": lambda: kh.phases(
-            ball(0.5), [kh.Phase(duration=(-1.0, 1.0))]
+        "modes: m is unknown": lambda: ks.Collocation(
+            ball(0.5), ks.Phases([ks.Phase(modes={m: 1.0})])
         ),
-        "at least 2 and whole, got 1": lambda: kh.phases(ball(0.5), [kh.Phase(nodes=1)]),
-        "has neither at_start": lambda: kh.phases(ball(0.5), [phase], start=[y - 1]),
-        r"link 0, y\(t\), has neither at_start": lambda: kh.phases(
-            ball(0.5), [phase, phase], links=[y]
+        "inputs: lam is unknown": lambda: ks.Collocation(
+            ball(0.5), ks.Phases([ks.Phase(inputs={lam: 1.0})])
         ),
-        "unknown: k is unknown": lambda: kh.phases(ball(0.5), [phase], unknown={"k": None}),
+        "input pull has no data in trial 0": lambda: ks.Collocation(
+            slider(0.3), ks.Phases([phase])
+        ),
+        "input pull has 4 values, expected 5": lambda: ks.Collocation(
+            slider(0.3), ks.Phases([ks.Phase(nodes=5, inputs={"pull": np.zeros(4)})])
+        ),
+        r"duration must be \(low, high\) with 0 < low": lambda: ks.Collocation(
+            ball(0.5), ks.Phases([ks.Phase(duration=(-1.0, 1.0))])
+        ),
+        "at least 2 and whole, got 1": lambda: ks.Collocation(
+            ball(0.5), ks.Phases([ks.Phase(nodes=1)])
+        ),
+        "has neither at_start": lambda: ks.Collocation(
+            ball(0.5), ks.Phases([phase], start=[y - 1])
+        ),
+        r"link 0, y\(t\), has neither at_start": lambda: ks.Collocation(
+            ball(0.5), ks.Phases([phase, phase], links=[y])
+        ),
+        "unknown: k is unknown": lambda: ks.Collocation(
+            ball(0.5), ks.Phases([phase]), unknown={"k": None}
+        ),
     }.items():
         with pytest.raises(ValueError, match=words):
             make()
@@ -412,28 +433,53 @@ def test_contacts_hit_together_bounce_alike():
             kh.Contact(name, z[k], n[k], restitution=0.8 - 0.6 * k) for k, name in enumerate("ab")
         ],
     )
-    both = kh.Phase(nodes=5, hits=("a", "b"))
+    both = ks.Phase(nodes=5, hits=("a", "b"))
     with pytest.raises(ValueError, match=r"hit together need the same restitution, got 0\.2"):
-        kh.phases(hybrid, [kh.Phase(nodes=5), both])
-    kh.phases(hybrid, [kh.Phase(nodes=5), kh.Phase(nodes=5, hits=("a",))])
+        ks.Collocation(hybrid, ks.Phases([ks.Phase(nodes=5), both]))
+    ks.Collocation(hybrid, ks.Phases([ks.Phase(nodes=5), ks.Phase(nodes=5, hits=("a",))]))
 
 
 def test_contacts_of_a_collocation():
-    """What `phases` gives has to be given: forces that are free, and flags; x' at the nodes."""
+    """Phases need x' at the nodes, and give a problem forces that are free, and flags."""
     hybrid = ball(0.5)
-    flags = {f"{what}_floor": np.zeros(5) for what in ("closed", "hit")}
-    trial = ks.Experiment(np.linspace(0.0, 1.0, 5), inputs=flags)
-    options = {"objective": ks.Integral(y**2), "contacts": hybrid.contacts}
     with pytest.raises(ValueError, match=r"the scheme midpoint has none, use trapezoid"):
-        ks.Collocation(hybrid.model, trial, unknown_inputs={lam: None}, **options)
+        ks.Collocation(hybrid, ks.Phases([ks.Phase()]), scheme="midpoint")
+
+    def problem(inputs, free):
+        trial = ks.Experiment(np.linspace(0.0, 1.0, 5), inputs=inputs)
+        asked = Conditions(contacts=hybrid.contacts)
+        cost = ks.Integral(y**2)
+        return symbolic_problem(hybrid.model, [trial], [], free, TRAPEZOID, cost, asked)
+
+    flags = {f"{what}_floor": np.zeros(5) for what in ("closed", "hit")}
     with pytest.raises(ValueError, match="closed_floor"):
-        ks.Collocation(
-            hybrid.model,
-            ks.Experiment(np.linspace(0.0, 1.0, 5)),
-            scheme="trapezoid",
-            unknown_inputs={lam: None},
-            **options,
-        )
-    trial = ks.Experiment(np.linspace(0.0, 1.0, 5), inputs={**flags, lam: np.zeros(5)})
+        problem({}, {"lam": None})
     with pytest.raises(ValueError, match="contact force lam must be an unknown input"):
-        ks.Collocation(hybrid.model, trial, scheme="trapezoid", **options)
+        problem({**flags, lam: np.zeros(5)}, {})
+    assert problem(flags, {"lam": None}).contacts == hybrid.contacts
+
+
+def test_systems_and_their_phases():
+    """A Hybrid has phases whose contacts are named, a Model experiments."""
+    trial = ks.Experiment(np.linspace(0.0, 1.0, 5))
+    for trials in (trial, [trial], ks.Phases([trial])):
+        with pytest.raises(ValueError, match=r"which contacts of ball press .* ks\.Phases\(\[ks"):
+            ks.Collocation(ball(0.5), trials)
+    with pytest.raises(ValueError, match=r"expected a kinesym\.hybrid\.Hybrid, got <model ball"):
+        ks.Collocation(ball(0.5).model, ks.Phases([ks.Phase()]))
+    with pytest.raises(ValueError, match=r"list of Phase.* or of Experiment.* for a Model"):
+        ks.Phases([trial, ks.Phase()])
+
+
+def test_phases_of_a_model():
+    """Conditions at the start of the first and the end of the last trial: a ball thrown up, which
+    two trials of given duration follow."""
+    trials = [ks.Experiment(np.linspace(0.0, T, 9), inputs={}) for T in (0.2, 0.3)]
+    model = free_ball().model
+    links = [ks.at_start(q) - ks.at_end(q) for q in model.states]
+    ends = {"start": [ks.at_start(y)], "end": [(ks.at_end(y), 0.0, 0.0)]}
+    cost = ks.Integral(v**2)
+    solution = ks.Collocation(model, ks.Phases(trials, links, **ends), objective=cost).solve()
+    whole = solution.joined()
+    np.testing.assert_allclose(whole.time[[0, 8, 9, -1]], [0.0, 0.2, 0.2, 0.5], rtol=1e-15)
+    np.testing.assert_allclose(whole["v"], 9.81 * (0.25 - whole.time), atol=1e-7)

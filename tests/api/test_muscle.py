@@ -41,7 +41,7 @@ def test_knee_at_20_hz():
         told = np.genfromtxt(file, delimiter=",", names=True)
     impulses = kh.train(P["t0"], P["T"], P["npulse"])
     start = {"theta": 0.0, "omega": 0.0, **quad.rest}
-    run = kh.simulate(
+    run = ks.simulate(
         hybrid,
         told["t_s"],
         start,
@@ -91,7 +91,7 @@ def test_isometric_with_a_stiff_tendon():
     """F = alpha F0 (1 - exp(-Up t)) while the clock is at Up."""
     hybrid, muscle = held(0.0, ks=1e12)
     time = np.linspace(0.0, 0.2, 21)
-    run = kh.simulate(
+    run = ks.simulate(
         hybrid,
         time,
         {"length": 0.0, **muscle.rest},
@@ -108,7 +108,7 @@ def test_stretch_without_calcium():
     hybrid, muscle = held(0.05, ks=1e12)
     time = np.linspace(0.0, 0.4, 9)
     start = {"length": 0.0, "m_kc": 2000.0, "m_F": 40.0}
-    run = kh.simulate(hybrid, time, start, inputs={muscle.clock: 0.0}, rtol=1e-11, atol=1e-12)
+    run = ks.simulate(hybrid, time, start, inputs={muscle.clock: 0.0}, rtol=1e-11, atol=1e-12)
     D = 0.05 * time / P["Lc0"]
     np.testing.assert_allclose(run["m_F"], (40.0 + 2000.0 * P["Lc0"] * D) * np.exp(-D), rtol=1e-6)
 
@@ -162,9 +162,9 @@ def test_slack_tendon_is_held_until_it_is_tight():
     muscle = kh.FESMuscle("m", rate=rate, slack="hold", **NUMBERS)
     model = ks.Model("held", [length], [rate], [], [length.diff(ks.t) - rate])
     hybrid = kh.Hybrid(model, muscles=[muscle])
-    course = kh.Piecewise([0.0, 0.1, 0.2], [0.0, -1.5, 0.5])
+    course = ks.Signal.pieces([0.0, 0.1, 0.2], [0.0, -1.5, 0.5])
     time = np.linspace(0.0, 0.5, 501)
-    run = kh.simulate(
+    run = ks.simulate(
         hybrid, time, {"length": 0.0, **muscle.rest}, inputs={rate: course, muscle.clock: 20.0}
     )
     (slack,), (tight,) = run.happened("event", "m goes slack"), run.happened("event", "m is tight")
@@ -177,7 +177,7 @@ def test_slack_tendon_is_held_until_it_is_tight():
     np.testing.assert_allclose(grown[5:-5], expected[5:-5], atol=0.02)
     stopped = kh.Hybrid(model, muscles=[kh.FESMuscle("m", rate=rate, **NUMBERS)])
     with pytest.warns(UserWarning, match="the tendon is slack"):
-        with_error = kh.simulate(
+        with_error = ks.simulate(
             stopped,
             time,
             {"length": 0.0, "m_kc": 0.0, "m_F": 0.0},

@@ -36,9 +36,8 @@ TOPPLE = 60.0 * 9.81 * 1.13  # m g h
 def sway(unknown, method="rk4", column=2):
     """J = integral of (u_COP - u_ref)^2 / 2; column 3 is a reference made with other noise."""
     data, model, ref = read("cip_10Hz.csv.gz", skip_header=1).T, ks.models.cip(), U_REF
-    trial = ks.Experiment(
-        data[0], inputs={"x": data[1], "u_ref": data[column]}, hold={"x": "zero-order"}
-    )
+    noise = ks.Signal(data[0], data[1], "held")
+    trial = ks.Experiment(data[0], inputs={"x": noise, "u_ref": data[column]})
     objective = ks.Integral((model.outputs["u_COP"] - ref) ** 2 / 2)
     unknown = unknown if isinstance(unknown, dict) else dict.fromkeys(unknown)
     return ks.Shooting(

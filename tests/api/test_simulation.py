@@ -31,13 +31,13 @@ def test_order_four():
     assert (orders > 3.7).all() and errors[-1] < 1e-8
 
 
-@pytest.mark.parametrize(("hold", "expected"), [("linear", 0.5), ("zero-order", 0.0)])
-def test_hold(hold, expected):
-    """x' = u with u rising from 0 to 1: exact for both courses between samples."""
+@pytest.mark.parametrize(("between", "expected"), [("linear", 0.5), ("held", 0.0)])
+def test_between_samples(between, expected):
+    """x' = u with u rising from 0 to 1: exact for lines and for steps."""
     model = ks.Model("i", [x], [u], [], [x.diff(t) - u])
-    run = ks.simulate(
-        model, [0.0, 1.0, 3.0], {x: 0.0}, inputs={u: [0.0, 1.0, 1.0]}, hold={u: hold}, substeps=3
-    )
+    time = [0.0, 1.0, 3.0]
+    rising = ks.Signal(time, [0.0, 1.0, 1.0], between)
+    run = ks.simulate(model, time, {x: 0.0}, inputs={u: rising}, substeps=3)
     np.testing.assert_allclose(run["x"], [0.0, expected, expected + 2.0], rtol=1e-14)
 
 

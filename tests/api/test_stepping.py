@@ -48,6 +48,12 @@ def simulate(time, initial=START, parameters=None, first=0.0, second=0.0, **more
     return ks.simulate(MODEL, time, initial, parameters, {u: first, w: second}, **more)
 
 
+def given(time, samples, kind):
+    """Samples at the nodes, or with those halfway, as an input."""
+    make = {"midpoints": ks.Signal.parabolas, "held": lambda t, y: ks.Signal(t, y, "held")}
+    return make.get(kind, ks.Signal)(time, samples)
+
+
 def alone(position):
     """An initial state from which v stays zero."""
     return {x: position, v: 0.0}
@@ -135,7 +141,7 @@ def test_order(method, order, exact):
 
 
 @pytest.mark.parametrize("method", FIXED)
-@pytest.mark.parametrize("hold", ["linear", "zero-order", "midpoints"])
+@pytest.mark.parametrize("hold", ["linear", "held", "midpoints"])
 @pytest.mark.parametrize("substeps", [1, 3])
 def test_same_scheme_in_numpy(method, hold, substeps):
     """Inputs of every kind on a grid of unequal steps: equal to rounding."""
@@ -151,15 +157,14 @@ def test_same_scheme_in_numpy(method, hold, substeps):
         if hold == "midpoints":
             parabola = np.polynomial.Polynomial.fit([0.0, 0.5, 1.0], second[2 * i : 2 * i + 3], 2)
             return linear(first, i, r), parabola(r)
-        return linear(first, i, r), second[i] if hold == "zero-order" else linear(second, i, r)
+        return linear(first, i, r), second[i] if hold == "held" else linear(second, i, r)
 
     run = simulate(
         time,
         first=first,
-        second=second,
+        second=given(time, second, hold),
         method=method,
         substeps=substeps,
-        hold={w: "zero-order"} if hold == "zero-order" else None,
     )
     expected = marched(method, driven, time, [0.7, -0.4], course, substeps)
     np.testing.assert_allclose(states(run), expected, rtol=1e-12, atol=1e-13)
@@ -167,19 +172,18 @@ def test_same_scheme_in_numpy(method, hold, substeps):
 
 
 @pytest.mark.parametrize("method", FIXED)
-@pytest.mark.parametrize("hold", ["linear", "zero-order"])
+@pytest.mark.parametrize("hold", ["linear", "held"])
 def test_substeps_are_a_finer_grid(method, hold):
     time = np.array([0.0, 0.1, 0.25, 0.3, 0.5, 0.9])
     fine = np.interp(np.arange(21) / 4, np.arange(6), time)
     samples = np.array([1.0, -2.0, 0.5, 3.0, 1.0, 0.0])
-    held = {u: hold}
     refined = (
         np.append(np.repeat(samples[:-1], 4), samples[-1])
-        if hold == "zero-order"
+        if hold == "held"
         else np.interp(fine, time, samples)
     )
-    coarse = simulate(time, first=samples, hold=held, substeps=4, method=method)
-    whole = simulate(fine, first=refined, hold=held, method=method)
+    coarse = simulate(time, first=given(time, samples, hold), substeps=4, method=method)
+    whole = simulate(fine, first=given(fine, refined, hold), method=method)
     np.testing.assert_allclose(states(coarse), states(whole)[::4], rtol=1e-13)
 
 
@@ -187,7 +191,7 @@ def test_substeps_are_a_finer_grid(method, hold):
 def test_midpoint_samples_are_nodes_of_half_steps(method):
     time = np.linspace(0.0, 1.0, 9)
     samples = np.random.default_rng(5).normal(size=17)
-    halves = simulate(time, first=samples, substeps=2, method=method)
+    halves = simulate(time, first=ks.Signal.parabolas(time, samples), substeps=2, method=method)
     fine = simulate(np.linspace(0.0, 1.0, 17), first=samples, method=method)
     np.testing.assert_allclose(states(halves), states(fine)[::2], rtol=1e-13)
 
@@ -207,23 +211,23 @@ def test_order_with_inputs():
         atol=1e-14,
     ).y[:, -1]
     orders = {}
-    for kind in ("midpoints", "linear", "zero-order"):
+    for kind in ("midpoints", "linear", "held"):
         errors = []
         for N in (21, 41, 81):
             nodes = np.linspace(0.0, 1.5, N)
             samples = course(np.linspace(0.0, 1.5, 2 * N - 1) if kind == "midpoints" else nodes)
-            hold = {u: "zero-order"} if kind == "zero-order" else None
-            run = simulate(nodes, first=samples, hold=hold)
+            run = simulate(nodes, first=given(nodes, samples, kind))
             errors.append(np.abs(states(run)[-1] - truth).max())
         orders[kind] = np.log2(np.divide(errors[:-1], errors[1:]))
     np.testing.assert_allclose(orders["midpoints"], 4.0, atol=0.3)
 
     fine = np.linspace(0.0, 1.5, 41)  # the same samples: parabolas are better than lines
-    found = [simulate(nodes, first=course(fine), substeps=20) for nodes in (fine[::2], fine)]
+    ways = [(fine[::2], ks.Signal.parabolas), (fine, ks.Signal)]
+    found = [simulate(at, first=make(at, course(fine)), substeps=20) for at, make in ways]
     parabolas, lines = (np.abs(states(run)[-1] - truth).max() for run in found)
     assert parabolas < 0.01 * lines
     np.testing.assert_allclose(orders["linear"], 2.0, atol=0.3)
-    np.testing.assert_allclose(orders["zero-order"], 1.0, atol=0.15)
+    np.testing.assert_allclose(orders["held"], 1.0, atol=0.15)
 
 
 # -- closed forms ---------------------------------------------------------------------------
@@ -246,8 +250,7 @@ def test_matrix_exponential_with_held_input(method):
         time,
         {x: 1.0, v: 0.5},
         MATRIX,
-        noise,
-        hold={u: "zero-order"},
+        given(time, noise, "held"),
         method=method,
         substeps=512,
         rtol=1e-12,
@@ -323,7 +326,7 @@ def test_adaptive_does_not_depend_on_the_grid():
     np.testing.assert_allclose(few["x"], fine["x"][[0, 100, 250, 800]], rtol=1e-13)
 
 
-@pytest.mark.parametrize("kind", ["linear", "zero-order", "midpoints"])
+@pytest.mark.parametrize("kind", ["linear", "held", "midpoints"])
 def test_adaptive_with_noise(kind):
     """Jumps and kinks of an input at nodes: they cost no accuracy."""
     rng = np.random.default_rng(8)
@@ -331,17 +334,16 @@ def test_adaptive_with_noise(kind):
     noise = rng.normal(size=61 if halves else 31)
     run = simulate(
         time,
-        first=noise,
+        first=given(time, noise, kind),
         second=0.2,
         method="dormand-prince",
-        hold=None if halves else {u: kind},
         rtol=1e-11,
         atol=1e-12,
     )
     z, exact = np.array([0.7, -0.4]), [np.array([0.7, -0.4])]
     for i in range(30):
         samples = noise[2 * i : 2 * i + 3] if halves else noise[i : i + 2]
-        if kind == "zero-order":
+        if kind == "held":
             samples = samples[:1]
         places = np.linspace(time[i], time[i + 1], len(samples))
         course = np.polynomial.Polynomial.fit(places, samples, len(samples) - 1)
@@ -424,10 +426,10 @@ def test_simulation_satisfies_collocation(which, method):
     make, start, forcing = CONSISTENT[which]
     model, time = make(), np.linspace(0.0, 3.0, 201) ** 1.1
     course = np.random.default_rng(1).normal(size=201) + 3.0 * np.sin(3.0 * time)
-    hold = {forcing: "zero-order" if method == "midpoint" else "linear"}
-    run = ks.simulate(model, time, start, inputs={forcing: course}, hold=hold, method=method)
+    inputs = {forcing: given(time, course, "held" if method == "midpoint" else "linear")}
+    run = ks.simulate(model, time, start, inputs=inputs, method=method)
     name = model.state_names[0]
-    trial = ks.Experiment(time, {forcing: course}, {name: run[name]}, hold=hold)
+    trial = ks.Experiment(time, inputs, {name: run[name]})
     problem = ks.Collocation(model, trial, scheme=method)
     z = problem.pack(dict(run.states))
     assert np.abs(problem.constraints(z)).max() < 1e-12

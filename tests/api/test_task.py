@@ -31,8 +31,11 @@ def trial(**changes):
     return ks.Experiment(TIME, **{**given, **changes})
 
 
-def collocation(trials=None, **more):
-    return ks.Collocation(MODEL, trials or trial(), **{"unknown": {k: (0, 9)}, **more})
+def collocation(trials=None, links=(), cycle=(), **more):
+    given = trials or trial()
+    if links or cycle:
+        given = ks.Phases(given if isinstance(given, list) else [given], links, cycle)
+    return ks.Collocation(MODEL, given, **{"unknown": {k: (0, 9)}, **more})
 
 
 def shooting(trials=None, **more):
@@ -185,8 +188,9 @@ def test_numbers_of_a_hybrid_run():
 
 
 def test_inputs_that_are_held_differently():
-    trials = [trial(hold={u: "zero-order"})] * 2 + [trial(hold={w: "linear"})]
-    with pytest.raises(ValueError, match="u is zero-order in trial 0 and linear in trial 2; give"):
+    held = trial(inputs={u: ks.Signal(TIME, np.zeros(len(TIME)), "held"), w: 0.0})
+    trials = [held, held, trial(inputs={u: 0.0, w: 0.0})]
+    with pytest.raises(ValueError, match="u is held in trial 0 and linear in trial 2; give held"):
         collocation(trials)
 
 

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.codegen.derive import jacobian
+from kinesym.codegen.derive import jacobian, pullback
 
 x, y, p = sp.symbols("x y p", real=True)
 
@@ -29,6 +29,8 @@ CASES = {
     "smooth minimum": (SMOOTH, [(7.2, 7.21), (14.2, 14.19), (14.2, 3.0), (1e3, 1e3 + 0.01)]),
     "softplus": (sp.log(1 + sp.exp(x)), [(-40.0, 0), (0.3, 0), (800.0, 0)]),
     "weighted exponentials": (sp.log(2 * sp.exp(x) + 3 * sp.exp(y) + 1), [(700.0, 710.0)]),
+    "a large number and an exponential": (sp.log(7.2e13 + sp.exp(100 * x)), [(0.005, 0)]),
+    "power of an exponential": (sp.Pow(sp.exp(y), -x, evaluate=False), [(0.6, -300.0)]),
     "tiny over tiny": (TINY, [(6.9, 0.4), (12.0, 0.4)]),
     "tiny quotient": (x * sp.exp(-y) / sp.exp(-y - x), [(0.3, 500.0)]),
     "power of a difference": ((x - y) / (x - y) ** 3, [(1.0, 1.0 - 1e-9)]),
@@ -100,6 +102,29 @@ def test_nan_stays_nan_compiled():
     f = ks.compile(ks.Model("m", [a], [], [], [a.diff(ks.t) + a], outputs=outputs))
     found = f.outputs([0.0], [-1.0], [], [], 0.0)
     assert np.isnan(found[:2]).all() and found[2] == -1.0
+
+
+GUARDED = sp.Piecewise((sp.log(1 + sp.exp(y / x)), x > 0), (3 * x + y**2, True))
+
+
+@pytest.mark.parametrize(
+    ("e", "at", "first", "second"),
+    [
+        (GUARDED, (0.0, 1.0), (3, 2), (0, 0, 2)),
+        (sp.sqrt(sp.Max(0, x, y, x * y - 3)) + x * y, (-1.0, -2.0), (-2, -1), (0, 1, 0)),
+        (sp.Max(0, sp.Min(x, y), 2 * x) ** sp.Rational(1, 3), (-1.0, 2.0), (0, 0), (0, 0, 0)),
+    ],
+)
+def test_what_is_not_chosen_does_not_count(e, at, first, second, lowered, values_of):
+    """Not finite where it is not chosen, and used more than once there."""
+    graph, symbols, (node,) = lowered([x, y], [e])
+    forward = jacobian(graph, [node], symbols)
+    gradient = pullback(graph, [node], [graph.one], symbols)
+    H = jacobian(graph, gradient, symbols)
+    nodes = [forward[0, 0], forward[0, 1], *gradient]
+    nodes += [H.get(key, graph.zero) for key in ((0, 0), (0, 1), (1, 1))]
+    found = values_of(graph, symbols, nodes, np.array([at]).T)
+    np.testing.assert_array_equal(found[:, 0], [*first, *first, *second])
 
 
 def test_mixed_derivative_of_a_power_with_exponent_zero(lowered, values_of):

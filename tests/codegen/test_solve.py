@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import kinesym as ks
 from kinesym.codegen.blocks import MOST_ROWS, Exchanged, Ordered, is_symmetric
-from kinesym.codegen.evaluate import model_point
+from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import first_failure, interpret
 from kinesym.codegen.kernel import Kernel
 from kinesym.codegen.solve import MassMatrix, NotExplicit, linearised_rates
@@ -25,7 +25,7 @@ def model(equations, states, parameters=()):
 
 
 def mass_of(made):
-    point = model_point(made)
+    point = model_symbols(made)
     residual = [point.lower(e) for e in made.equations]
     return point, MassMatrix(point.graph, residual, point.nodes(point.xdot), made.state_names)
 

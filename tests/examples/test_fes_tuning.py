@@ -22,7 +22,7 @@ def test_gradient_of_the_peak():
 def test_tuned_peak():
     """Another simulation, at a tighter tolerance, peaks where it should, with less effort."""
     before, after, _ = study.tune()
-    run = ks.hybrid.simulate(study.HYBRID, **study.task(after, 151), rtol=1e-11, atol=1e-12)
+    run = ks.simulate(study.HYBRID, **study.task(after, 151), rtol=1e-11, atol=1e-12)
     peak = run.happened("event", "peak")[0]
     assert abs(peak.after["theta"] - study.ANGLE) < 1e-5 and abs(peak.time - study.TIME) < 1e-5
     assert study.effort(after)[0] < study.effort(before)[0]

@@ -150,9 +150,8 @@ def test_likelihood_is_that_of_the_gaussian(records, functions):
             record.time[:N],
             start,
             values,
-            {"x": noise},
+            {"x": ks.Signal(record.time[:N], noise, "held")},
             method="midpoint",
-            hold={"x": "zero-order"},
         )
         return run["u_COP"]
 

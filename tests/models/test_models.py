@@ -6,8 +6,10 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import models
+from kinesym.codegen.c import emit
 from kinesym.codegen.transcribe import transcribe
 from kinesym.runtime.collocation import make_layout
+from kinesym.runtime.manifest import CollocationManifest, load_manifest
 from kinesym.symbolic.objective import LeastSquares
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import MIDPOINT
@@ -36,9 +38,9 @@ def least_squares_program(model, unknown):
 
 def sizes(program, N):
     """Variables, constraints, and nonzeros of the Jacobian, for one trial of N nodes."""
-    about = program.description["collocation"]
+    about = load_manifest(emit(program).manifest).of(CollocationManifest)
     layout = make_layout(about, [ks.Experiment(time=np.arange(float(N)))])
-    per_interval = len(about["families"]["interval"]["jacobian"][0])
+    per_interval = len(about.families["interval"].jacobian[0])
     return layout.n_variables, layout.n_constraints, per_interval * (N - 1)
 
 

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 import kinesym as ks
-from kinesym.codegen.evaluate import model_point
+from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
 from kinesym.models.planar_body import (
@@ -24,7 +24,7 @@ from kinesym.runtime.gait.planar import PlanarBody
 
 def residual(model, values, rates):
     """Equations of motion by the name of their speed at one point, without inputs."""
-    point = model_point(model)
+    point = model_symbols(model)
     groups = {
         "xdot": (model.state_names, rates),
         "x": (model.state_names, values),

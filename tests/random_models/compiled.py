@@ -1,13 +1,10 @@
 """Single expressions by compiled C: a kernel each, one library for many."""
 
-import json
-
 import numpy as np
 from single import kernel_of
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
-from kinesym.runtime.build import build
+from kinesym.pipeline import realise
 from kinesym.runtime.native import Call, Plan
 from kinesym.runtime.places import rows
 
@@ -22,17 +19,15 @@ def compiled_numbers(batch):
         except ValueError:
             made[k] = None
     program = Program("many", tuple(pair[0] for pair in made.values() if pair))
-    source = emit(program)
-    library, _ = build(source.files)
-    about = {k["name"] for k in json.loads(source.manifest)["kernels"]}
+    built = realise(program)
     found = []
     for k, (_, leaves, points) in enumerate(batch):
         if made[k] is None:
             found.append([])
             continue
         kernel, entries = made[k]
-        assert kernel.name in about
-        found.append(_evaluated(library, kernel.name, entries, leaves, points))
+        assert kernel.name in built.manifest.kernels
+        found.append(_evaluated(built.library, kernel.name, entries, leaves, points))
     return found
 
 

@@ -90,7 +90,7 @@ class Jet:
     slope: dict = field(default_factory=dict)
     bend: dict = field(default_factory=dict)
     lack: str = ""
-    strained: bool = False  # whether squares of values or derivatives leave the range of double
+    strained: bool = False  # whether what second derivatives are made of leaves the range of double
 
     @property
     def value(self):
@@ -187,7 +187,7 @@ def mul(a, b):
 
 
 def div(a, b):
-    """a / b, with one rounding."""
+    """a / b, by 1/b, which quotients with the same denominator share."""
     if a.lack or b.lack:
         return without(worst([a, b]))
     if b.size <= TRUST * b.error:
@@ -195,7 +195,8 @@ def div(a, b):
         return without(POLE if clear else OPEN)
     result = binary(_quotient, a, b)
     value = result.number
-    if not result.lack and a.error == b.error == 0.0 and float(value[0]) == value[0]:
+    exact = a.error == b.error == 0.0 and all(float(v) == v for v in (value[0], 1 / b.value))
+    if exact and not result.lack:
         result.number = (value[0], value[1], 0.0)
     return result
 
@@ -210,7 +211,9 @@ def _lack_of_product(a, b):
     lacks = {a.lack, b.lack} - {""}
     if any(not jet.lack and jet.size <= TRUST * jet.error for jet in (a, b)):
         return OPEN
-    return POLE if lacks == {POLE} else worst([a, b])
+    if lacks == {POLE} and all(jet.lack or jet.size >= 1 for jet in (a, b)):
+        return POLE
+    return worst([a, b])
 
 
 def compose(value, first, second, jets):
@@ -237,7 +240,8 @@ def compose(value, first, second, jets):
                     both *= 2
                 terms += [((i, j), times(f, times(*p))) for p in both if None not in p]
     steep = max((d[1] for jet in jets for d in jet.slope.values()), default=0.0)
-    far = value[1] > ROOT or 0 < value[1] < 1 / ROOT or steep > ROOT
+    bent = any(f and f[1] > HUGE and mpmath.isfinite(f[0]) for f in second.values())
+    far = value[1] > ROOT or 0 < value[1] < 1 / ROOT or steep > ROOT or bent
     strained = far or any(jet.strained for jet in jets)
     return Jet(total([value]), slope, _combined(terms), strained=strained)
 

@@ -1,6 +1,5 @@
 """What the project computes for a case: by the interpreter of its kernels, or by compiled C."""
 
-import json
 import warnings
 
 import numpy as np
@@ -10,9 +9,10 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.transcribe import transcribe
 from kinesym.runtime.collocation import make_layout, trial_data
+from kinesym.runtime.manifest import CollocationManifest, load_manifest
 from kinesym.runtime.nlp import NLP
 from kinesym.symbolic.schemes import scheme_named
-from kinesym.task import symbolic_problem
+from kinesym.task import Conditions, symbolic_problem
 
 
 def experiment(case):
@@ -22,13 +22,25 @@ def experiment(case):
         if case.free_duration
         else {"time": case.grid}
     )
+    grid = np.linspace(0.0, 1.0, len(case.grid)) if case.free_duration else case.grid
     return ks.Experiment(
         **when,
-        inputs=case.inputs,
-        hold=dict.fromkeys(case.held, "zero-order"),
+        inputs={
+            name: ks.Signal(grid, row, between(name, case)) for name, row in case.inputs.items()
+        },
         measurements={name: y for name, (y, _) in case.measured.items()},
         std={name: std for name, (_, std) in case.measured.items()},
     )
+
+
+def between(name, case):
+    """What is between the samples of an input."""
+    return "held" if name in case.held else "linear"
+
+
+def free_inputs(case):
+    """Bounds of unknown inputs: none."""
+    return {name: ks.held() if name in case.held else None for name in case.free_inputs}
 
 
 def objective(case):
@@ -47,20 +59,17 @@ class Interpreted(NLP):
                 case.model,
                 [trial],
                 list(case.unknown),
-                list(case.free_inputs),
+                free_inputs(case),
                 scheme_named(case.scheme),
                 objective(case),
-                case.path,
-                case.boundary,
+                Conditions(tuple(case.path), tuple(case.boundary)),
             )
         )
-        description = self.program.description["collocation"]
-        self.layout = make_layout(description, [trial])
+        manifest = load_manifest(emit(self.program).manifest)
+        self._about, self._kernels = manifest.of(CollocationManifest), manifest.kernels
+        self.layout = make_layout(self._about, [trial])
         known = {name: v for name, v in case.known.items() if name not in case.unknown}
-        self._data = [trial_data(description, trial, known)]
-        self._families = description["families"]
-        manifest = json.loads(emit(self.program).manifest)
-        self._kernels = {k["name"]: k for k in manifest["kernels"]}
+        self._data = [trial_data(self._about, trial, known)]
 
     def entries(self, z, multipliers, factor):
         """Every number by name and place; see `reference.Values.entries`."""
@@ -78,7 +87,7 @@ class Interpreted(NLP):
 
     def _placed(self, family, what, values):
         members = self._locals(family)
-        about, first = self._families[family], self.layout.constraint_offsets[0, family]
+        about, first = self._about.families[family], self.layout.constraint_offsets[0, family]
         n = values.shape[1]
 
         def place(j, i):
@@ -92,12 +101,12 @@ class Interpreted(NLP):
                 elif what == "constraints":
                     yield ("constraint", first + k * n + i), value
                 elif what == "gradient":
-                    yield ("gradient", place(about["gradient"][k], i)), value
+                    yield ("gradient", place(about.gradient[k], i)), value
                 elif what == "jacobian":
-                    at, j = (about["jacobian"][side][k] for side in (0, 1))
+                    at, j = (about.jacobian[side][k] for side in (0, 1))
                     yield ("jacobian", first + at * n + i, place(j, i)), value
                 else:
-                    pair = sorted(place(about["hessian"][side][k], i) for side in (0, 1))
+                    pair = sorted(place(about.hessian[side][k], i) for side in (0, 1))
                     yield ("hessian", *pair), value
 
 
@@ -118,7 +127,7 @@ class Compiled:
                 threads=1,
                 path=[(e, None, None) for e in case.path],
                 boundary=[(e, None, None) for e in case.boundary],
-                unknown_inputs=dict.fromkeys(case.free_inputs),
+                unknown_inputs=free_inputs(case),
             )
 
     def entries(self, z, multipliers, factor):

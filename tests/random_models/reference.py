@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 import sympy as sp
-from jets import TRUST, UNIT, add, constant, div, mul, number, scaled, variable
+from jets import OPEN, TRUST, UNIT, add, constant, div, mul, number, scaled, variable, without
 from mpmath import mpf
 from tree import Sides, Tree
 
@@ -223,9 +223,14 @@ def minus(a, b):
 
 
 def solved(tree, mass, side):
-    """M^-1 side by elimination with the largest pivots, as jets."""
+    """M^-1 side by elimination with the largest pivots, as jets.
+
+    Where an entry of M has no value, rows are exchanged that need not be: then it is open what x'
+    is, unless this finds it.
+    """
     rows = [[tree(e) for e in row] + [tree(b)] for row, b in zip(mass, side, strict=True)]
     n = len(rows)
+    whole = not any(a.lack for row in rows for a in row[:n])
     for k in range(n):
         best = max(range(k, n), key=lambda i: 0.0 if rows[i][k].lack else rows[i][k].size)
         rows[k], rows[best] = rows[best], rows[k]
@@ -244,7 +249,7 @@ def solved(tree, mass, side):
             if not _vanishes(a)
         ]
         x[k] = div(minus(rows[k][n], add(known)) if known else rows[k][n], rows[k][k])
-    return x
+    return [without(OPEN) if a.lack and not whole else a for a in x]
 
 
 def _vanishes(jet):

@@ -27,7 +27,9 @@ LONG = os.environ.get("KINESYM_LONG", "")
 FIRST, LAST = map(int, LONG.split(":")) if ":" in LONG else (0, 5000 if LONG else 60)
 STEP = 60  # models of one test
 COMPILED = 10  # every so many models are compiled as well
-WORDS = re.compile(r"(model|term|symbol|path|boundary|integrand|the objective)\b")  # a refusal's
+WORDS = re.compile(
+    r"(the )?(model|term|symbol|path|boundary|integrand|terminal cost|objective)\b"
+)  # a refusal's
 SINGLE = 4  # expressions for every model
 
 
@@ -56,12 +58,13 @@ def test_models(seeds, counts):
         try:
             case = generator.case_of(seed)
             evaluated = [Interpreted(case)]
+            if seed % COMPILED == 0:
+                evaluated.append(Compiled(case))
         except ValueError as refusal:
-            assert WORDS.match(str(refusal)), refusal
+            if not WORDS.match(str(refusal)):
+                wrong.append(f"seed {seed}: {refusal!r}")
             counts["refused in words"] += 1
             continue
-        if seed % COMPILED == 0:
-            evaluated.append(Compiled(case))
         found = [text for one in evaluated for text in judged(case, one, counts)]
         counts["flagged" if found else "right"] += 1
         wrong += found
@@ -117,7 +120,8 @@ def test_expressions(seeds, counts):
         try:
             found = flags(e, leaves, points)
         except ValueError as refusal:
-            assert WORDS.match(str(refusal)), refusal
+            if not WORDS.match(str(refusal)):
+                wrong.append(f"seed {seed}: {refusal!r}")
             counts["expressions refused"] += 1
             continue
         wrong += [f"seed {seed}: {smallest(flag)}" for flag in found[:1]]

@@ -279,7 +279,7 @@ class Tree:
         y, x = (self(a) for a in e.args)
         if y.lack or x.lack:
             return without(worst([y, x]))
-        if self.near(y) and self.near(x):
+        if max(y.size, x.size) <= TRUST * max(y.error, x.error):  # the origin, perhaps
             return without(OPEN)
         if self.near(y) and x.value < 0:  # the cut; zero has two signs in double
             result = binary(elementary.angle_on_the_left, y, x, elementary.mixed_angle)
@@ -298,8 +298,10 @@ def _number(e):
     if e is sp.nan:
         return without(UNDEFINED)
     value = mpf(e.p) / e.q if e.is_Rational else mpmath.mpmathify(sp.N(e, 70))
-    if value and not TINY < abs(value) < HUGE:
+    if abs(value) >= HUGE:
         return without(OPEN)
+    if value and abs(value) <= TINY:  # zero in double, perhaps
+        return constant(value, TINY)
     return constant(value, 0.0 if float(value) == value else 1.2e-16 * abs(float(value)))
 
 

@@ -1,14 +1,17 @@
 """One small result of every kind that can be saved."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kinesym.runtime.driver import Iteration
 from kinesym.runtime.ensemble import Ensemble, Failure
+from kinesym.runtime.event_log import EventLog, Happening, State
 from kinesym.runtime.fit import Fit
-from kinesym.runtime.hybrid_trajectory import Happening, HybridTrajectory, State
 from kinesym.runtime.minimise import Step
 from kinesym.runtime.solution import Solution
+from kinesym.runtime.status import Solve
 from kinesym.runtime.trajectory import Trajectory
 
 TIME = np.linspace(0.0, 1.0, 11)
@@ -31,7 +34,7 @@ def solution():
     return Solution(
         False,
         "stopped at the limit of iterations",
-        -1,
+        Solve.ITERATION_LIMIT,
         1.5,
         {"k": 2.0},
         {"m": 1.0},
@@ -81,9 +84,8 @@ def hybrid():
     ]
     whole = np.zeros(1, dtype=np.intc)
     final = State(1.0, np.array([0.1, 0.2]), np.zeros(1), whole, whole, whole)
-    return HybridTrajectory(
-        trajectory(), tuple(log), final, "", ("floor",), (), (9, 1, 50), ("peak", "never")
-    )
+    events = EventLog(tuple(log), final, ("floor",), (), ("peak", "never"), (9, 1, 50))
+    return replace(trajectory(), event_log=events)
 
 
 def ensemble():
@@ -102,7 +104,7 @@ def ensemble():
 @pytest.fixture(scope="session")
 def results():
     """By the name of the class."""
-    made = (trajectory(), solution(), fit(), hybrid(), ensemble())
+    made = (hybrid(), solution(), fit(), ensemble())
     return {type(result).__name__: result for result in made}
 
 

@@ -88,10 +88,10 @@ static void bounce(void) {
     const unsigned char varying[] = {1, 1, 0, 1};
     const ks_kernel kernels[] = {KERNEL(smooth, 2), KERNEL(contact, 8), KERNEL(slopes, 7),
                                  KERNEL(touch, 4)};
-    const double mu = 0.0, restitution = 0.5, force = 0.5, slope = 0.0, own = 0.0;
+    const double mu = 0.0, restitution = 0.5, force[] = {0.5, 0.0, 0.0, 0.0}, own = 0.0;
     double begin[2];
     hybrid_run r = made(0.8, begin);
-    r.smooth = kernels, r.contact = kernels + 1, r.m = 1, r.value = &force, r.slope = &slope;
+    r.smooth = kernels, r.contact = kernels + 1, r.m = 1, r.coefficients = force;
     r.points = (contact_set){1, 1, &law, &tangent, &mu};
     r.restitution = &restitution, r.state = contacts, r.friction = contacts + 1;
     const int status = hybrid_march(&r, 0.8);

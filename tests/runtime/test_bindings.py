@@ -8,11 +8,12 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.hybrid_run import _ById, _slopes, task_of
+from kinesym.hybrid_run import _slopes, hybrid_task
 from kinesym.runtime import hybrid_simulation, simulation
 from kinesym.runtime._hybrid import MOST_CONTACTS, HybridRun, HybridSweep
 from kinesym.runtime.native import Call, Chain, Factorisation, Plan, Run, solve_contacts
 from kinesym.runtime.places import rows
+from kinesym.simulation_task import request_of
 from kinesym.symbolic import hybrid as symbolic_hybrid
 
 t = ks.t
@@ -62,7 +63,7 @@ def test_contacts_that_fit():
     _, force = solve_contacts(**contacts(8))
     np.testing.assert_allclose(force, 1.0)
     assert solve_contacts(**contacts(0))[1].size == 0
-    assert MOST_CONTACTS == symbolic_hybrid.MOST_CONTACTS
+    assert MOST_CONTACTS == symbolic_hybrid.contacts.MOST_CONTACTS
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,9 @@ def ball():
 @pytest.fixture(scope="module")
 def bound():
     """What a run of the ball is bound to."""
-    task = task_of(ball(), TIME, {x: 1.0, v: 0.0}, inputs={u: 0.0})
+    options = (None, 1, 1e-9, 1e-11, None, None)
+    request = request_of(ball(), TIME, {x: 1.0, v: 0.0}, None, {u: 0.0}, *options)
+    task = hybrid_task(ball(), request)
     numbers = {
         "t": 0.0,
         "rtol": 1e-9,
@@ -172,9 +175,9 @@ def test_every_array_of_a_sweep(bound):
     task = bound[0]
     run = hybrid_run(bound)
     run.march(1.0)
-    library, structure = _slopes(_ById(ball()))
-    fitting = {"library": library, "structure": structure, "own": np.zeros((1, 1))}
-    sweep = HybridSweep(run, **fitting)
+    library, about = _slopes(ball())
+    patterns, solution, own = about["patterns"], about["solution"], np.zeros((1, 1))
+    sweep = HybridSweep(run, library, patterns, solution, own)
     E = run.at[2]
     ways = {"x": np.eye(2)[:, :1], "p": np.zeros((1, 1)), "pieces": np.zeros((1, 3, 1, 1))}
     seeds = {
@@ -192,20 +195,19 @@ def test_every_array_of_a_sweep(bound):
             for _, wrong in changed(array):
                 with pytest.raises(ValueError, match="must be contiguous"):
                     call(**{**given, name: wrong})
-    for name in structure:
+    for name in patterns:
         for places in ([99], [-1]):
-            wrong = {**structure, name: {**structure[name], "rows": places, "columns": places}}
+            wrong = {**patterns, name: [places, places]}
             with pytest.raises(ValueError, match="lie outside"):
-                HybridSweep(run, library, wrong, fitting["own"])
-    steps = {**structure["smooth_slopes"], "targets": [2], "sources": [0]}
+                HybridSweep(run, library, wrong, solution, own)
     with pytest.raises(ValueError, match="steps of a solution lie outside"):
-        HybridSweep(run, library, {**structure, "smooth_slopes": steps}, fitting["own"])
+        HybridSweep(run, library, patterns, [[2], [0]], own)
     with pytest.raises(ValueError, match="has no kernel smooth_slopes"):
-        HybridSweep(run, task.library, structure, fitting["own"])
+        HybridSweep(run, task.library, patterns, solution, own)
     with pytest.raises(ValueError, match="own must be"):
-        HybridSweep(run, library, structure, np.zeros((2, 1)))
+        HybridSweep(run, library, patterns, solution, np.zeros((2, 1)))
     with pytest.raises(ValueError, match="there is no tape"):
-        HybridSweep(hybrid_run(bound), library, structure, fitting["own"])
+        HybridSweep(hybrid_run(bound), library, patterns, solution, own)
 
 
 def test_what_is_read_only_is_not_written(bound):

@@ -38,7 +38,9 @@ class Discretised:
         terminal=sp.S.Zero,
         path=(),
         boundary=(),
+        held=(),
     ):
+        self.held = {*trial.held, *held}
         self.model, self.trial, self.midpoint = model, trial, scheme == "midpoint"
         self.N, grid = trial.n_nodes, [sp.Float(value) for value in trial.grid]
         self.x = self._symbols("x", model.state_names)
@@ -93,14 +95,14 @@ class Discretised:
             table[x] = (left + right) / 2 if self.midpoint else right
         for u in self.model.inputs:
             left, right = (self._input(u.name, i + k) for k in (0, 1))
-            held = self.trial.hold.get(u.name) == "zero-order"
+            held = u.name in self.held
             table[u] = left if held else (left + right) / 2 if self.midpoint else right
         return self._evaluator(table)
 
     def _integral(self, integrand, stages, nodes):
         """At the stages if x' or a held input is involved, else trapezoids or right rectangles."""
         steps = [b - a for a, b in zip(self.t, self.t[1:], strict=False)]
-        held = [u for u in self.model.inputs if self.trial.hold.get(u.name) == "zero-order"]
+        held = [u for u in self.model.inputs if u.name in self.held]
         if sp.S(integrand).has(sp.Derivative, *held):
             return sum(h * at(integrand) for h, at in zip(steps, stages, strict=True))
         g = [at(integrand) for at in nodes]
@@ -167,7 +169,7 @@ def assert_derivatives(problem, reference, seed=3, low=0.4, high=1.6):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-13 * scale, err_msg=name)
 
 
-def random_trial(N, known, measured, hold=(), free=False, missing=True):
+def random_trial(N, known, measured, held=(), free=False, missing=True):
     """A trial of random numbers on an uneven grid."""
     rng = np.random.default_rng(N)
     samples = {name: rng.normal(size=N) for name in measured}
@@ -178,12 +180,13 @@ def random_trial(N, known, measured, hold=(), free=False, missing=True):
         if free
         else {"time": np.cumsum(rng.uniform(0.05, 0.5, N))}
     )
+    grid = np.linspace(0.0, 1.0, N) if free else when["time"]
+    between = {name: "held" if name in held else "linear" for name in known}
     return ks.Experiment(
         **when,
-        inputs={name: rng.normal(size=N) for name in known},
+        inputs={n: ks.Signal(grid, rng.normal(size=N), how) for n, how in between.items()},
         measurements=samples,
         std=dict.fromkeys(measured, 0.8),
-        hold=dict.fromkeys(hold, "zero-order"),
     )
 
 
@@ -210,9 +213,9 @@ def test_models(model, N, scheme):
 
 
 @pytest.mark.parametrize("free", [False, True], ids=["fixed", "free"])
-@pytest.mark.parametrize("hold", [(), ("F",)], ids=["linear", "held"])
+@pytest.mark.parametrize("held", [False, True], ids=["linear", "held"])
 @pytest.mark.parametrize("scheme", ["midpoint", "backward-euler"])
-def test_optimal_control(scheme, hold, free):
+def test_optimal_control(scheme, held, free):
     """An unknown input, held or not, with integral, terminal cost, conditions, free duration."""
     model = models.n_link_pendulum_on_cart(1)
     q0, q1, u0, u1 = model.states
@@ -220,7 +223,7 @@ def test_optimal_control(scheme, hold, free):
     m0 = model.parameters[0]
     integrand, terminal = F**2 * sp.exp(-ks.t) + m0 * sp.sin(q1), u0**2 * q1 + ks.t**3
     path = [u0 * F - q1**2, sp.cos(q1) * ks.t]
-    trial = random_trial(3, (), ["q_1"], hold, free)
+    trial = random_trial(3, (), ["q_1"], free=free)
     problem = ks.Collocation(
         model,
         trial,
@@ -229,11 +232,20 @@ def test_optimal_control(scheme, hold, free):
         objective=ks.LeastSquares() + ks.Integral(integrand) + ks.Terminal(terminal),
         path=path,
         boundary=[ks.at_start(q0 * u1 + q1**3) - m0 * ks.at_end(sp.sin(q1) * F)],
-        unknown_inputs={"F": None},
+        unknown_inputs={"F": ks.held() if held else None},
     )
     boundary = [lambda start, end: start(q0 * u1 + q1**3) - start(m0) * end(sp.sin(q1) * F)]
     reference = Discretised(
-        model, trial, scheme, ["m_0", "l_1"], ["F"], integrand, terminal, path, boundary
+        model,
+        trial,
+        scheme,
+        ["m_0", "l_1"],
+        ["F"],
+        integrand,
+        terminal,
+        path,
+        boundary,
+        ["F"] if held else [],
     )
     assert_derivatives(problem, reference)
 
@@ -359,7 +371,7 @@ def test_random_models(model, scheme, held, free, seed):
 
 def test_held_inputs_behind_intermediates_are_integrated_as_steps():
     x, u, w = *ks.dynamicsymbols("x u"), sp.Symbol("w")
-    trial = ks.Experiment([0.0, 1.0], inputs={u: [3.0, 5.0]}, hold={u: "zero-order"})
+    trial = ks.Experiment([0.0, 1.0], inputs={u: ks.Signal([0.0, 1.0], [3.0, 5.0], "held")})
     costs = []
     for square, program in ((u**2, []), (w, [(w, u**2)])):
         model = ks.Model("m", [x], [u], [], [x.diff(ks.t) + x - square], intermediates=program)

@@ -81,7 +81,7 @@ MASKED = np.ma.masked_less(Y, 0.8)
             "std of theta, which is not measured in this experiment; measured is thta",
         ),
         ({"measurements": {}, "std": {"y": 0.1}}, "std of y, .*; measured is nothing"),
-        ({"hold": {theta: "linear", "theta": "linear"}}, "hold: theta is given twice"),
+        ({"inputs": {theta: 1.0, "theta": 2.0}}, "inputs: theta is given twice"),
         ({"time": None, "nodes": 5.5, "duration": (1, 2)}, "nodes must be at least 2 and whole"),
         ({"time": None, "nodes": "5", "duration": (1, 2)}, "nodes must be at least 2 and whole"),
         ({"time": None, "nodes": 5, "duration": (1, "long")}, "duration must be real numbers, got"),

@@ -18,7 +18,7 @@ import xarray as xr
 from kinesym.runtime.files import SEALED, replacing
 from kinesym.runtime.gait.readers import read_table
 
-KINDS = ["Trajectory", "Solution", "Fit", "HybridTrajectory", "Ensemble"]
+KINDS = ["Trajectory", "Solution", "Fit", "Ensemble"]
 
 
 # -- saving ---------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def test_pictures_of_a_solution(results, tmp_path):
 
 def test_what_happened(results):
     """Breaks of inputs are in the log, and no events."""
-    run = results["HybridTrajectory"]
+    run = results["Trajectory"]
     assert [e.kind for e in run.events] == ["impact", "event"] and len(run.log) == 4
     assert len(run.happened("clock")) == 2 and "2 events" in repr(run)
     assert run.happened("event", "never") == [] and len(run.happened("event", "peak")) == 1
@@ -321,7 +321,7 @@ def test_a_notebook_shows_a_figure_once(results, monkeypatch):
     for make in (
         results["Trajectory"].plot,
         results["Ensemble"].plot,
-        results["HybridTrajectory"].plot_modes,
+        results["Trajectory"].plot_modes,
         results["Fit"].plot_history,
     ):
         assert make().axes and not plt.get_fignums()

@@ -91,23 +91,23 @@ KINDS = {
         SAID_RUN,
     ),
     "hybrid": (
-        "toy = kh.Hybrid(swing); kh.simulate(toy, [0.0, 1.0], start)",
-        "kh.simulate(toy, [0.0, 1e9], start).message",
+        "toy = kh.Hybrid(swing); ks.simulate(toy, [0.0, 1.0], start)",
+        "ks.simulate(toy, [0.0, 1e9], start).message",
         SAID_RUN,
     ),
     "hybrid with impacts": (
-        "jumper, begin = ball(); kh.simulate(jumper, [0.0, 1.0], begin)",
-        "kh.simulate(jumper, [0.0, 1e9], begin, method='rk4', step=1e-4).message",
+        "jumper, begin = ball(); ks.simulate(jumper, [0.0, 1.0], begin)",
+        "ks.simulate(jumper, [0.0, 1e9], begin, method='rk4', substeps=10**13).message",
         SAID_RUN,
     ),
     "hybrid ensemble": (
         "",
-        "kh.ensemble(toy, [0.0, 1e9], {x: np.linspace(0, 1, 20), v: 0.0}).member(19).message",
+        "ks.simulate(toy, [0.0, 1e9], {x: np.linspace(0, 1, 20), v: 0.0}).member(19).message",
         SAID_RUN,
     ),
     "sensitivities": (
-        "kh.sensitivities(toy, [0.0, 1.0], start)",
-        "kh.sensitivities(toy, [0.0, 1e9], start).run.message",
+        "ks.sensitivities(toy, [0.0, 1.0], start)",
+        "ks.sensitivities(toy, [0.0, 1e9], start).run.message",
         SAID_RUN,
     ),
     "gradient by shooting": (

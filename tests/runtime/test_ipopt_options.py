@@ -10,8 +10,8 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.runtime import driver, ipopt, ipopt_library, linear_solver
-from kinesym.runtime.ipopt import SENTENCES
 from kinesym.runtime.native import trial
+from kinesym.runtime.status import Solve
 
 t = ks.t
 x, v = ks.dynamicsymbols("x v")
@@ -203,10 +203,11 @@ def test_threads_of_collocation(trial_run, threads):
 
 def test_local_infeasibility_is_no_verdict():
     """Another strategy may solve what one calls infeasible."""
-    assert SENTENCES[2].startswith("IPOPT stopped at a point of local infeasibility; another")
+    words = "IPOPT stopped at a point of local infeasibility; another"
+    assert Solve.INFEASIBLE.sentence.startswith(words)
 
 
-@pytest.mark.parametrize("status", [-2, -3])
+@pytest.mark.parametrize("status", [Solve.RESTORATION_FAILED, Solve.STEP_FAILED])
 def test_memory_that_ran_out_in_mumps(monkeypatch, collocation, status):
     """IPOPT only sees that no step could be computed; the reason is in its log."""
     said = "MUMPS returned INFO(1) =-13 - out of memory when trying to allocate 40504115 bytes.\n"
@@ -217,10 +218,37 @@ def test_memory_that_ran_out_in_mumps(monkeypatch, collocation, status):
 
     monkeypatch.setattr(ipopt, "run", starved)
     found = collocation.solve({k: 2.0}, linear_solver="mumps")
-    assert found.status == -102 and "memory ran out; use fewer nodes" in found.message
+    assert found.status is Solve.NO_MEMORY and "memory ran out; use fewer nodes" in found.message
 
 
 # -- shooting ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", [None, ks.Integral((x - sp.cos(3 * t)) ** 4)])
+@pytest.mark.parametrize("segments", [1, 3])
+def test_shooting_through_both_drivers(monkeypatch, trial_run, objective, segments):
+    """Functions of Python are evaluated by either, with and without second derivatives, with and
+    without constraints."""
+    trial = trial_run if objective is None else ks.Experiment(TIME)
+    problem = ks.Shooting(
+        swing,
+        trial,
+        {k: (0.1, 50.0)},
+        initial={x: 0.5, v: 0.0},
+        objective=objective,
+        segments=segments,
+    )
+    direct = problem.solve({k: 7.0}, "ipopt", max_iterations=8)
+
+    def missing():
+        raise ipopt_library.IpoptMissing("gone")
+
+    monkeypatch.setattr(driver, "load_ipopt", missing)
+    found = problem.solve({k: 7.0}, "ipopt", max_iterations=8)
+    assert [s.objective for s in found.history] == pytest.approx(
+        [s.objective for s in direct.history], rel=1e-9
+    )
+    assert found.message == direct.message and len(found.history) > 2
 
 
 def test_shooting_without_cyipopt(monkeypatch, shooting):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.linalg import eigvalsh
 
 from kinesym.runtime._kkt import BORDER, STATUSES, UNKNOWN, Factorisation, find_stages
+from kinesym.runtime.status import Factors
 
 #: Smallest eigenvalue, relative to the largest one, whose sign LAPACK tells reliably.
 CLEAR = 1e-9
@@ -726,7 +727,8 @@ def test_bad_values():
 
 
 def test_statuses_are_words():
-    assert STATUSES[0] == "ok" and len(set(STATUSES)) == 7
+    assert STATUSES[0] == "ok" and len(set(STATUSES.values())) == 7
+    assert list(STATUSES.values()) == [status.value for status in Factors]
 
 
 @pytest.mark.parametrize("shape", [(6,), (2, 3), (3, 2, 2)])

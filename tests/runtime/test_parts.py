@@ -11,7 +11,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.runtime import simulation
-from kinesym.simulation import METHODS
+from kinesym.simulation_task import METHODS
 
 t = ks.t
 x, v, u = ks.dynamicsymbols("x v u")

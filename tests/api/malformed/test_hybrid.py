@@ -50,13 +50,13 @@ def ball():
     return kh.Hybrid(forced, events=[kh.Event("top", v)], contacts=[kh.Contact("floor", x, u)])
 
 
-def run(what=None, call=kh.simulate, **changes):
+def run(what=None, call=ks.simulate, **changes):
     given = {"time": TIME, "initial": {x: 1.0, v: 0.0}, "parameters": {k: 9.81}, "inputs": {w: 0.0}}
     return call(ball() if what is None else what, **{**given, **changes})
 
 
 def members(**changes):
-    return run(call=kh.ensemble, **{"initial": {x: [1.0, 2.0], v: 0.0}, **changes})
+    return run(call=ks.simulate, **{"initial": {x: [1.0, 2.0], v: 0.0}, **changes})
 
 
 def state(n=2, contacts=1, events=1):
@@ -64,8 +64,13 @@ def state(n=2, contacts=1, events=1):
     return kh.State(0.0, np.ones(n), np.zeros(0), *integers)
 
 
+def phases(of, sequence, **more):
+    ends = {name: more.pop(name) for name in ("start", "end", "drift") if name in more}
+    return ks.Collocation(of, ks.Phases(sequence, **ends), **more)
+
+
 def phase(*sequence, **more):
-    return kh.phases(ball(), sequence or [kh.Phase()], **{"known": {k: 9.81}, **more})
+    return phases(ball(), sequence or [kh.Phase()], **{"known": {k: 9.81}, **more})
 
 
 @cache
@@ -266,27 +271,26 @@ GROUND = [
 ]
 
 INPUTS = [
-    (lambda: kh.Piecewise(None, [1.0]), "begins, values and slopes", "()"),
-    (lambda: kh.Piecewise("ab", [1.0]), "begins", "text"),
-    (lambda: kh.Piecewise([0.0, 1.0], [1.0]), "(2,), (1,)"),
-    (lambda: kh.Piecewise([], []), "(0,)"),
-    (lambda: kh.Piecewise([[0.0]], [[1.0]]), "(1, 1)"),
-    (lambda: kh.Piecewise([0.0, 0.0], [1.0, 2.0]), "breaks of an input must increase", "0 s"),
-    (lambda: kh.Piecewise([1.0, 0.0], [1.0, 2.0]), "breaks of an input must increase"),
-    (lambda: kh.Piecewise([0.0], [np.nan]), "must be finite"),
-    (lambda: kh.Piecewise([0.0], ["a"]), "values", "text"),
-    (lambda: kh.Piecewise([0.0], [k]), "values", "k"),
-    (lambda: kh.Piecewise([0.0], [1.0], [2.0, 3.0]), "(2,)"),
-    (lambda: kh.Piecewise([0.0], [1.0], "up"), "slopes", "text"),
-    (lambda: kh.Piecewise([0.0], [1j]), "values", "complex"),
-    (lambda: kh.Piecewise([0.0], [[1.0], [1.0, 2.0]]), "values", "unequal"),
-    (lambda: kh.Piecewise.samples([0.0, 1.0], [1.0]), "(2,)", "(1,)"),
-    (lambda: kh.Piecewise.samples([0.0], [1.0]), "two samples"),
-    (lambda: kh.Piecewise.samples(0.0, 1.0), "two samples"),
-    (lambda: kh.Piecewise.samples([0.0, 0.0], [1.0, 2.0]), "must increase"),
-    (lambda: kh.Piecewise.samples("ab", [1.0, 2.0]), "text"),
-    (lambda: kh.Piecewise.samples([0.0, 1.0], None), "(2,)", "()"),
-    (lambda: kh.Piecewise([0.0], [1.0])("now"), "times", "text"),
+    (lambda: ks.Signal.pieces(None, [1.0]), "begins, values and slopes of a signal", "()"),
+    (lambda: ks.Signal.pieces("ab", [1.0]), "begins", "text"),
+    (lambda: ks.Signal.pieces([0.0, 1.0], [1.0]), "(2,), (1,)"),
+    (lambda: ks.Signal.pieces([], []), "(0,)"),
+    (lambda: ks.Signal.pieces([[0.0]], [[1.0]]), "(1, 1)"),
+    (lambda: ks.Signal.pieces([0.0, 0.0], [1.0, 2.0]), "begins of a signal must increase", "0 s"),
+    (lambda: ks.Signal.pieces([1.0, 0.0], [1.0, 2.0]), "begins of a signal must increase"),
+    (lambda: ks.Signal.pieces([0.0], [np.nan]), "must be finite"),
+    (lambda: ks.Signal.pieces([0.0], ["a"]), "values", "text"),
+    (lambda: ks.Signal.pieces([0.0], [1.0], [2.0, 3.0]), "(2,)"),
+    (lambda: ks.Signal.pieces([0.0], [1.0], "up"), "slopes", "text"),
+    (lambda: ks.Signal.pieces([0.0], [1j]), "values", "complex"),
+    (lambda: ks.Signal.pieces([0.0], [[1.0], [1.0, 2.0]]), "values", "unequal"),
+    (lambda: ks.Signal([0.0, 1.0], [1.0]), "(2,)", "(1,)"),
+    (lambda: ks.Signal([0.0], [1.0]), "needs 2 samples or more"),
+    (lambda: ks.Signal(0.0, 1.0), "times and values of a signal must be (B,)"),
+    (lambda: ks.Signal([0.0, 0.0], [1.0, 2.0]), "must increase"),
+    (lambda: ks.Signal("ab", [1.0, 2.0]), "text"),
+    (lambda: ks.Signal([0.0, 1.0], None), "(2,)", "()"),
+    (lambda: ks.Signal.pieces([0.0], [1.0])("now"), "times", "text"),
     (lambda: kh.train(0.0, 0.1, 2.5), "impulses", "2.5"),
     (lambda: kh.train(0.0, 0.1, 0), "impulses", "0"),
     (lambda: kh.train(0.0, 0.1, -1), "impulses", "-1"),
@@ -321,8 +325,7 @@ INPUTS = [
 ]
 
 RUNS = [
-    (lambda: run(ball().model), "kinesym.hybrid.Hybrid", "model ball"),
-    (lambda: run("ball"), "kinesym.hybrid.Hybrid", "'ball'"),
+    (lambda: run("ball"), "a kinesym.Model or a kinesym.hybrid.Hybrid", "'ball'"),
     (lambda: run(5), "kinesym.hybrid.Hybrid", "5"),
     (lambda: run([ball()]), "kinesym.hybrid.Hybrid"),
     (lambda: run(body()), "kinesym.hybrid.Hybrid"),
@@ -336,16 +339,13 @@ RUNS = [
     (lambda: run(initial={x: 1.0}), "initial value of state v is missing"),
     (lambda: run(initial={x: 1.0, v: 0.0, "z": 1}), "initial: z is unknown"),
     (lambda: run(initial={x: np.nan, v: 0.0}), "initial value of state x", "finite", "nan"),
-    (lambda: run(initial={x: "1", v: 0.0}), "initial value of state x", "finite", "'1'"),
-    (lambda: run(initial={x: None, v: 0.0}), "initial value of state x", "None"),
-    (lambda: run(initial={x: [1.0], v: 0.0}), "initial value of state x", "[1.0]"),
-    (lambda: run(initial={x: k, v: 0.0}), "initial value of state x", "k"),
+    (lambda: run(initial={x: "1", v: 0.0}), "initial value of state x", "text", "'1'"),
+    (lambda: run(initial={x: None, v: 0.0}), "initial value of state x is nan"),
+    (lambda: run(initial={x: k, v: 0.0}), "initial value of state x", "real numbers", "k"),
     (lambda: run(initial=state(n=3)), "3 states, ball has 2", "another model"),
     (lambda: run(initial=state(contacts=0)), "0 contacts, ball has 1"),
     (lambda: run(initial=state(events=2)), "2 events, ball has 1"),
-    (lambda: run(initial=state(), active=["floor"]), "leave out active="),
     (lambda: run(initial=state(), time=TIME + 1.0), "the grid begins at 1 s"),
-    (lambda: members(initial=state()), "values of states by name"),
     (lambda: run(parameters=None), "parameter k is missing"),
     (lambda: run(parameters=9.81), "parameters must be a mapping", "9.81"),
     (lambda: run(parameters=[9.81]), "parameters must be a mapping"),
@@ -353,68 +353,63 @@ RUNS = [
     (lambda: run(parameters={}), "parameter k is missing"),
     (lambda: run(parameters={"kk": 1}), "kk is unknown"),
     (lambda: run(parameters={k: np.nan}), "parameter k", "finite", "nan"),
-    (lambda: run(parameters={k: "9.81"}), "parameter k", "finite", "'9.81'"),
-    (lambda: run(parameters={k: None}), "parameter k", "finite", "None"),
-    (lambda: run(parameters={k: [9.81]}), "parameter k", "finite", "[9.81]"),
-    (lambda: run(parameters={k: np.array([1.0, 2.0])}), "parameter k", "finite"),
-    (lambda: run(inputs=None), "course of input w is missing"),
-    (lambda: run(inputs={}), "course of input w is missing"),
+    (lambda: run(parameters={k: "9.81"}), "parameter k", "text", "'9.81'"),
+    (lambda: run(parameters={k: None}), "parameter k is nan"),
+    (lambda: run(inputs=None), "the input w is missing"),
+    (lambda: run(inputs={}), "the input w is missing"),
     (lambda: run(inputs=0.0), "inputs must be a mapping", "0.0"),
     (lambda: run(inputs=[0.0]), "inputs must be a mapping"),
     (lambda: run(inputs={w: 0.0, "z": 1}), "z is unknown"),
     (lambda: run(inputs={w: 0.0, u: 1}), "u is unknown"),
     (lambda: run(inputs={w: "zero"}), "input w", "'zero'"),
-    (lambda: run(inputs={w: None}), "input w", "None"),
-    (lambda: run(inputs={w: np.nan}), "input w", "nan"),
-    (lambda: run(inputs={w: [0.0, 1.0]}), "input w has shape (2,)", "(5,)"),
+    (lambda: run(inputs={w: None}), "input w", "not finite"),
+    (lambda: run(inputs={w: np.nan}), "input w", "not finite"),
+    (lambda: run(inputs={w: [0.0, 1.0]}), "input w has 2 values", "expected 5"),
     (lambda: run(inputs={w: ["a"] * 5}), "input w", "text"),
     (lambda: run(inputs={w: np.full(5, np.inf)}), "input w", "finite"),
     (lambda: run(inputs={w: np.sin}), "input w", "function"),
     (lambda: run(inputs={w: k}), "input w", "k"),
     (lambda: run(inputs={w: 1j}), "input w", "1j"),
     (lambda: run(inputs={w: {}}), "input w", "{}"),
-    (lambda: run(active="floor"), "active must be a list", "'floor'"),
-    (lambda: run(active=["wall"]), "no contact 'wall'", "floor"),
-    (lambda: run(active=None), "active must be a list", "None"),
-    (lambda: run(active=5), "active must be a list", "5"),
-    (lambda: run(active=[5]), "no contact 5"),
-    (lambda: run(active=[["floor"]]), "no contact ['floor']"),
-    (lambda: run(method="euler"), "method is one of", "'euler'"),
-    (lambda: run(method=None), "method is one of", "None"),
-    (lambda: run(method=["rk4"]), "method is one of", "['rk4']"),
-    (lambda: run(step=0.1), "dormand-prince chooses its steps"),
-    (lambda: run(method="rk4", step=0), "step must be positive", "0"),
-    (lambda: run(method="rk4", step="0.1"), "step must be positive", "'0.1'"),
-    (lambda: run(method="rk4", step=[0.1]), "step must be positive", "[0.1]"),
+    (lambda: run(initial={x: 1.0, v: 0.0, "floor": "yes"}), "floor says whether", "'yes'"),
+    (lambda: run(initial={x: 1.0, v: 0.0, "wall": True}), "wall is unknown"),
+    (lambda: run(initial={x: 1.0, v: 0.0, "floor": None}), "floor says whether", "None"),
+    (lambda: run(initial={x: 1.0, v: 0.0, "floor": 5}), "floor says whether", "5"),
+    (lambda: run(initial={x: 1.0, v: 0.0, "floor": [[True]]}), "floor says whether"),
+    (lambda: run(method="euler"), "unknown method", "'euler'"),
+    (lambda: run(method=["rk4"]), "unknown method", "['rk4']"),
+    (lambda: run(method="rk4", substeps=0), "substeps must be at least 1", "0"),
+    (lambda: run(method="rk4", substeps="2"), "substeps must be at least 1", "'2'"),
+    (lambda: run(method="rk4", substeps=[2]), "substeps must be at least 1", "[2]"),
     (lambda: run(rtol=0), "rtol must be positive", "0"),
     (lambda: run(rtol=None), "rtol must be positive", "None"),
     (lambda: run(rtol="1e-9"), "rtol must be positive", "'1e-9'"),
     (lambda: run(atol=-1), "atol must be positive", "-1"),
     (lambda: run(atol=np.nan), "atol must be positive", "nan"),
-    (lambda: run(v_stop=0), "v_stop must be positive", "0"),
-    (lambda: run(v_stop="slow"), "v_stop must be positive", "'slow'"),
-    (lambda: run(release="soft"), "release is one of", "'soft'"),
-    (lambda: run(release=None), "release is one of", "None"),
-    (lambda: run(per_second=0), "per_second must be at least 1", "0"),
-    (lambda: run(per_second=2.5), "per_second must be at least 1 and whole", "2.5"),
-    (lambda: run(per_second="many"), "per_second must be at least 1", "'many'"),
-    (lambda: run(call=kh.sensitivities, colour="red"), "option", "colour"),
-    (lambda: run("ball", call=kh.sensitivities), "kinesym.hybrid.Hybrid", "'ball'"),
-    (lambda: run(call=kh.sensitivities, parameters={k: np.nan}), "parameter k", "finite"),
-    (lambda: run(call=kh.sensitivities, method="euler"), "method is one of"),
-    (lambda: kh.joined(None), "Solution", "None"),
-    (lambda: kh.joined("s"), "Solution", "'s'"),
+    (lambda: hybrid(v_stop=0), "v_stop of ball must be positive", "0"),
+    (lambda: hybrid(v_stop="slow"), "v_stop of ball", "'slow'"),
+    (lambda: hybrid(release="soft"), "release of ball is one of", "'soft'"),
+    (lambda: hybrid(release=None), "release of ball is one of", "None"),
+    (lambda: hybrid(per_second=0), "per_second of ball must be a whole number", "0"),
+    (lambda: hybrid(per_second=2.5), "per_second of ball must be a whole number", "2.5"),
+    (lambda: hybrid(per_second="many"), "per_second of ball", "'many'"),
+    (lambda: run(call=ks.sensitivities, parameters={k: [1.0, 2.0]}), "those of one run"),
+    (lambda: run("ball", call=ks.sensitivities), "a kinesym.Model or", "'ball'"),
+    (lambda: run(call=ks.sensitivities, parameters={k: np.nan}), "parameter k", "finite"),
+    (lambda: run(call=ks.sensitivities, method="euler"), "unknown method"),
+    (lambda: phases(ball(), [ks.Experiment(TIME)]), "which contacts of ball press", "ks.Phases"),
+    (lambda: ks.Collocation(ball(), ks.Experiment(TIME)), "which contacts", "ks.Phases"),
 ]
 
 PHASES = [
-    (lambda: kh.phases(None, [kh.Phase()]), "kinesym.hybrid.Hybrid", "None"),
-    (lambda: kh.phases(ball().model, [kh.Phase()]), "kinesym.hybrid.Hybrid", "model ball"),
-    (lambda: kh.phases(ball(), None), "sequence must be a list of Phase", "None"),
-    (lambda: kh.phases(ball(), []), "at least one phase"),
-    (lambda: kh.phases(ball(), kh.Phase()), "sequence must be a list of Phase"),
-    (lambda: kh.phases(ball(), ["flight"]), "sequence must be a list of Phase", "'flight'"),
-    (lambda: kh.phases(ball(), [None]), "sequence must be a list of Phase", "None"),
-    (lambda: kh.phases(ball(), 5), "sequence must be a list of Phase", "5"),
+    (lambda: phases(None, [kh.Phase()]), "kinesym.hybrid.Hybrid", "None"),
+    (lambda: phases(ball().model, [kh.Phase()]), "kinesym.hybrid.Hybrid", "model ball"),
+    (lambda: phases(ball(), None), "sequence must be a list of Phase", "None"),
+    (lambda: phases(ball(), []), "at least one phase"),
+    (lambda: phases(ball(), kh.Phase()), "sequence must be a list of Phase"),
+    (lambda: phases(ball(), ["flight"]), "sequence must be a list of Phase", "'flight'"),
+    (lambda: phases(ball(), [None]), "sequence must be a list of Phase", "None"),
+    (lambda: phases(ball(), 5), "sequence must be a list of Phase", "5"),
     (lambda: phase(kh.Phase(closed="floor", inputs={w: 0})), "closed of a phase", "'floor'"),
     (lambda: phase(kh.Phase(closed=["wall"], inputs={w: 0})), "phase 0: there is no contact"),
     (lambda: phase(kh.Phase(closed=None, inputs={w: 0})), "closed of a phase", "None"),

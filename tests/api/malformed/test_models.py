@@ -222,8 +222,19 @@ EXPRESSIONS = [
     (lambda: model(drawing=[5]), "line of the drawing", "5"),
     (lambda: model(drawing=[("hip", 5)]), "two points or more", "5"),
     (lambda: model(drawing=[("hip", "knee")]), "of the drawing needs the output"),
-    (lambda: model(explicit=[v, u - k * x]), "explicit"),
-    (lambda: model(explicit="x"), "explicit"),
+    (lambda: model().solved_by([v, u - k * x]), "expected an Explicit form with 2 rates"),
+    (lambda: model().solved_by("x"), "expected an Explicit form", "'x'"),
+    (lambda: model().extended([w]), "further rates must be a mapping", "w(t)"),
+    (lambda: model().extended({"w": x}), "further state 'w' is not a function of time"),
+    (lambda: model().extended({k: x}), "further state k is not a function of time"),
+    (lambda: model().extended({w: "x"}), "further rate of w(t) is text"),
+    (lambda: model().extended({w: r * x}), "r, which is not declared"),
+    (lambda: model().extended({x: v}), "x is declared more than once"),
+    (lambda: model().extended({w: x}, inputs=v), "further inputs must be a list", "v(t)"),
+    (lambda: model().extended(parameters=5), "further parameters must be a list", "5"),
+    (lambda: model().extended(parameters=[r]), "r is declared but appears nowhere"),
+    (lambda: model().extended(outputs=[x]), "further outputs must be a mapping", "x(t)"),
+    (lambda: model().extended(values=5), "further values must be a mapping", "5"),
 ]
 
 INTERMEDIATES = [

@@ -82,7 +82,7 @@ MOTIONS = [
     (lambda: harmonics(omega={}), "omega", "{}"),
     (lambda: harmonics(omega=[[1.0], [1.0, 2.0]]), "omega", "unequal"),
     (lambda: harmonics(sequence="abc"), "unknown sequence 'abc'"),
-    (lambda: samples(time=None), "give either time"),
+    (lambda: samples(time=None), "time needs at least 2 instants"),
     (lambda: samples(time=TIME[:5], angles=ROWS[:, :5]), "at least 6 samples, got 5"),
     (lambda: samples(time=TIME[::-1]), "time must increase"),
     (lambda: samples(angles=None), "angles must be (3, 12)", "()"),
@@ -138,7 +138,7 @@ MOTIONS = [
 ]
 
 RECORDINGS = [
-    (lambda: recording(time=None), "give either time"),
+    (lambda: recording(time=None), "time needs at least 2 instants"),
     (lambda: recording(time=TIME[::-1]), "time must increase"),
     (lambda: recording(angles=None), "angles must be (3, 12)", "()"),
     (lambda: recording(angles=ROWS[:2]), "angles must be (3, 12)", "(2, 12)"),
@@ -164,7 +164,7 @@ RECORDINGS = [
     (lambda: recording().inputs("ship", TIME + 5.0, NAMES), "the record ends at 1 s"),
     (lambda: recording().inputs("ship", TIME, NAMES), "half steps are missing"),
     (lambda: recording().inputs("ship", TIME[::2], ["ship_vx"]), "which was not recorded"),
-    (lambda: recording().inputs("ship", None, NAMES), "give either time"),
+    (lambda: recording().inputs("ship", None, NAMES), "time needs at least 2 instants"),
     (lambda: recording().inputs("ship", TIME, NAMES, interpolate="yes"), "interpolate", "'yes'"),
 ]
 
@@ -189,7 +189,7 @@ SUPPORTS = [
     (lambda: ks.support_loads(ROWS, ROWS, "deck"), "kinesym.Support", "'deck'"),
     (lambda: ks.support_loads(None, ROWS, support()), "must be (3, N)"),
     (lambda: ks.support_loads("f", ROWS, support()), "force", "text"),
-    (lambda: interrupted(time=None), "give either time"),
+    (lambda: interrupted(time=None), "time needs at least 2 instants"),
     (lambda: interrupted(time=TIME[:4]), "time has shape (4,)", "(3, 12)"),
     (lambda: interrupted(time=TIME[::-1]), "time must increase"),
     (lambda: interrupted(force=None), "expected (3, N)"),

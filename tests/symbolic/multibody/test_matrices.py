@@ -11,20 +11,20 @@ import sympy as sp
 from scipy.spatial.transform import Rotation
 
 import kinesym as ks
-from kinesym.codegen.evaluate import model_point
+from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
 from kinesym.multibody import Body, FixedBase, Load, PrescribedBase, Revolute, Spherical, Tree
 from kinesym.symbolic.multibody.matrices import matrices, matrix_model
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 LINKS = ("shank", "thigh", "trunk", "head")
 WRENCH = [f"base_{kind}_{axis}" for kind in ("moment", "force") for axis in "xyz"]
 
 
 def evaluate(model, values):
     """Equations by the state whose they are, and outputs by name; numbers or (n,) by name."""
-    point = model_point(model)
+    point = model_symbols(model)
     expressions = dict(zip(model.state_names, model.equations, strict=True)) | model.outputs
     arguments = (point.xdot, point.x, point.u, point.p, point.t)
     nodes = tuple(point.lower(e) for e in expressions.values())
@@ -109,7 +109,7 @@ def random_values(model, rng, n):
 
 
 @pytest.mark.parametrize("case", TREES)
-def test_mass_matrix_and_bias_of_the_walk(case):
+def test_mass_matrix_and_bias_of_the_recursion(case):
     """A y' + B y + C y - f at random states: without rates, and column by column of A."""
     rng = np.random.default_rng(0)
     tree, torques = random_tree(rng, *TREES[case])

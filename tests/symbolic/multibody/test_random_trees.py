@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from kinesym.codegen.evaluate import model_point
+from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
 from kinesym.multibody import (
@@ -304,7 +304,7 @@ def close(ours, theirs, relative):
 
 def evaluate(model, values, rates):
     """Residual by state and outputs by name, a row for each; rates are numbers or such rows."""
-    point = model_point(model)
+    point = model_symbols(model)
     n = max(map(np.size, rates.values()), default=1)
     arrays = {
         "xdot": [np.broadcast_to(rates.get(name, 0.0), n) for name in model.state_names],
@@ -332,7 +332,7 @@ def check_explicit(model, values, mass, bias, names):
     """Rates by articulated bodies solve M u' + bias = 0, and are those of q' in the equations."""
     if not len(names) or np.linalg.cond(mass) > 1e8:  # nothing moves; massless ends
         return
-    point = model_point(model)
+    point = model_symbols(model)
     point.lower.define(model.explicit.intermediates)
     arrays = {
         "x": [values[name] for name in model.state_names],

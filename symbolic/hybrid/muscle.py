@@ -14,8 +14,9 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.given import check_name, shown
-from kinesym.symbolic.hybrid import Event
-from kinesym.symbolic.names import t
+from kinesym.symbolic.hybrid.events import Event
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of, t
 
 
 @dataclass(frozen=True)
@@ -56,60 +57,52 @@ class FESMuscle:
         check_name(self.name, "the name of a muscle")
         for key in ("rate", "force_factor", "stiffness_factor"):
             object.__setattr__(self, key, self._expression(key))
-        numbers = {}
-        for key in ("F0", "k0", "ks", "Lc0"):
-            value = self._expression(key)
-            if value.is_number:
-                numbers[key] = float(value)
-                if not 0.0 < numbers[key] < math.inf:
-                    raise ValueError(f"muscle {self.name!r}: {key} must be positive, got {value}")
         if isinstance(self.recruitment, str) and self.recruitment != "input":
             raise ValueError(
                 f'muscle {self.name!r}: recruitment is a number or "input", '
                 f"got {self.recruitment!r}"
             )
-        share = 1.0 if self.recruitment == "input" else self._expression("recruitment")
-        if getattr(share, "is_number", True):
-            if not 0.0 <= float(share) <= 1.0:
-                raise ValueError(
-                    f"muscle {self.name!r}: recruitment must be within 0 ... 1, "
-                    f"got {self.recruitment}"
-                )
-            if len(numbers) == 4 and float(share) > 0.0:
-                self._check_unique(float(share), **numbers)
         if self.slack not in ("error", "hold"):
             raise ValueError(
                 f"muscle {self.name!r}: slack is 'error' or 'hold', got {shown(self.slack)}"
             )
+        numbers = self.check({})
+        if len(numbers) == 5 and numbers["recruitment"] > 0.0:
+            self._check_unique(**numbers)
 
     def _expression(self, key: str) -> sp.Expr:
         return real_expression(getattr(self, key), f"muscle {self.name!r}: {key}")
 
-    def check(self, values: Mapping[str, float]) -> None:
-        """Raise `ValueError` where values of parameters, by name, are not positive, or
-        recruitment is not within 0 ... 1."""
-        for key in ("F0", "k0", "ks", "Lc0", "recruitment"):
-            if isinstance(getattr(self, key), (int, float, str)):
-                continue  # checked when it was made
+    def check(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Its numbers, as far as they are known with these values of parameters, by name.
+
+        Raises `ValueError` for one that is not positive, or recruitment not within 0 ... 1.
+        """
+        driven = self.recruitment == "input"
+        numbers = {"recruitment": 1.0} if driven else {}
+        for key in ("F0", "k0", "ks", "Lc0", *([] if driven else ["recruitment"])):
             given = self._expression(key)
             value = given.subs({s: values[s.name] for s in given.free_symbols if s.name in values})
             if not value.is_number:
                 continue
-            if key == "recruitment" and not 0.0 <= float(value) <= 1.0:
+            numbers[key] = float(value)
+            if key == "recruitment" and not 0.0 <= numbers[key] <= 1.0:
                 raise ValueError(
-                    f"muscle {self.name!r}: recruitment must be within 0 ... 1, "
-                    f"got {float(value):g}"
+                    f"muscle {self.name!r}: recruitment must be within 0 ... 1, got {numbers[key]}"
                 )
-            if key != "recruitment" and not 0.0 < float(value) < math.inf:
+            if key != "recruitment" and not 0.0 < numbers[key] < math.inf:
                 raise ValueError(
-                    f"muscle {self.name!r}: {key} must be positive, got {float(value):g}"
+                    f"muscle {self.name!r}: {key} must be positive, got {numbers[key]:g}"
                 )
+        return numbers
 
-    def _check_unique(self, share: float, F0: float, k0: float, ks: float, Lc0: float) -> None:
+    def _check_unique(
+        self, recruitment: float, F0: float, k0: float, ks: float, Lc0: float
+    ) -> None:
         """Warns if a stretch from the largest force and stiffness could reach (kc + ks) Lc0: there
         F - kc Lc0 is largest after a stretch by 2 - F/(kc Lc0)."""
-        kc = share * k0
-        needed = kc * math.exp(min(share * F0 / (kc * Lc0) - 2.0, 700.0))
+        kc = recruitment * k0
+        needed = kc * math.exp(min(recruitment * F0 / (kc * Lc0) - 2.0, 700.0))
         if ks <= needed:
             warnings.warn(
                 f"muscle {self.name!r}: ks = {ks:g} N/m may lose uniqueness in a stretch:"
@@ -241,3 +234,24 @@ class FESMuscle:
                 when=1 - closed,
             ),
         ]
+
+
+def with_muscle(model: Model, muscle: FESMuscle) -> Model:
+    """The model with a muscle: its force, an input if it was used, becomes a state; the relative
+    rate of its contractile element, `quad_rate` [1/s], an output.
+
+    Raises `ValueError` if the model has other states or inputs of the muscle already.
+    """
+    taken = {*model.states, *model.inputs} - {muscle.force, muscle.clock}
+    for symbol in (*muscle.states, *muscle.inputs):
+        if symbol in taken:
+            raise ValueError(f"muscle {muscle.name!r}: {model.name} has {name_of(symbol)} already")
+    rates = dict(zip(muscle.states, muscle.rates, strict=True))
+    known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
+    more = set().union(*(e.free_symbols for e in rates.values())) - known
+    return model.extended(
+        rates,
+        [u for u in muscle.inputs if u not in model.inputs],
+        sorted(more, key=name_of),
+        {f"{muscle.name}_rate": muscle.contractile_rate},
+    )

@@ -1,19 +1,17 @@
-"""Symbolic definitions with derivatives through them, for expressions too large to be expanded."""
+"""Named expressions with derivatives through them, for expressions too large to be expanded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
 
 import sympy as sp
 
-Expressions: TypeAlias = list[sp.Expr]
 
+class NamedExpressions:
+    """A straight-line program `symbol = expression`, and derivatives, forward and reverse, through
+    it.
 
-class Tape:
-    """Definitions `symbol = expression`, and derivatives, forward and reverse, through them.
-
-    Everything is a plain symbol here. Equal expressions get the same symbol. A definition that is
+    Everything is a plain symbol here. Equal expressions get the same symbol. A symbol that is
     `frozen` counts as an independent variable.
     """
 
@@ -85,7 +83,7 @@ class Tape:
 
     def gradient(
         self, scalar: sp.Expr, wrt: Sequence[sp.Symbol], frozen: Iterable[sp.Symbol] = ()
-    ) -> Expressions:
+    ) -> list[sp.Expr]:
         """d scalar / d wrt, by one reverse sweep."""
         order = self.needed([scalar], frozen)
         leading = set(wrt)  # symbols through which the scalar depends on wrt
@@ -111,7 +109,7 @@ class Tape:
         expressions: Sequence[sp.Expr],
         direction: Mapping[sp.Symbol, sp.Expr],
         frozen: Iterable[sp.Symbol] = (),
-    ) -> Expressions:
+    ) -> list[sp.Expr]:
         """Derivatives of `expressions` when every symbol moves with the rate of `direction`."""
         rate = dict(direction)
 
@@ -125,7 +123,7 @@ class Tape:
 
     def replace(
         self, expressions: Sequence[sp.Expr], replacement: Mapping[sp.Symbol, sp.Expr]
-    ) -> Expressions:
+    ) -> list[sp.Expr]:
         """`expressions` with symbols exchanged, in the definitions that they use too."""
         new = dict(replacement)
         for symbol in self.needed(expressions):
@@ -137,7 +135,7 @@ class Tape:
 
     def solve(
         self, matrix: Sequence[Mapping[int, sp.Expr]], right: Sequence[sp.Expr]
-    ) -> Expressions:
+    ) -> list[sp.Expr]:
         """x with matrix x = right, by sparse elimination without numerical pivoting.
 
         matrix : rows {column: entry}. Pivots are chosen for sparsity, numbers first. Raises

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.lower import Lowering
-from kinesym.symbolic.hybrid import Contact, rows_of
+from kinesym.symbolic.hybrid.contacts import Contact, rows_of
 
 #: By what share points give way to impulses, so that rows that depend on each other share them.
 SOFT = 1e-12
 
 
 @dataclass(frozen=True)
-class Touch:
+class ContactDynamics:
     """Nodes of all contacts: heights and places, their gradients, rates, accelerations without
     forces b (rows), and how forces act: W (rows x forces) on accelerations, B (states x forces) on
     x'. Rows are heights of all contacts, then places of those with friction."""
@@ -36,13 +36,13 @@ class Touch:
         return products(g, self.B, dict(enumerate(impulses)), n)
 
 
-def touch(
+def contact_dynamics(
     lower: Lowering,
     contacts: Sequence[Contact],
     states: Sequence[int],
     rates: Sequence[int],
     forces: Sequence[int],
-) -> Touch:
+) -> ContactDynamics:
     """Of contacts where x' = rates, which depend on forces."""
     g, R = lower.graph, len(forces)
     lines = [lower(e) for e in rows_of(contacts)]
@@ -56,7 +56,7 @@ def touch(
         for k in range(R)
     ]
     W = {(i, k): column[i] for k, column in enumerate(columns) for i in range(R)}
-    return Touch(lines[: len(contacts)], slopes, speeds, products(g, turn, free, R), W, B)
+    return ContactDynamics(lines[: len(contacts)], slopes, speeds, products(g, turn, free, R), W, B)
 
 
 def products(g: Graph, matrix: Sparse, vector: Mapping[int, int], rows: int) -> list[int]:
@@ -69,7 +69,7 @@ def products(g: Graph, matrix: Sparse, vector: Mapping[int, int], rows: int) -> 
 
 
 def switched_impulses(
-    g: Graph, found: Touch, flags: Sequence[int], bounces: Sequence[int]
+    g: Graph, found: ContactDynamics, flags: Sequence[int], bounces: Sequence[int]
 ) -> list[int]:
     """Impulses f with W f + bounce speed = 0 in the rows whose flag is 1, and f = 0 in the others.
 

@@ -10,10 +10,11 @@ from scipy.spatial.transform import Rotation
 
 import kinesym as ks
 from kinesym.symbolic.multibody.base import PrescribedBase
+from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Free, Revolute, Spherical, Universal
-from kinesym.symbolic.multibody.tree import Body, Tree
+from kinesym.symbolic.multibody.tree import Tree
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 LINKS = ("shank", "thigh", "trunk", "head")
 
 

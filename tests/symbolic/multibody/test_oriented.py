@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from kinesym.codegen.evaluate import model_point
+from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
 from kinesym.multibody import (
@@ -28,13 +28,13 @@ from kinesym.multibody import (
     Universal,
 )
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 AXES = "xyz"
 
 
 def evaluate(model, expressions, values, rates=None, program=()):
     """Expressions by name at one point; whatever has no value is 0."""
-    point = model_point(model)
+    point = model_symbols(model)
     point.lower.define(program)
     groups = {
         "xdot": (model.state_names, rates or {}),

@@ -8,11 +8,12 @@ number of bodies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sympy as sp
 
+from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.joints import bryant_rates, turn, unit
 from kinesym.symbolic.multibody.links import Aim, Ball, Hinge, Link, Slide
 from kinesym.symbolic.multibody.vectors import (
@@ -59,6 +60,17 @@ class Frame:
     place: Vector
 
 
+@dataclass(frozen=True)
+class Recursion:
+    """Motion and forces of all links (see `inwards`), in terms of the symbols of `steps`."""
+
+    steps: Steps
+    base: Frame
+    frames: tuple[Frame, ...]
+    wrenches: tuple[Wrench, ...]
+    kane: tuple[Wrench, ...]
+
+
 def rotation_of(steps: Steps, link: Link) -> Matrix:
     """From the axes of a link to those of the one before it; to those of the world for `Aim`."""
     if isinstance(link.primitive, Hinge):
@@ -66,11 +78,17 @@ def rotation_of(steps: Steps, link: Link) -> Matrix:
         sine, cosine = _sine_cosine(steps, q.name, q)
         return steps.matrix(f"R.{link.name}", turn(link.primitive.direction, sine, cosine))
     if isinstance(link.primitive, (Ball, Aim)):
-        result = IDENTITY
-        for axis, q in zip(link.primitive.sequence, link.q, strict=True):
-            result = product(result, turn(unit(axis), *_sine_cosine(steps, q.name, q)))
-        return steps.matrix(f"{'AR'[isinstance(link.primitive, Ball)]}.{link.name}", result)
+        name = f"{'AR'[isinstance(link.primitive, Ball)]}.{link.name}"
+        return bryant_matrix(steps, name, link.primitive.sequence, link.q)
     return IDENTITY
+
+
+def bryant_matrix(steps: Steps, name: str, sequence: str, angles: Sequence[sp.Expr]) -> Matrix:
+    """The rotation by Bryant angles about axes of the moving body in turn."""
+    result = IDENTITY
+    for axis, q in zip(sequence, angles, strict=True):
+        result = product(result, turn(unit(axis), *_sine_cosine(steps, q.name, q)))
+    return steps.matrix(name, result)
 
 
 def _sine_cosine(steps: Steps, name: str, angle: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
@@ -166,10 +184,7 @@ def needed_wrench(
 
 
 def inwards(
-    steps: Steps,
-    links: Sequence[Link],
-    frames: Sequence[Frame],
-    own: Mapping[int, Wrench],
+    steps: Steps, links: Sequence[Link], frames: Sequence[Frame], own: Mapping[int, Wrench]
 ) -> tuple[list[Wrench], list[Wrench]]:
     """For each link, and the base at the end, in its axes and about its origin: force and moment
     that reach it through its joint; and Kane's, which follow speeds. own : what a link needs.
@@ -202,6 +217,24 @@ def inwards(
         elif aimed:
             kane[link.parent].append(steps.vector(f"m.{name}.inner", add(times(R, m), arm)))
     return reaching, following
+
+
+def load_wrench(frame: Frame, load: Load) -> Wrench:
+    """Force and moment about the joint, in the axes of the body."""
+    force, torque = vector(load.force), vector(load.torque)
+    if load.axes == "world":
+        back = transposed(frame.attitude)
+        force, torque = times(back, force), times(back, torque)
+    return force, add(torque, cross(vector(load.at), force))
+
+
+def subtract(needed: Wrench, applied: Iterable[Wrench]) -> Wrench:
+    """What is left to the joint."""
+    force, moment = needed
+    for f, n in applied:
+        force = add(force, scale(sp.S.NegativeOne, f))
+        moment = add(moment, scale(sp.S.NegativeOne, n))
+    return force, moment
 
 
 def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:

@@ -1,20 +1,19 @@
-"""A hybrid model becomes the kernels of its simulation; the loop itself is in `runtime/hybrid`."""
+"""A hybrid model becomes the kernels of its simulation, smooth dynamics and switching; the loop is
+in `runtime/hybrid`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import sympy as sp
 
-from kinesym.codegen.derive import jacobian
-from kinesym.codegen.evaluate import Point
-from kinesym.codegen.graph import Graph
-from kinesym.codegen.kernel import Argument, Kernel, Program
-from kinesym.codegen.lower import Lowering
+from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, products
+from kinesym.codegen.derive import Sparse, jacobian
+from kinesym.codegen.evaluate import ModelSymbols, model_symbols
+from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates, model_rates
-from kinesym.codegen.touch import Touch, products, touch
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.names import name_of
 from kinesym.symbolic.schemes import EXPLICIT
 
 
@@ -29,35 +28,21 @@ def hybrid_program(hybrid: Hybrid) -> Program:
     """
     model, point = hybrid.model, _point(hybrid)
     g = point.graph
-    arguments = (point.x, point.u, point.p, point.t)
+    arguments = point.arguments
     rates, lowered = _lowered(hybrid, point)
     labels = tuple(f"{x}'" for x in model.state_names)
     kernels = [Kernel("smooth", g, arguments, tuple(rates), labels, "x' with contact forces")]
-    if hybrid.events:
-        guards = lowered([e.guard for e in hybrid.events] + [e.when for e in hybrid.events])
-        names = [e.name for e in hybrid.events]
-        kernels.append(
-            Kernel(
-                "guards",
-                g,
-                arguments,
-                tuple(guards),
-                tuple(names) + tuple(f"{n}, armed" for n in names),
-            )
-        )
-    changes = _changes(hybrid)
-    if changes:
-        kernels.append(
-            Kernel(
-                "resets",
-                g,
-                arguments,
-                tuple(lowered([e for _, e in changes])),
-                tuple(name for name, _ in changes),
-            )
-        )
+    names, changes = [e.name for e in hybrid.events], _changes(hybrid)
+    guards = [*(e.guard for e in hybrid.events), *(e.when for e in hybrid.events)]
+    armed = [f"{name}, armed" for name in names]
+    for kind, said, of in (
+        ("guards", [*names, *armed], guards),
+        ("resets", [name for name, _ in changes], [e for _, e in changes]),
+    ):
+        if of:
+            kernels.append(Kernel(kind, g, arguments, tuple(lowered(of)), tuple(said)))
     if hybrid.contacts:
-        kernels.append(_contact(hybrid, point, _touch(hybrid, point, rates)))
+        kernels.append(_contact(hybrid, point, _contact_dynamics(hybrid, point, rates)))
     values = [point.lower(e) for e in model.outputs.values()]
     moving = set(point.nodes(point.xdot)) & set(g.ancestors(values))
     if values:
@@ -70,7 +55,7 @@ def hybrid_program(hybrid: Hybrid) -> Program:
 
 
 def _lowered(
-    hybrid: Hybrid, point: Point
+    hybrid: Hybrid, point: ModelSymbols
 ) -> tuple[list[int], Callable[[Sequence[sp.Expr]], list[int]]]:
     """Nodes of x', and what makes nodes of expressions, x' in them solved for."""
     try:
@@ -99,38 +84,22 @@ def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
     ]
 
 
-def _point(hybrid: Hybrid) -> Point:
+def _point(hybrid: Hybrid) -> ModelSymbols:
     """Symbols of the model, with inputs that are given before modes before forces."""
-    model, g = hybrid.model, Graph()
-    order = (*hybrid.given, *hybrid.modes, *hybrid.forces)
-    by_name = {name_of(u): u for u in model.inputs}
-    xdot = Argument("xdot", tuple(f"xdot.{x}" for x in model.state_names))
-    x = Argument("x", tuple(f"x.{x}" for x in model.state_names))
-    u = Argument("u", tuple(f"u.{name}" for name in order))
-    p = Argument("p", tuple(f"p.{p}" for p in model.parameter_names), False)
-    table = {t: g.symbol("t.time")}
-    for symbols, group in (
-        (model.derivatives, xdot),
-        (model.states, x),
-        ([by_name[name] for name in order], u),
-        (model.parameters, p),
-    ):
-        table.update(zip(symbols, g.symbols(group.symbols), strict=True))
-    lower = Lowering(g, table)
-    lower.define(model.intermediates)
-    return Point(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
+    inputs = (*hybrid.given, *hybrid.modes, *hybrid.forces)
+    return model_symbols(hybrid.model, inputs=inputs)
 
 
-def _touch(hybrid: Hybrid, point: Point, rates: list[int]) -> Touch:
+def _contact_dynamics(hybrid: Hybrid, point: ModelSymbols, rates: list[int]) -> ContactDynamics:
     forces = _forces(hybrid, point)
-    return touch(point.lower, hybrid.contacts, point.nodes(point.x), rates, forces)
+    return contact_dynamics(point.lower, hybrid.contacts, point.nodes(point.x), rates, forces)
 
 
-def _forces(hybrid: Hybrid, point: Point) -> list[int]:
+def _forces(hybrid: Hybrid, point: ModelSymbols) -> list[int]:
     return point.nodes(point.u)[len(point.u.symbols) - len(hybrid.forces) :]
 
 
-def _contact(hybrid: Hybrid, point: Point, found: Touch) -> Kernel:
+def _contact(hybrid: Hybrid, point: ModelSymbols, found: ContactDynamics) -> Kernel:
     g, rows, n = point.graph, range(len(hybrid.forces)), len(point.x.symbols)
     outputs = [
         *found.heights,
@@ -146,8 +115,7 @@ def _contact(hybrid: Hybrid, point: Point, found: Touch) -> Kernel:
     labels += [f"acceleration of {a} from {b}" for a in names for b in names]
     labels += [f"{x}' from {a}" for x in hybrid.model.state_names for a in names]
     labels += [f"d {a} / d {x}" for a in names for x in hybrid.model.state_names]
-    arguments = (point.x, point.u, point.p, point.t)
-    return Kernel("contact", g, arguments, tuple(outputs), tuple(labels), "contacts")
+    return Kernel("contact", g, point.arguments, tuple(outputs), tuple(labels), "contacts")
 
 
 def slopes_program(hybrid: Hybrid) -> Program:
@@ -159,34 +127,39 @@ def slopes_program(hybrid: Hybrid) -> Program:
     point = _point(hybrid)
     g = point.graph
     rates, lowered = _lowered(hybrid, point)
-    arguments = (point.x, point.u, point.p, point.t)
-    wrt = [node for group in arguments for node in point.nodes(group)]
+    wrt = [node for group in point.arguments for node in point.nodes(group)]
     of = {
         "guard_slopes": lowered([e.guard for e in hybrid.events]),
         "reset_slopes": lowered([e for _, e in _changes(hybrid)]),
     }
-    found = _touch(hybrid, point, rates) if hybrid.contacts else None
+    found = _contact_dynamics(hybrid, point, rates) if hybrid.contacts else None
     if found:
         forces = _forces(hybrid, point)
         push, jump = found.push(g, forces), found.jump(g, forces, len(rates))
         of["touch_slopes"] = [*found.heights, *found.speeds, *push, *jump]
-    smooth, places = _smooth_slopes(hybrid, point, rates, wrt, found)
-    kernels, structure = [smooth], {"smooth_slopes": places}
+    smooth, entries, steps = _smooth_slopes(hybrid, point, rates, wrt, found)
+    kernels, patterns = [smooth], {"smooth_slopes": _pattern(entries)}
     for name, values in of.items():
         entries = jacobian(g, values, wrt)
-        structure[name] = _places(list(entries))
+        patterns[name] = _pattern(entries)
         if entries:
             labels = tuple(f"{i}, {j}" for i, j in entries)
-            kernels.append(Kernel(name, g, arguments, tuple(entries.values()), labels))
-    return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": structure})
+            kernels.append(Kernel(name, g, point.arguments, tuple(entries.values()), labels))
+    about = {"patterns": patterns, "solution": _pattern(steps)}
+    return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": about})
 
 
 def _smooth_slopes(
-    hybrid: Hybrid, point: Point, rates: list[int], wrt: list[int], found: Touch | None
-) -> tuple[Kernel, dict[str, list[int]]]:
-    """x', then what its derivatives follow from, see `codegen.solve.Linearised`: entries of the
-    side in rows of states; below them those of the accelerations of contacts, where x' are columns
-    of their own after (x, u, p, t); then the steps of M^-1."""
+    hybrid: Hybrid,
+    point: ModelSymbols,
+    rates: list[int],
+    wrt: list[int],
+    found: ContactDynamics | None,
+) -> tuple[Kernel, Sparse, list[tuple[int, int]]]:
+    """A kernel, its entries, targets and sources of its solution: x', then what its derivatives
+    follow from, see `codegen.solve.Linearised`: entries of the side in rows of states; below them
+    those of the accelerations of contacts, where x' are columns of their own after (x, u, p, t);
+    then the steps of M^-1."""
     model, g, xdot = hybrid.model, point.graph, point.nodes(point.xdot)
     residual = (
         [g.sub(v, rate) for v, rate in zip(xdot, rates, strict=True)]
@@ -204,16 +177,13 @@ def _smooth_slopes(
     labels = [f"{x}'" for x in model.state_names] + [f"{i}, {j}" for i, j in entries]
     labels += [f"solution, {i} from {j}" for i, j, _ in smooth.steps]
     outputs = (*smooth.rates, *entries.values(), *(node for _, _, node in smooth.steps))
-    arguments = (point.x, point.u, point.p, point.t)
-    places = _places(list(entries)) | {
-        "targets": [i for i, _, _ in smooth.steps],
-        "sources": [j for _, j, _ in smooth.steps],
-    }
-    return Kernel("smooth_slopes", g, arguments, outputs, tuple(labels)), places
+    kernel = Kernel("smooth_slopes", g, point.arguments, outputs, tuple(labels))
+    return kernel, entries, [(i, j) for i, j, _ in smooth.steps]
 
 
-def _places(entries: Sequence[tuple[int, int]]) -> dict[str, list[int]]:
-    return {"rows": [i for i, _ in entries], "columns": [j for _, j in entries]}
+def _pattern(entries: Iterable[tuple[int, int]]) -> list[list[int]]:
+    pairs = list(entries)
+    return [[i for i, _ in pairs], [j for _, j in pairs]]
 
 
 def _description(hybrid: Hybrid) -> dict[str, object]:

@@ -10,11 +10,13 @@ import sympy as sp
 
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.given import check_kind, check_name, check_text, listed, listed_of
-from kinesym.symbolic.hybrid import Contact, Event, Hybrid, check_law
+from kinesym.symbolic.hybrid.contacts import Contact, check_law
+from kinesym.symbolic.hybrid.events import Event
+from kinesym.symbolic.hybrid.model import Hybrid
+from kinesym.symbolic.hybrid.muscle import FESMuscle
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import Vector, add, dot, scale, vector
-from kinesym.symbolic.muscle import FESMuscle
 from kinesym.symbolic.names import dynamicsymbols, suggest
 
 
@@ -52,6 +54,20 @@ class GroundPoint:
         """The force along the ground [N]; without friction there is none."""
         return dynamicsymbols(f"{self.name}_friction") if self.law != "slip" else sp.S.Zero
 
+    def contact(self, height: sp.Expr, place: sp.Expr) -> Contact:
+        """The contact of the point."""
+        place, friction = (None, None) if self.law == "slip" else (place, self.friction)
+        return Contact(
+            self.name,
+            height,
+            self.normal,
+            self.law,
+            place,
+            friction,
+            self.friction_coefficient,
+            self.restitution,
+        )
+
 
 def on_ground(
     tree: Tree,
@@ -83,17 +99,7 @@ def on_ground(
                 f"point {point.name!r}: {point.body} is no body of {tree.name}; "
                 f"{suggest(point.body, names)}"
             )
-    n, s = vector(up, "up"), vector(along, "along")
-    for what, direction in (("up", n), ("along", s)):
-        for component in direction:
-            real_number(component, f"a component of {what}")
-    for what, value in {
-        "up is no unit vector": dot(n, n) - 1,
-        "along is no unit vector": dot(s, s) - 1,
-        "up and along are not orthogonal": dot(n, s),
-    }.items():
-        if abs(float(value)) > 1e-12:
-            raise ValueError(what)
+    n, s = _directions(up, along)
     loads = [
         Load(point.body, add(scale(point.normal, n), scale(point.friction, s)), at=point.at)
         for point in points
@@ -102,26 +108,27 @@ def on_ground(
     touched = replace(
         tree, loads=(lambda bare: [*given(bare), *loads]) if callable(given) else (*given, *loads)
     )
-    places: dict[str, Vector] = {p.name: touched.place(p.body, p.at) for p in points}
+    places = {p.name: touched.place(p.body, p.at) for p in points}
     lines = {f"{name}_height": dot(n, place) for name, place in places.items()}
     lines |= {f"{name}_place": dot(s, place) for name, place in places.items()}
-    asked = (
-        [outputs]
-        if isinstance(outputs, (str, Mapping))
-        else listed(outputs, f"outputs of {tree.name}")
-    )
+    single = isinstance(outputs, (str, Mapping))
+    asked = [outputs] if single else listed(outputs, f"outputs of {tree.name}")
     model = touched.model(torques, [*asked, lines], values)
-    contacts = [
-        Contact(
-            p.name,
-            lines[f"{p.name}_height"],
-            p.normal,
-            p.law,
-            None if p.law == "slip" else lines[f"{p.name}_place"],
-            None if p.law == "slip" else p.friction,
-            p.friction_coefficient,
-            p.restitution,
-        )
-        for p in points
-    ]
+    contacts = [p.contact(lines[f"{p.name}_height"], lines[f"{p.name}_place"]) for p in points]
     return Hybrid(model, {} if modes is None else modes, events, contacts, muscles)
+
+
+def _directions(up: Sequence[Any], along: Sequence[Any]) -> tuple[Vector, Vector]:
+    """Both as vectors; raises `ValueError` unless they are orthogonal units."""
+    n, s = vector(up, "up"), vector(along, "along")
+    for what, direction in (("up", n), ("along", s)):
+        for component in direction:
+            real_number(component, f"a component of {what}")
+    for fault, value in {
+        "up is no unit vector": dot(n, n) - 1,
+        "along is no unit vector": dot(s, s) - 1,
+        "up and along are not orthogonal": dot(n, s),
+    }.items():
+        if abs(float(value)) > 1e-12:
+            raise ValueError(fault)
+    return n, s

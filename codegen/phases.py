@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, switched_impulses
 from kinesym.codegen.family import Family, Symbols, boundary
-from kinesym.codegen.touch import Touch, switched_impulses, touch
-from kinesym.symbolic.hybrid import Contact, forces_of, with_friction
+from kinesym.symbolic.hybrid.contacts import Contact, forces_of, with_friction
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
@@ -14,12 +14,12 @@ from kinesym.symbolic.problem import Problem
 At = tuple[Sequence[int], Sequence[int], Sequence[int], int]
 
 
-def touch_at(s: Symbols, at: At) -> tuple[Touch, list[int]]:
+def contacts_at(s: Symbols, at: At) -> tuple[ContactDynamics, list[int]]:
     """Contacts at a point, and the nodes of their forces."""
     problem = s.problem
     names = [name_of(u) for u in problem.unknown_inputs]
     forces = [at[1][names.index(name_of(force))] for force in forces_of(problem.contacts)]
-    found = touch(s.lowering(*at), problem.contacts, at[0], s.explicit(*at), forces)
+    found = contact_dynamics(s.lowering(*at), problem.contacts, at[0], s.explicit(*at), forces)
     return found, forces
 
 
@@ -40,7 +40,7 @@ def _flags(s: Symbols, what: str, signals: Sequence[int]) -> list[int]:
 def contact_rows(s: Symbols, at: At) -> dict[str, int]:
     """No acceleration where a contact is closed, no force where it is open."""
     g = s.graph
-    found, forces = touch_at(s, at)
+    found, forces = contacts_at(s, at)
     rows: dict[str, int] = {}
     names = [f"contact {c.name}" for c in s.problem.contacts]
     names += [f"contact {c.name} along the ground" for c in with_friction(s.problem.contacts)]
@@ -69,7 +69,7 @@ def link_family(problem: Problem, name: str) -> Family:
     rows: dict[str, int] = {}
     if problem.contacts and name == "link":
         at = (x0, u0, s.nodes(s0), end)
-        found, _ = touch_at(s, at)
+        found, _ = contacts_at(s, at)
         contacts = problem.contacts
         bounces = [g.const(1.0 + c.restitution) for c in contacts]
         bounces += [g.one] * len(with_friction(contacts))

@@ -1,0 +1,210 @@
+"""Simulation of smooth models: the loops of a method, built, and what comes out of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.codegen.stepping import stepper as stepper_program
+from kinesym.diagnose import explain_step
+from kinesym.pipeline import realise
+from kinesym.runtime.ensemble import Ensemble, Failure
+from kinesym.runtime.native import LINEAR, PARABOLA
+from kinesym.runtime.signals import Signal, with_jumps
+from kinesym.runtime.simulation import (
+    STIFF,
+    Outcome,
+    Stepper,
+    Task,
+    cause_of_growth,
+    failure,
+    growth,
+    implausible,
+    said,
+    too_long,
+)
+from kinesym.runtime.simulation import simulate as march
+from kinesym.runtime.trajectory import Trajectory
+from kinesym.simulation_task import Input, Request
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
+
+Array = NDArray[np.float64]
+
+#: Members of an ensemble of which it is found out which expression was not finite.
+_EXPLAINED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class _Done:
+    """A simulation that was made. nodes : where those that were asked for are on its grid, which
+    has one more at each jump of an input."""
+
+    model: Model
+    method: str
+    stepper: Stepper
+    task: Task
+    outcome: Outcome
+    nodes: NDArray[np.intp]
+
+    def ended(self, member: int, explained: bool) -> tuple[int, str]:
+        """The node at which a member ended early or grew beyond any plausible size, and why;
+        nothing of others. explained : an expression that is not finite is looked for."""
+        stepper, task, outcome = self.stepper, self.task, self.outcome
+        node = int(outcome.reached[member])
+        if node == len(task.time):
+            node, words = growth(stepper.states, outcome.states[:, member], task.time)
+            if words:
+                words += f"; {cause_of_growth(stepper, task, outcome, member, node)}"
+            return node, words
+        known = outcome.interrupted[member] or member in outcome.broken
+        if not explained or known or outcome.trouble[member] == STIFF:
+            return node, failure(stepper, task, outcome, member)
+        program = stepper_program(self.model, SCHEMES.get(self.method), stepper.varying)
+        undefined = explain_step(program, stepper, task, outcome, member)
+        return node, failure(stepper, task, outcome, member, undefined)
+
+    def samples(self, k: int) -> Array:
+        """Input k at the nodes, (1 or M, N)."""
+        rows, kind = self.task.inputs[k]
+        return rows[:, self.nodes * (3 if kind == PARABOLA else 1)]
+
+
+def model_results(model: Model, request: Request) -> Trajectory | Ensemble:
+    """The trajectory or the ensemble that is asked for; warns of what ended early."""
+    each = [s for u in request.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
+    grid, nodes = with_jumps(request.time, [s for s in each if isinstance(s, Signal)])
+    count = request.members or 1
+    task = Task(
+        time=grid,
+        initial=np.array([np.broadcast_to(v, count) for v in request.initial.values()]).reshape(
+            -1, count
+        ),
+        parameters=_parameter_rows(request, count),
+        inputs=[_sampled(value, request.time, grid) for value in request.inputs.values()],
+        substeps=request.substeps,
+        tolerances=request.tolerances,
+        threads=request.threads,
+    )
+    stepper = compiled_stepper(
+        model, request.method, len(task.parameters) > 1, request.members is None
+    )
+    outcome = march(stepper, task, request.progress)
+    single = len(grid) == 2 and task.substeps == 1 and not stepper.adaptive
+    if single and outcome.reached.min() == 2:
+        words = too_long(stepper, task, outcome)
+        if words:
+            warnings.warn(f"{model.name}: {words}", stacklevel=3)
+    done = _Done(model, request.method, stepper, task, outcome, nodes)
+    return _trajectory(done) if request.members is None else _ensemble(done)
+
+
+@lru_cache(maxsize=64)
+def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> Stepper:
+    """The built loops of a method; deriving them again for the same model would only take time.
+
+    varying : parameters differ between members. narrow : made for one trajectory.
+    """
+    built = realise(stepper_program(model, SCHEMES.get(method), varying), narrow=narrow)
+    return Stepper.of(built, method if method in EXPLICIT else "implicit")
+
+
+# -- what goes in ---------------------------------------------------------------------------
+
+
+def _sampled(value: Input, time: Array, grid: Array) -> tuple[Array, int]:
+    """Samples (1 or M, ...) of an input on the grid, and their kind."""
+    if isinstance(value, Signal):
+        samples, kind = value.sampled(grid)
+        return np.ascontiguousarray(samples)[None], kind
+    if isinstance(value, np.ndarray) and len(grid) == len(time):
+        return np.ascontiguousarray(value), LINEAR
+    signals = [row if isinstance(row, Signal) else Signal(time, row) for row in value]
+    made = [signal.sampled(grid) for signal in signals]
+    kinds = {kind for _, kind in made}
+    if len(kinds) == 1:
+        return np.array([samples for samples, _ in made]), kinds.pop()
+    return np.array([signal.parabolas_on(grid) for signal in signals]), PARABOLA
+
+
+def _parameter_rows(request: Request, members: int) -> Array:
+    """(1, r) if all members share them, else (M, r)."""
+    values = request.parameters.values()
+    count = members if any(v.ndim for v in values) else 1
+    rows = [np.broadcast_to(v, count) for v in values]
+    return np.ascontiguousarray(np.array(rows).reshape(len(rows), count).T)
+
+
+# -- what comes out -------------------------------------------------------------------------
+
+
+def _named(names: Sequence[str], rows: Sequence[Array] | Array) -> dict[str, Array]:
+    return dict(zip(names, rows, strict=True))
+
+
+def _trajectory(done: _Done) -> Trajectory:
+    """The one trajectory, up to where it is valid; warns if that is not the end."""
+    stepper, outcome = done.stepper, done.outcome
+    _, message = done.ended(0, True)
+    if message:
+        warnings.warn(said(message, stepper.model), stacklevel=4)
+    nodes = done.nodes[done.nodes < outcome.reached[0]]
+    end = len(nodes)
+    return Trajectory(
+        time=done.task.time[nodes],
+        states=_named(stepper.states, outcome.states[:, 0, nodes]),
+        inputs=_named(
+            stepper.inputs, [done.samples(k)[0, :end] for k in range(len(stepper.inputs))]
+        ),
+        outputs=_named(stepper.outputs, outcome.values[:, 0, nodes]),
+        parameters=dict(zip(stepper.parameters, map(float, done.task.parameters[0]), strict=True)),
+        model=stepper.model,
+        message=message,
+        drawing=done.model.drawing,
+    )
+
+
+def _ensemble(done: _Done) -> Ensemble:
+    stepper, task, outcome, nodes = done.stepper, done.task, done.outcome, done.nodes
+    members, N = outcome.states.shape[1:]
+    grown = implausible(outcome.states[:, :, 0], outcome.states[:, :, -1]).any(axis=0)
+    failures: list[Failure] = []
+    for k in np.flatnonzero((outcome.reached < N) | grown).tolist():
+        node, message = done.ended(k, len(failures) < _EXPLAINED)
+        failures.append(Failure(k, float(task.time[node]), message))
+    warn_of_members(stepper.model, members, failures, bool(grown.any()), stacklevel=5)
+    inputs = [
+        np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(task.inputs))
+    ]
+    columns = np.broadcast_to(task.parameters, (members, len(stepper.parameters))).T
+    whole = len(nodes) == N
+    return Ensemble(
+        time=task.time[nodes],
+        states=_named(stepper.states, outcome.states if whole else outcome.states[:, :, nodes]),
+        inputs=_named(stepper.inputs, inputs),
+        outputs=_named(stepper.outputs, outcome.values if whole else outcome.values[:, :, nodes]),
+        parameters=_named(stepper.parameters, columns),
+        model=stepper.model,
+        failures=tuple(failures),
+        drawing=done.model.drawing,
+    )
+
+
+def warn_of_members(
+    model: str, members: int, failures: Sequence[Failure], grown: bool, stacklevel: int
+) -> None:
+    """Of members that ended early."""
+    if not failures:
+        return
+    first = failures[0]
+    how = "ended early or grew beyond any plausible size" if grown else "ended early"
+    warnings.warn(
+        f"{len(failures)} of {members} members of {model} {how}, the first is "
+        f"member {first.member}: {first.message}",
+        stacklevel=stacklevel,
+    )

@@ -1,0 +1,301 @@
+"""`ks.Phases`: one motion in several phases, for collocation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from kinesym.runtime.checks import count, finite
+from kinesym.runtime.experiment import Experiment
+from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.given import check_kind, listed, mapping, shown
+from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import by_name
+from kinesym.symbolic.objective import Objective, at_end, at_start
+from kinesym.task import Condition, Conditions, checked_trials, conditions
+
+Pair = tuple[float, float]
+_FREE = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of the motion of a `Hybrid` between two events.
+
+    closed : contacts that press throughout, and do not slide if they have friction, unless `loose`,
+    as where another point of the same body holds it already. ignored : open ones that may be below
+    the ground. duration : (low, high) [s]. nodes : of the grid. modes : those that differ from the
+    model's. inputs : given ones, numbers or (nodes,). hits : contacts that are hit at its start, so
+    that impulses act there; by default, where a contact closes, all that are closed.
+
+    Raises `ValueError` for what is none of these.
+    """
+
+    closed: Sequence[str] = ()
+    duration: tuple[float, float] = (1e-3, 10.0)
+    nodes: int = 41
+    modes: Mapping[Any, float] = field(default_factory=dict)
+    inputs: Mapping[Any, Any] = field(default_factory=dict)
+    hits: Sequence[str] | None = None
+    loose: Sequence[str] = ()
+    ignored: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for group in ("closed", "loose", "ignored", "hits"):
+            if group != "hits" or self.hits is not None:
+                listed(getattr(self, group), f"{group} of a phase")
+        for group in ("modes", "inputs"):
+            mapping(getattr(self, group), f"{group} of a phase")
+        object.__setattr__(self, "nodes", count(self.nodes, "nodes of a phase", least=2))
+        if not isinstance(self.duration, (tuple, list)):
+            raise ValueError(
+                f"duration must be (low, high) with 0 < low <= high, got {shown(self.duration)}"
+            )
+        Experiment(nodes=2, duration=self.duration)
+
+
+@dataclass(frozen=True)
+class Phases:
+    """One motion in several phases: trial k of a problem is phase k.
+
+    sequence : `Experiment`s for a `Model`, `Phase`s for a `Hybrid`. links : conditions on
+    `at_end(...)` of a phase and `at_start(...)` of the next; cycle : of the last and the first.
+    start, end : conditions on `at_start(...)` of the first and `at_end(...)` of the last phase.
+    drift : how far a point of a `Hybrid` may be below the ground when it is open [m]: what it has
+    sunk by the error of the rule while it pressed.
+
+    Durations of a `Phase` are free. Contact forces are unknown: where a contact is closed it has no
+    acceleration and does not pull, where it is open there is no force and it is not below the
+    ground. A phase ends where a contact of the next one lands, or else where the force of one that
+    opens is zero. From phase to phase the states continue through the impacts of `hits`, by the
+    same law as in a simulation. Without contacts say in `links` how they do, for example by a
+    reset.
+
+    Raises `ValueError` for what does not fit.
+    """
+
+    sequence: Sequence[Experiment] | Sequence[Phase]
+    links: Sequence[Any] = ()
+    cycle: Sequence[Any] = ()
+    start: Sequence[Any] = ()
+    end: Sequence[Any] = ()
+    drift: float = 1e-4
+
+    def __post_init__(self) -> None:
+        steps = tuple(self.sequence) if isinstance(self.sequence, (list, tuple)) else (None,)
+        if not steps:
+            raise ValueError("a motion needs at least one phase")
+        if not any(all(isinstance(step, k) for step in steps) for k in (Phase, Experiment)):
+            raise ValueError(
+                "the sequence must be a list of Phase(...) for a Hybrid, or of Experiment(...) for "
+                f"a Model, got {shown(self.sequence)}"
+            )
+        object.__setattr__(self, "sequence", steps)
+        for group, what in (
+            ("links", "link"),
+            ("cycle", "cycle condition"),
+            ("start", "start condition"),
+            ("end", "end condition"),
+        ):
+            object.__setattr__(self, group, conditions(getattr(self, group), what))
+        if finite(self.drift, "drift") < 0.0:
+            raise ValueError(f"drift must not be negative, got {self.drift}")
+
+
+class Row(NamedTuple):
+    """A condition, None for one that contacts bring along, and its bounds by trial."""
+
+    expression: sp.Expr | None
+    bounds: Sequence[Pair]
+
+
+@dataclass(frozen=True)
+class Posed:
+    """Trials of a model and all that is asked of them.
+
+    scheme, objective : those that are meant if none is named.
+    """
+
+    model: Model
+    trials: Sequence[Experiment]
+    unknown_inputs: Mapping[Any, Any] = field(default_factory=dict)
+    path: Sequence[Row] = ()
+    boundary: Sequence[Row] = ()
+    links: Sequence[Row] = ()
+    cycle: Sequence[Row] = ()
+    contacts: Sequence[Contact] = ()
+    scheme: str = "midpoint"
+    objective: Objective | None = None
+
+    @property
+    def asked(self) -> Conditions:
+        """The expressions."""
+        path, boundary, links, cycle = (
+            tuple(e for e, _ in rows if e is not None)
+            for rows in (self.path, self.boundary, self.links, self.cycle)
+        )
+        return Conditions(path, boundary, links, cycle, self.contacts)
+
+    @property
+    def bounds(self) -> dict[str, list[list[Pair]]]:
+        """(low, high) of the last constraints of each family of points, by trial."""
+        families = {"node": self.path, "ends": self.boundary}
+        families |= {"link": self.links, "cycle": self.cycle}
+        return {
+            name: [[pairs[k] for _, pairs in rows] for k in range(len(self.trials))]
+            for name, rows in families.items()
+        }
+
+
+def posed(
+    system: Model | Hybrid,
+    trials: Experiment | Sequence[Experiment] | Phases,
+    unknown_inputs: Mapping[Any, Any] | None,
+    path: Sequence[Any],
+    boundary: Sequence[Any],
+) -> Posed:
+    """Trials, or phases, with conditions; raises `ValueError` for what does not fit."""
+    at_nodes = conditions(path, "path condition")
+    at_ends = conditions(boundary, "boundary condition")
+    free = mapping({} if unknown_inputs is None else unknown_inputs, "unknown_inputs")
+    make: Any = _of_phases if isinstance(trials, Phases) else _of_experiments
+    made: Posed = make(system, trials)
+    count = len(made.trials)
+    return replace(
+        made,
+        unknown_inputs={**made.unknown_inputs, **free},
+        path=[*made.path, *_in_all(at_nodes, count)],
+        boundary=[*made.boundary, *_in_all(at_ends, count)],
+    )
+
+
+def _of_experiments(system: Any, trials: Any) -> Posed:
+    if isinstance(system, Hybrid):
+        raise ValueError(
+            f"an experiment does not say which contacts of {system.model.name} press when; name "
+            "its phases, ks.Phases([ks.Phase(...), ...]), or take the model of the Hybrid"
+        )
+    return Posed(system, checked_trials(system, trials))
+
+
+def _in_all(conditions: Sequence[Condition], count: int) -> list[Row]:
+    return [Row(e, [(low, high)] * count) for e, low, high in conditions]
+
+
+def _where(zero: Sequence[bool]) -> list[Pair]:
+    """Bounds of what is to be zero in some phases and is free in others."""
+    return [(0.0, 0.0) if here else _FREE for here in zero]
+
+
+def _of_phases(system: Model | Hybrid, phases: Phases) -> Posed:
+    """The phases with their links, and what is asked at the ends of all."""
+    count = len(phases.sequence)
+    others = [_FREE] * (count - 1)
+    ends = [Row(e, [(low, high), *others]) for e, low, high in phases.start]
+    ends += [Row(e, [*others, (low, high)]) for e, low, high in phases.end]
+    steps = [step for step in phases.sequence if isinstance(step, Phase)]
+    if steps:
+        check_kind(system, Hybrid, "kinesym.hybrid")
+        made = _of_hybrid(system, steps, ends, phases.drift)
+    else:
+        made = replace(_of_experiments(system, phases.sequence), boundary=ends)
+    if count > 1 and not (phases.links or made.contacts or (phases.cycle and not steps)):
+        raise ValueError(
+            "nothing says how the states continue from phase to phase; give links=[...]"
+        )
+    return replace(made, links=_in_all(phases.links, count), cycle=_in_all(phases.cycle, count))
+
+
+def _of_hybrid(hybrid: Any, steps: Sequence[Phase], ends: Sequence[Row], drift: float) -> Posed:
+    """Forces are unknown; contacts that press do not move, and pull nothing."""
+    contacts, tangential = hybrid.contacts, hybrid.tangential
+    hits = [_hits(hybrid, steps, k) for k in range(len(steps))]
+    closed = [set(step.closed) for step in steps]
+    held = [now - set(step.loose) for now, step in zip(closed, steps, strict=True)]
+    later = list(zip(closed[:-1], closed[1:], hits[1:], strict=True))
+
+    cones = [  # of friction that sticks
+        Condition(c.friction_coefficient * c.force + sign * c.friction, 0.0, np.inf)
+        for c in tangential
+        if c.law == "coulomb"
+        for sign in (1, -1)
+    ]
+
+    def first(groups: Sequence[set[str]], c: Contact) -> list[Pair]:
+        return _where([k == 0 and c.name in group for k, group in enumerate(groups)])
+
+    def lands(c: Contact) -> list[Pair]:
+        return _where([*(c.name in hit and c.name not in now for now, _, hit in later), False])
+
+    def lets_go(c: Contact) -> list[Pair]:
+        """An impact may open a contact that presses."""
+        opens = (not hit and c.name in now and c.name not in after for now, after, hit in later)
+        return _where([*opens, False])
+
+    def above(c: Contact) -> list[Pair]:
+        free = (c.name in (*step.closed, *step.ignored) for step in steps)
+        return [(-np.inf if anywhere else -drift, np.inf) for anywhere in free]
+
+    return Posed(
+        hybrid.model,
+        [_trial(hybrid, step, hit) for step, hit in zip(steps, hits, strict=True)],
+        {**{c.force: (0.0, None) for c in contacts}, **{c.friction: None for c in tangential}},
+        path=[*(Row(c.height, above(c)) for c in contacts), *_in_all(cones, len(steps))],
+        boundary=[
+            *(Row(None, first(closed, c)) for c in contacts),
+            *(Row(None, first(held, c)) for c in tangential),
+            *ends,
+            *(Row(at_start(c.height), first(closed, c)) for c in contacts),
+            *(Row(at_end(c.height), lands(c)) for c in contacts),
+            *(Row(at_end(c.force), lets_go(c)) for c in contacts),
+        ],
+        contacts=contacts,
+        scheme="trapezoid",
+        objective=Objective(),
+    )
+
+
+def _hits(hybrid: Hybrid, steps: Sequence[Phase], k: int) -> tuple[str, ...]:
+    names = [contact.name for contact in hybrid.contacts]
+    for name in (*steps[k].closed, *(steps[k].hits or ()), *steps[k].loose, *steps[k].ignored):
+        if name not in names:
+            raise ValueError(
+                f"phase {k}: there is no contact {name!r}; there are {', '.join(names) or 'none'}"
+            )
+    given, before = steps[k].hits, set(steps[k - 1].closed) if k else set()
+    if given and k == 0:
+        raise ValueError(
+            "phase 0: nothing comes before the first phase, so nothing is hit there; "
+            "put the phase that ends with the impact first"
+        )
+    lands = k > 0 and set(steps[k].closed) - before
+    hits = tuple(given) if given is not None else tuple(steps[k].closed) if lands else ()
+    bounces = {c.restitution for c in hybrid.contacts if c.name in hits and c.name not in before}
+    if len(bounces) > 1:
+        raise ValueError(
+            f"phase {k}: contacts that are hit together need the same restitution, "
+            f"got {', '.join(map(str, sorted(bounces)))}"
+        )
+    return hits
+
+
+def _trial(hybrid: Hybrid, phase: Phase, hits: Sequence[str]) -> Experiment:
+    modes = {**hybrid.modes, **by_name(phase.modes, list(hybrid.modes), "modes")}
+    given = by_name(phase.inputs, hybrid.given, "inputs")
+    held = [name for name in phase.closed if name not in phase.loose]
+    groups = {"closed": phase.closed, "hit": hits, "stuck": held}
+    flags = {
+        flag: float(contact.name in groups[flag.split("_", 1)[0]])
+        for contact in hybrid.contacts
+        for flag in flags_of(contact)
+    }
+    rows = {
+        name: real_number(value, f"input {name}") if np.ndim(value) == 0 else value
+        for name, value in {**modes, **given, **flags}.items()
+    }
+    return Experiment(nodes=phase.nodes, duration=phase.duration, inputs=rows)

@@ -1,0 +1,34 @@
+"""From a program to what runs: the last stages of the pipeline, the same for everything.
+
+Model, Hybrid, Experiment    what is given
+-> Problem                   `symbolic_problem`: what it means, checked
+-> Program                   `codegen`: kernels as graphs, and their description
+-> Source                    `emit`: C, and a manifest in JSON
+-> Built                     `build`, `load_manifest`: the opened library, the manifest as data
+"""
+
+from __future__ import annotations
+
+import time
+
+from kinesym.codegen.c import emit
+from kinesym.codegen.kernel import Program
+from kinesym.runtime.build import build
+from kinesym.runtime.manifest import Built, load_manifest
+
+
+def realise(
+    program: Program,
+    lanes: int | None = None,
+    more_flags: tuple[str, ...] = (),
+    narrow: bool = False,
+) -> Built:
+    """Write the C of a program, compile it, and open it; arguments and errors as of `build`.
+
+    An unchanged program is taken from the cache.
+    """
+    start = time.perf_counter()
+    source = emit(program)
+    derive = time.perf_counter() - start
+    library, seconds = build(source.files, lanes, more_flags, narrow)
+    return Built(library, load_manifest(source.manifest), derive, seconds)

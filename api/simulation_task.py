@@ -1,0 +1,264 @@
+"""What a simulation is asked for, checked: of smooth systems and of those with events alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array, shown, time_grid
+from kinesym.runtime.event_log import State
+from kinesym.runtime.signals import Signal, signal_of
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.model import Model, check_values
+from kinesym.symbolic.names import by_name
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, TRAPEZOID
+
+Array = NDArray[np.float64]
+
+#: Implicit methods are the schemes of collocation.
+METHODS = (*EXPLICIT, *SCHEMES)
+HYBRID_METHODS = (*EXPLICIT, TRAPEZOID.name)
+
+#: With more, rounding is most of what a step does.
+MOST_SUBSTEPS = 10**10
+
+#: An input: the same for all members, or for each its own; (M, N) are joined by straight lines.
+Input = Signal | Sequence[Signal] | Array
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A simulation on the grid `time` (N,) [s]: numbers, or (M,) for the M `members` of an
+    ensemble; None for a single trajectory.
+
+    start : the state from which an earlier run goes on, if that is given. pressing : whether each
+    contact presses at the start.
+    """
+
+    time: Array
+    initial: Mapping[str, Array]
+    parameters: Mapping[str, Array]
+    inputs: Mapping[str, Input]
+    members: int | None
+    method: str
+    substeps: int
+    tolerances: tuple[float, float]
+    threads: int
+    progress: bool | None
+    start: State | None = None
+    pressing: Mapping[str, Array] | None = None
+
+    def of_member(self, k: int) -> Request:
+        """What is asked for one member."""
+        return replace(
+            self,
+            initial=_of_member(self.initial, k),
+            parameters=_of_member(self.parameters, k),
+            pressing=_of_member(self.pressing or {}, k),
+            inputs={name: self._signal(value, k) for name, value in self.inputs.items()},
+            members=None,
+            progress=False,
+        )
+
+    def _signal(self, value: Input, k: int) -> Signal:
+        if isinstance(value, Signal):
+            return value
+        row = value[k]
+        return row if isinstance(row, Signal) else Signal(self.time, row)
+
+
+def _of_member(rows: Mapping[str, Array], k: int) -> dict[str, Array]:
+    return {name: row[k] if row.ndim else row for name, row in rows.items()}
+
+
+def request_of(
+    system: Any,
+    time: ArrayLike,
+    initial: Any,
+    parameters: Any,
+    inputs: Any,
+    method: str | None,
+    substeps: int,
+    rtol: float,
+    atol: float,
+    threads: int | None,
+    progress: bool | None,
+) -> Request:
+    """What `simulate` is asked for; raises `ValueError` for what is missing or does not fit."""
+    if not isinstance(system, (Model, Hybrid)):
+        raise ValueError(
+            f"expected a kinesym.Model or a kinesym.hybrid.Hybrid, got {shown(system)}"
+        )
+    method = _method(system, method)
+    substeps = checks.count(substeps, "substeps", most=MOST_SUBSTEPS)
+    tolerances, grid = checks.tolerances(rtol, atol), time_grid(time)
+    model = system if isinstance(system, Model) else system.model
+    start: State | None = None
+    pressing: dict[str, Array] = {}
+    if isinstance(initial, State):
+        start, values = initial, _numbers_of_state(system, initial, grid)
+    else:
+        values, pressing = _initial(system, model, initial)
+    known = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
+    check_values(model, known)
+    names = model.input_names if isinstance(system, Model) else tuple(system.given)
+    signals = _inputs(grid, names, inputs)
+    return Request(
+        time=grid,
+        initial=values,
+        parameters=known,
+        inputs=signals,
+        members=_members({**values, **known, **pressing}, signals),
+        method=method,
+        substeps=substeps,
+        tolerances=tolerances,
+        threads=checks.threads(threads),
+        progress=progress,
+        start=start,
+        pressing=pressing,
+    )
+
+
+def _method(system: Model | Hybrid, method: str | None) -> str:
+    smooth = isinstance(system, Model)
+    if method is None:
+        return "rk4" if smooth else "dormand-prince"
+    known = METHODS if smooth else HYBRID_METHODS
+    if method not in known:
+        of = "" if smooth else " of a system with events"
+        raise ValueError(f"unknown method{of} {method!r}; choose one of {', '.join(known)}")
+    return method
+
+
+def _initial(
+    system: Model | Hybrid, model: Model, given: Any
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Values of states, and whether contacts press."""
+    contacts = () if isinstance(system, Model) else tuple(c.name for c in system.contacts)
+    found = by_name(given, (*model.state_names, *contacts), "initial")
+    states = {name: value for name, value in found.items() if name in model.state_names}
+    values = _numbers(states, model.state_names, {}, "initial", "initial value of state")
+    pressing = {name: np.asarray(found[name]) for name in contacts if name in found}
+    for name, row in pressing.items():
+        if row.dtype != np.bool_ or row.ndim > 1:
+            raise ValueError(
+                f"initial {name} says whether the contact presses at the start, True or False, got "
+                f"{shown(found[name])}"
+            )
+    return values, pressing
+
+
+def _numbers_of_state(system: Model | Hybrid, state: State, grid: Array) -> dict[str, Array]:
+    """Values of the states to go on from, if that belongs to the system."""
+    model = system if isinstance(system, Model) else system.model
+    rows: list[tuple[str, Any, Sequence[Any]]] = [("states", state.x, model.state_names)]
+    if isinstance(system, Hybrid):
+        rows += [
+            ("modes", state.modes, tuple(system.modes)),
+            ("contacts", state.contacts, system.contacts),
+            ("events", state.armed, system.events),
+        ]
+    for what, row, names in rows:
+        if len(row) != len(names):
+            raise ValueError(
+                f"the state to go on from has {len(row)} {what}, {model.name} has {len(names)}; "
+                "it belongs to another model"
+            )
+    if state.time != grid[0]:
+        raise ValueError(
+            f"the grid begins at {grid[0]:g} s, the state to go on from is at {state.time:g} s"
+        )
+    return {name: np.asarray(x) for name, x in zip(model.state_names, state.x, strict=True)}
+
+
+def _numbers(
+    given: Any,
+    names: Sequence[str],
+    defaults: Mapping[str, float],
+    where: str,
+    what: str,
+) -> dict[str, Array]:
+    """A number or (M,) for every name; raises `ValueError` naming what is missing or not finite."""
+    values = {**defaults, **by_name({} if given is None else given, names, where)}
+    result: dict[str, Any] = {}
+    for name in names:
+        if name not in values:
+            raise ValueError(f"the {what} {name} is missing; add it to {where}={{...}}")
+        value = values[name]
+        if isinstance(value, float) and isfinite(value):
+            result[name] = np.float64(value)
+            continue
+        array = real_array(value, f"the {what} {name}")
+        if array.ndim > 1 or array.size == 0:
+            raise ValueError(
+                f"the {what} {name} must be one number or (members,), got shape {array.shape}"
+            )
+        if not np.isfinite(array).all():
+            k = int(np.flatnonzero(~np.isfinite(array.ravel()))[0])
+            of = f" of member {k}" if array.ndim else ""
+            raise ValueError(f"the {what} {name}{of} is {array.ravel()[k]}, not a finite number")
+        result[name] = array
+    return result
+
+
+def _inputs(grid: Array, names: Sequence[str], inputs: Any) -> dict[str, Input]:
+    """Signals of every input, known on the whole grid."""
+    given = by_name({} if inputs is None else inputs, names, "inputs")
+    found: dict[str, Input] = {}
+    for name in names:
+        if name not in given:
+            raise ValueError(f"the input {name} is missing; add it to inputs={{{name!r}: ...}}")
+        value, what = given[name], f"input {name}"
+        if isinstance(value, (list, tuple)) and any(isinstance(row, Signal) for row in value):
+            found[name] = [
+                _known(row, grid, f"{what} of member {k}") for k, row in enumerate(value)
+            ]
+        elif np.ndim(value) == 2:
+            found[name] = _rows(value, grid, what)
+        else:
+            found[name] = _known(value, grid, what)
+    return found
+
+
+def _known(value: Any, grid: Array, what: str) -> Signal:
+    """A signal that is known on the grid."""
+    signal = signal_of(value, grid, what)
+    signal.check_span(grid, what)
+    return signal
+
+
+def _rows(value: Any, grid: Array, what: str) -> Array:
+    """Samples (M, N) of all members."""
+    rows = real_array(value, what)
+    if rows.shape[1] != len(grid):
+        raise ValueError(
+            f"{what} has shape {rows.shape}, expected {len(grid)} values, one per node"
+        )
+    if not np.isfinite(rows).all():
+        member, node = np.argwhere(~np.isfinite(rows))[0]
+        raise ValueError(
+            f"{what} contains {int((~np.isfinite(rows)).sum())} values that are not finite, the "
+            f"first at node {node} of member {member}"
+        )
+    return rows
+
+
+def _members(numbers: Mapping[str, Array], inputs: Mapping[str, Input]) -> int | None:
+    """Number of members of an ensemble, None for a single trajectory."""
+    found: dict[int, str] = {}
+    for name, array in numbers.items():
+        if array.ndim == 1:
+            found.setdefault(len(array), name)
+    for name, value in inputs.items():
+        if not isinstance(value, Signal):
+            found.setdefault(len(value), name)
+    if len(found) > 1:
+        words = ", ".join(f"{count} for {name}" for count, name in found.items())
+        raise ValueError(f"the number of members is not clear: {words}")
+    return next(iter(found), None)

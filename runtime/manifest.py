@@ -1,0 +1,259 @@
+"""What the code generator says of a library: its JSON, loaded into frozen data and checked.
+
+Fields are called as `codegen` writes them. A section is there if the library was made for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from kinesym.runtime.arrays import shown
+from kinesym.runtime.native import ABI, Library
+
+#: Rows and columns of the entries of a sparse matrix.
+Pattern = tuple[tuple[int, ...], tuple[int, ...]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class KernelManifest:
+    """A kernel: its arguments with their counts, whether they vary from point to point, labels of
+    its outputs, operations per point."""
+
+    name: str
+    arguments: tuple[str, ...]
+    counts: tuple[int, ...]
+    varying: tuple[bool, ...]
+    outputs: tuple[str, ...]
+    operations: int
+
+
+@dataclass(frozen=True)
+class FamilyManifest:
+    """A kind of points of a collocation problem: groups of local variables with their sizes, labels
+    of constraints and outputs, and which derivatives there are, in local variables."""
+
+    variables: tuple[tuple[str, int], ...]
+    constraints: tuple[str, ...]
+    outputs: tuple[str, ...]
+    gradient: tuple[int, ...] = ()
+    jacobian: Pattern = ((), ())
+    hessian: Pattern = ((), ())
+
+
+@dataclass(frozen=True)
+class CollocationManifest:
+    """A nonlinear program; see `codegen.transcribe`."""
+
+    model: str
+    scheme: str
+    state_weights: tuple[float, float]
+    quadrature: tuple[float, float]
+    states: tuple[str, ...]
+    unknown_inputs: tuple[str, ...]
+    unknown_parameters: tuple[str, ...]
+    known_parameters: tuple[str, ...]
+    signals: tuple[str, ...]
+    held: tuple[str, ...]
+    node_measurements: tuple[str, ...]
+    interval_measurements: tuple[str, ...]
+    free_duration: bool
+    families: Mapping[str, FamilyManifest]
+
+
+@dataclass(frozen=True)
+class ModelManifest:
+    """Names of a model and of what it consists of, and values of its parameters."""
+
+    model: str
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    outputs: tuple[str, ...]
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class TableauManifest:
+    """An explicit method; see `ks_tableau` in kinesym.h. error, dense : empty if there is none."""
+
+    order: int
+    c: tuple[float, ...]
+    a: tuple[tuple[float, ...], ...]
+    error: tuple[float, ...]
+    dense: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SteppingManifest(ModelManifest):
+    """Loops of time stepping, explicit methods by name; see `codegen.stepping`."""
+
+    methods: Mapping[str, TableauManifest]
+    limits: tuple[str, ...]
+    varying: bool
+    solution: tuple[tuple[int, int], ...]
+    outputs_need_rates: bool
+    pattern: Pattern
+
+
+@dataclass(frozen=True)
+class FunctionsManifest(ModelManifest):
+    """Functions of a model; see `codegen.evaluate`."""
+
+    explicit: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class JacobiansManifest:
+    """Their Jacobians by name, such as `residual_states`."""
+
+    patterns: Mapping[str, Pattern]
+
+
+@dataclass(frozen=True)
+class EventManifest:
+    """An event of a hybrid model."""
+
+    name: str
+    direction: int
+    scale: float
+    level: bool
+    stop: bool
+    failure: bool
+
+
+@dataclass(frozen=True)
+class ContactManifest:
+    """A contact of a hybrid model; row : of its force along the ground among all forces, or -1."""
+
+    name: str
+    law: str
+    restitution: float
+    friction_coefficient: float
+    row: int
+
+
+@dataclass(frozen=True)
+class HybridManifest(ModelManifest):
+    """A hybrid model; see `codegen.switching`.
+
+    methods : explicit ones by name.
+    targets : what events set, one after the other: states, then modes; event k sets those from
+    first_target[k] on. sizes : outputs of each kernel.
+    """
+
+    methods: Mapping[str, TableauManifest]
+    modes: Mapping[str, float]
+    events: tuple[EventManifest, ...]
+    targets: tuple[int, ...]
+    first_target: tuple[int, ...]
+    contacts: tuple[ContactManifest, ...]
+    outputs_move: bool
+    sizes: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class SlopesManifest:
+    """First derivatives of a hybrid model: places of the entries by kernel, targets and sources of
+    the solution for x'; see `codegen.switching`."""
+
+    patterns: Mapping[str, Pattern]
+    solution: Pattern
+
+
+_SECTIONS: dict[str, Any] = {
+    "collocation": CollocationManifest,
+    "stepping": SteppingManifest,
+    "functions": FunctionsManifest,
+    "jacobians": JacobiansManifest,
+    "hybrid": HybridManifest,
+    "slopes": SlopesManifest,
+}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Kernels of a library by name, and what else is said of it."""
+
+    name: str
+    kernels: Mapping[str, KernelManifest]
+    sections: tuple[Any, ...]
+
+    def of(self, kind: type[T]) -> T:
+        """The section of a kind; raises `ValueError` if there is none."""
+        for section in self.sections:
+            if isinstance(section, kind):
+                return section
+        raise ValueError(f"the manifest of {self.name} has no {kind.__name__}")
+
+
+@dataclass(frozen=True)
+class Built:
+    """An opened library with its manifest. derive, compile : seconds that C text and compiler took,
+    none if the library was kept."""
+
+    library: Library
+    manifest: Manifest
+    derive: float = 0.0
+    compile: float = 0.0
+
+
+def load_manifest(text: str) -> Manifest:
+    """The manifest in JSON that comes with a library; raises `ValueError` for what is none."""
+    given = json.loads(text)
+    if not isinstance(given, dict):
+        raise ValueError(f"a manifest is a mapping in JSON, got {shown(given)}")
+    name, abi, kernels = (given.pop(key, None) for key in ("name", "abi", "kernels"))
+    about = f"the manifest of {name!r}: "
+    if abi != ABI:
+        raise ValueError(f"{about}its interface is {abi}, this kinesym has {ABI}")
+    for key in given:
+        if key not in _SECTIONS:
+            raise ValueError(f"{about}there is no section {key!r}, only {', '.join(_SECTIONS)}")
+    made = _loaded(tuple[KernelManifest, ...], kernels, about + "kernels")
+    return Manifest(
+        _loaded(str, name, about + "name"),
+        {kernel.name: kernel for kernel in made},
+        tuple(_loaded(_SECTIONS[key], value, about + key) for key, value in given.items()),
+    )
+
+
+@cache
+def _fields(kind: type) -> dict[str, tuple[Any, bool]]:
+    """Type of each field, and whether it may be missing."""
+    hints = get_type_hints(kind)
+    return {field.name: (hints[field.name], field.default is not MISSING) for field in fields(kind)}
+
+
+def _loaded(kind: Any, value: Any, where: str) -> Any:
+    """`value` of JSON as the type `kind`; raises `ValueError` naming its place."""
+    if kind in (str, bool, int) and type(value) is kind:
+        return value
+    if kind is float and type(value) in (int, float):
+        return float(value)
+    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
+        known = _fields(kind)
+        for name, (_, optional) in known.items():
+            if name not in value and not optional:
+                raise ValueError(f"{where} has no {name}")
+        for name in value:
+            if name not in known:
+                raise ValueError(f"{where} has a {name}, which is none of {', '.join(known)}")
+        return kind(**{k: _loaded(known[k][0], v, f"{where}.{k}") for k, v in value.items()})
+    of = get_args(kind)
+    if get_origin(kind) is Mapping and isinstance(value, dict):
+        return {k: _loaded(of[1], v, f"{where}.{k}") for k, v in value.items()}
+    if get_origin(kind) is tuple and isinstance(value, list):
+        if of[-1] is not ...:
+            if len(value) == len(of):
+                return tuple(_loaded(k, v, where) for k, v in zip(of, value, strict=True))
+        elif all(type(v) is of[0] for v in value):  # long lists of names and numbers
+            return tuple(value)
+        else:
+            return tuple(_loaded(of[0], v, f"{where}[{i}]") for i, v in enumerate(value))
+    raise ValueError(f"{where} must be {kind if of else kind.__name__}, got {shown(value)}")

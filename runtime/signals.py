@@ -1,0 +1,388 @@
+"""Inputs over time: samples at times of their own, or exact pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
+
+from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.native import HELD, LINEAR, PARABOLA
+
+Array = NDArray[np.float64]
+
+#: What is between samples.
+BETWEEN = ("linear", "held", "cubic")
+#: Breaks as close as this are one [s], relative to times beyond 1 s.
+TOGETHER = 1e-12
+#: Where the values on both sides of a break differ by more than this share of them, it is a jump.
+_JUMP = 1e-12
+#: How far beyond its samples a signal may be asked for, relative: the rounding of grids.
+_SLACK = 1e-9
+
+
+class Signal:
+    """A quantity over time: samples at times of its own, of any rate, and what is between them.
+
+    times : (B,), increasing [s]. values : (B,).
+    between : "linear", straight lines; "held", each value until the next time, the last one for
+        ever; "cubic", a spline with continuous second derivatives (ends not-a-knot, B >= 2).
+
+    A signal that is linear or cubic is known from its first to its last time, a held one from its
+    first. `signal(t)` are values at times (n,); at a jump those after it. `Signal.pieces` takes
+    straight lines that may jump from one to the next.
+
+    Raises `ValueError` for shapes, what is not finite, and times that do not increase.
+    """
+
+    #: Pieces: begins (B,) [s], and coefficients (4, B) of 1, s, s^2, s^3 with s = t - begin.
+    begin: Array
+    coefficients: Array
+    #: Where it is known [s].
+    span: tuple[float, float]
+    #: Rows of begins, values and slopes that hold expressions of parameters; () if all are numbers.
+    expressions: Sequence[Sequence[Any]]
+
+    def __init__(self, times: ArrayLike, values: ArrayLike, between: str = "linear") -> None:
+        if between not in BETWEEN:
+            raise ValueError(
+                f"between of a signal is one of {', '.join(BETWEEN)}, got {shown(between)}"
+            )
+        at, row = _checked([times, values], ["times", "values"])
+        least = 1 if between == "held" else 2
+        if len(at) < least:
+            raise ValueError(f"a {between} signal needs {least} samples or more, got {len(at)}")
+        coefficients = np.zeros((4, len(at)))
+        coefficients[0] = row
+        if between == "linear":
+            coefficients[1, :-1] = np.diff(row) / np.diff(at)
+        elif between == "cubic":
+            coefficients[:, :-1] = CubicSpline(at, row).c[::-1]
+        self._put(at, coefficients, (at[0], np.inf if between == "held" else at[-1]))
+
+    @classmethod
+    def pieces(cls, begin: Sequence[Any] | Array, value: Any, slope: Any = None) -> Signal:
+        """Straight lines value + slope (t - begin), each (B,), from each begin to the next.
+
+        The first piece also serves before, the last one for ever. slope : 0 by default. Entries may
+        be SymPy expressions of parameters, for a fit of where an input breaks, its levels or its
+        slopes.
+
+        Raises `ValueError` as `Signal`.
+        """
+        signal = cls.__new__(cls)
+        rows = [begin, value, slope]
+        if slope is None:
+            rows[2] = [0.0] * len(value) if hasattr(value, "__len__") else 0.0
+        if any(_symbolic(row) for row in rows):
+            lengths = [len(row) if hasattr(row, "__len__") else 0 for row in rows]
+            if min(lengths) < 1 or len(set(lengths)) > 1:
+                raise ValueError(
+                    "begins, values and slopes of a signal must be (B,), got lengths "
+                    f"{', '.join(map(str, lengths))}"
+                )
+            signal.expressions = tuple(tuple(row) for row in rows)
+            return signal
+        at, level, rise = _checked(rows, ["begins", "values", "slopes"])
+        nothing = np.zeros(len(at))
+        signal._put(at, np.array([level, rise, nothing, nothing]), (-np.inf, np.inf))
+        return signal
+
+    @classmethod
+    def parabolas(cls, time: ArrayLike, values: ArrayLike) -> Signal:
+        """A parabola on each interval of `time` (N,) [s] through values at its ends and in the
+        middle; values : (2 N - 1,), at the nodes and halfway.
+
+        Raises `ValueError` as `Signal`.
+        """
+        at, row = real_array(time, "the times of a signal"), real_array(values, "its values")
+        if at.ndim != 1 or len(at) < 2 or row.shape != (2 * len(at) - 1,):
+            raise ValueError(
+                f"a signal of parabolas needs (N,) times and (2 N - 1,) values, got {at.shape} and "
+                f"{row.shape}"
+            )
+        at, _ = _checked([at, row[::2]], ["times", "values"])
+        _checked([np.arange(len(row)), row], ["times", "values"])
+        a, b, c, h = row[:-1:2], row[1::2], row[2::2], np.diff(at)
+        coefficients = np.zeros((4, len(at)))
+        coefficients[0] = row[::2]
+        coefficients[1, :-1] = (4.0 * b - 3.0 * a - c) / h
+        coefficients[2, :-1] = 2.0 * (a - 2.0 * b + c) / h**2
+        signal = cls.__new__(cls)
+        signal._put(at, coefficients, (at[0], at[-1]))
+        return signal
+
+    def _put(self, begin: Array, coefficients: Array, span: tuple[float, float]) -> None:
+        for array in (begin, coefficients):
+            array.flags.writeable = False
+        self.begin, self.coefficients = begin, coefficients
+        self.span, self.expressions = (float(span[0]), float(span[1])), ()
+
+    def __repr__(self) -> str:
+        if self.expressions:
+            return f"<signal: {len(self.expressions[0])} pieces, which depend on parameters>"
+        degree = int(np.flatnonzero(self.coefficients.any(axis=1)).max(initial=0))
+        kind = ("held", "linear", "parabolas", "cubic")[degree]
+        span = f"t = {self.begin[0]:g} ... {self.begin[-1]:g} s"
+        return f"<signal: {kind}, {len(self.begin)} breaks, {span}>"
+
+    def __call__(self, time: ArrayLike) -> Array:
+        """Values at times (n,) [s], at a jump those after it; raises `ValueError` for times at
+        which it is not known."""
+        at = real_array(time, "the times at which a signal is asked for")
+        self.check_span(at, "the signal")
+        return self._values(at)
+
+    @property
+    def value(self) -> Array:
+        """Value at the begin of each piece, (B,)."""
+        return np.asarray(self.coefficients[0])
+
+    @property
+    def slope(self) -> Array:
+        """Slope at the begin of each piece, (B,) [1/s]."""
+        return np.asarray(self.coefficients[1])
+
+    def check_span(self, time: Array, what: str) -> None:
+        """Raise `ValueError`, naming `what`, unless it is known at all times and numbers only."""
+        if self.expressions:
+            entries = [entry for row in self.expressions for entry in row]
+            first = next(entry for entry in entries if getattr(entry, "free_symbols", None))
+            raise ValueError(
+                f"{what} depends on parameters, {first}; only ks.Shooting of a system with events "
+                "can find those, give numbers here"
+            )
+        first, last, (begin, end) = float(np.min(time)), float(np.max(time)), self.span
+        slack = _SLACK * max(1.0, abs(first), abs(last))
+        if first < begin - slack or last > end + slack:
+            raise ValueError(
+                f"{what} is known for {begin:.10g} ... {end:.10g} s, but needed for "
+                f"{first:.10g} ... {last:.10g} s"
+            )
+
+    def _values(self, time: Array, side: float = 0.0) -> Array:
+        """side : +1 for values just after breaks that are at these times but for rounding, -1 for
+        those just before."""
+        at = time + side * _slack(time, self.begin)
+        k = np.maximum(np.searchsorted(self.begin, at, side="right") - 1, 0)
+        a, b, c, d = self.coefficients[:, k]
+        s = time - self.begin[k]
+        return np.asarray(a + s * (b + s * (c + s * d)))
+
+    def range(self, begin: float, end: float) -> tuple[float, float]:
+        """Its smallest and largest values between two times [s], of straight lines exactly."""
+        inside = self.begin[(self.begin > begin) & (self.begin < end)]
+        ends = [np.append(begin, inside), np.append(inside, end)]
+        values = np.concatenate([self._values(ends[0], 1.0), self._values(ends[1], -1.0)])
+        return float(values.min()), float(values.max())
+
+    def jumps(self, begin: float, end: float) -> Array:
+        """Times between two [s] at which it jumps."""
+        at, slack = self.begin[1:], _slack(self.begin[1:], self.begin)
+        powers = np.diff(self.begin) ** np.arange(4)[:, None]
+        terms, after = self.coefficients[:, :-1] * powers, self.coefficients[0, 1:]
+        apart = np.abs(terms.sum(axis=0) - after) > _JUMP * np.abs(terms).sum(axis=0)
+        return np.asarray(at[apart & (at > begin + slack) & (at < end - slack)])
+
+    @property
+    def held(self) -> bool:
+        """Whether it is constant from each of its times to the next."""
+        return len(self.begin) > 1 and not self.coefficients[1:].any()
+
+    def at_nodes(self, time: Array) -> Array:
+        """Values at the nodes (N,) of a grid, those after a jump there."""
+        return self._values(time, 1.0)
+
+    def sampled(self, time: Array) -> tuple[Array, int]:
+        """What a time-stepping loop takes on a grid (N,) that has a node at each jump: samples, and
+        their kind, `LINEAR`, `HELD` or `PARABOLA` (see `runtime.native`)."""
+        own = self.begin[1:]
+        own = own[(own > time[0]) & (own < time[-1])]
+        slack = _slack(own, time)
+        node = np.searchsorted(time, own - slack)
+        broken = bool((np.abs(time[node] - own) > slack).any())  # within an interval
+        bent = bool(self.coefficients[2:].any())
+        if self.held and not broken:
+            return self.at_nodes(time), HELD
+        if not (broken or bent or self.jumps(time[0], time[-1]).size):
+            return self.at_nodes(time), LINEAR
+        return self.parabolas_on(time), PARABOLA
+
+    def parabolas_on(self, time: Array) -> Array:
+        """Samples of the kind `PARABOLA` on a grid (N,), (3 N - 2,): at the begin of each interval,
+        in its middle, at its end; then at the last node."""
+        samples = np.empty(3 * len(time) - 2)
+        samples[:-1:3] = self._values(time[:-1], 1.0)
+        samples[1::3] = self._values(0.5 * (time[:-1] + time[1:]))
+        samples[2::3] = self._values(time[1:], -1.0)
+        samples[-1] = self._values(time[-1:], 1.0)[0]
+        return samples
+
+
+def with_jumps(time: Array, signals: Sequence[Signal]) -> tuple[Array, NDArray[np.intp]]:
+    """A grid (N,) with one more node at each jump of signals, and where its own nodes are there."""
+    found = [np.empty(0), *(signal.jumps(time[0], time[-1]) for signal in signals)]
+    jumps = np.unique(np.concatenate(found))
+    slack = _slack(jumps, time)
+    node = np.searchsorted(time, jumps - slack)
+    jumps = jumps[np.abs(time[node] - jumps) > slack]
+    jumps = jumps[np.append(True, np.diff(jumps) > _slack(jumps[1:], time))[: len(jumps)]]
+    grid = np.union1d(time, jumps)
+    return grid, np.searchsorted(grid, time)
+
+
+def signal_of(given: Any, time: Array, what: str) -> Signal:
+    """An input on a grid (N,) [s]: a number, samples (N,) with straight lines between, or a signal
+    that is known there.
+
+    Raises `ValueError`, naming `what`, for anything else.
+    """
+    if not isinstance(given, Signal):
+        if _symbolic([given]):
+            return Signal.pieces([float(time[0])], [given])
+        row = finite_samples(given, time, what)
+        return Signal(time, row) if row.ndim else Signal.pieces(time[:1], row[None])
+    given.check_span(time, what)
+    return given
+
+
+def finite_samples(given: Any, time: Array, what: str) -> Array:
+    """A number or (N,) at the nodes; raises `ValueError`, naming `what`, for anything else."""
+    expected = f"expected {len(time)} values, one per node, a number or a ks.Signal"
+    if callable(given):
+        raise ValueError(f"{what} is {shown(given)}, {expected}")
+    row = real_array(given, what)
+    if row.shape not in ((), time.shape):
+        raise ValueError(f"{what} has {shape_words(row)}, {expected}")
+    bad = np.flatnonzero(~np.isfinite(row))
+    if len(bad):
+        where = f" (t = {time[bad[0]]:g} s)" if row.ndim else ""
+        raise ValueError(
+            f"{what} contains {len(bad)} values that are not finite, the first at index "
+            f"{bad[0]}{where}"
+        )
+    return row
+
+
+def shape_words(array: Array) -> str:
+    """The size of an array in a message."""
+    return f"{len(array)} values" if array.ndim == 1 else f"shape {array.shape}"
+
+
+def _symbolic(row: Any) -> bool:
+    """Whether a sequence holds expressions of symbols."""
+    return np.iterable(row) and any(getattr(entry, "free_symbols", None) for entry in row)
+
+
+def _slack(time: Array, grid: Array) -> Array:
+    """How far apart equal times may be for their rounding, less than any step of a grid."""
+    least = 1e-3 * float(np.diff(grid).min()) if len(grid) > 1 else np.inf
+    return np.asarray(np.minimum(_rounding(time), least))
+
+
+def _rounding(time: Array) -> Array:
+    return np.asarray(TOGETHER * np.maximum(1.0, np.abs(time)))
+
+
+def _checked(rows: Sequence[Any], names: Sequence[str]) -> list[Array]:
+    """Rows (B,) of finite numbers, the first of increasing times."""
+    found = [
+        real_array(row, f"the {name} of a signal") for row, name in zip(rows, names, strict=True)
+    ]
+    shape = found[0].shape
+    if len(shape) != 1 or not shape[0] or any(row.shape != shape for row in found):
+        shapes = ", ".join(str(row.shape) for row in found)
+        raise ValueError(f"{_listed(names)} of a signal must be (B,), got {shapes}")
+    for row, name in zip(found, names, strict=True):
+        if not np.isfinite(row).all():
+            k = int(np.argmin(np.isfinite(row)))
+            raise ValueError(f"the {name} of a signal must be finite, number {k} is {row[k]}")
+    time = found[0]
+    if (np.diff(time) <= 0.0).any():
+        k = int(np.argmax(np.diff(time) <= 0.0))
+        raise ValueError(
+            f"{names[0]} of a signal must increase; {time[k + 1]:g} s comes after {time[k]:g} s"
+        )
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+@dataclass(frozen=True, eq=False)
+class SignalGradient:
+    """Derivatives with respect to begin, value and slope of each piece of a signal, (B,) each; or
+    how these change with something, (B,) or (B, P)."""
+
+    begin: Array
+    value: Array
+    slope: Array
+
+    @classmethod
+    def zeros(cls, signal: Signal) -> SignalGradient:
+        """Of nothing, to be added to; NaN where a begin has no such derivative, as the samples of a
+        signal that is not made of straight lines."""
+        nothing = np.zeros(len(signal.begin))
+        curved = bool(signal.coefficients[2:].any())
+        return cls(np.where(curved, np.nan, nothing), nothing.copy(), nothing.copy())
+
+    @property
+    def parts(self) -> tuple[Array, Array, Array]:
+        """All three."""
+        return self.begin, self.value, self.slope
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Segments that several signals have in common.
+
+    begin : (S + 1,), with the end [s]. coefficients : (4, m, S), of 1, s, s^2, s^3 with s = t -
+    begin. piece : (m, S), of each signal on its own.
+    """
+
+    begin: Array
+    coefficients: Array
+    piece: NDArray[np.intp]
+
+    def values(self, segment: NDArray[Any], since: Array) -> Array:
+        """All signals (m, B) at times (B,) after the begins of segments (B,)."""
+        a, b, c, d = self.coefficients[:, :, segment]
+        return np.asarray(a + since * (b + since * (c + since * d)))
+
+    def rates(self, segment: NDArray[Any], since: Array) -> Array:
+        """Their derivatives with respect to time, (m, B)."""
+        _, b, c, d = self.coefficients[:, :, segment]
+        return np.asarray(b + since * (2.0 * c + since * 3.0 * d))
+
+
+def segments(inputs: Mapping[str, Signal], begin: float, end: float) -> Segments:
+    """Common segments of all inputs between two times [s]."""
+    breaks = [signal.begin for signal in inputs.values()]
+    times = np.concatenate([[begin], *breaks]) if breaks else np.array([begin])
+    times = np.unique(times[(times >= begin) & (times < end)])
+    keep = np.append(True, np.diff(times) > _rounding(times[1:]))
+    times = times[keep]
+    shape = (len(inputs), len(times))
+    coefficients, pieces = np.empty((4, *shape)), np.empty(shape, dtype=np.intp)
+    for row, signal in enumerate(inputs.values()):
+        own = signal.begin
+        slack = 2.0 * _rounding(times)
+        k = np.maximum(np.searchsorted(own, times + slack, side="right") - 1, 0)
+        begun = np.append(True, np.diff(k) != 0)
+        first = np.maximum.accumulate(np.where(begun, np.arange(len(times)), 0))
+        one = np.abs(times[first] - own[k]) <= slack  # begins that are together are one
+        s = times - np.where(one, times[first], own[k])
+        a, b, c, d = signal.coefficients[:, k]
+        pieces[row] = k
+        coefficients[:, row] = [
+            a + s * (b + s * (c + s * d)),
+            b + s * (2.0 * c + s * 3.0 * d),
+            c + 3.0 * s * d,
+            d,
+        ]
+    return Segments(np.append(times, end), coefficients, pieces)

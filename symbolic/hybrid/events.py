@@ -1,0 +1,65 @@
+"""Events: guards and reset maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from kinesym.symbolic.expression import real_expression, real_expressions, real_number
+from kinesym.symbolic.given import check_flag, check_text, mapping, shown
+from kinesym.symbolic.names import names_of
+
+
+@dataclass(frozen=True)
+class Event:
+    """A state event: where its guard, the event function, crosses zero, its reset map jumps.
+
+    guard : expression of states, inputs, modes, parameters and time. direction : -1 when it falls
+    below zero, 1 when it rises above, 0 both. scale : a typical size of the guard, which says what
+    is negligible. resets : the reset map, states -> their values after it, expressions of those
+    before. sets : the same for modes. when : armed only while this expression of modes is positive.
+    level : it also happens if the guard is found beyond zero after another event; for switches
+    without a reset that moves the guard. stop : the simulation ends; failure : it does, with a
+    warning.
+
+    Derivatives cross it by the saltation matrix, of guard, reset map and the x' before and after.
+    Raises `ValueError` for what does not fit.
+    """
+
+    name: str
+    guard: Any
+    direction: int = -1
+    scale: float = 1.0
+    resets: Mapping[Any, Any] = field(default_factory=dict)
+    sets: Mapping[Any, Any] = field(default_factory=dict)
+    when: Any = 1
+    level: bool = False
+    stop: bool = False
+    failure: bool = False
+
+    def __post_init__(self) -> None:
+        check_text(self.name, "the name of an event")
+        put, where = partial(object.__setattr__, self), f"event {self.name!r}: "
+        if self.direction not in (-1, 0, 1):
+            raise ValueError(f"{where}direction is -1, 0 or 1, got {shown(self.direction)}")
+        if not real_number(self.scale, f"{where}scale") > 0.0:
+            raise ValueError(f"{where}scale must be positive, got {self.scale}")
+        for flag in ("level", "stop", "failure"):
+            check_flag(getattr(self, flag), where + flag)
+        put("guard", real_expression(self.guard, f"{where}the guard", "write x - 5 for x > 5"))
+        put("when", real_expression(self.when, f"{where}when"))
+        if self.when.is_number and not self.when > 0:
+            raise ValueError(f"{where}when is {self.when}, so that it never happens")
+        for group, what in (("resets", "the reset of"), ("sets", "the value of")):
+            given = mapping(getattr(self, group), where + group, "{name: expression}")
+            names_of(list(given), where + group)
+            put(group, real_expressions(given, where + what))
+        if self.level and self.direction == 0:
+            raise ValueError(f"event {self.name!r}: a level has a side; give direction -1 or 1")
+        if self.level and not (self.sets or self.stop or self.failure):
+            raise ValueError(
+                f"event {self.name!r}: a level that sets no mode would happen again "
+                "and again; give sets={...} and when="
+            )

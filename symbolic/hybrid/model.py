@@ -1,0 +1,226 @@
+"""What makes a model a hybrid dynamical system: events, modes that they switch, contacts.
+
+Modes and contact forces are inputs of the model that nobody gives: events set the first, the
+unilateral constraints of contacts (complementarity of gap and force) determine the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.symbolic.declared import atoms_of, check_atoms
+from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.given import check_kind, listed_of, mapping, shown
+from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
+from kinesym.symbolic.hybrid.events import Event
+from kinesym.symbolic.hybrid.muscle import FESMuscle, with_muscle
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
+
+#: How a contact ends: when its force does, or when its height has grown by the hysteresis.
+RELEASES = ("force", "height")
+
+
+@dataclass(frozen=True, eq=False)
+class Hybrid:
+    """A model with modes, events, contacts and muscles.
+
+    modes : inputs of the model that events set, with their values at the start. muscles : the model
+        may use their forces as inputs; their states, equations, modes and events are added to it.
+
+    release : a contact ends when its "force" does, or when its "height" has grown. v_stop : if all
+        points would leave the ground more slowly than this after an impact, they stay [m/s].
+    per_second : events allowed, beyond which a run is chattering.
+
+    Raises `ValueError` for a name that the model does not have, or that is used twice, and options
+    that are none.
+    """
+
+    model: Model
+    modes: Mapping[Any, float] = field(default_factory=dict)
+    events: Sequence[Event] = ()
+    contacts: Sequence[Contact] = ()
+    muscles: Sequence[FESMuscle] = ()
+    release: str = "force"
+    v_stop: float = 1e-3
+    per_second: int = 1000
+
+    def __post_init__(self) -> None:
+        check_kind(self.model, Model, "kinesym")
+        put, of = partial(object.__setattr__, self), f"of {self.model.name}"
+        self._add_muscles()
+        put("events", listed_of(self.events, Event, f"events {of}"))
+        put("contacts", listed_of(self.contacts, Contact, f"contacts {of}"))
+        modes = by_name(self.modes, None, f"modes {of}")
+        put("model", _with_symbols(self.model, modes, self.events))
+        put(
+            "modes",
+            {mode: real_number(v, f"the value of mode {mode}") for mode, v in modes.items()},
+        )
+        if len(self.contacts) > MOST_CONTACTS:
+            raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got {len(self.contacts)}")
+        self._check_options(of)
+        self._check_inputs()
+        self._check_events()
+        self._check_heights()
+
+    def _check_options(self, of: str) -> None:
+        if self.release not in RELEASES:
+            raise ValueError(
+                f"release {of} is one of {', '.join(RELEASES)}, got {shown(self.release)}"
+            )
+        if not real_number(self.v_stop, f"v_stop {of}") > 0.0:
+            raise ValueError(f"v_stop {of} must be positive, got {self.v_stop}")
+        events = real_number(self.per_second, f"per_second {of}")
+        if events < 1 or events != int(events):
+            raise ValueError(f"per_second {of} must be a whole number, 1 or more, got {events:g}")
+
+    def _add_muscles(self) -> None:
+        """Their states, modes and events, if they have not been added before."""
+        put, of = partial(object.__setattr__, self), f"of {self.model.name}"
+        muscles = listed_of(self.muscles, FESMuscle, f"muscles {of}")
+        names_of([muscle.name for muscle in muscles], f"muscles {of}")
+        put("muscles", muscles)
+        for muscle in muscles:
+            if muscle.force in self.model.states:
+                continue
+            put("model", with_muscle(self.model, muscle))
+            put("modes", {**mapping(self.modes, f"modes {of}"), **muscle.modes})
+            put("events", (*listed_of(self.events, Event, f"events {of}"), *muscle.events))
+
+    def _check_inputs(self) -> None:
+        """Modes and forces are inputs, each one thing."""
+        inputs = self.model.input_names
+        taken = [("", mode) for mode in self.modes]
+        for contact in self.contacts:
+            pair = [("force", contact.force), ("friction", contact.friction)]
+            taken += [
+                (f"contact {contact.name!r}: {what} ", name_of(force))
+                for what, force in pair[: 1 if contact.law == "slip" else 2]
+            ]
+        names = [name for _, name in taken]
+        for where, name in taken:
+            if name not in inputs:
+                raise ValueError(
+                    f"{where}{name} is no input of {self.model.name}; {suggest(name, inputs)}"
+                )
+            if names.count(name) > 1:
+                raise ValueError(f"{name} is a mode or the force of two contacts")
+
+    def _check_events(self) -> None:
+        """Names, what is reset and set, and guards that can change."""
+        names = [e.name for e in self.events] + [c.name for c in self.contacts]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two events or contacts are called {twice!r}")
+        states, hidden = self.model.state_names, dict(self.model.intermediates)
+        for event in self.events:
+            if not _depends_on(event.guard, hidden):
+                raise ValueError(
+                    f"event {event.name!r}: the guard, {event.guard}, is constant; it "
+                    "crosses zero nowhere"
+                )
+            for target in map(name_of, event.resets):
+                if target not in states:
+                    raise ValueError(
+                        f"event {event.name!r} resets {target}, which is no state; "
+                        f"{suggest(target, states)}"
+                    )
+            for target in map(name_of, event.sets):
+                if target not in self.modes:
+                    raise ValueError(
+                        f"event {event.name!r} sets {target}, which is no mode; "
+                        f"{suggest(target, list(self.modes))}"
+                    )
+
+    def _check_heights(self) -> None:
+        """Heights and places depend on states, modes and parameters alone."""
+        known = {*self.model.states, *self.model.parameters}
+        known |= {u for u in self.model.inputs if name_of(u) in self.modes}
+        hidden = dict(self.model.intermediates)
+        for contact in self.contacts:
+            for what, e in (("height", contact.height), ("place", contact.place)):
+                if e is None:
+                    continue
+                where = f"contact {contact.name!r}: its {what}"
+                check_atoms(e.atoms(sp.Symbol) - {t}, {*known, *hidden}, set(), where)
+                if not _depends_on(e, hidden):
+                    raise ValueError(f"{where}, {e}, is constant")
+                strange = sorted(map(str, _depends_on(e, hidden) - known))
+                if strange:
+                    raise ValueError(
+                        f"{where} depends on {strange[0]}, which is no state and no "
+                        "mode; make what moves the ground a state"
+                    )
+
+    @property
+    def tangential(self) -> tuple[Contact, ...]:
+        """Contacts with a force along the ground."""
+        return with_friction(self.contacts)
+
+    @property
+    def forces(self) -> tuple[str, ...]:
+        """Names of contact forces: along the heights, then along the ground."""
+        return tuple(map(name_of, forces_of(self.contacts)))
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Names of the inputs that a simulation is given."""
+        taken = {*self.modes, *self.forces}
+        return tuple(name for name in self.model.input_names if name not in taken)
+
+
+def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event]) -> Model:
+    """The model with modes and parameters that appear in events alone: as inputs and parameters,
+    and so that they appear somewhere, as outputs `name_of_events`.
+
+    Raises `ValueError` for what is neither.
+    """
+    names = {*model.state_names, *model.input_names, *model.parameter_names}
+    known = {*model.states, *model.inputs, *model.parameters, t}
+    known |= {symbol for symbol, _ in model.intermediates}
+    new: set[sp.Basic] = set()
+    for event in events:
+        every = (event.guard, event.when, *event.resets.values(), *event.sets.values())
+        atoms = atoms_of(*every)
+        new |= {atom for atom in atoms - known if _new_name(atom, modes) not in {None, *names}}
+        check_atoms(
+            atoms, known | new, set(model.derivatives), f"event {event.name!r} of {model.name}"
+        )
+    inputs = sorted((m for m in new if isinstance(m, AppliedUndef)), key=name_of)
+    parameters = sorted((p for p in new if isinstance(p, sp.Symbol)), key=name_of)
+    if not new:
+        return model
+    outputs = {f"{name_of(symbol)}_of_events": symbol for symbol in (*inputs, *parameters)}
+    return model.extended(inputs=inputs, parameters=parameters, outputs=outputs)
+
+
+def _new_name(atom: sp.Basic, modes: Mapping[str, Any]) -> str | None:
+    """The name of a symbol that events may bring: a parameter or a mode."""
+    if isinstance(atom, sp.Symbol):
+        return name_of(atom)
+    mode = isinstance(atom, AppliedUndef) and atom.args == (t,) and name_of(atom) in modes
+    return name_of(atom) if mode else None
+
+
+def _depends_on(e: sp.Expr, intermediates: Mapping[Any, Any]) -> set[Any]:
+    """Time and functions of time in an expression, also those behind intermediates."""
+    found: set[Any] = set()
+    seen, rest = set(), [e]
+    while rest:
+        here = rest.pop()
+        signals = here.atoms(AppliedUndef)
+        plain = here.xreplace({signal: sp.Dummy() for signal in signals})
+        for atom in signals | plain.atoms(sp.Symbol):
+            if atom not in intermediates:
+                found |= {atom} if atom == t or atom in signals else set()
+            elif atom not in seen:
+                seen.add(atom)
+                rest.append(intermediates[atom])
+    return found
