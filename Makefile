@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-PARTS := symbolic codegen runtime models examples
+PARTS := symbolic codegen runtime gait models examples
 
 .PHONY: setup demo test tree bench clean
 

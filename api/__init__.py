@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.evaluate import compile as compile
+    from kinesym.gait.support import Interruption as Interruption
+    from kinesym.gait.support import Support as Support
+    from kinesym.gait.support import center_of_pressure as center_of_pressure
+    from kinesym.gait.support import interruptions as interruptions
+    from kinesym.gait.support import support_loads as support_loads
     from kinesym.phases import Phase as Phase
     from kinesym.phases import Phases as Phases
     from kinesym.runtime.compare import nrmse as nrmse
@@ -27,11 +32,6 @@ if TYPE_CHECKING:
     from kinesym.runtime.motion import Recording as Recording
     from kinesym.runtime.signals import Signal as Signal
     from kinesym.runtime.solution import Solution as Solution
-    from kinesym.runtime.support import Interruption as Interruption
-    from kinesym.runtime.support import Support as Support
-    from kinesym.runtime.support import center_of_pressure as center_of_pressure
-    from kinesym.runtime.support import interruptions as interruptions
-    from kinesym.runtime.support import support_loads as support_loads
     from kinesym.runtime.trajectory import Trajectory as Trajectory
     from kinesym.shooting import Shooting as Shooting
     from kinesym.simulation import sensitivities as sensitivities
@@ -53,7 +53,7 @@ _HOME = {
     "Experiment": "runtime.experiment",
     "Fit": "runtime.fit",
     "Integral": "symbolic.objective",
-    "Interruption": "runtime.support",
+    "Interruption": "gait.support",
     "LeastSquares": "symbolic.objective",
     "Model": "symbolic.model",
     "Motion": "runtime.motion",
@@ -63,20 +63,20 @@ _HOME = {
     "Shooting": "shooting",
     "Signal": "runtime.signals",
     "Solution": "runtime.solution",
-    "Support": "runtime.support",
+    "Support": "gait.support",
     "Terminal": "symbolic.objective",
     "Trajectory": "runtime.trajectory",
     "at_end": "symbolic.objective",
     "at_start": "symbolic.objective",
-    "center_of_pressure": "runtime.support",
+    "center_of_pressure": "gait.support",
     "compile": "evaluate",
     "dynamicsymbols": "symbolic.names",
     "held": "task",
-    "interruptions": "runtime.support",
+    "interruptions": "gait.support",
     "nrmse": "runtime.compare",
     "sensitivities": "simulation",
     "simulate": "simulation",
-    "support_loads": "runtime.support",
+    "support_loads": "gait.support",
     "t": "symbolic.names",
 }
 

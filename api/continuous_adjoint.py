@@ -229,13 +229,17 @@ def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
     """dJ/dq of single shooting in the order of its names, by the first-order form on the nodes.
 
     A sum over samples counts as an integral whose weight makes the trapezoidal rule give that sum.
-    Raises `ValueError` for multiple shooting.
+    Raises `ValueError` for multiple shooting and hybrid models.
     """
     if shooting.segments > 1:
         raise ValueError(
             "the continuous adjoint is that of single shooting; with segments use mode='adjoint'"
         )
     problem = shooting.symbolic
+    if problem is None:
+        raise ValueError(
+            "the continuous adjoint of a hybrid model would jump at events; use mode='adjoint'"
+        )
     unknown = tuple(name_of(p) for p in problem.unknown_parameters)
     held = tuple(sorted(problem.held))
     about = _derived(shooting.model, _as_integral(problem), unknown, "first-order", held)

@@ -1,6 +1,5 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
-from kinesym.hybrid_shooting import Shooting
 from kinesym.phases import Phase, Phases
 from kinesym.runtime.event_log import Happening, State
 from kinesym.runtime.hybrid_sensitivity import Sensitivities
@@ -19,7 +18,6 @@ __all__ = [
     "Phase",
     "Phases",
     "Sensitivities",
-    "Shooting",
     "SignalGradient",
     "State",
     "on_ground",

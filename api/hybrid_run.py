@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import warnings
 from collections.abc import Mapping
@@ -14,17 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.codegen.c import emit
 from kinesym.codegen.switching import hybrid_program, slopes_program
 from kinesym.model_run import warn_of_members
-from kinesym.runtime.build import build
+from kinesym.pipeline import realise
 from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.event_log import EventLog, State
 from kinesym.runtime.hybrid_sensitivity import Sensitivities, sensitivities_of
 from kinesym.runtime.hybrid_simulation import STOPPED, HybridTask, Marched, outputs
 from kinesym.runtime.hybrid_troubles import check_start, explain, marched
 from kinesym.runtime.interrupts import interruptible
-from kinesym.runtime.native import Library
+from kinesym.runtime.manifest import Built, HybridManifest
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.signals import Signal
 from kinesym.runtime.simulation import said
@@ -47,11 +45,11 @@ def hybrid_sensitivities(hybrid: Hybrid, request: Request) -> Sensitivities:
     if request.members is not None:
         raise ValueError("sensitivities are those of one run; give numbers, not one per member")
     task = replace(hybrid_task(hybrid, request), tape=True)
-    library, about = _slopes(hybrid)
+    slopes = _slopes(hybrid)
     found = marched(task)
     run = _trajectory(hybrid, task, found)
     _warn(run, _meant(task, found))
-    return sensitivities_of(task, found, run, library, about)
+    return sensitivities_of(task, found, run, slopes)
 
 
 def hybrid_ensemble(hybrid: Hybrid, request: Request) -> Ensemble:
@@ -97,10 +95,10 @@ def hybrid_task(hybrid: Hybrid, request: Request) -> HybridTask:
     parameters = {name: float(value) for name, value in request.parameters.items()}
     inputs = {name: s for name, s in request.inputs.items() if isinstance(s, Signal)}
     _check_muscles(hybrid, parameters, inputs, request.time)
-    library, about = _compiled(hybrid)
+    built = _compiled(hybrid)
     task = HybridTask(
-        library,
-        about,
+        built.library,
+        built.manifest.of(HybridManifest),
         request.time,
         _start(hybrid, request) if request.start is None else request.start,
         np.array(list(parameters.values())),
@@ -148,17 +146,13 @@ def _check_muscles(
 
 
 @lru_cache(maxsize=32)
-def _compiled(hybrid: Hybrid) -> tuple[Library, Mapping[str, Any]]:
-    source = emit(hybrid_program(hybrid))
-    library, _ = build(source.files, lanes=1)
-    return library, json.loads(source.manifest)["hybrid"]
+def _compiled(hybrid: Hybrid) -> Built:
+    return realise(hybrid_program(hybrid), lanes=1)
 
 
 @lru_cache(maxsize=32)
-def _slopes(hybrid: Hybrid) -> tuple[Library, Mapping[str, Any]]:
-    source = emit(slopes_program(hybrid))
-    library, _ = build(source.files, lanes=1)
-    return library, json.loads(source.manifest)["slopes"]
+def _slopes(hybrid: Hybrid) -> Built:
+    return realise(slopes_program(hybrid), lanes=1)
 
 
 # -- what comes out -------------------------------------------------------------------------
@@ -173,7 +167,7 @@ def _run(
 
 
 def _meant(task: HybridTask, found: Marched) -> bool:
-    failures = {e["name"] for e in task.about["events"] if e["failure"]}
+    failures = {e.name for e in task.about.events if e.failure}
     return found.status == STOPPED and found.happened[-1].name not in failures
 
 
@@ -186,7 +180,7 @@ def _trajectory(hybrid: Hybrid, task: HybridTask, found: Marched) -> Trajectory:
     """What came out, by name, with outputs."""
     model, about, states = hybrid.model, task.about, found.states
     N = states.shape[1]
-    names = [*about["inputs"], *about["modes"], *hybrid.forces]
+    names = [*about.inputs, *about.modes, *hybrid.forces]
     contacts = tuple(contact.name for contact in hybrid.contacts)
     pressed = [
         name for name, state in zip(contacts, task.start.contacts, strict=True) if state == 1
@@ -205,7 +199,7 @@ def _trajectory(hybrid: Hybrid, task: HybridTask, found: Marched) -> Trajectory:
             found.final,
             contacts,
             tuple(pressed),
-            tuple(e["name"] for e in about["events"]),
+            tuple(e.name for e in about.events),
             found.work,
         ),
     )

@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+from sympy.core.function import AppliedUndef
 
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
+from kinesym.hybrid_signals import Pieces, hybrid_signals, new_names
+from kinesym.pipeline import realise
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
+from kinesym.runtime.build import check_compiler
 from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.experiment import MOST_NODES, Experiment
+from kinesym.runtime.layout import FAMILIES, Layout
 from kinesym.runtime.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp import NLP
+from kinesym.runtime.shooting import System
+from kinesym.runtime.signals import Signal
+from kinesym.runtime.simulation import Stepper
+from kinesym.runtime.smooth_shooting import Residuals, SmoothTrials
+from kinesym.runtime.unknowns import Unknowns
+from kinesym.squares import residual_problem
+from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, ExplicitScheme
+from kinesym.task import checked_trials, known_values, named_bounds, symbolic_problem
+
+Array = NDArray[np.float64]
 
 METHODS = (*(name for name, scheme in EXPLICIT.items() if not scheme.error), *SCHEMES)
+HYBRID_METHODS = tuple(sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error))
 
 
 def shooting_program(problem: Problem) -> Program:
@@ -48,6 +70,151 @@ def without_hessians(program: Program) -> Program:
     return Program(program.name, kernels, program.description)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for, checked. fine : the trials on the grids of the steps. starts, pressing,
+    signals : of each trial initial values, NaN where unknown, contacts that press there, inputs of
+    a hybrid model. free : bounds of the unknown inputs."""
+
+    model: Model
+    trials: Sequence[Experiment]
+    fine: Sequence[Experiment]
+    unknowns: Unknowns
+    bounds: tuple[Array, Array]
+    known: Mapping[str, float]
+    starts: Sequence[Mapping[str, float]]
+    pressing: Sequence[Mapping[str, bool]]
+    signals: Sequence[Mapping[str, Signal | Pieces]]
+    free: Mapping[str, Any]
+    objective: Objective | None
+    method: str
+    substeps: int
+    segments: int
+    tolerances: tuple[float, float]
+    threads: int
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Of all trajectories, on the grids of the steps."""
+        return Layout(
+            states=self.unknowns.states,
+            inputs=self.unknowns.inputs,
+            parameters=self.unknowns.parameters,
+            held=frozenset(),
+            labels=dict.fromkeys(FAMILIES, ()),
+            grids=tuple(trial.grid for trial in self.fine),
+            free_duration=False,
+        )
+
+    @property
+    def system(self) -> System:
+        """What results say of the model."""
+        model = self.model
+        return System(model.name, model.parameter_names, self.known, model.drawing)
+
+
+def asked_of(
+    system: Model | Hybrid,
+    trials: Any,
+    *,
+    unknown: Any,
+    known: Any,
+    initial: Any,
+    method: str | None,
+    substeps: int,
+    unknown_inputs: Any,
+    segments: int,
+    **others: Any,
+) -> Asked:
+    """What `ks.Shooting` is asked for; raises `ValueError` for what does not fit."""
+    listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
+    model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
+    segments = checks.count(segments, "segments")
+    free = {} if unknown_inputs is None else unknown_inputs
+    free = by_name(free, model.input_names, "unknown_inputs")
+    method, substeps = checked_steps(system, listed, method, substeps, segments, free)
+    signals = [
+        hybrid_signals(system, trial, k) if isinstance(system, Hybrid) else {}
+        for k, trial in enumerate(listed)
+    ]
+    more = new_names(model, signals)
+    every = [*model.parameter_names, *more]
+    unknown = by_name({} if unknown is None else unknown, every, "unknown")
+    values = known_values(model, unknown, {} if known is None else known, more)
+    starts, start_bounds, pressing = initial_values(system, initial, count)
+    if not (unknown or free or start_bounds):
+        raise ValueError(
+            "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
+            "unknown start"
+        )
+    fine = listed if hybrid else [trial.refined(substeps) for trial in listed]
+    unknowns = Unknowns(
+        states=model.state_names,
+        parameters=tuple(p for p in every if p in unknown),
+        initial=tuple(start_bounds),
+        inputs=tuple(u for u in model.input_names if u in free),
+        segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
+        nodes=tuple(trial.n_nodes for trial in fine),
+    )
+    return Asked(
+        model=model,
+        trials=listed,
+        fine=fine,
+        unknowns=unknowns,
+        bounds=unknowns.bounds(named_bounds(model, unknown, free, {}), start_bounds),
+        known=values,
+        starts=starts,
+        pressing=pressing,
+        signals=signals,
+        free=free,
+        method=method,
+        substeps=substeps,
+        segments=segments,
+        **others,
+    )
+
+
+def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]]:
+    """The trials of a model, what their objective is, and how long that took [s]; raises
+    `ValueError` for what does not fit."""
+    unknowns, method = asked.unknowns, asked.method
+    problem = symbolic_problem(
+        asked.model,
+        asked.fine,
+        unknowns.parameters,
+        asked.free,
+        EXPLICIT.get(method) or SCHEMES[method],
+        asked.objective,
+    )
+    check_compiler()  # before any long work
+    begin = time.perf_counter()
+    program = shooting_program(problem)
+    derive, built = time.perf_counter() - begin, realise(program, narrow=True)
+
+    @cache
+    def squares() -> Residuals:
+        symbolic, trials = residual_problem(problem, asked.fine)
+        made = realise(without_hessians(transcribe(symbolic)))
+        return Residuals(make_nlp(made, trials, asked.known, asked.threads), trials)
+
+    objective = problem.objective
+    trials = SmoothTrials(
+        unknowns,
+        asked.system,
+        asked.trials,
+        nlp=make_nlp(built, asked.fine, asked.known, asked.threads),
+        stepper=Stepper.of(built, method if method in EXPLICIT else "implicit"),
+        interval=built.manifest.of(CollocationManifest).families["interval"],
+        squares=squares,
+        fine=asked.fine,
+        initial=asked.starts,
+        substeps=asked.substeps,
+        measured=bool(objective.least_squares),
+        weighted=objective.integrand == 0 and objective.terminal == 0,
+    )
+    return trials, problem, {"derive": derive + built.derive, "compile": built.compile}
+
+
 def make_nlp(
     built: Built,
     trials: Sequence[Experiment],
@@ -60,16 +227,22 @@ def make_nlp(
     return NLP(built, make_layout(about, trials), data, threads)
 
 
-def warn_of_kinks(model: Model) -> None:
-    """Warn if an equation has a kink, naming it."""
+def warn_of_kinks(system: Model | Hybrid) -> None:
+    """Warn if an equation has a kink, naming it; in a hybrid model, where inputs break and muscles
+    know it, if a state may pass it."""
+    model = system.model if isinstance(system, Hybrid) else system
     expressions = {f"equation {i}": e for i, e in enumerate(model.equations)}
     expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
+    moving = {*model.states, *(s for s, _ in model.intermediates)}
     for where, expression in expressions.items():
         kinks = sorted(expression.atoms(*KINKS), key=str)
+        if isinstance(system, Hybrid):
+            kinks = [kink for kink in kinks if kink.atoms(AppliedUndef, sp.Symbol) & moving]
         if kinks:
+            remedy = "make it an event" if isinstance(system, Hybrid) else "smooth it"
             warnings.warn(
                 f"{where} of {model.name} contains {kinks[0]}: where a trajectory passes its kink, "
-                "gradients are one-sided; smooth it if the optimiser stalls",
+                f"gradients are one-sided; {remedy} if the optimiser stalls",
                 stacklevel=3,
             )
             return
@@ -82,26 +255,50 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
     return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
 
 
-def check_steps(
-    method: str, substeps: int, inputs: Mapping[str, Any], trials: Sequence[Experiment]
-) -> None:
-    """Raise `ValueError` for a method, steps or trials that shooting cannot use."""
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+def checked_steps(
+    system: Model | Hybrid,
+    trials: Sequence[Experiment],
+    method: str | None,
+    substeps: int,
+    segments: int,
+    inputs: Mapping[str, Any],
+) -> tuple[str, int]:
+    """The method, and steps per interval of the grids; raises `ValueError` for what shooting cannot
+    use."""
+    hybrid = isinstance(system, Hybrid)
+    methods = HYBRID_METHODS if hybrid else METHODS
+    method = methods[0] if method is None else method
+    if method not in methods:
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(methods)}")
     longest = max((trial.n_nodes for trial in trials), default=1)
-    checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
+    substeps = checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
     if substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
+    if substeps > 1 and method in EXPLICIT and EXPLICIT[method].error:
+        raise ValueError(f"{method} chooses its steps by rtol and atol; substeps are for rk4")
+    if hybrid and inputs:
+        raise ValueError(
+            "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "
+            "expressions of parameters, and make these unknown"
+        )
+    if hybrid and segments > 1:
+        raise ValueError(
+            "segments would begin without knowing which contacts press there; shoot over shorter "
+            "trials, or use ks.Collocation with ks.Phases"
+        )
     if any(trial.free_duration for trial in trials):
         raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
+    return method, substeps
 
 
 def initial_values(
-    model: Model, initial: Any, trials: int
-) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]]]:
-    """Fixed initial values of each trial (NaN where unknown), and by state the bounds of unknown
-    ones in each trial."""
-    rows = _rows_of_trials(model, initial, trials)
+    system: Model | Hybrid, initial: Any, trials: int
+) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]], list[dict[str, bool]]]:
+    """Fixed initial values of each trial (NaN where unknown), by state the bounds of unknown ones
+    in each trial, and which contacts press there."""
+    model = system.model if isinstance(system, Hybrid) else system
+    contacts = [c.name for c in system.contacts] if isinstance(system, Hybrid) else []
+    rows = _rows_of_trials(model, contacts, initial, trials)
     values: list[dict[str, float]] = [{} for _ in range(trials)]
     bounds: dict[str, list[tuple[float, float]]] = {}
     for name in model.state_names:
@@ -116,21 +313,26 @@ def initial_values(
         if all(unknown):
             bounds[name] = [bound_pair(f"initial {name}", value) for value in given]
         for k, value in enumerate(given):
-            number = (
-                np.asarray(np.nan)
-                if unknown[k]
-                else real_array(value, f"the initial value of {name}")
-            )
-            if number.ndim or not (unknown[k] or np.isfinite(number)):
-                raise ValueError(
-                    f"the initial value of {name} must be one finite number, got {value!r}"
-                )
-            values[k][name] = float(number)
-    return values, bounds
+            values[k][name] = np.nan if unknown[k] else _initial_value(name, value)
+    flags = [
+        {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
+        for row in rows
+    ]
+    return values, bounds, flags
 
 
-def _rows_of_trials(model: Model, initial: Any, trials: int) -> list[dict[str, Any]]:
-    """What is given for every state, by trial; raises `ValueError` for what is missing."""
+def _initial_value(name: str, value: Any) -> float:
+    number = real_array(value, f"the initial value of {name}")
+    if number.ndim or not np.isfinite(number):
+        raise ValueError(f"the initial value of {name} must be one finite number, got {value!r}")
+    return float(number)
+
+
+def _rows_of_trials(
+    model: Model, contacts: Sequence[str], initial: Any, trials: int
+) -> list[dict[str, Any]]:
+    """What is given for every state and for contacts, by trial; raises `ValueError` for what is
+    missing."""
     each = isinstance(initial, (list, tuple)) and all(isinstance(r, Mapping) for r in initial)
     if each and len(initial) != trials:
         raise ValueError(
@@ -139,14 +341,15 @@ def _rows_of_trials(model: Model, initial: Any, trials: int) -> list[dict[str, A
     given = initial if each else [{} if initial is None else initial] * trials
     rows = []
     for k, mapping in enumerate(given):
-        row = by_name(mapping, model.state_names, f"initial of trial {k}" if each else "initial")
+        known = [*model.state_names, *contacts]
+        row = by_name(mapping, known, f"initial of trial {k}" if each else "initial")
         for name in model.state_names:
             if name not in row:
                 raise ValueError(
                     f"the initial value of state {name} is missing; add it to initial={{...}}, "
                     "None or (low, high) if it is unknown"
                 )
-            value = row[name]
+        for name, value in row.items():
             if isinstance(value, (list, np.ndarray)) and np.ndim(np.asarray(value, object)):
                 if len(value) != trials or each:
                     raise ValueError(

@@ -19,7 +19,7 @@ from kinesym.runtime.collocation import bound_pair
 from kinesym.runtime.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.given import shown
-from kinesym.symbolic.hybrid import Contact, flags_of
+from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
@@ -40,12 +40,14 @@ def held(low: float | None = None, high: float | None = None) -> Held:
     return Held(low, high)
 
 
-def checked_trials(model: Any, trials: Any, kind: type = Model) -> list[Experiment]:
+def checked_trials(model: Any, trials: Any, *kinds: type) -> list[Experiment]:
     """The trials as a list; raises `ValueError` if they are something else, or the model is not of
-    this kind."""
-    if not isinstance(model, kind):
-        name = "kinesym.Model" if kind is Model else "kinesym.hybrid.Hybrid"
-        turned = "; the model comes first, the trials after it" if isinstance(trials, kind) else ""
+    one of these kinds, a `Model` by default."""
+    kinds = kinds or (Model,)
+    if not isinstance(model, kinds):
+        names = {Model: "kinesym.Model", Hybrid: "kinesym.hybrid.Hybrid"}
+        name = " or ".join(names[kind] for kind in kinds)
+        turned = "; the model comes first, the trials after it" if isinstance(trials, kinds) else ""
         raise ValueError(f"expected a {name}, got {type(model).__name__}{turned}")
     several = isinstance(trials, Iterable) and not isinstance(trials, str | Mapping)
     listed = list(trials) if several else [trials]
@@ -115,12 +117,7 @@ def symbolic_problem(
             "links join each trial to the next one, but there is only one; there use "
             "boundary=[at_start(x) - at_end(x)], or cycle=[...]"
         )
-    chosen = LeastSquares() if objective is None else objective
-    if not isinstance(chosen, Objective):
-        raise ValueError(
-            f"the objective {shown(chosen)} is not made of Integral, Terminal or LeastSquares; "
-            "wrap it in one of them"
-        )
+    chosen = chosen_objective(objective)
     for what, cost in (("integrand", chosen.integrand), ("terminal cost", chosen.terminal)):
         check_times(cost, what)
     flags = [sp.Function(flag)(t) for contact in asked.contacts for flag in flags_of(contact)]
@@ -142,6 +139,17 @@ def symbolic_problem(
         free_duration=trials[0].free_duration,
         **vars(asked),
     )
+
+
+def chosen_objective(objective: Any) -> Objective:
+    """The objective, `LeastSquares` for None; raises `ValueError` for anything else."""
+    chosen = LeastSquares() if objective is None else objective
+    if not isinstance(chosen, Objective):
+        raise ValueError(
+            f"the objective {shown(chosen)} is not made of Integral, Terminal or LeastSquares; "
+            "wrap it in one of them"
+        )
+    return chosen
 
 
 def _signals(
@@ -252,16 +260,18 @@ def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, fl
 
 
 def known_values(
-    model: Model, unknown: Mapping[str, Any], known: Mapping[Any, float]
+    model: Model, unknown: Mapping[str, Any], known: Mapping[Any, float], more: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Values of the known parameters; raises `ValueError` naming one without value."""
-    given = by_name(known, model.parameter_names, "known")
+    """Values of the known parameters of a model, and of `more`; raises `ValueError` naming one
+    without value."""
+    names = [*model.parameter_names, *more]
+    given = by_name(known, names, "known")
     for name in given:
         if name in unknown:
             raise ValueError(f"parameter {name} is both known and unknown")
     values = {**model.values, **given}
     result: dict[str, float] = {}
-    for name in model.parameter_names:
+    for name in names:
         if name not in values and name not in unknown:
             raise ValueError(
                 f"parameter {name} has no value; give known={{{name!r}: ...}} or make it unknown"

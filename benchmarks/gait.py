@@ -37,19 +37,24 @@ import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.stepping import stepper
 from kinesym.examples import gait as example
-from kinesym.gait import _inverse
+from kinesym.gait.angles import in_turn, states
+from kinesym.gait.body import _inverse
+from kinesym.gait.fit import (
+    fit,
+    landmark_targets,
+    segments_from_landmarks,
+    start_of,
+)
+from kinesym.gait.kinematics import Spline
+from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.reconstruction import NOISE
+from kinesym.gait.relations import Trial, landmarks
+from kinesym.gait.smoothing import SSA
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import segments_of_body, whole_body
 from kinesym.pipeline import realise
 from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
 from kinesym.runtime.functions import Functions
-from kinesym.runtime.gait.consistency import fit, landmark_targets, measured_segments, start_of
-from kinesym.runtime.gait.course import Spline
-from kinesym.runtime.gait.natural import NaturalBody
-from kinesym.runtime.gait.rates import in_turn, states
-from kinesym.runtime.gait.reconstruct import NOISE
-from kinesym.runtime.gait.relations import Trial, landmarks
-from kinesym.runtime.gait.ssa import SSA
 from kinesym.symbolic.schemes import SCHEMES
 
 Array = NDArray[np.float64]
@@ -121,10 +126,10 @@ def make_case(points: int, steps: int) -> Case:
     time = ks.gait.gait_cycle(contacts).begin + H * np.arange(steps + 1)
     body = ks.gait.Body(found.segments)
     instants = np.sort(rng.uniform(time[0], time[-1], points))
-    needed = body.inverse(found.course.sample(instants))
-    halves = body.inverse(found.course.sample(time[0] + H / 2 * np.arange(2 * steps + 1)))
-    x = states(needed.course)[0].T + 0.01 * rng.standard_normal((points, 2 * G))
-    frame_x, frame_dx = (part.T.copy() for part in states(found.course.sample(time[:-1])))
+    needed = body.inverse(found.kinematics.sample(instants))
+    halves = body.inverse(found.kinematics.sample(time[0] + H / 2 * np.arange(2 * steps + 1)))
+    x = states(needed.kinematics)[0].T + 0.01 * rng.standard_normal((points, 2 * G))
+    frame_x, frame_dx = (part.T.copy() for part in states(found.kinematics.sample(time[:-1])))
     gains = in_turn(ks.gait.PD().gains(body.segments))
     return Case(
         found, plates, body, gains, x, rows_of(needed), frame_x, frame_dx, rows_of(halves), time
@@ -132,7 +137,7 @@ def make_case(points: int, steps: int) -> Case:
 
 
 def rows_of(needed: Any) -> Array:
-    motion = needed.course
+    motion = needed.kinematics
     parts = (
         needed.total.force,
         needed.torque.reshape(3 * S, -1),
@@ -146,7 +151,7 @@ def rows_of(needed: Any) -> Array:
 
 
 def kinesym_tasks(case: Case) -> Tasks:
-    body, model, course = case.body, case.body.model, case.found.course
+    body, model, kinematics = case.body, case.body.model, case.found.kinematics
     f = ks.compile(model)
     program = model_functions(model)
     only = replace(program, kernels=(program.kernel("rhs"),))
@@ -163,14 +168,14 @@ def kinesym_tasks(case: Case) -> Tasks:
     march = partial(
         ks.simulate, model, case.time, start, values, named(order, case.node_u.T), threads=1
     )
-    track = partial(body.forward, course, case.time, ks.gait.PD())
+    track = partial(body.forward, kinematics, case.time, ks.gait.PD())
     contacts = [c for f in example.FEET for c in ks.gait.contacts_from_wrench(f, case.plates[f])]
     return {
         RATES[0]: (lambda: f.rhs(x, u, p).T, len(case.x)),
         RATES[1]: (lambda: single.rhs(x, u, p).T, len(case.x)),
         RATES[2]: (lambda: [f.rhs(*point, p) for point in columns], len(columns)),
         FORCES[0]: (lambda: q.outputs(fdx, fx, (), pq, frames).T, 1),
-        FORCES[4]: (partial(body.inverse, course.sample(frames)), 1),
+        FORCES[4]: (partial(body.inverse, kinematics.sample(frames)), 1),
         FORCES[5]: (partial(to_joints, case, contacts), 1),
         RUNS[0]: (lambda: march(method="rk4"), 1),
         MORE: (lambda: march(method="rk4", substeps=5), 1),
@@ -190,12 +195,12 @@ def input_names(model: ks.Model) -> list[str]:
 
 
 def case_start(case: Case) -> Array:
-    return states(case.found.course.sample(case.time[:1]))[0][:, 0]
+    return states(case.found.kinematics.sample(case.time[:1]))[0][:, 0]
 
 
 def to_joints(case: Case, contacts: Sequence[Any]) -> Any:
     """Everything between splines and torques of joints."""
-    needed = case.body.inverse(case.found.course.sample(case.time[:-1]))
+    needed = case.body.inverse(case.found.kinematics.sample(case.time[:-1]))
     shared = ks.gait.share(needed.total, contacts, case.plates)
     return needed.joints(shared.wrenches)
 
@@ -262,7 +267,7 @@ def pinocchio_in_cpp(case: Case, folder: str) -> Tasks:
     numbers = [[row.mass, *row.com, *row.inertia] for row in case.body.segments]
     library.make(pointer(np.hstack([numbers, case.places])))
     slope, forces = np.empty_like(case.x), np.empty((len(case.frame_x), 6 + 18 * S))
-    course = np.repeat(case_start(case)[None], len(case.time), axis=0)
+    rows = np.repeat(case_start(case)[None], len(case.time), axis=0)
     q, v, a = (part.copy() for part in relative(case.frame_x, case.frame_dx, case.parents, 3))
     tau, back = np.empty_like(v), np.empty_like(v)
     count, size = ctypes.c_long(len(case.x)), ctypes.c_long(len(v))
@@ -278,8 +283,8 @@ def pinocchio_in_cpp(case: Case, folder: str) -> Tasks:
             partial(
                 call,
                 library.run,
-                course,
-                ctypes.c_long(len(course) - 1),
+                rows,
+                ctypes.c_long(len(rows) - 1),
                 ctypes.c_double(H),
                 case.node_u,
             ),
@@ -476,8 +481,8 @@ def way_tasks() -> dict[str, Callable[[], Any]]:
     segments, relations = example.subject(), example.relations()
     first, second = (SSA(noise=level) for level in NOISE)
     clean = markers.smoothed(first)
-    found = landmarks(relations, Trial(clean.places, still))
-    rows = measured_segments(segments, found)
+    found = landmarks(relations, Trial(clean.positions, still))
+    rows = segments_from_landmarks(segments, found)
 
     def fitted() -> Any:
         return fit(NaturalBody(rows), landmark_targets(rows, found), start_of(rows, found))
@@ -485,7 +490,7 @@ def way_tasks() -> dict[str, Callable[[], Any]]:
     z = fitted().z
     calls = (
         lambda: markers.smoothed(first),
-        lambda: landmarks(relations, Trial(clean.places, still)),
+        lambda: landmarks(relations, Trial(clean.positions, still)),
         fitted,
         lambda: Spline.through(clean.time, second(z, clean.rate)),
         lambda: ks.gait.reconstruct(segments, relations, markers, still),

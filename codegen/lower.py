@@ -206,7 +206,8 @@ def _sinc(g: Graph, e: sp.sinc, known: Mapping[sp.Basic, int]) -> int:
 
 def _mod(g: Graph, e: sp.Mod, known: Mapping[sp.Basic, int]) -> int:
     x, y = (known[a] for a in e.args)
-    return g.sub(x, g.mul(y, g.function("floor", g.quotient(x, y))))
+    rest = g.sub(x, g.mul(y, g.function("floor", g.quotient(x, y))))
+    return g.select(g.binary("eq", y, g.zero), g.const(math.nan), rest)
 
 
 def _fold(name: str) -> Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]:

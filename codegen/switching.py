@@ -138,15 +138,37 @@ def slopes_program(hybrid: Hybrid) -> Program:
         push, jump = found.push(g, forces), found.jump(g, forces, len(rates))
         of["touch_slopes"] = [*found.heights, *found.speeds, *push, *jump]
     smooth, entries, steps = _smooth_slopes(hybrid, point, rates, wrt, found)
-    kernels, patterns = [smooth], {"smooth_slopes": _pattern(entries)}
+    kernels, patterns = _slopes(point, of)
+    about = {
+        "patterns": {"smooth_slopes": _pattern(entries), **patterns},
+        "solution": _pattern(steps),
+    }
+    return Program(f"{hybrid.model.name}_slopes", (smooth, *kernels), {"slopes": about})
+
+
+def observed_program(hybrid: Hybrid, observed: Sequence[sp.Expr]) -> Program:
+    """Kernel `observed_slopes` of first derivatives of expressions with respect to (x, u, p, t),
+    entries that are not identically zero."""
+    point = _point(hybrid)
+    _, lowered = _lowered(hybrid, point)
+    kernels, patterns = _slopes(point, {"observed_slopes": lowered(observed)})
+    about = {"patterns": patterns, "solution": [[], []]}
+    return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": about})
+
+
+def _slopes(
+    point: ModelSymbols, of: dict[str, list[int]]
+) -> tuple[list[Kernel], dict[str, list[list[int]]]]:
+    """Kernels of first derivatives of nodes, by name, and where their entries are."""
+    g, kernels, patterns = point.graph, [], {}
+    wrt = [node for group in point.arguments for node in point.nodes(group)]
     for name, values in of.items():
         entries = jacobian(g, values, wrt)
         patterns[name] = _pattern(entries)
         if entries:
             labels = tuple(f"{i}, {j}" for i, j in entries)
             kernels.append(Kernel(name, g, point.arguments, tuple(entries.values()), labels))
-    about = {"patterns": patterns, "solution": _pattern(steps)}
-    return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": about})
+    return kernels, patterns
 
 
 def _smooth_slopes(

@@ -35,7 +35,7 @@ def data(name):
 
 
 def leg(side):
-    """Places and axes of a leg from clusters of three markers and a standing trial."""
+    """Positions and axes of a leg from clusters of three markers and a standing trial."""
     lateral, medial = (side, "Lat"), (side, "Med")
     if side == "L":
         lateral, medial = medial, lateral  # y is to the left
@@ -43,14 +43,14 @@ def leg(side):
         [f"{s}.{joint}.{end}" for s, end in (lateral, medial)] for joint in ("Knee", "Ankle")
     )
     thigh, shank = (
-        [f"{side}.{part}.{place}" for place in ("Upper", "Front", "Rear")]
+        [f"{side}.{part}.{position}" for position in ("Upper", "Front", "Rear")]
         for part in ("Thigh", "Shank")
     )
     foot = [f"{side}.{name}" for name in ("Heel", "Midfoot.Sup", "Midfoot.Lat")]
     toes = [f"{side}.Toe.{name}" for name in ("Lat", "Med", "Tip")]
     ball = Midpoint([f"{side}.Toe.Lat", f"{side}.Toe.Med"])
     flat = Axes("z", z="up", x=(f"{side}.Heel", ball))
-    places = {
+    positions = {
         f"{side}K": Midpoint([Carried(Midpoint(knee), cluster) for cluster in (thigh, shank)]),
         f"{side}A": Midpoint([Carried(Midpoint(ankle), cluster) for cluster in (shank, foot)]),
         f"{side}M": ball,
@@ -65,14 +65,14 @@ def leg(side):
         f"{side}hindfoot": Carried(flat, foot),
         f"{side}forefoot": Carried(flat, toes),
     }
-    return places, axes
+    return positions, axes
 
 
 def arm(side, across):
-    """Places and axes of an arm; the elbow is 4 cm inside of its marker."""
+    """Positions and axes of an arm; the elbow is 4 cm inside of its marker."""
     inwards = 1.0 if side == "R" else -1.0
     wrist = (f"{side}.Wrist.Lat", f"{side}.Wrist.Med")
-    places = {
+    positions = {
         f"{side}S": Shifted(f"{side}.Acromium", (0.0, 0.0, -0.1), Like("torso"), across),
         f"{side}E": Shifted(f"{side}.Elbow", (0.0, 0.04 * inwards, 0.0), Like("torso")),
         f"{side}W": Midpoint(wrist),
@@ -84,7 +84,7 @@ def arm(side, across):
         ),
         f"{side}hand": Like(f"{side}forearm"),
     }
-    return places, axes
+    return positions, axes
 
 
 def hips(back):
@@ -92,21 +92,21 @@ def hips(back):
     pelvis of this man), behind the bone under the markers, and axes of the pelvis."""
     front = Midpoint(["R.ASIS", "L.ASIS"])
     axes = Axes("y", y=("R.ASIS", "L.ASIS"), x=(back, front))
-    places = {
+    positions = {
         f"{side}H": Shifted(front, (-0.057 - DEPTH, 0.094 * left, -0.090), Like("pelvis"))
         for side, left in (("R", -1.0), ("L", 1.0))
     }
-    return places, axes
+    return positions, axes
 
 
 def relations():
     """Points and axes of all segments."""
-    places, pelvis = hips("V.Sacral")
+    positions, pelvis = hips("V.Sacral")
     across = ("R.Acromium", "L.Acromium")
     temples = ("R.Temple", "L.Temple")
-    places["J1"] = Shifted(Midpoint(["RH", "LH"]), (-0.01, 0.0, 0.149 * STATURE), Like("pelvis"))
-    places["NK"] = Shifted(Midpoint(across), (0.0, 0.0, 0.01), Like("torso"))
-    places["HJ"] = Shifted(Midpoint(temples), (-0.06, 0.0, -0.02), Like("head"))
+    positions["J1"] = Shifted(Midpoint(["RH", "LH"]), (-0.01, 0.0, 0.149 * STATURE), Like("pelvis"))
+    positions["NK"] = Shifted(Midpoint(across), (0.0, 0.0, 0.01), Like("torso"))
+    positions["HJ"] = Shifted(Midpoint(temples), (-0.06, 0.0, -0.02), Like("head"))
     axes = {
         "pelvis": pelvis,
         "torso": Axes("z", z=("J1", Midpoint(across)), y=across),
@@ -114,8 +114,8 @@ def relations():
         "head": Carried(Axes("z", z="up", y=temples), (*temples, "Top.Head")),
     }
     for part in (leg("R"), leg("L"), arm("R", across), arm("L", across)):
-        places, axes = places | part[0], axes | part[1]
-    return Relations(places, axes)
+        positions, axes = positions | part[0], axes | part[1]
+    return Relations(positions, axes)
 
 
 def subject():
@@ -158,9 +158,9 @@ def walk():
 # -- torques ----------------------------------------------------------------------------------
 
 
-def torques(body, course, time, contacts, plates):
+def torques(body, kinematics, time, contacts, plates):
     """Joint loads with corrected force plates, and with the plates as they are; the sharing."""
-    needed = body.inverse(course.sample(time))
+    needed = body.inverse(kinematics.sample(time))
     shared = ks.gait.share(needed.total, contacts, plates)
     measured = {foot: plates[foot].at(time) for foot in plates}
     return {
@@ -189,9 +189,9 @@ def against_reference(loads):
 
 def formulations(needed):
     """How far the recursive formulation and the one in natural coordinates differ, as text."""
-    body = ks.gait.NaturalBody(needed.skeleton.rows)
-    course = needed.course
-    off = np.abs(body.forces(course.z, course.zd, course.zdd) - needed.forces).max()
+    body = ks.gait.NaturalBody(needed.skeleton.segments)
+    kinematics = needed.kinematics
+    off = np.abs(body.forces(kinematics.z, kinematics.zd, kinematics.zdd) - needed.forces).max()
     pulls = needed.multipliers()
     name = max(pulls, key=lambda key: np.abs(pulls[key]).max())
     return (
@@ -201,12 +201,12 @@ def formulations(needed):
 
 
 def closure(loads):
-    """What is left over at the pelvis, as text."""
+    """The residual at the pelvis, as text."""
     rows = []
     for name, one in loads.items():
         force, moment = (np.sqrt(np.mean(part[0] ** 2, axis=1)) for part in (one.force, one.torque))
         rows.append(
-            f"  {name:17} left over at the pelvis, rms: force "
+            f"  {name:17} residual at the pelvis, rms: force "
             + " ".join(f"{f:8.2g}" for f in force)
             + " N, moment "
             + " ".join(f"{m:8.2g}" for m in moment)
@@ -218,16 +218,16 @@ def closure(loads):
 # -- back to motion ---------------------------------------------------------------------------
 
 
-def simulations(body, course, cycle, nodes):
+def simulations(body, kinematics, cycle, nodes):
     """The walk again: with control, and let go by two methods."""
     count = min(nodes or np.inf, int((cycle.end - cycle.begin) / STEP) + 1)
     time = cycle.begin + STEP * np.arange(count)
     control = ks.gait.PD()
     return {
-        "trapezoid, control": body.forward(course, time, control),
-        "trapezoid": body.forward(course, time),
-        "Runge-Kutta": body.forward(course, time, method="rk4"),
-        "Runge-Kutta, control": body.forward(course, time, control, method="rk4"),
+        "trapezoid, control": body.forward(kinematics, time, control),
+        "trapezoid": body.forward(kinematics, time),
+        "Runge-Kutta": body.forward(kinematics, time, method="rk4"),
+        "Runge-Kutta, control": body.forward(kinematics, time, control, method="rk4"),
     }
 
 
@@ -251,7 +251,7 @@ def report(walks, cycle):
     return "\n".join(lines)
 
 
-def horizons(body, course, cycle):
+def horizons(body, kinematics, cycle):
     """How far the walk goes without control, by method and step, as text."""
     lines = ["without control, % of the cycle until a sagittal angle is off by 0.1, 1, 5 deg"]
     for method, steps in (
@@ -263,7 +263,7 @@ def horizons(body, course, cycle):
             time = np.arange(cycle.begin, cycle.end, step)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # it ends early, as it must
-                free = body.forward(course, time, method=method)
+                free = body.forward(kinematics, time, method=method)
             reached = [
                 100.0 * free.horizon(np.radians(limit)) / cycle.duration
                 for limit in (0.1, 1.0, 5.0)
@@ -295,7 +295,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     cycle = ks.gait.gait_cycle(contacts)
     body = ks.gait.Body(found.segments, MASS)
     time = found.markers.time[6:-6]
-    loads, shared = torques(body, found.course, time, contacts, plates)
+    loads, shared = torques(body, found.kinematics, time, contacts, plates)
     print(
         formulations(loads["plates"].inverse),
         shared.report(),
@@ -303,10 +303,10 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         against_reference(loads),
         sep="\n",
     )
-    walks = simulations(body, found.course, cycle, nodes)
+    walks = simulations(body, found.kinematics, cycle, nodes)
     print(report(walks, cycle), peaks(walks["trapezoid, control"], cycle), sep="\n")
     if nodes is None:
-        print(horizons(body, found.course, cycle))
+        print(horizons(body, found.kinematics, cycle))
     joints = {
         f"{side}_{joint}": (before, beyond)
         for side in FEET

@@ -18,10 +18,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kinesym as ks
+from kinesym.gait.kinematics import Spline
+from kinesym.gait.readers import read_csv, read_forces, read_table
+from kinesym.gait.wrench import Wrench
 from kinesym.multibody import Body, Load, Planar, Prismatic, Tree
-from kinesym.runtime.gait.course import Spline
-from kinesym.runtime.gait.readers import read_csv, read_forces, read_table
-from kinesym.runtime.gait.wrench import Wrench, low_pass
+from kinesym.runtime.low_pass import low_pass
 from kinesym.symbolic.multibody.vectors import times
 
 #: Joints by the segment beyond them, and the sense in which they flex: 1 where it turns forwards.
@@ -93,8 +94,8 @@ def joint_loads(tree, functions, motion, masses, ground):
     motion : by coordinate (3, N). masses : (mass [kg], moment of inertia [kg m^2]) by segment.
     ground : its wrench on the foot.
     """
-    courses = np.array([motion[name] for name in tree.coordinates])
-    x, xdot = (np.vstack([courses[:, k], courses[:, k + 1]]) for k in (0, 1))
+    paths = np.array([motion[name] for name in tree.coordinates])
+    x, xdot = (np.vstack([paths[:, k], paths[:, k + 1]]) for k in (0, 1))
     values = dict(functions.values)
     for name, (mass, inertia) in masses.items():
         values |= {f"{name}_mass_m": mass} | {f"{name}_mass_I{axis}": inertia for axis in "xyz"}
@@ -115,16 +116,16 @@ def joint_loads(tree, functions, motion, masses, ground):
 # -- motion in the plane --------------------------------------------------------------------------
 
 
-def direction(course):
+def direction(path):
     """Angle of a vector (3, N) from x upwards, with its rates (3, N) [rad]."""
-    r, rate, acceleration = course
+    r, rate, acceleration = path
     log = rate / r  # rate of its logarithm, which is ln(length) + i angle
     return np.array([np.unwrap(np.angle(r)), log.imag, (acceleration / r - log**2).imag])
 
 
-def turned(course, angle):
+def turned(path, angle):
     """A vector (3, N) times exp(i angle), with its rates."""
-    (r, rate, acceleration), (a, w, wdot) = course, angle
+    (r, rate, acceleration), (a, w, wdot) = path, angle
     spin = 1j * wdot - w**2
     parts = np.array([r, rate + 1j * w * r, acceleration + 2j * w * rate + spin * r])
     return np.exp(1j * a) * parts
@@ -156,8 +157,8 @@ def splined(time, points, cutoff):
     """Points by name (N,) after the library's low-pass, with rates: (3, N) each."""
     rows = np.array([part for p in points.values() for part in (p.real, p.imag)])
     found = Spline.through(time, low_pass(time, rows, cutoff), trim=0).sample(time)
-    courses = np.array([found.z, found.zd, found.zdd])
-    return {name: courses[:, 2 * k] + 1j * courses[:, 2 * k + 1] for k, name in enumerate(points)}
+    paths = np.array([found.z, found.zd, found.zdd])
+    return {name: paths[:, 2 * k] + 1j * paths[:, 2 * k + 1] for k, name in enumerate(points)}
 
 
 # -- the filter of the toolkit --------------------------------------------------------------------
@@ -195,19 +196,19 @@ def both_ways(time, x, cutoff):
 
 def smoothed_their_way(time, points, wrench, cutoff):
     """Points (3, N) and wrench: only samples that there are, then straight lines over gaps."""
-    courses = {}
+    paths = {}
     for name, p in points.items():
         seen = np.isfinite(p)
         parts = [
             [np.interp(time, time[seen], row) for row in both_ways(time[seen], part, cutoff)]
             for part in (p[seen].real, p[seen].imag)
         ]
-        courses[name] = np.array(parts[0]) + 1j * np.array(parts[1])
+        paths[name] = np.array(parts[0]) + 1j * np.array(parts[1])
     force, moment = (
         np.array([both_ways(time, row, cutoff)[0] for row in rows])
         for rows in (wrench.force, wrench.moment)
     )
-    return courses, Wrench(time, force, moment)
+    return paths, Wrench(time, force, moment)
 
 
 # -- the study ------------------------------------------------------------------------------------
@@ -241,7 +242,7 @@ def again(case, tree, functions):
     """The same columns from markers and plate."""
     path = data("gait_2d_input.csv")
     markers, (plate,) = read_csv(path), read_forces(path).values()
-    places = (markers if case.theirs else markers.filled(0.06)).places
+    places = (markers if case.theirs else markers.filled(0.06)).positions
     points = {name: x + 1j * z for name, (x, _, z) in places.items()}
     if case.theirs:
         at, ground = smoothed_their_way(markers.time, points, plate, case.cutoff)
@@ -268,13 +269,13 @@ def again(case, tree, functions):
 
 def angles(axes):
     """Angles and rates of joints as the results have them."""
-    course = {name: direction(axis) for name, axis in axes.items()}
+    path = {name: direction(axis) for name, axis in axes.items()}
     found: dict = {}
-    before = course["trunk"]
+    before = path["trunk"]
     for joint, (segment, sense) in JOINTS.items():
-        angle = sense * (course[segment] - before)
+        angle = sense * (path[segment] - before)
         found |= {f"{joint}_angle_rad": angle[0], f"{joint}_angvel_rad_per_s": angle[1]}
-        before = course[segment]
+        before = path[segment]
     return found
 
 

@@ -25,37 +25,41 @@ UPRIGHT = ("torso", "neck", "head", "Rarm", "Rforearm", "Rhand", "Larm", "Lforea
 
 
 def leg(side):
-    """Places and axes of a leg; `inner` is the side of the other one."""
+    """Positions and axes of a leg; `inner` is the side of the other one."""
     lateral, medial = f"{side}.Knee", f"{side}.Knee.Medial"
     outer, inner = f"{side}.Ankle", f"{side}.Ankle.Medial"
     toes = (f"{side}.MT5", f"{side}.MT1")
     knee, ankle = (lateral, medial), (outer, inner)
     if side == "L":  # y is to the left
         knee, ankle, toes = knee[::-1], ankle[::-1], toes[::-1]
-    places = {f"{side}K": Midpoint(knee), f"{side}A": Midpoint(ankle), f"{side}M": Midpoint(toes)}
+    positions = {
+        f"{side}K": Midpoint(knee),
+        f"{side}A": Midpoint(ankle),
+        f"{side}M": Midpoint(toes),
+    }
     axes = {
         f"{side}thigh": Axes("z", z=(f"{side}K", f"{side}H"), y=knee),
         f"{side}shank": Axes("z", z=(f"{side}A", f"{side}K"), y=ankle),
         f"{side}hindfoot": Axes("x", x=(f"{side}.Heel", f"{side}.MT2"), y=toes),
         f"{side}forefoot": Like(f"{side}hindfoot"),
     }
-    return places, axes
+    return positions, axes
 
 
 def relations():
     """Points and axes; what has no markers stays upright and turns with the pelvis."""
     front, back = Midpoint(["R.ASIS", "L.ASIS"]), Midpoint(["R.PSIS", "L.PSIS"])
     width = ("R.ASIS", "L.ASIS")
-    places = {
+    positions = {
         f"{side}H": Shifted(front, (-0.27, 0.36 * left, -0.34), Like("pelvis"), width)
         for side, left in (("R", -1.0), ("L", 1.0))
     }
-    places["J1"] = Shifted(Midpoint(["RH", "LH"]), (0.0, 0.0, 0.149 * STATURE), Like("pelvis"))
+    positions["J1"] = Shifted(Midpoint(["RH", "LH"]), (0.0, 0.0, 0.149 * STATURE), Like("pelvis"))
     axes = {"pelvis": Axes("y", y=width, x=(back, front))}
     axes |= dict.fromkeys(UPRIGHT, Axes("z", z="up", y=width))
     for part in (leg("R"), leg("L")):
-        places, axes = places | part[0], axes | part[1]
-    return Relations(places, axes)
+        positions, axes = positions | part[0], axes | part[1]
+    return Relations(positions, axes)
 
 
 def record():
@@ -65,7 +69,7 @@ def record():
 
 
 def feet_of(markers):
-    """Places of heel and toes by foot."""
+    """Positions of heel and toes by foot."""
     return {
         foot: (markers[f"{foot[0].upper()}.Heel"], markers[f"{foot[0].upper()}.MT2"])
         for foot in FEET
@@ -140,7 +144,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     body = ks.gait.Body(found.segments)
     around = (markers.time >= cycle.begin - MARGIN) & (markers.time <= cycle.end + MARGIN)
     time = markers.time[around]
-    needed = body.inverse(found.course.sample(time))
+    needed = body.inverse(found.kinematics.sample(time))
     shared = sharings(needed.total, contacts, under)
     print(shared["two plates"].report())
     loads = {name: needed.joints(one.wrenches) for name, one in shared.items()}

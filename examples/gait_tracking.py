@@ -2,7 +2,7 @@
 
 Inverse dynamics takes a motion as it was measured and smoothed, and asks which forces it needs.
 These are not those that the plates show, and somebody must pay: with plates as measured a wrench is
-left over at the trunk that nobody exerts; with corrected plates (Pamies-Vila, Font-Llagunes 2013)
+a residual at the trunk that nobody exerts; with corrected plates (Pamies-Vila, Font-Llagunes 2013)
 motion counts for all and the forces of the ground are changed. Here motion, torques and forces are
 found at once by direct collocation, such that the equations of motion hold without any wrench left
 over, and come as near as they can to markers and plates alike: each gives way by as much as it is
@@ -22,11 +22,11 @@ import sympy as sp
 import kinesym as ks
 from kinesym.examples import gait
 from kinesym.gait import PlanarSegment, Samples, Segment, planar_body, whole_body
+from kinesym.gait.angles import states
+from kinesym.gait.wrench import THRESHOLD
 from kinesym.models.planar_body import HIP, joint_angles
 from kinesym.models.whole_body import ROOT
 from kinesym.multibody import Load
-from kinesym.runtime.gait.rates import states
-from kinesym.runtime.gait.wrench import THRESHOLD
 
 #: Feet by side, joints with the bodies beyond them.
 FEET = {"R": "right", "L": "left"}
@@ -46,11 +46,11 @@ TRIM = 6  # frames at each end where derivatives of the smoothed motion are poor
 
 @dataclass(frozen=True)
 class Walk:
-    """The trial: places of raw markers and of joints found from these, the smoothed motion, plates
+    """The trial: positions of raw markers and of joints found from these, smoothed motion, plates
     by foot, what the motion needs and two inverse dynamics of it at 60 Hz, by method."""
 
     found: ks.gait.Reconstruction
-    places: dict
+    positions: dict
     plates: dict
     needed: ks.gait.InverseDynamics
     loads: dict
@@ -65,22 +65,22 @@ def walk():
     found, plates = gait.walk()
     raw = found.markers
     standing = ks.gait.read_places(gait.data("gait_subject01_static.csv"))
-    joints = ks.gait.landmarks(gait.relations(), ks.gait.Trial(raw.places, standing))
+    joints = ks.gait.landmarks(gait.relations(), ks.gait.Trial(raw.positions, standing))
     contacts = [c for foot in plates for c in ks.gait.contacts_from_wrench(foot, plates[foot])]
     body = ks.gait.Body(found.segments, gait.MASS)
-    loads, _ = gait.torques(body, found.course, raw.time[TRIM:-TRIM], contacts, plates)
+    loads, _ = gait.torques(body, found.kinematics, raw.time[TRIM:-TRIM], contacts, plates)
     loads = {method: loads[method] for method in ("plates", "corrected plates")}
-    places = {**raw.places, **joints.places}
-    return Walk(found, places, plates, loads["plates"].inverse, loads)
+    positions = {**raw.positions, **joints.points}
+    return Walk(found, positions, plates, loads["plates"].inverse, loads)
 
 
 # -- seven segments -------------------------------------------------------------------------------
 
 
-def local(trial, segment, place):
+def local(trial, segment, position):
     """Where a point (3, N) is in the axes of a segment from its joint, mean over the trial [m]."""
     k, A = trial.number(segment), trial.needed.attitude[trial.number(segment)]
-    arm = place[:, TRIM:-TRIM] - trial.needed.place[k]
+    arm = position[:, TRIM:-TRIM] - trial.needed.position[k]
     return np.einsum("jin,jn->i", A, arm) / arm.shape[1]
 
 
@@ -89,12 +89,12 @@ def lump(trial, name, members, proximal, points):
     rows = [row for member in members for row in trial.found.segments if row.name == member]
     weights = np.array([row.mass for row in rows])
     first = trial.number(members[0])
-    A, origin = trial.needed.attitude[first], trial.needed.place[first]
+    A, origin = trial.needed.attitude[first], trial.needed.position[first]
     centres, moments = [], np.zeros(3)
     for row in rows:
         k = trial.number(row.name)
         turn = np.einsum("jin,jkn->ikn", A, trial.needed.attitude[k])
-        at = np.einsum("jin,jn->in", A, trial.needed.place[k] - origin)
+        at = np.einsum("jin,jn->in", A, trial.needed.position[k] - origin)
         centres.append((at + np.einsum("ikn,k->in", turn, row.com)).mean(axis=1))
         moments += np.einsum("ikn,k,ikn->i", turn, row.inertia, turn) / len(A.T)
     com = weights @ np.array(centres) / weights.sum()
@@ -108,8 +108,8 @@ def lump(trial, name, members, proximal, points):
 
 def seven(trial):
     """Head, arms and trunk in one, two thighs, shanks and feet, in space."""
-    places, rows = trial.places, {row.name: row for row in trial.found.segments}
-    hips = {f"{s}H": tuple(local(trial, "torso", places[f"{s}H"])) for s in FEET}
+    positions, rows = trial.positions, {row.name: row for row in trial.found.segments}
+    hips = {f"{s}H": tuple(local(trial, "torso", positions[f"{s}H"])) for s in FEET}
     made = [lump(trial, "HAT", UPPER, ROOT, hips)]
     for s in FEET:
         foot = lump(trial, f"{s}foot", (f"{s}hindfoot", f"{s}forefoot"), f"{s}A", {})
@@ -138,14 +138,14 @@ def flat(segments):
 class Tracker:
     """A model that is driven by torques of joints and forces of the ground, and what it tracks.
 
-    axes, turns : of its forces and torques. places : where points are measured, (3, N) each [m].
+    axes, turns : of its forces and torques. positions : where points are measured, (3, N) each [m].
     motion : states of the smoothed motion at times (N,), by name, for a first guess.
     """
 
     model: ks.Model
     axes: str
     turns: str
-    places: dict
+    positions: dict
     motion: Callable
 
     @property
@@ -178,12 +178,12 @@ def ground(axes, turns):
 
 
 def tracked(trial, rows):
-    """Points of bodies, name -> (body, place in its axes (3,) [m]), from name -> (segment, place in
-    the world (3, N) [m])."""
+    """Points of bodies, name -> (body, position in its axes (3,) [m]), from name -> (segment,
+    position in the world (3, N) [m])."""
     bodies = {"torso": "HAT", "Rhindfoot": "Rfoot", "Lhindfoot": "Lfoot"}
     return {
-        name: (bodies.get(segment, segment), local(trial, segment, place))
-        for name, (segment, place) in rows.items()
+        name: (bodies.get(segment, segment), local(trial, segment, position))
+        for name, (segment, position) in rows.items()
     }
 
 
@@ -200,7 +200,7 @@ def in_plane(trial):
     """Seven segments in the sagittal plane, 9 degrees of freedom, torques of 6 joints."""
     segments, hip = flat(seven(trial))
     tree = replace(planar_body(segments).parametrised(), loads=ground("xz", "y"))
-    at = trial.places
+    at = trial.positions
     rows = {"shoulder": ("torso", 0.5 * (at["R.Acromium"] + at["L.Acromium"]))}
     for s in FEET:
         rows |= {
@@ -212,8 +212,8 @@ def in_plane(trial):
     points = tracked(trial, rows)
     points["shoulder"] = ("HAT", points["shoulder"][1] - hip)
     points["hip"] = (HIP, np.zeros(3))
-    places = {name: place for name, (_, place) in rows.items()}
-    places["hip"] = 0.5 * (at["RH"] + at["LH"])
+    positions = {name: position for name, (_, position) in rows.items()}
+    positions["hip"] = 0.5 * (at["RH"] + at["LH"])
     joints = {f"{s}{joint}": f"{s}{body}_wy" for s in FEET for joint, body in JOINTS.items()}
     torques = {speed: signal(f"{name}_y") for name, speed in joints.items()}
     torques["HAT_wy"] = -sum(signal(f"{s}hip_y") for s in FEET)
@@ -223,33 +223,33 @@ def in_plane(trial):
     def motion(time):
         return planar_motion(model, segments, hip, reduced(trial, time))
 
-    return Tracker(model, "xz", "y", places, motion)
+    return Tracker(model, "xz", "y", positions, motion)
 
 
 def reduced(trial, time):
-    """The smoothed motion of seven segments at times (N,): place of the root, then their angles."""
-    course = trial.found.course.sample(time)
+    """The smoothed motion of seven segments at times (N,): position of the root, then angles."""
+    kinematics = trial.found.kinematics.sample(time)
     here = [trial.number(name) for name in ("torso", *LEGS)]
     rows = [0, 1, 2, *(3 + 3 * k + j for k in here for j in range(3))]
-    return Samples(course.time, course.z[rows], course.zd[rows], course.zdd[rows])
+    return Samples(kinematics.time, kinematics.z[rows], kinematics.zd[rows], kinematics.zdd[rows])
 
 
-def planar_motion(model, segments, hip, course):
+def planar_motion(model, segments, hip, kinematics):
     """Coordinates and speeds of a motion in the plane, by name."""
-    z, zd = course.z, course.zd
+    z, zd = kinematics.z, kinematics.zd
     lean = z[4]  # turns about the axis to the left are the second angles
     c, s = np.cos(lean), np.sin(lean)
-    place = z[[0, 2]] + np.array([c * hip[0] + s * hip[2], c * hip[2] - s * hip[0]])
+    position = z[[0, 2]] + np.array([c * hip[0] + s * hip[2], c * hip[2] - s * hip[0]])
     speed = zd[[0, 2]] + zd[4] * np.array([c * hip[2] - s * hip[0], -c * hip[0] - s * hip[2]])
     turn = joint_angles(segments)
-    rows = [*place, *(turn @ z[4::3]), *speed, *(turn @ zd[4::3])]
+    rows = [*position, *(turn @ z[4::3]), *speed, *(turn @ zd[4::3])]
     return dict(zip(model.state_names, rows, strict=False))
 
 
 def in_space(trial):
     """Seven segments in space, 24 degrees of freedom, torques of 6 ball joints."""
     tree = replace(whole_body(seven(trial)).parametrised(), loads=ground("xyz", "xyz"))
-    at = trial.places
+    at = trial.positions
     rows = {"RS": ("torso", at["R.Acromium"]), "LS": ("torso", at["L.Acromium"])}
     for s in FEET:
         thigh, shank, foot = f"{s}thigh", f"{s}shank", f"{s}hindfoot"
@@ -273,8 +273,8 @@ def in_space(trial):
     def motion(time):
         return dict(zip(model.state_names, states(reduced(trial, time))[0], strict=False))
 
-    places = {name: place for name, (_, place) in rows.items()}
-    return Tracker(model, "xyz", "xyz", places, motion)
+    positions = {name: position for name, (_, position) in rows.items()}
+    return Tracker(model, "xyz", "xyz", positions, motion)
 
 
 def joint_torques(tree):
@@ -298,7 +298,7 @@ def joint_torques(tree):
 
 # -- tracking -------------------------------------------------------------------------------------
 
-#: Standard deviations of the measurements: places, forces, centre of pressure, free moment ...
+#: Standard deviations of the measurements: positions, forces, centre of pressure, free moment ...
 PLACE, FORCE, CENTRE, FREE = 8e-3, {"x": 5.0, "y": 5.0, "z": 10.0}, 5e-3, 2.0  # [m, N, m, N m]
 #: ... and how fast torques change, as if their rates were measured as 0 once every PERIOD.
 RATE, PERIOD = 3000.0, 1.0 / 120.0  # [N m/s, s]
@@ -325,10 +325,10 @@ def experiment(trial, tracker, nodes=None):
     """
     frames, time = grid(trial, nodes)
     inputs, measured, std = {}, {}, {}
-    for name, place in tracker.places.items():
+    for name, position in tracker.positions.items():
         for a in tracker.axes:
             row = np.full(len(time), np.nan)
-            row[::2] = place["xyz".index(a), frames]
+            row[::2] = position["xyz".index(a), frames]
             measured[f"{name}_{a}"], std[f"{name}_{a}"] = row, PLACE
     for s, foot in FEET.items():
         mean = trial.plates[foot].at(0.5 * (time[1:] + time[:-1]))
@@ -420,13 +420,13 @@ def rms(values):
 
 
 def missed(solution, tracker):
-    """Modelled minus measured places of each point at the frames, {point: (axes, n)} [m]."""
+    """Modelled minus measured positions of each point at the frames, {point: (axes, n)} [m]."""
     given = solution.trials[0].measurements
     return {
         name: np.array(
             [(solution[f"{name}_{a}"] - given[f"{name}_{a}"])[::2] for a in tracker.axes]
         )
-        for name in tracker.places
+        for name in tracker.positions
     }
 
 
@@ -486,9 +486,9 @@ def changes_tracked(solution):
 
 def who_pays(trial, solutions, trackers):
     """What each method leaves over at the trunk and what it changes instead, rms, as text."""
-    heads = ("force [N]", "moment [N m]", "force [N]", "centre [mm]", "places [mm]")
+    heads = ("force [N]", "moment [N m]", "force [N]", "centre [mm]", "positions [mm]")
     lines = [
-        f"{'in the sagittal plane, rms':34}{'left over at the trunk':>26}"
+        f"{'in the sagittal plane, rms':34}{'residual at the trunk':>26}"
         f"{'plates changed by':>26}{'markers off':>13}",
         " " * 34 + "".join(f"{head:>13}" for head in heads),
     ]
@@ -660,7 +660,7 @@ def stick_figure(solution, tracker):
                 color=colour,
                 lw=2,
             )
-        for name in tracker.places:
+        for name in tracker.positions:
             top.plot(
                 x0 + run.measurements[f"{name}_x"][k],
                 run.measurements[f"{name}_z"][k],
@@ -735,7 +735,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     print(f"\n{weighed(trial, trackers['tracking, plane'], nodes)}")
     print(
         "\nInverse dynamics takes the motion as given: what plates and motion disagree about is\n"
-        "left over at the trunk, or changes the plates. Tracking shares it out by what each\n"
+        "residual at the trunk, or changes the plates. Tracking shares it out by what each\n"
         "measurement is worth, and a few millimetres of skin are cheaper than tens of newtons.\n"
         "The dips of the hips at heel strikes do not appear: it seems that plates show\n"
         "the impact and the smoothed motion does not."

@@ -24,10 +24,10 @@ from kinesym.examples.gait_planar import (
     rms,
     splined,
 )
+from kinesym.gait.events import contacts_from_wrench
+from kinesym.gait.readers import read_table, rotation
+from kinesym.gait.wrench import Wrench
 from kinesym.models.planar_body import planar_segments
-from kinesym.runtime.gait.events import contacts_from_wrench
-from kinesym.runtime.gait.readers import read_table, rotation
-from kinesym.runtime.gait.wrench import Wrench
 
 MASS_MOORE, STATURE_MOORE = 79.4, 1.832  # kg, m
 CUTOFF = 6.0  # Hz

@@ -198,10 +198,9 @@ def soleus(shaped):
 
 
 def clock(file):
-    """The calcium clock: begins, values and slopes of its pieces. It is a piece of its own from its
-    zero on, where |u| has a kink."""
+    """The calcium clock. It is a piece of its own from its zero on, where |u| has a kink."""
     begin, end, slope = BEGIN[file], END[file], (Um - Up) / fall
-    return (
+    return ks.Signal.pieces(
         [-1, begin, end, end + fall * Up / (Up - Um), end + fall],
         [Um, Up, Up, 0, Um],
         [0, 0, slope, slope, 0],
@@ -217,21 +216,20 @@ def experiment(record, passive, nodes=None, whole=False):
     active = record.force[keep] - passive(record.ramp.length(time))
     if not whole:
         active = np.where(time <= record.until, active, np.nan)
-    return ks.Experiment(time, measurements={"soleus_F": active}, std={"soleus_F": STD})
+    inputs = {"rate": record.ramp.course(), "soleus_u": clock(record.file)}
+    return ks.Experiment(time, inputs, {"soleus_F": active}, {"soleus_F": STD})
 
 
 def problem(hybrid, records, passive, nodes=None, whole=False):
     """Shooting over some records; unknown is every parameter that the model or a clock has."""
-    courses = [{"rate": r.ramp.course(), "soleus_u": clock(r.file)} for r in records]
     files = {r.file for r in records}
     times = {time[file] for file in FILES for time in (BEGIN, END) if file in files}
     names = {*hybrid.model.parameters, Up, Um, fall, *times}
-    return ks.hybrid.Shooting(
+    return ks.Shooting(
         hybrid,
         [experiment(r, passive, nodes, whole) for r in records],
         unknown={p: bounds for p, bounds in BOUNDS.items() if p in names},
         initial={length: [r.ramp.start for r in records], "soleus_kc": 0.0, "soleus_F": 0.0},
-        courses=courses,
         rtol=1e-7,
         atol=1e-9,
     )
@@ -280,7 +278,8 @@ def study(records, passive, shaped, nodes=None):
     """Fit the law to four trials and simulate all."""
     hybrid = soleus(shaped)
     shooting = problem(hybrid, [records[k] for k in FITTED], passive, nodes)
-    fit = shooting.solve({p: GUESS[p] for p in GUESS if p.name in shooting.names})
+    guess = {p: GUESS[p] for p in GUESS if p.name in shooting.names}
+    fit = shooting.solve(guess, optimizer="least-squares")
     numbers = sorted({**HELD, **STRETCHED})
     whole = problem(hybrid, [records[k] for k in numbers], passive, nodes, whole=True)
     runs = dict(zip(numbers, whole.trajectories(fit), strict=True))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.multibody.segments import number
 
 #: Mean stature and segment lengths [mm] of the people measured, de Leva 1996, table 4.
 STATURE = {"F": 1735.0, "M": 1741.0}
@@ -25,7 +25,7 @@ LENGTHS = {
 
 @dataclass(frozen=True)
 class SegmentParameters:
-    """Mass, geometry and inertia of a segment of one person.
+    """Mass, length and inertia of a segment of one person.
 
     mass : [kg]. length : between the ends that its table names [m]. com : centre of mass from the
     upper or inner end [m]. inertia : principal moments about it [kg m^2]: about the axis forwards
@@ -63,8 +63,8 @@ def segment(name: str, mass: float, stature: float, sex: str = "M") -> SegmentPa
 
 
 def person(mass: float, stature: float) -> tuple[float, float]:
-    """Mass [kg] and stature [m]; raises `ValueError` for those that nobody has."""
-    mass, stature = real_number(mass, "mass"), real_number(stature, "stature")
+    """Mass [kg] and stature [m] of a person; raises `ValueError` for what nobody has."""
+    mass, stature = number(mass, "mass"), number(stature, "stature")
     if not (mass > 0.0 and stature > 0.0):
         raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")
     if stature > 3.0:

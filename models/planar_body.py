@@ -9,53 +9,19 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.models.whole_body import ROOT, Segment, are_numbers, carriers, segments_of_body
-from kinesym.symbolic.expression import real_number
-from kinesym.symbolic.given import check_text, listed_of, mapping, shown
+from kinesym.models.whole_body import ROOT, segments_of_body
+from kinesym.symbolic.given import listed_of, shown
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Prismatic, Revolute
+from kinesym.symbolic.multibody.segments import PlanarPosition, PlanarSegment, Segment, owners
 from kinesym.symbolic.multibody.tree import Tree
 
 Array: TypeAlias = NDArray[np.float64]
-Pair: TypeAlias = tuple[float, float]
 
 #: The point between the hips, whose place tells where the body is.
 HIP = "hip"
 #: Points that fall together in the sagittal plane; in between if they do not quite.
 TOGETHER = {"RH": HIP, "LH": HIP, "RS": "shoulder", "LS": "shoulder"}
-
-
-@dataclass(frozen=True)
-class PlanarSegment:
-    """A rigid body that moves in the plane of x (forwards) and z (up).
-
-    proximal : the point that it turns about; `HIP` or a point of an earlier segment. mass : [kg].
-    com : its centre of mass from there, in its axes, which are those of the world when standing
-    upright [m]. inertia : about it, about y [kg m^2]. points : places of the points that it carries
-    [m]; the first one spans it in natural coordinates.
-
-    Raises `ValueError` for numbers that no body has.
-    """
-
-    name: str
-    proximal: str
-    mass: float
-    com: Pair
-    inertia: float
-    points: Mapping[str, Pair]
-
-    def __post_init__(self) -> None:
-        check_text(self.name, "the name of a segment")
-        where = f"segment {self.name!r}: "
-        check_text(self.proximal, f"{where}proximal")
-        points = mapping(self.points, f"{where}points")
-        pairs = {"com": self.com, **{f"point {name!r}": place for name, place in points.items()}}
-        for what, numbers in pairs.items():
-            if not are_numbers(numbers, 2):
-                raise ValueError(f"{where}{what} must be two finite numbers, got {shown(numbers)}")
-        for what, number in (("mass", self.mass), ("inertia", self.inertia)):
-            if not real_number(number, where + what) >= 0.0:
-                raise ValueError(f"{where}{what} must not be negative, got {number}")
 
 
 @dataclass(frozen=True)
@@ -137,7 +103,7 @@ def planar_segments(
         if segments is None
         else listed_of(segments, Segment, "segments")
     )
-    carriers(rows, ROOT)  # says what does not hang together
+    owners(rows, ROOT)
     upright: dict[str, Array] = {ROOT: np.zeros(2)}
     for row in rows:
         for point, (x, _, z) in row.points.items():
@@ -170,7 +136,7 @@ def _merged(
     return PlanarSegment(group.name, group.proximal, mass, _pair(com), float(inertia), pairs)
 
 
-def _pair(place: Array) -> Pair:
+def _pair(place: Array) -> PlanarPosition:
     x, z = map(float, place)
     return x, z
 
@@ -187,23 +153,14 @@ def planar_body(segments: Sequence[PlanarSegment] | None = None) -> Tree:
     Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
     """
     rows = planar_segments() if segments is None else listed_of(segments, PlanarSegment, "segments")
-    carrier = {HIP: (HIP, (0.0, 0.0)), **carriers(rows, HIP)}
+    carrier = owners(rows, HIP)
+    at = {HIP: (0.0, 0.0)} | {p: place for row in rows for p, place in row.points.items()}
     bodies = [Body(HIP, 0, joint=Prismatic("xz"))]
     for row in rows:
-        parent, (x, z) = carrier[row.proximal]
-        cx, cz = row.com
-        # Nothing turns about x or z: any moments that a body can have will do.
-        bodies.append(
-            Body(
-                row.name,
-                row.mass,
-                (cx, 0, cz),
-                3 * (row.inertia,),
-                Revolute("y"),
-                (x, 0, z),
-                parent,
-            )
-        )
+        (cx, cz), (x, z), parent = row.com, at[row.proximal], carrier[row.proximal]
+        inertia = 3 * (row.inertia,)  # about x and z any that a body can have: it turns about y
+        com = (cx, 0, cz)
+        bodies.append(Body(row.name, row.mass, com, inertia, Revolute("y"), (x, 0, z), parent))
     return Tree("planar_body", bodies, gravity=(0, 0, -9.81))
 
 
@@ -216,8 +173,9 @@ def joint_angles(segments: Sequence[PlanarSegment]) -> Array:
     """
     numbers = {row.name: k for k, row in enumerate(segments)}
     result = np.eye(len(segments))
-    carrier = carriers(segments, HIP)
+    carrier = owners(segments, HIP)
     for k, row in enumerate(segments):
-        if row.proximal != HIP:
-            result[k, numbers[carrier[row.proximal][0]]] = -1.0
+        parent = carrier[row.proximal]
+        if parent in numbers:
+            result[k, numbers[parent]] = -1.0
     return result

@@ -68,6 +68,8 @@ JOINTS: Mapping[str, PassiveJoint] = {
     "knee": PassiveJoint(1.0, 0.0, 2.4),
     "ankle": PassiveJoint(0.5, -0.40, 0.75),
 }
+#: The segment of `planar_body` beyond each joint.
+BEYOND = {"hip": "thigh", "knee": "shank", "ankle": "foot"}
 #: Height of the centre of the trunk over stature below which the walker has fallen.
 FALLEN = 0.55
 #: A stop gives this torque at its angle [N m], and e times as much per angle beyond [rad].
@@ -124,22 +126,18 @@ def planar_walker(
 def joint_angle(tree: Tree, side: str, joint: str) -> sp.Expr:
     """The angle of a joint of `planar_body` [rad]: of the hip that of the thigh against the trunk,
     positive backwards."""
-    q = tree.coordinates
-    return {
-        "hip": q[f"{side}thigh_y"] - q["HAT_y"],
-        "knee": q[f"{side}shank_y"],
-        "ankle": q[f"{side}foot_y"],
-    }[joint]
+    return _joint(tree.coordinates, side, joint, "y")
 
 
 def joint_speed(tree: Tree, side: str, joint: str) -> sp.Expr:
     """Its rate [rad/s]."""
-    u = tree.speeds
-    return {
-        "hip": u[f"{side}thigh_wy"] - u["HAT_wy"],
-        "knee": u[f"{side}shank_wy"],
-        "ankle": u[f"{side}foot_wy"],
-    }[joint]
+    return _joint(tree.speeds, side, joint, "wy")
+
+
+def _joint(found: Mapping[str, sp.Expr], side: str, joint: str, kind: str) -> sp.Expr:
+    """Of the segment beyond a joint, which is relative but for the thigh."""
+    against = found[f"HAT_{kind}"] if joint == "hip" else 0
+    return found[f"{side}{BEYOND[joint]}_{kind}"] - against
 
 
 def _stimulated(tree: Tree, side: str, name: str) -> FESMuscle:
@@ -181,9 +179,8 @@ def _passive(tree: Tree, side: str, name: str) -> sp.Expr:
 def _torques(tree: Tree, moments: Mapping[tuple[str, str], sp.Expr]) -> dict[str, sp.Expr]:
     """Torques by speed of `planar_body`: trunk and thighs turn against the world."""
     found: dict[str, sp.Expr] = {"HAT_wy": sp.S.Zero}
-    segments = {"hip": "thigh", "knee": "shank", "ankle": "foot"}
     for (side, joint), moment in moments.items():
-        found[f"{side}{segments[joint]}_wy"] = moment
+        found[f"{side}{BEYOND[joint]}_wy"] = moment
         if joint == "hip":
             found["HAT_wy"] -= moment
     return found

@@ -6,19 +6,23 @@ import csv
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from kinesym.models.anthropometry import person
-from kinesym.symbolic.expression import real_number
-from kinesym.symbolic.given import check_text, listed, listed_of, mapping, shown
-from kinesym.symbolic.multibody.bodies import Body, check_inertia
+from kinesym.symbolic.given import listed, listed_of, mapping
+from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic
+from kinesym.symbolic.multibody.segments import (
+    PlanarSegment,
+    Position,
+    Segment,
+    number,
+    owners,
+)
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import suggest
 
@@ -27,77 +31,22 @@ ROOT = "J1"
 #: Share of the mass of a body by which the sum of its segments may differ without a warning.
 MASS = 0.01
 
-Triple = tuple[float, float, float]
+#: Joints by the segment beyond them.
+JOINTS = {
+    f"{side}_{joint}": f"{side[0].upper()}{segment}"
+    for side in ("right", "left")
+    for joint, segment in (
+        ("hip", "thigh"),
+        ("knee", "shank"),
+        ("ankle", "hindfoot"),
+        ("toes", "forefoot"),
+        ("shoulder", "arm"),
+        ("elbow", "forearm"),
+    )
+} | {"lumbar": "torso"}
 
-
-@dataclass(frozen=True)
-class Segment:
-    """A row of the table: a rigid body that hangs on a point of another one.
-
-    proximal : the point that it turns about; `ROOT` or a point of an earlier segment. mass : [kg].
-    com : its centre of mass from there, in its axes, x forwards, y to the left, z up when standing
-    upright [m]. inertia : principal moments about it [kg m^2]. points : places of the points that
-    it carries [m]. basis_point, basis_vectors : one of these and two of the unit vectors u, v, w
-    along x, y, z, which span the segment in natural coordinates.
-
-    Raises `ValueError` for numbers that no body has.
-    """
-
-    name: str
-    proximal: str
-    mass: float
-    com: Triple
-    inertia: Triple
-    points: Mapping[str, Triple]
-    basis_point: str = ""
-    basis_vectors: str = "uv"
-
-    def __post_init__(self) -> None:
-        check_text(self.name, "the name of a segment")
-        where = f"segment {self.name!r}: "
-        check_text(self.proximal, f"{where}proximal")
-        points = mapping(self.points, f"{where}points")
-        triples = {
-            "com": self.com,
-            "inertia": self.inertia,
-            **{f"point {name!r}": place for name, place in points.items()},
-        }
-        for what, given in triples.items():
-            if not are_numbers(given, 3):
-                raise ValueError(f"{where}{what} must be three finite numbers, got {shown(given)}")
-        if not real_number(self.mass, f"{where}mass") >= 0.0:
-            raise ValueError(f"{where}mass must not be negative, got {self.mass}")
-        try:
-            check_inertia(np.diag(self.inertia))
-        except ValueError as error:
-            raise ValueError(f"{where}{error}") from error
-
-
-def are_numbers(given: Any, count: int) -> bool:
-    """Whether these are so many finite numbers."""
-    try:
-        return len(given) == count and all(map(isfinite, given))
-    except TypeError:
-        return False
-
-
-def carriers(segments: Iterable[Any], root: str) -> dict[str, tuple[str, Any]]:
-    """{point: (segment that carries it, its position there)}, without the root.
-
-    Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
-    """
-    found: dict[str, tuple[str, Any]] = {}
-    for row in segments:
-        if row.proximal != root and row.proximal not in found:
-            raise ValueError(
-                f"segment {row.name!r}: proximal point {row.proximal!r} is not "
-                "defined by any earlier segment"
-            )
-        for point, position in row.points.items():
-            if point == root or point in found:
-                raise ValueError(f"segment {row.name!r}: point {point!r} belongs to two segments")
-            found[point] = (row.name, position)
-    return found
+#: Feet, each of two segments, the one at the ankle first.
+FEET = {"right": ("Rhindfoot", "Rforefoot"), "left": ("Lhindfoot", "Lforefoot")}
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -119,7 +68,7 @@ def segments_of_body(mass: float = 85.0, stature: float = 1.82) -> tuple[Segment
     return _segments(table, points, mass, stature)
 
 
-def measured_segments(
+def segments_from_tables(
     table: Iterable[Mapping[str, str]], points: Iterable[Mapping[str, str]]
 ) -> tuple[Segment, ...]:
     """Segments from the rows of two tables in kg, m, kg m^2, see `kinesym.gait.read_segments`."""
@@ -164,7 +113,7 @@ def _segments(
     """From the rows of two tables, in these units."""
     rows = list(table)
     names = [_cell(row, "segment", "") for row in rows]
-    carried: dict[str, dict[str, Triple]] = {name: {} for name in names}
+    carried: dict[str, dict[str, Position]] = {name: {} for name in names}
     for row in points:
         name, point = (_cell(row, column, "") for column in ("segment", "point"))
         if name not in carried:
@@ -206,7 +155,7 @@ def _number(row: Mapping[str, str], column: str, where: str) -> float:
     return value
 
 
-def _numbers(row: Mapping[str, str], columns: Iterable[str], where: str, unit: float) -> Triple:
+def _numbers(row: Mapping[str, str], columns: Iterable[str], where: str, unit: float) -> Position:
     x, y, z = (_number(row, column, where) * unit for column in columns)
     return x, y, z
 
@@ -214,9 +163,9 @@ def _numbers(row: Mapping[str, str], columns: Iterable[str], where: str, unit: f
 def segments_with(
     segments: Sequence[Segment],
     masses: Mapping[str, float] | None = None,
-    coms: Mapping[str, Triple] | None = None,
-    inertias: Mapping[str, Triple] | None = None,
-    points: Mapping[str, Triple] | None = None,
+    coms: Mapping[str, Position] | None = None,
+    inertias: Mapping[str, Position] | None = None,
+    points: Mapping[str, Position] | None = None,
 ) -> tuple[Segment, ...]:
     """The segments with measured numbers in place of some.
 
@@ -254,18 +203,10 @@ def segments_with(
     )
 
 
-class Weighed(Protocol):
-    """Whatever has a mass."""
-
-    @property
-    def mass(self) -> float:
-        """[kg]"""
-
-
-def check_mass(segments: Iterable[Weighed], body_mass: float) -> None:
+def check_mass(segments: Sequence[Segment] | Sequence[PlanarSegment], body_mass: float) -> None:
     """Warn if the masses of the segments differ by more than 1 % from that of the body [kg]."""
     total = sum(row.mass for row in listed(segments, "segments"))
-    if not real_number(body_mass, "the mass of a body") > 0.0:
+    if not number(body_mass, "the mass of a body") > 0.0:
         raise ValueError(f"the mass of a body must be positive, got {body_mass} kg")
     if abs(total - body_mass) > MASS * body_mass:
         warnings.warn(
@@ -291,9 +232,10 @@ def whole_body(segments: Sequence[Segment] | None = None) -> Tree:
     Raises `ValueError` for a proximal point that no earlier segment has, or that two have.
     """
     rows = segments_of_body() if segments is None else listed_of(segments, Segment, "segments")
-    carrier = {ROOT: (ROOT, (0.0, 0.0, 0.0)), **carriers(rows, ROOT)}
+    carrier = owners(rows, ROOT)
+    at = {ROOT: (0.0, 0.0, 0.0)} | {p: place for row in rows for p, place in row.points.items()}
     bodies = [Body(ROOT, 0, joint=Prismatic("xyz"))]
     for row in rows:
-        parent, at = carrier[row.proximal]
-        bodies.append(Body(row.name, row.mass, row.com, row.inertia, Oriented("yxz"), at, parent))
+        own = (row.mass, row.com, row.inertia, Oriented("yxz"))
+        bodies.append(Body(row.name, *own, at[row.proximal], carrier[row.proximal]))
     return Tree("whole_body", bodies, gravity=(0, 0, -9.81))

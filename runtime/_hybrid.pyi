@@ -52,6 +52,15 @@ class HybridSweep:
         before: NDArray[np.float64],
         after: NDArray[np.float64],
     ) -> tuple[int, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+    def observed(
+        self,
+        time: NDArray[np.float64],
+        states: NDArray[np.float64],
+        library: Library | None = None,
+        pattern: Sequence[Sequence[int]] = ...,
+        rows: int = 0,
+    ) -> NDArray[np.float64]: ...
+    def segments(self, time: NDArray[np.float64]) -> NDArray[np.intc]: ...
     @property
     def trouble(self) -> tuple[float, int]: ...
 

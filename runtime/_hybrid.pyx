@@ -140,6 +140,8 @@ cdef extern from "hybrid/sweep.h" nogil:
                        double *, double *, double *, double *)
     int hybrid_adjoint(hybrid_sweep *, double *, const double *, const double *, const double *,
                        const double *, double *, double *)
+    int hybrid_observe(hybrid_sweep *, const hybrid_slopes *, ptrdiff_t, ptrdiff_t,
+                       const double *, const double *, double *)
 
 
 #: More contacts than this cannot be solved for.
@@ -456,6 +458,34 @@ cdef class HybridSweep:
         with nogil:
             status = hybrid_adjoint(&self.sweep, a, b, c, d, e, f, g)
         return self.done(status), x, p, pieces
+
+    def observed(self, time, states, library=None, pattern=((), ()), ptrdiff_t rows=0):
+        """At nodes: derivatives (N, n, L) of x', or (N, rows, L) of what the kernel
+        `observed_slopes` of a library differentiates, with the forces that follow. Columns are
+        states, parameters, then values, slopes and next begins of the pieces of inputs there."""
+        cdef const hybrid_run *r = self.sweep.run
+        cdef hybrid_slopes table
+        cdef hybrid_slopes *of = NULL
+        cdef int status
+        cdef ptrdiff_t N = len(time)
+        out = np.empty((N, r.n if library is None else rows, r.n + self.sweep.r + PIECE * r.m))
+        if library is not None:
+            made = {"observed_slopes": rows}
+            table = self.slopes(library, "observed_slopes", {"observed_slopes": pattern}, made)
+            of = &table
+        cdef double *a = doubles(time, (N,), "time")
+        cdef double *b = doubles(states, (r.n, N), "states")
+        cdef double *c = doubles(out, out.shape, "out")
+        with nogil:
+            status = hybrid_observe(&self.sweep, of, rows, N, a, b, c)
+        self.done(status)
+        return out
+
+    def segments(self, time):
+        """Those in which nodes are."""
+        tape = self.run.arrays["tape_time"][:self.run.run.taped]
+        step = np.maximum(np.searchsorted(tape, time, side="right") - 1, 0)
+        return self.run.arrays["tape_segment"][step]
 
     @property
     def trouble(self):

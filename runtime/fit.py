@@ -20,19 +20,6 @@ from kinesym.runtime.trajectory import Named, Trajectory, Trials
 Array = NDArray[np.float64]
 
 
-def check_guess(q: Array, names: Sequence[str], bounds: tuple[Array, Array]) -> None:
-    """Raise `ValueError` for unknowns (n,) not finite or outside their bounds, naming the first."""
-    low, high = bounds
-    odd = np.flatnonzero(~(np.isfinite(q) & (q >= low) & (q <= high)))
-    if len(odd):
-        k = int(odd[0])
-        if not np.isfinite(q[k]):
-            raise ValueError(f"the guess of {names[k]} is {q[k]:g}, not a finite number")
-        raise ValueError(
-            f"the guess of {names[k]} is {q[k]:g}, outside its bounds ({low[k]:g}, {high[k]:g})"
-        )
-
-
 def vector_of_guess(guess: Any, names: Sequence[str]) -> Array:
     """All unknowns as an array (n,); raises `ValueError` for anything else."""
     q = np.atleast_1d(real_array(guess, "the guess, if it is no mapping of names to values,"))

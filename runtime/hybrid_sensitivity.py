@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from kinesym.runtime.event_log import Happening
 from kinesym.runtime.experiment import key_name
 from kinesym.runtime.hybrid_simulation import HybridTask, Marched
-from kinesym.runtime.native import HybridSweep, Library
+from kinesym.runtime.manifest import Built, SlopesManifest
+from kinesym.runtime.native import HybridSweep
 from kinesym.runtime.signals import Segments, SignalGradient, segments
 from kinesym.runtime.trajectory import ByName, Named, Trajectory
 
@@ -96,7 +97,7 @@ class Sensitivities:
         about, extra = self.task.about, dict(courses or {})
         names = [key_name(name) for name in wrt]
         P = len(names) + len(extra)
-        states, parameters = about["states"], about["parameters"]
+        states, parameters = about.states, about.parameters
         x, p = np.zeros((len(states), P)), np.zeros((len(parameters), P))
         for column, name in enumerate(names):
             rows, known = (p, parameters) if name in parameters else (x, states)
@@ -148,7 +149,7 @@ class Sensitivities:
                 "crossing it: its time has no derivative"
             )
         if status == RESET:
-            name = self.task.about["events"][event]["name"]
+            name = self.task.about.events[event].name
             raise ValueError(
                 f"event {name!r} follows the break of an input at t = {time:.9g} s and its reset "
                 "depends on inputs: that has no derivative here; move the break"
@@ -166,7 +167,7 @@ class Sensitivities:
         event has no derivative.
         """
         _is_after(side)
-        names, log, N = list(self.task.about["states"]), self.run.log, len(self.run.time)
+        names, log, N = list(self.task.about.states), self.run.log, len(self.run.time)
         n, E = len(names), len(log)
         weights, times, end = np.zeros((N, n)), np.zeros(E), np.zeros(n)
         events = {"before": np.zeros((E, n)), "after": np.zeros((E, n))}
@@ -187,7 +188,7 @@ class Sensitivities:
         status, initial, p, pieces = self.sweep.adjoint(end, weights, times, **events)
         self._check(status)
         return HybridGradient(
-            Named(zip(self.task.about["parameters"], p.tolist(), strict=True)),
+            Named(zip(self.task.about.parameters, p.tolist(), strict=True)),
             Named(zip(names, initial.tolist(), strict=True)),
             self._of_inputs(pieces),
         )
@@ -209,15 +210,14 @@ def sensitivities_of(
     task: HybridTask,
     found: Marched,
     run: Trajectory,
-    slopes: Library,
-    about: Mapping[str, Any],
+    slopes: Built,
 ) -> Sensitivities:
     """Of a run with a tape of its steps.
 
     Raises `ValueError` for runs that have none: by the trapezoidal rule, releases by height, ended
     before the first step.
     """
-    methods = list(task.about["methods"])
+    methods = list(task.about.methods)
     if task.method not in methods:
         raise ValueError(
             f"there are sensitivities for {' and '.join(methods)}, not for {task.method}"
@@ -231,13 +231,14 @@ def sensitivities_of(
         signal.begin[piece]
         for signal, piece in zip(task.inputs.values(), common.piece, strict=True)
     ]
+    told = slopes.manifest.of(SlopesManifest)
     begins = np.array(own).reshape(common.piece.shape)
     return Sensitivities(
         run,
         found,
         task,
         common,
-        HybridSweep(found.run, slopes, about["patterns"], about["solution"], begins),
+        HybridSweep(found.run, slopes.library, told.patterns, told.solution, begins),
     )
 
 

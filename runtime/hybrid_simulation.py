@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.event_log import KINDS, Happening, State
 from kinesym.runtime.interrupts import interruptible
+from kinesym.runtime.manifest import HybridManifest, TableauManifest
 from kinesym.runtime.native import Call, HybridRun, Library, Plan
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import time_bar
@@ -25,7 +26,7 @@ Arrays = dict[str, NDArray[Any]]
 INTERRUPTED = 10
 LAWS = ("slip", "stick", "coulomb")
 #: Numbers of the trapezoidal rule, which has no explicit stages.
-TRAPEZOID = {"order": 2, "c": [1.0], "a": [[]], "error": [], "dense": []}
+TRAPEZOID = TableauManifest(2, (1.0,), ((),), (), ())
 #: Steps after which the bar moves.
 STEPS_AT_ONCE = 20_000
 #: First room for steps of the tape, and for entries of the log where hardly anything can happen.
@@ -36,12 +37,12 @@ TAPE, LOG = 1024, 256
 class HybridTask:
     """What to simulate. about : what the code generator says of the model, see `codegen.switching`.
 
-    method : "trapezoid", or a name in `about["methods"]`. step : of methods that do not choose it
+    method : "trapezoid", or a name in `about.methods`. step : of methods that do not choose it
     [s]. release : "force" or "height". tape : whether every step is kept.
     """
 
     library: Library
-    about: Mapping[str, Any]
+    about: HybridManifest
     time: Array
     start: State
     parameters: Array
@@ -59,8 +60,8 @@ class HybridTask:
     @property
     def rows(self) -> int:
         """Contact forces."""
-        contacts = self.about["contacts"]
-        return len(contacts) + sum(c["row"] >= 0 for c in contacts)
+        contacts = self.about.contacts
+        return len(contacts) + sum(c.row >= 0 for c in contacts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
         "v_stop": task.v_stop,
         "by_height": task.release == "height",
         "per_second": task.per_second,
-        "order": _tableau(task)["order"],
+        "order": _tableau(task).order,
         "fixed": task.step,
         "pause": STEPS_AT_ONCE,
     }
@@ -95,9 +96,9 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
         len(start.x),
         len(task.inputs),
         len(start.modes),
-        len(task.about["contacts"]),
+        len(task.about.contacts),
         task.rows,
-        len(task.about["events"]),
+        len(task.about.events),
     )
     run = HybridRun(task.library, sizes, numbers, arrays)
     with interruptible(stop) as flag, time_bar(start.time, end, task.progress) as show:
@@ -120,33 +121,33 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
         )
 
 
-def _tableau(task: HybridTask) -> Mapping[str, Any]:
+def _tableau(task: HybridTask) -> TableauManifest:
     """The numbers of the method."""
-    return task.about["methods"].get(task.method, TRAPEZOID)
+    return task.about.methods.get(task.method, TRAPEZOID)
 
 
 def _arrays(task: HybridTask) -> Arrays:
     """By the names of the fields of `hybrid_run`."""
     about, start, time = task.about, task.start, task.time
-    contacts, events = about["contacts"], about["events"]
+    contacts, events = about.contacts, about.events
     n, d, count = len(start.x), len(start.modes), len(contacts)
     common = segments(task.inputs, float(start.time), float(time[-1]))
     arrays: Arrays = {
         "begin": common.begin,
         "coefficients": common.coefficients,
-        **{key: np.array(row) for key, row in _tableau(task).items() if key != "order"},
+        **{key: np.array(row) for key, row in vars(_tableau(task)).items() if key != "order"},
         "parameters": task.parameters,
-        "law": np.array([LAWS.index(c["law"]) for c in contacts], dtype=np.intc),
-        "tangent": np.array([c["row"] for c in contacts], dtype=np.intc),
-        "mu": np.array([c["friction_coefficient"] for c in contacts], dtype=np.float64),
-        "restitution": np.array([c["restitution"] for c in contacts], dtype=np.float64),
+        "law": np.array([LAWS.index(c.law) for c in contacts], dtype=np.intc),
+        "tangent": np.array([c.row for c in contacts], dtype=np.intc),
+        "mu": np.array([c.friction_coefficient for c in contacts], dtype=np.float64),
+        "restitution": np.array([c.restitution for c in contacts], dtype=np.float64),
         **{
-            key: np.array([e[key] for e in events], dtype=np.intc)
+            key: np.array([getattr(e, key) for e in events], dtype=np.intc)
             for key in ("direction", "level", "stop")
         },
-        "scale": np.array([e["scale"] for e in events], dtype=np.float64),
-        "first_target": np.array(about["first_target"], dtype=np.intp),
-        "target": np.array(about["targets"], dtype=np.intp),
+        "scale": np.array([e.scale for e in events], dtype=np.float64),
+        "first_target": np.array(about.first_target, dtype=np.intp),
+        "target": np.array(about.targets, dtype=np.intp),
         "x": start.x.copy(),
         "mode": start.modes.copy(),
         "state": start.contacts.copy(),
@@ -201,11 +202,11 @@ def _grown(arrays: Arrays, run: HybridRun) -> Arrays:
 
 def outputs(task: HybridTask, states: Array, inputs: Array) -> Array:
     """Outputs (n_out, N) at the nodes, from states and all inputs there."""
-    N, count = states.shape[1], len(task.about["outputs"])
+    N, count = states.shape[1], len(task.about.outputs)
     if not count or not N:
         return np.empty((count, N))
     point = points(task, states, inputs, task.time[:N])
-    if task.about["outputs_move"]:
+    if task.about.outputs_move:
         point = [mapped(task.library, "smooth", point, len(states)), *point]
     return mapped(task.library, "outputs", point, count)
 
@@ -228,16 +229,14 @@ def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) ->
     return out.reshape(n_out, N)
 
 
-def _happenings(about: Mapping[str, Any], log: Mapping[str, NDArray[Any]]) -> list[Happening]:
+def _happenings(about: HybridManifest, log: Mapping[str, NDArray[Any]]) -> list[Happening]:
     pairs = np.stack([log["before"], log["after"]], axis=1)
-    named = {"event": [e["name"] for e in about["events"]], "clock": None}
-    contacts = [c["name"] for c in about["contacts"]]
+    named = {"event": [e.name for e in about.events], "clock": None}
+    contacts = [c.name for c in about.contacts]
     found = []
     for time, kind, index, row in zip(
         log["time"].tolist(), log["kind"].tolist(), log["index"].tolist(), pairs, strict=True
     ):
         names = named.get(KINDS[kind], contacts)
-        found.append(
-            Happening(time, KINDS[kind], names[index] if names else "", about["states"], row)
-        )
+        found.append(Happening(time, KINDS[kind], names[index] if names else "", about.states, row))
     return found

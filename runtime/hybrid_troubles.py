@@ -53,11 +53,11 @@ def explain(task: HybridTask, run: Marched) -> str:
     at = f"at t = {final.time:.9g} s"
     happened = run.happened
     if status == DONE:
-        _, words = growth(task.about["states"], run.states, task.time)
+        _, words = growth(task.about.states, run.states, task.time)
         return f"{words}; the model is unstable, or its equations are wrong" if words else ""
     before = run.happened[-1].rows[0] if _reset(task, run) else final.x
     there = ", ".join(
-        f"{name} = {value:.6g}" for name, value in zip(task.about["states"], before, strict=True)
+        f"{name} = {value:.6g}" for name, value in zip(task.about.states, before, strict=True)
     )
     if status in (NO_NUMBER, STEP, NEWTON):
         names = _reset(task, run) or no_numbers(task, final) or _soon(task, final)
@@ -88,7 +88,7 @@ def _reset(task: HybridTask, run: Marched) -> list[str]:
         found += [name for name, gone in zip(event.states, lost, strict=True) if gone]
         found += [
             name
-            for name, value in zip(task.about["modes"], run.final.modes, strict=True)
+            for name, value in zip(task.about.modes, run.final.modes, strict=True)
             if not np.isfinite(value)
         ]
         found = [f"the value to which {event.name} sets {name}" for name in found]
@@ -110,9 +110,9 @@ def _soon(task: HybridTask, state: State) -> list[str]:
 def _buried(task: HybridTask, state: State) -> str:
     """A contact that a reset or a mode has put below the ground."""
     heights, _ = contact_numbers(task, state)
-    for contact, height, how in zip(task.about["contacts"], heights, state.contacts, strict=True):
+    for contact, height, how in zip(task.about.contacts, heights, state.contacts, strict=True):
         if how != 1 and height < -1e3 * HYSTERESIS:
-            return f"contact {contact['name']!r} is {-height:.3g} m below the ground"
+            return f"contact {contact.name!r} is {-height:.3g} m below the ground"
     return ""
 
 
@@ -125,15 +125,15 @@ def _remedy(happened: Sequence[Happening]) -> str:
 
 def stuck(task: HybridTask, final: State, at: str) -> str:
     """Contacts at the ground of which no modes are consistent."""
-    contacts = task.about["contacts"]
+    contacts = task.about.contacts
     here = np.flatnonzero((contact_numbers(task, final)[0] <= HYSTERESIS) | (final.contacts == 1))
-    names = ", ".join(contacts[k]["name"] for k in here)
-    if any(contacts[k]["law"] == "stick" for k in here):
+    names = ", ".join(contacts[k].name for k in here)
+    if any(contacts[k].law == "stick" for k in here):
         return (
             f"contacts {names}: no consistent sticking state {at}; "
             "use law 'coulomb' with a friction_coefficient"
         )
-    if any(contacts[k]["law"] == "coulomb" for k in here):
+    if any(contacts[k].law == "coulomb" for k in here):
         return (
             f"contacts {names}: no forces agree with the friction {at}; "
             "try a smaller friction_coefficient"
@@ -155,14 +155,14 @@ def no_numbers(task: HybridTask, state: State) -> list[str]:
     """Names of expressions that are not finite."""
     about, point = task.about, _point(task, state)
     kernels = {
-        "smooth": [f"the rate of {x}" for x in about["states"]],
-        "guards": [f"the guard of {e['name']}" for e in about["events"]],
-        "contact": [f"the height of {c['name']}" for c in about["contacts"]],
+        "smooth": [f"the rate of {x}" for x in about.states],
+        "guards": [f"the guard of {e.name}" for e in about.events],
+        "contact": [f"the height of {c.name}" for c in about.contacts],
     }
     found = []
     for kernel, names in kernels.items():
         if names:
-            total = about["sizes"][kernel]
+            total = about.sizes[kernel]
             values = mapped(task.library, kernel, point, total)[: len(names), 0]
             found += [
                 name for name, value in zip(names, values, strict=True) if not np.isfinite(value)
@@ -172,25 +172,25 @@ def no_numbers(task: HybridTask, state: State) -> list[str]:
 
 def contact_numbers(task: HybridTask, state: State) -> tuple[Array, Array]:
     """Heights [m] of contacts and their rates [m/s]."""
-    count = len(task.about["contacts"])
+    count = len(task.about.contacts)
     if not count:
         return np.empty(0), np.empty(0)
-    out = mapped(task.library, "contact", _point(task, state), task.about["sizes"]["contact"])
+    out = mapped(task.library, "contact", _point(task, state), task.about.sizes["contact"])
     return out[:count, 0], out[count : 2 * count, 0]
 
 
 def check_start(task: HybridTask) -> None:
     """Raise `ValueError` for contacts that cannot be so at the start, naming them."""
-    if not task.about["contacts"]:
+    if not task.about.contacts:
         return
     heights, _ = contact_numbers(task, task.start)
     for contact, height, state in zip(
-        task.about["contacts"], heights, task.start.contacts, strict=True
+        task.about.contacts, heights, task.start.contacts, strict=True
     ):
         if height < -HYSTERESIS * (2.0 if state == 2 else 1.0):
-            raise ValueError(f"contact {contact['name']!r} starts {-height:.3g} m below the ground")
+            raise ValueError(f"contact {contact.name!r} starts {-height:.3g} m below the ground")
         if state == 1 and height > HYSTERESIS:
             raise ValueError(
-                f"contact {contact['name']!r} is declared active but is {height:.3g} "
+                f"contact {contact.name!r} is declared active but is {height:.3g} "
                 "m above the ground"
             )

@@ -1,41 +1,33 @@
-"""Shooting: trajectories follow from parameters and initial states; exact derivatives by sweeps.
+"""Shooting: trajectories follow from few unknowns q by simulation, and J(q) is minimised.
 
-The objective is that of collocation, a function of the free vector z with all trajectories. Here z
-follows from a much shorter vector q,
-
-    q = [parameters, unknown initial states of each trial, states at the inner segment boundaries of
-         each trial (multiple shooting), samples of unknown inputs of each trial],
-
-by time stepping, and d J/d q from d J/d z by a sweep over the steps: backwards for the adjoint,
-forwards for tangents.
+How trials follow from q, and their derivatives, is told by one of the kinds of `Simulated`:
+`smooth_shooting`, sweeps over steps, and `hybrid_shooting`, runs from event to event.
 """
 
 from __future__ import annotations
 
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 
 from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.manifest import FamilyManifest
-from kinesym.runtime.native import HELD, LINEAR, Chain, Run
-from kinesym.runtime.nlp import NLP
-from kinesym.runtime.simulation import (
-    Outcome,
-    Stepper,
-    Task,
-    bind,
-    failure,
-    longest_step,
-    modes_at,
-    rounded_down,
-    said,
+from kinesym.runtime.fit import Fit, poor_fits, typical_sizes
+from kinesym.runtime.minimise import Minimisation, Minimum, minimise
+from kinesym.runtime.progress import iteration_line
+from kinesym.runtime.statistics import (
+    Confidence,
+    Estimate,
+    confidence_of_segments,
+    confidence_of_squares,
 )
+from kinesym.runtime.trajectory import Drawing, Trajectory
+from kinesym.runtime.unknowns import Unknowns
 
 Array = NDArray[np.float64]
 
@@ -43,391 +35,320 @@ Array = NDArray[np.float64]
 _GROWTH = 20.0
 
 
-@dataclass(frozen=True)
-class Unknowns:
-    """Names and places in q.
-
-    initial : states whose initial value is unknown. segments : per trial the nodes at which a
-    segment begins, the first one 0. nodes : N of each trial.
-    """
-
-    states: tuple[str, ...]
-    parameters: tuple[str, ...]
-    initial: tuple[str, ...]
-    inputs: tuple[str, ...]
-    segments: tuple[tuple[int, ...], ...]
-    nodes: tuple[int, ...]
-
-    @cached_property
-    def offsets(self) -> dict[tuple[str, int], int]:
-        """Where each group begins in q: ("initial" | "segments" | "inputs", trial)."""
-        begin, places = len(self.parameters), {}
-        for group, sizes in (
-            ("initial", [len(self.initial)] * len(self.nodes)),
-            ("segments", [(len(s) - 1) * len(self.states) for s in self.segments]),
-            ("inputs", [len(self.inputs) * N for N in self.nodes]),
-        ):
-            for trial, size in enumerate(sizes):
-                places[group, trial] = begin
-                begin += size
-        places["end", 0] = begin
-        return places
-
-    @property
-    def size(self) -> int:
-        """Length of q."""
-        return self.offsets["end", 0]
-
-    def starts(self, trial: int) -> slice:
-        """Unknown initial states of a trial."""
-        begin = self.offsets["initial", trial]
-        return slice(begin, begin + len(self.initial))
-
-    def boundaries(self, trial: int) -> slice:
-        """States at the inner segment boundaries of a trial, (boundaries, n)."""
-        begin = self.offsets["segments", trial]
-        return slice(begin, begin + (len(self.segments[trial]) - 1) * len(self.states))
-
-    def samples(self, trial: int) -> slice:
-        """Samples of the unknown inputs of a trial, (inputs, N)."""
-        begin = self.offsets["inputs", trial]
-        return slice(begin, begin + len(self.inputs) * self.nodes[trial])
-
-    def initial_values(self, q: Array) -> dict[str, Any]:
-        """Unknown initial states by name: a number, or a list with one per trial."""
-        rows = np.array([q[self.starts(k)] for k in range(len(self.nodes))])
-        return {
-            x: row.tolist() if len(row) > 1 else float(row[0])
-            for x, row in zip(self.initial, rows.T, strict=True)
-        }
-
-    @cached_property
-    def names(self) -> list[str]:
-        """What each entry of q is."""
-        many = len(self.nodes) > 1
-        names = list(self.parameters)
-        for k in range(len(self.nodes)):
-            of = f" of trial {k}" if many else ""
-            names += [f"{x}(0){of}" for x in self.initial]
-        for k, begins in enumerate(self.segments):
-            of = f" of trial {k}" if many else ""
-            names += [f"{x} at node {i}{of}" for i in begins[1:] for x in self.states]
-        for k, N in enumerate(self.nodes):
-            of = f" of trial {k}" if many else ""
-            names += [f"{u} at node {i}{of}" for u in self.inputs for i in range(N)]
-        return names
-
-
 class Diverged(ValueError):
     """A simulation did not reach its end; the message says when and why."""
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """A trial bound to its part of z: what marches, and what it reads and writes."""
+class System:
+    """What results say of a model: its name, its parameters in their order, values of those that
+    are known, also of others, and its drawing."""
 
-    run: Run
-    task: Task
-    outcome: Outcome
-    states: Array  # (n, N), a view of z
-    inputs: Array  # (m unknown, N), a view of z
-    parameters: Array  # (1, r), shared by all trials
-    initial: Array  # (n,), fixed values; unknown ones are overwritten
+    name: str
+    parameters: Sequence[str]
+    known: Mapping[str, float]
+    drawing: Drawing = ()
 
 
-class ShootingProblem:
-    """J(q) and its derivatives.
+class Simulated(ABC):
+    """Trials as functions of q, simulated anew where q has changed. Where one does not reach its
+    end, the cost is infinite and all else raises `Diverged`.
 
-    Parameters
-    ----------
-    nlp : objective (and, for implicit methods, defects) as functions of z.
-    stepper : the loops, of the same library. interval : structure of the defects of an interval.
-    trials : on the grids of the steps. known : values of the other parameters.
-    initial : per trial the initial values by state, NaN where unknown. unknowns : places in q.
+    measured : whether least squares of measurements are in J. weighted : whether J has nothing
+    else, so that residuals are in units of their standard deviations. substeps : per interval of
+    the grids, where the objective is taken too.
     """
 
-    def __init__(
-        self,
-        nlp: NLP,
-        stepper: Stepper,
-        interval: FamilyManifest,
-        trials: Sequence[Experiment],
-        known: Mapping[str, float],
-        initial: Sequence[Mapping[str, float]],
-        unknowns: Unknowns,
-    ) -> None:
-        self.nlp, self.unknowns, self._stepper, self._interval = nlp, unknowns, stepper, interval
-        self._z = np.zeros(nlp.n_variables)
+    measured = weighted = True
+    substeps = 1
+
+    def __init__(self, unknowns: Unknowns, system: System, trials: Sequence[Experiment]) -> None:
+        self.unknowns, self.system, self.trials = unknowns, system, trials
         self._q: Array | None = None
-        self._failure = ""
-        self._values = np.array([[known.get(name, 0.0) for name in stepper.parameters]])
-        self._free = [stepper.parameters.index(name) for name in unknowns.parameters]
-        self._varied = np.array([stepper.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
-        self._starts = [stepper.states.index(x) for x in unknowns.initial]
-        self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(trials)]
-        self._ends = [np.zeros((len(s), len(stepper.states))) for s in unknowns.segments]
+        self._found: Any = None
 
-    def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _Trial:
-        n, N = len(self._stepper.states), trial.n_nodes
-        rows = self.nlp.layout.trajectories(self._z, number)
-        free = dict(zip(self.unknowns.inputs, rows[n:], strict=True))
-        signals = [
-            self._samples(trial, u) if u not in free else (free[u][None], self._kind(u))
-            for u in self._stepper.inputs
-        ]
-        start = np.array([initial[x] for x in self._stepper.states])
-        task = Task(trial.grid, start[:, None], self._values, signals)
-        values = np.empty((len(self._stepper.outputs), 1, N))
-        run, outcome = bind(self._stepper, task, rows[:n].reshape(n, 1, N), values)
-        return _Trial(run, task, outcome, rows[:n], rows[n:], self._values, start)
+    def simulate(self, q: Array) -> Any:
+        """The trials at q, which the next q overwrites; raises `Diverged`."""
+        if self._q is None or not np.array_equal(q, self._q):
+            self._q = None  # known again when all is done: Ctrl-C may come between
+            try:
+                if not np.isfinite(q).all():
+                    raise Diverged("the unknowns are not finite")
+                self._found = self._simulated(q)
+            except Diverged as error:
+                self._found = error
+            self._q = np.array(q, dtype=np.float64)
+        if isinstance(self._found, Diverged):
+            raise Diverged(str(self._found))
+        return self._found
 
-    def _kind(self, name: str) -> int:
-        return HELD if name in self.nlp.layout.held else LINEAR
-
-    def _samples(self, trial: Experiment, name: str) -> tuple[Array, int]:
-        """A known input: to an implicit method what it is to the scheme of collocation."""
-        if self._stepper.fixed:
-            samples, kind = trial.signals[name].sampled(trial.grid)
-        else:
-            samples, kind = trial.inputs[name], self._kind(name)
-        return np.ascontiguousarray(samples)[None], kind
-
-    # -- values -----------------------------------------------------------------------------
-
-    def simulate(self, q: Array) -> Array:
-        """z(q), a view that the next call overwrites; raises `Diverged`."""
-        if self._q is not None and np.array_equal(q, self._q):
-            if self._failure:
-                raise Diverged(self._failure)
-            return self._z
-        self._q, self._failure = None, ""  # known again when all is done: Ctrl-C may come between
-        if not np.isfinite(q).all():
-            raise Diverged("the unknowns are not finite")
-        unknowns, r = self.unknowns, len(self.unknowns.parameters)
-        self.nlp.layout.parameter_values(self._z)[:] = q[:r]
-        self._values[0, self._free] = q[:r]
-        for k, trial in enumerate(self._trials):
-            trial.inputs[:] = q[unknowns.samples(k)].reshape(trial.inputs.shape)
-            start = trial.initial.copy()
-            start[self._starts] = q[unknowns.starts(k)]
-            bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
-            self._march(k, np.vstack([start, bounds]))
-            if self._failure:
-                break
-        self._q = np.array(q, dtype=np.float64)
-        if self._failure:
-            raise Diverged(self._failure)
-        return self._z
-
-    def _march(self, number: int, starts: Array) -> None:
-        """All segments of a trial; the states at their ends are kept apart."""
-        trial, reached = self._trials[number], self._trials[number].outcome.reached
-        trial.outcome.trouble[:] = 0.0
-        for j, (begin, end) in enumerate(self.pieces(number)):
-            trial.states[:, begin] = starts[j]
-            reached[:] = begin + 1
-            trial.run.march(self._stepper.loop, begin, end)
-            if reached[0] != end + 1:
-                self._failure = said(failure(self._stepper, trial.task, trial.outcome, 0))
-                return
-            self._ends[number][j] = trial.states[:, end]
-
-    def pieces(self, trial: int) -> list[tuple[int, int]]:
-        """First and last node of each segment."""
-        begins = self.unknowns.segments[trial]
-        return list(zip(begins, (*begins[1:], self.unknowns.nodes[trial] - 1), strict=True))
+    def values(self, q: Array) -> dict[str, float]:
+        """All parameters by name."""
+        found = zip(self.unknowns.parameters, map(float, q), strict=False)
+        return {**self.system.known, **dict(found)}
 
     def cost(self, q: Array) -> float:
-        """J(q), infinite if the simulation does not reach its end."""
+        """J(q), infinite if a simulation does not reach its end."""
         try:
-            value = self.nlp.cost(self.simulate(q))
+            value = self._cost(q)
         except Diverged:
             return np.inf
         return value if np.isfinite(value) else np.inf
 
+    @abstractmethod
+    def _simulated(self, q: Array) -> Any:
+        """The trials at q; raises `Diverged`."""
+
+    @abstractmethod
+    def _cost(self, q: Array) -> float:
+        """J(q); raises `Diverged`."""
+
+    @abstractmethod
+    def gradient(self, q: Array) -> Array:
+        """d J/d q, backwards in time."""
+
+    @abstractmethod
+    def forward_gradient(self, q: Array) -> Array:
+        """The same forwards in time, for few unknowns."""
+
+    def check_squares(self) -> None:  # noqa: B027 (nothing to check is the rule)
+        """Raise `ValueError` if J is no sum of squares."""
+
+    @abstractmethod
+    def residuals(self, q: Array) -> Array:
+        """r with J = sum r^2."""
+
+    @abstractmethod
+    def jacobian(self, q: Array) -> csr_array:
+        """d r/d q; zeros that may be something elsewhere are kept."""
+
     def gaps(self, q: Array) -> Array:
         """End of each segment minus start of the next, all trials; zero for a solution."""
-        self.simulate(q)
-        parts = [
-            ends[:-1].ravel() - q[self.unknowns.boundaries(k)] for k, ends in enumerate(self._ends)
-        ]
-        return np.concatenate([np.zeros(0), *parts])
+        return np.zeros(0)
 
+    def gap_jacobian(self, q: Array) -> csr_array:
+        """d gaps/d q."""
+        return csr_array((0, q.size))
+
+    @abstractmethod
+    def trajectories(self, q: Array) -> list[Trajectory]:
+        """The trials with their measurements."""
+
+    @abstractmethod
+    def largest(self, q: Array) -> list[tuple[Array, Array]]:
+        """Of each trial the largest absolute values of states and of unknown inputs."""
+
+    @abstractmethod
     def instability(self, q: Array) -> str:
-        """A sentence if the model is stiff or unstable at its start, else nothing."""
-        if self._stepper.library.kernel_names().count("rhs") == 0:
-            return ""
-        self.simulate(q)
-        for k, trial in enumerate(self._trials):
-            grid = trial.task.time
-            modes = modes_at(self._stepper, trial.task, trial.states[:, 0], 0)
-            worst = modes[np.argmax(modes.real)]
-            fastest = modes[np.argmax(np.abs(modes))]
-            step, longest = float(np.max(np.diff(grid))), (grid[-1] - grid[0]) / len(self.pieces(k))
-            allowed = longest_step(self._stepper, fastest)
-            if self._stepper.fixed and step > allowed:
-                return (
-                    f"steps of {step:g} s are too long for the mode {fastest:.4g} 1/s at the start "
-                    f"of trial {k}; use steps of at most {rounded_down(allowed)} s (substeps) or "
-                    "method='trapezoid'"
-                )
-            if worst.real * longest > _GROWTH:
-                return (
-                    f"the model is unstable at the start of trial {k}: eigenvalue {worst:.4g} 1/s "
-                    f"grows by e^{worst.real * longest:.0f} in {longest:g} s; use bounds that "
-                    "exclude this, more segments, or ks.Collocation"
-                )
+        """A sentence if the model is stiff or unstable at a start, else nothing."""
+
+
+def unstable(trial: int, modes: NDArray[Any], longest: float, remedy: str) -> str:
+    """A sentence if the fastest growing one of `modes` [1/s] leaves nothing of a start after the
+    `longest` time [s], else nothing."""
+    worst = modes[np.argmax(modes.real)]
+    if not worst.real * longest > _GROWTH:
         return ""
-
-    # -- derivatives ------------------------------------------------------------------------
-
-    def gradient(self, q: Array) -> Array:
-        """d J/d q by the discrete adjoint; raises `Diverged`."""
-        z = self.simulate(q)
-        direct = self.nlp.gradient(z)
-        result = np.zeros(self.unknowns.size)
-        parameters = self.nlp.layout.parameter_values(direct).copy()
-        n = len(self._stepper.states)
-        for k, sweeper in enumerate(self._sweepers(z)):
-            rows = self.nlp.layout.trajectories(direct, k)
-            node, inputs = rows[:n], rows[n:].copy()
-            starts: list[Array] = []
-            pieces = self.pieces(k)
-            for begin, end in reversed(pieces):
-                carry = node[:, end].copy() if (begin, end) == pieces[-1] else np.zeros(n)
-                if isinstance(sweeper, Chain):
-                    sweeper.adjoint(begin, end, carry, node, inputs, parameters)
-                else:
-                    sweeper.adjoint(begin, end, carry, node, inputs, parameters, self._varied)
-                starts.insert(0, carry)
-            result[self.unknowns.starts(k)] = starts[0][self._starts]
-            result[self.unknowns.boundaries(k)] = np.concatenate([np.zeros(0), *starts[1:]])
-            result[self.unknowns.samples(k)] = inputs.ravel()
-        result[: len(parameters)] = parameters
-        return result
-
-    def _sweepers(self, z: Array) -> list[Run | Chain]:
-        """What differentiates the steps of each trial."""
-        if self._stepper.fixed:
-            return [trial.run for trial in self._trials]
-        rows, columns = self._interval.jacobian
-        values, begin, sweepers = self._defect_slopes(z), 0, list[Run | Chain]()
-        for N in self.unknowns.nodes:
-            end = begin + len(rows) * (N - 1)
-            n = len(self._stepper.states)
-            sweepers.append(Chain(self.nlp.library, n, N, rows, columns, values[begin:end]))
-            begin = end
-        return sweepers
-
-    def _defect_slopes(self, z: Array) -> Array:
-        """Derivatives of the defects, packed by trial. Before an inner boundary an interval ends at
-        the end of its segment, not where the next one starts, which is what z holds."""
-        values = self.nlp.jacobian(z)
-        if all(len(begins) == 1 for begins in self.unknowns.segments):
-            return values
-        ended, count = z.copy(), len(self._interval.jacobian[0])
-        n, lanes = len(self._stepper.states), self.nlp.library.lanes
-        for k, begins in enumerate(self.unknowns.segments):
-            inner = list(begins[1:])
-            self.nlp.layout.trajectories(ended, k)[:n, inner] = self._ends[k][:-1].T
-        other, offset = self.nlp.jacobian(ended), 0
-        for begins, N in zip(self.unknowns.segments, self.unknowns.nodes, strict=True):
-            for i in (node - 1 for node in begins[1:]):
-                first = i // lanes * lanes
-                width = min(lanes, N - 1 - first)
-                places = offset + first * count + np.arange(count) * width + i - first
-                values[places] = other[places]
-            offset += count * (N - 1)
-        return values
-
-    def tangent(self, q: Array) -> tuple[csr_array, csr_array]:
-        """d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.
-
-        Raises `ValueError` if there are unknown inputs: the adjoint is made for these.
-        """
-        if self.unknowns.inputs:
-            raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
-        z, unknowns, layout = self.simulate(q), self.unknowns, self.nlp.layout
-        n, r, m = len(self._stepper.states), len(unknowns.parameters), layout.n_variables
-        unit = np.arange(r)
-        states = [coo_array((np.ones(r), (layout.parameter_offset + unit, unit)), (m, q.size))]
-        gaps: list[tuple[Array, NDArray[np.intp], NDArray[np.intp]]] = []
-        for k, sweeper in enumerate(self._sweepers(z)):
-            N, pieces = unknowns.nodes[k], self.pieces(k)
-            for j, (begin, end) in enumerate(pieces):
-                columns, along = self._along(sweeper, k, j, begin, end)
-                last = end + 1 if j == len(pieces) - 1 else end
-                rows = layout.offsets[k] + np.arange(n) * N + np.arange(begin, last)[:, None]
-                states.append(_placed(along[: last - begin], rows, columns, (m, q.size)))
-                if j < len(pieces) - 1:
-                    after = self._start_columns(k, j + 1)[0]
-                    jump = np.concatenate([along[-1:], -np.eye(n)[None]], axis=2)
-                    rows = n * len(gaps) + np.arange(n)[None]
-                    gaps.append((jump, rows, np.concatenate([columns, after])))
-        shape = (n * len(gaps), q.size)
-        placed = [_placed(*gap, shape) for gap in gaps]
-        return _total(states), _total(placed) if placed else csr_array(shape)
-
-    def _along(
-        self, sweeper: Run | Chain, trial: int, piece: int, begin: int, end: int
-    ) -> tuple[NDArray[np.intp], Array]:
-        """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns)."""
-        n, r = len(self._stepper.states), len(self.unknowns.parameters)
-        starts, rows = self._start_columns(trial, piece)
-        carry = np.zeros((n, r + len(starts)))
-        carry[rows, r + np.arange(len(starts))] = 1.0
-        along = np.empty((end - begin + 1, *carry.shape))
-        along[0] = carry
-        sweeper.tangent(begin, end, carry, along, 0)
-        return np.array([*range(r), *starts], dtype=np.intp), along
-
-    def _start_columns(self, trial: int, piece: int) -> tuple[list[int], list[int]]:
-        """Places in q of the start of a segment, and the states that they are."""
-        n = len(self._stepper.states)
-        if piece == 0:
-            places = range(self.unknowns.size)[self.unknowns.starts(trial)]
-            return list(places), self._starts
-        begin = self.unknowns.offsets["segments", trial] + (piece - 1) * n
-        return list(range(begin, begin + n)), list(range(n))
+    return (
+        f"the model is unstable at the start of trial {trial}: eigenvalue {worst:.4g} 1/s grows "
+        f"by e^{worst.real * longest:.0f} in {longest:g} s; use bounds that exclude this, {remedy}"
+    )
 
 
-def _placed(
-    blocks: Array, rows: NDArray[np.intp], columns: NDArray[np.intp], shape: tuple[int, int]
-) -> coo_array:
-    """Blocks (k, n, c) as a sparse matrix: block entry [i, j, l] at (rows[i, j], columns[l])."""
-    where = np.broadcast_to(rows[:, :, None], blocks.shape).ravel()
-    across = np.broadcast_to(columns, blocks.shape).ravel()
-    return coo_array((blocks.ravel(), (where, across)), shape)
+@dataclass(frozen=True)
+class Identification:
+    """Unknowns of simulated trials: the minimum of J within bounds, and how far it is known."""
 
+    trials: Simulated
+    bounds: tuple[Array, Array]
+    timings: Mapping[str, float] = field(default_factory=dict)
 
-def _total(parts: Sequence[coo_array]) -> csr_array:
-    """The sum of sparse matrices that do not overlap."""
-    data = np.concatenate([part.data for part in parts])
-    rows, columns = (np.concatenate([part.coords[k] for part in parts]) for k in (0, 1))
-    return coo_array((data, (rows, columns)), parts[0].shape).tocsr()
-
-
-class Residuals:
-    """The objective as a sum of squares r(z)^2: path conditions of a problem of their own."""
-
-    def __init__(self, nlp: NLP, trials: Sequence[Experiment]) -> None:
-        self._nlp = nlp
-        layout = nlp.layout
-        rows = [
-            np.arange(
-                layout.constraint_offsets[k, "node"],
-                layout.constraint_offsets[k, "node"] + len(layout.labels["node"]) * trial.n_nodes,
+    def fit(
+        self,
+        q: Array,
+        optimizer: str,
+        scale: bool,
+        progress: bool | None,
+        tolerance: float,
+        limit: int,
+        options: Mapping[str, Any],
+    ) -> Fit:
+        """From q, where J is finite; see `ks.Shooting.solve`. Raises `ValueError` for a J that does
+        not suit the optimiser."""
+        begin = time.perf_counter()
+        squares = self._squares(optimizer)
+        if optimizer == "least-squares":
+            self._check_room()
+        J, size = self.trials.cost(q), self._sizes(q)
+        with iteration_line(progress) as report:
+            task = Minimisation(
+                self.trials.cost,
+                self.trials.gradient,
+                size if scale else np.ones_like(q),
+                J if J > 0.0 else 1.0,
+                self.bounds,
+                report,
             )
-            for k, trial in enumerate(trials)
-        ]
-        self._rows = np.concatenate(rows)
+            if squares:
+                task.residuals = self._residuals
+                task.jacobian = None if self.trials.unknowns.inputs else self.trials.jacobian
+            if self.trials.unknowns.several:
+                task.gaps, task.gap_jacobian = self._gaps, self.trials.gap_jacobian
+            found = minimise(optimizer, task, q, tolerance, limit, options)
+        return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
 
-    def values(self, z: Array) -> Array:
-        """r, all residuals of all trials."""
-        return self._nlp.constraints(z)[self._rows]
+    def _squares(self, optimizer: str) -> bool:
+        """Whether J is a sum of squares; least squares need that."""
+        others = "; use bfgs, ipopt or steepest-descent"
+        if optimizer == "least-squares" and self.trials.unknowns.inputs:
+            raise ValueError(
+                "least-squares needs the derivatives of all residuals, which there are"
+                f" not for samples of unknown inputs{others}"
+            )
+        try:
+            self.trials.check_squares()
+        except ValueError as error:
+            if optimizer == "least-squares":
+                words = f"least-squares needs a sum of squares: {error}{others}"
+                raise ValueError(words) from error
+            return False
+        return True
 
-    def jacobian(self, z: Array) -> csr_array:
-        """d r/d z."""
-        entries = (self._nlp.jacobian(z), self._nlp.jacobian_structure.arrays())
-        shape = (self._nlp.n_constraints, self._nlp.n_variables)
-        return coo_array(entries, shape=shape).tocsr()[self._rows]
+    def _check_room(self) -> None:
+        low, high = self.bounds
+        for name in np.array(self.trials.unknowns.names)[low == high]:
+            raise ValueError(
+                f"the bounds of {name} are equal; give it as known, or use another optimiser than "
+                "least-squares"
+            )
+
+    # -- callbacks, where trials may not reach their ends -----------------------------------
+
+    def _residuals(self, q: Array) -> Array:
+        try:
+            return self.trials.residuals(q)
+        except Diverged:
+            return np.array([np.inf])
+
+    def _gaps(self, q: Array) -> Array:
+        try:
+            return self.trials.gaps(q)
+        except Diverged:
+            unknowns = self.trials.unknowns
+            count = sum(len(begins) - 1 for begins in unknowns.segments)
+            return np.full(count * len(unknowns.states), np.nan)
+
+    # -- sizes ------------------------------------------------------------------------------
+
+    def _sizes(self, q: Array) -> Array:
+        """A typical size of each unknown: of trajectories their largest value; of samples of inputs
+        at least what lowers the objective most."""
+        size, unknowns = typical_sizes(q, self.bounds), self.trials.unknowns
+        for k in range(len(unknowns.nodes)):
+            for where in (unknowns.samples(k), unknowns.boundaries(k)):
+                part = q[where]
+                if len(part) and part.any():
+                    size[where] = np.abs(part).max()
+        for name in unknowns.inputs:
+            which = np.array([owner == name for owner in unknowns.owners])
+            largest, effect = np.abs(q[which]).max(), self._size_by_effect(q, which, size)
+            size[which] = max(largest, effect) or size[which]
+        return size
+
+    def _size_by_effect(self, q: Array, which: NDArray[np.bool_], size: Array) -> float:
+        """How far some unknowns go down the gradient to where the objective is lowest, with the
+        curvature there by a difference; zero if that is nowhere."""
+        slope = np.where(which, self.trials.gradient(q), 0.0)
+        largest = float(np.abs(slope).max())
+        if not 0.0 < largest < np.inf:
+            return 0.0
+        step = 1e-4 * float(np.median(size[which])) / largest
+        if not np.isfinite(self.trials.cost(q - step * slope)):
+            return 0.0
+        change = slope - np.where(which, self.trials.gradient(q - step * slope), 0.0)
+        bend = float(slope @ change) / step
+        found = largest * float(slope @ slope) / bend if bend > 0.0 else 0.0
+        return found if np.isfinite(found) else 0.0
+
+    def _natural_sizes(self, q: Array) -> Array:
+        """The largest value of the trajectory that an unknown belongs to; NaN for parameters."""
+        unknowns, size = self.trials.unknowns, np.full(q.size, np.nan)
+        rows = [unknowns.states.index(x) for x in unknowns.initial]
+        for k, (states, inputs) in enumerate(self.trials.largest(q)):
+            size[unknowns.starts(k)] = states[rows]
+            size[unknowns.boundaries(k)] = np.tile(states, len(unknowns.segments[k]) - 1)
+            size[unknowns.samples(k)] = np.repeat(inputs, unknowns.nodes[k])
+        return size
+
+    # -- results ----------------------------------------------------------------------------
+
+    def _fit(
+        self, found: Minimum, task: Minimisation, optimizer: str, size: Array, seconds: float
+    ) -> Fit:
+        q, unknowns, system = found.q, self.trials.unknowns, self.trials.system
+        J = self.trials.cost(q)
+        ended = np.isfinite(J)
+        gradient = self.trials.gradient(q) if ended else np.full_like(q, np.nan)
+        sure = self._confidence(q, task, J, gradient, size)
+        trials = self.trials.trajectories(q) if ended else []
+        notes = [*sure.notes, *(poor_fits(trials) if self.trials.measured else ())]
+        return Fit(
+            success=found.success,
+            message=found.message,
+            objective=J,
+            parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
+            known=dict(system.known),
+            initial=unknowns.initial_values(q),
+            trials=trials,
+            names=list(unknowns.names),
+            values=q,
+            gradient=gradient,
+            history=list(task.history),
+            condition=sure.condition,
+            covariance=sure.covariance,
+            active=[name for name, at in zip(unknowns.names, sure.held, strict=True) if at],
+            notes=notes,
+            timings={**self.timings, "total": sum(self.timings.values()) + seconds},
+            optimizer=optimizer,
+            model=system.name,
+        )
+
+    def _confidence(
+        self, q: Array, task: Minimisation, J: float, gradient: Array, size: Array
+    ) -> Confidence:
+        """From residuals, else from differences of gradients."""
+        nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
+        if not np.isfinite(J):
+            return nothing
+        unknowns = self.trials.unknowns
+        found = Estimate(q, unknowns.names, self.bounds, J, gradient, self._natural_sizes(q))
+        if task.jacobian is not None:
+            slopes = task.jacobian(q)
+            slopes.eliminate_zeros()
+            telling = int((np.diff(slopes.indptr) > 0).sum())
+            samples = None if self.trials.weighted else telling // self.trials.substeps
+            if not unknowns.several:
+                return confidence_of_squares(found, slopes.toarray(), samples)
+            inner = slice(*(unknowns.offsets[group, 0] for group in ("segments", "inputs")))
+            gaps = self.trials.gap_jacobian(q)
+            return confidence_of_segments(found, slopes, gaps, inner, samples)
+        held = found.held(np.abs(gradient) / (1e-5 * size))  # where it is not known better
+        if unknowns.several or q.size > 60:
+            return replace(nothing, held=held)
+        free = np.flatnonzero(~held)
+        rows = [self._slope_of_gradient(q, int(k), 1e-5 * size[k]) for k in free]
+        if not np.isfinite(rows).all():
+            return replace(nothing, held=held)
+        curvature = 0.5 * np.reshape(rows, (len(free), q.size))[:, free]
+        return replace(found.judged(free, curvature, 0.0), held=held)
+
+    def _slope_of_gradient(self, q: Array, k: int, step: float) -> Array:
+        """d gradient/d q_k by central differences; NaN where a simulation fails."""
+        sides = []
+        for sign in (1.0, -1.0):
+            at = q.copy()
+            at[k] += sign * step
+            if not np.isfinite(self.trials.cost(at)):
+                return np.full_like(q, np.nan)
+            sides.append(self.trials.gradient(at))
+        return np.asarray((sides[0] - sides[1]) / (2.0 * step))

@@ -246,7 +246,8 @@ def signal_of(given: Any, time: Array, what: str) -> Signal:
             return Signal.pieces([float(time[0])], [given])
         row = finite_samples(given, time, what)
         return Signal(time, row) if row.ndim else Signal.pieces(time[:1], row[None])
-    given.check_span(time, what)
+    if not given.expressions:  # these are known once the parameters are
+        given.check_span(time, what)
     return given
 
 

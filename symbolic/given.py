@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Set
+from decimal import Decimal
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 
 def shown(value: Any) -> str:
@@ -19,8 +20,8 @@ def shown(value: Any) -> str:
     if getattr(type(value), "__repr__", None) is object.__repr__:
         return f"an object of type {type(value).__name__}"
     try:
-        if isinstance(value, (int, sp.Integer)) and abs(value) >= 10**20:
-            return str(sp.Integer(value).n(4))
+        if isinstance(value, Integral) and abs(int(value)) >= 10**20:
+            return f"{Decimal(int(value)):.3e}"
         text = " ".join(repr(value).split())
     except ValueError:  # it holds an integer of thousands of digits
         return f"something of type {type(value).__name__}"

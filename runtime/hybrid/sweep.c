@@ -194,3 +194,51 @@ int hybrid_adjoint(hybrid_sweep *s, double *x, const double *weights, const doub
     free(u.memory.memory);
     return status;
 }
+
+/* -- at nodes -------------------------------------------------------------------------------------- */
+
+static void observe(sweep *b, const unit *u, const bound *kernel, const hybrid_slopes *observed,
+                    ptrdiff_t rows, double t, double *out) {
+    const hybrid_run *r = &b->r;
+    const ptrdiff_t n = r->n, L = u->L;
+    const changes c = {L, u->one + n * L, u->one + (n + b->s->r) * L};
+    linearise(b, &b->here, b->x, t);
+    input_changes(b, &c, t, NULL, b->U);
+    set_from(b, &c, u->one, b->U, NULL);
+    push_rates(b, &b->here, L, b->K[0]);
+    if (observed == NULL) {
+        memcpy(out, b->K[0], (size_t)(n * L) * sizeof(double));
+        return;
+    }
+    memset(out, 0, (size_t)(rows * L) * sizeof(double));
+    if (kernel->k != NULL) evaluate(&b->w, kernel, b->x, t);
+    push(b, observed, kernel->out, 0, rows, L, out);
+}
+
+int hybrid_observe(hybrid_sweep *s, const hybrid_slopes *observed, ptrdiff_t rows, ptrdiff_t nodes,
+                   const double *time, const double *states, double *out) {
+    const hybrid_run *r = s->run;
+    const ptrdiff_t n = r->n, size = observed == NULL ? n : rows;
+    sweep b;
+    unit u;
+    if (open_unit(&u, s)) return SWEEP_NO_MEMORY;
+    if (sweep_open(&b, s, u.L)) {
+        free(u.memory.memory);
+        return SWEEP_NO_MEMORY;
+    }
+    bound kernel = {NULL, NULL, NULL, NULL};
+    pool p = {NULL, 0};
+    if (observed != NULL) bind(&b.w, &kernel, observed->kernel, &p);
+    int status = open_pool(&p) ? SWEEP_NO_MEMORY : SWEEP_DONE;
+    if (!status && observed != NULL) bind(&b.w, &kernel, observed->kernel, &p);
+    for (ptrdiff_t i = 0, k = 0; i < nodes && !status; i++) {
+        while (k + 1 < r->taped && r->tape_time[k + 1] <= time[i]) k++;
+        place(&b, k);
+        for (ptrdiff_t j = 0; j < n; j++) b.x[j] = states[j * nodes + i];
+        observe(&b, &u, &kernel, observed, rows, time[i], out + i * size * u.L);
+    }
+    free(p.memory);
+    sweep_close(&b);
+    free(u.memory.memory);
+    return status;
+}

@@ -55,4 +55,10 @@ int hybrid_forward(hybrid_sweep *s, ptrdiff_t P, double *x, const double *p, con
 int hybrid_adjoint(hybrid_sweep *s, double *x, const double *weights, const double *times,
                    const double *before, const double *after, double *p, double *pieces);
 
+/* At nodes, states (n, nodes): derivatives, in columns [x | p | pieces] of the segment there, of x'
+ * with the forces that follow, out (nodes, n, L), or, if there are `rows` of them, of what
+ * `observed` differentiates, (nodes, rows, L). */
+int hybrid_observe(hybrid_sweep *s, const hybrid_slopes *observed, ptrdiff_t rows, ptrdiff_t nodes,
+                   const double *time, const double *states, double *out);
+
 #endif

@@ -12,11 +12,9 @@ import sympy as sp
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.given import check_identifier, shown
 from kinesym.symbolic.multibody.joints import Joint, Revolute, Spherical, check_joint
+from kinesym.symbolic.multibody.segments import ROUNDING, check_inertia
 from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector
 from kinesym.symbolic.names import suggest, t
-
-#: How much a principal moment may exceed the sum of the others by rounding.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -170,7 +168,7 @@ def check_body(body: Body) -> None:
     if not inertia.is_symmetric():
         raise ValueError("inertia is not symmetric")
     if not inertia.free_symbols:
-        check_inertia(np.array(inertia, dtype=float))
+        check_inertia(np.linalg.eigvalsh(np.array(inertia, dtype=float)))
 
 
 def check_numbers(what: str, expressions: Iterable[Any]) -> None:
@@ -187,16 +185,6 @@ def check_numbers(what: str, expressions: Iterable[Any]) -> None:
                 raise ValueError(f"{what} holds t, which is time; give the symbol another name")
 
 
-def check_inertia(inertia: np.ndarray) -> None:
-    """Raise `ValueError` for moments of inertia (3, 3) [kg m^2] that no body can have."""
-    a, b, c = np.linalg.eigvalsh(inertia)
-    if a < -ROUNDING * c or a + b < c * (1.0 - ROUNDING):
-        raise ValueError(
-            f"no body has principal moments of inertia {a:g}, {b:g}, {c:g}; "
-            "each is at most the sum of the others"
-        )
-
-
 def check_values(bodies: Sequence[Body], values: dict[str, float]) -> None:
     """`check_inertia` for bodies all of whose moments have values."""
     for body in bodies:
@@ -204,7 +192,7 @@ def check_values(bodies: Sequence[Body], values: dict[str, float]) -> None:
         matrix = matrix.subs({s: values[s.name] for s in matrix.free_symbols if s.name in values})
         if not matrix.free_symbols:
             try:
-                check_inertia(np.array(matrix, dtype=float))
+                check_inertia(np.linalg.eigvalsh(np.array(matrix, dtype=float)))
             except ValueError as error:
                 raise ValueError(f"body {body.name}: {error}") from error
 

@@ -308,7 +308,7 @@ class Mechanism:
         return self.frame(body).attitude
 
     def wrench(self, body: str | None = None) -> Wrench:
-        """Force [N] and moment [N m] about its joint with which what carries a body acts on it, in
+        """Reaction wrench of the joint on the body, force [N] and moment [N m] about the joint, in
         the axes of the body; for None those of the base on the tree, about the origin of the base
         and in its axes. Actuators are included."""
         return self.recursion.wrenches[-1 if body is None else self._number(body)]

@@ -169,8 +169,8 @@ def test_6000_steps_by_complex_steps(sway):
 
 
 def cases():
-    """Per model: itself, unknown parameters, unknown initial states, forcing and its hold, the
-    objective, measurements, values of the states."""
+    """Per model: itself, unknown parameters, unknown initial states, forcing and what is between
+    its samples, the objective, measurements, values of the states."""
     cip, standing, chain = (
         ks.models.cip(),
         ks.models.standing(),
@@ -190,7 +190,7 @@ def cases():
             replace(cip, outputs=cop),
             ["KP", "KD", "B"],
             ["u", "Td"],
-            ("x", "zero-order"),
+            ("x", "held"),
             sway + 3 * ks.Terminal(KP * u**2 / 100 + torque**2 / 50) + 0.5 * ks.LeastSquares(),
             ["u", "u_COP"],
             [0.03, -0.02, 0.01, 4.0],
@@ -208,7 +208,7 @@ def cases():
             replace(chain, outputs={"pull": rate.diff(t) + chain.states[5].diff(t) * q}),
             ["m_1", "l_2", "g"],
             ["q_1", "u_3"],
-            ("F", "zero-order"),
+            ("F", "held"),
             swing + ks.Terminal(sp.cos(q) * rate) + 2 * ks.LeastSquares(),
             ["q_2", "pull"],
             [0.0, 3.0, 2.6, 2.2, 0.0, 0.3, 0.0, -0.5],
@@ -221,15 +221,16 @@ WHICH = ["cip", "standing", "n_link_3"]
 
 def trial(case, number):
     """A trial with a grid of unequal steps; every third sample of the first measurement is gone."""
-    (forcing, hold), measured = case[3], case[5]
+    (forcing, between), measured = case[3], case[5]
     rng = np.random.default_rng(number)
     N = (37, 22)[number]
     time = np.concatenate([[0.0], np.cumsum(rng.uniform(0.01, 0.06, N - 1))])
     samples = {name: 0.3 * rng.normal(size=N) for name in measured}
     samples[measured[0]][1::3] = np.nan
     std = {measured[0]: rng.uniform(0.1, 0.4, N), measured[1]: 2.0}
-    inputs = {forcing: 2.0 * rng.normal(size=N), "ref": rng.normal(size=N)}
-    return ks.Experiment(time, inputs, samples, std, {forcing: hold})
+    inputs = {forcing: ks.Signal(time, 2.0 * rng.normal(size=N), between)}
+    inputs["ref"] = rng.normal(size=N)
+    return ks.Experiment(time, inputs, samples, std)
 
 
 def shooting_of(case, method, trials, **more):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import kinesym as ks
 from kinesym import hybrid as kh
 from kinesym import hybrid_run
-from kinesym.runtime.build import build
+from kinesym.pipeline import realise
 from kinesym.runtime.native import solve_contacts
 
 BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())
@@ -368,7 +368,9 @@ def flags(monkeypatch):
 
     def use(*more):
         hybrid_run._compiled.cache_clear()
-        monkeypatch.setattr(hybrid_run, "build", lambda files, lanes: build(files, lanes, more))
+        monkeypatch.setattr(
+            hybrid_run, "realise", lambda program, lanes: realise(program, lanes, more)
+        )
 
     yield use
     hybrid_run._compiled.cache_clear()

@@ -478,7 +478,7 @@ def test_segments_cross_local_minima(vyasarayani, p, segments, neighbour, J):
 @pytest.mark.parametrize("method", ["rk4", "trapezoid"])
 def test_derivatives_of_the_gaps(method):
     """Ends of segments minus starts of the next, while these differ."""
-    problem = swing(method=method, segments=3, initial={x: 0.5, v: None})._problem
+    problem = swing(method=method, segments=3, initial={x: 0.5, v: None})._trials
     at = np.array([2.5, 0.3, 0.2, 0.9, -0.8, -0.4, 1.1])
     gaps = problem.gaps(at).copy()
     assert np.abs(gaps).min() > 0.01
@@ -582,7 +582,7 @@ def test_interrupt_returns_the_best_iterate(one, monkeypatch, sigint, optimizer,
 
         yield report
 
-    monkeypatch.setattr("kinesym.shooting.iteration_line", pressing)
+    monkeypatch.setattr("kinesym.runtime.shooting.iteration_line", pressing)
     fit = one.solve({k: 2.0, c: 0.5}, optimizer=optimizer)
     assert not fit.success and "interrupted" in fit.message and fit.iterations == 2
     assert fit.objective == pytest.approx(min(step.objective for step in fit.history), rel=1e-12)
@@ -600,7 +600,7 @@ def test_interrupt_before_the_first_iterate(one, monkeypatch, tmp_path):
     def interrupted(self, z):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kinesym.runtime.shooting.Residuals.values", interrupted)
+    monkeypatch.setattr("kinesym.runtime.smooth_shooting.Residuals.values", interrupted)
     fit = one.solve({k: 2.0, c: 0.5}, optimizer="least-squares")
     assert not fit.success and "interrupted" in fit.message
     np.testing.assert_array_equal(fit.values, [2.0, 0.5])
@@ -612,13 +612,13 @@ def test_interrupt_before_the_first_iterate(one, monkeypatch, tmp_path):
 
 def test_interrupt_leaves_nothing_half_done(monkeypatch):
     """Ctrl-C between two trials: the same q is computed anew afterwards."""
-    from kinesym.runtime.shooting import ShootingProblem
+    from kinesym.runtime.smooth_shooting import SmoothTrials
 
     data = [samples(0.02, 1), samples(0.02, 2, position=-1.0)]
     shooting = swing(data, initial={x: [0.5, -1.0], v: 0.0})
     expected = shooting.cost([2.5, 0.1])
     shooting.cost([2.0, 0.3])
-    march = ShootingProblem._march
+    march = SmoothTrials._march
 
     def interrupted(self, number, starts):
         if number == 1:
@@ -626,7 +626,7 @@ def test_interrupt_leaves_nothing_half_done(monkeypatch):
         march(self, number, starts)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ShootingProblem, "_march", interrupted)
+        patch.setattr(SmoothTrials, "_march", interrupted)
         with pytest.raises(KeyboardInterrupt):
             shooting.cost([2.5, 0.1])
     assert shooting.cost([2.5, 0.1]) == expected
@@ -725,7 +725,7 @@ def test_bad_experiments():
         shooting([])
     with pytest.raises(ValueError, match="trials must be an Experiment or a list of them"):
         shooting([TIME])
-    with pytest.raises(ValueError, match=r"expected a kinesym.Model, got str"):
+    with pytest.raises(ValueError, match=r"expected a kinesym.Model or kinesym.*Hybrid, got str"):
         ks.Shooting("swing", free)
 
 
@@ -753,10 +753,13 @@ def test_bad_call(one, call, words):
 
 def test_guess_outside_its_bounds():
     bounded = swing(unknown={k: (1.0, 9.0), c: None}, initial={x: 0.5, v: (-1.0, 1.0)})
-    with pytest.raises(ValueError, match=r"guess of k is 10, outside its bounds \(1, 9\)"):
-        bounded.solve({k: 10.0})
-    with pytest.raises(ValueError, match=r"guess of v\(0\) is 2, outside its bounds \(-1, 1\)"):
-        bounded.solve({v: 2.0})
+    with pytest.warns(UserWarning, match=r"guess of k, 10, is outside its bounds \(1, 9\)") as said:
+        fit = bounded.solve({k: 10.0}, max_iterations=0)
+    assert fit.history[0].values[0] == 9.0 and said[0].filename == __file__
+    with pytest.warns(UserWarning, match=r"v\(0\), 2, is outside its bounds \(-1, 1\); it is mov"):
+        assert bounded.pack({v: 2.0})[2] == 1.0
+    with pytest.warns(UserWarning, match=r"guess of k, 0, is outside .*; it and 1 more such value"):
+        np.testing.assert_array_equal(bounded.pack([0.0, 0.2, 2.0]), [1.0, 0.2, 1.0])
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -152,6 +152,15 @@ def test_remainders_of_multiples(divisor, lowered, values_of):
     np.testing.assert_allclose(found, np.fmod(multiples, number), atol=1e-15)
 
 
+def test_remainder_of_nothing(lowered, values_of):
+    """Undefined, also where the divisor is a case that is 0."""
+    y = sp.Symbol("y")
+    remainders = [sp.Mod(x, y), sp.Mod(x, sp.Heaviside(y))]
+    graph, symbols, nodes = lowered([x, y], remainders)
+    found = values_of(graph, symbols, nodes, [[2.5, 2.5], [0.0, -1.0]])
+    np.testing.assert_array_equal(np.isnan(found), [[True, False], [False, True]])
+
+
 def test_many_cases(lowered, values_of):
     """They are no matter of recursion, and derivatives grow with their number, not its square."""
     cases = sp.Piecewise(*[(k * x**2, x < k) for k in range(1, 1500)], (0, True))

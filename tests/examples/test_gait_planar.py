@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kinesym.examples import gait_planar as study
-from kinesym.runtime.gait.wrench import Wrench
+from kinesym.gait.wrench import Wrench
 
 TIME = np.linspace(0.0, 2.0, 401)
 
@@ -77,8 +77,8 @@ def test_our_filter_at_the_same_cutoff(results):
 def test_directions_and_turns():
     """Rates agree with finite differences."""
     step = TIME[1] - TIME[0]
-    for course in (study.direction(swinging(2)), study.turned(swinging(1), swinging(2).real)):
-        for value, rate in ((course[0], course[1]), (course[1], course[2])):
+    for kinematics in (study.direction(swinging(2)), study.turned(swinging(1), swinging(2).real)):
+        for value, rate in ((kinematics[0], kinematics[1]), (kinematics[1], kinematics[2])):
             slope = np.gradient(value, step, edge_order=2)
             assert np.abs(slope - rate)[2:-2].max() < 1e-2 * np.abs(rate).max()
 

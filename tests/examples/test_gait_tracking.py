@@ -25,15 +25,15 @@ def off(solution, tracker):
 
 
 def centre_of_mass(segments, run):
-    """Its place (2, N) [m] from coordinates, written without the tree."""
-    places, angles, total = {HIP: np.array([run["hip_px"], run["hip_pz"]])}, {HIP: 0.0}, 0.0
+    """Its position (2, N) [m] from coordinates, written without the tree."""
+    positions, angles, total = {HIP: np.array([run["hip_px"], run["hip_pz"]])}, {HIP: 0.0}, 0.0
     for row in segments:
         angle = run[f"{row.name}_y"] + angles[row.proximal]
         turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
         for name, point in row.points.items():
-            places[name] = places[row.proximal] + np.einsum("ijn,j->in", turn, point)
+            positions[name] = positions[row.proximal] + np.einsum("ijn,j->in", turn, point)
             angles[name] = angle
-        total = total + row.mass * (places[row.proximal] + np.einsum("ijn,j->in", turn, row.com))
+        total = total + row.mass * (positions[row.proximal] + np.einsum("ijn,j->in", turn, row.com))
     return total / sum(row.mass for row in segments)
 
 
@@ -52,12 +52,12 @@ def test_near_to_all_measurements(trial, plane):
 
 def test_nothing_but_the_ground_acts(trial, plane):
     """The centre of mass of the tracked motion moves as gravity and both feet make it move: forces
-    are means over intervals, second differences of places are theirs over two of them."""
+    are means over intervals, second differences of positions are theirs over two of them."""
     _, solution = plane
     segments, _ = study.flat(study.seven(trial))
     mass, step = sum(row.mass for row in segments), np.diff(solution.time).mean()
-    place = centre_of_mass(segments, solution)
-    needed = mass * np.diff(place, 2, axis=1) / step**2
+    position = centre_of_mass(segments, solution)
+    needed = mass * np.diff(position, 2, axis=1) / step**2
     force = np.array([sum(solution[f"{s}force_{a}"] for s in study.FEET) for a in "xz"])
     force[1] -= mass * 9.81
     acting = 0.5 * (force[:, :-2] + force[:, 1:-1])

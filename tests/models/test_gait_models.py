@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import kinesym as ks
+from kinesym.gait.angles import angular_acceleration, in_turn, states
+from kinesym.gait.kinematics import Samples
+from kinesym.gait.natural.body import NaturalBody
 from kinesym.models.gait import forward_dynamics, inverse_dynamics, turning
 from kinesym.models.whole_body import segments_of_body, whole_body
-from kinesym.runtime.gait.course import Samples
-from kinesym.runtime.gait.natural import NaturalBody
-from kinesym.runtime.gait.rates import in_turn, spin_rate, states
 
 #: A tree with branches at the root, at the torso and at the pelvis.
 CHOSEN = ("pelvis", "torso", "neck", "Rarm", "Rthigh", "Rshank", "Lthigh")
@@ -71,7 +71,7 @@ def expected_speeds(z, zd, zdd):
     parts = [zdd[:3]]
     for k in range(3, G, 3):
         own = slice(k, k + 3)
-        parts.append(spin_rate(z[own], zd[own], zdd[own]))
+        parts.append(angular_acceleration(z[own], zd[own], zdd[own]))
     return np.concatenate(parts)
 
 

@@ -10,6 +10,7 @@ import kinesym as ks
 from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
+from kinesym.gait.natural.planar import PlanarBody
 from kinesym.models.planar_body import (
     GROUPS,
     HIP,
@@ -19,7 +20,6 @@ from kinesym.models.planar_body import (
     planar_segments,
 )
 from kinesym.models.whole_body import segments_of_body
-from kinesym.runtime.gait.planar import PlanarBody
 
 
 def residual(model, values, rates):
@@ -93,13 +93,13 @@ def test_three_formulations(count):
     model, J, rng = tree.model(), relative(segments), np.random.default_rng(count)
     assert len(tree.coordinates) == len(tree.speeds) == body.g == {7: 9, 11: 13}[count]
     z, zd, zdd = (rng.normal(0.0, scale, (body.g, 3)) for scale in (1.5, 3.0, 20.0))
-    forces, course = body.forces(z, zd, zdd), body.course(z, zd, zdd)
+    forces, kinematics = body.forces(z, zd, zdd), body.kinematics(z, zd, zdd)
     for k in range(3):
         expected, M, energy = by_pinocchio(segments, z[:, k], zd[:, k], zdd[:, k])
         np.testing.assert_allclose(forces[:, k], expected, atol=1e-9)
         np.testing.assert_allclose(body.reduced_mass_matrix(z[:, k]), M, atol=1e-11)
-        kinetic = course.qd[:, k] @ body.mass_matrix @ course.qd[:, k] / 2.0
-        np.testing.assert_allclose(kinetic - body.weight @ course.q[:, k], energy, rtol=1e-12)
+        kinetic = kinematics.qd[:, k] @ body.mass_matrix @ kinematics.qd[:, k] / 2.0
+        np.testing.assert_allclose(kinetic - body.weight @ kinematics.q[:, k], energy, rtol=1e-12)
         values = dict(zip(tree.coordinates, J @ z[:, k], strict=True))
         values |= dict(zip(tree.speeds, J @ zd[:, k], strict=True))
         rates = dict(zip(tree.coordinates, J @ zd[:, k], strict=True))

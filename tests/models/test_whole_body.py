@@ -17,6 +17,7 @@ from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
 from kinesym.gait import read_segments
+from kinesym.gait.natural.body import NaturalBody
 from kinesym.models.whole_body import (
     ROOT,
     Segment,
@@ -26,7 +27,6 @@ from kinesym.models.whole_body import (
     whole_body,
     write_segments,
 )
-from kinesym.runtime.gait.natural import NaturalBody
 
 DATA = Path(__file__).parents[1] / "data"
 AXES = "xyz"
@@ -150,7 +150,7 @@ def test_inverse_dynamics_of_pinocchio(bodies):
     """Generalised forces on z are J' tau; kinetic and potential energies, mass matrices."""
     natural, other = bodies
     z, zd, zdd = states()
-    found, course = natural.forces(z, zd, zdd), natural.course(z, zd, zdd)
+    found, kinematics = natural.forces(z, zd, zdd), natural.kinematics(z, zd, zdd)
     for k in range(3):
         q, v, a, J = other.state(z[:, k], zd[:, k], zdd[:, k])
         np.testing.assert_allclose(J @ zd[:, k], v, atol=1e-13)
@@ -158,11 +158,11 @@ def test_inverse_dynamics_of_pinocchio(bodies):
         np.testing.assert_allclose(found[:, k], J.T @ tau, atol=1e-9)
         M = pin.crba(other.model, other.data, q)
         np.testing.assert_allclose(natural.reduced_mass_matrix(z[:, k]), J.T @ M @ J, atol=1e-10)
-        kinetic = course.qd[:, k] @ natural.mass_matrix @ course.qd[:, k] / 2.0
+        kinetic = kinematics.qd[:, k] @ natural.mass_matrix @ kinematics.qd[:, k] / 2.0
         expected = pin.computeKineticEnergy(other.model, other.data, q, v)
         np.testing.assert_allclose(kinetic, expected, rtol=1e-12)
         expected = pin.computePotentialEnergy(other.model, other.data, q)
-        np.testing.assert_allclose(-natural.weight @ course.q[:, k], expected, atol=1e-9)
+        np.testing.assert_allclose(-natural.weight @ kinematics.q[:, k], expected, atol=1e-9)
 
 
 def test_forward_dynamics_of_pinocchio(bodies):

@@ -11,6 +11,7 @@ from kinesym import hybrid as kh
 from kinesym.hybrid_run import _slopes, hybrid_task
 from kinesym.runtime import hybrid_simulation, simulation
 from kinesym.runtime._hybrid import MOST_CONTACTS, HybridRun, HybridSweep
+from kinesym.runtime.manifest import SlopesManifest
 from kinesym.runtime.native import Call, Chain, Factorisation, Plan, Run, solve_contacts
 from kinesym.runtime.places import rows
 from kinesym.simulation_task import request_of
@@ -175,8 +176,9 @@ def test_every_array_of_a_sweep(bound):
     task = bound[0]
     run = hybrid_run(bound)
     run.march(1.0)
-    library, about = _slopes(ball())
-    patterns, solution, own = about["patterns"], about["solution"], np.zeros((1, 1))
+    built, own = _slopes(ball()), np.zeros((1, 1))
+    about, library = built.manifest.of(SlopesManifest), built.library
+    patterns, solution = about.patterns, about.solution
     sweep = HybridSweep(run, library, patterns, solution, own)
     E = run.at[2]
     ways = {"x": np.eye(2)[:, :1], "p": np.zeros((1, 1)), "pieces": np.zeros((1, 3, 1, 1))}

@@ -15,8 +15,8 @@ import pytest
 import sympy as sp
 import xarray as xr
 
+from kinesym.gait.readers import read_table
 from kinesym.runtime.files import SEALED, replacing
-from kinesym.runtime.gait.readers import read_table
 
 KINDS = ["Trajectory", "Solution", "Fit", "Ensemble"]
 

@@ -97,7 +97,7 @@ KINDS = {
     ),
     "hybrid with impacts": (
         "jumper, begin = ball(); ks.simulate(jumper, [0.0, 1.0], begin)",
-        "ks.simulate(jumper, [0.0, 1e9], begin, method='rk4', substeps=10**13).message",
+        "ks.simulate(jumper, [0.0, 1e9], begin, method='rk4', substeps=10**10).message",
         SAID_RUN,
     ),
     "hybrid ensemble": (
@@ -128,8 +128,8 @@ KINDS = {
         SAID_FIT,
     ),
     "hybrid shooting": (
-        "task = kh.Shooting(toy, measured(2001), {k: (0.1, 9.0)}, initial=start)",
-        "task.solve({k: 4.0}, tolerance=1e-300, max_iterations=10**6).message",
+        "task = ks.Shooting(toy, measured(2001), {k: (0.1, 9.0)}, initial=start)",
+        "task.solve({k: 4.0}, 'least-squares', tolerance=1e-300, max_iterations=10**6).message",
         SAID_FIT,
     ),
     "collocation": (

@@ -8,10 +8,12 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym import hybrid as kh
 from kinesym import models
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.stepping import stepper
+from kinesym.codegen.switching import hybrid_program, slopes_program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.runtime import manifest as about
 from kinesym.runtime.manifest import load_manifest
@@ -28,11 +30,21 @@ def program_of_collocation():
     return transcribe(symbolic_problem(model, [trial], [], {}, TRAPEZOID, cost))
 
 
+def ball():
+    y, v, force = ks.dynamicsymbols("y v force")
+    model = ks.Model("ball", [y, v], [force], [], [y.diff(ks.t) - v, v.diff(ks.t) + 9.81 - force])
+    return kh.Hybrid(
+        model, contacts=[kh.Contact("floor", y, force)], events=[kh.Event("top", v, stop=True)]
+    )
+
+
 PROGRAMS = {
     about.CollocationManifest: program_of_collocation,
     about.FunctionsManifest: lambda: model_functions(models.pendulum()),
     about.JacobiansManifest: lambda: model_jacobians(models.pendulum()),
     about.SteppingManifest: lambda: stepper(models.pendulum(), TRAPEZOID, True),
+    about.HybridManifest: lambda: hybrid_program(ball()),
+    about.SlopesManifest: lambda: slopes_program(ball()),
 }
 
 

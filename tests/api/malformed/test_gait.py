@@ -53,8 +53,8 @@ def wrench(time=TIME, force=UP, moment=ROWS):
     return kg.Wrench(time, force, moment)
 
 
-def markers(time=TIME, places=None):
-    return kg.Markers(time, {"R.Heel": ROWS} if places is None else places)
+def markers(time=TIME, positions=None):
+    return kg.Markers(time, {"R.Heel": ROWS} if positions is None else positions)
 
 
 def spline(values=ROWS, time=TIME, **more):
@@ -181,14 +181,14 @@ BODIES = [
     (lambda: kg.NaturalBody(person(), variant="best"), "variant is one of", "'best'"),
     (lambda: kg.NaturalBody(person(), root="Z"), "proximal point 'J1' is not defined"),
     (lambda: kg.NaturalBody(person(), gravity=9.81), "gravity", "9.81"),
-    (lambda: kg.NaturalBody(person()).course(5, 5, 5), "(57, instants)", "()"),
-    (lambda: kg.NaturalBody(person()).course("z", "z", "z"), "z", "text"),
+    (lambda: kg.NaturalBody(person()).kinematics(5, 5, 5), "(57, instants)", "()"),
+    (lambda: kg.NaturalBody(person()).kinematics("z", "z", "z"), "z", "text"),
     (lambda: kg.NaturalBody(person()).projection([1.0]), "(57, instants)"),
     (lambda: kg.PlanarBody(None), "segments must be a list", "None"),
     (lambda: kg.PlanarBody([5]), "segments must be a list", "5"),
     (lambda: kg.PlanarBody(kg.planar_segments(), gravity=9.81), "gravity", "9.81"),
     (lambda: kg.PlanarBody([planar(points={})]), "its first point must lie apart"),
-    (lambda: kg.PlanarBody(kg.planar_segments()).course(5, 5, 5), "(9, instants)", "()"),
+    (lambda: kg.PlanarBody(kg.planar_segments()).kinematics(5, 5, 5), "(9, instants)", "()"),
 ]
 
 SYSTEMS = [
@@ -218,18 +218,18 @@ SIGNALS = [
     (lambda: markers(time=[0.0]), "time needs at least 2 instants"),
     (lambda: markers(time=TIME**2), "time is not uniform"),
     (lambda: markers(time=TIME * np.nan), "time is not finite at index 0"),
-    (lambda: markers(places={}), "there are no markers"),
-    (lambda: kg.Markers(TIME, None), "places must be a mapping", "None"),
-    (lambda: markers(places=[ROWS]), "places must be a mapping"),
-    (lambda: markers(places=ROWS), "places must be a mapping"),
-    (lambda: markers(places={"a": None}), "marker 'a' must be (3, 60)", "()"),
-    (lambda: markers(places={"a": TIME}), "marker 'a' must be (3, 60)", "(60,)"),
-    (lambda: markers(places={"a": "x"}), "marker 'a'", "text"),
-    (lambda: markers(places={"a": ROWS + 1j}), "marker 'a'", "complex"),
-    (lambda: markers(places={"a": ROWS + np.inf}), "marker 'a' is infinite"),
-    (lambda: markers(places={"a": ROWS + 900.0}), "look like millimetres", "900"),
-    (lambda: markers(places={5: ROWS}), "name of a marker", "5"),
-    (lambda: markers(places={"": ROWS}), "name of a marker", "''"),
+    (lambda: markers(positions={}), "there are no markers"),
+    (lambda: kg.Markers(TIME, None), "positions must be a mapping", "None"),
+    (lambda: markers(positions=[ROWS]), "positions must be a mapping"),
+    (lambda: markers(positions=ROWS), "positions must be a mapping"),
+    (lambda: markers(positions={"a": None}), "marker 'a' must be (3, 60)", "()"),
+    (lambda: markers(positions={"a": TIME}), "marker 'a' must be (3, 60)", "(60,)"),
+    (lambda: markers(positions={"a": "x"}), "marker 'a'", "text"),
+    (lambda: markers(positions={"a": ROWS + 1j}), "marker 'a'", "complex"),
+    (lambda: markers(positions={"a": ROWS + np.inf}), "marker 'a' is infinite"),
+    (lambda: markers(positions={"a": ROWS + 900.0}), "look like millimetres", "900"),
+    (lambda: markers(positions={5: ROWS}), "name of a marker", "5"),
+    (lambda: markers(positions={"": ROWS}), "name of a marker", "''"),
     (lambda: markers()["L.Heel"], "no marker 'L.Heel'", "R.Heel"),
     (lambda: markers()[5], "no marker 5"),
     (lambda: markers()[["R.Heel"]], "no marker ['R.Heel']"),
@@ -290,7 +290,7 @@ SIGNALS = [
     (lambda: spline().sample(None), "times must be finite numbers (n,)", "None"),
     (lambda: spline().sample("now"), "times", "'now'"),
     (lambda: spline().sample(0.3), "times must be finite numbers (n,)", "0.3"),
-    (lambda: spline().sample([9.0]), "the course is known for"),
+    (lambda: spline().sample([9.0]), "the spline is known for"),
     (lambda: spline().sample([np.nan]), "times must be finite numbers"),
     (lambda: spline().grid(0.0), "step must be positive", "0.0"),
     (lambda: spline().grid("fine"), "step must be positive", "'fine'"),
@@ -418,11 +418,11 @@ FORCES = [
 ]
 
 RECONSTRUCTED = [
-    (lambda: kg.Midpoint("A"), "Midpoint needs a list of places", "'A'"),
-    (lambda: kg.Midpoint(None), "Midpoint needs a list of places", "None"),
-    (lambda: kg.Midpoint(5), "Midpoint needs a list of places", "5"),
-    (lambda: kg.Midpoint([]), "Midpoint needs a list of places", "[]"),
-    (lambda: kg.Midpoint([5]), "a place is", "5"),
+    (lambda: kg.Midpoint("A"), "Midpoint needs a list of positions", "'A'"),
+    (lambda: kg.Midpoint(None), "Midpoint needs a list of positions", "None"),
+    (lambda: kg.Midpoint(5), "Midpoint needs a list of positions", "5"),
+    (lambda: kg.Midpoint([]), "Midpoint needs a list of positions", "[]"),
+    (lambda: kg.Midpoint([5]), "a position is", "5"),
     (lambda: kg.Axes("x"), "axes need two directions"),
     (lambda: kg.Axes("w", x="up", y=("A", "B")), "axes need two directions"),
     (lambda: kg.Axes(None, x="up", y=("A", "B")), "axes need two directions"),
@@ -435,9 +435,9 @@ RECONSTRUCTED = [
     (lambda: kg.Shifted("A", 5.0, kg.Like("s")), "three", "5.0"),
     (lambda: kg.Shifted("A", "abc", kg.Like("s")), "the vector of a shift", "text"),
     (lambda: kg.Shifted("A", (0, 0, 1), "s"), "axes", "'s'"),
-    (lambda: kg.Shifted(5, (0, 0, 1), kg.Like("s")), "a place is", "5"),
-    (lambda: kg.Relations(places=5), "places must be a mapping", "5"),
-    (lambda: kg.Relations(places={"A": 5}), "point 'A'", "a place is", "5"),
+    (lambda: kg.Shifted(5, (0, 0, 1), kg.Like("s")), "a position is", "5"),
+    (lambda: kg.Relations(points=5), "points must be a mapping", "5"),
+    (lambda: kg.Relations(points={"A": 5}), "point 'A'", "a position is", "5"),
     (lambda: kg.Relations(axes=["s"]), "axes must be a mapping"),
     (lambda: kg.Relations(axes={"s": "up"}), "segment 's'", "'up'"),
     (lambda: kg.landmarks(None, kg.Trial({"R.Heel": ROWS})), "kinesym.gait.Relations", "None"),

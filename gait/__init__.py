@@ -1,0 +1,105 @@
+"""`ks.gait`: from markers and force plates to joint torques and back to motion.
+
+Names are loaded when they are first used: what makes models needs SymPy, the rest does without.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kinesym.gait.body import Body as Body
+    from kinesym.gait.body import read_segments as read_segments
+    from kinesym.gait.events import Contact as Contact
+    from kinesym.gait.events import Cycle as Cycle
+    from kinesym.gait.events import assign_plates as assign_plates
+    from kinesym.gait.events import completed as completed
+    from kinesym.gait.events import contacts_from_markers as contacts_from_markers
+    from kinesym.gait.events import contacts_from_wrench as contacts_from_wrench
+    from kinesym.gait.events import gait_cycle as gait_cycle
+    from kinesym.gait.figures import flexion_angles as flexion_angles
+    from kinesym.gait.figures import joint_torques as joint_torques
+    from kinesym.gait.figures import tracking_errors as tracking_errors
+    from kinesym.gait.forward import PD as PD
+    from kinesym.gait.forward import Tracking as Tracking
+    from kinesym.gait.inverse import InverseDynamics as InverseDynamics
+    from kinesym.gait.inverse import JointLoads as JointLoads
+    from kinesym.gait.kinematics import Samples as Samples
+    from kinesym.gait.kinematics import Spline as Spline
+    from kinesym.gait.markers import Markers as Markers
+    from kinesym.gait.natural.body import NaturalBody as NaturalBody
+    from kinesym.gait.natural.constrained import ConstrainedSystem as ConstrainedSystem
+    from kinesym.gait.natural.planar import PlanarBody as PlanarBody
+    from kinesym.gait.readers import read_c3d as read_c3d
+    from kinesym.gait.readers import read_csv as read_csv
+    from kinesym.gait.readers import read_forces as read_forces
+    from kinesym.gait.readers import read_mot as read_mot
+    from kinesym.gait.readers import read_places as read_places
+    from kinesym.gait.readers import read_table as read_table
+    from kinesym.gait.readers import read_trc as read_trc
+    from kinesym.gait.reconstruction import Reconstruction as Reconstruction
+    from kinesym.gait.reconstruction import reconstruct as reconstruct
+    from kinesym.gait.relations import Axes as Axes
+    from kinesym.gait.relations import Carried as Carried
+    from kinesym.gait.relations import Like as Like
+    from kinesym.gait.relations import Midpoint as Midpoint
+    from kinesym.gait.relations import Relations as Relations
+    from kinesym.gait.relations import Shifted as Shifted
+    from kinesym.gait.relations import Trial as Trial
+    from kinesym.gait.relations import landmarks as landmarks
+    from kinesym.gait.sharing import CorrectedForcePlates as CorrectedForcePlates
+    from kinesym.gait.sharing import LeastCorrection as LeastCorrection
+    from kinesym.gait.sharing import Sharing as Sharing
+    from kinesym.gait.sharing import SmoothTransition as SmoothTransition
+    from kinesym.gait.sharing import share as share
+    from kinesym.gait.smoothing import SSA as SSA
+    from kinesym.gait.wrench import Wrench as Wrench
+    from kinesym.models.planar_body import planar_body as planar_body
+    from kinesym.models.planar_body import planar_segments as planar_segments
+    from kinesym.models.whole_body import check_mass as check_mass
+    from kinesym.models.whole_body import segments_of_body as segments_of_body
+    from kinesym.models.whole_body import segments_with as segments_with
+    from kinesym.models.whole_body import whole_body as whole_body
+    from kinesym.models.whole_body import write_segments as write_segments
+    from kinesym.symbolic.multibody.segments import PlanarSegment as PlanarSegment
+    from kinesym.symbolic.multibody.segments import Segment as Segment
+
+#: Names by their module.
+_NAMES = {
+    "gait.body": "Body read_segments",
+    "gait.events": "Contact Cycle assign_plates completed contacts_from_markers "
+    "contacts_from_wrench gait_cycle",
+    "gait.figures": "flexion_angles joint_torques tracking_errors",
+    "gait.forward": "PD Tracking",
+    "gait.inverse": "InverseDynamics JointLoads",
+    "gait.kinematics": "Samples Spline",
+    "gait.markers": "Markers",
+    "gait.natural.body": "NaturalBody",
+    "gait.natural.constrained": "ConstrainedSystem",
+    "gait.natural.planar": "PlanarBody",
+    "gait.readers": "read_c3d read_csv read_forces read_mot read_places read_table read_trc",
+    "gait.reconstruction": "Reconstruction reconstruct",
+    "gait.relations": "Axes Carried Like Midpoint Relations Shifted Trial landmarks",
+    "gait.sharing": "CorrectedForcePlates LeastCorrection Sharing SmoothTransition share",
+    "gait.smoothing": "SSA",
+    "gait.wrench": "Wrench",
+    "models.planar_body": "planar_body planar_segments",
+    "models.whole_body": "check_mass segments_of_body segments_with whole_body write_segments",
+    "symbolic.multibody.segments": "PlanarSegment Segment",
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"kinesym.gait has no {name}; it has {', '.join(__all__)}")
+    value = getattr(importlib.import_module(f"kinesym.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

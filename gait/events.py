@@ -1,0 +1,486 @@
+"""Gait events: heel strikes, toe-offs, phases of the cycle, and which foot is on which plate.
+
+World axes everywhere: x forwards, y to the left, z up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import find_objects, label
+from scipy.signal import find_peaks
+
+from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
+from kinesym.runtime.arrays import real_array, shown, time_grid
+from kinesym.runtime.checks import check_kind, check_text, finite, listed_of, mapping, positive
+from kinesym.runtime.low_pass import low_pass
+
+Array = NDArray[np.float64]
+
+#: Contacts, and gaps between them, that are shorter count as chatter [s].
+SHORTEST = 0.05
+#: How far from the line between heel and toe a foot's centre of pressure may lie [m].
+NEAR = 0.1
+
+
+@dataclass(frozen=True)
+class Contact:
+    """A stance phase of a foot, from heel strike to toe-off [s].
+
+    struck, lifted : False if the record begins (ends) during the stance, so that `begin` (`end`)
+    is only where the record does.
+
+    Raises `ValueError` if it does not end after it begins.
+    """
+
+    foot: str
+    begin: float
+    end: float
+    struck: bool = True
+    lifted: bool = True
+
+    def __post_init__(self) -> None:
+        check_text(self.foot, "the foot of a contact")
+        numbers = isinstance(self.begin, Real) and isinstance(self.end, Real)
+        if not numbers or not -np.inf < self.begin < self.end < np.inf:
+            raise ValueError(
+                f"a contact must end after it begins, {self.foot!r} is given from "
+                f"{self.begin!r} to {self.end!r} s"
+            )
+
+
+@dataclass(frozen=True)
+class Phase:
+    """An interval [s] in which the same feet are on the ground.
+
+    feet : () in flight, (foot,) in single support, (trailing, leading) in double support.
+    """
+
+    begin: float
+    end: float
+    feet: tuple[str, ...]
+
+    @property
+    def double(self) -> bool:
+        """Whether both feet are on the ground."""
+        return len(self.feet) == 2
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """A gait cycle: from a heel strike to the next of the same foot, and on to a toe-off.
+
+    begin, stride, end : instants of 0 %, of 100 %, and of the other foot's next toe-off, usually
+    near 116 % [s]. phases : from begin to end, in order.
+    """
+
+    begin: float
+    stride: float
+    end: float
+    phases: tuple[Phase, ...]
+
+    def percent(self, time: ArrayLike) -> Array:
+        """Instants [s] in per cent of the cycle."""
+        return 100.0 * (real_array(time, "instants") - self.begin) / self.duration
+
+    def instant(self, percent: ArrayLike) -> Array:
+        """Per cent of the cycle as instants [s]."""
+        return self.begin + self.duration * real_array(percent, "per cent") / 100.0
+
+    @property
+    def duration(self) -> float:
+        """Of the stride [s]."""
+        return self.stride - self.begin
+
+    @property
+    def double_supports(self) -> tuple[Phase, ...]:
+        """Those with both feet on the ground."""
+        return tuple(phase for phase in self.phases if phase.double)
+
+
+# -- contacts ---------------------------------------------------------------------------------
+
+
+def contacts_from_wrench(
+    foot: str, wrench: Wrench, threshold: float = THRESHOLD, shortest: float = SHORTEST
+) -> list[Contact]:
+    """Stances from the vertical force: where it exceeds `threshold` [N], between samples.
+
+    Hysteresis: a stance lasts while the force stays above half the threshold; its ends are the
+    first and last crossing of the threshold itself. Stances shorter than `shortest` [s] are dropped
+    unless the record cuts them; shorter gaps are closed.
+
+    Raises `ValueError` if the plate gives the load instead of the reaction.
+    """
+    check_text(foot, "the foot of a contact")
+    check_kind(wrench, Wrench, "kinesym.gait")
+    positive(threshold, "the threshold of a contact")
+    finite(shortest, "shortest")
+    check_reaction(wrench, f"the force plate of {foot!r}", threshold)
+    time, vertical = wrench.time, wrench.force[2]
+    found: list[Contact] = []
+    for (run,) in find_objects(label(vertical > 0.5 * threshold)[0]):
+        above = np.flatnonzero(vertical[run] > threshold) + run.start
+        if len(above):
+            contact = _between_crossings(foot, time, vertical, threshold, above[0], above[-1])
+            if found and contact.begin - found[-1].end < shortest:
+                merged = replace(found[-1], end=contact.end, lifted=contact.lifted)
+                found[-1] = merged
+            else:
+                found.append(contact)
+    return [
+        contact
+        for contact in found
+        if contact.end - contact.begin >= shortest or not (contact.struck and contact.lifted)
+    ]
+
+
+def contacts_from_markers(
+    foot: str, time: ArrayLike, heel: ArrayLike, toe: ArrayLike, cutoff: float = 7.0
+) -> list[Contact]:
+    """Stances in level walking, overground or on a treadmill, from two markers of a foot.
+
+    time : (N,) uniform [s]. heel, toe : positions of the markers (3, N) [m], gaps filled. Of the
+    middle between them the vertical velocity, low-passed at `cutoff` [Hz], is lowest when the foot
+    strikes and highest when it leaves: the foot velocity algorithm (O'Connor et al. 2007, Gait &
+    Posture 25:469). Strikes count while the heel is below 35 % of its range, toe-offs above.
+    Extremes are placed between samples by a parabola.
+
+    Force plates are better where there are some: in two walks strikes came 16 ms before to 35 ms
+    after a plate's threshold of 20 N, toe-offs 11 ms before to 27 ms after. (Strikes at the
+    farthest position ahead of the pelvis, Zeni et al. 2008, came up to 63 ms before.)
+
+    Raises `ValueError` for shapes, what is not finite, if no step can be seen, and if a foot
+    strikes or leaves twice in a row.
+    """
+    grid = time_grid(time)
+    positions = [_positions(name, rows, grid) for name, rows in (("heel", heel), ("toe", toe))]
+    height, middle = low_pass(
+        grid, np.array([positions[0][2], 0.5 * (positions[0] + positions[1])[2]]), cutoff
+    )
+    if np.ptp(height) < 0.05:  # a heel that steps rises by 0.2 m
+        raise ValueError(
+            f"the foot {foot!r} makes no step from {grid[0]:.6g} to {grid[-1]:.6g} s: "
+            f"its heel rises by {np.ptp(height):.3f} m only"
+        )
+    velocity = np.gradient(middle, grid)
+    high = height > height.min() + 0.35 * np.ptp(height)
+    events = sorted(
+        [(t, True) for t in _peaks(grid, -velocity, 0.25, ~high)]
+        + [(t, False) for t in _peaks(grid, velocity, 0.5, high)]
+    )
+    found = []
+    begin, struck = float(grid[0]), False
+    standing = not events[0][1] if events else not high[0]
+    for instant, strike in events:
+        if strike == standing:
+            what = "strikes twice without leaving" if strike else "leaves twice without striking"
+            raise ValueError(
+                f"the foot {foot!r} {what}, the second time at {instant:.6g} s; check "
+                "its markers there"
+            )
+        if strike:
+            begin, struck = instant, True
+        else:
+            found.append(Contact(foot, begin, instant, struck))
+        standing = strike
+    if standing:
+        found.append(Contact(foot, begin, float(grid[-1]), struck, lifted=False))
+    return found
+
+
+def completed(contacts: Sequence[Contact], others: Iterable[Contact]) -> list[Contact]:
+    """Contacts and those of the others that overlap none of the same foot, sorted by time.
+
+    Such as contacts from plates, with contacts from markers where a foot steps beside them.
+    """
+
+    contacts = listed_of(contacts, Contact, "contacts")
+    others = listed_of(others, Contact, "other contacts")
+
+    def free(one: Contact) -> bool:
+        own = (c for c in contacts if c.foot == one.foot)
+        return all(one.begin >= c.end or c.begin >= one.end for c in own)
+
+    found = [*contacts, *(one for one in others if free(one))]
+    return sorted(found, key=lambda contact: (contact.begin, contact.end))
+
+
+def in_order(contacts: Iterable[Contact]) -> list[Contact]:
+    """Contacts by their begin; raises `ValueError` for anything else."""
+    rows = listed_of(contacts, Contact, "contacts")
+    return sorted(rows, key=lambda contact: (contact.begin, contact.end))
+
+
+# -- phases -----------------------------------------------------------------------------------
+
+
+def phases(contacts: Iterable[Contact]) -> list[Phase]:
+    """Flight, single and double supports in order, from the first contact to the last.
+
+    Raises `ValueError` naming the interval if contacts of one foot overlap, if more than two feet
+    are on the ground at once, and if one foot comes and goes while another stays: then none of
+    them leads.
+    """
+    ordered = in_order(contacts)
+    if not ordered:
+        raise ValueError("there is no contact: nothing stands on the ground")
+    _check_contacts(ordered)
+    instants = sorted({c.begin for c in ordered} | {c.end for c in ordered})
+    found = []
+    for begin, end in pairwise(instants):
+        standing = tuple(c.foot for c in ordered if c.begin <= begin and c.end >= end)
+        if len(standing) > 2:
+            raise ValueError(
+                f"{len(standing)} feet are on the ground from {begin:.6g} to "
+                f"{end:.6g} s: {', '.join(standing)}"
+            )
+        found.append(Phase(begin, end, standing))
+    return found
+
+
+def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = -np.inf) -> Cycle:
+    """The first whole cycle at or after `begin` [s]: two heel strikes of `foot` and on.
+
+    It ends when the other foot leaves after the second of them, near 116 % when walking.
+
+    Raises `ValueError` if there is none in the record, and if one of its steps has no double
+    support, naming the interval.
+    """
+    ordered = in_order(contacts)
+    if not isinstance(begin, Real):
+        raise ValueError(f"begin must be a number, got {shown(begin)}")
+    strikes = [c.begin for c in ordered if c.foot == foot and c.struck and c.begin >= begin]
+    leaves = [c for c in ordered if c.foot != foot and c.lifted]
+    for start, stride in pairwise(strikes):
+        ends = [c.end for c in leaves if c.end > stride]
+        if ends:
+            inside = [
+                Phase(max(p.begin, start), min(p.end, ends[0]), p.feet)
+                for p in phases(ordered)
+                if p.end > start and p.begin < ends[0]
+            ]
+            for phase in inside:
+                if not phase.feet:
+                    raise ValueError(
+                        f"no double support: no foot is in contact from "
+                        f"{phase.begin:.6g} to {phase.end:.6g} s; the cycle of "
+                        "walking needs one in every step"
+                    )
+            return Cycle(start, stride, ends[0], tuple(inside))
+    seen = ", ".join(f"{t:.6g}" for t in strikes) or "none"
+    raise ValueError(
+        f"a cycle needs two heel strikes of {foot!r} and a toe-off of the other foot "
+        f"after the second; heel strikes: {seen}, last toe-off of the other foot: "
+        f"{max((c.end for c in leaves), default=float('nan')):.6g} s"
+    )
+
+
+# -- plates -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """A foot stands on a plate from begin to end [s].
+
+    distance : of the centre of pressure from the line between heel and toe, its mean weighted by
+    the vertical force [m].
+    """
+
+    plate: str
+    foot: str
+    begin: float
+    end: float
+    distance: float
+
+
+def assign_plates(
+    plates: Mapping[str, Wrench],
+    time: ArrayLike,
+    feet: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    threshold: float = THRESHOLD,
+    near: float = NEAR,
+    height: float = 0.0,
+) -> tuple[dict[str, Wrench], list[Step]]:
+    """Which foot stands on which plate when: the wrench on each foot, and the steps in order.
+
+    plates : by name, all on one grid. time : (N,), of the markers [s], covering the contacts.
+    feet : by name, the positions of its heel and toe markers, each (3, N) [m]. near : a plate's
+    centre of pressure belongs to the foot whose line from heel to toe is nearest, seen from above,
+    if nearer than this [m]. height : of the plates [m].
+
+    A foot may stand on several plates, at once too, and a plate may carry one foot after the
+    other. Raises `ValueError` naming plate and interval if two feet stand on it at once, or none.
+    """
+    if not mapping(plates, "plates") or not mapping(feet, "feet"):
+        raise ValueError("give at least one plate and one foot")
+    for plate in plates.values():
+        check_kind(plate, Wrench, "kinesym.gait")
+    for foot, pair in feet.items():
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(
+                f"foot {foot!r} is given by its heel and toe, each (3, N), got {shown(pair)}"
+            )
+    near, height = finite(near, "near"), finite(height, "height")
+    threshold = positive(threshold, "the threshold of a contact")
+    grid = time_grid(time)
+    lines = {
+        foot: np.array(
+            [
+                _positions(f"{part} of {foot!r}", rows, grid)
+                for part, rows in zip(("heel", "toe"), pair, strict=True)
+            ]
+        )
+        for foot, pair in feet.items()
+    }
+    first = next(iter(plates.values()))
+    sums = {foot: Wrench.zero(first.time) for foot in feet}
+    steps = []
+    for name, plate in plates.items():
+        centre = plate.cop(height, threshold)
+        stances = contacts_from_wrench(name, plate, threshold)
+        for contact, keep in zip(stances, _stretches(plate, stances), strict=True):
+            inside = (plate.time >= contact.begin) & (plate.time <= contact.end)
+            pressed = inside & np.isfinite(centre[0])
+            _check_covered(name, contact, grid)
+            moving = {
+                foot: _resampled(grid, line, plate.time[pressed]) for foot, line in lines.items()
+            }
+            apart = {foot: _distance(centre[:2, pressed], *line) for foot, line in moving.items()}
+            foot = _owner(contact, apart, plate.force[2, pressed], near)
+            share = plate.force[2, pressed] / plate.force[2, pressed].sum()
+            steps.append(Step(name, foot, contact.begin, contact.end, float(share @ apart[foot])))
+            sums[foot] = sums[foot] + plate.scaled(keep.astype(np.float64))
+    return sums, sorted(steps, key=lambda step: (step.begin, step.plate))
+
+
+def _owner(contact: Contact, apart: Mapping[str, Array], load: Array, near: float) -> str:
+    """The foot that stands on a plate during a contact; contact.foot is the name of the plate.
+
+    A twentieth of the impulse may be elsewhere: centres of pressure are poor when little presses.
+    """
+    feet, distances = list(apart), np.array(list(apart.values()))
+    nearest = np.where(distances.min(axis=0) < near, distances.argmin(axis=0), -1)
+    part = {foot: float(load[nearest == k].sum() / load.sum()) for k, foot in enumerate(feet)}
+    when = f"from {contact.begin:.6g} to {contact.end:.6g} s"
+    standing = [foot for foot in feet if part[foot] > 0.05]
+    if len(standing) > 1:
+        raise ValueError(
+            f"plate {contact.foot!r} carries {' and '.join(standing)} {when}: the "
+            "feet on one plate cannot be told apart; leave it out there"
+        )
+    if not standing or part[standing[0]] < 0.5:
+        means = {foot: float(load @ row / load.sum()) for foot, row in apart.items()}
+        closest = min(means, key=lambda foot: means[foot])
+        raise ValueError(
+            f"plate {contact.foot!r} is loaded {when}, but no foot is within {near} m "
+            f"of its centre of pressure; {closest!r} is nearest, "
+            f"{means[closest]:.3f} m away; check axes and origin"
+        )
+    return standing[0]
+
+
+def _stretches(plate: Wrench, stances: Sequence[Contact]) -> list[NDArray[np.bool_]]:
+    """Samples of each stance with its tails down to nothing, at most half way to the next one."""
+    time, pressing = plate.time, plate.force[2] > 0.0
+    middles = [0.5 * (one.end + two.begin) for one, two in pairwise(stances)]
+    limits = [-np.inf, *middles, np.inf]
+    found = []
+    for contact, low, high in zip(stances, limits[:-1], limits[1:], strict=True):
+        inside = np.flatnonzero((time >= contact.begin) & (time <= contact.end))
+        idle = np.flatnonzero(~pressing)
+        before, after = idle[idle < inside[0]], idle[idle > inside[-1]]
+        keep = np.zeros(len(time), dtype=bool)
+        start = before[-1] if len(before) else 0
+        stop = after[0] if len(after) else len(time) - 1
+        keep[start : stop + 1] = True
+        found.append(keep & (time >= low) & (time < high))
+    return found
+
+
+def _distance(centre: Array, heel: Array, toe: Array) -> Array:
+    """Distances seen from above of points (2, n) from the lines from heel to toe (3, n)."""
+    along = toe[:2] - heel[:2]
+    part = ((centre - heel[:2]) * along).sum(axis=0) / np.maximum((along**2).sum(axis=0), 1e-12)
+    nearest = heel[:2] + np.clip(part, 0.0, 1.0) * along
+    return np.asarray(np.hypot(*(centre - nearest)))
+
+
+def _resampled(time: Array, lines: Array, at: Array) -> Array:
+    """Positions (2, 3, N) of heel and toe on straight lines between samples."""
+    return np.array([[np.interp(at, time, row) for row in position] for position in lines])
+
+
+def _check_covered(plate: str, contact: Contact, time: Array) -> None:
+    slack = 0.1 * (contact.end - contact.begin)
+    if contact.begin < time[0] - slack or contact.end > time[-1] + slack:
+        raise ValueError(
+            f"plate {plate!r} is loaded from {contact.begin:.6g} to "
+            f"{contact.end:.6g} s, the markers are known from {time[0]:.6g} to "
+            f"{time[-1]:.6g} s"
+        )
+
+
+def _check_contacts(ordered: Sequence[Contact]) -> None:
+    """Raise `ValueError` for contacts that overlap or are nested."""
+    for k, one in enumerate(ordered):
+        for two in ordered[k + 1 :]:
+            if two.begin >= one.end:
+                continue
+            until = min(one.end, two.end)
+            if one.foot == two.foot:
+                raise ValueError(
+                    f"contacts of {one.foot!r} overlap from {two.begin:.6g} to {until:.6g} s"
+                )
+            if two.end < one.end:
+                raise ValueError(
+                    f"{two.foot!r} stands from {two.begin:.6g} to {two.end:.6g} s "
+                    f"while {one.foot!r} stays on the ground: neither leads; drop "
+                    "that contact or cut the record"
+                )
+
+
+def _between_crossings(
+    foot: str, time: Array, vertical: Array, threshold: float, first: int, last: int
+) -> Contact:
+    """From where the force rises through the threshold before a sample to where it falls."""
+
+    def crossing(out: int, inside: int) -> float:
+        share = (threshold - vertical[out]) / (vertical[inside] - vertical[out])
+        return float(time[out] + share * (time[inside] - time[out]))
+
+    struck, lifted = bool(first > 0), bool(last < len(time) - 1)
+    begin = crossing(first - 1, first) if struck else float(time[0])
+    end = crossing(last + 1, last) if lifted else float(time[-1])
+    return Contact(foot, begin, end, struck, lifted)
+
+
+def _peaks(time: Array, values: Array, share: float, where: NDArray[np.bool_]) -> list[float]:
+    """Instants of the maxima above a share of the largest, by parabolas through three samples."""
+    found = []
+    for k in find_peaks(values, height=share * float(values.max()))[0]:
+        if where[k]:
+            before, here, after = values[k - 1 : k + 2]
+            bend = before - 2.0 * here + after
+            shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
+            found.append(float(time[k] + shift * 0.5 * (time[k + 1] - time[k - 1])))
+    return found
+
+
+def _positions(name: str, values: ArrayLike, time: Array) -> Array:
+    rows = real_array(values, f"positions of the {name}")
+    if rows.shape != (3, len(time)):
+        raise ValueError(f"positions of the {name} must be (3, {len(time)}), got {rows.shape}")
+    missing = ~np.isfinite(rows).all(axis=0)
+    if missing.any():
+        k = int(np.argmax(missing))
+        raise ValueError(
+            f"the {name} is missing in {int(missing.sum())} samples, first at "
+            f"{time[k]:.6g} s; fill the gap"
+        )
+    return rows

@@ -1,0 +1,139 @@
+"""Figures of walks over the gait cycle, 0 % at a heel strike, 100 % at the next of that foot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.gait.events import Cycle
+from kinesym.gait.forward import Tracking
+from kinesym.gait.inverse import JointLoads, flexion_angle
+from kinesym.runtime.checks import check_kind, mapping
+from kinesym.runtime.plot import subplots
+
+Array = NDArray[np.float64]
+
+#: Joints of the leg, and what is positive.
+LEG = (("ankle", "dorsal flexion"), ("knee", "extension"), ("hip", "flexion"))
+SIDES = ("right", "left")
+
+
+def joint_torques(
+    loads: Mapping[str, JointLoads], cycle: Cycle, norms: Mapping[str, Array] | None = None
+) -> Any:
+    """Sagittal torques of ankle, knee and hip over the body mass, both legs.
+
+    loads : one curve for each, by label. norms : by joint, rows of percent, lower and upper bound
+    [N m/kg] of a band, such as from a textbook.
+
+    Raises `ValueError` for what is none of these.
+    """
+    for one in mapping(loads, "loads").values():
+        check_kind(one, JointLoads, "kinesym.gait")
+    figure, axes = _panels(cycle, "N m/kg")
+    for k, (joint, _) in enumerate(LEG):
+        for panel, side in zip(axes[k], SIDES, strict=True):
+            for label, one in loads.items():
+                mass = one.inverse.skeleton.mass
+                panel.plot(
+                    cycle.percent(one.time),
+                    one.flexion(f"{side}_{joint}") / mass,
+                    lw=1.4,
+                    label=label,
+                )
+            if norms and joint in norms:
+                panel.fill_between(*norms[joint], color="0.5", alpha=0.3, lw=0, label="norm")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
+    return figure
+
+
+def flexion_angles(
+    walks: Mapping[str, Tracking], cycle: Cycle, joints: Mapping[str, tuple[str, str]]
+) -> Any:
+    """Angles of ankle, knee and hip: the reference in blue, simulations in red and on.
+
+    joints : name such as "right_knee" -> segments before and beyond it.
+
+    Raises `ValueError` for what is none of these, and for a joint of the legs that is missing.
+    """
+    if not mapping(walks, "walks"):
+        raise ValueError("give at least one walk")
+    for walk in walks.values():
+        check_kind(walk, Tracking, "kinesym.gait")
+    for name in (f"{side}_{joint}" for joint, _ in LEG for side in SIDES):
+        if name not in mapping(joints, "joints"):
+            raise ValueError(f"joints lacks {name!r}; give its segments before and beyond it")
+    figure, axes = _panels(cycle, "deg")
+    first = next(iter(walks.values()))
+    for k, (joint, _) in enumerate(LEG):
+        for panel, side in zip(axes[k], SIDES, strict=True):
+            parent, child = joints[f"{side}_{joint}"]
+            z = first.reference.z
+            angle = flexion_angle(first.attitude(parent, z), first.attitude(child, z))
+            panel.plot(
+                cycle.percent(first.time),
+                np.degrees(angle),
+                "b",
+                lw=2.2,
+                alpha=0.5,
+                label="measured",
+            )
+            low, high = np.degrees([angle.min(), angle.max()])
+            panel.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
+            for color, (label, walk) in zip(("r", "C2", "C4", "C5"), walks.items(), strict=False):
+                angle = flexion_angle(walk.attitude(parent, walk.z), walk.attitude(child, walk.z))
+                panel.plot(cycle.percent(walk.time), np.degrees(angle), color, lw=1.2, label=label)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=5)
+    return figure
+
+
+def tracking_errors(walk: Tracking, cycle: Cycle, segments: Sequence[str]) -> Any:
+    """Error of the position of the root, and of the sagittal angle of segments, right and left.
+
+    segments : names without the letter of the side, such as "thigh".
+    """
+    check_kind(walk, Tracking, "kinesym.gait")
+    figure, axes = subplots(3, 1, sharex=True, figsize=(9.0, 8.0), layout="constrained")
+    percent, error = cycle.percent(walk.time), walk.error
+    for k, axis in enumerate("XYZ"):
+        axes[0].plot(percent, error[k], lw=1.2, label=axis)
+    axes[0].set_ylabel("error of the root [m]")
+    for panel, side in zip(axes[1:], SIDES, strict=True):
+        for name in segments:
+            row = walk.angle(side[0].upper() + name).start + 1
+            panel.plot(percent, error[row], lw=1.2, label=name)
+        panel.set_ylabel(f"error of beta, {side} [rad]")
+    for panel in axes:
+        _shade(panel, cycle)
+        panel.legend(loc="upper right", ncols=4, fontsize="small")
+    axes[-1].set_xlabel("gait cycle [%]")
+    return figure
+
+
+def _panels(cycle: Cycle, unit: str) -> tuple[Any, Any]:
+    """Ankle, knee and hip of both sides."""
+    check_kind(cycle, Cycle, "kinesym.gait")
+    figure, axes = subplots(
+        3, 2, sharex=True, sharey="row", figsize=(11.0, 8.0), layout="constrained"
+    )
+    for k, (joint, sense) in enumerate(LEG):
+        axes[k, 0].set_ylabel(f"{joint}, {sense} [{unit}]")
+        for panel in axes[k]:
+            _shade(panel, cycle)
+    for panel, side in zip(axes[0], SIDES, strict=True):
+        panel.set_title(side, fontsize="medium")
+    for panel in axes[-1]:
+        panel.set_xlabel("gait cycle [%]")
+    return figure, axes
+
+
+def _shade(panel: Any, cycle: Cycle) -> None:
+    """Double supports in grey."""
+    for phase in cycle.double_supports:
+        panel.axvspan(*cycle.percent(np.array([phase.begin, phase.end])), color="0.88", lw=0)
+    panel.axhline(0.0, color="k", lw=0.6)
+    panel.set_xlim(0.0, float(cycle.percent(np.array([cycle.end]))[0]))
+    panel.grid(alpha=0.3)

@@ -1,0 +1,351 @@
+"""Inverse dynamics: ground reaction, joint forces and joint torques of a measured motion.
+
+The motion alone gives the total wrench of the ground; once that is shared between the feet, force
+and torque of every joint follow, with no residual at the pelvis (Pamies-Vila, Font-Llagunes 2013).
+All vectors are in world axes, x forwards, y to the left, z up. N instants, S segments, g
+coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.gait.angles import angular_velocity, pose
+from kinesym.gait.kinematics import Samples
+from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.wrench import Wrench
+from kinesym.runtime.plot import subplots
+from kinesym.runtime.trajectory import Drawing, Trajectory
+from kinesym.symbolic.multibody.segments import Segment, owners
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """The tree of segments, its joints and feet.
+
+    segments : each after its parent; the first one, the pelvis, hangs on the root, and is the
+        proximal neighbour of others that hang there. joints : name -> segment beyond it. feet :
+        name -> its two segments, the one at the ankle first.
+    """
+
+    segments: Sequence[Segment]
+    joints: Mapping[str, str]
+    feet: Mapping[str, tuple[str, str]]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the segments."""
+        return tuple(row.name for row in self.segments)
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """Number of the parent of each segment, -1 for the root."""
+        carrier = owners(self.segments, self.segments[0].proximal)
+        number = {name: k for k, name in enumerate(self.names)}
+        return tuple(number.get(carrier[row.proximal], -1) for row in self.segments)
+
+    @property
+    def mass(self) -> float:
+        """Of the body [kg]."""
+        return sum(row.mass for row in self.segments)
+
+    def number(self, name: str) -> int:
+        """Of a segment, by its own name or that of its proximal joint; raises `ValueError`."""
+        segment = self.joints.get(name, name)
+        if segment not in self.names:
+            known = ", ".join((*self.names, *self.joints, *self.feet))
+            raise ValueError(f"there is no segment or joint {name!r}; there are {known}")
+        return self.names.index(segment)
+
+    def proximal_neighbour(self, segment: int) -> int:
+        """The segment at the other side of the proximal joint; -1 for the first, which has none."""
+        parent = self.parents[segment]
+        return 0 if parent < 0 < segment else parent
+
+    def chain(self, segment: int) -> list[int]:
+        """A segment and those that carry it, up to the one on the root."""
+        found = [segment]
+        while self.parents[found[-1]] >= 0:
+            found.append(self.parents[found[-1]])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamics:
+    """Forces and torques that a motion needs.
+
+    kinematics : the motion. total : the external wrench without gravity. force : (S, 3, N) [N],
+    moment : (S, 3, N) about its joint [N m], the reaction wrench of the proximal joint on each
+    segment if gravity is the only external force. position : of its joint, (S, 3, N) [m]. attitude
+    : of the segment, (S, 3, 3, N).
+    """
+
+    skeleton: Skeleton
+    kinematics: Samples
+    total: Wrench
+    force: Array
+    moment: Array
+    position: Array
+    attitude: Array
+
+    @property
+    def time(self) -> Array:
+        """(N,) [s]."""
+        return self.kinematics.time
+
+    @cached_property
+    def torque(self) -> Array:
+        """Torques of the world on each segment, (S, 3, N) [N m], which drive the motion
+        together with the total force on the root: "absolute" torques."""
+        result = self.moment.copy()
+        for k, parent in enumerate(self.skeleton.parents):
+            if parent >= 0:
+                result[parent] -= self.moment[k]
+        return result
+
+    @cached_property
+    def forces(self) -> Array:
+        """Generalised forces along the coordinates, (g, N) [N, N m]: the total force, then the
+        torques along the angles of each segment (equation 16)."""
+        rows = [self.total.force]
+        for k, torque in enumerate(self.torque):
+            H = pose(self.kinematics.z[3 + 3 * k : 6 + 3 * k]).H
+            rows.append(np.einsum("nij,in->jn", H, torque))
+        return np.concatenate(rows)
+
+    def multipliers(self, variant: str = "explicit") -> dict[str, Array]:
+        """The Lagrange multipliers of the constraints in natural coordinates by name, (N,) each;
+        see `NaturalBody` for the variants and what they mean."""
+        body = NaturalBody(
+            self.skeleton.segments, self.skeleton.segments[0].proximal, variant=variant
+        )
+        kinematics = self.kinematics
+        values = body.multipliers(kinematics.z, kinematics.zd, kinematics.zdd)
+        return dict(zip(body.constraint_names, values, strict=True))
+
+    @cached_property
+    def angular_velocity(self) -> Array:
+        """Angular velocities, (S, 3, N) [rad/s]."""
+        angles, rates = (
+            rows[3:].reshape(-1, 3, rows.shape[1]).transpose(1, 0, 2)
+            for rows in (self.kinematics.z, self.kinematics.zd)
+        )
+        return np.einsum("sijn,jsn->sin", self.attitude, angular_velocity(angles, rates))
+
+    def under_foot(self, foot: str, wrench: Wrench) -> dict[str, Wrench]:
+        """The wrench of the ground on a foot of two segments, put on the one above the centre of
+        pressure.
+
+        The choice changes only the torque between the two segments. Raises `ValueError` for an
+        unknown foot or a wrench at other times.
+        """
+        if foot not in self.skeleton.feet:
+            raise ValueError(
+                f"there is no foot {foot!r}; there are {', '.join(self.skeleton.feet) or 'none'}"
+            )
+        self._check_times(foot, wrench)
+        hind, fore = self.skeleton.feet[foot]
+        k = self.skeleton.number(fore)
+        ahead = np.einsum(
+            "in,in->n",
+            np.nan_to_num(wrench.cop()) - self.position[k],
+            self.attitude[self.skeleton.number(hind)][:, 0],
+        )
+        on_toes = (ahead > 0.0).astype(float)
+        return {hind: wrench.scaled(1.0 - on_toes), fore: wrench.scaled(on_toes)}
+
+    def _check_times(self, name: str, wrench: Wrench) -> None:
+        if wrench.time.shape != self.time.shape or not np.allclose(wrench.time, self.time):
+            raise ValueError(
+                f"the wrench on {name} is at other times than the motion; use wrench.at(time)"
+            )
+
+    def joints(self, loads: Mapping[str, Wrench]) -> JointLoads:
+        """Forces and torques of all joints under external wrenches, by segment or foot.
+
+        Measured wrenches are used unchanged; the mismatch appears as a residual at the pelvis.
+
+        Raises `ValueError` for an unknown name or wrenches at other times.
+        """
+        parts: dict[str, Wrench] = {}
+        for name, wrench in loads.items():
+            feet = name in self.skeleton.feet
+            for segment, part in (
+                self.under_foot(name, wrench) if feet else {name: wrench}
+            ).items():
+                self._check_times(name, part)
+                parts[segment] = parts[segment] + part if segment in parts else part
+        force, torque = self.force.copy(), self.moment.copy()
+        residual = self.total
+        for name, wrench in parts.items():
+            residual = residual - wrench
+            for k in self.skeleton.chain(self.skeleton.number(name)):
+                force[k] -= wrench.force
+                torque[k] -= wrench.about(self.position[k])
+        root = [k for k, parent in enumerate(self.skeleton.parents) if parent < 0]
+        force[0], torque[0] = force[root].sum(axis=0), torque[root].sum(axis=0)
+        return JointLoads(self, force, torque, residual, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class JointLoads:
+    """Reaction wrenches of the joints.
+
+    force, torque : (S, 3, N) [N, N m], of the proximal neighbour on each segment, at its joint.
+    Those of the first segment, which has no neighbour, are the residual: what the motion needs
+    beyond the external wrenches. residual : the same as a wrench about the origin. loads : external
+    wrenches by segment.
+    """
+
+    inverse: InverseDynamics
+    force: Array
+    torque: Array
+    residual: Wrench
+    loads: Mapping[str, Wrench]
+
+    @property
+    def time(self) -> Array:
+        """(N,) [s]."""
+        return self.inverse.time
+
+    def flexion(self, joint: str) -> Array:
+        """Sagittal torque of a joint, about the lateral axis of its proximal segment, (N,) [N m].
+
+        Positive for hip flexion, knee extension and ankle dorsiflexion: a turn of the segment about
+        the axis that points to the right.
+        """
+        k, lateral = self._lateral(joint)
+        return -np.einsum("in,in->n", self.torque[k], lateral)
+
+    def flexion_angle(self, joint: str) -> Array:
+        """The angle in the same sense, (N,) [rad]: in the sagittal plane of the proximal segment,
+        zero where both have the same axes."""
+        k, _ = self._lateral(joint)
+        parent = self.inverse.skeleton.proximal_neighbour(k)
+        return flexion_angle(self.inverse.attitude[parent], self.inverse.attitude[k])
+
+    def power(self, joint: str) -> Array:
+        """Power of the torque of a joint, (N,) [W]: positive where energy is generated."""
+        k, _ = self._lateral(joint)
+        w = self.inverse.angular_velocity
+        return np.einsum(
+            "in,in->n", self.torque[k], w[k] - w[self.inverse.skeleton.proximal_neighbour(k)]
+        )
+
+    def _lateral(self, joint: str) -> tuple[int, Array]:
+        """The segment beyond a joint, and the lateral axis of its proximal neighbour."""
+        k = self.inverse.skeleton.number(joint)
+        if k == 0:
+            raise ValueError(f"{joint} has no neighbour; choose the joint of another segment")
+        return k, self.inverse.attitude[self.inverse.skeleton.proximal_neighbour(k)][:, 1]
+
+    def plot(self, joints: Sequence[str] | None = None) -> Any:
+        """Angle, torque over body mass and power of joints, by default of the legs."""
+        known = self.inverse.skeleton.joints
+        names = [
+            name
+            for name in (joints or known)
+            if joints or name.split("_")[-1] in ("hip", "knee", "ankle")
+        ]
+        figure, axes = subplots(
+            3,
+            len(names),
+            sharex=True,
+            sharey="row",
+            squeeze=False,
+            figsize=(2.6 * len(names), 6.4),
+            layout="constrained",
+        )
+        mass = self.inverse.skeleton.mass
+        for column, name in zip(axes.T, names, strict=True):
+            rows = (
+                np.degrees(self.flexion_angle(name)),
+                self.flexion(name) / mass,
+                self.power(name),
+            )
+            for panel, row in zip(column, rows, strict=True):
+                panel.plot(self.time, row, lw=1.2)
+                panel.axhline(0.0, color="k", lw=0.6)
+                panel.grid(alpha=0.3)
+            column[0].set_title(name, fontsize="medium")
+        for panel, label in zip(
+            axes[:, 0], ("flexion [deg]", "torque [N m/kg]", "power [W]"), strict=True
+        ):
+            panel.set_ylabel(label)
+        figure.supxlabel("time [s]")
+        return figure
+
+    def trajectory(self) -> Trajectory:
+        """Everything over time: to plot, to animate, to write as netCDF or CSV."""
+        skeleton = self.inverse.skeleton
+        points, drawing = stick_figure(skeleton.segments, self.inverse.kinematics.z)
+        names, kinematics = coordinate_names(skeleton.segments), self.inverse.kinematics
+        values = {name: row for name, row in self.columns().items() if name != "time_s"}
+        for kind, rows in (
+            ("rate", kinematics.zd),
+            ("acceleration", kinematics.zdd),
+            ("needed", self.inverse.forces),
+        ):
+            values |= {f"{name}_{kind}": row for name, row in zip(names, rows, strict=True)}
+        return Trajectory(
+            self.time,
+            dict(zip(names, kinematics.z, strict=True)),
+            {},
+            values | points,
+            {},
+            "inverse dynamics",
+            drawing=drawing,
+        )
+
+    def columns(self) -> dict[str, Array]:
+        """Everything by name, (N,) each: for tables and files."""
+        found = {"time_s": self.time}
+        skeleton = self.inverse.skeleton
+        for name, parts, unit in (("torque", self.torque, "Nm"), ("force", self.force, "N")):
+            for k, segment in enumerate(skeleton.names):
+                for axis, row in zip("xyz", parts[k], strict=True):
+                    found[f"{segment}_{name}_{axis}_{unit}"] = row
+        for joint in skeleton.joints:
+            found[f"{joint}_flexion_rad"] = self.flexion_angle(joint)
+            found[f"{joint}_flexion_Nm"] = self.flexion(joint)
+            found[f"{joint}_flexion_Nm_per_kg"] = self.flexion(joint) / skeleton.mass
+            found[f"{joint}_power_W"] = self.power(joint)
+        for name, wrench in {"total": self.inverse.total, **self.loads}.items():
+            for axis, f, m, c in zip("xyz", wrench.force, wrench.moment, wrench.cop(), strict=True):
+                found[f"{name}_ground_force_{axis}_N"] = f
+                found[f"{name}_ground_moment_{axis}_Nm"] = m
+                found[f"{name}_ground_cop_{axis}_m"] = c
+        return found
+
+
+def flexion_angle(before: Array, beyond: Array) -> Array:
+    """The angle (N,) [rad] between segments of these attitudes (3, 3, N), see
+    `JointLoads.flexion_angle`."""
+    relative = np.einsum("jin,jkn->ikn", before, beyond)
+    return np.unwrap(np.arctan2(-relative[0, 2], relative[2, 2]))
+
+
+def coordinate_names(segments: Sequence[Segment]) -> list[str]:
+    """`J1_px`, ... of the root, then `pelvis_x`, ... of each segment: the rows of z."""
+    names = [f"{segments[0].proximal}_p{axis}" for axis in "xyz"]
+    return names + [f"{row.name}_{axis}" for row in segments for axis in "xyz"]
+
+
+def stick_figure(segments: Sequence[Segment], z: Array) -> tuple[dict[str, Array], Drawing]:
+    """Coordinates of all points by name, `RK_x`, ..., and lines between those of a segment."""
+    body = NaturalBody(segments, segments[0].proximal)
+    q = body.kinematics(z).q
+    points = {
+        f"{name}_{axis}": row
+        for name in body.points
+        for axis, row in zip("xyz", q[body.rows_of(name)], strict=True)
+    }
+    return points, tuple((row.proximal, point) for row in segments for point in row.points)

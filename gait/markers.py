@@ -1,0 +1,317 @@
+"""Markers of a motion capture system: positions over time, gaps, smoothing.
+
+World axes everywhere: x forwards, y to the left, z up; `readers` turn those of a laboratory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
+from scipy.ndimage import find_objects, label
+
+from kinesym.runtime import checks
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import check_text, finite
+from kinesym.runtime.plot import subplots
+
+Array = NDArray[np.float64]
+
+LABELS = ("x forwards", "y left", "z up")
+#: Coordinates beyond this are no metres [m].
+FARTHEST = 50.0
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Missing samples of a marker, from the first at `begin` to the last at `end` [s]."""
+
+    marker: str
+    begin: float
+    end: float
+    samples: int
+
+    def __str__(self) -> str:
+        what = "sample" if self.samples == 1 else "samples"
+        when = f"{self.begin:.2f} s" if self.samples == 1 else f"{self.begin:.2f}-{self.end:.2f} s"
+        return f"marker {self.marker!r}: {self.samples} {what} missing at {when}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Markers:
+    """Positions of markers over time.
+
+    time : (N,) uniform instants [s]; the rounding of a file is taken out of them.
+    positions : by name of the marker (3, N) in world axes x, y, z [m], NaN where missing; a sample
+        with one coordinate missing is missing.
+
+    `markers["R.Heel"]` is one of them. Raises `ValueError` for shapes, time that is not uniform,
+    what is infinite, and coordinates that look like millimetres.
+    """
+
+    time: Array
+    positions: Mapping[str, Array]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "time", uniform(self.time))
+        if not checks.mapping(self.positions, "positions"):
+            raise ValueError("there are no markers; give at least one as name: (3, N) [m]")
+        positions = {
+            name: self._checked(name, position) for name, position in self.positions.items()
+        }
+        object.__setattr__(self, "positions", positions)
+        largest = max(
+            float(np.nanmax(np.abs(position), initial=0.0)) for position in positions.values()
+        )
+        if largest > FARTHEST:
+            raise ValueError(
+                f"marker coordinates look like millimetres (max {largest:.4g}); set unit='mm'"
+            )
+
+    def _checked(self, name: str, position: ArrayLike) -> Array:
+        check_text(name, "the name of a marker")
+        rows = real_array(position, f"marker {name!r}", missing=True)
+        if rows.shape != (3, len(self.time)):
+            raise ValueError(
+                f"marker {name!r} must be (3, {len(self.time)}), rows x, y, z, got {rows.shape}"
+            )
+        if np.isinf(rows).any():
+            k = int(np.argmax(np.isinf(rows).any(axis=0)))
+            raise ValueError(
+                f"marker {name!r} is infinite at {self.time[k]:.6g} s; NaN marks a missing sample"
+            )
+        rows[:, np.isnan(rows).any(axis=0)] = np.nan
+        return rows
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the markers."""
+        return tuple(self.positions)
+
+    @property
+    def rate(self) -> float:
+        """Samples per second [Hz]."""
+        return float((len(self.time) - 1) / (self.time[-1] - self.time[0]))
+
+    def __getitem__(self, name: str) -> Array:
+        """Positions (3, N) of a marker [m]; `KeyError` suggests a name for an unknown one."""
+        self._check_names([name])
+        return self.positions[name]
+
+    def __len__(self) -> int:
+        """Number of samples N."""
+        return len(self.time)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.positions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.positions)
+
+    def __repr__(self) -> str:
+        span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s at {self.rate:g} Hz"
+        gaps = len(self.gaps())
+        return f"<{len(self.positions)} markers, {len(self)} samples, {span}, {gaps} gaps>"
+
+    # -- other markers made of them -------------------------------------------------------------
+
+    def between(self, begin: float, end: float) -> Markers:
+        """The part with begin <= t <= end [s]; raises `ValueError` if that is no two samples."""
+        begin, end = finite(begin, "begin"), finite(end, "end")
+        slack = 1e-9 * (1.0 + abs(begin) + abs(end))  # rounding of grids
+        here = (self.time >= begin - slack) & (self.time <= end + slack)
+        if here.sum() < 2:
+            raise ValueError(
+                f"fewer than two samples are between {begin:g} and {end:g} s; the "
+                f"markers cover {self.time[0]:g} ... {self.time[-1]:g} s"
+            )
+        return Markers(self.time[here], {name: x[:, here] for name, x in self.positions.items()})
+
+    def without(self, *names: str) -> Markers:
+        """All markers but these; raises `KeyError` for an unknown name."""
+        self._check_names(names)
+        kept = {name: position for name, position in self.positions.items() if name not in names}
+        return Markers(self.time, kept)
+
+    def renamed(self, mapping: Mapping[str, str]) -> Markers:
+        """With new names by old ones, all at once, so that two may change places.
+
+        Raises `KeyError` for an unknown name, `ValueError` if two markers get the same one.
+        """
+        self._check_names(checks.mapping(mapping, "new names"))
+        positions: dict[str, Array] = {}
+        for name, position in self.positions.items():
+            new = mapping.get(name, name)
+            if new in positions:
+                raise ValueError(f"two markers would be called {new!r}; rename or leave out one")
+            positions[new] = position
+        return Markers(self.time, positions)
+
+    def exchanged(self, first: str = "R.", second: str = "L.") -> Markers:
+        """With two beginnings of names exchanged, as where right and left were confused.
+
+        Raises `ValueError` if no name begins with either.
+        """
+        for beginning in (first, second):
+            check_text(beginning, "the beginning of names")
+        mapping: dict[str, str] = {}
+        for one, other in ((first, second), (second, first)):
+            mapping |= {
+                name: other + name.removeprefix(one)
+                for name in self.positions
+                if name.startswith(one)
+            }
+        if not mapping:
+            raise ValueError(
+                f"no marker begins with {first!r} or {second!r}; there are {', '.join(self.names)}"
+            )
+        return self.renamed(mapping)
+
+    # -- gaps and noise -------------------------------------------------------------------------
+
+    def gaps(self) -> tuple[Gap, ...]:
+        """Every run of missing samples, by marker and time."""
+        return tuple(
+            Gap(
+                name,
+                float(self.time[gap.start]),
+                float(self.time[gap.stop - 1]),
+                gap.stop - gap.start,
+            )
+            for name, position in self.positions.items()
+            for (gap,) in find_objects(label(np.isnan(position[0]))[0])
+        )
+
+    def filled(self, longest: float) -> Markers:
+        """With gaps closed by a cubic spline through what was measured.
+
+        longest : duration of gaps to close, missing samples over rate [s]. Cut out of the heel of
+            two walks, 0.1 s came back within 2 mm in the median and 10 mm at worst, 0.2 s within
+            12 and 48 mm.
+
+        Raises `ValueError` for a longer gap, and for one at either end: nothing is extrapolated.
+        """
+        if not isinstance(longest, Real) or not longest >= 0.0:
+            raise ValueError(f"longest must be a duration [s], got {longest!r}")
+        for gap in self.gaps():
+            if gap.begin == self.time[0] or gap.end == self.time[-1]:
+                raise ValueError(
+                    f"{gap}, at an end of the record; cut the record with between() "
+                    f"or exclude the marker with without({gap.marker!r})"
+                )
+            if gap.samples > longest * self.rate * (1.0 + 1e-9):
+                raise ValueError(
+                    f"{gap}, longer than {longest:g} s; raise longest= or exclude "
+                    f"the marker with without({gap.marker!r})"
+                )
+        return Markers(
+            self.time, {name: _bridged(self.time, x) for name, x in self.positions.items()}
+        )
+
+    def smoothed(self, ssa: Callable[[Array, float], ArrayLike]) -> Markers:
+        """With every coordinate smoothed on its own.
+
+        ssa : takes series (3, N) and their rate [Hz], such as `SSA()`.
+
+        Raises `ValueError` if samples are missing.
+        """
+        if not callable(ssa):
+            raise ValueError(
+                f"ssa is a function of series and their rate, such as SSA(), got {ssa!r}"
+            )
+        gaps = self.gaps()
+        if gaps:
+            more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
+            raise ValueError(f"{gaps[0]}{more}; fill or exclude")
+        positions = {name: np.asarray(ssa(x, self.rate)) for name, x in self.positions.items()}
+        return Markers(self.time, positions)
+
+    def plot(self, names: Sequence[str] | None = None, before: Markers | None = None) -> Any:
+        """A figure with x, y, z over time, one line per marker.
+
+        names : of the markers to draw; default all. before : the same markers at an earlier stage,
+            drawn in grey below, such as before smoothing.
+
+        Raises `KeyError` for an unknown name.
+        """
+        shown = self.names if names is None else checks.listed(names, "names")
+        self._check_names(shown)
+        figure, axes = subplots(3, 1, sharex=True, figsize=(7.0, 5.6), layout="constrained")
+        for k, panel in enumerate(axes):
+            for name in shown:
+                if before is not None:
+                    panel.plot(before.time, before[name][k], lw=2.0, color="0.7")
+                panel.plot(self.time, self.positions[name][k], lw=1.0, label=name)
+            panel.set_ylabel(f"{LABELS[k]} [m]")
+            panel.grid(alpha=0.3)
+        if len(shown) <= 10:
+            axes[0].legend(loc="best", ncols=2, fontsize="small")
+        figure.supxlabel("time [s]")
+        return figure
+
+    def _check_names(self, names: Sequence[str] | Mapping[str, str]) -> None:
+        for name in names:
+            if name not in list(self.positions):
+                near = get_close_matches(str(name), self.positions, n=3)
+                hint = (
+                    f"did you mean {' or '.join(map(repr, near))}?"
+                    if near
+                    else f"there are {', '.join(self.positions)}"
+                )
+                raise KeyError(f"there is no marker {name!r}; {hint}")
+
+
+def uniform(time: ArrayLike, rate: float | None = None) -> Array:
+    """Uniform instants (N,) without the rounding of a file, which splines take for acceleration.
+
+    rate : what the file says it is [Hz]. Where rounding allows it, this is taken, or else one that
+        is a whole number.
+
+    Raises `ValueError` if instants are off by more than the last decimal that all of them need,
+    and names the step that is.
+    """
+    grid = real_array(time, "time")
+    if grid.ndim != 1 or len(grid) < 2:
+        raise ValueError(f"time needs at least 2 instants in one dimension, got {grid.shape}")
+    if not np.isfinite(grid).all():
+        raise ValueError(f"time is not finite at index {int(np.argmax(~np.isfinite(grid)))}")
+    steps, count = np.diff(grid), np.arange(len(grid))
+    middle = float(np.median(steps))
+    if steps.min() > 0.0:
+        slack = min(1.1 * _last_decimal(grid), 0.25 * middle) + 1e-6 * middle
+        step = float(np.polyfit(count, grid, 1)[0])
+        said = [1.0 / rate] if rate else []
+        for candidate in (*said, 1.0 / max(round(1.0 / step), 1), step):
+            if np.ptp(grid - candidate * count) <= slack:
+                return np.asarray(grid[0] + candidate * count)
+    k = int(np.argmax(np.abs(steps - middle)))
+    raise ValueError(
+        f"time is not uniform: the step after {grid[k]:.6g} s is {steps[k]:.6g} s, "
+        f"most are {middle:.6g} s; resample, or read the part before or after "
+        "it"
+    )
+
+
+def _last_decimal(values: Array) -> float:
+    """The unit of the last decimal that these numbers need, 0 beyond the eighth."""
+    for decimals in range(9):
+        scaled = values * 10.0**decimals
+        if np.abs(scaled - np.round(scaled)).max() < 1e-5:
+            return float(10.0**-decimals)
+    return 0.0
+
+
+def _bridged(time: Array, position: Array) -> Array:
+    """Positions with gaps filled; what was measured stays as it is."""
+    known = ~np.isnan(position[0])
+    if known.all():
+        return position
+    result = position.copy()
+    result[:, ~known] = CubicSpline(time[known], position[:, known], axis=1)(time[~known])
+    return result

@@ -1,0 +1,226 @@
+"""From markers to the motion of a body, step by step, with something to look at after each."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.gait.angles import check_angles
+from kinesym.gait.fit import (
+    Fitted,
+    fit,
+    landmark_targets,
+    segments_from_landmarks,
+    start_of,
+)
+from kinesym.gait.kinematics import Spline
+from kinesym.gait.markers import Markers
+from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
+from kinesym.gait.smoothing import SSA, noise_of
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.checks import check_kind, listed_of, mapping
+from kinesym.runtime.plot import subplots
+from kinesym.symbolic.multibody.segments import Segment, owners
+
+Array = NDArray[np.float64]
+#: Smooths series (..., N) with this rate [Hz].
+Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
+
+#: What is smoothed away at least from markers, and again from coordinates: root mean square
+#: [m, rad]. Where there is more noise, so many times as much: what stays of it oscillates.
+NOISE, ABOVE = (1e-3, 5e-4), 1.5
+#: Noise of markers below which nobody needs to be warned [m], and the share of it that may stay.
+QUIET, STAYS = 2e-4, 0.15
+#: Turn between a segment and the pelvis that nobody holds on average [rad].
+REVERSED = np.radians(120.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """A measured motion as rigid segments, and how it was found.
+
+    segments : with measured points. markers, smoothed : before and after the first
+    SSA. fitted : coordinates of the nearest rigid segments, and the distances that remain.
+    kinematics : splines through these coordinates after the second SSA.
+    """
+
+    segments: tuple[Segment, ...]
+    markers: Markers
+    smoothed: Markers
+    fitted: Fitted
+    kinematics: Spline
+
+    def report(self) -> str:
+        """What each step changed, as text."""
+        moved = [self.smoothed[name] - self.markers[name] for name in self.markers.names]
+        sample = self.kinematics.sample(
+            self.markers.time[self.kinematics.trim : -self.kinematics.trim]
+        )
+        off = sample.z - self.fitted.z[:, self.kinematics.trim : -self.kinematics.trim]
+        worst = np.argsort(-np.sqrt(np.mean(self.fitted.distances**2, axis=1)))
+        positions = [k for k in worst if self.fitted.is_point[k]][:3]
+        named = ", ".join(
+            f"{self.fitted.targets[k]} {1e3 * np.sqrt(np.mean(self.fitted.distances[k] ** 2)):.1f}"
+            for k in positions
+        )
+        kept = [
+            point
+            for row in self.segments
+            for point in row.points
+            if point not in self.fitted.targets
+        ]
+        return "\n".join(
+            [
+                f"noise of markers          {1e3 * noise(self.markers):8.2f} mm, "
+                f"{1e3 * noise(self.smoothed):.2f} after smoothing",
+                f"smoothing of markers      {1e3 * _rms(moved):8.2f} mm",
+                f"rigid segments            {1e3 * _rms(self.fitted.rms):8.2f} mm, up to "
+                f"{1e3 * self.fitted.rms.max():.1f}; most at {named}",
+                f"smoothing of coordinates  {1e3 * _rms(off[:3]):8.2f} mm, "
+                f"{np.degrees(_rms(off[3:])):.3f} deg",
+                f"points from the table     {', '.join(kept) or 'none'}",
+            ]
+        )
+
+    def plot(self) -> Any:
+        """Distances between rigid segments and measured points over time, and by target."""
+        figure, (over, by) = subplots(
+            1, 2, figsize=(12.0, 4.6), layout="constrained", width_ratios=(3, 2)
+        )
+        over.plot(self.markers.time, 1e3 * self.fitted.rms, lw=1.2)
+        over.set(xlabel="time [s]", ylabel="points to rigid segments, rms [mm]", ylim=(0, None))
+        rows = np.flatnonzero(self.fitted.is_point)
+        size = 1e3 * np.sqrt(np.mean(self.fitted.distances[rows] ** 2, axis=1))
+        order = np.argsort(size)[-16:]
+        by.barh([self.fitted.targets[rows[k]] for k in order], size[order], color="C0")
+        by.set_xlabel("rms by point [mm]")
+        for axis in (over, by):
+            axis.grid(alpha=0.3)
+        return figure
+
+
+def reconstruct(
+    segments: Sequence[Segment],
+    relations: Relations,
+    markers: Markers,
+    calibration: Mapping[str, ArrayLike] | None = None,
+    smooth: Smoother | None = None,
+    again: Smoother | None = None,
+    root: str = "J1",
+) -> Reconstruction:
+    """The motion of a body from markers (Pamies-Vila, Font-Llagunes 2013, section on the
+    laboratory): smoothed, points and axes by relations, rigid segments, smoothed, splines.
+
+    segments : masses and inertias are theirs; the points are taken from the trial. calibration :
+    positions of markers in a static trial, (3,) each [m]. smooth : SSA of markers, or a function of
+    series (..., N) and their rate; by default without 1 mm rms, or 1.5 times their noise if that is
+    more. again : of coordinates, by default without 0.5 mm or mrad, or 1.5 times their noise.
+
+    Warns if much of the noise of the markers stays, which accelerations make large, and of segments
+    whose axes look reversed. Raises `ValueError` for gaps, missing markers, relations for points
+    that there are not, postures that angles cannot describe, and instants that cannot be fitted.
+    """
+    check_kind(relations, Relations, "kinesym.gait")
+    check_kind(markers, Markers, "kinesym.gait")
+    for what, smoother in (("smooth", smooth), ("again", again)):
+        if smoother is not None and not callable(smoother):
+            raise ValueError(
+                f"{what} is a function of series and their rate, such as SSA(), got {smoother!r}"
+            )
+    still = {
+        name: real_array(position, f"the calibration of {name!r}")
+        for name, position in mapping(
+            {} if calibration is None else calibration, "calibration"
+        ).items()
+    }
+    check_relations(relations, segments, root)
+    first = smooth or SSA(noise=max(NOISE[0], ABOVE * noise(markers)))
+    clean = markers.smoothed(first)
+    _check_noise(markers, clean)
+    _check_upright(still or {name: position[:, 0] for name, position in clean.positions.items()})
+    found = landmarks(relations, Trial(clean.positions, still))
+    rows = segments_from_landmarks(segments, found, root)
+    body = NaturalBody(rows, root)
+    fitted = fit(body, landmark_targets(rows, found, root), start_of(rows, found, root))
+    check_angles(rows, fitted.z, clean.time)
+    _check_reversed(rows, found)
+    rest = float(np.median(noise_of(fitted.z)))
+    second = again or SSA(noise=max(NOISE[1], ABOVE * rest))
+    kinematics = Spline.through(clean.time, np.asarray(second(fitted.z, clean.rate)))
+    return Reconstruction(rows, markers, clean, fitted, kinematics)
+
+
+def noise(markers: Markers) -> float:
+    """The median deviation of the noise of all coordinates [m]."""
+    rows = [position for position in markers.positions.values() if np.isfinite(position).all()]
+    return float(np.median(noise_of(np.array(rows)))) if rows else 0.0
+
+
+def check_relations(relations: Relations, segments: Sequence[Segment], root: str) -> None:
+    """Raise `ValueError` for segments that make no tree, and for relations of points and axes that
+    neither the segments nor other relations need."""
+    points = owners(listed_of(segments, Segment, "segments"), root)
+    used = {
+        name
+        for each in (*relations.points.values(), *relations.axes.values())
+        for name in names_in(each)
+    }
+    for kind, declared, known in (
+        ("point", relations.points, [*points]),
+        ("segment", relations.axes, [row.name for row in segments]),
+    ):
+        for name in declared:
+            if name not in known and name not in used:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+                raise ValueError(
+                    f"the relations say where {kind} {name!r} is, which the body does "
+                    f"not have; {hint}"
+                )
+
+
+def _check_upright(positions: Mapping[str, Array]) -> None:
+    """Warn if the markers are wider than high: two axes may be exchanged."""
+    size = np.ptp(np.array(list(positions.values())), axis=0)
+    if size[2] < max(size[0], size[1]):
+        warnings.warn(
+            f"markers span {size[0]:.2f} m forwards, {size[1]:.2f} m sideways, but only "
+            f"{size[2]:.2f} m upwards: is the vertical of the file what up= says?",
+            stacklevel=3,
+        )
+
+
+def _check_noise(markers: Markers, clean: Markers) -> None:
+    before, after = noise(markers), noise(clean)
+    if before > QUIET and after > STAYS * before:
+        warnings.warn(
+            f"markers have noise of about {1e3 * before:.2g} mm, and {1e3 * after:.2g} mm of it "
+            f"stay after smoothing: forces will oscillate; use "
+            f"smooth=SSA(noise={ABOVE * before:.1g})",
+            stacklevel=3,
+        )
+
+
+def _check_reversed(segments: Sequence[Segment], found: Landmarks) -> None:
+    """Warn of segments that are upside down against the first one."""
+    base = found.axes[segments[0].name]
+    for row in segments[1:]:
+        relative = np.einsum("jin,jkn->ik", base, found.axes[row.name]) / base.shape[2]
+        angle = float(np.arccos(np.clip((np.trace(relative) - 1.0) / 2.0, -1.0, 1.0)))
+        if angle > REVERSED:
+            warnings.warn(
+                f"segment {row.name!r} is turned by {np.degrees(angle):.0f} deg against "
+                f"{segments[0].name!r} on average: are the ends of one of its axes exchanged?",
+                stacklevel=3,
+            )
+
+
+def _rms(values: ArrayLike) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))

@@ -1,0 +1,332 @@
+"""Joint centres and segment axes from markers, by relations that are declared, not programmed.
+
+A position is the name of a marker, or of a point of the model that was declared before, or one of
+`Midpoint`, `Shifted`, `Carried` of positions. Axes are declared by two directions: `Axes` of their
+owner. Everything is evaluated over all instants at once; positions are (3, N) in world axes, x
+forwards, y to the left, z up [m], axes are (3, 3, N), columns are the unit vectors u, v, w.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.checks import check_kind, check_text, listed, mapping
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Midpoint:
+    """The mean of positions."""
+
+    of: Sequence[Position]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of, (list, tuple)) or not self.of:
+            raise ValueError(f"Midpoint needs a list of positions, got {shown(self.of)}")
+        for position in self.of:
+            _check_position(position)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A position moved by a constant vector in given axes, in m or, with a scale, in multiples of
+    the mean distance between two positions."""
+
+    position: Position
+    by: tuple[float, float, float]
+    axes: Orientation
+    scale: tuple[Position, Position] | None = None
+
+    def __post_init__(self) -> None:
+        _check_position(self.position)
+        if real_array(self.by, "the vector of a shift").shape != (3,):
+            raise ValueError(f"a shift is by three numbers, got {shown(self.by)}")
+        _check_axes(self.axes)
+        if self.scale is not None:
+            _check_direction(self.scale)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Axes from two directions, each from one position to another; "up" is the vertical.
+
+    Give two of x (forwards), y (to the left), z (up); `first` is taken as it is, the other one made
+    normal to it.
+    """
+
+    first: str
+    x: Direction | None = None
+    y: Direction | None = None
+    z: Direction | None = None
+
+    def __post_init__(self) -> None:
+        given = [letter for letter in "xyz" if getattr(self, letter) is not None]
+        if len(given) != 2 or self.first not in given:
+            raise ValueError(f"axes need two directions, one of them first, got {self}")
+        for letter in given:
+            _check_direction(getattr(self, letter))
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A position or axes as they were in the calibration trial, moved with markers that are on the
+    same segment: the rigid motion that fits these best (Kabsch 1976)."""
+
+    what: Position | Orientation
+    cluster: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if len(set(map(str, listed(self.cluster, "the cluster of what is carried")))) < 3:
+            raise ValueError(f"a cluster needs at least three markers, got {self.cluster}")
+
+
+@dataclass(frozen=True)
+class Like:
+    """The axes of a segment that was declared before."""
+
+    segment: str
+
+    def __post_init__(self) -> None:
+        check_text(self.segment, "the segment of Like")
+
+
+Position: TypeAlias = "str | Midpoint | Shifted | Carried"
+Direction: TypeAlias = "tuple[Position, Position] | str"
+Orientation: TypeAlias = "Axes | Carried | Like"
+
+
+@dataclass(frozen=True)
+class Relations:
+    """What a set of markers says about the points and segments of a model.
+
+    points : point -> position, in an order in which each uses only earlier ones and markers.
+    axes : segment -> axes; they may use all positions, a `Shifted` position axes of segments.
+    Points that are not named keep their position in the segment that owns them.
+    """
+
+    points: Mapping[str, Position] = field(default_factory=dict)
+    axes: Mapping[str, Orientation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for check, kind, declared in (
+            (_check_position, "point", mapping(self.points, "points")),
+            (_check_axes, "segment", mapping(self.axes, "axes")),
+        ):
+            for name, what in declared.items():
+                try:
+                    check(what)
+                except ValueError as error:
+                    raise ValueError(f"{kind} {name!r}: {error}") from error
+
+
+def _check_position(what: Any) -> None:
+    if not isinstance(what, str | Midpoint | Shifted | Carried):
+        raise ValueError(
+            "a position is the name of a marker or point, Midpoint, Shifted or Carried, "
+            f"got {shown(what)}"
+        )
+
+
+def _check_axes(what: Any) -> None:
+    if not isinstance(what, Axes | Carried | Like):
+        raise ValueError(f"axes are Axes, Carried or Like, got {shown(what)}")
+
+
+def _check_direction(what: Any) -> None:
+    if what == "up":
+        return
+    if not isinstance(what, (tuple, list)) or len(what) != 2:
+        raise ValueError(f'a direction is a pair of positions or "up", got {shown(what)}')
+    for position in what:
+        _check_position(position)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Markers of a trial, (3, N) each, and those of its calibration, (3,) each."""
+
+    markers: Mapping[str, Array]
+    calibration: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        mapping(self.markers, "the markers of a trial")
+        mapping(self.calibration, "the calibration of a trial")
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """What relations say at N instants: points (3, N) [m] by name, axes (3, 3, N) by segment."""
+
+    points: Mapping[str, Array]
+    axes: Mapping[str, Array]
+
+
+def names_in(relation: Any) -> set[str]:
+    """All names of markers, points and segments that a relation uses."""
+    if isinstance(relation, str):
+        return {relation}
+    if isinstance(relation, (tuple, list)):
+        return {name for part in relation for name in names_in(part)}
+    if dataclasses.is_dataclass(relation):
+        parts = [getattr(relation, f.name) for f in dataclasses.fields(relation)]
+        return {name for part in parts for name in names_in(part)}
+    return set()
+
+
+def landmarks(relations: Relations, trial: Trial) -> Landmarks:
+    """Evaluate all relations over a trial.
+
+    Raises `ValueError` for a marker or segment that neither the trial nor, where something is
+    carried, its calibration has.
+    """
+    check_kind(relations, Relations, "kinesym.gait")
+    check_kind(trial, Trial, "kinesym.gait")
+    return _Evaluation(relations, trial).all()
+
+
+def rigid_motion(before: Array, after: Array) -> tuple[Array, Array]:
+    """The rotation (3, 3, N) and centre (3, N) that move points (K, 3) best onto (K, 3, N).
+
+    Raises `ValueError` for points in line, whose rotation nobody can tell.
+    """
+    arms = before - before.mean(axis=0)
+    sizes = np.linalg.svd(arms, compute_uv=False)
+    if sizes[1] < 1e-3 * sizes[0]:
+        raise ValueError("they are in line, or in one place")
+    centre = after.mean(axis=0)
+    crossed = np.einsum("ki,kjn->nij", arms, after - centre)
+    U, _, Vt = np.linalg.svd(crossed)
+    sign = np.linalg.det(Vt.transpose(0, 2, 1) @ U.transpose(0, 2, 1))
+    flip = np.ones((len(sign), 3))
+    flip[:, 2] = np.sign(sign)
+    return np.einsum("nki,nk,njk->ijn", Vt, flip, U), centre
+
+
+class _Evaluation:
+    """Evaluates positions and axes of relations when they are first needed."""
+
+    def __init__(self, relations: Relations, trial: Trial, name: str = "trial") -> None:
+        self._relations, self._trial, self._name = relations, trial, name
+        self._found: dict[tuple[str, str], Array] = {}
+        self._open: list[tuple[str, str]] = []
+
+    def all(self) -> Landmarks:
+        for name in self._relations.points:
+            if name in self._trial.markers:
+                raise ValueError(f"{name!r} is a marker and a point of the relations; rename one")
+        positions = {name: self.position(name) for name in self._relations.points}
+        return Landmarks(positions, {name: self.axes(Like(name)) for name in self._relations.axes})
+
+    def position(self, what: Position) -> Array:
+        if isinstance(what, str):
+            return self._named(what)
+        if isinstance(what, Midpoint):
+            return np.mean([self.position(part) for part in what.of], axis=0)
+        if isinstance(what, Shifted):
+            length = 1.0
+            if what.scale is not None:
+                ends = [self.position(end) for end in what.scale]
+                length = float(np.mean(np.linalg.norm(ends[1] - ends[0], axis=0)))
+            shift = length * np.array(what.by)
+            return self.position(what.position) + np.einsum(
+                "ijn,j->in", self.axes(what.axes), shift
+            )
+        if self._name == "calibration":  # nothing has moved yet
+            return self.position(what.what)  # type: ignore[arg-type]
+        still, turn, centre, middle = self._carrier(what.cluster)
+        arm = still.position(what.what)[:, 0] - middle  # type: ignore[arg-type]
+        return centre + np.einsum("ijn,j->in", turn, arm)
+
+    def axes(self, what: Orientation) -> Array:
+        if isinstance(what, Like):
+            return self._once("segment", what.segment, self._relations.axes, self.axes)
+        if isinstance(what, Axes):
+            return self._triad(what)
+        if self._name == "calibration":
+            return self.axes(what.what)  # type: ignore[arg-type]
+        still, turn, _, _ = self._carrier(what.cluster)
+        return np.einsum("ijn,jk->ikn", turn, still.axes(what.what)[..., 0])  # type: ignore[arg-type]
+
+    def _named(self, name: str) -> Array:
+        if name in self._trial.markers:
+            return np.asarray(self._trial.markers[name], dtype=np.float64)
+        return self._once("marker", name, self._relations.points, self.position)
+
+    def _once(
+        self, kind: str, name: str, declared: Mapping[str, Any], evaluate: Callable[[Any], Array]
+    ) -> Array:
+        """A named relation, evaluated once."""
+        key = (kind, name)
+        if key not in self._found:
+            if name not in declared or key in self._open:
+                raise ValueError(self._missing(kind, name, declared))
+            self._open.append(key)
+            self._found[key] = evaluate(declared[name])
+            self._open.remove(key)
+        return self._found[key]
+
+    def _missing(self, kind: str, name: str, declared: Mapping[str, Any]) -> str:
+        if (kind, name) in self._open:
+            names = ", ".join(dict.fromkeys(each for _, each in self._open))
+            return f"the relations of {names} need each other"
+        known = [*self._trial.markers, *declared] if kind == "marker" else [*declared]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
+        where = f" (needed by {self._open[-1][1]})" if self._open else ""
+        return f"{kind} {name!r} is not in the {self._name}{where}; {hint}"
+
+    def _carrier(self, cluster: Sequence[str]) -> tuple[_Evaluation, Array, Array, Array]:
+        """The calibration, the motion of a cluster since then, and its centre there."""
+        known = self._trial.calibration
+        if not known:
+            names = ", ".join(cluster)
+            raise ValueError(
+                f"what the cluster {names} carries needs a calibration trial: "
+                "calibration={marker: position}, such as read_places gives"
+            )
+        positions = {name: np.asarray(position).reshape(3, 1) for name, position in known.items()}
+        still = _Evaluation(self._relations, Trial(positions), "calibration")
+        before = np.array([still.position(name)[:, 0] for name in cluster])
+        try:
+            turn, centre = rigid_motion(before, np.array([self.position(name) for name in cluster]))
+        except ValueError as error:
+            names = ", ".join(cluster)
+            raise ValueError(f"the cluster {names} tells no rotation: {error}") from error
+        return still, turn, centre, before.mean(axis=0)
+
+    def _triad(self, axes: Axes) -> Array:
+        vectors = {}
+        for letter in "xyz":
+            direction = getattr(axes, letter)
+            if direction is not None:
+                vectors[letter] = self._direction(direction)
+        first = vectors.pop(axes.first)
+        ((letter, other),) = vectors.items()
+        length = np.linalg.norm(first, axis=0)
+        if (length < 1e-6).any():
+            raise ValueError(f"the direction {axes.first} of {axes} has no length")
+        first = first / length
+        other = other - first * np.sum(first * other, axis=0)
+        size = np.linalg.norm(other, axis=0)
+        if (size < 1e-6).any():
+            raise ValueError(f"the directions of {axes} are parallel")
+        unit = {axes.first: first, letter: other / size}
+        (third,) = set("xyz") - set(unit)
+        a, b = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}[third]
+        unit[third] = np.cross(unit[a], unit[b], axis=0)
+        rows = np.broadcast_arrays(*(unit[letter] for letter in "xyz"))
+        return np.stack(rows, axis=1)
+
+    def _direction(self, direction: Direction) -> Array:
+        if not isinstance(direction, str):
+            return self.position(direction[1]) - self.position(direction[0])
+        return np.array([[0.0], [0.0], [1.0]])  # up

@@ -1,0 +1,479 @@
+"""Sharing the ground reaction between the feet.
+
+The motion determines the total wrench of the ground, but not the share of each foot in double
+support. In single support the foot on the ground bears all; in double support a method decides,
+with force plates or without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.gait.events import Contact, Phase, in_order, phases
+from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
+from kinesym.runtime.arrays import shown
+from kinesym.runtime.checks import check_kind, finite, mapping, positive
+from kinesym.runtime.plot import subplots
+
+Array = NDArray[np.float64]
+
+RAMPS = ("linear", "smoothstep", "half")
+#: Share of the body weight that the total may reach while no foot is on the ground.
+FLIGHT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class DoubleSupport:
+    """Input of a method of sharing: one double support.
+
+    Rows of wrenches are force and moment about the origin, (6, n) over the samples within.
+
+    phase : (n,), 0 when the leading foot strikes, 1 when the trailing one leaves. feet : (trailing,
+    leading). total : the sum. at_strike, at_leave : (6,), the total at phase 0 and 1. plates :
+    measured under the feet, (trailing, leading), None where there is no plate. plates_at_end :
+    their values (6,) at the end where that foot bears all: the trailing one at phase 0, the
+    leading one at phase 1; None likewise. interval : [s]. struck, lifted : False if the record
+    begins (ends) within it; then what is said of that end is not known.
+    """
+
+    phase: Array
+    feet: tuple[str, str]
+    total: Array
+    at_strike: Array
+    at_leave: Array
+    plates: tuple[Array | None, Array | None]
+    plates_at_end: tuple[Array | None, Array | None]
+    interval: tuple[float, float]
+    struck: bool
+    lifted: bool
+
+
+class Method(Protocol):
+    """A way to share."""
+
+    def leading(self, double: DoubleSupport) -> Array:
+        """The wrench on the leading foot, (6, n); the trailing one bears the rest."""
+
+
+@dataclass(frozen=True)
+class CorrectedForcePlates:
+    """Force plates, corrected to be consistent with the motion (Pamies-Vila, Font-Llagunes 2013).
+
+    The mismatch d = W - W_t - W_l between the motion and both plates is added to the leading foot
+    with weight kappa and to the trailing one with 1 - kappa. kappa goes from 0 when the leading
+    foot strikes to 1 when the trailing one leaves: in a straight line, or with slope zero at both
+    ends ("smoothstep"). Both wrenches are then continuous with single support, where one foot bears
+    all of W, and neither the motion is changed nor a force added that nothing exerts. "half" is
+    kappa = 1/2 throughout, as the literature also has it: then they jump.
+
+    With the plate of one foot alone, d is the mismatch of that plate when its foot begins (leading:
+    the trailing one leaves) or ends (trailing) to bear all; that foot gets it by its ramp and the
+    other foot the remainder. With perfect plates this is the same. Where the record is cut so that
+    this end is not in it, the one plate is believed; the ramp runs over what the record has.
+
+    Raises `ValueError` for an unknown ramp, and when used where neither foot stands on a plate.
+    """
+
+    ramp: str = "linear"
+
+    def __post_init__(self) -> None:
+        if self.ramp not in RAMPS:
+            raise ValueError(f"unknown ramp {shown(self.ramp)}; choose one of {', '.join(RAMPS)}")
+
+    def leading(self, double: DoubleSupport) -> Array:
+        """See `Method`."""
+        kappa = self._kappa(double.phase)
+        trailing, leading = double.plates
+        trailing_end, leading_end = double.plates_at_end
+        if trailing is not None and leading is not None:
+            return leading + kappa * (double.total - trailing - leading)
+        if leading is not None and leading_end is not None:
+            lacks = (double.at_leave - leading_end) * double.lifted
+            return leading + kappa * lacks[:, None]
+        if trailing is not None and trailing_end is not None:
+            lacks = (double.at_strike - trailing_end) * double.struck
+            return double.total - trailing - (1.0 - kappa) * lacks[:, None]
+        raise _no_plate(double, "CorrectedForcePlates")
+
+    def _kappa(self, phase: Array) -> Array:
+        if self.ramp == "half":
+            return np.full_like(phase, 0.5)
+        return phase if self.ramp == "linear" else phase**2 * (3.0 - 2.0 * phase)
+
+
+@dataclass(frozen=True)
+class SmoothTransition:
+    """Smooth transition assumption, without force plates (Ren, Jones, Howard 2008).
+
+    The wrench on the trailing foot is that at the heel strike of the leading one, times a function
+    of time: with T half the double support and s = t/T from 0 to 2, for the force along x
+
+        k1 exp(-(s - 2/3)^2) - k2 s,    k1 = exp(4/9), k2 = k1 exp(-16/9)/2,
+
+    which first grows, as in push-off, and for everything else exp(-s^3). That ends at 3.4e-4; it
+    is scaled and shifted here so that it ends at zero. Moments fade about the centre of pressure
+    at the strike, which is our choice: the result does not depend on the origin then, and the
+    trailing centre of pressure stays there. Plates are not used.
+
+    height : of the floor [m]. Raises `ValueError` if the record begins within the double support.
+    """
+
+    height: float = 0.0
+
+    def __post_init__(self) -> None:
+        finite(self.height, "height")
+
+    def leading(self, double: DoubleSupport) -> Array:
+        """See `Method`."""
+        if not double.struck:
+            trailing, leading = double.feet
+            raise ValueError(
+                f"the record begins within the double support of {trailing!r} and "
+                f"{leading!r} until {double.interval[1]:.6g} s; a smooth transition "
+                "needs its heel strike: cut the record"
+            )
+        force, moment = double.at_strike[:3], double.at_strike[3:]
+        at_strike = Wrench(np.arange(2.0), *(np.array([v, v]).T for v in (force, moment)))
+        position = at_strike.cop(self.height, threshold=0.0)[:, 0]
+        if not np.isfinite(position).all():
+            raise ValueError(
+                f"nothing presses on the ground at {double.interval[0]:.6g} s, where "
+                f"{double.feet[1]!r} strikes: Fz = {force[2]:.4g} N"
+            )
+        along, other = self._fading(double.phase)
+        faded = force[:, None] * np.array([along, other, other])
+        turned = (moment - np.cross(position, force))[:, None] * other
+        return double.total - np.vstack([faded, turned + np.cross(position, faded.T).T])
+
+    @staticmethod
+    def _fading(phase: Array) -> tuple[Array, Array]:
+        """The function for the force along x, and that for all others."""
+        s = 2.0 * phase
+        k1 = np.exp(4.0 / 9.0)
+        k2 = 0.5 * k1 * np.exp(-16.0 / 9.0)
+        end = np.exp(-8.0)
+        along = k1 * np.exp(-((s - 2.0 / 3.0) ** 2)) - k2 * s
+        return along, (np.exp(-(s**3)) - end) / (1.0 - end)
+
+
+@dataclass(frozen=True)
+class LeastCorrection:
+    """The smallest correction of the plates that is consistent with the motion, instant by instant.
+
+    The sum over both feet of weight times the squared correction is least, so that a foot gets the
+    weight of the other one as its share of the mismatch. Wrenches jump by that at heel strikes
+    and toe-offs. Where only one foot has a plate it is believed.
+
+    weights : how far the plate of each foot is trusted, by foot; 1 for those left out. Raises
+    `ValueError` if one is not positive, and when used where neither foot stands on a plate.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for foot, weight in mapping(self.weights, "weights").items():
+            positive(weight, f"the weight of {foot!r}")
+
+    def leading(self, double: DoubleSupport) -> Array:
+        """See `Method`."""
+        trailing, leading = double.plates
+        if trailing is not None and leading is not None:
+            mine, other = (self.weights.get(foot, 1.0) for foot in reversed(double.feet))
+            return leading + other / (mine + other) * (double.total - trailing - leading)
+        if leading is not None:
+            return leading
+        if trailing is not None:
+            return np.asarray(double.total - trailing)
+        raise _no_plate(double, "LeastCorrection")
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """A total wrench shared between the feet.
+
+    total : the sum. wrenches : by foot, on the grid of the total; zero while it is in the air.
+    plates : by foot, what was measured, on the same grid. measured : (N,), whether all feet on the
+    ground, at least one, stood on plates. phases : of the contacts, in order. weight : of the body
+    [N].
+    """
+
+    total: Wrench
+    wrenches: Mapping[str, Wrench]
+    plates: Mapping[str, Wrench]
+    measured: NDArray[np.bool_]
+    phases: tuple[Phase, ...]
+    weight: float
+
+    def __getitem__(self, foot: str) -> Wrench:
+        """The wrench on a foot."""
+        try:
+            return self.wrenches[foot]
+        except KeyError:
+            raise KeyError(f"unknown foot {foot!r}; there are {', '.join(self.wrenches)}") from None
+
+    @property
+    def correction(self) -> Wrench:
+        """Mismatch of the plates, total minus all plates; zero where not all feet were measured."""
+        lacks = self.total
+        for plate in self.plates.values():
+            lacks = lacks - plate
+        return lacks.scaled(self.measured.astype(np.float64))
+
+    def shares(self) -> Array:
+        """The force of the correction as a share of the body weight, (3, N); NaN where not all
+        feet were measured."""
+        return np.where(self.measured, self.correction.force / self.weight, np.nan)
+
+    def report(self) -> str:
+        """One line per phase: mismatch of the plates in per cent of body weight, root mean square
+        and largest, and the moment about the centre of pressure of the total."""
+        lines = [
+            f"body weight {self.weight:.1f} N; mismatch of the plates: force in % of it, moment "
+            "about the centre of pressure"
+        ]
+        size = 100.0 * np.linalg.norm(self.shares(), axis=0)
+        moment = np.linalg.norm(self.correction.about(np.nan_to_num(self.total.cop())), axis=0)
+        for phase in self.phases:
+            within = (self.total.time >= phase.begin) & (self.total.time <= phase.end)
+            if not within.any():
+                continue
+            part = size[within & self.measured]
+            what = "not measured"
+            if len(part):
+                turn = np.sqrt(np.mean(moment[within & self.measured] ** 2))
+                what = (
+                    f"rms {np.sqrt(np.mean(part**2)):.1f}, largest {part.max():.1f}, {turn:.0f} N m"
+                )
+            feet = " to ".join(phase.feet) or "flight"
+            lines.append(f"{phase.begin:8.3f} ... {phase.end:.3f} s  {feet:16s}{what}")
+        return "\n".join(lines)
+
+    def plot(self) -> Any:
+        """A figure over time: force on the left, moment about the origin on the right; what plates
+        showed as dots, double supports shaded."""
+        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        time = self.total.time
+        for row, panel in enumerate(axes.T.flat):
+            panel.plot(time, self.total.rows[row], lw=1.0, color="0.5", label="total")
+            for k, (foot, wrench) in enumerate(self.wrenches.items()):
+                panel.plot(time, wrench.rows[row], lw=1.4, color=f"C{k}", label=foot)
+                if foot in self.plates:
+                    panel.plot(
+                        time,
+                        self.plates[foot].rows[row],
+                        ".",
+                        ms=2.0,
+                        color=f"C{k}",
+                        label=f"{foot}, plate",
+                    )
+            for phase in self.phases:
+                if phase.double:
+                    panel.axvspan(phase.begin, phase.end, color="0.9", lw=0)
+            panel.set_ylabel(
+                f"{('force', 'moment')[row // 3]} {'xyz'[row % 3]} [{('N', 'N m')[row // 3]}]"
+            )
+            panel.grid(alpha=0.3)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=5)
+        figure.supxlabel("time [s]")
+        return figure
+
+
+def share(
+    total: Wrench,
+    contacts: Sequence[Contact],
+    plates: Mapping[str, Wrench] | None = None,
+    method: Method | None = None,
+    weight: float | None = None,
+    flight: float = FLIGHT,
+) -> Sharing:
+    """Share a total wrench, known from the motion, between the feet on the ground.
+
+    contacts : of all feet, as in `events`. plates : what was measured by foot; a foot may have
+    none, or stand beside them: a contact counts as measured if its plate is loaded most of it.
+    They are resampled onto the grid of the total. method : default `CorrectedForcePlates`.
+    weight : of the body [N], default the mean vertical force of the total, for reports and limits.
+    flight : share of the weight that the total may reach with no foot on the ground; it is assigned
+    to neither foot.
+
+    The small force that a plate still shows at toe-off or heel strike, as contacts are found by a
+    threshold, is faded out over the double support. The wrenches add up to the total while a foot
+    is on the ground.
+
+    Raises `ValueError` naming the interval for contacts that cannot be (see `phases`), if no foot
+    is on the ground but the motion needs a force, if a plate carries less than a fifth of what the
+    motion needs in single support, if a plate gives loads instead of reactions or belongs to an
+    unknown foot, and for what the method lacks.
+    """
+    way = CorrectedForcePlates() if method is None else method
+    if isinstance(way, type) or not hasattr(way, "leading"):
+        raise ValueError(
+            "method is CorrectedForcePlates(), SmoothTransition() or "
+            f"LeastCorrection(), got {shown(method)}"
+        )
+    check_kind(total, Wrench, "kinesym.gait")
+    if finite(flight, "flight") < 0.0:
+        raise ValueError(f"flight must not be negative, got {flight}")
+    ordered = in_order(contacts)
+    found = phases(ordered)
+    feet = sorted({contact.foot for contact in ordered})
+    given = _on_grid(total, {} if plates is None else mapping(plates, "plates"), feet)
+    body = (
+        float(total.force[2].mean()) if weight is None else finite(weight, "the weight of the body")
+    )
+    if not body > 0.0:
+        raise ValueError(
+            f"the weight of the body must be positive, got {body:.4g} N; the vertical "
+            "force of the ground is upwards"
+        )
+    measured = {
+        foot: _measured(plate, [c for c in ordered if c.foot == foot])
+        for foot, plate in given.items()
+    }
+    time, rows = total.time, total.rows
+    shared = {foot: np.zeros_like(rows) for foot in feet}
+    seen, left = np.zeros(len(time), dtype=bool), np.ones(len(time), dtype=bool)
+    slack = _slack(time)
+    for phase in found:
+        # The end belongs to a phase too: there both agree, and the record ends with one.
+        within = np.flatnonzero(left & (time >= phase.begin - slack) & (time <= phase.end + slack))
+        if not phase.feet or not len(within):
+            continue
+        left[within] = False
+        known = [_plate_of(foot, phase, given, measured) for foot in phase.feet]
+        seen[within] = all(plate is not None for plate in known)
+        if phase.double:
+            double = _double_support(total, ordered, phase, within, known)
+            leading = way.leading(double)
+            shared[phase.feet[1]][:, within] = leading
+            shared[phase.feet[0]][:, within] = rows[:, within] - leading
+        else:
+            _check_plate(phase, total, known[0], within)
+            shared[phase.feet[0]][:, within] = rows[:, within]
+    _check_flight(total, left, flight * body)
+    wrenches = {foot: Wrench(time, part[:3], part[3:]) for foot, part in shared.items()}
+    return Sharing(total, wrenches, given, seen, tuple(found), body)
+
+
+def _double_support(
+    total: Wrench,
+    contacts: Sequence[Contact],
+    phase: Phase,
+    within: NDArray[np.intp],
+    known: Sequence[Wrench | None],
+) -> DoubleSupport:
+    """Input of a method, with plates that are zero where their foot is off the ground."""
+    (begin, end), time = (phase.begin, phase.end), total.time
+    part = np.clip((time[within] - begin) / (end - begin), 0.0, 1.0)
+    slack = _slack(time)
+    struck = begin >= time[0] - slack and all(c.struck for c in contacts if c.begin == begin)
+    lifted = end <= time[-1] + slack and all(c.lifted for c in contacts if c.end == end)
+    plates: list[Array | None] = []
+    ends: list[Array | None] = []
+    for wrench, free, bearing, fading, seen in zip(
+        known, (end, begin), (begin, end), (part, 1.0 - part), (lifted, struck), strict=True
+    ):
+        if wrench is None:
+            plates.append(None)
+            ends.append(None)
+            continue
+        rest = _value(wrench, free) if seen else np.zeros(6)  # not free where the record cuts
+        plates.append(wrench.rows[:, within] - rest[:, None] * fading)
+        ends.append(_value(wrench, bearing))
+    return DoubleSupport(
+        part,
+        (phase.feet[0], phase.feet[1]),
+        total.rows[:, within],
+        _value(total, begin),
+        _value(total, end),
+        (plates[0], plates[1]),
+        (ends[0], ends[1]),
+        (begin, end),
+        struck,
+        lifted,
+    )
+
+
+def _on_grid(total: Wrench, plates: Mapping[str, Wrench], feet: Sequence[str]) -> dict[str, Wrench]:
+    """Plates on the grid of the total, their signs and names checked."""
+    for foot, plate in plates.items():
+        if foot not in feet:
+            raise ValueError(
+                f"there is a plate for the foot {foot!r}, but contacts only of {', '.join(feet)}"
+            )
+        check_kind(plate, Wrench, "kinesym.gait")
+        check_reaction(plate, f"the force plate of {foot!r}")
+    return {
+        foot: plate if same_grid(plate.time, total.time) else plate.at(total.time)
+        for foot, plate in plates.items()
+    }
+
+
+def _measured(plate: Wrench, contacts: Sequence[Contact]) -> list[Contact]:
+    """The contacts during most of which a plate is loaded."""
+    found = []
+    for contact in contacts:
+        within = (plate.time >= contact.begin) & (plate.time <= contact.end)
+        if within.any() and np.mean(plate.force[2, within] > THRESHOLD) > 0.5:
+            found.append(contact)
+    return found
+
+
+def _plate_of(
+    foot: str, phase: Phase, plates: Mapping[str, Wrench], measured: Mapping[str, list[Contact]]
+) -> Wrench | None:
+    """The plate under a foot during a phase, if there is one."""
+    on_it = any(c.begin <= phase.begin and c.end >= phase.end for c in measured.get(foot, []))
+    return plates[foot] if on_it else None
+
+
+def _check_plate(
+    phase: Phase, total: Wrench, plate: Wrench | None, within: NDArray[np.intp]
+) -> None:
+    if plate is None:
+        return
+    shown, needed = (float(w.force[2, within].mean()) for w in (plate, total))
+    if shown < 0.2 * needed:
+        raise ValueError(
+            f"the plate of {phase.feet[0]!r} shows Fz = {shown:.0f} N from "
+            f"{phase.begin:.6g} to {phase.end:.6g} s, where it stands alone and the "
+            f"motion needs {needed:.0f} N: check units and axes"
+        )
+
+
+def _check_flight(total: Wrench, left: NDArray[np.bool_], limit: float) -> None:
+    """Raise `ValueError` for a force in flight that is more than noise."""
+    over = left & (np.linalg.norm(total.force, axis=0) > limit)
+    if over.any():
+        k = np.flatnonzero(over)
+        stop = k[np.argmax(np.diff(k, append=k[-1] + 2) > 1)]
+        largest = k[0] + int(np.argmax(np.abs(total.force[2, k[0] : stop + 1])))
+        raise ValueError(
+            f"no foot is in contact from {total.time[k[0]]:.6g} to "
+            f"{total.time[stop]:.6g} s but the motion needs F_z = "
+            f"{total.force[2, largest]:.0f} N; add the contact or cut the record "
+            "there"
+        )
+
+
+def _no_plate(double: DoubleSupport, method: str) -> ValueError:
+    trailing, leading = double.feet
+    return ValueError(
+        f"neither {trailing!r} nor {leading!r} stands on a plate in the double "
+        f"support from {double.interval[0]:.6g} to {double.interval[1]:.6g} s, which "
+        f"{method} needs; SmoothTransition does without"
+    )
+
+
+def _slack(time: Array) -> float:
+    """Tolerance of equal instants [s]."""
+    return 1e-6 * float(np.diff(time).min())
+
+
+def _value(wrench: Wrench, instant: float) -> Array:
+    """Force and moment (6,) at an instant, on straight lines between samples."""
+    return np.array([np.interp(instant, wrench.time, row) for row in wrench.rows])

@@ -1,0 +1,287 @@
+"""Wrenches of the ground on the feet: force plates, centres of pressure, sums and resampling.
+
+World axes everywhere: x forwards, y to the left, z up. A wrench is the reaction of the ground on
+the foot: its vertical force is positive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import interp1d
+
+from kinesym.runtime.arrays import AXES, real_array, time_grid
+from kinesym.runtime.checks import check_kind, finite
+from kinesym.runtime.low_pass import low_pass
+from kinesym.runtime.plot import subplots
+
+Array = NDArray[np.float64]
+
+#: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
+THRESHOLD = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Wrench:
+    """A force and moment on a foot over time: world axes, the moment about the origin of the world.
+
+    time : (N,) increasing instants [s]. force : (3, N) [N]. moment : (3, N), about the origin
+    [N m].
+
+    About one fixed point wrenches may be added, scaled, smoothed and interpolated, which centres
+    of pressure may not. Raises `ValueError` for shapes, and for what is not finite.
+    """
+
+    time: Array
+    force: Array
+    moment: Array
+
+    def __post_init__(self) -> None:
+        grid = time_grid(self.time)
+        object.__setattr__(self, "time", grid)
+        for name in ("force", "moment"):
+            rows = _rows(name, getattr(self, name), grid)
+            _check_finite(name, rows, grid)
+            object.__setattr__(self, name, rows)
+
+    # -- where it comes from --------------------------------------------------------------------
+
+    @classmethod
+    def at_cop(
+        cls,
+        time: ArrayLike,
+        force: ArrayLike,
+        cop: ArrayLike,
+        free_moment: ArrayLike | None = None,
+        threshold: float = THRESHOLD,
+    ) -> Wrench:
+        """From a force at a centre of pressure, as most files of force plates have it.
+
+        time : (N,) [s]. force : (3, N), of the ground on the foot [N]. cop : (3, N) [m], NaN where
+        unloaded. free_moment : (3, N), or (N,) about the vertical [N m]; default none.
+
+        Small forces without a centre of pressure act at the one nearest in time, so that the moment
+        does not jump. Raises `ValueError` for shapes, if the plate gives the
+        load instead of the reaction, and if the centre is missing above `threshold` [N].
+        """
+        grid = time_grid(time)
+        rows = _rows("force", force, grid)
+        _check_finite("force", rows, grid)
+        if free_moment is None:
+            free = np.zeros_like(rows)
+        elif np.ndim(free_moment) == 1:
+            vertical = real_array(free_moment, "free_moment")
+            free = _rows("free_moment", np.outer([0.0, 0.0, 1.0], vertical), grid)
+        else:
+            free = _rows("free_moment", free_moment, grid)
+        position = _held(grid, rows, _rows("cop", cop, grid), finite(threshold, "threshold"))
+        found = cls(grid, rows, np.cross(position, rows, axis=0) + free)
+        check_reaction(found)
+        return found
+
+    @classmethod
+    def zero(cls, time: ArrayLike) -> Wrench:
+        """No wrench at times (N,) [s]."""
+        grid = time_grid(time)
+        return cls(grid, np.zeros((3, len(grid))), np.zeros((3, len(grid))))
+
+    # -- what follows from it -------------------------------------------------------------------
+
+    @property
+    def rows(self) -> Array:
+        """Force, then moment, (6, N)."""
+        return np.vstack([self.force, self.moment])
+
+    def about(self, point: ArrayLike) -> Array:
+        """The moment about a point (3,) or (3, N) in world axes [m], as (3, N) [N m]."""
+        position = real_array(point, "a point")
+        if position.shape not in ((3,), self.force.shape):
+            raise ValueError(f"a point must be (3,) or {self.force.shape}, got {position.shape}")
+        position = position.reshape(3, -1)
+        return self.moment - np.cross(
+            np.broadcast_to(position, self.force.shape), self.force, axis=0
+        )
+
+    def cop(self, height: float = 0.0, threshold: float = THRESHOLD) -> Array:
+        """Centre of pressure on the plane z = height, (3, N) [m].
+
+        There the wrench has no horizontal moment. NaN where the vertical force is below
+        `threshold` [N].
+        """
+        height, threshold = finite(height, "height"), finite(threshold, "threshold")
+        (fx, fy, fz), (mx, my, _) = self.force, self.moment
+        pressing = np.where(fz >= threshold, fz, np.nan)
+        level = np.where(np.isnan(pressing), np.nan, height)
+        return np.array([(height * fx - my) / pressing, (mx + height * fy) / pressing, level])
+
+    def free_moment(self, height: float = 0.0, threshold: float = THRESHOLD) -> Array:
+        """The moment about the vertical through the centre of pressure, (N,) [N m]; see `cop`."""
+        return np.asarray(self.about(self.cop(height, threshold))[2])
+
+    # -- other wrenches made of it --------------------------------------------------------------
+
+    def at(self, time: ArrayLike) -> Wrench:
+        """Resampled at times (n,) [s]: straight lines between samples, nothing overshoots.
+
+        On a coarser grid each value is the mean over a step around it, half before, half after:
+        impulses are kept, what is faster than the new rate is damped, and a contact spreads by no
+        more than half a step. That leaves 0.98 of a tenth of the new rate and 0.64 of half of it;
+        `smoothed` first, with the cutoff of the motion, where more must go. The moment is about a
+        fixed point and resampled like the force.
+
+        Raises `ValueError` for times outside those of the wrench.
+        """
+        grid = time_grid(time)
+        slack = 1e-9 * (1.0 + abs(self.time[0]) + abs(self.time[-1]))
+        if grid[0] < self.time[0] - slack or grid[-1] > self.time[-1] + slack:
+            raise ValueError(
+                f"the wrench is known for {self.time[0]:.6g} ... {self.time[-1]:.6g} "
+                f"s, asked for {grid[0]:.6g} ... {grid[-1]:.6g} s"
+            )
+        rows, steps = self.rows, np.diff(grid)
+        if np.mean(steps) <= np.mean(np.diff(self.time)) * (1.0 + 1e-6):
+            found = np.array([np.interp(grid, self.time, row) for row in rows])
+        else:
+            middles = 0.5 * (grid[:-1] + grid[1:])
+            before = np.concatenate([[grid[0] - 0.5 * steps[0]], middles])
+            after = np.concatenate([middles, [grid[-1] + 0.5 * steps[-1]]])
+            found = _means(self.time, rows, before, after)
+        return Wrench(grid, found[:3], found[3:])
+
+    def smoothed(self, cutoff: float) -> Wrench:
+        """After a Butterworth low-pass of order 2 forwards and backwards: no lag.
+
+        cutoff : amplitudes are reduced to 1/sqrt(2) at it by both passes together [Hz]. Contacts
+        spread by up to a quarter of its period: find them before.
+
+        Raises `ValueError` for samples that are not uniform and an impossible cutoff.
+        """
+        found = low_pass(self.time, self.rows, cutoff)
+        return Wrench(self.time, found[:3], found[3:])
+
+    def __add__(self, other: Wrench) -> Wrench:
+        """The sum on the same grid; resample with `at` where they differ."""
+        self._check_grid(other)
+        return Wrench(self.time, self.force + other.force, self.moment + other.moment)
+
+    def __sub__(self, other: Wrench) -> Wrench:
+        """The difference on the same grid; resample with `at` where they differ."""
+        self._check_grid(other)
+        return Wrench(self.time, self.force - other.force, self.moment - other.moment)
+
+    def scaled(self, by: ArrayLike) -> Wrench:
+        """Force and moment times a number, or times one of (N,) numbers at each instant."""
+        factor = real_array(by, "what a wrench is scaled by")
+        if factor.shape not in ((), self.time.shape):
+            raise ValueError(
+                f"a wrench is scaled by a number or by {self.time.shape} numbers, "
+                f"got {factor.shape}"
+            )
+        return Wrench(self.time, self.force * factor, self.moment * factor)
+
+    def _check_grid(self, other: Wrench) -> None:
+        check_kind(other, Wrench, "kinesym.gait")
+        if not same_grid(self.time, other.time):
+            raise ValueError(
+                f"the wrenches have different times: {_span(self.time)} and {_span(other.time)}; "
+                "first.at(second.time) resamples"
+            )
+
+    def plot(self, height: float = 0.0) -> Any:
+        """A figure over time: force on the left, centre of pressure and free moment on the right.
+
+        height : of the floor [m].
+        """
+        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        centre = self.cop(height)
+        rows = [*self.force, centre[0], centre[1], self.free_moment(height)]
+        names = [f"force {axis} [N]" for axis in AXES]
+        names += ["centre of pressure x [m]", "centre of pressure y [m]", "free moment [N m]"]
+        for k, (panel, row, name) in enumerate(zip(axes.T.flat, rows, names, strict=True)):
+            panel.plot(self.time, row, lw=1.2, color=f"C{k // 3}")
+            panel.set_ylabel(name)
+            panel.grid(alpha=0.3)
+        figure.supxlabel("time [s]")
+        return figure
+
+
+def check_reaction(wrench: Wrench, what: str = "force plate", threshold: float = THRESHOLD) -> None:
+    """Raise `ValueError` if the plate gives the load instead of the reaction.
+
+    Looks at the mean vertical force of the samples where it exceeds `threshold` [N] either way.
+    """
+    vertical = wrench.force[2]
+    loaded = np.abs(vertical) > threshold
+    mean = float(vertical[loaded].mean()) if loaded.any() else 0.0
+    if mean < 0.0:
+        raise ValueError(
+            f"{what} seems to give the load, not the reaction (mean Fz = {mean:.0f} "
+            "N): change the signs of force and moment; z points up"
+        )
+
+
+def same_grid(one: Array, other: Array) -> bool:
+    """Whether two grids are the same but for rounding."""
+    if one.shape != other.shape:
+        return False
+    return bool(np.abs(one - other).max() <= 1e-6 * np.diff(one).min())
+
+
+def _held(time: Array, force: Array, cop: Array, threshold: float) -> Array:
+    """Centres of pressure with gaps filled by the nearest in time; zero if there is none."""
+    known = np.isfinite(cop).all(axis=0)
+    # what was just below the threshold may have been rounded up to it in a file
+    missing = ~known & (np.abs(force[2]) > threshold * 1.001)
+    if missing.any():
+        k = int(np.argmax(missing))
+        raise ValueError(
+            f"the centre of pressure is missing at {time[k]:.6g} s and "
+            f"{int(missing.sum()) - 1} other instants, where the vertical force is "
+            f"{force[2, k]:.4g} N; a larger threshold lets it be held"
+        )
+    if not known.any():
+        return np.zeros_like(cop)
+    nearest = interp1d(
+        time[known], cop[:, known], "nearest", bounds_error=False, fill_value="extrapolate"
+    )
+    return np.asarray(nearest(time))
+
+
+def _means(time: Array, rows: Array, begin: Array, end: Array) -> Array:
+    """Means of straight lines through samples from each `begin` to each `end`."""
+    steps = np.diff(time)
+    parts = np.cumsum(0.5 * (rows[:, 1:] + rows[:, :-1]) * steps, axis=1)
+    sums = np.hstack([np.zeros((len(rows), 1)), parts])
+
+    def integral(upto: Array) -> Array:
+        k = np.clip(np.searchsorted(time, upto, side="right") - 1, 0, len(steps) - 1)
+        into = upto - time[k]
+        slope = (rows[:, k + 1] - rows[:, k]) / steps[k]
+        return np.asarray(sums[:, k] + into * (rows[:, k] + 0.5 * slope * into))
+
+    begin, end = np.clip(begin, time[0], time[-1]), np.clip(end, time[0], time[-1])
+    return (integral(end) - integral(begin)) / (end - begin)
+
+
+def _rows(name: str, values: ArrayLike, time: Array) -> Array:
+    rows = real_array(values, name)
+    if rows.shape != (3, len(time)):
+        raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")
+    return rows
+
+
+def _check_finite(name: str, rows: Array, time: Array) -> None:
+    bad = ~np.isfinite(rows)
+    if bad.any():
+        k, axis = (int(i) for i in np.argwhere(bad.T)[0])
+        raise ValueError(
+            f"{name}: {int(bad.sum())} values are not finite, the first for axis "
+            f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)"
+        )
+
+
+def _span(time: Array) -> str:
+    return f"{len(time)} from {time[0]:.6g} to {time[-1]:.6g} s"

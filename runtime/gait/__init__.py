@@ -1,1 +1,0 @@
-"""Measured gait: from markers and force plates to motion, torques and back."""
