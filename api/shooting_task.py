@@ -38,21 +38,21 @@ from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import RK4, SCHEMES, NodeScheme
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, ExplicitScheme
 from kinesym.task import checked_trials, known_values, named_bounds, symbolic_problem
 
 Array = NDArray[np.float64]
 
-METHODS, HYBRID_METHODS = ("rk4", *SCHEMES), ("dormand-prince", "rk4")
+METHODS = (*(name for name, scheme in EXPLICIT.items() if not scheme.error), *SCHEMES)
+HYBRID_METHODS = tuple(sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error))
 
 
 def shooting_program(problem: Problem) -> Program:
     """Objective and defects of the problem, and what steps its model."""
     scheme = problem.scheme
-    explicit = isinstance(scheme, NodeScheme) and scheme.rates is None
     made, about = shooting_kernels(
         problem.model,
-        None if explicit else scheme,
+        None if isinstance(scheme, ExplicitScheme) else scheme,
         problem.unknown_inputs,
         problem.unknown_parameters,
     )
@@ -181,7 +181,7 @@ def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]
         asked.fine,
         unknowns.parameters,
         asked.free,
-        RK4 if method == "rk4" else SCHEMES[method],
+        EXPLICIT.get(method) or SCHEMES[method],
         asked.objective,
     )
     check_compiler()  # before any long work
@@ -201,7 +201,7 @@ def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]
         asked.system,
         asked.trials,
         nlp=make_nlp(built, asked.fine, asked.known, asked.threads),
-        stepper=Stepper.of(built, "rk4" if method == "rk4" else "implicit"),
+        stepper=Stepper.of(built, method if method in EXPLICIT else "implicit"),
         interval=built.manifest.of(CollocationManifest).families["interval"],
         squares=squares,
         fine=asked.fine,
@@ -272,8 +272,8 @@ def checked_steps(
     substeps = checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
     if substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-    if substeps > 1 and method == "dormand-prince":
-        raise ValueError("dormand-prince chooses its steps by rtol and atol; substeps are for rk4")
+    if substeps > 1 and method in EXPLICIT and EXPLICIT[method].error:
+        raise ValueError(f"{method} chooses its steps by rtol and atol; substeps are for rk4")
     if hybrid and inputs:
         raise ValueError(
             "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "
