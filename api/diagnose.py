@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kinesym.codegen.interpret import first_failure, interpret
 from kinesym.codegen.kernel import Kernel, Program
+from kinesym.runtime.manifest import TableauManifest
 from kinesym.runtime.nlp import NLP
 from kinesym.runtime.simulation import Outcome, Stepper, Task, refined, simulate, within
 
@@ -77,7 +78,7 @@ def explain_step(
     """Why a member has not reached its end, if an expression is not finite: which one, of which
     equation or rate, where and when. Empty if that is not the cause, as in a divergence."""
     node = int(outcome.reached[member]) - 1
-    adaptive = stepper.loop == "dormand-prince"
+    adaptive = stepper.adaptive
     parts = 1000 if adaptive else min(task.substeps, _PARTS)
     fine = refined(task, outcome.states, member, node, parts)
     found = simulate(stepper, fine, progress=False)
@@ -87,7 +88,9 @@ def explain_step(
     x, search = found.states[:, 0, last], _Search(program, fine, last)
     if stepper.loop == "implicit":
         return search.newton(x)
-    return search.shrinking(x) if adaptive else search.stages(x)
+    if stepper.tableau and stepper.fixed:
+        return search.stages(x, stepper.tableau)
+    return search.shrinking(x)
 
 
 class _Search:
@@ -98,14 +101,15 @@ class _Search:
         self.begin = float(task.time[last])
         self.h = float(task.time[last + 1]) - self.begin
 
-    def stages(self, x: Array) -> str:
-        """Those of a classical Runge-Kutta step."""
-        y, kernel = x[:, None], self.program.kernel("rhs")
-        for share, then in ((0.0, 0.5), (0.5, 0.5), (0.5, 1.0), (1.0, 0.0)):
+    def stages(self, x: Array, tableau: TableauManifest) -> str:
+        """Those of an explicit step."""
+        kernel, slopes = self.program.kernel("rhs"), list[Array]()
+        for share, row in zip(tableau.c[:-1], tableau.a, strict=False):
+            y = x[:, None] + self.h * sum(a * k for a, k in zip(row, slopes, strict=False) if a)
             words, slope = self._rates(kernel, y, np.array([share]))
             if words or not np.isfinite(slope).all():
                 return words
-            y = x[:, None] + then * self.h * slope
+            slopes.append(slope)
         return ""
 
     def shrinking(self, x: Array) -> str:

@@ -18,8 +18,7 @@ from kinesym.model_run import warn_of_members
 from kinesym.pipeline import realise
 from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.event_log import EventLog, State
-from kinesym.runtime.hybrid_linear import Linear
-from kinesym.runtime.hybrid_sensitivity import Sensitivities
+from kinesym.runtime.hybrid_sensitivity import Sensitivities, sensitivities_of
 from kinesym.runtime.hybrid_simulation import STOPPED, HybridTask, Marched, outputs
 from kinesym.runtime.hybrid_troubles import check_start, explain, marched
 from kinesym.runtime.interrupts import interruptible
@@ -50,7 +49,7 @@ def hybrid_sensitivities(hybrid: Hybrid, request: Request) -> Sensitivities:
     found = marched(task)
     run = _trajectory(hybrid, task, found)
     _warn(run, _meant(task, found))
-    return Sensitivities(run, Linear(task, found, slopes))
+    return sensitivities_of(task, found, run, slopes)
 
 
 def hybrid_ensemble(hybrid: Hybrid, request: Request) -> Ensemble:

@@ -75,7 +75,7 @@ def _runner(hybrid: Hybrid, asked: Asked) -> Runner:
             return sensitivities(
                 hybrid,
                 asked.trials[number].grid,
-                {**start, **asked.pressing[number]},
+                start,
                 parameters,
                 inputs,
                 method=asked.method,

@@ -30,9 +30,9 @@ from kinesym.runtime.simulation import (
 )
 from kinesym.runtime.simulation import simulate as march
 from kinesym.runtime.trajectory import Trajectory
-from kinesym.simulation_task import EXPLICIT, Input, Request
+from kinesym.simulation_task import Input, Request
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.schemes import SCHEMES
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
 Array = NDArray[np.float64]
 
@@ -95,7 +95,7 @@ def model_results(model: Model, request: Request) -> Trajectory | Ensemble:
         model, request.method, len(task.parameters) > 1, request.members is None
     )
     outcome = march(stepper, task, request.progress)
-    single = len(grid) == 2 and task.substeps == 1 and request.method != "dormand-prince"
+    single = len(grid) == 2 and task.substeps == 1 and not stepper.adaptive
     if single and outcome.reached.min() == 2:
         words = too_long(stepper, task, outcome)
         if words:

@@ -52,9 +52,11 @@ class Shooting:
         hybrid model "dormand-prince" (None), with steps by rtol and atol, or "rk4".
     substeps : steps per interval of the grids, for methods that do not choose them.
     unknown_inputs : inputs of a model whose samples are to be found, with bounds (low, high) or
-        None.
+        None; `held(low, high)` if they are constant between nodes.
     segments : of a model, more than one for multiple shooting: the states at the inner boundaries
         are unknowns too, and continuity is an equation (optimiser "ipopt").
+    rtol, atol : of methods that choose their steps. threads : of the objective of a model; by
+        default OMP_NUM_THREADS or the number of processors.
 
     The vector q of unknowns holds parameters, unknown initial states, states at inner boundaries,
     and samples of inputs; see `names`. Derivatives of a hybrid model are those of the motion with

@@ -38,21 +38,21 @@ from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import RK4, SCHEMES, NodeScheme
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, ExplicitScheme
 from kinesym.task import checked_trials, known_values, named_bounds, symbolic_problem
 
 Array = NDArray[np.float64]
 
-METHODS, HYBRID_METHODS = ("rk4", *SCHEMES), ("dormand-prince", "rk4")
+METHODS = (*(name for name, scheme in EXPLICIT.items() if not scheme.error), *SCHEMES)
+HYBRID_METHODS = tuple(sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error))
 
 
 def shooting_program(problem: Problem) -> Program:
     """Objective and defects of the problem, and what steps its model."""
     scheme = problem.scheme
-    explicit = isinstance(scheme, NodeScheme) and scheme.rates is None
     made, about = shooting_kernels(
         problem.model,
-        None if explicit else scheme,
+        None if isinstance(scheme, ExplicitScheme) else scheme,
         problem.unknown_inputs,
         problem.unknown_parameters,
     )
@@ -72,9 +72,9 @@ def without_hessians(program: Program) -> Program:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for, checked. fine : the trials on the grids of the steps. starts, pressing,
-    signals : of each trial initial values, NaN where unknown, contacts that press there, inputs of
-    a hybrid model. free : bounds of the unknown inputs."""
+    """What is asked for, checked. fine : the trials on the grids of the steps. starts, signals : of
+    each trial initial values, NaN where unknown, with whether contacts press, and the inputs of a
+    hybrid model. free : bounds of the unknown inputs."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -83,7 +83,6 @@ class Asked:
     bounds: tuple[Array, Array]
     known: Mapping[str, float]
     starts: Sequence[Mapping[str, float]]
-    pressing: Sequence[Mapping[str, bool]]
     signals: Sequence[Mapping[str, Signal | Pieces]]
     free: Mapping[str, Any]
     objective: Objective | None
@@ -141,7 +140,7 @@ def asked_of(
     every = [*model.parameter_names, *more]
     unknown = by_name({} if unknown is None else unknown, every, "unknown")
     values = known_values(model, unknown, {} if known is None else known, more)
-    starts, start_bounds, pressing = initial_values(system, initial, count)
+    starts, start_bounds = initial_values(system, initial, count)
     if not (unknown or free or start_bounds):
         raise ValueError(
             "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
@@ -164,7 +163,6 @@ def asked_of(
         bounds=unknowns.bounds(named_bounds(model, unknown, free, {}), start_bounds),
         known=values,
         starts=starts,
-        pressing=pressing,
         signals=signals,
         free=free,
         method=method,
@@ -183,7 +181,7 @@ def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]
         asked.fine,
         unknowns.parameters,
         asked.free,
-        RK4 if method == "rk4" else SCHEMES[method],
+        EXPLICIT.get(method) or SCHEMES[method],
         asked.objective,
     )
     check_compiler()  # before any long work
@@ -203,7 +201,7 @@ def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]
         asked.system,
         asked.trials,
         nlp=make_nlp(built, asked.fine, asked.known, asked.threads),
-        stepper=Stepper.of(built, "rk4" if method == "rk4" else "implicit"),
+        stepper=Stepper.of(built, method if method in EXPLICIT else "implicit"),
         interval=built.manifest.of(CollocationManifest).families["interval"],
         squares=squares,
         fine=asked.fine,
@@ -274,8 +272,8 @@ def checked_steps(
     substeps = checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
     if substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-    if substeps > 1 and method == "dormand-prince":
-        raise ValueError("dormand-prince chooses its steps by rtol and atol; substeps are for rk4")
+    if substeps > 1 and method in EXPLICIT and EXPLICIT[method].error:
+        raise ValueError(f"{method} chooses its steps by rtol and atol; substeps are for rk4")
     if hybrid and inputs:
         raise ValueError(
             "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "
@@ -293,9 +291,9 @@ def checked_steps(
 
 def initial_values(
     system: Model | Hybrid, initial: Any, trials: int
-) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]], list[dict[str, bool]]]:
-    """Fixed initial values of each trial (NaN where unknown), by state the bounds of unknown ones
-    in each trial, and which contacts press there."""
+) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]]]:
+    """Fixed initial values of each trial, NaN where unknown, with whether contacts press; and by
+    state the bounds of unknown ones in each trial."""
     model = system.model if isinstance(system, Hybrid) else system
     contacts = [c.name for c in system.contacts] if isinstance(system, Hybrid) else []
     rows = _rows_of_trials(model, contacts, initial, trials)
@@ -314,11 +312,9 @@ def initial_values(
             bounds[name] = [bound_pair(f"initial {name}", value) for value in given]
         for k, value in enumerate(given):
             values[k][name] = np.nan if unknown[k] else _initial_value(name, value)
-    flags = [
-        {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
-        for row in rows
-    ]
-    return values, bounds, flags
+    for mine, row in zip(values, rows, strict=True):
+        mine |= {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
+    return values, bounds
 
 
 def _initial_value(name: str, value: Any) -> float:

@@ -87,6 +87,8 @@ def sensitivities(
     They are those of each step, with the motion of the events: forward in a few directions, or by
     the adjoint with respect to all parameters, initial values and pieces of inputs. The sequence of
     events is that of the run. Restitution and friction coefficients are numbers, not parameters.
+    A run with the gradient of one quantity by everything takes the time of two or three simulations
+    (measured in `benchmarks/hybrid.py`).
 
     Raises `ValueError` as `simulate`, for ensembles, for implicit methods, and for contacts that
     end by their height.

@@ -17,14 +17,13 @@ from kinesym.runtime.signals import Signal, signal_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name
-from kinesym.symbolic.schemes import SCHEMES
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, TRAPEZOID
 
 Array = NDArray[np.float64]
 
-#: Explicit methods have loops of their own; implicit ones are the schemes of collocation.
-EXPLICIT = ("rk4", "dormand-prince")
+#: Implicit methods are the schemes of collocation.
 METHODS = (*EXPLICIT, *SCHEMES)
-HYBRID_METHODS = (*EXPLICIT, "trapezoid")
+HYBRID_METHODS = (*EXPLICIT, TRAPEZOID.name)
 
 #: With more, rounding is most of what a step does.
 MOST_SUBSTEPS = 10**10

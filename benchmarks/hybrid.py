@@ -5,7 +5,9 @@
 - `hour`: the same under 72,000 impulses;
 - work and precision: time over error for several tolerances;
 - walkers, only kinesym: 10 s of a machine on a slope, and of a body of 57 states whose twelve
-  muscles are stimulated by a regulator.
+  muscles are stimulated by a regulator;
+- derivatives, only kinesym: how many simulations a gradient takes, by all parameters, initial
+  values and pieces of inputs.
 
 For the knee, all use the pair of Dormand and Prince, begin anew at breaks and switches, and return
 the states every 10 ms. SciPy is `solve_ivp` with an event; numba is a loop for this model alone,
@@ -21,7 +23,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -35,7 +37,7 @@ from report import README, machine, number, parsed, ratio, save, table, write
 from scipy.integrate import solve_ivp
 
 import kinesym as ks
-from kinesym.examples import walker
+from kinesym.examples import foot_landing, walker
 from kinesym.models.planar_walker import passive_walker, planar_walker
 from kinesym.runtime import hybrid_simulation
 from kinesym.runtime.build import CACHE_VARIABLE
@@ -570,6 +572,95 @@ def walkers(seconds: float, rtol: float = 1e-8) -> list[dict[str, Any]]:
     return rows
 
 
+# -- derivatives ----------------------------------------------------------------------------------
+
+
+def differentiated(end: float) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Name, state whose end is differentiated, and arguments of a simulation."""
+    case, body = make_case(16, 1.5), planar_walker(walker.MASS, walker.STATURE)
+    names, law = foot_landing.STATES, "coulomb"
+    tight = {"rtol": RTOL, "atol": 0.01 * RTOL}
+    yield (
+        "knee",
+        "theta",
+        {
+            "system": knee(),
+            "time": case.time,
+            "initial": dict.fromkeys(STATES, 0.0),
+            "inputs": {"quad_u": case.clock},
+            **tight,
+        },
+    )
+    yield (
+        "foot",
+        "foot_px",
+        {
+            "system": foot_landing.foot(law),
+            "time": np.linspace(0.0, foot_landing.END, 66),
+            "initial": dict(zip(names, foot_landing.start(), strict=True)),
+            "inputs": foot_landing.inputs(law),
+            **tight,
+        },
+    )
+    standing, loose = {"Rheel": True, "Rtoe": True}, {"rtol": 1e-8, "atol": 1e-10}
+    time = np.linspace(0.0, end, round(100 * end) + 1)
+    initial = {**walker.upright(walker.GAIT), **standing}
+    yield (
+        "machine",
+        "hip_px",
+        {"system": passive_walker(), "time": time, "initial": initial, **loose},
+    )
+    pattern, *_ = walker.walk(body, min(end, 1.0))
+    yield (
+        "body",
+        "hip_px",
+        {
+            "system": body,
+            "time": np.linspace(0.0, min(end, 1.0), 101),
+            "initial": {**walker.at_start(body), **standing},
+            "inputs": walker.courses(pattern),
+            **loose,
+        },
+    )
+
+
+def derivatives(seconds: float, end: float) -> list[dict[str, Any]]:
+    """Least times of a simulation, and of one with the gradient of a state at its end, in turns;
+    and of one with that of a weighted sum of it at all nodes [s]."""
+    rows = []
+    for name, state, task in differentiated(end):
+
+        def gradient(of: Any, task: Mapping[str, Any] = task) -> Any:
+            return ks.sensitivities(**task, progress=False).gradient(of)
+
+        found, nodes = gradient(state), np.ones(len(task["time"]))
+        samples: list[list[float]] = []
+        stop = perf_counter() + seconds
+        while len(samples) < 3 or perf_counter() < stop:
+            times = [perf_counter()]
+            ks.simulate(**task, progress=False)
+            times.append(perf_counter())
+            gradient(state)
+            times.append(perf_counter())
+            gradient({state: nodes})
+            times.append(perf_counter())
+            samples.append(np.diff(times).tolist())
+        alone, ending, sum_of = np.min(samples, axis=0).tolist()
+        pieces = sum(part.size for row in found.inputs.values() for part in row.parts)
+        rows.append(
+            {
+                "task": "derivatives",
+                "method": name,
+                "states": len(found.initial),
+                "by": len(found.initial) + len(found.parameters) + pieces,
+                "seconds": alone,
+                "end": ending,
+                "nodes": sum_of,
+            }
+        )
+    return rows
+
+
 # -- report ---------------------------------------------------------------------------------------
 
 
@@ -706,6 +797,24 @@ def walkers_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(header, lines)
 
 
+def derivatives_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    header = ["task", "states", "derivatives", "simulation [ms]"]
+    header += ["with the gradient of its end [ms]", "ratio", "of a sum of all nodes [ms]", "ratio"]
+    lines = [
+        [
+            row["method"],
+            f"{row['states']}",
+            f"{row['by']}",
+            *(number(1e3 * row["seconds"]), number(1e3 * row["end"])),
+            ratio(row["end"], row["seconds"]),
+            number(1e3 * row["nodes"]),
+            ratio(row["nodes"], row["seconds"]),
+        ]
+        for row in rows
+    ]
+    return table(header, lines)
+
+
 def report(words: str, first: str, rows: Sequence[Mapping[str, Any]], impulses: int) -> str:
     part: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -723,6 +832,8 @@ def report(words: str, first: str, rows: Sequence[Mapping[str, Any]], impulses: 
             hour_table(part["hour"]),
             f"Walkers, {part['walkers'][0]['simulated']:g} s:",
             walkers_table(part["walkers"]),
+            "Derivatives, least times:",
+            derivatives_table(part["derivatives"]),
         ]
     )
 
@@ -804,7 +915,8 @@ def main() -> None:
         outcomes = verify(sides, case, true)
         rows = rows_of_knee(outcomes, true, medians(sides, case, RTOL, seconds))
         rows += rows_of_precision(sides, case, true, 0.5 * seconds)
-        rows += hour(sides, impulses) + walkers(1.0 if given.quick else 10.0)
+        walked = 1.0 if given.quick else 10.0
+        rows += hour(sides, impulses) + walkers(walked) + derivatives(0.1 * seconds, walked)
     text = report(words, first, rows, impulses)
     print(f"\n{text}")
     if given.report:

@@ -36,8 +36,8 @@ def emit(program: Program) -> Source:
     files["map.c"] = '/* the map over points */\n#include "kinesym_map.h"\n'
     if _steps(program):
         files["stepping.c"] = _stepping(program)
-    if _steps(program) and _is_explicit(program):
-        files["rk4.c"] = _rk4(next(k for k in program.kernels if k.name == "rhs"))
+    for name, tableau in _fixed(program).items():
+        files[f"fixed_{identifier(name)}.c"] = _fixed_steps(program, name, tableau)
     if _has_tangent(program):
         files["sweep.c"] = _sweep(program)
     return Source(files, json.dumps(_manifest(program)))
@@ -189,23 +189,39 @@ def _steps(program: Program) -> bool:
 def _stepping(program: Program) -> str:
     """The loops, in a file that hardly depends on the model: its object is found in the cache."""
     has = "#define KS_SWEEPS\n" if _has_tangent(program) else ""
-    has += "#define KS_EXPLICIT\n" if _is_explicit(program) else ""
+    loops = {name: f"ks_fixed_{identifier(name)}" for name in _fixed(program)}
+    if loops:
+        declared = "".join(f"ks_march_fn {loop};\n" for loop in loops.values())
+        table = "".join(f'    {{"{name}", {loop}}},\n' for name, loop in loops.items())
+        has += f'#define KS_FIXED\n#include "kinesym.h"\n\n{declared}'
+        has += f"static const ks_fixed ks_fixed_loops[] = {{\n{table}}};\n\n"
     return f'/* loops of time stepping */\n{has}#include "kinesym_loops.h"\n'
 
 
-def _is_explicit(program: Program) -> bool:
-    return all(kernel.name != "newton" for kernel in program.kernels)
+def _fixed(program: Program) -> dict[str, Any]:
+    """The explicit methods with steps of fixed length, by name."""
+    about: Any = program.description.get("stepping", {})
+    methods = about.get("methods", {})
+    return {name: tableau for name, tableau in methods.items() if not tableau["error"]}
 
 
-def _rk4(rhs: Kernel) -> str:
-    """Explicit steps; a small right-hand side is compiled into the loop."""
-    head = "/* explicit steps of order 4 */\n"
-    text = ""
+def _fixed_steps(program: Program, name: str, tableau: Any) -> str:
+    """Explicit steps; the method, and a small right-hand side, are compiled into the loop."""
+    c, rows = tableau["c"], tableau["a"]
+    stages = len(c) - 1
+    nodes = ", ".join(map(_number, c))
+    table = "".join(f"    {{{', '.join(map(_number, row))}}},\n" for row in rows)
+    text = (
+        f"/* explicit steps: {name} */\n#define KS_FIXED ks_fixed_{identifier(name)}\n"
+        f"#define KS_STAGES {stages}\nstatic const double ks_c[] = {{{nodes}}};\n"
+        f"static const double ks_a[][KS_STAGES] = {{\n{table}}};\n"
+    )
+    rhs = program.kernel("rhs")
     if rhs.operations <= _INLINE:
         n, m = len(rhs.arguments[0].symbols), len(rhs.arguments[1].symbols)
-        text = _rhs_text(rhs)
+        text += _rhs_text(rhs)
         text += f"\n#define KS_RHS rhs_0\n#define KS_RHS_STATES {n}\n#define KS_RHS_INPUTS {m}\n"
-    return f'{head}{text}#include "kinesym_rk4.h"\n'
+    return f'{text}#include "kinesym_fixed.h"\n'
 
 
 def _has_tangent(program: Program) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from kinesym.codegen.graph import Graph
 
 #: Version of the binary interface in `runtime/include/kinesym.h`.
-ABI = 4
+ABI = 5
 
 
 @dataclass(frozen=True)

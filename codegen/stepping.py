@@ -16,7 +16,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem, moving_symbols
-from kinesym.symbolic.schemes import Scheme
+from kinesym.symbolic.schemes import EXPLICIT, Scheme
 
 
 def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
@@ -36,7 +36,7 @@ def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
         kernels=tuple(kernels),
         description={
             "stepping": {
-                **_description(model, pattern, tuple(model.outputs), varying),
+                **_description(model, scheme, pattern, tuple(model.outputs), varying),
                 "limits": list(model.moving_limits),
             }
         },
@@ -44,11 +44,18 @@ def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
 
 
 def _description(
-    model: Model, pattern: Sparse, outputs: tuple[str, ...] = (), varying: bool = False
+    model: Model,
+    scheme: Scheme | None,
+    pattern: Sparse,
+    outputs: tuple[str, ...] = (),
+    varying: bool = False,
 ) -> dict[str, object]:
-    """Names for the runtime, and the places of the entries of the derivatives."""
+    """Names for the runtime, the numbers of explicit methods, and the places of the entries of the
+    derivatives."""
+    explicit = EXPLICIT.values() if scheme is None else ()
     return {
         "model": model.name,
+        "methods": {method.name: method.tableau for method in explicit},
         "states": list(model.state_names),
         "inputs": list(model.input_names),
         "parameters": list(model.parameter_names),
@@ -78,7 +85,7 @@ def shooting_kernels(
     kernels = _rhs(model, s, required=scheme is None)
     if scheme is not None:
         made, pattern = _implicit(model, scheme, varying=False)
-        return [*kernels, *made], _description(model, pattern)
+        return [*kernels, *made], _description(model, scheme, pattern)
     g, lower = s.graph, s.lower
     chosen = [*s.nodes(s.x), *(lower(u) for u in inputs), *(lower(p) for p in parameters)]
     residual = [lower(e) for e in model.equations]
@@ -101,7 +108,7 @@ def shooting_kernels(
         tuple(labels),
         "x' = f(x, u, p, t) = M^-1 side, the derivatives of the side, and M^-1 in steps",
     )
-    about = _description(model, pattern)
+    about = _description(model, scheme, pattern)
     return [*kernels, tangent], {**about, "solution": [[i, j] for i, j, _ in found.steps]}
 
 

@@ -3,17 +3,18 @@ in `runtime/hybrid`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import sympy as sp
 
-from kinesym.codegen.contacts import ContactDynamics, contact_dynamics
-from kinesym.codegen.derive import jacobian
+from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, products
+from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.evaluate import ModelSymbols, model_symbols
 from kinesym.codegen.kernel import Kernel, Program
-from kinesym.codegen.solve import NotExplicit, model_rates
+from kinesym.codegen.solve import NotExplicit, linearised_rates, model_rates
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of
+from kinesym.symbolic.schemes import EXPLICIT
 
 
 def hybrid_program(hybrid: Hybrid) -> Program:
@@ -119,24 +120,30 @@ def _contact(hybrid: Hybrid, point: ModelSymbols, found: ContactDynamics) -> Ker
 
 def slopes_program(hybrid: Hybrid) -> Program:
     """Kernels of first derivatives with respect to (x, u, p, t), entries that are not identically
-    zero: `smooth_slopes` of x' and of the accelerations of contacts, `guard_slopes`,
-    `reset_slopes`, and `touch_slopes` of heights, rates of heights and places, and, forces being
-    impulses, of the changes W f of these rates and B f of x.
+    zero: `smooth_slopes`, see below, `guard_slopes`, `reset_slopes`, and `touch_slopes` of heights,
+    rates of heights and places, and, forces being impulses, of the changes W f of these rates and
+    B f of x.
     """
     point = _point(hybrid)
     g = point.graph
     rates, lowered = _lowered(hybrid, point)
+    wrt = [node for group in point.arguments for node in point.nodes(group)]
     of = {
-        "smooth_slopes": list(rates),
         "guard_slopes": lowered([e.guard for e in hybrid.events]),
         "reset_slopes": lowered([e for _, e in _changes(hybrid)]),
     }
-    if hybrid.contacts:
-        found, forces = _contact_dynamics(hybrid, point, rates), _forces(hybrid, point)
+    found = _contact_dynamics(hybrid, point, rates) if hybrid.contacts else None
+    if found:
+        forces = _forces(hybrid, point)
         push, jump = found.push(g, forces), found.jump(g, forces, len(rates))
-        of["smooth_slopes"] += [g.add(b, w) for b, w in zip(found.b, push, strict=True)]
         of["touch_slopes"] = [*found.heights, *found.speeds, *push, *jump]
-    return _slopes(hybrid, point, of)
+    smooth, entries, steps = _smooth_slopes(hybrid, point, rates, wrt, found)
+    kernels, patterns = _slopes(point, of)
+    about = {
+        "patterns": {"smooth_slopes": _pattern(entries), **patterns},
+        "solution": _pattern(steps),
+    }
+    return Program(f"{hybrid.model.name}_slopes", (smooth, *kernels), {"slopes": about})
 
 
 def observed_program(hybrid: Hybrid, observed: Sequence[sp.Expr]) -> Program:
@@ -144,28 +151,61 @@ def observed_program(hybrid: Hybrid, observed: Sequence[sp.Expr]) -> Program:
     entries that are not identically zero."""
     point = _point(hybrid)
     _, lowered = _lowered(hybrid, point)
-    return _slopes(hybrid, point, {"observed_slopes": lowered(observed)})
+    kernels, patterns = _slopes(point, {"observed_slopes": lowered(observed)})
+    about = {"patterns": patterns, "solution": [[], []]}
+    return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": about})
 
 
-def _slopes(hybrid: Hybrid, point: ModelSymbols, of: dict[str, list[int]]) -> Program:
+def _slopes(
+    point: ModelSymbols, of: dict[str, list[int]]
+) -> tuple[list[Kernel], dict[str, list[list[int]]]]:
     """Kernels of first derivatives of nodes, by name, and where their entries are."""
-    g = point.graph
-    arguments = (point.x, point.u, point.p, point.t)
-    wrt = [node for group in arguments for node in point.nodes(group)]
-    kernels, structure = [], {}
+    g, kernels, patterns = point.graph, [], {}
+    wrt = [node for group in point.arguments for node in point.nodes(group)]
     for name, values in of.items():
         entries = jacobian(g, values, wrt)
-        structure[name] = {
-            "rows": [i for i, _ in entries],
-            "columns": [j for _, j in entries],
-            "shape": [len(values), len(wrt)],
-        }
+        patterns[name] = _pattern(entries)
         if entries:
             labels = tuple(f"{i}, {j}" for i, j in entries)
-            kernels.append(Kernel(name, g, arguments, tuple(entries.values()), labels))
-    return Program(
-        f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": {"kernels": structure}}
+            kernels.append(Kernel(name, g, point.arguments, tuple(entries.values()), labels))
+    return kernels, patterns
+
+
+def _smooth_slopes(
+    hybrid: Hybrid,
+    point: ModelSymbols,
+    rates: list[int],
+    wrt: list[int],
+    found: ContactDynamics | None,
+) -> tuple[Kernel, Sparse, list[tuple[int, int]]]:
+    """A kernel, its entries, targets and sources of its solution: x', then what its derivatives
+    follow from, see `codegen.solve.Linearised`: entries of the side in rows of states; below them
+    those of the accelerations of contacts, where x' are columns of their own after (x, u, p, t);
+    then the steps of M^-1."""
+    model, g, xdot = hybrid.model, point.graph, point.nodes(point.xdot)
+    residual = (
+        [g.sub(v, rate) for v, rate in zip(xdot, rates, strict=True)]
+        if model.explicit
+        else [point.lower(e) for e in model.equations]
     )
+    smooth = linearised_rates(g, residual, xdot, model.state_names, wrt)
+    entries = dict(sorted(smooth.side.items()))
+    if found:
+        turn = jacobian(g, found.speeds, point.nodes(point.x))
+        moved = products(g, turn, dict(enumerate(xdot)), len(found.speeds))
+        below = jacobian(g, moved, [*wrt, *xdot])
+        values = g.substitute(list(below.values()), dict(zip(xdot, smooth.rates, strict=True)))
+        entries |= {(len(rates) + i, j): node for (i, j), node in zip(below, values, strict=True)}
+    labels = [f"{x}'" for x in model.state_names] + [f"{i}, {j}" for i, j in entries]
+    labels += [f"solution, {i} from {j}" for i, j, _ in smooth.steps]
+    outputs = (*smooth.rates, *entries.values(), *(node for _, _, node in smooth.steps))
+    kernel = Kernel("smooth_slopes", g, point.arguments, outputs, tuple(labels))
+    return kernel, entries, [(i, j) for i, j, _ in smooth.steps]
+
+
+def _pattern(entries: Iterable[tuple[int, int]]) -> list[list[int]]:
+    pairs = list(entries)
+    return [[i for i, _ in pairs], [j for _, j in pairs]]
 
 
 def _description(hybrid: Hybrid) -> dict[str, object]:
@@ -196,6 +236,7 @@ def _description(hybrid: Hybrid) -> dict[str, object]:
             }
             for e in hybrid.events
         ],
+        "methods": {name: scheme.tableau for name, scheme in EXPLICIT.items()},
         "targets": targets,
         "first_target": first,
         "contacts": [

@@ -9,6 +9,16 @@ import numpy as np
 
 
 cdef extern from "include/kinesym.h" nogil:
+    enum: KS_STAGES_MOST
+
+    ctypedef struct ks_tableau:
+        int stages
+        int order
+        const double *c
+        const double *a
+        const double *error
+        const double *dense
+
     ctypedef struct ks_kernel:
         int n_args
         const int *count
@@ -65,7 +75,7 @@ cdef extern from "hybrid/hybrid.h" nogil:
         const double *time
         double *states
         double *inputs
-        int method
+        ks_tableau method
         double fixed
         double rtol
         double atol
@@ -102,6 +112,38 @@ cdef extern from "hybrid/hybrid.h" nogil:
     ptrdiff_t hybrid_log_margin(const hybrid_run *)
 
 
+cdef extern from "hybrid/sweep.h" nogil:
+    enum: PIECE
+    enum: SWEEP_NO_MEMORY
+
+    ctypedef struct hybrid_slopes:
+        const ks_kernel *kernel
+        ptrdiff_t entries
+        const int *row
+        const int *column
+
+    ctypedef struct hybrid_sweep:
+        const hybrid_run *run
+        hybrid_slopes smooth
+        ptrdiff_t solution
+        const int *target
+        const int *source
+        hybrid_slopes guards
+        hybrid_slopes resets
+        hybrid_slopes touch
+        ptrdiff_t r
+        const double *own
+        double trouble
+        int event
+
+    int hybrid_forward(hybrid_sweep *, ptrdiff_t, double *, const double *, const double *,
+                       double *, double *, double *, double *)
+    int hybrid_adjoint(hybrid_sweep *, double *, const double *, const double *, const double *,
+                       const double *, double *, double *)
+    int hybrid_observe(hybrid_sweep *, const hybrid_slopes *, ptrdiff_t, ptrdiff_t,
+                       const double *, const double *, double *)
+
+
 #: More contacts than this cannot be solved for.
 MOST_CONTACTS = HYBRID_CONTACTS
 
@@ -126,6 +168,19 @@ cdef void *_place(array, kind, tuple shape, str name, bint written) except? NULL
     if written and not array.flags.writeable:
         raise ValueError(f"{name} must be writeable")
     return <void *><intptr_t>array.ctypes.data if array.size else NULL
+
+
+cdef const ks_kernel *kernel(library, str name, ptrdiff_t outputs, tuple takes) except? NULL:
+    """A kernel with so many outputs, NULL if there is nothing for it to compute."""
+    if library.lanes != 1:
+        raise ValueError(f"{library.path} was built for {library.lanes} lanes, not for one")
+    cdef const ks_kernel *k = <const ks_kernel *><intptr_t>library.kernel_address(name)
+    if outputs == 0:
+        return NULL
+    if k == NULL or k.n_out != outputs or tuple(k.count[j] for j in range(k.n_args)) != takes:
+        raise ValueError(f"{library.path} has no kernel {name} with {outputs} outputs of "
+                         f"{takes} values")
+    return k
 
 
 def _check_contacts(law, tangent, ptrdiff_t rows):
@@ -171,8 +226,6 @@ cdef class HybridRun:
     def __init__(self, library, sizes, numbers, arrays):
         self.kept, self.arrays = library, dict(arrays)
         cdef hybrid_run *r = &self.run
-        if library.lanes != 1:
-            raise ValueError(f"{library.path} was built for {library.lanes} lanes, not for one")
         r.smooth, r.guards, r.resets, r.contact = NULL, NULL, NULL, NULL
         r.n, r.m, r.d, r.points.count, r.points.rows, r.events = sizes
         if min(sizes) < 0 or r.n < 1:
@@ -185,10 +238,11 @@ cdef class HybridRun:
             raise ValueError("inputs need at least one segment")
         r.t, r.rtol, r.atol, r.v_stop, r.fixed = (
             numbers[key] for key in ("t", "rtol", "atol", "v_stop", "fixed"))
-        r.method, r.by_height, r.per_second, r.pause = (
-            numbers[key] for key in ("method", "by_height", "per_second", "pause"))
-        if not 0 <= r.method <= 2 or r.per_second < 1 or r.pause < 1:
-            raise ValueError("the method or a number of steps or events cannot be")
+        r.by_height, r.per_second, r.pause, r.method.order = (
+            numbers[key] for key in ("by_height", "per_second", "pause", "order"))
+        if r.method.order < 1 or r.per_second < 1 or r.pause < 1:
+            raise ValueError("the order or a number of steps or events cannot be")
+        self.tableau(arrays)
         r.segment = r.node = r.logged = r.taped = 0
         r.steps = r.rejected = r.calls = 0
         r.step = 0.0
@@ -220,21 +274,25 @@ cdef class HybridRun:
         r.states = doubles(arrays["states"], (n, N), "states", True)
         r.inputs = doubles(arrays["inputs"], (every, N), "inputs", True)
         takes = (n, every, len(parameters), 1)
-        r.smooth = self.kernel("smooth", n, takes)
-        r.guards = self.kernel("guards", 2 * events, takes)
-        r.resets = self.kernel("resets", targets, takes)
-        r.contact = self.kernel("contact", count + R * (2 + R + 2 * n) if count else 0, takes)
+        r.smooth = kernel(library, "smooth", n, takes)
+        r.guards = kernel(library, "guards", 2 * events, takes)
+        r.resets = kernel(library, "resets", targets, takes)
+        r.contact = kernel(library, "contact", count + R * (2 + R + 2 * n) if count else 0, takes)
         self.room(arrays)
 
-    cdef const ks_kernel *kernel(self, str name, ptrdiff_t outputs, tuple takes) except? NULL:
-        """A kernel with so many outputs, NULL if there is nothing for it to compute."""
-        cdef const ks_kernel *k = <const ks_kernel *><intptr_t>self.kept.kernel_address(name)
-        if outputs == 0:
-            return NULL
-        if k == NULL or k.n_out != outputs or tuple(k.count[j] for j in range(k.n_args)) != takes:
-            raise ValueError(f"{self.kept.path} has no kernel {name} with {outputs} outputs of "
-                             f"{takes} values")
-        return k
+    cdef int tableau(self, arrays) except -1:
+        """The numbers of the method, see runtime/hybrid/hybrid.h."""
+        cdef ks_tableau *method = &self.run.method
+        stages = arrays["a"].shape[1] if arrays["a"].ndim == 2 else -1
+        if not 0 <= stages <= KS_STAGES_MOST:
+            raise ValueError(f"a must be of shape (stages + 1, stages), at most {KS_STAGES_MOST}")
+        method.stages = stages
+        method.a = doubles(arrays["a"], (stages + 1, stages), "a")
+        method.c = doubles(arrays["c"], (stages + 1,), "c")
+        shares = {name: (stages + 1 if arrays[name].size else 0,) for name in ("error", "dense")}
+        method.error = doubles(arrays["error"], shares["error"], "error")
+        method.dense = doubles(arrays["dense"], shares["dense"], "dense")
+        return 0
 
     def room(self, arrays):
         """Memory for the log and the tape, beginning with what they hold."""
@@ -287,6 +345,152 @@ cdef class HybridRun:
     def work(self):
         """Steps that were taken, steps that were not, evaluations of x'."""
         return self.run.steps, self.run.rejected, self.run.calls
+
+
+cdef class HybridSweep:
+    """Derivatives along the tape of a run that has been marched, see runtime/hybrid/sweep.h.
+
+    library : kernels smooth_slopes, guard_slopes, reset_slopes and touch_slopes, as far as there are
+        any, built for one lane. patterns : by these names rows and columns of their entries.
+        solution : targets and sources of the steps of the first one. own : (m, segments), when the piece of each input began [s].
+
+    Raises `ValueError` for what does not fit.
+    """
+
+    cdef hybrid_sweep sweep
+    cdef HybridRun run
+    cdef object kept
+
+    def __init__(self, HybridRun run, library, patterns, solution, own):
+        cdef hybrid_sweep *s = &self.sweep
+        cdef const hybrid_run *r = &run.run
+        if r.method.stages == 0 or r.by_height or r.taped < 1 or r.taped != r.steps:
+            raise ValueError("there is no tape of explicit steps that end by force to sweep over")
+        s.run, s.r = r, len(run.arrays["parameters"])
+        s.own = doubles(own, (r.m, r.segments), "own")
+        n, R, count = r.n, r.points.rows, r.points.count
+        made = {
+            "smooth_slopes": n + (R if count else 0),
+            "guard_slopes": r.events,
+            "reset_slopes": len(run.arrays["target"]),
+            "touch_slopes": count + 2 * R + n if count else 0,
+        }
+        self.run, self.kept = run, [library, own]
+        steps = [np.array(row, dtype=np.intc) for row in solution]
+        if any(((row < 0) | (row >= n)).any() for row in steps):
+            raise ValueError("the steps of a solution lie outside of its rows")
+        s.solution = steps[0].size
+        s.target = ints(steps[0], (s.solution,), "targets")
+        s.source = ints(steps[1], (s.solution,), "sources")
+        self.kept += steps
+        s.smooth = self.slopes(library, "smooth_slopes", patterns, made)
+        s.guards = self.slopes(library, "guard_slopes", patterns, made)
+        s.resets = self.slopes(library, "reset_slopes", patterns, made)
+        s.touch = self.slopes(library, "touch_slopes", patterns, made)
+
+    cdef hybrid_slopes slopes(self, library, str name, patterns, rows) except *:
+        """A kernel with the places of its entries, which are sorted by rows."""
+        cdef hybrid_slopes found
+        cdef const hybrid_run *r = &self.run.run
+        row, column = (np.array(part, dtype=np.intc) for part in patterns.get(name, ((), ())))
+        takes = (r.n, r.m + r.d + r.points.rows, self.sweep.r, 1)
+        last = sum(takes) + np.where(row >= r.n, r.n, 0) * (name == "smooth_slopes")
+        if ((row < 0) | (row >= rows[name]) | (column < 0) | (column >= last)).any() or \
+                (np.diff(row) < 0).any():
+            raise ValueError(f"the entries of {name} lie outside of its rows and columns")
+        self.kept += [row, column]
+        found.entries = row.size
+        found.row, found.column = ints(row, (row.size,), "row"), ints(column, (row.size,), "column")
+        smooth = name == "smooth_slopes"
+        found.kernel = kernel(
+            library, name, row.size + (r.n + self.sweep.solution if smooth else 0), takes)
+        return found
+
+    cdef int done(self, int status) except -1:
+        """Raises what Ctrl-C raises; else the status."""
+        if self.run.error is not None:
+            raise self.run.error
+        if status == SWEEP_NO_MEMORY:
+            raise MemoryError("a sweep over a run")
+        return status
+
+    def forward(self, x, p, pieces):
+        """What P changes lead to: of states at the start (n, P), of parameters (r, P), of pieces
+        (segments, PIECE, m, P). Status; changes of states (n, P, nodes), of times of the entries of
+        the log (logged, P), of states before and after them (logged, n, P)."""
+        cdef const hybrid_run *r = self.sweep.run
+        cdef int status
+        n, E, P = r.n, r.logged, x.shape[1] if x.ndim == 2 else -1
+        doubles(x, (n, P), "x")
+        x = x.copy()
+        states, times = np.empty((n, P, r.node)), np.empty((E, P))
+        before, after = np.empty((E, n, P)), np.empty((E, n, P))
+        cdef double *a = doubles(x, (n, P), "x")
+        cdef double *b = doubles(p, (self.sweep.r, P), "p")
+        cdef double *c = doubles(pieces, (r.segments, PIECE, r.m, P), "pieces")
+        cdef double *d = doubles(states, (n, P, r.node), "states")
+        cdef double *e = doubles(times, (E, P), "times")
+        cdef double *f = doubles(before, (E, n, P), "before")
+        cdef double *g = doubles(after, (E, n, P), "after")
+        cdef ptrdiff_t count = P
+        self.run.stop = self.run.error = None
+        with nogil:
+            status = hybrid_forward(&self.sweep, count, a, b, c, d, e, f, g)
+        return self.done(status), states, times, before, after
+
+    def adjoint(self, x, weights, times, before, after):
+        """Derivatives of a sum of states at the end (n), at the nodes (nodes, n), of times of the
+        entries of the log (logged) and states before and after them (logged, n). Status;
+        derivatives by states at the start (n), parameters (r), pieces (segments, PIECE, m)."""
+        cdef const hybrid_run *r = self.sweep.run
+        cdef int status
+        n, E = r.n, r.logged
+        doubles(x, (n,), "x")
+        x, p, pieces = x.copy(), np.zeros(self.sweep.r), np.zeros((r.segments, PIECE, r.m))
+        cdef double *a = doubles(x, (n,), "x")
+        cdef double *b = doubles(weights, (r.node, n), "weights")
+        cdef double *c = doubles(times, (E,), "times")
+        cdef double *d = doubles(before, (E, n), "before")
+        cdef double *e = doubles(after, (E, n), "after")
+        cdef double *f = doubles(p, (self.sweep.r,), "p")
+        cdef double *g = doubles(pieces, (r.segments, PIECE, r.m), "pieces")
+        self.run.stop = self.run.error = None
+        with nogil:
+            status = hybrid_adjoint(&self.sweep, a, b, c, d, e, f, g)
+        return self.done(status), x, p, pieces
+
+    def observed(self, time, states, library=None, pattern=((), ()), ptrdiff_t rows=0):
+        """At nodes: derivatives (N, n, L) of x', or (N, rows, L) of what the kernel
+        `observed_slopes` of a library differentiates, with the forces that follow. Columns are
+        states, parameters, then values, slopes and next begins of the pieces of inputs there."""
+        cdef const hybrid_run *r = self.sweep.run
+        cdef hybrid_slopes table
+        cdef hybrid_slopes *of = NULL
+        cdef int status
+        cdef ptrdiff_t N = len(time)
+        out = np.empty((N, r.n if library is None else rows, r.n + self.sweep.r + PIECE * r.m))
+        if library is not None:
+            made = {"observed_slopes": rows}
+            table = self.slopes(library, "observed_slopes", {"observed_slopes": pattern}, made)
+            of = &table
+        cdef double *a = doubles(time, (N,), "time")
+        cdef double *b = doubles(states, (r.n, N), "states")
+        cdef double *c = doubles(out, out.shape, "out")
+        with nogil:
+            status = hybrid_observe(&self.sweep, of, rows, N, a, b, c)
+        self.done(status)
+        return out
+
+    def segments(self, time):
+        """Those in which nodes are."""
+        tape = self.run.arrays["tape_time"][:self.run.run.taped]
+        step = np.maximum(np.searchsorted(tape, time, side="right") - 1, 0)
+        return self.run.arrays["tape_segment"][step]
+
+    @property
+    def trouble(self):
+        """When [s], and at which event, there is no derivative."""
+        return self.sweep.trouble, self.sweep.event
 
 
 def solve_contacts(law, tangent, mu, W, b, near, slide, mode):

@@ -1,5 +1,5 @@
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,7 @@ class Run:
         threads: int,
         outputs_need_rates: bool,
         budget: int = 200_000,
+        tableau: Mapping[str, Any] | None = None,
     ) -> None: ...
     @property
     def failed(self) -> NDArray[np.bool_]: ...

@@ -40,6 +40,16 @@ cdef extern from "kinesym.h" nogil:
         ptrdiff_t stride
         int kind
 
+    enum: KS_STAGES_MOST
+
+    ctypedef struct ks_tableau:
+        int stages
+        int order
+        const double *c
+        const double *a
+        const double *error
+        const double *dense
+
     ctypedef struct ks_run:
         const ks_kernel *rhs
         const ks_kernel *outputs
@@ -68,6 +78,7 @@ cdef extern from "kinesym.h" nogil:
         double *trouble
         double rtol
         double atol
+        ks_tableau method
         int threads
         ptrdiff_t budget
         int resumed
@@ -103,13 +114,18 @@ cdef extern from "kinesym.h" nogil:
     ctypedef int ks_chain_fn(const ks_chain *, ptrdiff_t, ptrdiff_t,
                              const ks_sweep *) noexcept nogil
 
+    ctypedef struct ks_fixed:
+        const char *name
+        ks_march_fn *march
+
     ctypedef struct ks_loops:
-        ks_march_fn *rk4
+        int n_fixed
+        const ks_fixed *fixed
+        ks_march_fn *adaptive
         ks_march_fn *implicit
-        ks_march_fn *dormand_prince
         ks_march_fn *outputs
-        ks_sweep_fn *rk4_adjoint
-        ks_sweep_fn *rk4_tangent
+        ks_sweep_fn *adjoint
+        ks_sweep_fn *tangent
         ks_chain_fn *chain_adjoint
         ks_chain_fn *chain_tangent
 
@@ -417,6 +433,10 @@ cdef double *_data(array, tuple shape, str name, bint written=False) except? NUL
     return <double *>&flat[0] if flat.shape[0] > 0 else NULL
 
 
+#: Arrays of `ks_tableau`.
+_NUMBERS = ("c", "a", "error", "dense")
+
+
 cdef const ptrdiff_t[::1] _indices(values, str name, ptrdiff_t end):
     """Whole numbers 0 <= k < end."""
     cdef const ptrdiff_t[::1] kept = np.ascontiguousarray(values, dtype=np.intp)
@@ -439,7 +459,8 @@ cdef class Run:
     states : (n, members, N), the first column given. values : (n_outputs, members, N).
     reached : (members,), number of valid nodes so far. step, trouble : (members,), see kinesym.h.
     substeps, rtol, atol, threads, outputs_need_rates : see kinesym.h.
-    budget : steps of a member between two looks at Ctrl-C.
+    budget : steps of a member between two looks at Ctrl-C. tableau : the numbers of an explicit
+        method, see `ks_tableau`.
 
     Raises `ValueError` if a shape does not fit.
     """
@@ -453,7 +474,7 @@ cdef class Run:
 
     def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
-                  int threads, bint outputs_need_rates, ptrdiff_t budget=200_000):
+                  int threads, bint outputs_need_rates, ptrdiff_t budget=200_000, tableau=None):
         cdef ptrdiff_t[::1] counts
         if library._table.loops == NULL:
             raise ValueError(f"{library.path} has no loops for time stepping")
@@ -511,6 +532,23 @@ cdef class Run:
         self._keep += [between, clock]
         r.taken, r.between = &self._taken[0], _data(between, between.shape, "between")
         r.clock = _data(clock, clock.shape, "clock")
+        self._method(&r.method, {} if tableau is None else tableau)
+
+    cdef int _method(self, ks_tableau *method, tableau) except -1:
+        """The numbers of an explicit method; none of an implicit one."""
+        rows = {key: np.array(tableau.get(key, ()), dtype=np.float64) for key in _NUMBERS}
+        stages = max(rows["c"].size - 1, 0)
+        method.stages, method.order = stages, tableau.get("order", 0)
+        if not tableau:
+            return 0
+        if not 0 < stages <= KS_STAGES_MOST:
+            raise ValueError(f"a method has 1 to {KS_STAGES_MOST} stages, got {stages}")
+        self._keep.append(rows)
+        method.c = _data(rows["c"], (stages + 1,), "c")
+        method.a = _data(rows["a"], (stages + 1, stages), "a")
+        method.error = _data(rows["error"], (stages + 1 if rows["error"].size else 0,), "error")
+        method.dense = _data(rows["dense"], (stages + 1 if rows["dense"].size else 0,), "dense")
+        return 0
 
     cdef ptrdiff_t _places(self, pair, str name, const ptrdiff_t **first,
                            const ptrdiff_t **second) except -1:
@@ -549,22 +587,24 @@ cdef class Run:
         return np.asarray(self._taken) == KS_FAILED
 
     def march(self, str method, ptrdiff_t begin, ptrdiff_t end, stop=None):
-        """Fill the nodes begin < i <= end by "rk4", "implicit" or "dormand-prince".
+        """Fill the nodes begin < i <= end, by the method of that name or "implicit".
 
         Every now and then Python's handlers of signals run. stop : an event that may end it early.
         Returns whether it has not.
         """
         cdef const ks_loops *loops = self._library._table.loops
-        cdef ks_march_fn *loop
+        cdef ks_march_fn *loop = NULL
         cdef ptrdiff_t k
         cdef int status = KS_MORE
-        if method == "rk4" and self._run.rhs != NULL and loops.rk4 != NULL:
-            loop = loops.rk4
-        elif method == "dormand-prince" and self._run.rhs != NULL:
-            loop = loops.dormand_prince
-        elif method == "implicit" and self._run.newton != NULL:
-            loop = loops.implicit
-        else:
+        if method == "implicit":
+            loop = loops.implicit if self._run.newton != NULL else NULL
+        elif self._run.rhs != NULL and self._run.method.error != NULL:
+            loop = loops.adaptive
+        elif self._run.rhs != NULL and self._run.method.stages > 0:
+            for k in range(loops.n_fixed):
+                if loops.fixed[k].name == method.encode():
+                    loop = loops.fixed[k].march
+        if loop == NULL:
             raise ValueError(f"{self._library.path} has no kernels for {method}")
         self._check_nodes(begin, end)
         for k in range(self._run.members):
@@ -614,7 +654,7 @@ cdef class Run:
         self._check_sweep(begin, end, n + s.n_varied + s.width)
         while True:  # in parts, so that signals are heard
             first = max(begin, last - self._nodes_at_once())
-            self._sweep(self._library._table.loops.rk4_adjoint, first, last, &s)
+            self._sweep(self._library._table.loops.adjoint, first, last, &s)
             last = first
             if last <= begin:
                 return
@@ -630,7 +670,7 @@ cdef class Run:
         self._check_sweep(begin, end, n + n_varied + width)
         while True:
             last = min(end, first + self._nodes_at_once())
-            self._sweep(self._library._table.loops.rk4_tangent, first, last, &s)
+            self._sweep(self._library._table.loops.tangent, first, last, &s)
             s.along += (last - first) * n * width
             first = last
             if first >= end:
@@ -643,7 +683,8 @@ cdef class Run:
 
     cdef int _check_sweep(self, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t columns) except -1:
         self._check_nodes(begin, end)
-        without = self._run.tangent == NULL or self._library._table.loops.rk4_adjoint == NULL
+        without = self._run.tangent == NULL or self._library._table.loops.adjoint == NULL or \
+            self._run.method.stages == 0
         if without or self._run.members != 1 or self._run.substeps != 1:
             raise ValueError("derivatives need the kernel tangent, one member and no substeps")
         if self._last_column >= columns:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,10 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.event_log import Happening
 from kinesym.runtime.experiment import key_name
-from kinesym.runtime.hybrid_linear import AT_ONCE, Instant, Linear
-from kinesym.runtime.signals import SignalGradient
+from kinesym.runtime.hybrid_simulation import HybridTask, Marched
+from kinesym.runtime.manifest import Built, SlopesManifest
+from kinesym.runtime.native import HybridSweep
+from kinesym.runtime.signals import Segments, SignalGradient, segments
 from kinesym.runtime.trajectory import ByName, Named, Trajectory
 
 Array = NDArray[np.float64]
@@ -61,6 +62,10 @@ class ForwardSensitivities(ByName):
         return np.asarray(rows[:, _place(list(self.states), of)])
 
 
+#: What a sweep returns, see runtime/hybrid/sweep.h.
+GRAZES, RESET = 3, 4
+
+
 @dataclass(frozen=True, eq=False)
 class Sensitivities:
     """Derivatives of a run: those of its steps and events, so that they are those of the motion to
@@ -70,7 +75,10 @@ class Sensitivities:
     """
 
     run: Trajectory
-    linear: Linear = field(repr=False)
+    marched: Marched = field(repr=False)
+    task: HybridTask = field(repr=False)
+    common: Segments = field(repr=False)
+    sweep: HybridSweep = field(repr=False)
 
     # -- forward --------------------------------------------------------------------------------
 
@@ -84,201 +92,154 @@ class Sensitivities:
         wrt : names of parameters, and of states for their initial values. courses : by a name of
         their own, ways to change inputs: derivatives of their begins, values and slopes.
 
-        Raises `ValueError` for unknown names.
+        Raises `ValueError` for unknown names, and where an event has no derivative.
         """
-        linear, extra = self.linear, dict(courses or {})
+        about, extra = self.task.about, dict(courses or {})
         names = [key_name(name) for name in wrt]
-        P, about = len(names) + len(extra), linear.task.about
-        S, dp = np.zeros((linear.n, P)), np.zeros((linear.r, P))
+        P = len(names) + len(extra)
+        states, parameters = about.states, about.parameters
+        x, p = np.zeros((len(states), P)), np.zeros((len(parameters), P))
         for column, name in enumerate(names):
-            rows, known = (dp, about.parameters) if name in about.parameters else (S, about.states)
+            rows, known = (p, parameters) if name in parameters else (x, states)
             if name not in known:
-                there = ", ".join([*about.parameters, *about.states])
+                there = ", ".join([*parameters, *states])
                 raise ValueError(f"wrt: {name} is no parameter and no state; there are {there}")
             rows[list(known).index(name), column] = 1.0
-        changes = self._changes(extra, len(names), P)
-        nodes = np.zeros((len(self.run.time), linear.n, P))
-        events: dict[int, tuple[Array, Array, Array]] = {}
-
-        def through(instant: Instant, change: Array) -> Array:
-            for entry, (before, after) in instant.entries.items():
-                events[entry] = (instant.dt @ change, (before @ change).T, (after @ change).T)
-            return np.asarray(instant.map @ change)
-
-        if -1 in linear.instants:
-            S = through(linear.instants[-1], self._local(S, dp, changes, 0))
-        for k, step, within in self._steps(range(0, linear.steps, AT_ONCE)):
-            change = self._local(S, dp, changes, k)
-            for node, rows in within:
-                nodes[node] = rows @ change
-            S = step @ change
-            if k in linear.instants:
-                S = through(linear.instants[k], self._local(S, dp, changes, k))
-        nodes[self._at_end] = S
-        states = {
-            name: np.ascontiguousarray(nodes[:, row].T) for row, name in enumerate(about.states)
-        }
+        pieces = self._pieces(extra, len(names), P)
+        status, nodes, times, before, after = self.sweep.forward(x, p, pieces)
+        self._check(status)
         return ForwardSensitivities(
-            [*names, *extra], states, [events[k] for k in sorted(events)], self.run
+            [*names, *extra],
+            dict(zip(states, nodes, strict=True)),
+            [(t, a.T, b.T) for t, a, b in zip(times, before, after, strict=True)],
+            self.run,
         )
 
-    def _changes(
+    def _pieces(
         self, courses: Mapping[str, Mapping[str, SignalGradient]], first: int, P: int
-    ) -> list[SignalGradient]:
-        """Of each input, derivatives (pieces, P) of begins, values and slopes."""
-        task, made = self.linear.task, []
-        for name, course in task.inputs.items():
-            shape = (len(np.asarray(course.begin)), P)
-            rows = SignalGradient(*(np.zeros(shape) for _ in range(3)))
-            for column, change in enumerate(courses.values(), start=first):
-                by_name = {key_name(key): value for key, value in change.items()}
-                strange = set(by_name) - set(task.inputs)
-                if strange:
-                    raise ValueError(f"courses: {min(strange)} is no input that is given")
+    ) -> Array:
+        """Changes of value, slope and next begin of inputs, (segments, 3, m, P)."""
+        inputs = self.task.inputs
+        made = np.zeros((len(self.common.begin) - 1, 3, len(inputs), P))
+        for column, change in enumerate(courses.values(), start=first):
+            by_name = {key_name(key): value for key, value in change.items()}
+            strange = set(by_name) - set(inputs)
+            if strange:
+                raise ValueError(f"courses: {min(strange)} is no input that is given")
+            for row, (name, signal) in enumerate(inputs.items()):
                 if name in by_name:
-                    for mine, theirs in zip(rows.parts, by_name[name].parts, strict=True):
-                        mine[:, column] = theirs
-            made.append(rows)
+                    begin, value, slope = by_name[name].parts
+                    now, soon = self._own(row)
+                    made[:, 0, row, column] = (value - signal.slope * begin)[now]
+                    made[:, 1, row, column] = slope[now]
+                    made[:, 2, row, column] = begin[soon]
         return made
 
-    def _local(self, S: Array, dp: Array, changes: list[SignalGradient], k: int) -> Array:
-        """Changes (L, P) of all that step k and what follows it depend on."""
-        linear = self.linear
-        now, soon = self._pieces(k)
-        rows = np.zeros((linear.L, S.shape[1]))
-        rows[: linear.n], rows[linear.columns("p")] = S, dp
-        for i, (signal, change) in enumerate(
-            zip(linear.task.inputs.values(), changes, strict=True)
-        ):
-            slope = float(signal.coefficients[1, now[i]])
-            begin, value, bend = change.parts
-            rows[linear.columns("v").start + i] = value[now[i]] - slope * begin[now[i]]
-            rows[linear.columns("s").start + i] = bend[now[i]]
-            rows[linear.columns("b").start + i] = begin[soon[i]]
-        return rows
+    def _own(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Pieces of an input in all segments, and those that follow them."""
+        now = self.common.piece[row]
+        return now, np.append(now[1:], now[-1])
 
-    def _pieces(self, k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Of each input the piece of step k, and the one after it."""
-        common = self.linear.common
-        segment = int(self.linear.tape.segment[k]) if self.linear.steps else 0
-        return common.piece[:, segment], common.piece[
-            :, min(segment + 1, common.piece.shape[1] - 1)
-        ]
-
-    def _steps(
-        self, chunks: Iterable[int], backwards: bool = False
-    ) -> Iterator[tuple[int, Array, list[tuple[int, Array]]]]:
-        """Number and map of each step, and maps to the nodes within it."""
-        linear = self.linear
-        for first in chunks:
-            which = np.arange(first, min(first + AT_ONCE, linear.steps))
-            _, maps = linear.step_maps(linear.places(which), linear.tape.length[which])
-            inside = np.flatnonzero(
-                (self._step_of >= first) & (self._step_of <= which[-1]) & ~self._at_end
+    def _check(self, status: int) -> None:
+        """Raise `ValueError` for an event that has no derivative."""
+        time, event = self.sweep.trouble
+        if status == GRAZES:
+            raise ValueError(
+                f"what happens at t = {time:.9g} s touches zero without "
+                "crossing it: its time has no derivative"
             )
-            within: dict[int, list[tuple[int, Array]]] = {}
-            if len(inside):
-                rows = linear.node_maps(inside, self._step_of[inside])
-                for node, row in zip(inside.tolist(), rows, strict=True):
-                    within.setdefault(int(self._step_of[node]), []).append((node, row))
-            for k in which[::-1] if backwards else which:
-                yield int(k), maps[k - first], within.get(int(k), [])
-
-    @cached_property
-    def _step_of(self) -> NDArray[np.intp]:
-        """The step in which each node is."""
-        found = np.searchsorted(self.linear.tape.time, self.run.time, side="right") - 1
-        return np.maximum(found, 0)
-
-    @cached_property
-    def _at_end(self) -> NDArray[np.bool_]:
-        return self.run.time >= self.run.final.time
+        if status == RESET:
+            name = self.task.about.events[event].name
+            raise ValueError(
+                f"event {name!r} follows the break of an input at t = {time:.9g} s and its reset "
+                "depends on inputs: that has no derivative here; move the break"
+            )
 
     # -- adjoint --------------------------------------------------------------------------------
 
     def gradient(self, of: Any, at: Happening | None = None, side: str = "after") -> HybridGradient:
-        """Derivatives of one quantity with respect to everything, at the cost of a few simulations.
+        """Derivatives of one quantity with respect to everything, by the adjoint.
 
         of : a state, at the end or `at` something that happened ("before" or "after" it); "time",
         when it happened; or weights (N,) of states at the nodes by name, for their weighted sum.
 
-        Raises `ValueError` for unknown names, and for what did not happen in this run.
+        Raises `ValueError` for unknown names, for what did not happen in this run, and where an
+        event has no derivative.
         """
         _is_after(side)
-        linear, names = self.linear, list(self.linear.task.about.states)
-        weights = np.zeros((len(self.run.time), linear.n))
-        final, seeds = np.zeros(linear.n), {}
+        names, log, N = list(self.task.about.states), self.run.log, len(self.run.time)
+        n, E = len(names), len(log)
+        weights, times, end = np.zeros((N, n)), np.zeros(E), np.zeros(n)
+        events = {"before": np.zeros((E, n)), "after": np.zeros((E, n))}
         if isinstance(of, Mapping):
             for name, row in of.items():
-                if np.shape(row) != self.run.time.shape:
+                if np.shape(row) != (N,):
                     raise ValueError(
-                        f"weights of {name} have shape {np.shape(row)}, expected "
-                        f"{self.run.time.shape}"
+                        f"weights of {name} have shape {np.shape(row)}, expected {(N,)}"
                     )
                 weights[:, _place(names, name)] = row
         elif at is None:
-            final[_place(names, of)] = 1.0
+            end[_place(names, of)] = 1.0
+        elif key_name(of) == "time":
+            times[_number(self.run, at)] = 1.0
         else:
-            vector, time = np.zeros(linear.n), 0.0
-            if key_name(of) == "time":
-                time = 1.0
-            else:
-                vector[_place(names, of)] = 1.0
-            seeds[_number(self.run, at)] = (vector, side, time)
-        return self._backwards(final + weights[self._at_end].sum(axis=0), weights, seeds)
-
-    def _backwards(
-        self, costate: Array, weights: Array, seeds: Mapping[int, tuple[Array, str, float]]
-    ) -> HybridGradient:
-        linear, task = self.linear, self.linear.task
-        gathered = _Gathered(self)
-
-        def through(instant: Instant, row: Array) -> Array:
-            result = row @ instant.map
-            for entry, (before, after) in instant.entries.items():
-                if entry in seeds:
-                    vector, side, time = seeds[entry]
-                    result += vector @ (before if side == "before" else after) + time * instant.dt
-            return np.asarray(result)
-
-        for k, step, within in self._steps(
-            reversed(range(0, linear.steps, AT_ONCE)), backwards=True
-        ):
-            if k in linear.instants:
-                costate = gathered.take(through(linear.instants[k], costate), k)
-            row = costate @ step + sum(weights[node] @ rows for node, rows in within)
-            costate = gathered.take(row, k)
-        if -1 in linear.instants:
-            costate = gathered.take(through(linear.instants[-1], costate), 0)
+            column = _place(names, of)
+            events[side][_number(self.run, at), column] = 1.0
+        status, initial, p, pieces = self.sweep.adjoint(end, weights, times, **events)
+        self._check(status)
         return HybridGradient(
-            Named(zip(task.about.parameters, gathered.parameters.tolist(), strict=True)),
-            Named(zip(task.about.states, costate.tolist(), strict=True)),
-            dict(zip(task.inputs, gathered.inputs, strict=True)),
+            Named(zip(self.task.about.parameters, p.tolist(), strict=True)),
+            Named(zip(names, initial.tolist(), strict=True)),
+            self._of_inputs(pieces),
         )
 
+    def _of_inputs(self, pieces: Array) -> dict[str, SignalGradient]:
+        """Derivatives by the pieces of each input from those by (segments, 3, m)."""
+        found = {}
+        for row, (name, signal) in enumerate(self.task.inputs.items()):
+            begin, value, slope = SignalGradient.zeros(signal).parts
+            now, soon = self._own(row)
+            np.add.at(value, now, pieces[:, 0, row])
+            np.add.at(slope, now, pieces[:, 1, row])
+            np.add.at(begin, soon, pieces[:, 2, row])
+            found[name] = SignalGradient(begin - signal.slope * value, value, slope)
+        return found
 
-class _Gathered:
-    """Sums, over all steps, of derivatives by parameters and pieces of inputs."""
 
-    def __init__(self, of: Sensitivities) -> None:
-        self.of, self.linear = of, of.linear
-        self.parameters = np.zeros(of.linear.r)
-        self.inputs = [SignalGradient.zeros(signal) for signal in of.linear.task.inputs.values()]
+def sensitivities_of(
+    task: HybridTask,
+    found: Marched,
+    run: Trajectory,
+    slopes: Built,
+) -> Sensitivities:
+    """Of a run with a tape of its steps.
 
-    def take(self, row: Array, k: int) -> Array:
-        """Adds a row (L,) of step k; its costate (n,) is left."""
-        linear = self.linear
-        now, soon = self.of._pieces(k)
-        self.parameters += row[linear.columns("p")]
-        parts = [row[linear.columns(group)] for group in ("v", "s", "b")]
-        for i, signal in enumerate(linear.task.inputs.values()):
-            value, slope, begin = (float(part[i]) for part in parts)
-            mine = self.inputs[i]
-            mine.value[now[i]] += value
-            mine.slope[now[i]] += slope
-            mine.begin[now[i]] -= float(signal.coefficients[1, now[i]]) * value
-            mine.begin[soon[i]] += begin
-        return row[: linear.n]
+    Raises `ValueError` for runs that have none: by the trapezoidal rule, releases by height, ended
+    before the first step.
+    """
+    methods = list(task.about.methods)
+    if task.method not in methods:
+        raise ValueError(
+            f"there are sensitivities for {' and '.join(methods)}, not for {task.method}"
+        )
+    if task.release != "force":
+        raise ValueError("there are sensitivities for release='force' only")
+    if not found.work[0]:
+        raise ValueError("the run ended before its first step: it has no derivatives")
+    common = segments(task.inputs, float(task.start.time), float(task.time[-1]))
+    own = [
+        signal.begin[piece]
+        for signal, piece in zip(task.inputs.values(), common.piece, strict=True)
+    ]
+    told = slopes.manifest.of(SlopesManifest)
+    begins = np.array(own).reshape(common.piece.shape)
+    return Sensitivities(
+        run,
+        found,
+        task,
+        common,
+        HybridSweep(found.run, slopes.library, told.patterns, told.solution, begins),
+    )
 
 
 def _place(names: Sequence[str], key: Any) -> int:

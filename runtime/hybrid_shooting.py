@@ -47,8 +47,8 @@ class HybridTrials(Simulated):
     Parameters
     ----------
     run : simulates a trial. system : names. trials : with measurements. initial : per trial the
-    initial values by state, NaN where unknown. inputs : per trial, by name. observe :
-    makes derivatives that know what is measured besides states; None if nothing is.
+    initial values by state, NaN where unknown, and whether contacts press. inputs : per trial, by
+    name. observe : makes derivatives that know what is measured besides states; None if nothing is.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class HybridTrials(Simulated):
             made = self._run_trial(number, start, numbers, inputs)
         except ValueError as error:  # a start that cannot be, breaks that do not increase
             raise Diverged(f"{of}{error}") from error
-        if made.linear.marched.status == INTERRUPTED:
+        if made.marched.status == INTERRUPTED:
             raise KeyboardInterrupt
         if made.run.message:
             raise Diverged(f"{of}{made.run.message}")
@@ -124,7 +124,8 @@ class HybridTrials(Simulated):
         """A sentence if the model is unstable from a start to the first event, else nothing."""
         n = len(self.unknowns.states)
         for k, made in enumerate(self.simulate(q)):
-            slope = made.linear.flow(made.linear.places(np.array([0]))).slope[0, :, :n]
+            start = np.array([[made.run[x][0]] for x in self.unknowns.states])
+            slope = made.sweep.observed(made.run.time[:1].copy(), start)[0, :, :n]
             first = min((e.time for e in made.run.events), default=made.run.time[-1])
             longest = float(first - made.run.time[0])
             words = unstable(k, np.linalg.eigvals(slope), longest, "or shorter trials")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.event_log import KINDS, Happening, State
 from kinesym.runtime.interrupts import interruptible
-from kinesym.runtime.manifest import HybridManifest
+from kinesym.runtime.manifest import HybridManifest, TableauManifest
 from kinesym.runtime.native import Call, HybridRun, Library, Plan
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import time_bar
@@ -25,7 +25,8 @@ Arrays = dict[str, NDArray[Any]]
 (DONE, STOPPED, FULL, STEP, STUCK, CHATTER, NO_MEMORY, PAUSED, NO_NUMBER, NEWTON) = range(10)
 INTERRUPTED = 10
 LAWS = ("slip", "stick", "coulomb")
-METHODS = ("dormand-prince", "rk4", "trapezoid")
+#: Numbers of the trapezoidal rule, which has no explicit stages.
+TRAPEZOID = TableauManifest(2, (1.0,), ((),), (), ())
 #: Steps after which the bar moves.
 STEPS_AT_ONCE = 20_000
 #: First room for steps of the tape, and for entries of the log where hardly anything can happen.
@@ -36,8 +37,8 @@ TAPE, LOG = 1024, 256
 class HybridTask:
     """What to simulate. about : what the code generator says of the model, see `codegen.switching`.
 
-    step : of methods that do not choose it [s]. release : "force" or "height". tape : whether every
-    step is kept.
+    method : "trapezoid", or a name in `about.methods`. step : of methods that do not choose it
+    [s]. release : "force" or "height". tape : whether every step is kept.
     """
 
     library: Library
@@ -64,27 +65,9 @@ class HybridTask:
 
 
 @dataclass(frozen=True, eq=False)
-class Tape:
-    """Every step: when it began (T,), its length, the state there (T, n), modes (T, d), contacts
-    (T, count) as in contact.h, segment of the inputs, and what ended it, as in hybrid.h.
-
-    log : of entries of the log: time, kind, index, steps before, states before and after, modes of
-    contacts and restitution in an impact.
-    """
-
-    time: Array
-    length: Array
-    state: Array
-    mode: Array
-    contact: NDArray[np.intc]
-    segment: NDArray[np.intc]
-    cause: NDArray[np.intc]
-    log: Mapping[str, NDArray[Any]]
-
-
-@dataclass(frozen=True, eq=False)
 class Marched:
-    """States (n, N), inputs (m + d + R, N) at the nodes reached, the log, the end, the status."""
+    """States (n, N), inputs (m + d + R, N) at the nodes reached, the log, the end, the status, the
+    loop that led there."""
 
     states: Array
     inputs: Array
@@ -92,7 +75,7 @@ class Marched:
     final: State
     status: int
     work: tuple[int, int, int]
-    tape: Tape
+    run: HybridRun
 
 
 def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
@@ -105,7 +88,7 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
         "v_stop": task.v_stop,
         "by_height": task.release == "height",
         "per_second": task.per_second,
-        "method": METHODS.index(task.method),
+        "order": _tableau(task).order,
         "fixed": task.step,
         "pause": STEPS_AT_ONCE,
     }
@@ -124,10 +107,9 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
             if status == FULL:
                 arrays |= _grown(arrays, run)
                 run.room(arrays)
-        now, filled, logged, taped = run.at
+        now, filled, logged, _ = run.at
         final = State(now, *(arrays[key] for key in ("x", "mode", "state", "friction", "armed")))
         log = {k[4:]: row[:logged] for k, row in arrays.items() if k.startswith("log_")}
-        tape = {k[5:]: row[:taped] for k, row in arrays.items() if k.startswith("tape_")}
         return Marched(
             arrays["states"][:, :filled],
             arrays["inputs"][:, :filled],
@@ -135,8 +117,13 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
             final,
             status,
             run.work,
-            Tape(**tape, log=log),
+            run,
         )
+
+
+def _tableau(task: HybridTask) -> TableauManifest:
+    """The numbers of the method."""
+    return task.about.methods.get(task.method, TRAPEZOID)
 
 
 def _arrays(task: HybridTask) -> Arrays:
@@ -148,6 +135,7 @@ def _arrays(task: HybridTask) -> Arrays:
     arrays: Arrays = {
         "begin": common.begin,
         "coefficients": common.coefficients,
+        **{key: np.array(row) for key, row in vars(_tableau(task)).items() if key != "order"},
         "parameters": task.parameters,
         "law": np.array([LAWS.index(c.law) for c in contacts], dtype=np.intc),
         "tangent": np.array([c.row for c in contacts], dtype=np.intc),

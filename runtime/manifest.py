@@ -78,9 +78,21 @@ class ModelManifest:
 
 
 @dataclass(frozen=True)
-class SteppingManifest(ModelManifest):
-    """Loops of time stepping; see `codegen.stepping`."""
+class TableauManifest:
+    """An explicit method; see `ks_tableau` in kinesym.h. error, dense : empty if there is none."""
 
+    order: int
+    c: tuple[float, ...]
+    a: tuple[tuple[float, ...], ...]
+    error: tuple[float, ...]
+    dense: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SteppingManifest(ModelManifest):
+    """Loops of time stepping, explicit methods by name; see `codegen.stepping`."""
+
+    methods: Mapping[str, TableauManifest]
     limits: tuple[str, ...]
     varying: bool
     solution: tuple[tuple[int, int], ...]
@@ -128,12 +140,14 @@ class ContactManifest:
 
 @dataclass(frozen=True)
 class HybridManifest(ModelManifest):
-    """A hybrid model; see `codegen.hybrid`.
+    """A hybrid model; see `codegen.switching`.
 
+    methods : explicit ones by name.
     targets : what events set, one after the other: states, then modes; event k sets those from
     first_target[k] on. sizes : outputs of each kernel.
     """
 
+    methods: Mapping[str, TableauManifest]
     modes: Mapping[str, float]
     events: tuple[EventManifest, ...]
     targets: tuple[int, ...]
@@ -144,19 +158,12 @@ class HybridManifest(ModelManifest):
 
 
 @dataclass(frozen=True)
-class SlopeManifest:
-    """First derivatives in one kernel: places of the entries, and the shape of the matrix."""
-
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    shape: tuple[int, int]
-
-
-@dataclass(frozen=True)
 class SlopesManifest:
-    """First derivatives of a hybrid model, by kernel."""
+    """First derivatives of a hybrid model: places of the entries by kernel, targets and sources of
+    the solution for x'; see `codegen.switching`."""
 
-    kernels: Mapping[str, SlopeManifest]
+    patterns: Mapping[str, Pattern]
+    solution: Pattern
 
 
 _SECTIONS: dict[str, Any] = {

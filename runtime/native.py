@@ -1,6 +1,6 @@
 """The compiled extensions, under a name that tools which only read Python can follow."""
 
-from kinesym.runtime._hybrid import HybridRun, solve_contacts
+from kinesym.runtime._hybrid import HybridRun, HybridSweep, solve_contacts
 from kinesym.runtime._ipopt import NO_FILE, Ipopt, Problem, overheard, trial
 from kinesym.runtime._kkt import BORDER, UNKNOWN, Factorisation, close_session, open_session
 from kinesym.runtime._kkt import __file__ as KKT_LIBRARY
@@ -39,6 +39,7 @@ __all__ = [
     "Chain",
     "Factorisation",
     "HybridRun",
+    "HybridSweep",
     "Ipopt",
     "Library",
     "Plan",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.interrupts import interruptible
-from kinesym.runtime.manifest import Built, SteppingManifest
+from kinesym.runtime.manifest import Built, SteppingManifest, TableauManifest
 from kinesym.runtime.native import HELD, PARABOLA, Call, Library, Plan, Run
 from kinesym.runtime.places import rows
 from kinesym.runtime.progress import node_bar
@@ -42,14 +42,15 @@ _LARGEST, _LARGEST_GROWTH = 1e100, 1e30
 class Stepper:
     """A library that steps a model, and the names of what it steps.
 
-    `loop` is one of "rk4", "implicit" and "dormand-prince"; parameters are `varying` if they may
-    differ between members; `limits` are the sentences of what must not be negative;
-    `pattern` and `solution` are places of derivatives, see kinesym.h; `work` are operations per
-    step, about.
+    `loop` is the name of an explicit method, whose numbers are `tableau`, or "implicit"; parameters
+    are `varying` if they may differ between members; `limits` are the sentences of what must not be
+    negative; `pattern` and `solution` are places of derivatives, see kinesym.h; `work` are
+    operations per step, about.
     """
 
     library: Library
     loop: str
+    tableau: TableauManifest | None
     model: str
     states: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -68,14 +69,25 @@ class Stepper:
         """From a built library."""
         about, kernels = built.manifest.of(SteppingManifest), built.manifest.kernels
         operations = {name: float(kernel.operations) for name, kernel in kernels.items()}
-        named = {k: v for k, v in vars(about).items() if k != "solution"}
+        named = {k: v for k, v in vars(about).items() if k not in ("solution", "methods")}
         return cls(
             library=built.library,
             loop=loop,
             solution=([i for i, _ in about.solution], [j for _, j in about.solution]),
+            tableau=about.methods.get(loop),
             work=_work(loop, operations, len(about.states)),
             **named,
         )
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the method chooses its steps."""
+        return self.tableau is not None and bool(self.tableau.error)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether steps are explicit and as long as they are said to be."""
+        return self.tableau is not None and not self.adaptive
 
     @property
     def steps_at_once(self) -> int:
@@ -152,6 +164,7 @@ def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Ru
         task.threads,
         stepper.outputs_need_rates,
         _budget(stepper, task, members),
+        vars(stepper.tableau) if stepper.tableau else None,
     )
     return run, Outcome(states, values, reached, trouble, np.zeros(members, dtype=bool))
 
@@ -203,7 +216,7 @@ def _march(
     as interrupted."""
     N, done, reached = len(task.time), 0, outcome.reached
     chunk = max(1, stepper.steps_at_once // (len(reached) * task.substeps))
-    if stepper.loop == "dormand-prince":
+    if stepper.adaptive:
         chunk = _ADAPTIVE_NODES_AT_ONCE
     with node_bar(N - 1, progress) as advance:
         while done < N - 1 and (reached == done + 1).any():
@@ -264,22 +277,22 @@ def failure(
         state += f", and {len(x) - 12} more"
     step = (time[last + 1] - time[last]) / task.substeps
     if undefined or member in outcome.broken:
-        advice = _unstable(stepper, task, outcome, member, step) if stepper.loop == "rk4" else ""
+        advice = _unstable(stepper, task, outcome, member, step) if stepper.fixed else ""
         cause = f"; but {advice}" if advice.startswith("the step of") else ""
         return f"{place}: {undefined or outcome.broken[member]}{cause}; last state {state}"
-    if stepper.loop != "rk4" and implausible(outcome.states[:, member, 0], x).any():
+    if not stepper.fixed and implausible(outcome.states[:, member, 0], x).any():
         cause = f"diverged {place}; the model is unstable, or its equations are wrong"
     elif stepper.loop == "implicit":
         cause = (
             f"Newton's method failed {place} with a defect of {outcome.trouble[member]:.2g}; "
             f"try shorter steps than {step:g} s (raise substeps)"
         )
-    elif stepper.loop == "dormand-prince" and outcome.trouble[member] == STIFF:
+    elif stepper.adaptive and outcome.trouble[member] == STIFF:
         cause = (
             f"stiff: more than 1e7 steps are needed {place}; use an implicit method "
             "(midpoint, backward-euler), or looser tolerances"
         )
-    elif stepper.loop == "dormand-prince":
+    elif stepper.adaptive:
         cause = f"the steps became shorter than rounding allows {place}: a singularity or a jump"
     else:
         cause = f"diverged {place}; {_unstable(stepper, task, outcome, member, step)}"
@@ -308,7 +321,7 @@ def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
 
 def cause_of_growth(stepper: Stepper, task: Task, outcome: Outcome, member: int, node: int) -> str:
     """The likely cause that a member grew beyond any plausible size at a node."""
-    if stepper.loop != "rk4":
+    if not stepper.fixed:
         return "the model is unstable, or its equations are wrong"
     step = float(task.time[node] - task.time[node - 1]) / task.substeps
     return _unstable(stepper, task, outcome, member, step)
@@ -401,7 +414,7 @@ def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step:
     for node in (0, last):
         modes = modes_at(stepper, task, outcome.states[:, member, node], node, member)
         mode, worst = modes[np.argmax(np.abs(modes))], modes[np.argmax(modes.real)]
-        longest = longest_step(mode)
+        longest = longest_step(stepper, mode)
         if longest < step < _WORTHWHILE * longest:
             return (
                 f"the step of {step:g} s is too long for the mode {eigenvalue(mode)} 1/s at "
@@ -421,16 +434,21 @@ def eigenvalue(mode: complex) -> str:
     return f"{mode.real:.4g}" if mode.imag == 0.0 else f"{mode:.4g}"
 
 
-def longest_step(mode: complex) -> float:
-    """The longest step of the classical Runge-Kutta method for which x' = mode x does not grow [s].
+def longest_step(stepper: Stepper, mode: complex) -> float:
+    """The longest explicit step for which x' = mode x does not grow [s].
 
-    Infinite for a mode that grows by itself.
+    Infinite for a mode that grows by itself, and for implicit methods.
     """
-    if not (mode.real <= 0.0 and abs(mode) > 0.0):
+    if stepper.tableau is None or not (mode.real <= 0.0 and abs(mode) > 0.0):
         return np.inf
-    radius = np.linspace(0.0, 3.5, 3501)[1:]
+    *matrix, weights = np.array(stepper.tableau.a)
+    stages = len(weights)
+    powers = [np.ones(stages)]  # of the matrix, times ones
+    for _ in range(stages - 1):
+        powers.append(np.array(matrix) @ powers[-1])
+    radius = 1e-3 * np.arange(1, 1000 * stages)
     z = radius * mode / abs(mode)
-    growth = np.abs(1.0 + z * (1.0 + z / 2.0 * (1.0 + z / 3.0 * (1.0 + z / 4.0))))
+    growth = np.abs(np.polyval([*(weights @ row for row in reversed(powers)), 1.0], z))
     unstable = growth > 1.0 + 1e-12
     return float(radius[max(int(np.argmax(unstable)) - 1, 0)] / abs(mode))
 

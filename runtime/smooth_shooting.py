@@ -108,7 +108,7 @@ class SmoothTrials(Simulated):
 
     def _samples(self, trial: Experiment, name: str) -> tuple[Array, int]:
         """A known input: to an implicit method what it is to the scheme of collocation."""
-        if self._stepper.loop == "rk4":
+        if self._stepper.fixed:
             samples, kind = trial.signals[name].sampled(trial.grid)
         else:
             samples, kind = trial.inputs[name], self._kind(name)
@@ -167,8 +167,8 @@ class SmoothTrials(Simulated):
             modes = modes_at(self._stepper, trial.task, trial.states[:, 0], 0)
             fastest = modes[np.argmax(np.abs(modes))]
             step, longest = float(np.max(np.diff(grid))), (grid[-1] - grid[0]) / len(self.pieces(k))
-            allowed = longest_step(fastest)
-            if self._stepper.loop == "rk4" and step > allowed:
+            allowed = longest_step(self._stepper, fastest)
+            if self._stepper.fixed and step > allowed:
                 return (
                     f"steps of {step:g} s are too long for the mode {fastest:.4g} 1/s at the start "
                     f"of trial {k}; use steps of at most {rounded_down(allowed)} s (substeps) or "
@@ -263,7 +263,7 @@ class SmoothTrials(Simulated):
 
     def _sweepers(self, z: Array) -> list[Run | Chain]:
         """What differentiates the steps of each trial."""
-        if self._stepper.loop == "rk4":
+        if self._stepper.fixed:
             return [trial.run for trial in self._trials]
         rows, columns = self._interval.jacobian
         values, begin, sweepers = self._defect_slopes(z), 0, list[Run | Chain]()

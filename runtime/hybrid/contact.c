@@ -8,15 +8,23 @@
 /* Tangential velocities below this are none [m/s] */
 #define STANDING 1e-9
 
-/* Solves a x = b (n x n, row by row) by elimination with full pivoting. Columns without a pivot,
- * which redundant contacts leave, get 0, and `null` (nullity x n) is what may be added; returns 0 if
- * the rest is not zero then. */
-static int solve(int n, double *a, double *b, double *x, double *null, int *nullity,
+static void swap(double *a, double *b, int count, int step) {
+    for (int k = 0; k < count * step; k += step) {
+        const double kept = a[k];
+        a[k] = b[k], b[k] = kept;
+    }
+}
+
+/* Solves a x = b (n x n, row by row; n x sides) by elimination with full pivoting. Columns without a
+ * pivot, which redundant contacts leave, get 0, and `null` (nullity x n) is what may be added; returns
+ * 0 if the rest is not zero then. */
+static int solve(int n, int sides, double *a, double *b, double *x, double *null, int *nullity,
                  double doubt) {
     int column[HYBRID_ROWS];
     double largest = 0.0, size = 0.0;
     for (int k = 0; k < n * n; k++) largest = fmax(largest, fabs(a[k]));
-    for (int k = 0; k < n; k++) column[k] = k, size = fmax(size, fabs(b[k]));
+    for (int k = 0; k < n * sides; k++) size = fmax(size, fabs(b[k]));
+    for (int k = 0; k < n; k++) column[k] = k;
     int rank = 0;
     for (; rank < n; rank++) {
         int row = rank, best = rank;
@@ -24,33 +32,27 @@ static int solve(int n, double *a, double *b, double *x, double *null, int *null
             for (int j = rank; j < n; j++)
                 if (fabs(a[i * n + j]) > fabs(a[row * n + best])) row = i, best = j;
         if (!(fabs(a[row * n + best]) > 1e-12 * largest)) break;
-        for (int j = 0; j < n; j++) {
-            const double swap = a[rank * n + j];
-            a[rank * n + j] = a[row * n + j], a[row * n + j] = swap;
-        }
-        for (int i = 0; i < n; i++) {
-            const double swap = a[i * n + rank];
-            a[i * n + rank] = a[i * n + best], a[i * n + best] = swap;
-        }
-        const double swap = b[rank];
-        b[rank] = b[row], b[row] = swap;
+        swap(a + rank * n, a + row * n, n, 1);
+        swap(a + rank, a + best, n, n);
+        swap(b + rank * sides, b + row * sides, sides, 1);
         const int moved = column[rank];
         column[rank] = column[best], column[best] = moved;
         for (int i = rank + 1; i < n; i++) {
             const double factor = a[i * n + rank] / a[rank * n + rank];
             for (int j = rank; j < n; j++) a[i * n + j] -= factor * a[rank * n + j];
-            b[i] -= factor * b[rank];
+            for (int s = 0; s < sides; s++) b[i * sides + s] -= factor * b[rank * sides + s];
         }
     }
-    for (int i = rank; i < n; i++)
-        if (fabs(b[i]) > doubt * (size + 1e-300)) return 0;
-    double y[HYBRID_ROWS] = {0};
-    for (int i = rank - 1; i >= 0; i--) {
-        y[i] = b[i];
-        for (int j = i + 1; j < rank; j++) y[i] -= a[i * n + j] * y[j];
-        y[i] /= a[i * n + i];
-    }
-    for (int k = 0; k < n; k++) x[column[k]] = y[k];
+    for (int k = rank * sides; k < n * sides; k++)
+        if (fabs(b[k]) > doubt * (size + 1e-300)) return 0;
+    for (int k = rank * sides; k < n * sides; k++) b[k] = 0.0;
+    for (int i = rank - 1; i >= 0; i--)
+        for (int s = 0; s < sides; s++) {
+            for (int j = i + 1; j < rank; j++) b[i * sides + s] -= a[i * n + j] * b[j * sides + s];
+            b[i * sides + s] /= a[i * n + i];
+        }
+    for (int k = 0; k < n; k++)
+        memcpy(x + column[k] * sides, b + k * sides, (size_t)sides * sizeof *x);
     *nullity = n - rank;
     for (int free = rank; free < n; free++) { /* directions that change nothing, one row each */
         double v[HYBRID_ROWS] = {0};
@@ -78,7 +80,7 @@ static void least(int n, double *x, const double *null, int nullity, const doubl
                 a[i * nullity + j] += null[i * n + k] * null[j * n + k] / weight[k];
         }
     }
-    if (nullity == 0 || !solve(nullity, a, b, c, unused, &more, 1.0)) return;
+    if (nullity == 0 || !solve(nullity, 1, a, b, c, unused, &more, 1.0)) return;
     for (int i = 0; i < nullity; i++)
         for (int k = 0; k < n; k++) x[k] += c[i] * null[i * n + k];
 }
@@ -86,33 +88,44 @@ static void least(int n, double *x, const double *null, int nullity, const doubl
 void contact_linear(int n, double *a, double *b, double *x) {
     double unused[HYBRID_ROWS * HYBRID_ROWS];
     int nullity;
-    solve(n, a, b, x, unused, &nullity, INFINITY);
+    solve(n, 1, a, b, x, unused, &nullity, INFINITY);
 }
 
-int contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
-                   double doubt, double *f) {
-    const int R = c->rows;
-    int unknown[HYBRID_ROWS], n = 0;
-    double a[HYBRID_ROWS * HYBRID_ROWS], side[HYBRID_ROWS], found[HYBRID_ROWS];
-    memset(f, 0, (size_t)R * sizeof *f);
+/* The rows that are kept at rest, and the equations `a` of their forces; returns how many */
+static int closed(const contact_set *c, const double *W, const int *mode, int *unknown, double *a) {
+    int n = 0;
     for (int i = 0; i < c->count; i++)
         if (mode[i] != CONTACT_OPEN) unknown[n++] = i;
     for (int i = 0; i < c->count; i++)
         if (mode[i] == CONTACT_STICKS && c->law[i] != LAW_SLIP) unknown[n++] = c->tangent[i];
-    for (int i = 0; i < n; i++) {
-        side[i] = -b[unknown[i]];
+    for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
-            const int k = unknown[j];
-            double value = W[unknown[i] * R + k];
+            const int k = unknown[j], row = unknown[i] * c->rows;
+            a[i * n + j] = W[row + k];
             if (k < c->count && mode[k] >= CONTACT_FORWARDS) /* friction follows the normal force */
-                value += (mode[k] == CONTACT_FORWARDS ? -1.0 : 1.0) * c->mu[k] *
-                         W[unknown[i] * R + c->tangent[k]];
-            a[i * n + j] = value;
+                a[i * n + j] += (mode[k] == CONTACT_FORWARDS ? -1.0 : 1.0) * c->mu[k] *
+                                W[row + c->tangent[k]];
         }
-    }
+    return n;
+}
+
+/* Friction of what slides */
+static void add_friction(const contact_set *c, const int *mode, double *f) {
+    for (int i = 0; i < c->count; i++)
+        if (mode[i] >= CONTACT_FORWARDS)
+            f[c->tangent[i]] = (mode[i] == CONTACT_FORWARDS ? -1.0 : 1.0) * c->mu[i] * f[i];
+}
+
+int contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
+                   double doubt, double *f) {
+    int unknown[HYBRID_ROWS];
+    double a[HYBRID_ROWS * HYBRID_ROWS], side[HYBRID_ROWS], found[HYBRID_ROWS];
+    const int n = closed(c, W, mode, unknown, a);
+    memset(f, 0, (size_t)c->rows * sizeof *f);
+    for (int i = 0; i < n; i++) side[i] = -b[unknown[i]];
     double null[HYBRID_ROWS * HYBRID_ROWS], weight[HYBRID_ROWS];
     int nullity = 0;
-    if (n > 0 && !solve(n, a, side, found, null, &nullity, doubt)) return 0;
+    if (n > 0 && !solve(n, 1, a, side, found, null, &nullity, doubt)) return 0;
     if (nullity > 0) { /* redundant points share pressure evenly, friction like pressure */
         double most = 1e-300;
         for (int j = 0; j < n; j++) weight[j] = 1.0;
@@ -127,10 +140,28 @@ int contact_forces(const contact_set *c, const double *W, const double *b, const
         least(n, found, null, nullity, weight);
     }
     for (int j = 0; j < n; j++) f[unknown[j]] = found[j];
-    for (int i = 0; i < c->count; i++)
-        if (mode[i] >= CONTACT_FORWARDS)
-            f[c->tangent[i]] = (mode[i] == CONTACT_FORWARDS ? -1.0 : 1.0) * c->mu[i] * f[i];
+    add_friction(c, mode, f);
     return 1;
+}
+
+void contact_map(const contact_set *c, const double *W, const int *mode, double *map) {
+    const int R = c->rows;
+    int unknown[HYBRID_ROWS], nullity = 0;
+    double a[HYBRID_ROWS * HYBRID_ROWS], side[HYBRID_ROWS * HYBRID_ROWS], weight[HYBRID_ROWS];
+    double null[HYBRID_ROWS * HYBRID_ROWS], found[HYBRID_ROWS * HYBRID_ROWS];
+    double one[HYBRID_ROWS], f[HYBRID_ROWS];
+    const int n = closed(c, W, mode, unknown, a);
+    memset(map, 0, (size_t)(R * R) * sizeof *map);
+    for (int k = 0; k < n * n; k++) side[k] = k % (n + 1) == 0 ? -1.0 : 0.0;
+    solve(n, n, a, side, found, null, &nullity, INFINITY);
+    for (int k = 0; k < n; k++) {
+        for (int j = 0; j < n; j++) one[j] = found[j * n + k], weight[j] = 1.0;
+        least(n, one, null, nullity, weight);
+        memset(f, 0, sizeof f);
+        for (int j = 0; j < n; j++) f[unknown[j]] = one[j];
+        add_friction(c, mode, f);
+        for (int i = 0; i < R; i++) map[i * R + unknown[k]] = f[i];
+    }
 }
 
 /* Whether forces f of these modes obey all inequalities */

@@ -30,6 +30,10 @@ typedef struct {
 int contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
                    double doubt, double *f);
 
+/* Changes of these forces are map (rows, rows) times those of b: the least of all where points are
+ * redundant */
+void contact_map(const contact_set *c, const double *W, const int *mode, double *map);
+
 /* Solves a x = b (n x n, symmetric, n <= HYBRID_ROWS), destroying a and b; equations that the others
  * imply are left out. */
 void contact_linear(int n, double *a, double *b, double *x);

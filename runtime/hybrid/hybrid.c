@@ -27,41 +27,35 @@ static void fill_nodes(work *w, double h) {
     }
 }
 
-static double *take(double **memory, ptrdiff_t count) {
-    double *taken = *memory;
-    *memory += (count + 7) / 8 * 8;
-    return taken;
+int open_pool(pool *p) {
+    const size_t bytes = (p->used + 8) * sizeof(double);
+    p->memory = aligned_alloc(64, bytes);
+    p->used = 0;
+    if (p->memory != NULL) memset(p->memory, 0, bytes);
+    return p->memory == NULL;
 }
 
-static int bind_memory(work *w, hybrid_run *r, double **memory) {
-    const ks_kernel *kernels[4] = {r->smooth, r->guards, r->resets, r->contact};
-    bound *all[4] = {&w->smooth, &w->guards, &w->resets, &w->contact};
-    const ptrdiff_t inputs = r->m + r->d + r->points.rows, n = r->n, seen = watches(r);
-    ptrdiff_t total = inputs + 12 * (n + 8) + (SAMPLES + 3) * (seen + 8) + n * n + 128;
-    for (int i = 0; i < 4; i++)
-        if (kernels[i] != NULL)
-            total += kernels[i]->n_uniform + kernels[i]->n_scratch + kernels[i]->n_out + 24;
-    double *place = *memory = aligned_alloc(64, (size_t)(total + 64) / 8 * 8 * sizeof(double));
-    if (place == NULL) return 1;
-    memset(place, 0, (size_t)(total + 64) / 8 * 8 * sizeof(double));
-    w->u = take(&place, inputs);
-    for (int s = 0; s < STAGES; s++) w->k[s] = take(&place, n);
-    w->y = take(&place, n), w->trial = take(&place, n), w->before = take(&place, n);
-    w->sample = take(&place, seen), w->now = take(&place, seen);
-    w->matrix = take(&place, n * n);
-    for (int s = 0; s <= SAMPLES; s++) w->watched[s] = take(&place, seen);
-    for (int i = 0; i < 4; i++) {
-        *all[i] = (bound){kernels[i], NULL, NULL, NULL};
-        if (kernels[i] == NULL) continue;
-        all[i]->uniform = take(&place, kernels[i]->n_uniform);
-        all[i]->scratch = take(&place, kernels[i]->n_scratch);
-        all[i]->out = take(&place, kernels[i]->n_out);
-        const double zero = 0.0;
-        const ks_arg arg[4] = {{r->x, 1}, {w->u, 1}, {r->parameters, 0}, {&zero, 1}};
-        if (kernels[i]->n_uniform > 0)
-            kernels[i]->uniform(arg, all[i]->uniform, all[i]->scratch);
-    }
-    return 0;
+void bind(const work *w, bound *b, const ks_kernel *k, pool *p) {
+    *b = (bound){k, NULL, NULL, NULL};
+    if (k == NULL) return;
+    b->uniform = take(p, k->n_uniform), b->scratch = take(p, k->n_scratch);
+    b->out = take(p, k->n_out);
+    const double zero = 0.0;
+    const ks_arg arg[4] = {{w->r->x, 1}, {w->u, 1}, {w->r->parameters, 0}, {&zero, 1}};
+    if (p->memory != NULL && k->n_uniform > 0) k->uniform(arg, b->uniform, b->scratch);
+}
+
+void bind_work(work *w, pool *p) {
+    const hybrid_run *r = w->r;
+    const ptrdiff_t n = r->n, seen = watches(r);
+    w->u = take(p, r->m + r->d + r->points.rows);
+    for (int s = 0; s <= r->method.stages || s < STAGES_OF_TRAPEZOID; s++) w->k[s] = take(p, n);
+    w->y = take(p, n), w->trial = take(p, n), w->before = take(p, n);
+    w->sample = take(p, seen), w->now = take(p, seen);
+    w->matrix = take(p, r->method.stages > 0 ? 0 : n * n);
+    for (int s = 0; s <= SAMPLES; s++) w->watched[s] = take(p, seen);
+    bind(w, &w->smooth, r->smooth, p), bind(w, &w->guards, r->guards, p);
+    bind(w, &w->resets, r->resets, p), bind(w, &w->contact, r->contact, p);
 }
 
 /* Whether the step came to the end of its segment of the inputs */
@@ -99,20 +93,21 @@ static void tape(work *w, double h) {
  * what hybrid_march returns, as a negative number */
 static double accepted(work *w, double rest) {
     hybrid_run *r = w->r;
+    const double power = -1.0 / r->method.order;
     for (;;) {
         double h = r->step * 1.000001 >= rest ? rest : r->step;
-        if (r->method != METHOD_DOPRI5) h = rest / fmax(1.0, ceil(rest / r->fixed - 1e-9));
+        if (r->method.error == NULL) h = rest / fmax(1.0, ceil(rest / r->fixed - 1e-9));
         w->failed = 0;
         one_step(w, h);
         const double size = step_error(w, h);
         if (w->failed & 4) return -HYBRID_NEWTON;
         if (size <= 1.0) {
-            const double wanted = h * fmin(size > 1e-10 ? 0.9 * pow(size, -0.2) : 5.0, 5.0);
+            const double wanted = h * fmin(size > 1e-10 ? 0.9 * pow(size, power) : 5.0, 5.0);
             r->step = h < r->step ? fmax(r->step, wanted) : wanted;
             return h;
         }
-        if (r->method != METHOD_DOPRI5) return -HYBRID_NO_NUMBER;
-        r->step = h * (size == size ? fmax(0.9 * pow(size, -0.2), 0.2) : 0.2);
+        if (r->method.error == NULL) return -HYBRID_NO_NUMBER;
+        r->step = h * (size == size ? fmax(0.9 * pow(size, power), 0.2) : 0.2);
         r->rejected++;
         if (!(r->t + 0.1 * r->step > r->t)) return w->failed & 1 ? -HYBRID_STUCK : -HYBRID_STEP;
     }
@@ -201,12 +196,14 @@ static int march(work *w, double end) {
 }
 
 int hybrid_march(hybrid_run *r, double end) {
-    work w = {.r = r, .last = r->method == METHOD_RK4 ? 4 : 6};
-    double *memory = NULL;
-    if (bind_memory(&w, r, &memory)) return HYBRID_NO_MEMORY;
+    work w = {.r = r, .last = r->method.stages > 0 ? r->method.stages : 1};
+    pool p = {NULL, 0};
+    bind_work(&w, &p); /* counts */
+    if (open_pool(&p)) return HYBRID_NO_MEMORY;
+    bind_work(&w, &p);
     for (ptrdiff_t k = 0; k < r->d; k++) w.u[r->m + k] = r->mode[k];
     set_inputs(&w, r->t);
     const int status = march(&w, end);
-    free(memory);
+    free(p.memory);
     return status;
 }

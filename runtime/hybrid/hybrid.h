@@ -14,8 +14,6 @@ enum { POINT_OPEN = 0, POINT_ACTIVE = 1, POINT_LEAVING = 2 };
 /* Kinds of entries of the log */
 enum { LOG_CLOCK = 0, LOG_IMPACT = 1, LOG_CLOSE = 2, LOG_RELEASE = 3, LOG_SLIDE = 4, LOG_EVENT = 5 };
 
-enum { METHOD_DOPRI5 = 0, METHOD_RK4 = 1, METHOD_TRAPEZOID = 2 };
-
 /* What ended a step of the tape: nothing, a break of the inputs, or the watched function of that
  * number (events, then of each contact: height, pressure, friction, sliding) */
 enum { TAPE_PLAIN = -2, TAPE_CLOCK = -1 };
@@ -61,8 +59,8 @@ typedef struct {
     const double *time;
     double *states, *inputs; /* (n, nodes), (m + d + R, nodes) */
 
-    int method;
-    double fixed; /* length of a step, of methods that do not choose it */
+    ks_tableau method; /* without stages: the trapezoidal rule */
+    double fixed; /* length of a step, of methods without an estimate of its error */
     double rtol, atol, step, v_stop;
     ptrdiff_t per_second; /* events allowed */
 

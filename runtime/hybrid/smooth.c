@@ -1,5 +1,4 @@
-/* The smooth motion of one mode: contact forces, rates, and steps of the three methods. */
-#include "include/kinesym_dopri_tables.h"
+/* The smooth motion of one mode: contact forces, rates, and steps. */
 #include "work.h"
 
 #include <math.h>
@@ -10,14 +9,20 @@ void evaluate(const work *w, const bound *b, const double *x, double t) {
     b->k->block(1, arg, b->uniform, b->out, 1, 0, b->scratch);
 }
 
-void set_inputs(const work *w, double t) {
-    const hybrid_run *r = w->r;
+double input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t) {
     const ptrdiff_t degree = r->m * r->segments;
-    const double s = t - r->begin[r->segment];
-    for (ptrdiff_t i = 0; i < r->m; i++) {
-        const double *c = r->coefficients + i * r->segments + r->segment;
-        w->u[i] = c[0] + s * (c[degree] + s * (c[2 * degree] + s * c[3 * degree]));
-    }
+    const double *c = r->coefficients + i * r->segments + segment, s = t - r->begin[segment];
+    return c[0] + s * (c[degree] + s * (c[2 * degree] + s * c[3 * degree]));
+}
+
+double input_rate(const hybrid_run *r, ptrdiff_t i, double t) {
+    const ptrdiff_t degree = r->m * r->segments;
+    const double *c = r->coefficients + i * r->segments + r->segment, s = t - r->begin[r->segment];
+    return c[degree] + s * (2.0 * c[2 * degree] + s * 3.0 * c[3 * degree]);
+}
+
+void set_inputs(const work *w, double t) {
+    for (ptrdiff_t i = 0; i < w->r->m; i++) w->u[i] = input_at(w->r, i, w->r->segment, t);
 }
 
 int some_active(const hybrid_run *r) {
@@ -63,21 +68,16 @@ void rate(work *w, const double *x, double t, double *out) {
 
 /* -- methods -------------------------------------------------------------------------------------- */
 
-/* Row s leads to stage s, the last one to the end */
-static const double rk4_c[5] = {0.0, 0.5, 0.5, 1.0, 1.0};
-static const double rk4_a[5][6] = {
-    {0}, {0.5}, {0.0, 0.5}, {0.0, 0.0, 1.0}, {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6},
-};
-
-static void explicit_step(work *w, double h, const double (*a)[6], const double *c) {
+static void explicit_step(work *w, double h) {
     const hybrid_run *r = w->r;
     for (int s = 1; s <= w->last; s++) {
+        const double *a = r->method.a + s * w->last;
         for (ptrdiff_t i = 0; i < r->n; i++) {
             double sum = 0.0;
-            for (int j = 0; j < s; j++) sum += a[s][j] * w->k[j][i];
+            for (int j = 0; j < s; j++) sum += a[j] * w->k[j][i];
             w->y[i] = r->x[i] + h * sum;
         }
-        rate(w, w->y, r->t + c[s] * h, w->k[s]);
+        rate(w, w->y, r->t + r->method.c[s] * h, w->k[s]);
     }
 }
 
@@ -85,7 +85,7 @@ static void explicit_step(work *w, double h, const double (*a)[6], const double 
  * about the number of rounds alone */
 static void newton_matrix(work *w, double h) {
     const ptrdiff_t n = w->r->n;
-    double *now = w->k[w->last], *moved = w->k[3];
+    double *now = w->k[w->last], *moved = w->k[2];
     rate(w, w->y, w->r->t + h, now);
     for (ptrdiff_t j = 0; j < n; j++) {
         const double kept = w->y[j], d = HYSTERESIS * fmax(1.0, fabs(kept));
@@ -124,7 +124,7 @@ static void eliminate(ptrdiff_t n, double *matrix, double *side) {
 /* y = x + h/2 (x'(x) + x'(y)) */
 static void trapezoid_step(work *w, double h) {
     const hybrid_run *r = w->r;
-    double *end = w->k[w->last], *change = w->k[4];
+    double *end = w->k[w->last], *change = w->k[3];
     for (ptrdiff_t i = 0; i < r->n; i++) w->y[i] = r->x[i] + h * w->k[0][i];
     for (int round = 0; round < 20; round++) {
         newton_matrix(w, h);
@@ -145,19 +145,19 @@ static void trapezoid_step(work *w, double h) {
 }
 
 void one_step(work *w, double h) {
-    switch (w->r->method) {
-    case METHOD_RK4: explicit_step(w, h, rk4_a, rk4_c); break;
-    case METHOD_TRAPEZOID: trapezoid_step(w, h); break;
-    default: explicit_step(w, h, ks_dp_a, ks_dp_c);
-    }
+    if (w->r->method.stages > 0)
+        explicit_step(w, h);
+    else
+        trapezoid_step(w, h);
 }
 
 double step_error(const work *w, double h) {
     const hybrid_run *r = w->r;
+    const double *weight = r->method.error;
     double sum = 0.0;
     for (ptrdiff_t i = 0; i < r->n; i++) {
         double e = 0.0;
-        for (int s = 0; s < 7 && r->method == METHOD_DOPRI5; s++) e += ks_dp_e[s] * w->k[s][i];
+        for (int s = 0; s <= w->last && weight != NULL; s++) e += weight[s] * w->k[s][i];
         e *= h / (r->atol + r->rtol * fmax(fabs(r->x[i]), fabs(w->y[i])));
         sum += e * e + 0.0 * w->y[i]; /* what is no number stays none */
     }
@@ -165,13 +165,13 @@ double step_error(const work *w, double h) {
 }
 
 void dense(const work *w, double h, double s, double *out) {
-    const int fifth_order = w->r->method == METHOD_DOPRI5;
+    const double *weight = w->r->method.dense;
     for (ptrdiff_t i = 0; i < w->r->n; i++) {
         const double x = w->r->x[i], first = h * w->k[0][i], last = h * w->k[w->last][i];
-        double fifth = 0.0;
-        for (int j = 0; j < 7 && fifth_order; j++) fifth += ks_dp_d[j] * w->k[j][i];
+        double more = 0.0;
+        for (int j = 0; j <= w->last && weight != NULL; j++) more += weight[j] * w->k[j][i];
         const double a = w->y[i] - x, b = first - a, c = a - last - b;
-        out[i] = x + s * (a + (1.0 - s) * (b + s * (c + (1.0 - s) * h * fifth)));
+        out[i] = x + s * (a + (1.0 - s) * (b + s * (c + (1.0 - s) * h * more)));
     }
 }
 

@@ -7,7 +7,7 @@
 #define HYSTERESIS 1.4901161193847656e-08 /* its root */
 #define SAMPLES 5                         /* per step, where events are looked for */
 #define PASSES 20                         /* of the handler at one instant */
-#define STAGES 7                          /* at most */
+#define STAGES_OF_TRAPEZOID 4             /* rates, and room for Newton's method */
 
 /* Guards: those that are armed are above or, if any direction counts, below zero */
 enum { UNARMED = 0, ABOVE = 1, BELOW = -1, SENT_BACK = 2 };
@@ -22,7 +22,7 @@ typedef struct {
     hybrid_run *r;
     bound smooth, guards, resets, contact;
     int last; /* k[last] is the rate at the end of a step */
-    double *u, *k[STAGES], *y, *trial, *sample, *now, *before;
+    double *u, *k[KS_STAGES_MOST + 1], *y, *trial, *sample, *now, *before;
     double *watched[SAMPLES + 1];
     double *matrix; /* n x n of Newton's method, for the trapezoid */
     int begins; /* with the modes of contacts as they are given */
@@ -31,10 +31,32 @@ typedef struct {
     int ended[HYBRID_CONTACTS]; /* what an event says a contact turns to: a mode, -1 nothing */
 } work;
 
+/* Memory that is handed out from the front; without it (NULL) the same requests only count */
+typedef struct {
+    double *memory;
+    size_t used;
+} pool;
+
+static inline double *take(pool *p, ptrdiff_t count) {
+    double *taken = p->memory == NULL ? NULL : p->memory + p->used;
+    p->used += (size_t)(count + 7) / 8 * 8;
+    return taken;
+}
+
+/* -- hybrid.c -- */
+
+/* Memory for what was counted, all zero; 1 if there is none */
+int open_pool(pool *p);
+void bind(const work *w, bound *b, const ks_kernel *k, pool *p);
+void bind_work(work *w, pool *p);
+
 /* -- smooth.c -- */
 
 /* A kernel at (x, t) with the inputs, modes and forces of w->u */
 void evaluate(const work *w, const bound *b, const double *x, double t);
+/* A given input at t on a segment, and how fast it changes on the present one */
+double input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t);
+double input_rate(const hybrid_run *r, ptrdiff_t i, double t);
 /* Given inputs at t, into u */
 void set_inputs(const work *w, double t);
 /* Contact forces at (x, t), into u; what is not active has none */

@@ -9,7 +9,7 @@
 #define KINESYM_H
 #include <stddef.h>
 
-#define KINESYM_ABI 4
+#define KINESYM_ABI 5
 
 typedef struct {
     const double *data;
@@ -73,6 +73,17 @@ typedef struct {
     int kind;
 } ks_input;
 
+#define KS_STAGES_MOST 16
+
+/* An explicit Runge-Kutta method: row s of a, (stages + 1, stages), leads to stage s at the share c[s]
+ * of the step, the last row to its end. Weights of all rates, that at the end last: `error` of what is
+ * estimated, by which steps are chosen (NULL: they are fixed), `dense` of what the cubic through both
+ * ends lacks (NULL: nothing). The numbers are those of symbolic/schemes. */
+typedef struct {
+    int stages, order; /* 0 stages: the method is implicit */
+    const double *c, *a, *error, *dense;
+} ks_tableau;
+
 /* One task of time stepping. Letters: n states, m inputs, r parameters. */
 typedef struct {
     const ks_kernel *rhs;     /* x' from x, u, p, t; NULL if the model is not explicit */
@@ -97,6 +108,7 @@ typedef struct {
     double *trouble;            /* per member: norm of the defect where Newton's method failed;
                                    adaptive methods: KS_STIFF, if that is why they failed */
     double rtol, atol;          /* adaptive methods */
+    ks_tableau method;          /* explicit methods */
     int threads;
     /* A call takes at most `budget` >= 1 steps of each block of members, so that the caller can hear
        signals; the next one, `resumed`, goes on from here: */
@@ -146,9 +158,17 @@ typedef struct {
 typedef int ks_chain_fn(const ks_chain *chain, ptrdiff_t begin, ptrdiff_t end,
                         const ks_sweep *sweep);
 
+/* Explicit steps of fixed length, whose numbers are compiled into the loop */
 typedef struct {
-    ks_march_fn *rk4, *implicit, *dormand_prince, *outputs;
-    ks_sweep_fn *rk4_adjoint, *rk4_tangent;
+    const char *name;
+    ks_march_fn *march;
+} ks_fixed;
+
+typedef struct {
+    int n_fixed;
+    const ks_fixed *fixed;
+    ks_march_fn *adaptive, *implicit, *outputs;
+    ks_sweep_fn *adjoint, *tangent; /* of explicit steps of fixed length */
     ks_chain_fn *chain_adjoint, *chain_tangent;
 } ks_loops;
 

@@ -1,4 +1,4 @@
-/* Exact derivatives of the Runge-Kutta steps of kinesym_rk4.h along a stored trajectory.
+/* Exact derivatives of the explicit steps of kinesym_fixed.h along a stored trajectory.
  *
  * The linearisation of all stages of a step follows from the state at its beginning alone, so that
  * it is found for many steps at once, one per lane. What remains to be done in order is a few
@@ -9,17 +9,14 @@
 #define KINESYM_SWEEP_H
 #include "kinesym_step.h"
 
-static const double ks_rk4_node[4] = {0.0, 0.5, 0.5, 1.0};
-static const double ks_rk4_weight[4] = {1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0};
-
 /* KS_LANES consecutive steps, linearised */
 typedef struct {
     const ks_run *r;
     const ks_sweep *s;
     ptrdiff_t n, m, entries, first, count; /* steps first ... first + count - 1 */
     V *x, *y, *u, *p, *t;
-    V *stage[4]; /* x', entries of S and steps of M^-1 of each stage */
-    V *kappa[4]; /* adjoint: M^-T d J / d x' of each stage */
+    V *stage[KS_STAGES_MOST]; /* x', entries of S and steps of M^-1 of each stage */
+    V *kappa[KS_STAGES_MOST]; /* adjoint: M^-T d J / d x' of each stage */
     double h[KS_LANES];
     ks_bound tangent;
 } ks_steps;
@@ -32,7 +29,7 @@ static int ks_steps_take(ks_steps *b, ks_pool *pool) {
         if (pass == 1 && ks_allocate(pool)) return 1;
         b->x = ks_take(pool, b->n), b->y = ks_take(pool, b->n), b->u = ks_take(pool, b->m);
         b->p = ks_take(pool, np), b->t = ks_take(pool, 1);
-        for (int j = 0; j < 4; j++) {
+        for (int j = 0; j < r->method.stages; j++) {
             b->stage[j] = ks_take(pool, r->tangent->n_out);
             b->kappa[j] = ks_take(pool, b->n);
         }
@@ -57,8 +54,8 @@ static void ks_linearise(ks_steps *b, ptrdiff_t first, ptrdiff_t count) {
         b->x[k] = ks_load(lane);
     }
     const V h = ks_load(b->h);
-    for (int j = 0; j < 4; j++) {
-        const double c = ks_rk4_node[j];
+    for (int j = 0; j < r->method.stages; j++) {
+        const double c = r->method.c[j], *a = r->method.a + j * r->method.stages;
         for (ptrdiff_t k = 0; k < b->m; k++) {
             const ks_input *course = r->inputs + k;
             for (int l = 0; l < KS_LANES; l++)
@@ -67,8 +64,12 @@ static void ks_linearise(ks_steps *b, ptrdiff_t first, ptrdiff_t count) {
         }
         for (int l = 0; l < KS_LANES; l++) lane[l] = r->time[node[l]] + c * b->h[l];
         *b->t = ks_load(lane);
-        for (ptrdiff_t k = 0; k < b->n; k++)
-            b->y[k] = j == 0 ? b->x[k] : b->x[k] + c * h * b->stage[j - 1][k];
+        for (ptrdiff_t k = 0; k < b->n; k++) b->y[k] = b->x[k];
+        for (int l = 0; l < j; l++) {
+            if (a[l] == 0.0) continue;
+            const V part = a[l] * h;
+            for (ptrdiff_t k = 0; k < b->n; k++) b->y[k] += part * b->stage[l][k];
+        }
         ks_eval(&b->tangent, b->stage[j]);
     }
 }
@@ -87,14 +88,21 @@ static void ks_transposed(const double *restrict e, double *restrict kappa, doub
 static void ks_adjoint_step(ks_steps *b, ptrdiff_t l, double *lambda) {
     enum { n = KS_STATES };
     const double h = b->h[l];
-    double eta[n] = {0.0}, sum[n], kappa[n];
+    const int stages = b->r->method.stages;
+    const double *a = b->r->method.a;
+    double eta[KS_STAGES_MOST][n], sum[n], kappa[n];
     for (int k = 0; k < n; k++) sum[k] = lambda[k];
-    for (int j = 3; j >= 0; j--) {
-        const double w = ks_rk4_weight[j] * h, a = j < 3 ? ks_rk4_node[j + 1] * h : 0.0;
-        for (int k = 0; k < n; k++) kappa[k] = w * lambda[k] + a * eta[k];
-        ks_transposed((const double *)b->stage[j] + l, kappa, eta);
+    for (int j = stages - 1; j >= 0; j--) {
+        const double w = a[stages * stages + j] * h;
+        for (int k = 0; k < n; k++) kappa[k] = w * lambda[k];
+        for (int i = j + 1; i < stages; i++) {
+            const double part = a[i * stages + j] * h;
+            if (part == 0.0) continue;
+            for (int k = 0; k < n; k++) kappa[k] += part * eta[i][k];
+        }
+        ks_transposed((const double *)b->stage[j] + l, kappa, eta[j]);
         for (int k = 0; k < n; k++) {
-            sum[k] += eta[k];
+            sum[k] += eta[j][k];
             ((double *)(b->kappa[j] + k))[l] = kappa[k];
         }
     }
@@ -106,7 +114,7 @@ static void ks_adjoint_step(ks_steps *b, ptrdiff_t l, double *lambda) {
 static void ks_adjoint_rest(const ks_steps *b, ptrdiff_t states, V *parameters) {
     const ks_run *r = b->r;
     const ptrdiff_t inputs = b->n + b->s->n_varied;
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < r->method.stages; j++) {
         for (ptrdiff_t e = states; e < b->entries; e++) {
             const V part = b->stage[j][b->n + e] * b->kappa[j][r->rows[e]];
             const ptrdiff_t column = r->columns[e];
@@ -116,7 +124,7 @@ static void ks_adjoint_rest(const ks_steps *b, ptrdiff_t states, V *parameters) 
             }
             double lane[KS_LANES], *row = b->s->inputs + (column - b->n) * r->n_nodes + b->first;
             const int held = r->inputs[b->s->varied[column - b->n]].kind == KS_HELD;
-            const double c = held ? 0.0 : ks_rk4_node[j];
+            const double c = held ? 0.0 : r->method.c[j];
             ks_store(lane, part);
             for (ptrdiff_t l = 0; l < b->count; l++) {
                 row[l] += (1.0 - c) * lane[l];
@@ -133,7 +141,7 @@ static ptrdiff_t ks_state_entries(const ks_run *r) {
 }
 
 /* Entries in columns of states come before all others. */
-int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
+int ks_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
     ks_steps b = {.r = r, .s = s};
     ks_pool pool = {NULL, 0}, more = {NULL, (size_t)s->width};
     const ptrdiff_t n = KS_STATES, states = ks_state_entries(r);
@@ -149,7 +157,7 @@ int ks_rk4_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_swe
     for (ptrdiff_t stop = end; stop > begin;) {
         const ptrdiff_t count = stop - begin < KS_LANES ? stop - begin : KS_LANES;
         ks_linearise(&b, stop - count, count);
-        for (int j = 0; j < 4 && count < KS_LANES; j++)
+        for (int j = 0; j < r->method.stages && count < KS_LANES; j++)
             memset(b.kappa[j], 0, (size_t)n * sizeof(V));
         for (ptrdiff_t l = count - 1; l >= 0; l--) {
             ks_adjoint_step(&b, l, lambda);
@@ -205,29 +213,37 @@ static void ks_tangent_stage(const ks_steps *b, int j, ptrdiff_t l, ptrdiff_t st
 static void ks_tangent_step(const ks_steps *b, ptrdiff_t l, ptrdiff_t states, ptrdiff_t wide, V *sensitivity, V *y,
                             V *slope, V *sum) {
     const ptrdiff_t size = b->n * wide;
+    const int stages = b->r->method.stages;
     memcpy(sum, sensitivity, (size_t)size * sizeof(V));
-    for (int j = 0; j < 4; j++) {
-        const double a = ks_rk4_node[j] * b->h[l], w = ks_rk4_weight[j] * b->h[l];
-        for (ptrdiff_t k = 0; k < size; k++)
-            y[k] = j == 0 ? sensitivity[k] : sensitivity[k] + a * slope[k];
-        ks_tangent_stage(b, j, l, states, wide, y, slope);
-        for (ptrdiff_t k = 0; k < size; k++) sum[k] += w * slope[k];
+    for (int j = 0; j < stages; j++) {
+        const double *a = b->r->method.a + j * stages;
+        const double w = b->r->method.a[stages * stages + j] * b->h[l];
+        const V *from = sensitivity;
+        for (int i = 0; i < j; i++) {
+            const double part = a[i] * b->h[l];
+            if (part == 0.0) continue;
+            for (ptrdiff_t k = 0; k < size; k++) y[k] = from[k] + part * slope[i * size + k];
+            from = y;
+        }
+        if (from != y) memcpy(y, from, (size_t)size * sizeof(V));
+        ks_tangent_stage(b, j, l, states, wide, y, slope + j * size);
+        for (ptrdiff_t k = 0; k < size; k++) sum[k] += w * slope[j * size + k];
     }
     memcpy(sensitivity, sum, (size_t)size * sizeof(V));
 }
 
-int ks_rk4_tangent(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
+int ks_tangent(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
     ks_steps b = {.r = r, .s = s};
     ks_pool pool = {NULL, 0}, more = {NULL, 0};
     const ptrdiff_t n = r->n, wide = (s->width + KS_LANES - 1) / KS_LANES, size = n * wide;
     if (ks_steps_take(&b, &pool)) return 1;
-    more.used = (size_t)(4 * size);
+    more.used = (size_t)((3 + r->method.stages) * size);
     if (ks_allocate(&more)) {
         free(pool.memory);
         return 1;
     }
-    V *now = ks_take(&more, size), *y = ks_take(&more, size), *slope = ks_take(&more, size);
-    V *sum = ks_take(&more, size);
+    V *now = ks_take(&more, size), *y = ks_take(&more, size), *sum = ks_take(&more, size);
+    V *slope = ks_take(&more, r->method.stages * size);
     memset(now, 0, (size_t)size * sizeof(V));
     const size_t row = (size_t)s->width * sizeof(double);
     for (ptrdiff_t k = 0; k < n; k++) memcpy(now + k * wide, s->carry + k * s->width, row);

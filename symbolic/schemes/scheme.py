@@ -63,6 +63,50 @@ class NodeScheme(Scheme):
             _check_sum(self.name, "rates", self.rates, 1.0)
 
 
-def _check_sum(name: str, what: str, weights: tuple[float, float], total: float) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExplicitScheme(NodeScheme):
+    """An explicit Runge-Kutta method: x' is k_s at the stages s, at t_0 + c_s h and
+    x_0 + h (A_s0 k_0 + A_s1 k_1 + ...), and x_1 = x_0 + h (b_0 k_0 + b_1 k_1 + ...).
+
+    nodes : c, the first one 0. matrix : rows of A, s numbers in row s. weights : b.
+    error : weights of all k, with x' at the end last, of the error by which steps are chosen; None:
+        steps are fixed.
+    dense : weights of all k, likewise, of D in the state at the share s of a step,
+        `x_0 + s (d + (1 - s) (e + s (f + (1 - s) h D)))`, with d = x_1 - x_0 and e, f such that it
+        has the rates of both ends; None: D = 0.
+    """
+
+    rates: None = None
+    nodes: tuple[float, ...]
+    matrix: tuple[tuple[float, ...], ...]
+    weights: tuple[float, ...]
+    error: tuple[float, ...] | None = None
+    dense: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_sum(self.name, "stage", self.weights, 1.0)
+        for c, row in zip(self.nodes, self.matrix, strict=True):
+            _check_sum(self.name, "matrix", row, c)
+        for name in ("error", "dense"):
+            _check_sum(self.name, name, getattr(self, name) or (), 0.0)
+        if [len(row) for row in self.matrix] != list(range(len(self.weights))):
+            raise ValueError(f"scheme {self.name}: row s of the matrix must have s numbers")
+
+    @property
+    def tableau(self) -> dict[str, object]:
+        """All numbers for the loops: rows of `a` lead to the stages, the last one to the end."""
+        stages = len(self.weights)
+        rows = [[*row, *[0.0] * (stages - len(row))] for row in (*self.matrix, self.weights)]
+        return {
+            "order": self.order,
+            "c": [*self.nodes, 1.0],
+            "a": rows,
+            "error": list(self.error or ()),
+            "dense": list(self.dense or ()),
+        }
+
+
+def _check_sum(name: str, what: str, weights: tuple[float, ...], total: float) -> None:
     if abs(sum(weights) - total) > 1e-14:
         raise ValueError(f"scheme {name}: {what} weights must sum to {total:g}")

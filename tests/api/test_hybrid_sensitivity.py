@@ -612,15 +612,15 @@ def test_the_run_is_that_of_simulate():
     arguments = (hybrid, np.linspace(0.0, 1.6, 17), start, {"F0": 1200.0, "k0": 3e4}, inputs)
     run = ks.simulate(*arguments, **TIGHT)
     s = ks.sensitivities(*arguments, **TIGHT)
-    assert s.linear.steps > 1024
+    assert s.marched.work[0] > 1024
     for name in ("theta", "quad_F"):
         np.testing.assert_array_equal(s.run[name], run[name])
     assert [e.time for e in s.run.log] == [e.time for e in run.log]
     ends = s.forward(["theta", "F0"])
-    gradient = s.gradient("theta")
-    np.testing.assert_allclose(
-        [gradient.initial["theta"], gradient.parameters["F0"]], ends["theta"][:, -1], rtol=1e-9
-    )
+    for name in ("theta", "quad_F"):  # the shank rests at its stop: the first two are zero
+        gradient = s.gradient(name)
+        ours = [gradient.initial["theta"], gradient.parameters["F0"]]
+        np.testing.assert_allclose(ours, ends[name][:, -1], rtol=1e-9, atol=1e-15)
 
 
 def test_derivatives_of_a_run_that_goes_on():
@@ -644,7 +644,7 @@ def test_derivatives_of_a_run_that_goes_on():
 def test_what_cannot_be_differentiated():
     time, start = [0.0, 1.0], {y: 1.0, v: 0.0}
     with pytest.raises(
-        ValueError, match="sensitivities for dormand-prince and rk4, not for trapezoid"
+        ValueError, match="sensitivities for rk4 and dormand-prince, not for trapezoid"
     ):
         ks.sensitivities(ball_at(0.3), time, start, method="trapezoid")
     with pytest.raises(ValueError, match="sensitivities for release='force' only"):

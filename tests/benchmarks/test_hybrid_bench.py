@@ -65,6 +65,16 @@ WALKER = {
     "in C": 0.11,
     "evaluations": 36465,
 }
+#: What `derivatives` returns for each.
+GRADIENT = {
+    "task": "derivatives",
+    "method": "machine",
+    "states": 13,
+    "by": 28,
+    "seconds": 0.1,
+    "end": 0.4,
+    "nodes": 0.5,
+}
 
 
 def same(thing):
@@ -85,6 +95,15 @@ def test_walkers():
     assert all(row["evaluations"] > 100 for row in rows) and rows[0].keys() == WALKER.keys()
 
 
+def test_derivatives():
+    """What is differentiated, and that it is done for all."""
+    rows = hybrid.derivatives(0.0, 0.1)
+    by = {row["method"]: row["by"] for row in rows}
+    assert by.keys() == {"knee", "foot", "machine", "body"}
+    assert by["knee"] == 4 + 3 * 81 and by["foot"] == 6 + 9 * 13 and by["machine"] == 13 + 15
+    assert rows[0].keys() == GRADIENT.keys()
+
+
 def test_report(tmp_path, monkeypatch, capsys):
     """A second of the long run, in plain Python for what numba would compile."""
     monkeypatch.setenv(CACHE_VARIABLE, "")  # so that it is as before afterwards
@@ -95,12 +114,14 @@ def test_report(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(hybrid, "MANY", 1)
     monkeypatch.setattr(hybrid, "RTOLS", (1e-6,))
     monkeypatch.setattr(hybrid, "walkers", lambda seconds: [WALKER])
+    monkeypatch.setattr(hybrid, "derivatives", lambda seconds, end: [GRADIENT])
     words = ["--quick", "--impulses", "20", "--report", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["hybrid.py", *words])
     hybrid.main()
     printed = capsys.readouterr().out
     assert "| SciPy |" in printed and "20 impulses in 1 s" in printed
     assert "| machine | 13 | 1 | 36465 | 0.12 | 0.11 | 3.02 | 83.3 |" in printed
+    assert "| machine | 13 | 28 | 100 | 400 | 4.00 | 500 | 5.00 |" in printed
     lines = (tmp_path / "hybrid.csv").read_text().splitlines()
-    assert lines[0].startswith("task,method,") and len(lines) == 1 + 4 + 4 + 3 + 1
+    assert lines[0].startswith("task,method,") and len(lines) == 1 + 4 + 4 + 3 + 1 + 1
     assert (tmp_path / "hybrid.png").exists()

@@ -1,14 +1,17 @@
 """Compiled parts refuse arrays that do not fit, before C reads or writes beyond them."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.hybrid_run import hybrid_task
+from kinesym.hybrid_run import _slopes, hybrid_task
 from kinesym.runtime import hybrid_simulation, simulation
-from kinesym.runtime._hybrid import MOST_CONTACTS, HybridRun
+from kinesym.runtime._hybrid import MOST_CONTACTS, HybridRun, HybridSweep
+from kinesym.runtime.manifest import SlopesManifest
 from kinesym.runtime.native import Call, Chain, Factorisation, Plan, Run, solve_contacts
 from kinesym.runtime.places import rows
 from kinesym.simulation_task import request_of
@@ -96,20 +99,25 @@ def test_contacts_that_do_not_fit(fields, words):
 # -- hybrid runs ----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def bound():
-    """What a run of a ball with a floor, an event with a reset, and an input is bound to."""
+@cache
+def ball():
+    """A ball with a floor, an event with a reset, and an input."""
     equations = [x.diff(t) - v, v.diff(t) + 9.81 * k - lam - u - push]
     model = ks.Model("ball", [x, v], [lam, push, u], [k], equations, values={k: 1.0})
-    hybrid = kh.Hybrid(
+    return kh.Hybrid(
         model,
         modes={push: 0.0},
         contacts=[kh.Contact("floor", x, lam)],
         events=[kh.Event("half", x - k / 2, -1, sets={push: 1.0})],
     )
+
+
+@pytest.fixture(scope="module")
+def bound():
+    """What a run of the ball is bound to."""
     options = (None, 1, 1e-9, 1e-11, None, None)
-    request = request_of(hybrid, TIME, {x: 1.0, v: 0.0}, None, {u: 0.0}, *options)
-    task = hybrid_task(hybrid, request)
+    request = request_of(ball(), TIME, {x: 1.0, v: 0.0}, None, {u: 0.0}, *options)
+    task = hybrid_task(ball(), request)
     numbers = {
         "t": 0.0,
         "rtol": 1e-9,
@@ -117,7 +125,7 @@ def bound():
         "v_stop": 1e-3,
         "by_height": False,
         "per_second": 1000,
-        "method": 0,
+        "order": 5,
         "fixed": 0.1,
         "pause": 100,
     }
@@ -163,6 +171,47 @@ def test_sizes_of_a_hybrid_run(bound, sizes):
         hybrid_run(bound, sizes)
 
 
+def test_every_array_of_a_sweep(bound):
+    """Derivatives of the ball that reads them: they agree in both directions, or are refused."""
+    task = bound[0]
+    run = hybrid_run(bound)
+    run.march(1.0)
+    built, own = _slopes(ball()), np.zeros((1, 1))
+    about, library = built.manifest.of(SlopesManifest), built.library
+    patterns, solution = about.patterns, about.solution
+    sweep = HybridSweep(run, library, patterns, solution, own)
+    E = run.at[2]
+    ways = {"x": np.eye(2)[:, :1], "p": np.zeros((1, 1)), "pieces": np.zeros((1, 3, 1, 1))}
+    seeds = {
+        "x": np.array([1.0, 0.0]),
+        "weights": np.zeros((len(TIME), 2)),
+        "times": np.zeros(E),
+        "before": np.zeros((E, 2)),
+        "after": np.zeros((E, 2)),
+    }
+    status, states, *_ = sweep.forward(**{k: v.copy() for k, v in ways.items()})
+    assert (status, states.shape) == (0, (2, 1, len(TIME)))
+    np.testing.assert_allclose(sweep.adjoint(**seeds)[1][0], states[0, 0, -1], atol=1e-12)
+    for call, given in ((sweep.forward, ways), (sweep.adjoint, seeds)):
+        for name, array in given.items():
+            for _, wrong in changed(array):
+                with pytest.raises(ValueError, match="must be contiguous"):
+                    call(**{**given, name: wrong})
+    for name in patterns:
+        for places in ([99], [-1]):
+            wrong = {**patterns, name: [places, places]}
+            with pytest.raises(ValueError, match="lie outside"):
+                HybridSweep(run, library, wrong, solution, own)
+    with pytest.raises(ValueError, match="steps of a solution lie outside"):
+        HybridSweep(run, library, patterns, [[2], [0]], own)
+    with pytest.raises(ValueError, match="has no kernel smooth_slopes"):
+        HybridSweep(run, task.library, patterns, solution, own)
+    with pytest.raises(ValueError, match="own must be"):
+        HybridSweep(run, library, patterns, solution, np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="there is no tape"):
+        HybridSweep(hybrid_run(bound), library, patterns, solution, own)
+
+
 def test_what_is_read_only_is_not_written(bound):
     states = np.zeros((2, len(TIME)))
     states.flags.writeable = False
@@ -179,9 +228,10 @@ def test_what_is_read_only_is_not_written(bound):
         ({"first_target": np.array([0, 7], dtype=np.intp)}, {}, "targets of events lie outside"),
         ({"law": np.array([5], dtype=np.intc)}, {}, "a law or the row"),
         ({"tangent": np.array([1], dtype=np.intc)}, {}, "a law or the row"),
-        ({}, {"method": 3}, "the method or a number of steps"),
-        ({}, {"pause": 0}, "the method or a number of steps"),
-        ({}, {"per_second": 0}, "the method or a number of steps"),
+        ({}, {"order": 0}, "the order or a number of steps"),
+        ({}, {"pause": 0}, "the order or a number of steps"),
+        ({}, {"per_second": 0}, "the order or a number of steps"),
+        ({"a": np.zeros((18, 17)), "c": np.zeros(18)}, {}, "at most 16"),
     ],
 )
 def test_numbers_of_a_hybrid_run(bound, arrays, numbers, words):

@@ -61,21 +61,25 @@ def test_optimised(tmp_path):
     assert said.startswith("250 systems")
 
 
-def test_hybrid_loop_without_modes(tmp_path):
-    """Nothing is copied from or to arrays that there are not."""
+def test_hybrid_loop_and_its_derivatives(tmp_path):
+    """Nothing is copied from or to arrays that there are not; a bounce and its derivatives."""
     sources = [*sorted((RUNTIME / "hybrid").glob("*.c")), HERE / "hybrid_fall.c"]
     program = tmp_path / "fall"
-    done = cc(
-        *FLAGS,
-        *SANITIZE,
-        f"-I{RUNTIME}",
-        f"-I{RUNTIME / 'include'}",
-        *sources,
-        "-lm",
-        "-o",
-        program,
-    )
+    includes = [f"-I{RUNTIME}", f"-I{RUNTIME / 'include'}"]
+    strict = ["-Wshadow", "-Werror"]
+    done = cc(*FLAGS, *strict, *SANITIZE, *includes, *sources, "-lm", "-o", program)
     assert done.returncode == 0, done.stderr
     done = subprocess.run([program], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    assert done.stdout == "0 -3.905000 -9.810000\n"
+    fall, bounce, forward, adjoint = done.stdout.splitlines()
+    assert fall == "0 -3.905000 -9.810000"
+    g, e = 9.81 - 0.5, 0.5  # from a height of 1 m: it hits at t, then `left` is left of 0.8 s
+    t = (2.0 / g) ** 0.5
+    left = 0.8 - t
+    height, speed = e * g * t * left - 0.5 * g * left**2, e * g * t - g * left
+    assert bounce == f"0 {height:.6f} {speed:.6f}"
+    by_time = e * g * (left - t) + g * left  # of the hit
+    by_g = e * t * left - 0.5 * left**2 - by_time * t / (2.0 * g)
+    expected = [by_time / (g * t), by_time / g - e * left, by_g, -by_g]
+    for line in (forward, adjoint):
+        assert [float(x) for x in line.split()] == pytest.approx(expected, abs=1e-8)

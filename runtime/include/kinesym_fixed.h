@@ -1,18 +1,21 @@
-/* The classical Runge-Kutta method of order 4 with fixed steps (Hairer, Norsett, Wanner,
- * Solving Ordinary Differential Equations I, table II.1.2), for a kernel x' = f(x, u, p, t).
+/* An explicit Runge-Kutta method with fixed steps, for a kernel x' = f(x, u, p, t).
  *
- * In a file of its own. Where the generator defines KS_RHS, a function with KS_RHS_STATES states and
- * KS_RHS_INPUTS inputs, the whole step is compiled as one, without passing through memory.
+ * In a file of its own, where the generator defines the function's name KS_FIXED, the number
+ * KS_STAGES and the numbers ks_c and ks_a of the method, see ks_tableau. Where it defines KS_RHS, a
+ * function with KS_RHS_STATES states and KS_RHS_INPUTS inputs, the whole step is compiled as one,
+ * without passing through memory.
  */
-#ifndef KINESYM_RK4_H
-#define KINESYM_RK4_H
+#ifndef KINESYM_FIXED_H
+#define KINESYM_FIXED_H
 #include "kinesym_step.h"
 
-int ks_rk4(const ks_run *r, ptrdiff_t begin, ptrdiff_t end);
+int KS_FIXED(const ks_run *r, ptrdiff_t begin, ptrdiff_t end);
+
+#define KS_STAGEWISE _Pragma("GCC unroll 16")
 
 #ifdef KS_RHS
 #define KS_UNROLL _Pragma("GCC unroll 16")
-static inline __attribute__((always_inline)) void ks_rk4_slope(const ks_bound *b, const V *y,
+static inline __attribute__((always_inline)) void ks_slope(const ks_bound *b, const V *y,
                                                                const V *u, const V *t, V *slope) {
     const ks_arg arg[4] = {{(const double *)y, KS_LANES}, {(const double *)u, KS_LANES},
                            b->arg[2], {(const double *)t, KS_LANES}};
@@ -20,7 +23,7 @@ static inline __attribute__((always_inline)) void ks_rk4_slope(const ks_bound *b
 }
 #else
 #define KS_UNROLL
-static inline void ks_rk4_slope(const ks_bound *b, const V *y, const V *u, const V *t, V *slope) {
+static inline void ks_slope(const ks_bound *b, const V *y, const V *u, const V *t, V *slope) {
     (void)y, (void)u, (void)t;
     ks_eval(b, slope);
 }
@@ -28,27 +31,33 @@ static inline void ks_rk4_slope(const ks_bound *b, const V *y, const V *u, const
 
 /* One step of length h from the fraction `from` of interval i on, of all lanes; y, u and t are where
  * the kernel reads */
-static inline __attribute__((always_inline)) void ks_rk4_step(
+static inline __attribute__((always_inline)) void ks_fixed_step(
     const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t i, double from, double part,
     double h, ptrdiff_t n, ptrdiff_t m, const ks_bound *rhs, V *x, V *y, V *slope, V *sum, V *u,
     V *t) {
-    KS_UNROLL
-    for (int stage = 0; stage < 4; stage++) {
-        const double c = stage == 0 ? 0.0 : stage == 3 ? 1.0 : 0.5, a = c * h;
-        const double w = (stage == 1 || stage == 2 ? 1.0 / 3.0 : 1.0 / 6.0) * h;
-        if (stage != 2) ks_inputs_at(r, m, first, count, i, (from + c) * part, u);
+    KS_STAGEWISE
+    for (int stage = 0; stage < KS_STAGES; stage++) {
+        const double c = ks_c[stage], w = ks_a[KS_STAGES][stage] * h;
+        if (stage == 0 || c != ks_c[stage - 1])
+            ks_inputs_at(r, m, first, count, i, (from + c) * part, u);
         *t = ks_splat(r->time[i] + (from + c) * h);
         KS_UNROLL
-        for (ptrdiff_t k = 0; k < n; k++) y[k] = stage == 0 ? x[k] : x[k] + a * slope[k];
-        ks_rk4_slope(rhs, y, u, t, slope);
+        for (ptrdiff_t k = 0; k < n; k++) {
+            y[k] = x[k];
+            KS_STAGEWISE
+            for (int j = 0; j < stage; j++)
+                if (ks_a[stage][j] != 0.0) y[k] += ks_a[stage][j] * h * slope[j * n + k];
+        }
+        ks_slope(rhs, y, u, t, slope + stage * n);
         KS_UNROLL
-        for (ptrdiff_t k = 0; k < n; k++) sum[k] = (stage == 0 ? x[k] : sum[k]) + w * slope[k];
+        for (ptrdiff_t k = 0; k < n; k++)
+            sum[k] = (stage == 0 ? x[k] : sum[k]) + w * slope[stage * n + k];
     }
     KS_UNROLL
     for (ptrdiff_t k = 0; k < n; k++) x[k] = sum[k];
 }
 
-static int ks_rk4_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
+static int ks_fixed_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
                         ptrdiff_t end) {
     const double part = 1.0 / (double)r->substeps;
     const double *parameters = r->parameters + first * r->parameter_stride;
@@ -58,7 +67,7 @@ static int ks_rk4_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdi
     ks_bound rhs = {0};
 #ifdef KS_RHS
     enum { n = KS_RHS_STATES, m = KS_RHS_INPUTS };
-    V x[n], y[n], slope[n], sum[n], u[m > 0 ? m : 1], t[1];
+    V x[n], y[n], slope[KS_STAGES * n], sum[n], u[m > 0 ? m : 1], t[1];
 #else
     const ptrdiff_t n = r->n, m = r->rhs->count[1];
     V *x = NULL, *y = NULL, *slope = NULL, *sum = NULL, *u = NULL, *t = NULL;
@@ -67,7 +76,7 @@ static int ks_rk4_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdi
         if (pass == 1 && ks_allocate(&pool)) return KS_NO_MEMORY;
         p = ks_take(&pool, np);
 #ifndef KS_RHS
-        x = ks_take(&pool, n), y = ks_take(&pool, n), slope = ks_take(&pool, n);
+        x = ks_take(&pool, n), y = ks_take(&pool, n), slope = ks_take(&pool, KS_STAGES * n);
         sum = ks_take(&pool, n), u = ks_take(&pool, m), t = ks_take(&pool, 1);
 #endif
         if (pass == 1 && r->rhs->varying[2]) ks_load_parameters(r, np, first, count, p);
@@ -84,7 +93,7 @@ static int ks_rk4_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdi
         const ptrdiff_t stop = left < r->substeps - s ? s + left : r->substeps;
         left -= stop - s;
         for (; s < stop; s++)
-            ks_rk4_step(r, first, count, i, (double)s, part, h, n, m, &rhs, x, y, slope, sum, u, t);
+            ks_fixed_step(r, first, count, i, (double)s, part, h, n, m, &rhs, x, y, slope, sum, u, t);
         if (s < r->substeps) {
             ks_store_between(r, first, count, 0, x);
             status = ks_pause(r, first, count, i, s);
@@ -97,8 +106,8 @@ static int ks_rk4_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdi
     return status;
 }
 
-int ks_rk4(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {
-    return ks_for_members(r, ks_rk4_block, begin, end);
+int KS_FIXED(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {
+    return ks_for_members(r, ks_fixed_block, begin, end);
 }
 
 #endif
