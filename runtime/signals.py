@@ -190,8 +190,9 @@ class Signal:
 
     @property
     def held(self) -> bool:
-        """Whether it is constant from each of its times to the next."""
-        return len(self.begin) > 1 and not self.coefficients[1:].any()
+        """Whether it is given as constant from each of its times to the next; a line through equal
+        values is none, so that how an integral is taken does not hang on them."""
+        return self.span[1] == np.inf and len(self.begin) > 1 and not self.coefficients[1:].any()
 
     def at_nodes(self, time: Array) -> Array:
         """Values at the nodes (N,) of a grid, those after a jump there."""

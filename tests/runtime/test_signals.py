@@ -104,6 +104,16 @@ def test_clocks_of_any_kind(begin):
     np.testing.assert_array_equal(samples, np.append(values[:-1], values[-2]))
 
 
+def test_equal_values_do_not_make_a_line_held():
+    """One integral of u^2 is a sum over nodes, whatever u is; held inputs make another sum."""
+    grid = np.linspace(0.0, 1.0, 5)
+    signals = [ks.Signal(grid, values) for values in (np.zeros(5), np.ones(5), grid)]
+    assert not any(signal.held for signal in signals)
+    assert ks.Signal(grid, np.ones(5), "held").held and ks.Signal.pieces(grid, np.ones(5)).held
+    trials = [ks.Experiment(grid, {"u": signal}) for signal in signals]
+    assert not any(trial.held for trial in trials)
+
+
 def test_a_node_at_each_jump():
     signals = [ks.Signal([0.0, 0.33], [0.0, 1.0], "held"), ks.Signal.pieces([0.0, 0.5], [0.0, 2.0])]
     grid, nodes = with_jumps(np.linspace(0.0, 1.0, 5), [*signals, ks.Signal(TIMES, VALUES)])
