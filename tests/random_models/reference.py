@@ -210,11 +210,11 @@ class Discrete:
 
     def _on_intervals(self, e):
         """Whether x' or a held input is in `e`, through intermediates too."""
-        full = e
+        behind = [e]
         for symbol, expression in reversed(self.case.model.intermediates):
-            full = full.subs(symbol, expression) if full.has(symbol) else full
+            behind += [expression] if any(part.has(symbol) for part in behind) else []
         held = [u for u in self.case.model.inputs if u.name in self.case.held]
-        return full.has(sp.Derivative, *held)
+        return any(part.has(sp.Derivative, *held) for part in behind)
 
 
 def minus(a, b):

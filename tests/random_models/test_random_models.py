@@ -117,6 +117,7 @@ def test_expressions(seeds, counts):
         if not leaves:
             continue
         counts["expressions"] += 1
+        counts["points"] += len(points)
         try:
             found = flags(e, leaves, points)
         except ValueError as refusal:
