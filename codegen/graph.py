@@ -171,7 +171,7 @@ class Graph:
         if self.op[a] == self.op[b] == "select":
             if self.args[a][0] == self.args[b][0]:
                 return self._add_cases(a, b)
-            if self.zero in self.args[a] and self.zero in self.args[b]:
+            if self._is_mask(a) and self._is_mask(b):
                 return self._add_masked(a, b)
         return self._node("add", a, b) if a < b else self._node("add", b, a)
 
@@ -223,14 +223,15 @@ class Graph:
         return rest, inside
 
     def _is_hollow(self, node: int) -> bool:
-        """Whether `node` is a choice of a few, one of them zero."""
-        for _ in range(_FEW):
-            if self.op[node] != "select":
-                return False
-            if self.zero in self.args[node][1:]:
-                return True
-            node = self.args[node][2]
-        return False
+        """Whether `node` is chosen or zero, or a choice of a few and else zero."""
+        cases = 0
+        while self.op[node] == "select" and not self._is_mask(node) and cases < _FEW:
+            cases, node = cases + 1, self.args[node][2]
+        return self._is_mask(node) and (not cases or self.args[node][2] == self.zero)
+
+    def _is_mask(self, node: int) -> bool:
+        """Whether `node` is chosen or zero."""
+        return self.op[node] == "select" and self.zero in self.args[node][1:]
 
     def _masked(self, node: int, function: Callable[[int], int]) -> int:
         """`function`, zero at zero, of both cases of a select: what is not chosen counts for
@@ -265,7 +266,8 @@ class Graph:
         """
         value, op, args = self.value, self.op, self.args
         for x, y in ((a, b), (b, a)):
-            if x != self.zero and self._is_hollow(y):
+            of_few = op[x] != "select" and self._is_hollow(y)
+            if x != self.zero and (of_few or self._is_mask(y)):
                 return self._masked(y, partial(self.mul, x))
         if b in value:
             a, b = b, a
