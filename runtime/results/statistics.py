@@ -269,8 +269,15 @@ def confidence_of_segments(
     left = ~held[first]
     variance = _variance(found.objective, samples, int(left.sum()))
     covariance[np.ix_(first, first)] = 2.0 * variance * inverse
-    curvature = np.asarray(np.linalg.inv(2.0 * inverse[np.ix_(left, left)]), dtype=np.float64)
+    curvature = _inverse(2.0 * inverse[np.ix_(left, left)])
     return replace(found.judged(first[left], curvature, variance), held=held, covariance=covariance)
+
+
+def _inverse(matrix: Array) -> Array:
+    """Of a symmetric positive matrix; modes that are lost in its rounding count as that."""
+    modes, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    least = np.finfo(float).eps * modes.max(initial=0.0)
+    return np.asarray(vectors / np.maximum(modes, least) @ vectors.T)
 
 
 def _variance(objective: float, samples: int | None, unknowns: int) -> float:
