@@ -104,7 +104,7 @@ class Side:
 
 def make_case(impulses: int, end: float) -> Case:
     clock = ks.hybrid.Calcium(*(P[key] for key in ("tau", "t1", "t2", "Up", "Um")))
-    course = clock.course(ks.hybrid.train(0.1, 0.05, impulses))
+    course = clock.signal(ks.hybrid.train(0.1, 0.05, impulses))
     begin, value, slope = (np.array(row) for row in (course.begin, course.value, course.slope))
     begin[0] = 0.0  # Um is constant before the first impulse
     time = np.linspace(0.0, end, round(100 * end) + 1)

@@ -52,7 +52,7 @@ class Calcium:
         if self.ramp not in RAMPS:
             raise ValueError(f"ramp is one of {', '.join(RAMPS)}, got {self.ramp!r}")
 
-    def course(self, impulses: ArrayLike, place: int = 0) -> Signal:
+    def signal(self, impulses: ArrayLike, place: int = 0) -> Signal:
         """The clock over time for impulses at increasing times (n,) [s].
 
         place : of this clock among several that are synchronised; it is late by that many times
@@ -94,7 +94,7 @@ class Calcium:
 
     def by_impulse(self, impulses: ArrayLike, gradient: SignalGradient) -> Array:
         """Derivatives with respect to the times of the impulses (n,), from those with respect to
-        the pieces of `course(impulses)`."""
+        the pieces of `signal(impulses)`."""
         if not isinstance(gradient, SignalGradient):
             raise ValueError(f"the gradient must be a SignalGradient, got {gradient!r}")
         _, kept = self._times(real_array(impulses, "impulses"))
