@@ -6,7 +6,7 @@ PARTS := symbolic codegen runtime gait models examples
 
 setup: .venv/.kinesym
 
-.venv/.kinesym: pyproject.toml setup.py tools/build_cyipopt.py $(wildcard runtime/*.pyx runtime/include/*.h runtime/kkt/* runtime/hybrid/*)
+.venv/.kinesym: pyproject.toml setup.py tools/build_cyipopt.py $(wildcard runtime/native/*.pyx runtime/native/c/*/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo \
 	  "kinesym needs Python 3.10 or newer; name one, for example: make setup PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot create \
@@ -37,5 +37,5 @@ bench: setup
 	$(BIN)/kinesym bench
 
 clean:
-	rm -rf .venv build dist results bench_report *.egg-info runtime/*.so
+	rm -rf .venv build dist results bench_report *.egg-info runtime/native/*.so
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

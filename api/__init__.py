@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from kinesym.gait.support import support_loads as support_loads
     from kinesym.phases import Phase as Phase
     from kinesym.phases import Phases as Phases
-    from kinesym.runtime.compare import nrmse as nrmse
-    from kinesym.runtime.ensemble import Ensemble as Ensemble
-    from kinesym.runtime.experiment import Experiment as Experiment
-    from kinesym.runtime.fit import Fit as Fit
-    from kinesym.runtime.motion import Motion as Motion
-    from kinesym.runtime.motion import Recording as Recording
-    from kinesym.runtime.signals import Signal as Signal
-    from kinesym.runtime.solution import Solution as Solution
-    from kinesym.runtime.trajectory import Trajectory as Trajectory
+    from kinesym.runtime.results.compare import nrmse as nrmse
+    from kinesym.runtime.results.ensemble import Ensemble as Ensemble
+    from kinesym.runtime.results.fit import Fit as Fit
+    from kinesym.runtime.results.solution import Solution as Solution
+    from kinesym.runtime.results.trajectory import Trajectory as Trajectory
+    from kinesym.runtime.signals.experiment import Experiment as Experiment
+    from kinesym.runtime.signals.motion import Motion as Motion
+    from kinesym.runtime.signals.motion import Recording as Recording
+    from kinesym.runtime.signals.signal import Signal as Signal
     from kinesym.shooting import Shooting as Shooting
     from kinesym.simulation import sensitivities as sensitivities
     from kinesym.simulation import simulate as simulate
@@ -49,23 +49,23 @@ if TYPE_CHECKING:
 _HOME = {
     "Collocation": "collocation",
     "ContinuousAdjoint": "continuous_adjoint",
-    "Ensemble": "runtime.ensemble",
-    "Experiment": "runtime.experiment",
-    "Fit": "runtime.fit",
+    "Ensemble": "runtime.results.ensemble",
+    "Experiment": "runtime.signals.experiment",
+    "Fit": "runtime.results.fit",
     "Integral": "symbolic.objective",
     "Interruption": "gait.support",
     "LeastSquares": "symbolic.objective",
     "Model": "symbolic.model",
-    "Motion": "runtime.motion",
+    "Motion": "runtime.signals.motion",
     "Phase": "phases",
     "Phases": "phases",
-    "Recording": "runtime.motion",
+    "Recording": "runtime.signals.motion",
     "Shooting": "shooting",
-    "Signal": "runtime.signals",
-    "Solution": "runtime.solution",
+    "Signal": "runtime.signals.signal",
+    "Solution": "runtime.results.solution",
     "Support": "gait.support",
     "Terminal": "symbolic.objective",
-    "Trajectory": "runtime.trajectory",
+    "Trajectory": "runtime.results.trajectory",
     "at_end": "symbolic.objective",
     "at_start": "symbolic.objective",
     "center_of_pressure": "gait.support",
@@ -73,7 +73,7 @@ _HOME = {
     "dynamicsymbols": "symbolic.names",
     "held": "task",
     "interruptions": "gait.support",
-    "nrmse": "runtime.compare",
+    "nrmse": "runtime.results.compare",
     "sensitivities": "simulation",
     "simulate": "simulation",
     "support_loads": "gait.support",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kinesym import examples, models
 from kinesym.doctor import diagnosis
-from kinesym.runtime.cache import CacheError, cache_folder, clear, summary
+from kinesym.runtime.library.cache import CacheError, cache_folder, clear, summary
 
 
 def main(arguments: list[str] | None = None) -> int:

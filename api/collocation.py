@@ -19,8 +19,13 @@ from kinesym.phases import Phases, posed
 from kinesym.pipeline import realise
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.build import check_compiler
-from kinesym.runtime.collocation import (
+from kinesym.runtime.ipopt.driver import IpoptProblem, Start, check_driver
+from kinesym.runtime.ipopt.library import warn_if_missing
+from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
+from kinesym.runtime.ipopt.solve import Result, Wishes, linear_solver_seconds, solve
+from kinesym.runtime.library.build import check_compiler
+from kinesym.runtime.library.manifest import Built, CollocationManifest
+from kinesym.runtime.nlp.collocation import (
     constraint_bounds,
     first_guess,
     make_layout,
@@ -30,20 +35,15 @@ from kinesym.runtime.collocation import (
     variable_bounds,
     within,
 )
-from kinesym.runtime.driver import IpoptProblem, Start, check_driver
-from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.ipopt import Result, Wishes, linear_solver_seconds, solve
-from kinesym.runtime.ipopt_library import warn_if_missing
-from kinesym.runtime.linear_solver import AUTO, TIME_STRUCTURED
-from kinesym.runtime.manifest import Built, CollocationManifest
-from kinesym.runtime.memory import check_free, check_sizes, forecast
-from kinesym.runtime.nlp import NLP
+from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
+from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.progress import iteration_line
-from kinesym.runtime.solution import Solution
-from kinesym.runtime.statistics import parameter_covariance
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.statistics import parameter_covariance
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
-from kinesym.runtime.trajectory import Trajectory
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
@@ -325,7 +325,7 @@ class Collocation:
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.
 
         Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
-        their true `std` is; see `kinesym.runtime.statistics.parameter_covariance`. Raises
+        their true `std` is; see `kinesym.runtime.results.statistics.parameter_covariance`. Raises
         `ValueError` if the solution has not converged or does not determine the parameters.
         """
         checks.check_kind(solution, Solution, "kinesym")

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.evaluate import compile
 from kinesym.runtime import checks
-from kinesym.runtime.collocation import filled
-from kinesym.runtime.experiment import Experiment
 from kinesym.runtime.functions import Functions
-from kinesym.runtime.signals import Signal
-from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.nlp.collocation import filled
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal
 from kinesym.simulation import simulate
 from kinesym.symbolic.adjoint import adjoint
 from kinesym.symbolic.given import check_kind

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from kinesym.codegen.interpret import first_failure, interpret
 from kinesym.codegen.kernel import Kernel, Program
-from kinesym.runtime.manifest import TableauManifest
-from kinesym.runtime.nlp import NLP
-from kinesym.runtime.simulation import Outcome, Stepper, Task, refined, simulate, within
+from kinesym.runtime.library.manifest import TableauManifest
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.stepping.simulation import Outcome, Stepper, Task, refined, simulate, within
 
 Array = NDArray[np.float64]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from kinesym.evaluate import compile
 from kinesym.models import pendulum
-from kinesym.runtime.build import CompilerError, find_compiler
-from kinesym.runtime.cache import CACHE_VARIABLE, CacheError, cache_folder, prepare, summary
-from kinesym.runtime.ipopt_library import IpoptMissing, load_ipopt
-from kinesym.runtime.linear_solver import available, obstacle
-from kinesym.runtime.nlp import default_threads
+from kinesym.runtime.ipopt.library import IpoptMissing, load_ipopt
+from kinesym.runtime.ipopt.linear_solver import available, obstacle
+from kinesym.runtime.library.build import CompilerError, find_compiler
+from kinesym.runtime.library.cache import CACHE_VARIABLE, CacheError, cache_folder, prepare, summary
+from kinesym.runtime.nlp.nlp import default_threads
 
 
 def diagnosis() -> Iterator[tuple[str, bool, str]]:

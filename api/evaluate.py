@@ -13,7 +13,7 @@ def compile(model: Model) -> Functions:
     """Generate, build and open residual, right-hand side and outputs of `model`.
 
     An unchanged model is taken from the cache. Jacobians are built when the first is asked for.
-    Raises `kinesym.runtime.build.CompilerError` if
+    Raises `kinesym.runtime.library.build.CompilerError` if
     there is no working C compiler, `ValueError` for what is no model or has no C.
     """
     check_kind(model, Model, "kinesym")

@@ -1,10 +1,10 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
 from kinesym.phases import Phase, Phases
-from kinesym.runtime.event_log import Happening, State
-from kinesym.runtime.hybrid_sensitivity import Sensitivities
-from kinesym.runtime.signals import SignalGradient
-from kinesym.runtime.stimulation import Calcium, train
+from kinesym.runtime.results.event_log import Happening, State
+from kinesym.runtime.signals.signal import SignalGradient
+from kinesym.runtime.signals.stimulation import Calcium, train
+from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Contact, Event, FESMuscle, GroundPoint, Hybrid, on_ground
 
 __all__ = [

@@ -10,11 +10,11 @@ import sympy as sp
 
 from kinesym.codegen.switching import observed_program
 from kinesym.pipeline import realise
-from kinesym.runtime.build import check_compiler
-from kinesym.runtime.hybrid_outputs import Observed
-from kinesym.runtime.hybrid_sensitivity import Sensitivities
-from kinesym.runtime.hybrid_shooting import HybridTrials, Runner
-from kinesym.runtime.signals import Signal
+from kinesym.runtime.library.build import check_compiler
+from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.stepping.hybrid_outputs import Observed
+from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
+from kinesym.runtime.stepping.hybrid_shooting import HybridTrials, Runner
 from kinesym.shooting_task import Asked
 from kinesym.simulation import sensitivities
 from kinesym.symbolic.hybrid import Hybrid

@@ -10,8 +10,8 @@ import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
-from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.signals import Signal, SignalGradient
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal, SignalGradient
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model

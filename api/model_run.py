@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from kinesym.codegen.stepping import stepper as stepper_program
 from kinesym.diagnose import explain_step
 from kinesym.pipeline import realise
-from kinesym.runtime.ensemble import Ensemble, Failure
 from kinesym.runtime.native import LINEAR, PARABOLA
-from kinesym.runtime.signals import Signal, with_jumps
-from kinesym.runtime.simulation import (
+from kinesym.runtime.results.ensemble import Ensemble, Failure
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.signal import Signal, with_jumps
+from kinesym.runtime.stepping.simulation import (
     STIFF,
     Outcome,
     Stepper,
@@ -28,8 +29,7 @@ from kinesym.runtime.simulation import (
     said,
     too_long,
 )
-from kinesym.runtime.simulation import simulate as march
-from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.stepping.simulation import simulate as march
 from kinesym.simulation_task import Input, Request
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES

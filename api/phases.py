@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 
 from kinesym.runtime.checks import count, finite
-from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.given import check_kind, listed, mapping, shown
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of

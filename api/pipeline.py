@@ -13,8 +13,8 @@ import time
 
 from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
-from kinesym.runtime.build import build
-from kinesym.runtime.manifest import Built, load_manifest
+from kinesym.runtime.library.build import build
+from kinesym.runtime.library.manifest import Built, load_manifest
 
 
 def realise(

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.continuous_adjoint import shooting_gradient
 from kinesym.hybrid_shooting import hybrid_trials
 from kinesym.runtime import checks
-from kinesym.runtime.collocation import first_guess, results_of, values_of_results, within
-from kinesym.runtime.experiment import Experiment
-from kinesym.runtime.fit import Fit, vector_of_guess
-from kinesym.runtime.minimise import OPTIMIZERS
-from kinesym.runtime.shooting import Identification, Simulated
-from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.nlp.collocation import first_guess, results_of, values_of_results, within
+from kinesym.runtime.results.fit import Fit, vector_of_guess
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.minimise import OPTIMIZERS
+from kinesym.runtime.stepping.shooting import Identification, Simulated
 from kinesym.shooting_task import asked_of, smooth_trials, warn_of_kinks
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model

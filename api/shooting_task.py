@@ -21,17 +21,17 @@ from kinesym.hybrid_signals import Pieces, hybrid_signals, new_names
 from kinesym.pipeline import realise
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.build import check_compiler
-from kinesym.runtime.collocation import bound_pair, make_layout, trial_data
-from kinesym.runtime.experiment import MOST_NODES, Experiment
-from kinesym.runtime.layout import FAMILIES, Layout
-from kinesym.runtime.manifest import Built, CollocationManifest
-from kinesym.runtime.nlp import NLP
-from kinesym.runtime.shooting import System
-from kinesym.runtime.signals import Signal
-from kinesym.runtime.simulation import Stepper
-from kinesym.runtime.smooth_shooting import Residuals, SmoothTrials
-from kinesym.runtime.unknowns import Unknowns
+from kinesym.runtime.library.build import check_compiler
+from kinesym.runtime.library.manifest import Built, CollocationManifest
+from kinesym.runtime.nlp.collocation import bound_pair, make_layout, trial_data
+from kinesym.runtime.nlp.layout import FAMILIES, Layout
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
+from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.stepping.shooting import System
+from kinesym.runtime.stepping.simulation import Stepper
+from kinesym.runtime.stepping.smooth_shooting import Residuals, SmoothTrials
+from kinesym.runtime.stepping.unknowns import Unknowns
 from kinesym.squares import residual_problem
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import KINKS, Model

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from kinesym.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
 from kinesym.model_run import model_results
-from kinesym.runtime.ensemble import Ensemble
-from kinesym.runtime.event_log import State
-from kinesym.runtime.hybrid_sensitivity import Sensitivities
-from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.results.ensemble import Ensemble
+from kinesym.runtime.results.event_log import State
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.simulation_task import Request, request_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array, shown, time_grid
-from kinesym.runtime.event_log import State
-from kinesym.runtime.signals import Signal, signal_of
+from kinesym.runtime.results.event_log import State
+from kinesym.runtime.signals.signal import Signal, signal_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name

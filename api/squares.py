@@ -9,8 +9,8 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.runtime.collocation import filled
-from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.nlp.collocation import filled
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.names import dynamicsymbols, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem, moving_symbols

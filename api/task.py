@@ -15,8 +15,8 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.collocation import bound_pair
-from kinesym.runtime.experiment import Experiment
+from kinesym.runtime.nlp.collocation import bound_pair
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.given import shown
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of

@@ -34,7 +34,7 @@ from report import README, machine, number, parsed, ratio, save, table, write
 from scipy.sparse import coo_array, csr_array
 
 import kinesym as ks
-from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
+from kinesym.runtime.library.build import CACHE_VARIABLE, find_compiler
 
 Array = NDArray[np.float64]
 

@@ -53,8 +53,8 @@ from kinesym.gait.smoothing import SSA
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import segments_of_body, whole_body
 from kinesym.pipeline import realise
-from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
 from kinesym.runtime.functions import Functions
+from kinesym.runtime.library.build import CACHE_VARIABLE, find_compiler
 from kinesym.symbolic.schemes import SCHEMES
 
 Array = NDArray[np.float64]

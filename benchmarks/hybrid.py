@@ -39,9 +39,9 @@ from scipy.integrate import solve_ivp
 import kinesym as ks
 from kinesym.examples import foot_landing, walker
 from kinesym.models.planar_walker import passive_walker, planar_walker
-from kinesym.runtime import hybrid_simulation
-from kinesym.runtime.build import CACHE_VARIABLE
+from kinesym.runtime.library.build import CACHE_VARIABLE
 from kinesym.runtime.native import HybridRun
+from kinesym.runtime.stepping import hybrid_simulation
 
 Array = NDArray[np.float64]
 Form = Callable[..., Any]
@@ -104,7 +104,7 @@ class Side:
 
 def make_case(impulses: int, end: float) -> Case:
     clock = ks.hybrid.Calcium(*(P[key] for key in ("tau", "t1", "t2", "Up", "Um")))
-    course = clock.course(ks.hybrid.train(0.1, 0.05, impulses))
+    course = clock.signal(ks.hybrid.train(0.1, 0.05, impulses))
     begin, value, slope = (np.array(row) for row in (course.begin, course.value, course.slope))
     begin[0] = 0.0  # Um is constant before the first impulse
     time = np.linspace(0.0, end, round(100 * end) + 1)

@@ -36,8 +36,8 @@ import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
 from kinesym.multibody import Body, FixedBase, PrescribedBase, Tree
 from kinesym.pipeline import realise
-from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
 from kinesym.runtime.functions import Functions
+from kinesym.runtime.library.build import CACHE_VARIABLE, find_compiler
 
 Array = NDArray[np.float64]
 Tasks = dict[str, tuple[Callable[[], Any], int]]  # what is timed, points or steps in it

@@ -39,8 +39,8 @@ from solves import AGREEMENT, NAN, QAMD, STORY, ipopt_libraries, peak_memory, re
 
 import kinesym as ks
 from kinesym.codegen.kernel import Kernel
-from kinesym.runtime.build import CACHE_VARIABLE
-from kinesym.runtime.layout import FAMILIES
+from kinesym.runtime.library.build import CACHE_VARIABLE
+from kinesym.runtime.nlp.layout import FAMILIES
 
 Array = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.runtime.build import find_compiler
+from kinesym.runtime.library.build import find_compiler
 
 README = Path(__file__).with_name("README.md")
 

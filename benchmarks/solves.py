@@ -35,7 +35,7 @@ from report import README, machine, number, parsed, ratio, save, table, write
 
 import kinesym as ks
 from kinesym.examples.standing import GAINS, STATES, add_noise, simulate
-from kinesym.runtime.build import CACHE_VARIABLE
+from kinesym.runtime.library.build import CACHE_VARIABLE
 
 Array = NDArray[np.float64]
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from report import machine, number, parsed, ratio, save, table, write
 
 import kinesym as ks
-from kinesym.runtime.build import CACHE_VARIABLE, find_compiler
+from kinesym.runtime.library.build import CACHE_VARIABLE, find_compiler
 
 Array = NDArray[np.float64]
 Form = Callable[..., Any]  # rates(x, u, p, out, work): out = x'

@@ -9,7 +9,7 @@ from typing import Any
 
 from kinesym.codegen.graph import Graph
 
-#: Version of the binary interface in `runtime/include/kinesym.h`.
+#: Version of the binary interface in `runtime/native/c/include/kinesym.h`.
 ABI = 5
 
 

@@ -1,4 +1,4 @@
-"""A model becomes the kernels of time stepping; the loops themselves are in `runtime/include`."""
+"""A model becomes the kernels of time stepping; the loops are in `runtime/native/c/include`."""
 
 from __future__ import annotations
 

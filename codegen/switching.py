@@ -1,5 +1,5 @@
 """A hybrid model becomes the kernels of its simulation, smooth dynamics and switching; the loop is
-in `runtime/hybrid`."""
+in `runtime/native/c/hybrid`."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def calcium(ramp="to_Um"):
 def stimulate(time, recruited=RECRUITED, impulses=IMPULSES, stop=False):
     """The run from the hanging shank over time (N,) [s]."""
     muscle = quadriceps(recruited)
-    course = calcium().course(ks.hybrid.train(FIRST, PERIOD, impulses))
+    course = calcium().signal(ks.hybrid.train(FIRST, PERIOD, impulses))
     return ks.simulate(
         knee(muscle, stop),
         time,
@@ -235,7 +235,7 @@ def calcium_figure():
     impulses = ks.hybrid.train(0.0, PERIOD, 2)
     fig, axes = plt.subplots(2, 1, figsize=(10, 6.4), sharex=True, layout="constrained")
     for axis, ramp in zip(axes, ("to_Um", "to_zero"), strict=True):
-        course = calcium(ramp).course(impulses)
+        course = calcium(ramp).signal(impulses)
         ends = np.append(course.begin[1:], 2.0 * PERIOD)  # straight lines between breaks
         lines = (
             np.array([course.begin, ends]),

@@ -61,7 +61,7 @@ def task(q, nodes):
     return {
         "time": np.linspace(0.0, END, nodes),
         "initial": {theta: 0.0, omega: 0.0, **MUSCLE.rest},
-        "inputs": {MUSCLE.clock: calcium().course(impulses), "quad_recruitment": course},
+        "inputs": {MUSCLE.clock: calcium().signal(impulses), "quad_recruitment": course},
     }
 
 

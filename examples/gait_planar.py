@@ -22,7 +22,7 @@ from kinesym.gait.kinematics import Spline
 from kinesym.gait.readers import read_csv, read_forces, read_table
 from kinesym.gait.wrench import Wrench
 from kinesym.multibody import Body, Load, Planar, Prismatic, Tree
-from kinesym.runtime.low_pass import low_pass
+from kinesym.runtime.signals.low_pass import low_pass
 from kinesym.symbolic.multibody.vectors import times
 
 #: Joints by the segment beyond them, and the sense in which they flex: 1 where it turns forwards.

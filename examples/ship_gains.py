@@ -36,8 +36,7 @@ def record(nodes, seed=3):
     run = ks.simulate(model, time, start, TRUE, inputs)
     rng = np.random.default_rng(seed)
     noisy = {name: run[name] + NOISE * rng.standard_normal(nodes) for name in ANGLES}
-    at_nodes = {name: samples[::2] for name, samples in inputs.items()}
-    trial = ks.Experiment(time, at_nodes, noisy, std=dict.fromkeys(ANGLES, NOISE))
+    trial = ks.Experiment(time, inputs, noisy, std=dict.fromkeys(ANGLES, NOISE))
     return model, trial, run
 
 

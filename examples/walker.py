@@ -369,7 +369,7 @@ def courses(pattern, first=0):
     """Inputs for intensities by muscle, one per impulse, from the impulse `first` on."""
     count = len(next(iter(pattern.values())))
     times = (first + np.arange(count)) * PERIOD
-    clock = CLOCK.course(times)
+    clock = CLOCK.signal(times)
     inputs: dict = {}
     for name, levels in pattern.items():
         share_of = np.asarray(levels) / LEVELS

@@ -30,7 +30,7 @@ from kinesym.models.whole_body import (
 from kinesym.pipeline import realise
 from kinesym.runtime.arrays import time_grid
 from kinesym.runtime.functions import Functions
-from kinesym.runtime.manifest import Built
+from kinesym.runtime.library.manifest import Built
 from kinesym.simulation_task import METHODS
 from kinesym.symbolic.given import listed_of, mapping, shown
 from kinesym.symbolic.model import Model

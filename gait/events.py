@@ -18,7 +18,7 @@ from scipy.signal import find_peaks
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
 from kinesym.runtime.arrays import real_array, shown, time_grid
 from kinesym.runtime.checks import check_kind, check_text, finite, listed_of, mapping, positive
-from kinesym.runtime.low_pass import low_pass
+from kinesym.runtime.signals.low_pass import low_pass
 
 Array = NDArray[np.float64]
 

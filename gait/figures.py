@@ -12,7 +12,7 @@ from kinesym.gait.events import Cycle
 from kinesym.gait.forward import Tracking
 from kinesym.gait.inverse import JointLoads, flexion_angle
 from kinesym.runtime.checks import check_kind, mapping
-from kinesym.runtime.plot import subplots
+from kinesym.runtime.results.plot import subplots
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from kinesym.gait.inverse import coordinate_names, stick_figure
 from kinesym.gait.kinematics import Samples
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import finite, flag, listed, positive
-from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.symbolic.multibody.segments import Segment
 
 Array = NDArray[np.float64]

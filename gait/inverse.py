@@ -20,8 +20,8 @@ from kinesym.gait.angles import angular_velocity, pose
 from kinesym.gait.kinematics import Samples
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.wrench import Wrench
-from kinesym.runtime.plot import subplots
-from kinesym.runtime.trajectory import Drawing, Trajectory
+from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.symbolic.multibody.segments import Segment, owners
 
 Array = NDArray[np.float64]

@@ -19,7 +19,7 @@ from scipy.ndimage import find_objects, label
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import check_text, finite
-from kinesym.runtime.plot import subplots
+from kinesym.runtime.results.plot import subplots
 
 Array = NDArray[np.float64]
 

@@ -32,7 +32,7 @@ from kinesym.gait.tables import (
     unique,
 )
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
-from kinesym.runtime.trajectory import ByName
+from kinesym.runtime.results.trajectory import ByName
 
 Array = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names
 from kinesym.gait.smoothing import SSA, noise_of
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import check_kind, listed_of, mapping
-from kinesym.runtime.plot import subplots
+from kinesym.runtime.results.plot import subplots
 from kinesym.symbolic.multibody.segments import Segment, owners
 
 Array = NDArray[np.float64]

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.checks import count, finite, positive
-from kinesym.runtime.plot import subplots
+from kinesym.runtime.results.plot import subplots
 
 Array = NDArray[np.float64]
 

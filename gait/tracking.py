@@ -16,8 +16,8 @@ from kinesym.gait.kinematics import Samples
 from kinesym.model_run import compiled_stepper
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import PARABOLA
-from kinesym.runtime.signals import Signal
-from kinesym.runtime.simulation import Outcome, Stepper, Task, bind, failure
+from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.stepping.simulation import Outcome, Stepper, Task, bind, failure
 from kinesym.simulation import simulate
 from kinesym.symbolic.model import Model
 

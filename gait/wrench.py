@@ -15,8 +15,8 @@ from scipy.interpolate import interp1d
 
 from kinesym.runtime.arrays import AXES, real_array, time_grid
 from kinesym.runtime.checks import check_kind, finite
-from kinesym.runtime.low_pass import low_pass
-from kinesym.runtime.plot import subplots
+from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.signals.low_pass import low_pass
 
 Array = NDArray[np.float64]
 

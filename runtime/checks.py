@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kinesym.runtime.arrays import shown
-from kinesym.runtime.nlp import default_threads
+from kinesym.runtime.nlp.nlp import default_threads
 
 #: More threads than any machine has; OpenMP ends the process where it cannot make them.
 _MOST_THREADS = 1024

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.manifest import (
+from kinesym.runtime.library.manifest import (
     Built,
     FunctionsManifest,
     JacobiansManifest,
@@ -20,7 +20,7 @@ from kinesym.runtime.manifest import (
     Pattern,
 )
 from kinesym.runtime.native import Call, Library, Plan
-from kinesym.runtime.places import rows
+from kinesym.runtime.nlp.places import rows
 
 Array = NDArray[np.float64]
 

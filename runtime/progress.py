@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
-from kinesym.runtime.driver import Iteration
+from kinesym.runtime.ipopt.driver import Iteration
 
 
 @contextmanager

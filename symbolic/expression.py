@@ -16,6 +16,14 @@ _NO_NUMBER = frozenset((sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I))
 #: Powers beyond are 0, 1 or infinite in double precision; exact ones would take all memory.
 _LARGEST_EXPONENT = 10**6
 
+#: What has no value at one time, and what to write instead.
+_UNEVALUATED = {
+    sp.Integral: "make it a state whose rate is the integrand",
+    sp.Sum: "write its terms, or use .doit()",
+    sp.Product: "write its factors, or use .doit()",
+    sp.Limit: "use .doit()",
+}
+
 #: What these are of a real argument.
 _OF_REAL: dict[type, Any] = {
     sp.re: lambda x: x,
@@ -102,6 +110,9 @@ def _real(e: sp.Expr) -> sp.Expr:
 
 
 def _check(part: sp.Basic, what: str) -> None:
+    for kind, remedy in _UNEVALUATED.items():
+        if isinstance(part, kind):
+            raise ValueError(f"{what} contains {shown(part)}, which is not evaluated; {remedy}")
     if part in _NO_NUMBER:
         raise ValueError(f"{what} contains NaN, infinity or the imaginary unit")
     if isinstance(part, sp.Number) and not part.is_infinite and not _fits(part):

@@ -13,7 +13,7 @@ from kinesym.symbolic.names import named
 #: What a contact does along the ground.
 LAWS = ("slip", "stick", "coulomb")
 
-#: Contacts of one model at most, as many as runtime/hybrid/contact.h has room for.
+#: Contacts of one model at most, as many as runtime/native/c/hybrid/contact.h has room for.
 MOST_CONTACTS = 8
 
 

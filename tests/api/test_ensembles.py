@@ -14,7 +14,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.model_run import compiled_stepper
-from kinesym.runtime.ensemble import Failure
+from kinesym.runtime.results.ensemble import Failure
 
 matplotlib.use("Agg")
 
@@ -246,7 +246,7 @@ def test_interrupt(monkeypatch):
         yield report
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr("kinesym.runtime.simulation.node_bar", bar)
+    monkeypatch.setattr("kinesym.runtime.stepping.simulation.node_bar", bar)
     time = np.linspace(0.0, 4.0, 101)
     try:
         with pytest.warns(UserWarning, match="3 of 3 members"):

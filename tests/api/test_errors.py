@@ -11,8 +11,8 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.runtime import ipopt_library
-from kinesym.runtime.build import CompilerError, build
+from kinesym.runtime.ipopt import library as ipopt_library
+from kinesym.runtime.library.build import CompilerError, build
 
 t = ks.t
 x, v, u = ks.dynamicsymbols("x v u")

@@ -139,7 +139,7 @@ def test_members_with_inputs_of_their_own(slider):
 
 def test_stimulated_members(knee):
     """Trains of other frequencies: other breaks, other switches."""
-    trains = [CLOCK.course(kh.train(0.05, period, 8)) for period in (0.05, 0.1, 0.2)]
+    trains = [CLOCK.signal(kh.train(0.05, period, 8)) for period in (0.05, 0.1, 0.2)]
     start = dict.fromkeys(knee.model.state_names, 0.0)
     runs = ks.simulate(knee, TIME, start, inputs={"quad_u": trains}, threads=2)
     for run, course in zip(runs, trains, strict=True):
@@ -237,7 +237,7 @@ def test_files(ball, knee, tmp_path):
     again = saved(rests, tmp_path)
     equal_runs(again, rests)
     assert again.pressed == ("floor",) and again.pressing("floor") == [(0.0, 1.2)]
-    clock = CLOCK.course(kh.train(0.05, 0.05, 8))
+    clock = CLOCK.signal(kh.train(0.05, 0.05, 8))
     kicks = ks.simulate(
         knee, TIME, dict.fromkeys(knee.model.state_names, 0.0), inputs={"quad_u": clock}
     )
@@ -253,7 +253,7 @@ def test_files(ball, knee, tmp_path):
 
 def test_going_on_from_a_file(slider, knee, tmp_path):
     """As from the state itself, with contacts that press, modes and a clock that goes on."""
-    clock = {"quad_u": CLOCK.course(kh.train(0.05, 0.05, 20))}
+    clock = {"quad_u": CLOCK.signal(kh.train(0.05, 0.05, 20))}
     half, rest = TIME[:13], TIME[12:]
     pull = {"pull": ks.Signal.pieces([0.0], [0.0], [9.0])}
     for hybrid, start, inputs in (
@@ -311,7 +311,7 @@ def test_pictures(ball, knee):
         knee,
         TIME,
         dict.fromkeys(knee.model.state_names, 0.0),
-        inputs={"quad_u": CLOCK.course(kh.train(0.05, 0.05, 8))},
+        inputs={"quad_u": CLOCK.signal(kh.train(0.05, 0.05, 8))},
     )
     labels = [label.get_text() for label in kicks.plot_modes().axes[0].get_yticklabels()]
     assert labels[:2] == ["quad shortens", "quad lengthens"]

@@ -22,7 +22,7 @@ BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").r
 KNEE = json.loads((Path(__file__).parents[1] / "data" / "knee_20Hz.json").read_text())["params"]
 TIGHT = {"rtol": 1e-12, "atol": 1e-13}
 CLOCK = kh.Calcium(KNEE["tau"], KNEE["t1"], KNEE["t2"], KNEE["Up"], KNEE["Um"])
-STIMULATION = CLOCK.course(kh.train(0.1, 0.05, 16))
+STIMULATION = CLOCK.signal(kh.train(0.1, 0.05, 16))
 FEW = settings(
     max_examples=10,
     deadline=None,
@@ -326,7 +326,7 @@ def test_equal_muscles_in_parallel():
     one = kick(time, **TIGHT)
     for strengths in ((0.5, 0.5), (0.25, 0.25, 0.5)):
         for late in (0, 1):
-            clocks = [CLOCK.course(impulses, place=late * k) for k in range(len(strengths))]
+            clocks = [CLOCK.signal(impulses, place=late * k) for k in range(len(strengths))]
             together = kick(time, clocks, strengths, **TIGHT)
             assert np.abs(together["theta"] - one["theta"]).max() < 1e-10
             total = sum(together[f"quad{k}_F"] for k in range(len(strengths)))
@@ -341,7 +341,7 @@ def test_a_shift_of_one_clock(late):
     impulses = late + kh.train(0.05, 0.05, 8)
     one, other = (
         kick(
-            time, [CLOCK.course(impulses), CLOCK.course(impulses, place=place)], (0.5, 0.5), **TIGHT
+            time, [CLOCK.signal(impulses), CLOCK.signal(impulses, place=place)], (0.5, 0.5), **TIGHT
         )
         for place in (0, 1)
     )
@@ -473,7 +473,7 @@ def test_points_that_depend_on_each_other(seed, points):
 def test_table_of_the_clock(options, expected):
     """Begins [ms], rates [1/s] and slopes [1/s^2] after each of three impulses 50 ms apart."""
     numbers = {"tau": 0.02, "tau1": 0.015, "tau2": 0.01, "Up": 20.0, "Um": -15.0, **options}
-    course = kh.Calcium(**numbers).course(kh.train(0.1, 0.05, 3))
+    course = kh.Calcium(**numbers).signal(kh.train(0.1, 0.05, 3))
     rows = [
         (0.1 + 0.05 * k + begin / 1000, value, bend)
         for k in range(3)
@@ -488,7 +488,7 @@ def test_table_of_the_clock(options, expected):
 def test_five_minutes_of_stimulation():
     """6,000 impulses: the last second is the second one; breaks are where they are computed."""
     time = np.append(np.linspace(50.0, 51.0, 101), np.linspace(298.0, 299.0, 101))
-    course = CLOCK.course(kh.train(0.0, 0.05, 6_000))
+    course = CLOCK.signal(kh.train(0.0, 0.05, 6_000))
     run = kick(np.append(0.0, time), [course], rtol=1e-9, atol=1e-11)
     assert not run.message
     breaks = np.array([e.time for e in run.happened("clock")])

@@ -520,7 +520,7 @@ def knee_case(seed):
     impulses = 0.05 + 0.05 * np.arange(8) + rng.uniform(0.0, 4e-3, 8)
     start = {"theta": 0.01, "omega": 0.1, "quad_kc": 100.0, "quad_F": 5.0}
     inputs = {
-        "quad_u": CLOCK.course(impulses),
+        "quad_u": CLOCK.signal(impulses),
         "quad_recruitment": ks.Signal.pieces(
             np.append(-0.5, impulses + 0.01), rng.uniform(0.4, 0.8, 9)
         ),
@@ -578,7 +578,7 @@ def test_slack_tendon():
 def test_synchronised_clocks_of_two_muscles():
     """Each gradient by the times of a clock is that of the muscle alone, in any order."""
     length, rate = ks.dynamicsymbols("length rate")
-    course = CLOCK.course(kh.train(0.05, 0.05, 5))
+    course = CLOCK.signal(kh.train(0.05, 0.05, 5))
 
     def gradient(names, of):
         muscles = [
@@ -607,7 +607,7 @@ def test_synchronised_clocks_of_two_muscles():
 def test_the_run_is_that_of_simulate():
     """Bit for bit, over more steps than the tape has room for at first."""
     hybrid, quad = knee()
-    inputs = {quad.clock: CLOCK.course(kh.train(0.05, 0.05, 30)), "quad_recruitment": 0.5}
+    inputs = {quad.clock: CLOCK.signal(kh.train(0.05, 0.05, 30)), "quad_recruitment": 0.5}
     start = {"theta": 0.0, "omega": 0.0, "quad_kc": 0.0, "quad_F": 0.0}
     arguments = (hybrid, np.linspace(0.0, 1.6, 17), start, {"F0": 1200.0, "k0": 3e4}, inputs)
     run = ks.simulate(*arguments, **TIGHT)

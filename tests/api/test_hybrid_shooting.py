@@ -174,7 +174,7 @@ KNEE_TIME = np.linspace(0.0, 0.5, 101)
 
 def clock(count=6):
     calcium = kh.Calcium(P["tau"], P["t1"], P["t2"], P["Up"], P["Um"])
-    return calcium.course(kh.train(P["t0"], P["T"], count))
+    return calcium.signal(kh.train(P["t0"], P["T"], count))
 
 
 def knee_trial(noise):

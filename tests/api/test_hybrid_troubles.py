@@ -326,12 +326,12 @@ def test_numbers_of_clocks(key, value):
 def test_impulses():
     clock = kh.Calcium(**CLOCK)
     with pytest.raises(ValueError, match=r"increasing times; 0\.05 s comes after 0\.1 s"):
-        clock.course([0.0, 0.1, 0.05])
+        clock.signal([0.0, 0.1, 0.05])
     with pytest.raises(ValueError, match="no finite time"):
-        clock.course([0.1, np.nan])
+        clock.signal([0.1, np.nan])
     for none in ([], 0.1, [[0.1, 0.2]]):
         with pytest.raises(ValueError, match=r"impulses must be at increasing times \(n,\)"):
-            clock.course(none)
+            clock.signal(none)
     for words, *given in (
         ("period .* positive", 0.0, -0.05, 3),
         ("period", 0.0, 0.0, 3),
@@ -346,17 +346,17 @@ def test_impulses_that_come_too_soon():
     """An error while none can act, a warning while one cuts another; held clocks let all act."""
     clock = kh.Calcium(**CLOCK)
     with pytest.raises(ValueError, match=r"0\.02 s apart come before the delay of 0\.02 s is over"):
-        clock.course(kh.train(0.0, 0.02, 3))
+        clock.signal(kh.train(0.0, 0.02, 3))
     with pytest.warns(UserWarning, match=r"impulses 0\.03 s apart cut the pulse before them"):
-        clock.course(kh.train(0.0, 0.03, 3))
+        clock.signal(kh.train(0.0, 0.03, 3))
     with pytest.warns(UserWarning, match="cut the pulse before them"):
-        course = kh.Calcium(**CLOCK, hold=True).course(kh.train(0.0, 0.012, 3))
+        course = kh.Calcium(**CLOCK, hold=True).signal(kh.train(0.0, 0.012, 3))
     assert [
         t for t, u in zip(course.begin, course.coefficients[0], strict=True) if u == 20.0
     ] == pytest.approx([0.02, 0.032, 0.044, 0.059])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        clock.course(kh.train(0.0, 0.046, 3))
+        clock.signal(kh.train(0.0, 0.046, 3))
 
 
 # -- runs that end --------------------------------------------------------------------------------

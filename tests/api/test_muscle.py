@@ -45,7 +45,7 @@ def test_knee_at_20_hz():
         hybrid,
         told["t_s"],
         start,
-        inputs={quad.clock: CLOCK.course(impulses)},
+        inputs={quad.clock: CLOCK.signal(impulses)},
         rtol=1e-11,
         atol=1e-12,
     )
@@ -135,7 +135,7 @@ def test_rate_of_the_contractile_element():
 
 
 def test_an_hour_of_stimulation_does_not_drift():
-    course = CLOCK.course(kh.train(0.1, 0.05, 72_000))
+    course = CLOCK.signal(kh.train(0.1, 0.05, 72_000))
     begin = np.asarray(course.begin)[1:].reshape(-1, 5)
     assert begin.shape[0] == 72_000
     np.testing.assert_allclose(begin[:, 0], 0.1 + 0.05 * np.arange(72_000), atol=5e-13)
@@ -146,9 +146,9 @@ def test_clocks_that_cannot_be():
     with pytest.raises(ValueError, match=r"Um must be negative \(relaxation rate\), got 15"):
         kh.Calcium(0.02, 0.015, 0.01, 20.0, 15)
     with pytest.raises(ValueError, match=r"come before the delay of 0\.02 s is over"):
-        CLOCK.course(kh.train(0.0, 0.015, 3))
+        CLOCK.signal(kh.train(0.0, 0.015, 3))
     with pytest.warns(UserWarning, match="cut the pulse before them"):
-        CLOCK.course(kh.train(0.0, 0.03, 3))
+        CLOCK.signal(kh.train(0.0, 0.03, 3))
     with pytest.raises(ValueError, match="muscle 'm': ks must be positive, got -1"):
         kh.FESMuscle("m", 0, 1.0, 1.0, -1, 1.0)
     with pytest.warns(UserWarning, match="may lose uniqueness in a stretch: needs more than"):

@@ -484,7 +484,7 @@ def test_outputs_at_nodes():
     rng = np.random.default_rng(2)
     time, first, second = np.linspace(0, 1, 14), rng.normal(size=14), rng.normal(size=27)
     for method in METHODS:
-        run = simulate(time, first=first, second=second, method=method)
+        run = simulate(time, first=first, second=given(time, second, "midpoints"), method=method)
         rates = driven(states(run).T, (first, second[::2]), time)
         expected = rates[1] + 4.0 * np.sin(run["x"])
         np.testing.assert_allclose(run["force"], expected, rtol=1e-13, atol=1e-13)
@@ -616,7 +616,7 @@ def press_at_second_report(monkeypatch):
 
         yield report
 
-    monkeypatch.setattr("kinesym.runtime.simulation.node_bar", bar)
+    monkeypatch.setattr("kinesym.runtime.stepping.simulation.node_bar", bar)
 
 
 @pytest.mark.parametrize("method", ["rk4", "trapezoid"])

@@ -9,7 +9,7 @@ import hybrid
 import numpy as np
 import pytest
 
-from kinesym.runtime.build import CACHE_VARIABLE
+from kinesym.runtime.library.build import CACHE_VARIABLE
 
 DATA = Path(__file__).parents[1] / "data"
 TOLD = json.loads((DATA / "knee_20Hz.json").read_text())

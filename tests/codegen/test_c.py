@@ -20,9 +20,9 @@ from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import ABI, Argument, Kernel, Program
 from kinesym.codegen.schedule import schedule
 from kinesym.codegen.stepping import shooting_kernels, stepper
-from kinesym.runtime._native import Call, Plan
-from kinesym.runtime.build import build
-from kinesym.runtime.places import rows
+from kinesym.runtime.library.build import build
+from kinesym.runtime.native._native import Call, Plan
+from kinesym.runtime.nlp.places import rows
 from kinesym.symbolic.schemes import TRAPEZOID
 
 LANES = [1, 4, 8]

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 import kinesym as ks
 from kinesym.gait import Body, NaturalBody, Samples, Wrench, segments_of_body
 from kinesym.gait.inverse import flexion_angle
-from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.results.trajectory import Trajectory
 
 ROWS = segments_of_body(80.0, 1.8)
 NAMES = [row.name for row in ROWS]

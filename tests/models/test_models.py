@@ -8,8 +8,8 @@ import kinesym as ks
 from kinesym import models
 from kinesym.codegen.c import emit
 from kinesym.codegen.transcribe import transcribe
-from kinesym.runtime.collocation import make_layout
-from kinesym.runtime.manifest import CollocationManifest, load_manifest
+from kinesym.runtime.library.manifest import CollocationManifest, load_manifest
+from kinesym.runtime.nlp.collocation import make_layout
 from kinesym.symbolic.objective import LeastSquares
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import MIDPOINT

@@ -280,7 +280,7 @@ def test_locks_of_the_whole_tree(ensemble):
 
 def test_persons_by_parameters(models, ensemble, monkeypatch):
     """Three persons in one run; each is as a model of its own, and none of them is compiled."""
-    monkeypatch.setattr("kinesym.runtime.build._output", lambda *a: pytest.fail("compiles"))
+    monkeypatch.setattr("kinesym.runtime.library.build._output", lambda *a: pytest.fail("compiles"))
     for k, person in enumerate(PERSONS, len(LOCKED)):
         model = psm3d(*person)
         run = simulate(model, TIME, START, model.values)

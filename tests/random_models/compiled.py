@@ -6,7 +6,7 @@ from single import kernel_of
 from kinesym.codegen.kernel import Program
 from kinesym.pipeline import realise
 from kinesym.runtime.native import Call, Plan
-from kinesym.runtime.places import rows
+from kinesym.runtime.nlp.places import rows
 
 
 def compiled_numbers(batch):

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kinesym.runtime.driver import Iteration
-from kinesym.runtime.ensemble import Ensemble, Failure
-from kinesym.runtime.event_log import EventLog, Happening, State
-from kinesym.runtime.fit import Fit
-from kinesym.runtime.minimise import Step
-from kinesym.runtime.solution import Solution
+from kinesym.runtime.ipopt.driver import Iteration
+from kinesym.runtime.results.ensemble import Ensemble, Failure
+from kinesym.runtime.results.event_log import EventLog, Happening, State
+from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.status import Solve
-from kinesym.runtime.trajectory import Trajectory
+from kinesym.runtime.stepping.minimise import Step
 
 TIME = np.linspace(0.0, 1.0, 11)
 

@@ -117,6 +117,19 @@ def test_what_is_no_expression(door, value):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
+        (sp.Integral(x, (ks.t, 0, ks.t)), "make it a state whose rate is the integrand"),
+        (1 + sp.Sum(x, (sp.Symbol("i"), 0, 3)), "write its terms"),
+        (sp.Limit(x, ks.t, 0), r"use \.doit\(\)"),
+    ],
+)
+def test_what_is_not_evaluated(value, words):
+    with pytest.raises(ValueError, match=f"e contains .*, which is not evaluated; {words}"):
+        real_expression(value, "e")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
         (sp.asin(2), "asin\\(2\\), which is no real number"),
         (sp.Float("1e320"), "beyond double precision"),
         (sp.Rational(1, 10**400), "beyond double precision"),

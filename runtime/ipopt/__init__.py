@@ -1,0 +1,1 @@
+"""IPOPT behind either driver, and its linear solvers."""

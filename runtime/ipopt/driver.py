@@ -1,0 +1,287 @@
+"""One run of IPOPT: through its C interface, or through cyipopt."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.interrupts import interruptible
+from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
+from kinesym.runtime.native import NO_FILE, Plan, Problem, overheard
+from kinesym.runtime.status import IPOPT_CODES, Solve
+
+Array = NDArray[np.float64]
+Bounds = tuple[Array, Array]
+
+#: Ways to IPOPT: its C interface directly, or through the package cyipopt.
+DRIVERS = ("auto", "direct", "cyipopt")
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """State of the solver after one iteration."""
+
+    number: int
+    objective: float
+    infeasibility: float
+    optimality: float
+
+
+@dataclass(frozen=True)
+class IpoptProblem:
+    """A nonlinear program for IPOPT, whoever evaluates it.
+
+    callbacks : with cost, gradient, constraints, jacobian and hessian: plans of compiled kernels,
+        or functions f(z, multipliers, factor, out) that fill `out`.
+    structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
+        `kinesym.runtime.nlp.sparsity.Structure`. bounds : of z and of the constraints, (low, high).
+    stages : of the variables in time, see `Layout.stages`.
+    """
+
+    callbacks: Any
+    structures: tuple[Any, Any]
+    bounds: Bounds
+    constraint_bounds: Bounds
+    stages: NDArray[np.int32]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of variables and constraints."""
+        return len(self.bounds[0]), len(self.constraint_bounds[0])
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to start: the free vector and, if known, multipliers of constraints and bounds."""
+
+    z: Array
+    multipliers: tuple[Array, Array, Array] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What IPOPT returned. evaluation : seconds of evaluations. log : IPOPT's own."""
+
+    z: Array
+    multipliers: tuple[Array, Array, Array]
+    objective: float
+    status: Solve
+    evaluation: float
+    log: str
+
+
+@dataclass
+class Watch:
+    """What happens between two iterations: note, report, and stop on Ctrl-C."""
+
+    report: Callable[[Iteration], None]
+    iterations: list[Iteration] = field(default_factory=list)
+    number: int = 0  # of the first iteration
+    mu: float | None = None  # the barrier parameter
+    interrupted: threading.Event = field(default_factory=threading.Event)
+
+    def intermediate(
+        self,
+        mode: int,
+        number: int,
+        objective: float,
+        infeasibility: float,
+        optimality: float,
+        mu: float,
+        *rest: float,
+    ) -> bool:
+        self.mu = mu
+        step = Iteration(self.number + number, objective, infeasibility, optimality)
+        self.iterations.append(step)
+        self.report(step)
+        return not self.interrupted.is_set()
+
+
+class _Callbacks:
+    """The callbacks as cyipopt wants them, with a clock."""
+
+    def __init__(self, problem: IpoptProblem, watch: Watch) -> None:
+        """Value arrays are made once: cyipopt copies what a callback returns."""
+        self.problem, self.intermediate, self.seconds = problem, watch.intermediate, 0.0
+        n, m = problem.sizes
+        jacobian, hessian = problem.structures
+        sizes = {"cost": 1, "gradient": n, "constraints": m}
+        sizes |= {"jacobian": jacobian.size, "hessian": hessian.size}
+        self._out = {name: np.empty(size) for name, size in sizes.items()}
+        self._no_multipliers = np.zeros(m)
+
+    def _values(
+        self, name: str, z: Array, multipliers: Array | None = None, factor: float = 1.0
+    ) -> Array:
+        callback, out = getattr(self.problem.callbacks, name), self._out[name]
+        multipliers = self._no_multipliers if multipliers is None else multipliers
+        start = time.perf_counter()
+        if isinstance(callback, Plan):
+            callback((z, multipliers, np.array([float(factor)])), out)
+        elif out.size:
+            callback(z, multipliers, factor, out)
+        self.seconds += time.perf_counter() - start
+        return out
+
+    def objective(self, z: Array) -> float:
+        return float(self._values("cost", z)[0])
+
+    def gradient(self, z: Array) -> Array:
+        return self._values("gradient", z)
+
+    def constraints(self, z: Array) -> Array:
+        return self._values("constraints", z)
+
+    def jacobian(self, z: Array) -> Array:
+        return self._values("jacobian", z)
+
+    def hessian(self, z: Array, multipliers: Array, factor: float) -> Array:
+        return self._values("hessian", z, multipliers, factor)
+
+    def jacobianstructure(self) -> tuple[Any, Any]:
+        return _places(self.problem.structures[0])
+
+    def hessianstructure(self) -> tuple[Any, Any]:
+        return _places(self.problem.structures[1])
+
+
+def _places(structure: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    rows, columns = (np.empty(structure.size, dtype=np.int32) for _ in range(2))
+    structure.fill(rows, columns)
+    return rows, columns
+
+
+def _through_cyipopt(problem: IpoptProblem, watch: Watch) -> tuple[Any, Callable[[], float]]:
+    """The problem in cyipopt, and a function that gives the seconds of evaluations."""
+    callbacks = _Callbacks(problem, watch)
+    bounds = (*problem.bounds, *problem.constraint_bounds)
+    made = load_cyipopt().Problem(*problem.sizes, callbacks, *bounds)
+    set_options(made, NO_FILE, required=())
+    return made, lambda: callbacks.seconds
+
+
+def _directly(problem: IpoptProblem, watch: Watch) -> tuple[Any, Callable[[], float]]:
+    """The same through IPOPT's C interface."""
+    made = Problem(
+        load_ipopt(),
+        problem.callbacks,
+        problem.structures,
+        problem.bounds,
+        problem.constraint_bounds,
+        watch.intermediate,
+    )
+    return made, lambda: made.seconds
+
+
+def check_driver(driver: str) -> str:
+    """ "direct" or "cyipopt"; "auto" is the first that works.
+
+    Raises `ValueError` if the name is unknown, `IpoptMissing` if it cannot be loaded.
+    """
+    if driver not in DRIVERS:
+        raise ValueError(f"unknown driver {driver!r}; choose one of {', '.join(DRIVERS)}")
+    if driver == "cyipopt":
+        load_cyipopt()
+        return driver
+    try:
+        load_ipopt()
+    except IpoptMissing:
+        if driver == "direct":
+            raise
+        load_cyipopt()
+        return "cyipopt"
+    return "direct"
+
+
+def run(
+    problem: IpoptProblem,
+    start: Start,
+    options: Mapping[str, Any],
+    required: Collection[str],
+    watch: Watch,
+    driver: str = "auto",
+) -> Outcome:
+    """Solve from `start`. Options that this IPOPT does not know are ignored unless required.
+
+    Raises `IpoptMissing`, or `ValueError` if an option is not accepted.
+    """
+    make = _directly if check_driver(driver) == "direct" else _through_cyipopt
+    made, evaluation = make(problem, watch)
+    more = {} if start.multipliers is None else dict(zip(_WARM, start.multipliers, strict=True))
+    with tempfile.TemporaryDirectory() as folder:
+        story = Path(folder) / "ipopt.txt"
+        set_options(made, {**options, "output_file": str(story)}, required)
+        with interruptible(watch.interrupted):
+            z, info = made.solve(start.z, **more)
+        status = IPOPT_CODES.get(int(info["status"]), Solve.UNKNOWN)
+        if status is Solve.INVALID_OPTION:
+            raise ValueError(
+                f"{status.sentence}, one of {', '.join(sorted(required))} or of a file of options"
+            )
+        text = story.read_text(errors="replace") if story.exists() else ""
+    return Outcome(
+        z,
+        (info["mult_g"], info["mult_x_L"], info["mult_x_U"]),
+        float(info["obj_val"]),
+        status,
+        evaluation(),
+        text,
+    )
+
+
+_WARM = ("lagrange", "zl", "zu")
+
+
+def set_options(problem: Any, options: Mapping[str, Any], required: Collection[str]) -> None:
+    """Set options of a problem; those that this IPOPT does not know are ignored unless required.
+
+    Raises `ValueError` with IPOPT's reason, which would otherwise go to stdout.
+    """
+    for name, value in options.items():
+        reason = ""
+        if name == "option_file_name" and value and not Path(value).is_file():
+            raise ValueError(f"there is no file {value!r}, which option_file_name names")
+        for spelling in _spellings(value):
+            accepted, words = overheard(problem.add_option, name, spelling)
+            if accepted:
+                break
+            reason = reason or _reason(name, words)
+        else:
+            if name in required:
+                raise ValueError(
+                    f"IPOPT does not accept the option {name} = {value!r}: "
+                    f"{reason or 'it is no number and no text'}"
+                )
+
+
+def _spellings(value: Any) -> list[Any]:
+    """A value as the types that it may stand for: IPOPT tells whole numbers from real ones."""
+    if isinstance(value, bool | np.bool_):
+        return ["yes" if value else "no"]
+    if isinstance(value, Integral) and abs(int(value)) < 10**300:
+        return [*([int(value)] if abs(int(value)) < 2**31 else []), float(value)]
+    if isinstance(value, float | np.floating) and not np.isnan(value):
+        return [float(value), *([int(value)] if float(value).is_integer() else [])]
+    return [value] if isinstance(value, str) else []
+
+
+def _reason(name: str, words: str) -> str:
+    """What IPOPT says of an option that it refuses, in short."""
+    if "It is not a valid option" in words:
+        return "it has no option of this name"
+    settings = re.findall(r"^\t(\S+) \(", words, flags=re.MULTILINE)
+    if settings:
+        return f"choose one of {', '.join(settings)}"
+    limits = re.search(r"^(.*<.*) \(.*\) (<.*)$", words, flags=re.MULTILINE)
+    kind = "a whole number with " if "(Integer)" in words else ""
+    return f"expected {kind}{limits[1]} {name} {limits[2]}" if limits else "expected text"

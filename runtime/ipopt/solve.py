@@ -1,0 +1,162 @@
+"""IPOPT: options, linear solver, and the story of a solve."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Outcome, Start, Watch, run
+from kinesym.runtime.ipopt.linear_solver import (
+    AUTO,
+    TIME_STRUCTURED,
+    Report,
+    choose,
+    kkt_stages,
+    options_of,
+    session,
+)
+from kinesym.runtime.status import Factors, Solve
+
+
+@dataclass(frozen=True)
+class Result:
+    """What IPOPT returned, its iterations, and a line on the linear solver."""
+
+    outcome: Outcome
+    iterations: tuple[Iteration, ...]
+    linear_solver: str
+
+    @property
+    def message(self) -> str:
+        """The outcome as a sentence."""
+        status = self.outcome.status
+        count = self.iterations[-1].number if self.iterations else 0
+        when = f"after {count} iteration{'' if count == 1 else 's'}"
+        if status is Solve.CONVERGED:
+            return f"{status.sentence} {when}"
+        return f"{when}: {status.sentence}"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How to solve. options : further ones of IPOPT. hessian : "limited-memory", or anything else
+    for the one of the nonlinear program."""
+
+    options: Mapping[str, Any]
+    hessian: str = "exact"
+    linear_solver: str = AUTO
+    driver: str = "auto"
+    log: bool = False
+
+
+def solve(
+    problem: IpoptProblem, start: Start, wishes: Wishes, report: Callable[[Iteration], None]
+) -> Result:
+    """Solve; `report` is called after each iteration.
+
+    If the time-structured linear solver gives up, MUMPS continues from the last iterate. Ctrl-C
+    ends the iteration: the result is the last iterate, with that status. Raises `IpoptMissing`, or
+    `ValueError` if an option is not accepted.
+    """
+    solver, reason = choose(wishes.linear_solver, wishes.options)
+    watch = Watch(report)
+    if solver != TIME_STRUCTURED:
+        outcome = _run(problem, start, wishes, watch, solver)
+        return _result(outcome, watch, f"{solver} ({reason})" if reason else solver)
+    with session(*kkt_stages(problem)) as kkt:
+        outcome = _run(problem, start, wishes, watch, solver)
+    ended = Factors(kkt["status"])
+    if outcome.status not in _FAILED or ended is Factors.OK:
+        return _result(outcome, watch, _about(kkt))
+    if ended is not Factors.NOT_FINITE:
+        if not kkt["factorisations"]:  # what IPOPT reports until then has moved nothing
+            watch.iterations.clear()
+        return _continue(problem, start, wishes, watch, outcome, ended.sentence)
+    return _result(replace(outcome, status=Solve.NOT_FINITE), watch, _about(kkt))
+
+
+#: What IPOPT may say where the linear solver is the cause: its codes below zero.
+_FAILED = [status for status in Solve if status.code < 0]
+
+
+def _about(kkt: Report) -> str:
+    """A line on what the time-structured solver did."""
+    if not kkt["n_fronts"]:
+        return f"{TIME_STRUCTURED} (not called)"
+    direction = "forwards" if kkt["reversed"] else "backwards"
+    analysed = "analysed" if kkt["analyses"] else "analysis kept"
+    return (
+        f"{TIME_STRUCTURED} ({kkt['n_fronts'] - 1} stages {direction} in time, fronts of at most "
+        f"{kkt['max_rows']} rows, {kkt['bytes'] / 1e6:.0f} MB, {analysed})"
+    )
+
+
+def _continue(
+    problem: IpoptProblem,
+    start: Start,
+    wishes: Wishes,
+    watch: Watch,
+    stopped: Outcome,
+    reason: str,
+) -> Result:
+    """Go on with MUMPS from where the other linear solver stopped, or from the start if that was
+    before the first step."""
+    steps = watch.iterations[-1].number if watch.iterations else 0
+    if steps:
+        start = Start(stopped.z, stopped.multipliers)
+    more: dict[str, Any] = {"max_iter": max(int(wishes.options.get("max_iter", 3000)) - steps, 0)}
+    if steps and watch.mu:
+        more["mu_init"] = watch.mu
+    later = Watch(watch.report, number=steps, interrupted=watch.interrupted)
+    outcome = _run(problem, start, wishes, later, "mumps", more)
+    before = [i for i in watch.iterations if i.number < steps]
+    watch.iterations[:] = [*before, *later.iterations]
+    outcome = replace(
+        outcome,
+        evaluation=stopped.evaluation + outcome.evaluation,
+        log=stopped.log + outcome.log,
+    )
+    when = f" after {steps} iteration{'' if steps == 1 else 's'}" if steps else ""
+    return _result(outcome, watch, f"mumps ({TIME_STRUCTURED} gave up{when}: {reason})")
+
+
+def _run(
+    problem: IpoptProblem,
+    start: Start,
+    wishes: Wishes,
+    watch: Watch,
+    solver: str,
+    more: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Run with a linear solver; the options that are wished for, and then `more`, come first."""
+    settings: dict[str, Any] = {
+        "sb": "yes",
+        **options_of(solver),
+        "print_level": 5 if wishes.log else 0,
+        "file_print_level": 5,
+        "print_timing_statistics": "yes",
+    }
+    if wishes.hessian == "limited-memory":
+        settings["hessian_approximation"] = "limited-memory"
+    if start.multipliers is not None:
+        settings.update(warm_start_init_point="yes", mu_init=1e-6)
+        settings.update(warm_start_bound_push=1e-9, warm_start_mult_bound_push=1e-9)
+    chosen = {k: v for k, v in wishes.options.items() if k != "linear_solver"}
+    settings = {**settings, **chosen, **(more or {})}
+    required = {*wishes.options, "linear_solver"}  # others may be unknown to this IPOPT
+    return run(problem, start, settings, required, watch, wishes.driver)
+
+
+def _result(outcome: Outcome, watch: Watch, linear_solver: str) -> Result:
+    failed = outcome.status in (Solve.RESTORATION_FAILED, Solve.STEP_FAILED)
+    if failed and "out of memory" in outcome.log:  # MUMPS says so there
+        outcome = replace(outcome, status=Solve.NO_MEMORY)
+    return Result(outcome, tuple(watch.iterations), linear_solver)
+
+
+def linear_solver_seconds(log: str) -> dict[str, float]:
+    """Wall-clock seconds of all linear algebra, from IPOPT's own statistics."""
+    found = re.findall(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", log)
+    return {"linear solver": sum(map(float, found))} if found else {}

@@ -1,0 +1,1 @@
+"""Building C and keeping what was built; what the code generator says of it."""

@@ -1,0 +1,364 @@
+"""From C text to an opened library: the compiler driver.
+
+Libraries are kept by content: source, interface, compiler, its version, flags, processor and C
+library. Numbers are never part of a source, so new data never rebuild anything.
+
+What is kept is looked for first, and asks for no right to write. Nor for a compiler: the cache
+remembers those that filled it, each with the abilities of the processor that it compiled for, and
+where no compiler is found, the keys of those are tried whose processor had no more than this one.
+What a cache cannot take is kept in a private folder, see `cache.private_folder`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from kinesym.runtime.library import cache
+from kinesym.runtime.library.cache import CACHE_VARIABLE, CacheError
+from kinesym.runtime.native import Library
+
+INCLUDE = Path(__file__).parents[1] / "native" / "c" / "include"
+
+_FLAGS = (
+    "-std=gnu11 -march=native -fPIC -fvisibility=hidden -ffp-contract=fast "
+    "-fno-math-errno -fno-trapping-math -Wno-psabi"
+).split()
+
+
+#: Beginnings of the files where more than -O2 pays: the map over points, explicit steps. At -O1
+#: products and sums are not fused, and small kernels take up to 1.4 times as long.
+_FASTEST = ("map.c", "fixed_")
+
+
+class CompilerError(RuntimeError):
+    """There is no C compiler, or it failed; the message carries its own words."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler with what it can do. `identity` distinguishes versions and processors."""
+
+    command: tuple[str, ...]
+    identity: str
+    flags: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+    @property
+    def openmp(self) -> bool:
+        """Whether it supports OpenMP."""
+        return "-fopenmp" in self.flags
+
+
+def find_compiler() -> Compiler:
+    """The compiler named by `CC`, else cc, gcc or clang.
+
+    Raises `CompilerError` with the remedy if there is none.
+    """
+    return _find_compiler(os.environ.get("CC", ""), os.environ.get("PATH", ""))
+
+
+@lru_cache(maxsize=8)
+def _find_compiler(chosen: str, path: str) -> Compiler:
+    for command in _commands(chosen):
+        executable = shutil.which(command[0], path=path)
+        if executable:
+            return _probe((os.path.abspath(executable), *command[1:]))
+    named = f"the compiler {chosen} named by CC was not found" if chosen else "no C compiler found"
+    raise CompilerError(
+        f"{named}; install one (Debian: apt install gcc; macOS: xcode-select --install) "
+        "or name it in the environment variable CC"
+    )
+
+
+def _commands(chosen: str) -> list[list[str]]:
+    """What CC says, as words; without it, the usual names."""
+    if not chosen:
+        return [["cc"], ["gcc"], ["clang"]]
+    try:
+        words, trouble = shlex.split(chosen), "holds no words"
+    except ValueError as error:
+        words, trouble = [], f"cannot be read ({error})"
+    if not words or not words[0]:
+        raise CompilerError(
+            f"the environment variable CC, {chosen!r}, {trouble}; name a C compiler, or unset it"
+        )
+    return [words]
+
+
+def _probe(command: tuple[str, ...]) -> Compiler:
+    """Version, target processor, and which optional flags and libraries work."""
+    try:
+        answers = [_run([*command, "--version"])[0], _run([*command, "-dumpmachine"])[0]]
+        answers.append(_run([*command, "-march=native", "-dM", "-E", "-x", "c", os.devnull])[0])
+        flags = [f for f in _FLAGS if f != "-march=native" or _works(command, [f])]
+        libraries = ["-lm"]
+        if sys.platform == "linux" and _works(command, ["-lmvec", "-lm"]):
+            libraries.insert(0, "-lmvec")
+        if _works(command, ["-fopenmp"]):
+            flags.append("-fopenmp")
+    except OSError as error:
+        raise CompilerError(
+            f"the compiler {shlex.join(command)} cannot be tried: {error}; "
+            "mend that, or name another one in the environment variable CC"
+        ) from error
+    identity = hashlib.sha256("".join(answers).encode()).hexdigest()
+    return Compiler(command, identity, tuple(flags), tuple(libraries))
+
+
+def _run(command: list[str], folder: str | None = None) -> tuple[str, str | None]:
+    """What a command writes, and, if it fails, its complaint."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    )
+    return done.stdout, None if done.returncode == 0 else done.stderr.strip()
+
+
+def _works(command: tuple[str, ...], options: list[str]) -> bool:
+    with tempfile.TemporaryDirectory(prefix=cache.WORK) as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text("int main(void) { return 0; }\n")
+        return _run([*command, "probe.c", "-o", "probe", *options], folder)[1] is None
+
+
+def check_compiler() -> None:
+    """Before any long work: raises `CompilerError` if there is no compiler, nor a kept library that
+    could do without."""
+    try:
+        find_compiler()
+    except CompilerError:
+        if next(_remembered(), None) is None:
+            raise
+
+
+def build(
+    files: Mapping[str, str],
+    lanes: int | None = None,
+    more_flags: tuple[str, ...] = (),
+    narrow: bool = False,
+) -> tuple[Library, float]:
+    """The opened library of the translation units `files`, and the seconds spent compiling.
+
+    lanes : points per vector; None lets the processor decide, `narrow` for short vectors, whose
+        operations take less time each (for what is done one step after the other).
+    more_flags : for the compiler.
+    Raises `CompilerError` with the words of the compiler, `CacheError` if others may write to the
+    cache or nothing can be stored. A warning says that the cache could not be written.
+    """
+    options = [*more_flags, *([f"-DKS_LANES={lanes}"] if lanes else [])]
+    options += ["-DKS_NARROW"] if narrow else []
+    cache.check(cache.cache_folder())
+    try:
+        compiler = find_compiler()
+    except CompilerError as missing:
+        return _without_compiler(files, options, missing), 0.0
+    task = _Task(files, compiler, (*compiler.flags, *options))
+    library = _kept(task)
+    if library is not None:
+        return library, 0.0
+    start = time.perf_counter()
+    library = _built(task)
+    return library, time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a library, or an object of one file, is made of."""
+
+    files: Mapping[str, str]
+    compiler: Compiler
+    flags: tuple[str, ...]
+
+    @cached_property
+    def key(self) -> str:
+        digest = hashlib.sha256()
+        headers = {path.name: path.read_text() for path in sorted(INCLUDE.glob("*.h"))}
+        for name, text in sorted({**headers, **self.files}.items()):
+            digest.update(f"{name}\0{text}\0".encode())
+        levels = (_optimisation(name) for name in sorted(self.files))
+        compiler = self.compiler
+        tools = (compiler.identity, *compiler.command, *self.flags, *levels, *compiler.libraries)
+        for part in (*tools, platform.machine(), *platform.libc_ver()):
+            digest.update(f"{part}\0".encode())
+        return digest.hexdigest()[:32]
+
+
+def _places() -> Iterator[Path]:
+    """Folders where libraries may be found."""
+    yield cache.cache_folder()
+    with suppress(OSError):  # without any temporary folder
+        private = cache.private_folder()
+        if cache.trouble(private) is None:
+            yield private
+
+
+def _kept(task: _Task) -> Library | None:
+    """The library if it is kept whole, and can be opened."""
+    for folder in _places():
+        target = folder / f"{task.key}.so"
+        if cache.read(target) is not None:
+            with suppress(OSError):
+                return Library(target)
+    return None
+
+
+def _without_compiler(
+    files: Mapping[str, str], options: list[str], missing: CompilerError
+) -> Library:
+    """A kept library that runs on this processor. Raises `missing`, with what was looked for."""
+    compilers = list(_remembered())
+    for compiler in compilers:
+        library = _kept(_Task(files, compiler, (*compiler.flags, *options)))
+        if library is not None:
+            return library
+    if not compilers:
+        raise missing
+    raise CompilerError(
+        f"{missing}; the cache {cache.cache_folder()} holds no library of this model for this "
+        "processor and C library"
+    )
+
+
+def _remembered() -> Iterator[Compiler]:
+    """Compilers that filled the cache for processors like this one; none if CC names another."""
+    if os.environ.get("CC"):
+        return
+    for folder in _places():
+        for path in sorted(folder.glob("*.json")):
+            with suppress(ValueError, KeyError, TypeError):  # written by another version
+                about = json.loads(cache.read(path) or b"")
+                if _processor().issuperset(about["processor"]):
+                    yield Compiler(
+                        tuple(about["command"]),
+                        about["identity"],
+                        tuple(about["flags"]),
+                        tuple(about["libraries"]),
+                    )
+
+
+def _remember(compiler: Compiler, folder: Path) -> None:
+    about = {**vars(compiler), "processor": sorted(_processor())}
+    text = json.dumps(about, sort_keys=True).encode()
+    path = folder / f"{hashlib.sha256(text).hexdigest()[:32]}.json"
+    if cache.read(path) is None:
+        cache.store(path, text)
+
+
+def _processor() -> frozenset[str]:
+    """Abilities of the processor; where the system does not tell them, the name of the machine."""
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            name, _, words = line.partition(":")
+            if name.strip() in ("flags", "Features"):
+                return frozenset(words.split())
+    return frozenset((platform.processor(), platform.node()))
+
+
+def _built(task: _Task) -> Library:
+    """The library, built into the cache, or where that is impossible into the private folder."""
+    folder = cache.cache_folder()
+    try:
+        return _install(task, folder)
+    except OSError as error:
+        reason = error
+    try:
+        private = cache.private_folder()
+        library = _install(task, private)
+    except (OSError, CacheError) as error:
+        raise CacheError(
+            f"no library can be stored and opened in the cache folder {folder} ({reason}), nor in "
+            f"a private one ({error}); name a folder with space that allows execution in the "
+            f"environment variable {CACHE_VARIABLE}, or another compiler in CC"
+        ) from error
+    warnings.warn(
+        f"the cache folder {folder} cannot be used ({reason}), new libraries go to {private}; "
+        f"mend that, or name another folder in the environment variable {CACHE_VARIABLE}",
+        stacklevel=2,
+    )
+    return library
+
+
+def _install(task: _Task, folder: Path) -> Library:
+    """The library, built into `folder` by one process at a time and opened."""
+    cache.cache_limit()  # a wrong one is said before the work
+    cache.prepare(folder)
+    cache.prepare(folder / "objects")
+    target = folder / f"{task.key}.so"
+    with cache.locked(target.with_suffix(".lock")):
+        whole = cache.read(target) is not None
+        if whole:  # another process was first, or it cannot be opened: then nothing of it is used
+            with suppress(OSError):
+                return Library(target)
+        cache.store(target, _linked(task, None if whole else folder / "objects"))
+        _remember(task.compiler, folder)
+        library = Library(target)
+    cache.tidy(folder, target)
+    return library
+
+
+def _linked(task: _Task, objects: Path | None) -> bytes:
+    """Compile the units in parallel, and link; `objects` is where their objects are kept."""
+    longest_first = sorted(task.files, key=lambda name: (-len(task.files[name]), name))
+    with tempfile.TemporaryDirectory(prefix=cache.WORK) as work:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            made = sorted(pool.map(lambda name: _object(task, name, objects, work), longest_first))
+        command = ["-shared", *made, "-o", "library.so", *task.compiler.libraries]
+        return _output(task, command, work, "the library")
+
+
+def _optimisation(name: str) -> str:
+    return "-O3" if name.startswith(_FASTEST) else "-O2"
+
+
+def _object(task: _Task, name: str, objects: Path | None, work: str) -> str:
+    """The object file of one unit, in `work`. It is kept: loops, and pieces that did not change,
+    are not compiled again."""
+    made = f"{name}.o"
+    one = replace(task, files={name: task.files[name]})
+    kept = objects / f"{one.key}.o" if objects else None
+    data = cache.read(kept) if kept else None
+    if data is not None:
+        (Path(work) / made).write_bytes(data)
+        return made
+    (Path(work) / name).write_text(task.files[name], encoding="utf-8")
+    options = [_optimisation(name), f"-I{INCLUDE.absolute()}", "-c", name, "-o", made]
+    data = _output(task, options, work, name)
+    if kept:
+        cache.store(kept, data)
+    return made
+
+
+def _output(task: _Task, options: list[str], work: str, name: str) -> bytes:
+    """What the compiler makes: the file named after the option -o."""
+    command = " ".join(task.compiler.command)
+    complaint = _run([*task.compiler.command, *task.flags, *options], work)[1]
+    if complaint is not None:
+        raise CompilerError(f"{command} failed on {name}:\n{complaint}")
+    made = Path(work) / options[options.index("-o") + 1]
+    if not made.is_file() or not made.stat().st_size:
+        raise CompilerError(
+            f"{command} wrote nothing for {name}; "
+            "CC must name a C compiler that compiles and links, without options that prevent it"
+        )
+    return made.read_bytes()

@@ -1,0 +1,53 @@
+"""The compiled extensions, under a name that tools which only read Python can follow."""
+
+from kinesym.runtime.native._hybrid import HybridRun, HybridSweep, solve_contacts
+from kinesym.runtime.native._ipopt import NO_FILE, Ipopt, Problem, overheard, trial
+from kinesym.runtime.native._kkt import BORDER, UNKNOWN, Factorisation, close_session, open_session
+from kinesym.runtime.native._kkt import __file__ as KKT_LIBRARY
+from kinesym.runtime.native._native import (
+    ABI,
+    ADD,
+    HELD,
+    LATE,
+    LINEAR,
+    PARABOLA,
+    PLACE,
+    SET,
+    SUM,
+    Call,
+    Chain,
+    Library,
+    Plan,
+    Run,
+)
+
+__all__ = [
+    "ABI",
+    "ADD",
+    "BORDER",
+    "HELD",
+    "KKT_LIBRARY",
+    "LATE",
+    "LINEAR",
+    "NO_FILE",
+    "PARABOLA",
+    "PLACE",
+    "SET",
+    "SUM",
+    "UNKNOWN",
+    "Call",
+    "Chain",
+    "Factorisation",
+    "HybridRun",
+    "HybridSweep",
+    "Ipopt",
+    "Library",
+    "Plan",
+    "Problem",
+    "Run",
+    "close_session",
+    "open_session",
+    "overheard",
+    "solve_contacts",
+    "trial",
+]

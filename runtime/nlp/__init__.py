@@ -1,0 +1,1 @@
+"""Nonlinear programs: layout of unknowns, data of trials, callbacks, sparsity, memory."""

@@ -1,0 +1,359 @@
+"""Numbers of a collocation problem: known data by kernel argument, bounds, and first guesses."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.runtime.arrays import real_array
+from kinesym.runtime.library.manifest import CollocationManifest
+from kinesym.runtime.nlp.layout import FAMILIES, Layout
+from kinesym.runtime.nlp.nlp import TrialData
+from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+
+Array = NDArray[np.float64]
+
+
+def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:
+    """The layout of z and of the constraints for these trials."""
+    return Layout(
+        states=about.states,
+        inputs=about.unknown_inputs,
+        held=frozenset(about.held),
+        parameters=about.unknown_parameters,
+        labels={f: about.families[f].constraints for f in FAMILIES},
+        grids=tuple(trial.grid for trial in trials),
+        free_duration=about.free_duration,
+    )
+
+
+def trial_data(
+    about: CollocationManifest,
+    trial: Experiment,
+    known: Mapping[str, float],
+    following: Experiment | None = None,
+) -> TrialData:
+    """Known numbers of a trial, and at its link to the `following` one. `known` has the values of
+    the known parameters."""
+    N, grid = trial.n_nodes, trial.grid
+    steps = np.diff(grid)
+    signals = [trial.inputs[name] for name in about.signals]
+    stacked = np.concatenate([np.zeros(0), *signals])
+    values = np.array([known[name] for name in about.known_parameters])
+    y, w = _measured(about.node_measurements, trial)
+    left, right = about.state_weights
+    yi, wi = _measured(about.interval_measurements, trial)
+    yi, wi = (left * a[:, :-1] + right * a[:, 1:] for a in (yi, wi))
+    q0, q1 = about.quadrature
+    quadrature = np.zeros(N)
+    quadrature[:-1] += q0 * steps
+    quadrature[1:] += q1 * steps
+    arrays = {
+        ("interval", "s0"): (stacked, 0, N),
+        ("interval", "s1"): (stacked, 1 if signals else 0, N),
+        ("interval", "h"): (steps, 0, N - 1),
+        ("interval", "t"): (grid, 0, N),
+        ("interval", "y"): (yi.ravel(), 0, N - 1),
+        ("interval", "w"): (wi.ravel(), 0, N - 1),
+        ("node", "s"): (stacked, 0, N),
+        ("node", "q"): (quadrature, 0, N),
+        ("node", "t"): (grid, 0, N),
+        ("node", "y"): (y.ravel(), 0, N),
+        ("node", "w"): (w.ravel(), 0, N),
+        ("ends", "s0"): (stacked, 0, N),
+        ("ends", "s1"): (stacked, N - 1 if signals else 0, N),
+        ("ends", "t0"): (grid, 0, N),
+        ("ends", "t1"): (grid, N - 1, N),
+    }
+    later = trial if following is None else following
+    after = np.array([later.inputs[name][0] for name in about.signals])
+    for family in ("link", "cycle"):
+        arrays[family, "s0"] = (stacked, N - 1 if signals else 0, N)
+        arrays[family, "s1"] = (after, 0, 1)
+        arrays[family, "t0"] = (grid, N - 1, N)
+        arrays[family, "t1"] = (later.grid, 0, later.n_nodes)
+    arrays.update({(family, "k"): (values, 0, 1) for family in FAMILIES})
+    return TrialData(arrays)
+
+
+def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
+    """Samples and weights 1/std^2, (n_measurements, N).
+
+    A missing sample has weight 0 and the value interpolated between its neighbours, which matters
+    where two nodes share a term.
+    """
+    y = np.zeros((len(names), trial.n_nodes))
+    w = np.zeros_like(y)
+    for k, name in enumerate(names):
+        if name in trial.measurements:
+            present = ~np.isnan(trial.measurements[name])
+            y[k] = filled(trial.measurements[name], trial.grid)
+            w[k, present] = trial.std[name][present] ** -2.0
+    return y, w
+
+
+# -- bounds ---------------------------------------------------------------------------------
+
+
+def bound_pair(name: str, bound: object) -> tuple[float, float]:
+    """(low, high) of a bound given as such, with None for a free side, or as None.
+
+    Raises `ValueError` if it is not a pair, crossed, or nothing finite is between.
+    """
+    if bound is None:
+        return -np.inf, np.inf
+    try:
+        below, above = cast(Sequence[Any], bound)
+        low = -np.inf if below is None else float(real_array(below, "a bound"))
+        high = np.inf if above is None else float(real_array(above, "a bound"))
+        if np.isnan(low) or np.isnan(high):
+            raise ValueError("NaN is no bound")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"bounds of {name} must be (low, high) or None, got {bound!r}") from error
+    if low > high:
+        raise ValueError(f"bounds of {name} are crossed: {low:g} > {high:g}")
+    if low == np.inf or high == -np.inf:
+        raise ValueError(
+            f"bounds of {name}, ({low:g}, {high:g}), leave nothing finite; a free side is None"
+        )
+    return low, high
+
+
+def variable_bounds(
+    layout: Layout, trials: Sequence[Experiment], bounds: Mapping[str, tuple[float, float]]
+) -> tuple[Array, Array]:
+    """Lower and upper bounds of z from bounds by name.
+
+    An input that is held between nodes acts on nothing at the last node: it is fixed there.
+    """
+    low = np.full(layout.n_variables, -np.inf)
+    high = np.full(layout.n_variables, np.inf)
+    for array, side in ((low, 0), (high, 1)):
+        for trial in range(len(trials)):
+            rows = layout.trajectories(array, trial)
+            for k, name in enumerate((*layout.states, *layout.inputs)):
+                if name in bounds:
+                    rows[k] = bounds[name][side]
+        values = layout.parameter_values(array)
+        for k, name in enumerate(layout.parameters):
+            if name in bounds:
+                values[k] = bounds[name][side]
+        if layout.free_duration:
+            layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
+    for number in range(len(trials)):
+        lower, upper = layout.trajectories(low, number), layout.trajectories(high, number)
+        for k, name in enumerate(layout.inputs, start=len(layout.states)):
+            if name in layout.held:
+                lower[k, -1] = upper[k, -1] = _inside(lower[k, -1], upper[k, -1])
+    return low, high
+
+
+def constraint_bounds(
+    layout: Layout, pairs: Mapping[str, Sequence[Sequence[tuple[float, float]]]]
+) -> tuple[Array, Array]:
+    """Lower and upper bounds of the constraints, by family and trial: those of its last conditions;
+    zero for what comes before, such as the equations of motion."""
+    low, high = np.zeros(layout.n_constraints), np.zeros(layout.n_constraints)
+    for (trial, family), begin in layout.constraint_offsets.items():
+        n = layout.points(trial, family)
+        mine = pairs[family][trial] if family in pairs else ()
+        first = len(layout.labels[family]) - len(mine)
+        for k, (below, above) in enumerate(mine, start=first):
+            low[begin + k * n : begin + (k + 1) * n] = below
+            high[begin + k * n : begin + (k + 1) * n] = above
+    return low, high
+
+
+# -- guesses --------------------------------------------------------------------------------
+
+
+def filled(samples: Array, time: Array) -> Array:
+    """`samples` with missing ones (NaN) interpolated linearly in time."""
+    present = ~np.isnan(samples)
+    return np.interp(time, time[present], samples[present])
+
+
+def results_of(guess: Any) -> tuple[Sequence[Trajectory], Mapping[str, float]] | None:
+    """The trajectories of a guess that is a result, one per trial, and values of parameters.
+
+    A result is a `Solution`, a `Fit`, a `Trajectory` or a list of these; None for anything else.
+    """
+    if isinstance(guess, Solution | Fit):
+        return guess.trials, {**guess.known, **guess.parameters}
+    runs = [guess] if isinstance(guess, Trajectory) else guess
+    if not isinstance(runs, Sequence) or isinstance(runs, str) or not len(runs):
+        return None
+    return (runs, runs[0].parameters) if all(isinstance(r, Trajectory) for r in runs) else None
+
+
+def values_of_results(
+    runs: Sequence[Trajectory],
+    values: Mapping[str, float],
+    layout: Layout,
+    trials: Sequence[Experiment],
+) -> dict[str, Any]:
+    """A guess by name from trajectories of other trials, interpolated in relative time.
+
+    Raises `ValueError` if there are not as many, or one has less than two instants.
+    """
+    if len(runs) != len(trials):
+        raise ValueError(f"the guess has {len(runs)} trials, this problem {len(trials)}")
+    for number, run in enumerate(runs):
+        if len(run.time) < 2:
+            raise ValueError(f"the guess of trial {number} has less than two instants")
+    guess: dict[str, Any] = {}
+    for name in (*layout.states, *layout.inputs):
+        if all(name in run.states or name in run.inputs for run in runs):
+            guess[name] = [
+                np.interp(_relative(trial.grid), _relative(run.time), run[name])
+                for run, trial in zip(runs, trials, strict=True)
+            ]
+    guess.update({name: values[name] for name in layout.parameters if name in values})
+    if layout.free_duration:
+        guess["duration"] = [float(run.time[-1] - run.time[0]) for run in runs]
+    return guess
+
+
+def _relative(time: Array) -> Array:
+    return (time - time[0]) / (time[-1] - time[0])
+
+
+def first_guess(
+    layout: Layout,
+    trials: Sequence[Experiment],
+    given: Mapping[str, Any],
+    defaults: Mapping[str, float],
+    rates: Mapping[str, str],
+) -> tuple[Array, NDArray[np.bool_]]:
+    """A free vector, and which entries were given: the others are measured, else the slope of what
+    is measured, else the value of the model, NaN for a parameter without one, else zero.
+
+    given : values by name; numbers, (N,), or one such per trial in a list.
+    defaults : values of the unknown parameters. rates : state by the state whose derivative it is.
+    Raises `ValueError` naming what has a wrong size or is not finite.
+    """
+    z = np.zeros(layout.n_variables)
+    names = (*layout.states, *layout.inputs)
+    fixed = np.zeros(layout.n_variables, dtype=bool)
+    durations = _durations(trials, given) if layout.free_duration else np.ones(len(trials))
+    for number in range(len(trials)):
+        rows, mine = layout.trajectories(z, number), layout.trajectories(fixed, number)
+        for k, name in enumerate(names):
+            if name in given:
+                rows[k] = _given_row(name, given[name], number, trials)
+                mine[k] = True
+            else:
+                rows[k] = _made_up(name, trials, given, rates, number, durations[number])
+    for k, name in enumerate(layout.parameters):
+        j = layout.parameter_offset + k
+        z[j] = _scalar(name, given[name]) if name in given else defaults.get(name, np.nan)
+        fixed[j] = name in given
+    if layout.free_duration:
+        layout.durations(z)[:] = durations
+        layout.durations(fixed)[:] = "duration" in given
+    return z, fixed
+
+
+def within(
+    z: Array, bounds: tuple[Array, Array], given: NDArray[np.bool_], named: Callable[[int], str]
+) -> Array:
+    """z moved into its bounds, with a warning if what was given was outside; NaN becomes the middle
+    of the bounds, or what is next to zero.
+
+    named : says what an entry is. Raises `ValueError` for a given entry that is not finite.
+    """
+    low, high = bounds
+    odd = given & ~np.isfinite(z)
+    if odd.any():
+        j = int(np.flatnonzero(odd)[0])
+        raise ValueError(f"the guess of {named(j)} is {z[j]:g}, not a finite number")
+    z = z.copy()
+    for k in np.flatnonzero(np.isnan(z)):
+        z[k] = _inside(low[k], high[k])
+    # IPOPT goes 1e-8 beyond bounds, and equal ones leave no choice
+    beyond = np.maximum(
+        low - 2e-8 * np.maximum(1.0, np.abs(low)) - z,
+        z - high - 2e-8 * np.maximum(1.0, np.abs(high)),
+    )
+    outside = np.flatnonzero(given & (beyond > 0.0) & (low < high))
+    if len(outside):
+        j = int(outside[0])
+        more = f" and {len(outside) - 1} more such values are" if len(outside) > 1 else " is"
+        warnings.warn(
+            f"the guess of {named(j)}, {z[j]:g}, is outside its bounds ({low[j]:g}, "
+            f"{high[j]:g}); it{more} moved inside",
+            stacklevel=4,
+        )
+    return np.clip(z, low, high)
+
+
+def _durations(trials: Sequence[Experiment], given: Mapping[str, Any]) -> Array:
+    """Durations of all trials: given, else in the middle of their bounds."""
+    middle = [float(np.mean(t.duration)) for t in trials if t.duration]
+    values = real_array(given.get("duration", middle), "the guess of duration")
+    if values.shape not in ((), (1,), (len(trials),)) or not np.isfinite(values).all():
+        raise ValueError(
+            f"the guess of duration must be one finite number or {len(trials)}, got {values}"
+        )
+    return np.broadcast_to(values, (len(trials),))
+
+
+def _inside(low: float, high: float) -> float:
+    if np.isfinite(low) and np.isfinite(high):
+        return 0.5 * (low + high)
+    return float(np.clip(0.0, low, high))
+
+
+def _scalar(name: str, value: ArrayLike) -> float:
+    array = real_array(value, f"the guess of {name}")
+    if array.shape != () or not np.isfinite(array):
+        raise ValueError(f"the guess of {name} must be one finite number, got {value!r}")
+    return float(array)
+
+
+def _given_row(name: str, value: Any, number: int, trials: Sequence[Experiment]) -> Array:
+    """What is given for a trajectory of a trial: a number or (N,), or one of these per trial."""
+    what, many, N = f"the guess of {name}", len(trials), trials[number].n_nodes
+    if isinstance(value, (list, tuple)) and len(value) and np.ndim(value[0]) == 1:
+        if len(value) != many:
+            raise ValueError(f"{what} has {len(value)} rows, expected one per trial ({many})")
+        value = value[number]
+    array = real_array(value, what)
+    if array.shape == (many,) and many != N:
+        array = array[number]
+    if array.shape not in ((), (N,)):
+        per_trial = f", or one number per trial ({many})" if many > 1 else ""
+        raise ValueError(
+            f"{what} has shape {array.shape}, expected one number or {N} values{per_trial}"
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} is not finite")
+    return np.broadcast_to(array, (N,))
+
+
+def _made_up(
+    name: str,
+    trials: Sequence[Experiment],
+    given: Mapping[str, Any],
+    rates: Mapping[str, str],
+    number: int,
+    duration: float,
+) -> Array:
+    """What is measured, else the slope of what is given or measured; a grid of unknown duration is
+    relative to it."""
+    trial = trials[number]
+    if name in trial.measurements:
+        return filled(trial.measurements[name], trial.grid)
+    source = rates.get(name)
+    if source is not None and source in given:
+        return np.gradient(_given_row(source, given[source], number, trials), trial.grid * duration)
+    if source is not None and source in trial.measurements:
+        return np.gradient(filled(trial.measurements[source], trial.grid), trial.grid * duration)
+    return np.zeros(trial.n_nodes)

@@ -1,0 +1,349 @@
+"""The nonlinear program of a collocation problem: structure once, then values in place.
+
+    minimise cost(z)  subject to  lower <= z <= upper,  c_lower <= constraints(z) <= c_upper
+
+Kernels write straight into the value arrays; index arrays come from arithmetic on one local
+pattern per family. Entries of the Hessian that two intervals share (those of the node between
+them) are summed by the kernels' driver, so that each entry exists once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.library.manifest import Built, CollocationManifest
+from kinesym.runtime.native import ADD, LATE, SUM, Call, Library, Plan
+from kinesym.runtime.nlp.layout import FAMILIES, Layout
+from kinesym.runtime.nlp.places import Places, packed, places, rows
+from kinesym.runtime.nlp.sparsity import Run, Structure, Written, assemble
+
+Array = NDArray[np.float64]
+
+_PER_THREAD = 500_000  # operations that are worth a thread
+
+
+@dataclass(frozen=True)
+class TrialData:
+    """Known numbers of one trial, by kernel argument; see `codegen.transcribe` for the names.
+
+    `arrays[family, argument]` is (array, offset, ld): scalar k of point i at
+    `array[offset + k * ld + i]`.
+    """
+
+    arrays: Mapping[tuple[str, str], tuple[Array, int, int]]
+
+
+@dataclass(frozen=True)
+class Plans:
+    """The callbacks as lists of kernel calls, which read z, multipliers, factor of the cost."""
+
+    cost: Plan
+    gradient: Plan
+    constraints: Plan
+    jacobian: Plan
+    hessian: Plan
+
+
+def default_threads() -> int:
+    """OMP_NUM_THREADS, else the number of processors that this process may use."""
+    chosen = os.environ.get("OMP_NUM_THREADS", "")
+    if chosen.isdigit() and int(chosen) > 0:
+        return int(chosen)
+    available = getattr(os, "sched_getaffinity", None)
+    return len(available(0)) if available else os.cpu_count() or 1
+
+
+class NLP:
+    """Callbacks of the nonlinear program.
+
+    `jacobian_structure` and `hessian_structure` give rows and columns of the values of the two
+    matrices, `plans` the callbacks for compiled callers.
+
+    Parameters
+    ----------
+    built : the kernels.
+    layout : places and names.
+    data : known numbers of each trial.
+    threads : at most so many threads.
+    """
+
+    def __init__(
+        self,
+        built: Built,
+        layout: Layout,
+        data: Sequence[TrialData],
+        threads: int,
+    ) -> None:
+        self.layout = layout
+        self._library, self._kernels = built.library, built.manifest.kernels
+        self._about = built.manifest.of(CollocationManifest)
+        self._data = data
+        self._threads = threads
+        self._one = np.ones(1)
+        n, m = layout.n_variables, layout.n_constraints
+        self._sizes = (n, m, 1)
+        self.jacobian_structure, jacobian = self._packed_jacobian()
+        self.hessian_structure, hessian = self._assembled_hessian()
+        self.plans = Plans(
+            cost=self._plan("cost", self._cost_places(), [0], 1),
+            gradient=self._plan("gradient", *self._gradient_places(), n),
+            constraints=self._plan("constraints", self._constraint_places(), [], m),
+            jacobian=jacobian,
+            hessian=hessian,
+        )
+
+    # -- values -----------------------------------------------------------------------------
+
+    @property
+    def library(self) -> Library:
+        """The opened library."""
+        return self._library
+
+    @property
+    def n_variables(self) -> int:
+        """Length of z."""
+        return self.layout.n_variables
+
+    @property
+    def n_constraints(self) -> int:
+        """Number of constraints."""
+        return self.layout.n_constraints
+
+    def cost(self, z: Array) -> float:
+        """The objective."""
+        out = np.empty(1)
+        self.plans.cost((z, self._no_multipliers, self._one), out)
+        return float(out[0])
+
+    def gradient(self, z: Array, out: Array | None = None) -> Array:
+        """Gradient of the objective, (n_variables,)."""
+        out = np.empty(self.n_variables) if out is None else out
+        self.plans.gradient((z, self._no_multipliers, self._one), out)
+        return out
+
+    def constraints(self, z: Array, out: Array | None = None) -> Array:
+        """The constraints, (n_constraints,)."""
+        out = np.empty(self.n_constraints) if out is None else out
+        self.plans.constraints((z, self._no_multipliers, self._one), out)
+        return out
+
+    def jacobian(self, z: Array, out: Array | None = None) -> Array:
+        """Values of the constraint Jacobian, in the order of `jacobian_structure`."""
+        out = np.empty(self.jacobian_structure.size) if out is None else out
+        self.plans.jacobian((z, self._no_multipliers, self._one), out)
+        return out
+
+    def hessian(
+        self, z: Array, multipliers: Array, factor: float, out: Array | None = None
+    ) -> Array:
+        """Values of the Hessian of factor * cost + multipliers . constraints, lower triangle."""
+        out = np.empty(self.hessian_structure.size) if out is None else out
+        self.plans.hessian((z, multipliers, np.array([float(factor)])), out)
+        return out
+
+    def outputs(self, z: Array, trial: int) -> dict[str, Array]:
+        """Outputs of the model at the nodes of a trial, by name, each (N,).
+
+        Outputs that contain x' are known between nodes and interpolated linearly.
+        """
+        result: dict[str, Array] = {}
+        for family in ("node", "interval"):
+            names = self._about.families[family].outputs
+            n = self.layout.points(trial, family)
+            out = np.empty(len(names) * n)
+            if names:
+                plan = self._plan("outputs", {(trial, family): rows(len(names), n)}, [], len(out))
+                plan((z, self._no_multipliers, self._one), out)
+            values = out.reshape(len(names), n)
+            if family == "interval":
+                values = self._at_nodes(values, trial)
+            result.update(zip(names, values, strict=True))
+        return result
+
+    def _at_nodes(self, rows: Array, trial: int) -> Array:
+        grid = self.layout.grids[trial]
+        right = self._about.state_weights[1]
+        stages = (1.0 - right) * grid[:-1] + right * grid[1:]
+        inside = np.array([np.interp(grid, stages, row) for row in rows])
+        return inside.reshape(len(rows), len(grid))
+
+    def arguments(
+        self, trial: int, kernel: str, arrays: tuple[Array, Array, Array]
+    ) -> dict[str, Array]:
+        """What a kernel reads, by argument: (count, n) per point, (count,) if uniform.
+
+        `arrays` are z, multipliers, and the factor of the cost.
+        """
+        family = kernel.split("_")[0]
+        n = self.layout.points(trial, family)
+        about = self._kernels[kernel]
+        values = {}
+        for name, count, varying in zip(about.arguments, about.counts, about.varying, strict=True):
+            source, offset, ld = self._argument(trial, family, name)
+            data = arrays[source] if isinstance(source, int) else source
+            index = offset + ld * np.arange(count)
+            values[name] = data[index[:, None] + np.arange(n)] if varying else data[index]
+        return values
+
+    @cached_property
+    def _no_multipliers(self) -> Array:
+        return np.zeros(self.n_constraints)
+
+    # -- plans ------------------------------------------------------------------------------
+
+    def _plan(
+        self,
+        what: str,
+        places: Mapping[tuple[int, str], Places],
+        zero: Sequence[int] | NDArray[np.intp],
+        size: int,
+    ) -> Plan:
+        """The kernel calls of one callback; `places` are those of the outputs per trial and
+        family, `zero` the outputs that no call sets."""
+        calls = []
+        for (trial, family), place in places.items():
+            name = f"{family}_{what}"
+            n = self.layout.points(trial, family)
+            about = self._kernels[name]
+            arguments = [self._argument(trial, family, a) for a in about.arguments]
+            work = n * (about.operations + len(about.outputs))
+            threads = max(1, min(self._threads, work // _PER_THREAD))
+            calls.append(Call(self._library, name, n, arguments, self._sizes, place, size, threads))
+        return Plan(calls, zero, size)
+
+    def _packed_jacobian(self) -> tuple[Structure, Plan]:
+        """No two kernels share an entry: values lie as they are made, one call after the other."""
+        blocks, found, size = [], {}, 0
+        for trial, family in self._with_kernel("jacobian"):
+            runs = self._jacobian_runs(trial, family)
+            if runs:
+                found[trial, family] = packed(len(runs), runs[0].count, size)
+                blocks.append(tuple(runs))
+                size += len(runs) * runs[0].count
+        structure = Structure(tuple(blocks), self._library.lanes)
+        return structure, self._plan("jacobian", found, [], size)
+
+    def _assembled_hessian(self) -> tuple[Structure, Plan]:
+        """Entries of a node from its two intervals and from node terms are merged."""
+        keys = self._with_kernel("hessian")
+        assembly = assemble([self._hessian_runs(*key) for key in keys], self._library.lanes)
+        found = dict(zip(keys, assembly.places, strict=True))
+        plan = self._plan("hessian", found, assembly.zero, assembly.structure.size)
+        return assembly.structure, plan
+
+    def _argument(self, trial: int, family: str, name: str) -> tuple[Any, int, int]:
+        """(source, offset, ld) of a kernel argument: part of z, multipliers, factor, or data."""
+        if name == "multipliers":
+            begin = self.layout.constraint_offsets[trial, family]
+            return 1, begin, self.layout.points(trial, family)
+        if name == "factor":
+            return 2, 0, 1
+        if (family, name) in self._data[trial].arrays:
+            return self._data[trial].arrays[family, name]
+        return 0, *self._variable(trial, family, name)
+
+    def _variable(self, trial: int, family: str, group: str) -> tuple[int, int]:
+        """Where the first scalar of a group lies in z, and the distance to the next."""
+        layout = self.layout
+        if group == "p":
+            return layout.parameter_offset, 1
+        if group == "T":
+            return layout.duration_offset + trial, 1
+        if family in ("link", "cycle"):
+            after = group.endswith("1")
+            trial = layout.following(trial) if after else trial
+            shift = 0 if after else layout.nodes[trial] - 1
+        else:
+            shift = _shift(family, group, layout.nodes[trial])
+        N = layout.nodes[trial]
+        begin = layout.offsets[trial] + (len(layout.states) * N if group[0] == "u" else 0)
+        return begin + shift, N
+
+    def _with_kernel(self, what: str) -> list[tuple[int, str]]:
+        return [
+            (trial, family)
+            for trial in range(len(self.layout.nodes))
+            for family in FAMILIES
+            if f"{family}_{what}" in self._kernels and self.layout.points(trial, family)
+        ]
+
+    def _locals(self, family: str) -> list[tuple[str, int]]:
+        """(group, number within the group) of every local variable of a family."""
+        return [(g, k) for g, count in self._about.families[family].variables for k in range(count)]
+
+    def _cost_places(self) -> dict[tuple[int, str], Places]:
+        return {key: places(1, mode=SUM) for key in self._with_kernel("cost")}
+
+    def _gradient_places(self) -> tuple[dict[tuple[int, str], Places], NDArray[np.intp]]:
+        found = {}
+        written = Written(self.n_variables)
+        for trial, family in self._with_kernel("gradient"):
+            members, n = self._locals(family), self.layout.points(trial, family)
+            runs = []
+            for j in self._about.families[family].gradient:
+                begin, step = self._entry(trial, family, members[j])
+                runs.append(Run(begin, 0, step, 0, n, _mode(family, members[j][0])))
+            begins = [run.row for run in runs]
+            mode, late = written.modes(runs, begins)
+            found[trial, family] = places(len(runs), base=begins, count=n, late=late, mode=mode)
+        return found, written.zero
+
+    def _constraint_places(self) -> dict[tuple[int, str], Places]:
+        found = {}
+        for trial, family in self._with_kernel("constraints"):
+            count, n = len(self.layout.labels[family]), self.layout.points(trial, family)
+            begin = self.layout.constraint_offsets[trial, family]
+            found[trial, family] = rows(count, n, begin)
+        return found
+
+    def _entry(self, trial: int, family: str, member: tuple[str, int]) -> tuple[int, int]:
+        """Index in z of a local variable at point 0, and its step from point to point."""
+        group, k = member
+        begin, ld = self._variable(trial, family, group)
+        return begin + k * ld, 0 if group in ("p", "T") else 1
+
+    def _jacobian_runs(self, trial: int, family: str) -> list[Run]:
+        members, n = self._locals(family), self.layout.points(trial, family)
+        first = self.layout.constraint_offsets[trial, family]
+        runs = []
+        for i, j in zip(*self._about.families[family].jacobian, strict=True):
+            column, step = self._entry(trial, family, members[j])
+            runs.append(Run(first + i * n, column, 1, step, n, ADD))
+        return runs
+
+    def _hessian_runs(self, trial: int, family: str) -> list[Run]:
+        """Second derivatives, in the lower triangle."""
+        members, n = self._locals(family), self.layout.points(trial, family)
+        runs = []
+        for i, j in zip(*self._about.families[family].hessian, strict=True):
+            high, low = sorted(
+                (self._entry(trial, family, members[k]) for k in (i, j)), reverse=True
+            )
+            mode = _mode(family, members[i][0], members[j][0])
+            runs.append(Run(high[0], low[0], high[1], low[1], n, mode))
+        return runs
+
+
+def _shift(family: str, group: str, N: int) -> int:
+    """Distance in nodes from the first node of the point, or of the trial for `ends`."""
+    if not group.endswith("1"):
+        return 0
+    return N - 1 if family == "ends" else 1
+
+
+def _mode(family: str, *groups: str) -> int:
+    """How an output that belongs to these groups of variables is added to what is there.
+
+    Late, if a neighbouring interval writes the same entry: it touches only right nodes.
+    """
+    if all(group in ("p", "T") for group in groups):
+        return SUM
+    right = family == "interval" and any(group.endswith("1") for group in groups)
+    return LATE if right and not any(group.endswith("0") for group in groups) else ADD

@@ -1,0 +1,1 @@
+"""What users get: trajectories, ensembles, solutions, fits; their pictures, tables and files."""

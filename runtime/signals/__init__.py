@@ -1,0 +1,1 @@
+"""Inputs over time, trials, motions of a base, stimulation."""

@@ -1,0 +1,264 @@
+"""Trials: time grid, known signals, measurements."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.runtime.arrays import LONGEST, SHORTEST, real_array, seconds, shown, time_grid
+from kinesym.runtime.checks import count
+from kinesym.runtime.native import HELD
+from kinesym.runtime.signals.signal import Signal, signal_of
+from kinesym.runtime.summary import html_table, listed
+
+Array = NDArray[np.float64]
+
+#: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
+MOST_NODES = 10**8
+
+#: How many times the usual step a step must be, and how few there must be, to look like a gap.
+_LEAP, _FEW = 10.0, 0.05
+
+
+def key_name(key: object) -> str:
+    """The name of a symbol (anything with a `name`) or of a string."""
+    name = key if isinstance(key, str) else getattr(key, "name", None)
+    if not isinstance(name, str):
+        raise TypeError(f"{key!r} is neither a name nor a symbol")
+    return name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Experiment:
+    """One trial.
+
+    Parameters
+    ----------
+    time : (N,) increasing instants [s], not necessarily uniform; or time spans, or dates, which
+        count from the first one. Leave it out to make the duration unknown.
+    inputs : known ones by symbol or name, each a number, (N,) with straight lines between the
+        nodes, or a `Signal` at times of its own; with an unknown duration, over 0 ... 1 of it.
+    measurements : measured states, inputs or outputs, each (N,); NaN marks a missing sample, and so
+        does the mask of a masked array.
+    std : standard deviation of each measurement, a number or (N,); default 1.
+    nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
+
+    `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
+    whose pieces depend on parameters have none. `held` names inputs that are constant between nodes
+    (zero-order hold). Warns of single long steps among short ones between measurements, which look
+    like rows left out. Raises `ValueError` naming the array, what was expected and what was given.
+    """
+
+    time: ArrayLike | None = None
+    inputs: Mapping[Any, Any] = field(default_factory=dict)
+    measurements: Mapping[Any, Any] = field(default_factory=dict)
+    std: Mapping[Any, Any] = field(default_factory=dict)
+    nodes: int | None = None
+    duration: tuple[float, float] | None = None
+    signals: Mapping[str, Signal] = field(init=False)
+    held: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "time", self._grid())
+        put(self, "signals", self._signals())
+        known = {
+            name: s.sampled(self.grid) for name, s in self.signals.items() if not s.expressions
+        }
+        put(self, "held", frozenset(name for name, (_, kind) in known.items() if kind == HELD))
+        nodes = {name: s.at_nodes(self.grid) for name, s in self.signals.items() if name in known}
+        put(self, "inputs", nodes)
+        put(self, "measurements", self._measured())
+        put(self, "std", self._deviations())
+        self._warn_of_leaps()
+
+    def __repr__(self) -> str:
+        low, high = self.duration or (self.grid[0], self.grid[-1])
+        span = f"{'duration' if self.duration else 't ='} {low:g} ... {high:g} s"
+        return (
+            f"<experiment: inputs {listed(self.signals) or '-'}; measured "
+            f"{listed(self.measurements) or '-'}; {self.n_nodes} nodes, {span}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """A table of inputs and measurements for a notebook."""
+        rows = [
+            (name, "input", "held" if name in self.held else "linear", "") for name in self.signals
+        ]
+        rows += [
+            (
+                name,
+                "measured",
+                f"{int(np.isfinite(y).sum())} samples",
+                f"{float(np.median(self.std[name])):.4g}",
+            )
+            for name, y in self.measurements.items()
+        ]
+        return html_table(repr(self)[1:-1], rows, ("name", "kind", "between nodes", "std (median)"))
+
+    @property
+    def grid(self) -> Array:
+        """The time grid, (N,); relative to the duration (0 ... 1) if that is unknown."""
+        return np.asarray(self.time)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes N."""
+        return len(self.grid)
+
+    @property
+    def free_duration(self) -> bool:
+        """Whether the duration is unknown."""
+        return self.duration is not None
+
+    def refined(self, parts: int) -> Experiment:
+        """The same trial with every interval of the grid cut into `parts` equal ones.
+
+        Inputs follow their signals, measurements are missing at new nodes.
+        """
+        if parts == 1:
+            return self
+        N, fine = self.n_nodes, (self.n_nodes - 1) * parts + 1
+        place, index = np.arange(fine) / parts, np.arange(fine) // parts
+        missing = np.full(fine, np.nan)
+
+        def sampled(values: Array) -> Array:
+            row = missing.copy()
+            row[::parts] = values
+            return row
+
+        return Experiment(
+            np.interp(place, np.arange(N), self.grid),
+            inputs=self.signals,
+            measurements={name: sampled(values) for name, values in self.measurements.items()},
+            std={name: values[index] for name, values in self.std.items()},
+        )
+
+    def _grid(self) -> Array:
+        if (self.time is None) == (self.duration is None):
+            raise ValueError("give either time=..., or nodes=... with duration=(low, high)")
+        if self.duration is not None:
+            return self._relative_grid(self.duration)
+        assert self.time is not None
+        time = time_grid(self.time)
+        if self.nodes not in (None, time.size):
+            raise ValueError(f"time has {time.size} nodes, not {self.nodes}; omit nodes")
+        return time
+
+    def _relative_grid(self, duration: Any) -> Array:
+        if self.nodes is None:
+            raise ValueError("an unknown duration needs nodes=... of at least 2, got None")
+        nodes = count(self.nodes, "nodes", least=2, most=MOST_NODES)
+        bounds = seconds(duration, "duration")
+        low, high = bounds if bounds.shape == (2,) else (np.nan, np.nan)
+        if not SHORTEST < low <= high < LONGEST:
+            raise ValueError(
+                f"duration must be (low, high) with 0 < low <= high, both finite, got {duration}"
+            )
+        object.__setattr__(self, "duration", (float(low), float(high)))
+        return np.linspace(0.0, 1.0, nodes)
+
+    def _signals(self) -> dict[str, Signal]:
+        given = _by_name("inputs", self.inputs)
+        return {name: signal_of(x, self.grid, f"input {name}") for name, x in given.items()}
+
+    def _measured(self) -> dict[str, Array]:
+        found: dict[str, Array] = {}
+        for name, values in _by_name("measurements", self.measurements).items():
+            array = real_array(values, f"measurement {name}", missing=True)
+            if array.shape != (self.n_nodes,):
+                raise ValueError(
+                    f"measurement {name} has {_shape(array)} values, expected {self.n_nodes}, "
+                    "one per node"
+                )
+            if np.isinf(array).any():
+                k = _first(np.isinf(array))
+                raise ValueError(
+                    f"measurement {name} contains {int(np.isinf(array).sum())} values that are not "
+                    f"finite, the first at index {k} (t = {self.grid[k]:g})"
+                )
+            if np.isnan(array).all():
+                raise ValueError(f"measurement {name} has no sample at all; leave it out")
+            found[name] = array
+        return found
+
+    def _deviations(self) -> dict[str, Array]:
+        given = _by_name("std", self.std)
+        for name in given:
+            if name not in self.measurements:
+                there = ", ".join(self.measurements) or "nothing"
+                raise ValueError(
+                    f"std of {name}, which is not measured in this experiment; measured is {there}"
+                )
+        deviations = {}
+        for name in self.measurements:
+            value = real_array(given.get(name, 1.0), f"std of {name}")
+            if value.shape not in ((), (self.n_nodes,)):
+                raise ValueError(
+                    f"std of {name} has {_shape(value)} values, expected 1 or {self.n_nodes}"
+                )
+            with np.errstate(all="ignore"):
+                weight = value**-2.0
+            odd = ~((value > 0.0) & (weight > 0.0) & (weight < np.inf))
+            if odd.any():
+                k = _first(np.atleast_1d(odd))
+                where = f" at index {k}" if value.ndim else ""
+                raise ValueError(
+                    f"std of {name} must be positive and finite, got {np.atleast_1d(value)[k]:g}"
+                    f"{where}; to leave a sample out, make its measurement NaN"
+                )
+            deviations[name] = np.broadcast_to(value, (self.n_nodes,)).astype(np.float64)
+        return deviations
+
+    def _warn_of_leaps(self) -> None:
+        """Warn of rows left out of a record: a model that is stepped across the gap is wrong.
+
+        Grids that are refined or stretched on purpose have no single long steps among equal ones.
+        """
+        steps = np.diff(self.grid)
+        usual = float(np.median(steps))
+        long = steps > _LEAP * usual
+        beside = np.concatenate([[False], long, [False]])
+        alone = long & ~beside[:-2] & ~beside[2:]
+        even = np.mean(np.abs(steps - usual) < 0.5 * usual)
+        if len(steps) < 30 or even < 0.75 or long.mean() > _FEW:
+            return
+        for name, row in self.measurements.items():
+            here = np.flatnonzero(alone & ~np.isnan(row[:-1]) & ~np.isnan(row[1:]))
+            if len(here):
+                k = int(here[0])
+                more = f" ({len(here)} such steps)" if len(here) > 1 else ""
+                warnings.warn(
+                    f"time leaps from {self.grid[k]:g} to {self.grid[k + 1]:g} s among steps of "
+                    f"{usual:.4g} s{more}, and {name} is measured at both ends: one step is too "
+                    "coarse there. If samples were left out (dropna), keep their rows, with NaN in "
+                    "the measurements; or make two experiments",
+                    stacklevel=4,
+                )
+                return
+
+
+def _by_name(what: str, given: Any) -> dict[str, Any]:
+    """`given` by name; raises `ValueError` if it is no mapping or names something twice."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{what} must be a mapping {{name: value}}, got {shown(given)}")
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        name = key_name(key)
+        if name in found:
+            raise ValueError(f"{what}: {name} is given twice, by symbol and by name")
+        found[name] = value
+    return found
+
+
+def _first(mask: NDArray[np.bool_]) -> int:
+    return int(np.flatnonzero(mask)[0])
+
+
+def _shape(array: Array) -> str:
+    return str(array.shape[0]) if array.ndim == 1 else f"{array.shape}"

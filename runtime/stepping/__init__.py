@@ -1,0 +1,1 @@
+"""Time stepping: trajectories, systems with events, sensitivities, shooting and its optimisers."""

@@ -1,0 +1,262 @@
+"""Derivatives of hybrid runs, across events: forward in directions, or by the adjoint for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.library.manifest import Built, SlopesManifest
+from kinesym.runtime.native import HybridSweep
+from kinesym.runtime.results.event_log import Happening
+from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
+from kinesym.runtime.signals.experiment import key_name
+from kinesym.runtime.signals.signal import Segments, SignalGradient, segments
+from kinesym.runtime.stepping.hybrid_simulation import HybridTask, Marched
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HybridGradient:
+    """Derivatives of one quantity with respect to parameters and initial values of states, by name,
+    and to the pieces of each given input."""
+
+    parameters: Mapping[str, float]
+    initial: Mapping[str, float]
+    inputs: Mapping[str, SignalGradient]
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardSensitivities(ByName):
+    """Derivatives with respect to P things, which `wrt` names.
+
+    states : by name, (P, N) at the nodes, at equal times. events : of each entry of the log, when
+    it happens (P,) and the states there, in all, before and after it: (P, n).
+    """
+
+    wrt: Sequence[str]
+    states: Mapping[str, Array]
+    events: Sequence[tuple[Array, Array, Array]]
+    run: Trajectory
+
+    def __getitem__(self, state: object) -> Array:
+        return self.states[key_name(state)]
+
+    def keys(self) -> list[str]:
+        """Names of the states."""
+        return list(self.states)
+
+    def at(self, happening: Happening, of: Any = "time", side: str = "after") -> Array:
+        """Derivatives (P,) of when something happened, or of a state there, "before" or "after".
+
+        Raises `ValueError` if it did not happen in this run.
+        """
+        time, before, after = self.events[_number(self.run, happening)]
+        if key_name(of) == "time":
+            return time
+        rows = after if _is_after(side) else before
+        return np.asarray(rows[:, _place(list(self.states), of)])
+
+
+#: What a sweep returns, see runtime/native/c/hybrid/sweep.h.
+GRAZES, RESET = 3, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivities:
+    """Derivatives of a run: those of its steps and events, so that they are those of the motion to
+    the accuracy of the steps.
+
+    run : the simulation.
+    """
+
+    run: Trajectory
+    marched: Marched = field(repr=False)
+    task: HybridTask = field(repr=False)
+    common: Segments = field(repr=False)
+    sweep: HybridSweep = field(repr=False)
+
+    # -- forward --------------------------------------------------------------------------------
+
+    def forward(
+        self,
+        wrt: Sequence[Any] = (),
+        courses: Mapping[str, Mapping[str, SignalGradient]] | None = None,
+    ) -> ForwardSensitivities:
+        """Derivatives of all states with respect to few things.
+
+        wrt : names of parameters, and of states for their initial values. courses : by a name of
+        their own, ways to change inputs: derivatives of their begins, values and slopes.
+
+        Raises `ValueError` for unknown names, and where an event has no derivative.
+        """
+        about, extra = self.task.about, dict(courses or {})
+        names = [key_name(name) for name in wrt]
+        P = len(names) + len(extra)
+        states, parameters = about.states, about.parameters
+        x, p = np.zeros((len(states), P)), np.zeros((len(parameters), P))
+        for column, name in enumerate(names):
+            rows, known = (p, parameters) if name in parameters else (x, states)
+            if name not in known:
+                there = ", ".join([*parameters, *states])
+                raise ValueError(f"wrt: {name} is no parameter and no state; there are {there}")
+            rows[list(known).index(name), column] = 1.0
+        pieces = self._pieces(extra, len(names), P)
+        status, nodes, times, before, after = self.sweep.forward(x, p, pieces)
+        self._check(status)
+        return ForwardSensitivities(
+            [*names, *extra],
+            dict(zip(states, nodes, strict=True)),
+            [(t, a.T, b.T) for t, a, b in zip(times, before, after, strict=True)],
+            self.run,
+        )
+
+    def _pieces(
+        self, courses: Mapping[str, Mapping[str, SignalGradient]], first: int, P: int
+    ) -> Array:
+        """Changes of value, slope and next begin of inputs, (segments, 3, m, P)."""
+        inputs = self.task.inputs
+        made = np.zeros((len(self.common.begin) - 1, 3, len(inputs), P))
+        for column, change in enumerate(courses.values(), start=first):
+            by_name = {key_name(key): value for key, value in change.items()}
+            strange = set(by_name) - set(inputs)
+            if strange:
+                raise ValueError(f"courses: {min(strange)} is no input that is given")
+            for row, (name, signal) in enumerate(inputs.items()):
+                if name in by_name:
+                    begin, value, slope = by_name[name].parts
+                    now, soon = self._own(row)
+                    made[:, 0, row, column] = (value - signal.slope * begin)[now]
+                    made[:, 1, row, column] = slope[now]
+                    made[:, 2, row, column] = begin[soon]
+        return made
+
+    def _own(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Pieces of an input in all segments, and those that follow them."""
+        now = self.common.piece[row]
+        return now, np.append(now[1:], now[-1])
+
+    def _check(self, status: int) -> None:
+        """Raise `ValueError` for an event that has no derivative."""
+        time, event = self.sweep.trouble
+        if status == GRAZES:
+            raise ValueError(
+                f"what happens at t = {time:.9g} s touches zero without "
+                "crossing it: its time has no derivative"
+            )
+        if status == RESET:
+            name = self.task.about.events[event].name
+            raise ValueError(
+                f"event {name!r} follows the break of an input at t = {time:.9g} s and its reset "
+                "depends on inputs: that has no derivative here; move the break"
+            )
+
+    # -- adjoint --------------------------------------------------------------------------------
+
+    def gradient(self, of: Any, at: Happening | None = None, side: str = "after") -> HybridGradient:
+        """Derivatives of one quantity with respect to everything, by the adjoint.
+
+        of : a state, at the end or `at` something that happened ("before" or "after" it); "time",
+        when it happened; or weights (N,) of states at the nodes by name, for their weighted sum.
+
+        Raises `ValueError` for unknown names, for what did not happen in this run, and where an
+        event has no derivative.
+        """
+        _is_after(side)
+        names, log, N = list(self.task.about.states), self.run.log, len(self.run.time)
+        n, E = len(names), len(log)
+        weights, times, end = np.zeros((N, n)), np.zeros(E), np.zeros(n)
+        events = {"before": np.zeros((E, n)), "after": np.zeros((E, n))}
+        if isinstance(of, Mapping):
+            for name, row in of.items():
+                if np.shape(row) != (N,):
+                    raise ValueError(
+                        f"weights of {name} have shape {np.shape(row)}, expected {(N,)}"
+                    )
+                weights[:, _place(names, name)] = row
+        elif at is None:
+            end[_place(names, of)] = 1.0
+        elif key_name(of) == "time":
+            times[_number(self.run, at)] = 1.0
+        else:
+            column = _place(names, of)
+            events[side][_number(self.run, at), column] = 1.0
+        status, initial, p, pieces = self.sweep.adjoint(end, weights, times, **events)
+        self._check(status)
+        return HybridGradient(
+            Named(zip(self.task.about.parameters, p.tolist(), strict=True)),
+            Named(zip(names, initial.tolist(), strict=True)),
+            self._of_inputs(pieces),
+        )
+
+    def _of_inputs(self, pieces: Array) -> dict[str, SignalGradient]:
+        """Derivatives by the pieces of each input from those by (segments, 3, m)."""
+        found = {}
+        for row, (name, signal) in enumerate(self.task.inputs.items()):
+            begin, value, slope = SignalGradient.zeros(signal).parts
+            now, soon = self._own(row)
+            np.add.at(value, now, pieces[:, 0, row])
+            np.add.at(slope, now, pieces[:, 1, row])
+            np.add.at(begin, soon, pieces[:, 2, row])
+            found[name] = SignalGradient(begin - signal.slope * value, value, slope)
+        return found
+
+
+def sensitivities_of(
+    task: HybridTask,
+    found: Marched,
+    run: Trajectory,
+    slopes: Built,
+) -> Sensitivities:
+    """Of a run with a tape of its steps.
+
+    Raises `ValueError` for runs that have none: by the trapezoidal rule, releases by height, ended
+    before the first step.
+    """
+    methods = list(task.about.methods)
+    if task.method not in methods:
+        raise ValueError(
+            f"there are sensitivities for {' and '.join(methods)}, not for {task.method}"
+        )
+    if task.release != "force":
+        raise ValueError("there are sensitivities for release='force' only")
+    if not found.work[0]:
+        raise ValueError("the run ended before its first step: it has no derivatives")
+    common = segments(task.inputs, float(task.start.time), float(task.time[-1]))
+    own = [
+        signal.begin[piece]
+        for signal, piece in zip(task.inputs.values(), common.piece, strict=True)
+    ]
+    told = slopes.manifest.of(SlopesManifest)
+    begins = np.array(own).reshape(common.piece.shape)
+    return Sensitivities(
+        run,
+        found,
+        task,
+        common,
+        HybridSweep(found.run, slopes.library, told.patterns, told.solution, begins),
+    )
+
+
+def _place(names: Sequence[str], key: Any) -> int:
+    name = key_name(key)
+    if name not in names:
+        raise ValueError(f"{name} is no state; there are {', '.join(names)}")
+    return list(names).index(name)
+
+
+def _is_after(side: str) -> bool:
+    if side not in ("before", "after"):
+        raise ValueError(f"side is 'before' or 'after', got {side!r}")
+    return side == "after"
+
+
+def _number(run: Trajectory, happening: Happening) -> int:
+    for number, event in enumerate(run.log):
+        if event is happening:
+            return number
+    raise ValueError(f"'{happening}' is nothing that happened in this run")

@@ -1,0 +1,205 @@
+"""Trials of a hybrid model as functions of few unknowns; derivatives across events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal, SignalGradient
+from kinesym.runtime.stepping.hybrid_outputs import Observed
+from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
+from kinesym.runtime.stepping.hybrid_simulation import INTERRUPTED
+from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
+from kinesym.runtime.stepping.unknowns import Unknowns
+
+Array = NDArray[np.float64]
+
+
+class Course(Protocol):
+    """An input of a trial whose pieces depend on parameters: their `names`."""
+
+    names: Sequence[str]
+
+    def at(self, values: Mapping[str, float]) -> Signal:
+        """The input for values of the parameters."""
+
+    def by(self, name: str, values: Mapping[str, float]) -> SignalGradient:
+        """How its pieces change with a parameter."""
+
+
+#: From a trial's number, start, parameters and inputs to a run; raises `ValueError`.
+Runner = Callable[
+    [int, Mapping[str, float], Mapping[str, float], Mapping[str, Signal]], Sensitivities
+]
+
+
+class HybridTrials(Simulated):
+    """Trials of a hybrid model, see `Simulated`; J is `factor` times the least squares of their
+    measurements.
+
+    Parameters
+    ----------
+    run : simulates a trial. system : names. trials : with measurements. initial : per trial the
+    initial values by state, NaN where unknown, and whether contacts press. inputs : per trial, by
+    name. observe : makes derivatives that know what is measured besides states; None if nothing is.
+    """
+
+    def __init__(
+        self,
+        run: Runner,
+        system: System,
+        trials: Sequence[Experiment],
+        initial: Sequence[Mapping[str, float]],
+        inputs: Sequence[Mapping[str, Signal | Course]],
+        unknowns: Unknowns,
+        observe: Callable[[Sensitivities], Observed] | None,
+        factor: float = 1.0,
+    ) -> None:
+        super().__init__(unknowns, system, trials)
+        self._run_trial, self._initial, self._inputs = run, initial, inputs
+        self._observe, self._factor = observe, factor
+
+    # -- values -----------------------------------------------------------------------------
+
+    def _simulated(self, q: Array) -> list[Sensitivities]:
+        return [self._run(q, k) for k in range(len(self.trials))]
+
+    def _run(self, q: Array, number: int) -> Sensitivities:
+        unknowns, values = self.unknowns, self.values(q)
+        unknown = zip(unknowns.initial, q[unknowns.starts(number)].tolist(), strict=True)
+        start = {**self._initial[number], **dict(unknown)}
+        numbers = {name: values[name] for name in self.system.parameters}
+        of = f"trial {number}: " if len(self.trials) > 1 else ""
+        try:
+            inputs = {
+                u: given if isinstance(given, Signal) else given.at(values)
+                for u, given in self._inputs[number].items()
+            }
+            made = self._run_trial(number, start, numbers, inputs)
+        except ValueError as error:  # a start that cannot be, breaks that do not increase
+            raise Diverged(f"{of}{error}") from error
+        if made.marched.status == INTERRUPTED:
+            raise KeyboardInterrupt
+        if made.run.message:
+            raise Diverged(f"{of}{made.run.message}")
+        return made
+
+    def _cost(self, q: Array) -> float:
+        r = self.residuals(q)
+        return float(r @ r)
+
+    def residuals(self, q: Array) -> Array:
+        """(simulated - measured) / std of all samples that are not missing, by trial, then by
+        measurement."""
+        parts = [
+            ((made.run[name] - measured) / trial.std[name])[~np.isnan(measured)]
+            for made, trial in zip(self.simulate(q), self.trials, strict=True)
+            for name, measured in trial.measurements.items()
+        ]
+        return np.asarray(np.sqrt(self._factor) * np.concatenate(parts))
+
+    def trajectories(self, q: Array) -> list[Trajectory]:
+        """The trials with their measurements and what happened."""
+        return [
+            replace(made.run, measurements=dict(trial.measurements), std=dict(trial.std))
+            for made, trial in zip(self.simulate(q), self.trials, strict=True)
+        ]
+
+    def largest(self, q: Array) -> list[tuple[Array, Array]]:
+        """Of each trial the largest absolute values of states."""
+        names = self.unknowns.states
+        return [
+            (np.array([np.abs(made.run[x]).max() for x in names]), np.zeros(0))
+            for made in self.simulate(q)
+        ]
+
+    def instability(self, q: Array) -> str:
+        """A sentence if the model is unstable from a start to the first event, else nothing."""
+        n = len(self.unknowns.states)
+        for k, made in enumerate(self.simulate(q)):
+            start = np.array([[made.run[x][0]] for x in self.unknowns.states])
+            slope = made.sweep.observed(made.run.time[:1].copy(), start)[0, :, :n]
+            first = min((e.time for e in made.run.events), default=made.run.time[-1])
+            longest = float(first - made.run.time[0])
+            words = unstable(k, np.linalg.eigvals(slope), longest, "or shorter trials")
+            if words:
+                return words
+        return ""
+
+    # -- derivatives ------------------------------------------------------------------------
+
+    def _derivatives(self, made: Sensitivities) -> Sensitivities | Observed:
+        return self._observe(made) if self._observe else made
+
+    def gradient(self, q: Array) -> Array:
+        """d J/d q by the adjoint."""
+        result, unknowns = np.zeros(q.size), self.unknowns
+        values = self.values(q)
+        for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
+            weights = {
+                name: np.nan_to_num(
+                    2.0 * self._factor * (made.run[name] - measured) / trial.std[name] ** 2
+                )
+                for name, measured in trial.measurements.items()
+            }
+            slopes = self._derivatives(made).gradient(weights)
+            result[unknowns.starts(k)] = [slopes.initial[x] for x in unknowns.initial]
+            for j, p in enumerate(unknowns.parameters):
+                result[j] += slopes.parameters.get(p, 0.0)
+                for u, change in self._changes(k, p, values).items():
+                    mine = zip(slopes.inputs[u].parts, change.parts, strict=True)
+                    result[j] += sum(float(a @ b) for a, b in mine)
+        return result
+
+    def forward_gradient(self, q: Array) -> Array:
+        """d J/d q from the derivatives of all residuals."""
+        return np.asarray(2.0 * self.residuals(q) @ self._jacobian(q))
+
+    def jacobian(self, q: Array) -> csr_array:
+        """d r/d q."""
+        return _full(self._jacobian(q))
+
+    def _jacobian(self, q: Array) -> Array:
+        unknowns, values, parts = self.unknowns, self.values(q), list[Array]()
+        for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
+            own = [p for p in unknowns.parameters if p in self.system.parameters]
+            changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
+            moved = {p: change for p, change in changes.items() if change}
+            wrt, courses = [*own, *unknowns.initial], {f"course {p}": c for p, c in moved.items()}
+            along = self._derivatives(made).forward(wrt, courses)
+            columns = [
+                *(unknowns.parameters.index(p) for p in own),
+                *range(q.size)[unknowns.starts(k)],
+                *(unknowns.parameters.index(p) for p in moved),
+            ]
+            for name, measured in trial.measurements.items():
+                here = ~np.isnan(measured)
+                rows = np.zeros((int(here.sum()), q.size))
+                for column, row in zip(columns, along[name], strict=True):
+                    rows[:, column] += row[here] / trial.std[name][here]
+                parts.append(rows)
+        return np.asarray(np.sqrt(self._factor) * np.concatenate(parts))
+
+    def _changes(
+        self, trial: int, name: str, values: Mapping[str, float]
+    ) -> dict[str, SignalGradient]:
+        """How the inputs of a trial change with a parameter, those that do."""
+        return {
+            u: course.by(name, values)
+            for u, course in self._inputs[trial].items()
+            if not isinstance(course, Signal) and name in course.names
+        }
+
+
+def _full(matrix: Array) -> csr_array:
+    """As a sparse matrix in which entries that are zero here are kept: they may change."""
+    rows, columns = matrix.shape
+    places = (np.tile(np.arange(columns), rows), np.arange(rows + 1) * columns)
+    return csr_array((matrix.ravel(), *places), shape=matrix.shape)

@@ -1,0 +1,242 @@
+"""Simulation of hybrid models: arrays for the loop in C, and what comes back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.interrupts import interruptible
+from kinesym.runtime.library.manifest import HybridManifest, TableauManifest
+from kinesym.runtime.native import Call, HybridRun, Library, Plan
+from kinesym.runtime.nlp.places import rows
+from kinesym.runtime.progress import time_bar
+from kinesym.runtime.results.event_log import KINDS, Happening, State
+from kinesym.runtime.signals.signal import Signal, segments
+
+Array = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+
+#: What a march returns, see runtime/native/c/hybrid/hybrid.h.
+(DONE, STOPPED, FULL, STEP, STUCK, CHATTER, NO_MEMORY, PAUSED, NO_NUMBER, NEWTON) = range(10)
+INTERRUPTED = 10
+LAWS = ("slip", "stick", "coulomb")
+#: Numbers of the trapezoidal rule, which has no explicit stages.
+TRAPEZOID = TableauManifest(2, (1.0,), ((),), (), ())
+#: Steps after which the bar moves.
+STEPS_AT_ONCE = 20_000
+#: First room for steps of the tape, and for entries of the log where hardly anything can happen.
+TAPE, LOG = 1024, 256
+
+
+@dataclass(frozen=True, eq=False)
+class HybridTask:
+    """What to simulate. about : what the code generator says of the model, see `codegen.switching`.
+
+    method : "trapezoid", or a name in `about.methods`. step : of methods that do not choose it
+    [s]. release : "force" or "height". tape : whether every step is kept.
+    """
+
+    library: Library
+    about: HybridManifest
+    time: Array
+    start: State
+    parameters: Array
+    inputs: Mapping[str, Signal]
+    rtol: float
+    atol: float
+    v_stop: float
+    release: str
+    per_second: int
+    method: str = "dormand-prince"
+    step: float = 1.0
+    tape: bool = False
+    progress: bool | None = None
+
+    @property
+    def rows(self) -> int:
+        """Contact forces."""
+        contacts = self.about.contacts
+        return len(contacts) + sum(c.row >= 0 for c in contacts)
+
+
+@dataclass(frozen=True, eq=False)
+class Marched:
+    """States (n, N), inputs (m + d + R, N) at the nodes reached, the log, the end, the status, the
+    loop that led there."""
+
+    states: Array
+    inputs: Array
+    happened: list[Happening]
+    final: State
+    status: int
+    work: tuple[int, int, int]
+    run: HybridRun
+
+
+def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
+    """Marches to the end of the grid, or as far as it goes, or until `stop` or Ctrl-C."""
+    arrays, start, end = _arrays(task), task.start, float(task.time[-1])
+    numbers = {
+        "t": start.time,
+        "rtol": task.rtol,
+        "atol": task.atol,
+        "v_stop": task.v_stop,
+        "by_height": task.release == "height",
+        "per_second": task.per_second,
+        "order": _tableau(task).order,
+        "fixed": task.step,
+        "pause": STEPS_AT_ONCE,
+    }
+    sizes = (
+        len(start.x),
+        len(task.inputs),
+        len(start.modes),
+        len(task.about.contacts),
+        task.rows,
+        len(task.about.events),
+    )
+    run = HybridRun(task.library, sizes, numbers, arrays)
+    with interruptible(stop) as flag, time_bar(start.time, end, task.progress) as show:
+        while (status := run.march(end, flag)) in (FULL, PAUSED):
+            show(run.at[0])
+            if status == FULL:
+                arrays |= _grown(arrays, run)
+                run.room(arrays)
+        now, filled, logged, _ = run.at
+        final = State(now, *(arrays[key] for key in ("x", "mode", "state", "friction", "armed")))
+        log = {k[4:]: row[:logged] for k, row in arrays.items() if k.startswith("log_")}
+        return Marched(
+            arrays["states"][:, :filled],
+            arrays["inputs"][:, :filled],
+            _happenings(task.about, log),
+            final,
+            status,
+            run.work,
+            run,
+        )
+
+
+def _tableau(task: HybridTask) -> TableauManifest:
+    """The numbers of the method."""
+    return task.about.methods.get(task.method, TRAPEZOID)
+
+
+def _arrays(task: HybridTask) -> Arrays:
+    """By the names of the fields of `hybrid_run`."""
+    about, start, time = task.about, task.start, task.time
+    contacts, events = about.contacts, about.events
+    n, d, count = len(start.x), len(start.modes), len(contacts)
+    common = segments(task.inputs, float(start.time), float(time[-1]))
+    arrays: Arrays = {
+        "begin": common.begin,
+        "coefficients": common.coefficients,
+        **{key: np.array(row) for key, row in vars(_tableau(task)).items() if key != "order"},
+        "parameters": task.parameters,
+        "law": np.array([LAWS.index(c.law) for c in contacts], dtype=np.intc),
+        "tangent": np.array([c.row for c in contacts], dtype=np.intc),
+        "mu": np.array([c.friction_coefficient for c in contacts], dtype=np.float64),
+        "restitution": np.array([c.restitution for c in contacts], dtype=np.float64),
+        **{
+            key: np.array([getattr(e, key) for e in events], dtype=np.intc)
+            for key in ("direction", "level", "stop")
+        },
+        "scale": np.array([e.scale for e in events], dtype=np.float64),
+        "first_target": np.array(about.first_target, dtype=np.intp),
+        "target": np.array(about.targets, dtype=np.intp),
+        "x": start.x.copy(),
+        "mode": start.modes.copy(),
+        "state": start.contacts.copy(),
+        "friction": start.friction.copy(),
+        "armed": start.armed.copy(),
+        "time": time,
+        "states": np.full((n, len(time)), np.nan),
+        "inputs": np.full((len(task.inputs) + d + task.rows, len(time)), np.nan),
+    }
+    room = LOG + 80 * (2 * count + len(events))
+    return arrays | _log(room, n, count) | _tape(TAPE if task.tape else 0, n, d, count)
+
+
+def _log(size: int, n: int, count: int) -> Arrays:
+    return {
+        "log_time": np.zeros(size),
+        "log_kind": np.zeros(size, dtype=np.intc),
+        "log_index": np.zeros(size, dtype=np.intc),
+        "log_before": np.zeros((size, n)),
+        "log_after": np.zeros((size, n)),
+        "log_step": np.zeros(size, dtype=np.intp),
+        "log_contact": np.zeros((size, count), dtype=np.intc),
+        "log_restitution": np.zeros(size),
+    }
+
+
+def _tape(size: int, n: int, d: int, count: int) -> Arrays:
+    return {
+        "tape_time": np.zeros(size),
+        "tape_length": np.zeros(size),
+        "tape_state": np.zeros((size, n)),
+        "tape_mode": np.zeros((size, d)),
+        "tape_contact": np.zeros((size, count), dtype=np.intc),
+        "tape_segment": np.zeros(size, dtype=np.intc),
+        "tape_cause": np.zeros(size, dtype=np.intc),
+    }
+
+
+def _grown(arrays: Arrays, run: HybridRun) -> Arrays:
+    """The log with room for what may come, the tape longer if it is full."""
+    n, d, count = len(arrays["x"]), len(arrays["mode"]), len(arrays["law"])
+    _, _, logged, taped = run.at
+    larger: Arrays = {}
+    if logged + run.margin > len(arrays["log_time"]):
+        larger |= _log(2 * (logged + run.margin), n, count)
+    if 0 < taped == len(arrays["tape_time"]):
+        larger |= _tape(2 * taped, n, d, count)
+    for key, new in larger.items():
+        new[: len(arrays[key])] = arrays[key]
+    return larger
+
+
+def outputs(task: HybridTask, states: Array, inputs: Array) -> Array:
+    """Outputs (n_out, N) at the nodes, from states and all inputs there."""
+    N, count = states.shape[1], len(task.about.outputs)
+    if not count or not N:
+        return np.empty((count, N))
+    point = points(task, states, inputs, task.time[:N])
+    if task.about.outputs_move:
+        point = [mapped(task.library, "smooth", point, len(states)), *point]
+    return mapped(task.library, "outputs", point, count)
+
+
+def points(task: HybridTask, states: Array, inputs: Array, time: Array) -> list[Array]:
+    """Arguments (rows, N) of kernels: x, u, p, t."""
+    return [states, inputs, task.parameters[:, None], time[None]]
+
+
+def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) -> Array:
+    """A kernel at many points: arguments (rows, N), or (rows, 1) if they are equal everywhere."""
+    N = max(argument.shape[1] for argument in arguments)
+    given = [
+        (np.ascontiguousarray(a).ravel(), 0, a.shape[1] if a.shape[1] == N else 1)
+        for a in arguments
+    ]
+    out = np.empty(n_out * N)
+    call = Call(library, kernel, N, given, (), rows(n_out, N), out.size)
+    Plan([call], [], out.size)((), out)
+    return out.reshape(n_out, N)
+
+
+def _happenings(about: HybridManifest, log: Mapping[str, NDArray[Any]]) -> list[Happening]:
+    pairs = np.stack([log["before"], log["after"]], axis=1)
+    named = {"event": [e.name for e in about.events], "clock": None}
+    contacts = [c.name for c in about.contacts]
+    found = []
+    for time, kind, index, row in zip(
+        log["time"].tolist(), log["kind"].tolist(), log["index"].tolist(), pairs, strict=True
+    ):
+        names = named.get(KINDS[kind], contacts)
+        found.append(Happening(time, KINDS[kind], names[index] if names else "", about.states, row))
+    return found

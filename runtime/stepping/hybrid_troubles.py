@@ -1,0 +1,196 @@
+"""What a hybrid run that cannot begin, or ended early, is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.results.event_log import Happening, State
+from kinesym.runtime.stepping.hybrid_simulation import (
+    CHATTER,
+    DONE,
+    INTERRUPTED,
+    NEWTON,
+    NO_NUMBER,
+    STEP,
+    STOPPED,
+    STUCK,
+    HybridTask,
+    Marched,
+    mapped,
+    points,
+    simulate,
+)
+from kinesym.runtime.stepping.simulation import growth
+
+Array = NDArray[np.float64]
+
+#: A contact is at the ground within this [m]: the root of the machine epsilon.
+HYSTERESIS = 2.0**-26
+#: Since the last entry of the log, if what was located since then changed nothing [s].
+QUIET = 1e-9
+
+
+def marched(task: HybridTask, stop: threading.Event | None = None) -> Marched:
+    """`simulate`; raises `ValueError` if something is no number from the start."""
+    found = simulate(task, stop)
+    if found.status == NO_NUMBER and found.final.time == task.start.time:
+        strange = no_numbers(task, task.start)
+        if strange:
+            raise ValueError(
+                f"no finite number at the start, t = {task.start.time:g} s: {', '.join(strange)}"
+            )
+    return found
+
+
+def explain(task: HybridTask, run: Marched) -> str:
+    """Why a run ended early or grew beyond any plausible size; empty if it did not."""
+    final, status = run.final, run.status
+    at = f"at t = {final.time:.9g} s"
+    happened = run.happened
+    if status == DONE:
+        _, words = growth(task.about.states, run.states, task.time)
+        return f"{words}; the model is unstable, or its equations are wrong" if words else ""
+    before = run.happened[-1].rows[0] if _reset(task, run) else final.x
+    there = ", ".join(
+        f"{name} = {value:.6g}" for name, value in zip(task.about.states, before, strict=True)
+    )
+    if status in (NO_NUMBER, STEP, NEWTON):
+        names = _reset(task, run) or no_numbers(task, final) or _soon(task, final)
+        if status == NO_NUMBER or names:
+            told = ", ".join(names) or "something within the next step"
+            return f"no finite number {at}: {told}; there {there}"
+    last = "; ".join(str(e) for e in happened[-20:])
+    buried = _buried(task, final) if status in (CHATTER, STUCK) else ""
+    if buried:
+        return f"{buried} {at}, where no motion led; the last: {last}"
+    if status == CHATTER and not (happened and happened[-1].time >= final.time - QUIET):
+        return stuck(task, final, at)  # what was located changes nothing: nothing is consistent
+    return {
+        STOPPED: f"stopped {at} by {happened[-1].name if happened else 'an event'}; there {there}",
+        STEP: f"the step became too small {at}; there {there}",
+        NEWTON: f"the equation of the trapezoidal rule has no solution {at}; use a shorter step",
+        STUCK: stuck(task, final, at),
+        CHATTER: f"too many events {at}; {_remedy(happened)}. The last: {last}",
+        INTERRUPTED: f"interrupted {at}",
+    }.get(status, "no memory is left")
+
+
+def _reset(task: HybridTask, run: Marched) -> list[str]:
+    """What the last event has set to what is no number."""
+    found = []
+    for event in (e for e in run.happened[-1:] if e.kind == "event"):
+        lost = np.isfinite(event.rows[0]) & ~np.isfinite(event.rows[1])
+        found += [name for name, gone in zip(event.states, lost, strict=True) if gone]
+        found += [
+            name
+            for name, value in zip(task.about.modes, run.final.modes, strict=True)
+            if not np.isfinite(value)
+        ]
+        found = [f"the value to which {event.name} sets {name}" for name in found]
+    return found
+
+
+def _soon(task: HybridTask, state: State) -> list[str]:
+    """Names of expressions that are not finite a little later on a straight line, as in the step
+    that failed."""
+    rate = mapped(task.library, "smooth", _point(task, state), len(state.x))[:, 0]
+    for h in (task.time[-1] - task.time[0]) * 2.0 ** np.arange(-50.0, 0.0):
+        later = replace(state, time=state.time + h, x=state.x + h * rate)
+        names = no_numbers(task, later)
+        if names:
+            return [f"{name} within the next step" for name in names]
+    return []
+
+
+def _buried(task: HybridTask, state: State) -> str:
+    """A contact that a reset or a mode has put below the ground."""
+    heights, _ = contact_numbers(task, state)
+    for contact, height, how in zip(task.about.contacts, heights, state.contacts, strict=True):
+        if how != 1 and height < -1e3 * HYSTERESIS:
+            return f"contact {contact.name!r} is {-height:.3g} m below the ground"
+    return ""
+
+
+def _remedy(happened: Sequence[Happening]) -> str:
+    """Against chattering of contacts, or of events."""
+    if any(event.kind == "event" for event in happened[-2:]):
+        return "give events that switch back and forth a larger scale, or guards further apart"
+    return "raise v_stop, or set restitution 0"
+
+
+def stuck(task: HybridTask, final: State, at: str) -> str:
+    """Contacts at the ground of which no modes are consistent."""
+    contacts = task.about.contacts
+    here = np.flatnonzero((contact_numbers(task, final)[0] <= HYSTERESIS) | (final.contacts == 1))
+    names = ", ".join(contacts[k].name for k in here)
+    if any(contacts[k].law == "stick" for k in here):
+        return (
+            f"contacts {names}: no consistent sticking state {at}; "
+            "use law 'coulomb' with a friction_coefficient"
+        )
+    if any(contacts[k].law == "coulomb" for k in here):
+        return (
+            f"contacts {names}: no forces agree with the friction {at}; "
+            "try a smaller friction_coefficient"
+        )
+    return (
+        f"contacts {names}: no forces keep all of them from moving into the ground {at}; their "
+        "rows depend on each other, or the mass matrix is singular"
+    )
+
+
+def _point(task: HybridTask, state: State) -> list[Array]:
+    """Arguments of the kernels there, without contact forces."""
+    given = [course([state.time])[0] for course in task.inputs.values()]
+    u = np.concatenate([given, state.modes, np.zeros(task.rows)])
+    return points(task, state.x[:, None], u[:, None], np.array([state.time]))
+
+
+def no_numbers(task: HybridTask, state: State) -> list[str]:
+    """Names of expressions that are not finite."""
+    about, point = task.about, _point(task, state)
+    kernels = {
+        "smooth": [f"the rate of {x}" for x in about.states],
+        "guards": [f"the guard of {e.name}" for e in about.events],
+        "contact": [f"the height of {c.name}" for c in about.contacts],
+    }
+    found = []
+    for kernel, names in kernels.items():
+        if names:
+            total = about.sizes[kernel]
+            values = mapped(task.library, kernel, point, total)[: len(names), 0]
+            found += [
+                name for name, value in zip(names, values, strict=True) if not np.isfinite(value)
+            ]
+    return found
+
+
+def contact_numbers(task: HybridTask, state: State) -> tuple[Array, Array]:
+    """Heights [m] of contacts and their rates [m/s]."""
+    count = len(task.about.contacts)
+    if not count:
+        return np.empty(0), np.empty(0)
+    out = mapped(task.library, "contact", _point(task, state), task.about.sizes["contact"])
+    return out[:count, 0], out[count : 2 * count, 0]
+
+
+def check_start(task: HybridTask) -> None:
+    """Raise `ValueError` for contacts that cannot be so at the start, naming them."""
+    if not task.about.contacts:
+        return
+    heights, _ = contact_numbers(task, task.start)
+    for contact, height, state in zip(
+        task.about.contacts, heights, task.start.contacts, strict=True
+    ):
+        if height < -HYSTERESIS * (2.0 if state == 2 else 1.0):
+            raise ValueError(f"contact {contact.name!r} starts {-height:.3g} m below the ground")
+        if state == 1 and height > HYSTERESIS:
+            raise ValueError(
+                f"contact {contact.name!r} is declared active but is {height:.3g} "
+                "m above the ground"
+            )

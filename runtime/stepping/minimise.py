@@ -1,0 +1,376 @@
+"""Optimisers for problems with few unknowns, in scaled variables; each keeps the best point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares, minimize
+from scipy.sparse import csr_array, diags_array, tril
+
+from kinesym.runtime import checks
+from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Start, Watch, run
+from kinesym.runtime.ipopt.linear_solver import check_solver
+from kinesym.runtime.native import BORDER
+from kinesym.runtime.status import Solve
+
+Array = NDArray[np.float64]
+
+OPTIMIZERS = ("steepest-descent", "bfgs", "least-squares", "ipopt")
+
+
+#: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
+_STATIONARY = 1e-6
+#: Share of the cost by which a step may still lower it at a minimum, and of the first cost.
+_REST, _ROUNDING = 1e-7, 1e-14
+#: A small step in scaled unknowns.
+_NEAR = 1e-4
+
+
+@dataclass(frozen=True)
+class Step:
+    """An iterate: the objective and the unknowns."""
+
+    objective: float
+    values: Array
+
+
+@dataclass
+class Minimisation:
+    """What is minimised, J(q) within bounds, with q = scale * y.
+
+    cost, gradient : of q; an infinite cost is a failed simulation. unit : a typical cost, so that
+    tolerances are relative. residuals, jacobian : r(q) and d r/d q with J = sum r^2, if J is a sum
+    of squares. gaps, gap_jacobian : equations of multiple shooting. report is called after each
+    iteration. `history` is filled on the way.
+    """
+
+    cost: Callable[[Array], float]
+    gradient: Callable[[Array], Array]
+    scale: Array
+    unit: float
+    bounds: tuple[Array, Array]
+    report: Callable[[Iteration], None]
+    residuals: Callable[[Array], Array] | None = None
+    jacobian: Callable[[Array], csr_array] | None = None
+    gaps: Callable[[Array], Array] | None = None
+    gap_jacobian: Callable[[Array], csr_array] | None = None
+    history: list[Step] = field(default_factory=list)
+
+    def note(self, q: Array, J: float, slope: float = np.nan, gap: float = 0.0) -> None:
+        """Keep an iterate and show it."""
+        self.history.append(Step(float(J), np.array(q)))
+        self.report(Iteration(len(self.history) - 1, float(J), gap, slope))
+
+    @property
+    def scaled_bounds(self) -> tuple[Array, Array]:
+        """Bounds of y."""
+        low, high = self.bounds
+        return low / self.scale, high / self.scale
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where an optimiser ended, whether it converged, and its words."""
+
+    q: Array
+    success: bool
+    message: str
+
+
+def minimise(
+    optimizer: str,
+    task: Minimisation,
+    q: Array,
+    tolerance: float,
+    limit: int,
+    options: Mapping[str, Any],
+) -> Minimum:
+    """Run one of `OPTIMIZERS` from q; Ctrl-C returns the best iterate so far.
+
+    Raises `ValueError` for a tolerance, a limit of iterations or options that cannot be.
+    """
+    tolerance = checks.positive(tolerance, "tolerance")
+    limit = checks.count(limit, "max_iterations", least=0)
+    options = checks.options(options)
+    run = {
+        "steepest-descent": steepest_descent,
+        "bfgs": bfgs,
+        "least-squares": trust_region,
+        "ipopt": ipopt,
+    }[optimizer]
+    try:
+        with np.errstate(over="ignore"):  # far away from the minimum costs may be huge
+            found = run(task, q, tolerance, limit, options)
+    except KeyboardInterrupt:
+        best = _best(task, q)
+        which = "best" if task.gaps is None else "last"
+        words = f"interrupted: this is the {which} iterate, not a solution"
+        return Minimum(best.values, False, words)
+    best = _best(task, found.q)
+    worse = task.cost(found.q) - best.objective > 1e-9 * abs(best.objective)
+    if task.gaps is None and worse:
+        return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
+    if task.gaps is None and found.success:
+        J, left = task.cost(found.q), _left(task, found.q)
+        if left > _REST * abs(J) + _ROUNDING * task.unit:
+            words = f"one more step lowers the objective by {left:.1e}; go on from here"
+            return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
+    return found
+
+
+def _left(task: Minimisation, q: Array) -> float:
+    """By how much a step along the scaled gradient lowers the cost, as long as the curvature there,
+    by a difference, says; zero if none does. Unknowns that are pushed against a near bound stay."""
+    y, (low, high) = q / task.scale, task.scaled_bounds
+    J, here = task.cost(q), task.gradient(q) * task.scale
+    g = here.copy()
+    g[((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR))] = 0.0
+    size = float(np.linalg.norm(g))
+    if size == 0.0:
+        return 0.0
+    d = -g / size
+    at = task.scale * np.clip(y + _NEAR * d, low, high)
+    if not np.isfinite(task.cost(at)):
+        return 0.0
+    bend = float((task.gradient(at) * task.scale - here) @ d) / _NEAR
+    if not bend > 0.0:
+        return 0.0
+    return max(0.0, J - task.cost(task.scale * np.clip(y + size / bend * d, low, high)))
+
+
+def _best(task: Minimisation, q: Array) -> Step:
+    """The iterate of lowest cost (the last one of multiple shooting); q if there is none yet."""
+    if not task.history:
+        task.note(q, task.cost(q))
+    if task.gaps is not None:  # a low cost means little while segments do not meet
+        return task.history[-1]
+    return min(task.history, key=lambda step: step.objective)
+
+
+def steepest_descent(
+    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+) -> Minimum:
+    """Along the negative gradient of the scaled variables, with a line search (Armijo's rule: the
+    step doubles while that helps and halves until the cost falls enough); steps stay in bounds."""
+    _refuse(options, (), "steepest-descent")
+    low, high = task.scaled_bounds
+    y, J, step = q / task.scale, task.cost(q), 0.0
+    for _ in range(limit + 1):
+        g = task.gradient(task.scale * y) * task.scale
+        slope = float(np.linalg.norm(np.clip(y - g, low, high) - y))
+        task.note(task.scale * y, J, slope)
+        if slope <= tolerance * task.unit:
+            return Minimum(task.scale * y, True, "converged: the gradient is small")
+        if len(task.history) > limit:
+            break
+        if step == 0.0:
+            step = 0.1 / float(np.linalg.norm(g))
+        new, step, J = _line_search(task, y, J, g, step, (low, high))
+        if new is None:
+            words = "no step along the gradient lowers the cost any more"
+            small = slope <= _STATIONARY * task.unit
+            return Minimum(task.scale * y, small, f"converged: {words}" if small else words)
+        y = new
+    return Minimum(task.scale * y, False, f"the limit of {limit} iterations was reached")
+
+
+def _line_search(
+    task: Minimisation, y: Array, J: float, g: Array, step: float, bounds: tuple[Array, Array]
+) -> tuple[Array | None, float, float]:
+    """The next point (None if there is none), the length of the step, and the cost."""
+
+    def at(length: float) -> tuple[Array, float]:
+        point = np.clip(y - length * g, *bounds)
+        return point, task.cost(task.scale * point)
+
+    def enough(point: Array, value: float) -> bool:
+        return value < J - 1e-4 * float(g @ (y - point))
+
+    point, value = at(step)
+    if enough(point, value):
+        for _ in range(60):
+            farther, lower = at(2.0 * step)
+            if not (enough(farther, lower) and lower < value):
+                break
+            point, value, step = farther, lower, 2.0 * step
+        return point, step, value
+    for _ in range(60):
+        step *= 0.5
+        point, value = at(step)
+        if enough(point, value):
+            return point, step, value
+    return None, step, J
+
+
+def bfgs(
+    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+) -> Minimum:
+    """L-BFGS-B of SciPy."""
+
+    def value(y: Array) -> tuple[float, Array]:
+        J = task.cost(task.scale * y)
+        if not np.isfinite(J):  # a failed simulation: far uphill, so that the line search shrinks
+            return 1e10, np.zeros_like(y)
+        return J / task.unit, task.gradient(task.scale * y) * task.scale / task.unit
+
+    def note(intermediate_result: Any) -> None:
+        task.note(task.scale * intermediate_result.x, intermediate_result.fun * task.unit)
+
+    _refuse(options, _BFGS, "bfgs")
+    task.note(q, task.cost(q))
+    settings = {
+        "maxiter": limit,
+        "gtol": tolerance,
+        "ftol": 1e-15,
+        "maxfun": 100 * limit,
+        "maxcor": 30,
+        **options,
+    }
+    bounds = list(zip(*task.scaled_bounds, strict=True))
+    found = minimize(
+        value,
+        q / task.scale,
+        jac=True,
+        method="L-BFGS-B",
+        callback=note,
+        bounds=bounds,
+        options=settings,
+    )
+    low, high = task.scaled_bounds
+    slope = np.clip(found.x - found.jac, low, high) - found.x
+    stuck = found.status == 2  # its line search ended; 1 is a limit
+    if stuck and np.linalg.norm(slope) <= _STATIONARY:
+        return Minimum(task.scale * found.x, True, "converged: no step lowers the cost any more")
+    return Minimum(task.scale * found.x, bool(found.success), str(found.message).lower())
+
+
+def trust_region(
+    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+) -> Minimum:
+    """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
+    residuals, jacobian = task.residuals, task.jacobian
+    if residuals is None or jacobian is None:
+        raise ValueError("least-squares needs residuals and their derivatives; use bfgs")
+    count, unit = len(residuals(q)), np.sqrt(task.unit)
+
+    def values(y: Array) -> Array:
+        r = residuals(task.scale * y) / unit
+        return r if np.isfinite(r).all() else np.full(count, 1e10)
+
+    def slopes(y: Array) -> Array:
+        at = task.scale * y
+        r, matrix = residuals(at), jacobian(at).toarray() * task.scale
+        task.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
+        return matrix / unit
+
+    _refuse(options, _TRUST_REGION, "least-squares")
+    low, high = task.scaled_bounds
+    inside = np.clip(q / task.scale, low, high)
+    settings = {"gtol": tolerance, "ftol": 1e-15, "xtol": 1e-14, "max_nfev": limit, **options}
+    found = least_squares(values, inside, jac=slopes, bounds=(low, high), method="trf", **settings)
+    return Minimum(task.scale * found.x, found.status > 0, str(found.message).lower())
+
+
+_BFGS = ("maxcor", "ftol", "gtol", "maxfun", "maxiter", "maxls")
+_TRUST_REGION = ("ftol", "xtol", "gtol", "max_nfev", "loss", "f_scale", "tr_solver", "tr_options")
+
+
+def _refuse(options: Mapping[str, Any], known: Sequence[str], optimizer: str) -> None:
+    for name in options:
+        if name not in known:
+            words = f"it has {', '.join(known)}" if known else "it has none"
+            raise ValueError(f"{optimizer} has no option {name}; {words}")
+
+
+class _Places:
+    """Where the entries of a sparse matrix are, of a pattern that stays."""
+
+    def __init__(self, pattern: csr_array) -> None:
+        self.rows, self.columns = pattern.tocoo().coords
+        self.size = len(self.rows)
+
+    def fill(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> None:
+        """Hand them to IPOPT."""
+        rows[:], columns[:] = self.rows, self.columns
+
+    def values(self, matrix: csr_array) -> Array:
+        """The entries of a matrix there."""
+        return np.asarray(csr_array(matrix)[self.rows, self.columns]).ravel()
+
+
+class _Callbacks:
+    """The scaled problem as IPOPT wants it; sparse matrices have the structure they have at q.
+
+    Where the objective is a sum of squares, its Hessian is 2 J^T J.
+    """
+
+    def __init__(self, task: Minimisation, q: Array) -> None:
+        self.task, self._y = task, q / task.scale
+        self._scaling = diags_array(task.scale)
+        n, slopes, squares = len(q), task.gap_jacobian, task.jacobian
+        nothing = csr_array((n, n))
+        self.gap_places = _Places(nothing if slopes is None else slopes(q))
+        pattern = nothing if squares is None else csr_array(squares(q))
+        pattern.data[:] = 1.0
+        self.hessian_places = _Places(csr_array(tril(pattern.T @ pattern)))
+
+    def cost(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
+        self._y = y
+        out[0] = self.task.cost(self.task.scale * y) / self.task.unit
+
+    def gradient(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
+        out[:] = self.task.gradient(self.task.scale * y) * self.task.scale / self.task.unit
+
+    def constraints(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
+        assert self.task.gaps is not None
+        out[:] = self.task.gaps(self.task.scale * y)
+
+    def jacobian(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
+        assert self.task.gap_jacobian is not None
+        out[:] = self.gap_places.values(self.task.gap_jacobian(self.task.scale * y) @ self._scaling)
+
+    def hessian(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
+        assert self.task.jacobian is not None
+        slopes = self.task.jacobian(self.task.scale * y) @ self._scaling
+        matrix = (2.0 * factor / self.task.unit) * (slopes.T @ slopes)
+        out[:] = self.hessian_places.values(matrix)
+
+    def note(self, step: Iteration) -> None:
+        """Keep the iterate that IPOPT reports."""
+        task = self.task
+        J = step.objective * task.unit
+        task.note(task.scale * self._y, J, step.optimality, step.infeasibility)
+
+
+def ipopt(
+    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+) -> Minimum:
+    """IPOPT with the Gauss-Newton Hessian of a sum of squares, else a limited-memory one."""
+    solver = str(options.get("linear_solver", "mumps"))
+    check_solver(solver, options)
+    callbacks, zero = _Callbacks(task, q), np.zeros(0 if task.gaps is None else len(task.gaps(q)))
+    problem = IpoptProblem(
+        callbacks,
+        (callbacks.gap_places, callbacks.hessian_places),
+        task.scaled_bounds,
+        (zero, zero),
+        np.full(q.size, BORDER, dtype=np.int32),
+    )
+    settings: dict[str, Any] = {
+        "tol": tolerance,
+        "max_iter": limit,
+        "print_level": 0,
+        "sb": "yes",
+        "linear_solver": solver,
+    }
+    if task.jacobian is None:
+        settings["hessian_approximation"] = "limited-memory"
+    settings, watch = {**settings, **options}, Watch(callbacks.note)
+    found = run(problem, Start(q / task.scale), settings, settings, watch)
+    if found.status is Solve.INTERRUPTED:
+        raise KeyboardInterrupt
+    return Minimum(task.scale * found.z, found.status.success, found.status.sentence)

@@ -1,0 +1,388 @@
+"""Trials of a smooth model as functions of few unknowns; derivatives by sweeps over the steps.
+
+The objective is that of collocation, a function of the free vector z with all trajectories. Here z
+follows from the unknowns q by time stepping, and d J/d q from d J/d z by a sweep over the steps:
+backwards for the adjoint, forwards for tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from kinesym.runtime.library.manifest import FamilyManifest
+from kinesym.runtime.native import HELD, LINEAR, Chain, Run
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
+from kinesym.runtime.stepping.simulation import (
+    Outcome,
+    Stepper,
+    Task,
+    bind,
+    failure,
+    longest_step,
+    modes_at,
+    rounded_down,
+    said,
+)
+from kinesym.runtime.stepping.unknowns import Unknowns
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A trial bound to its part of z: what marches, and what it reads and writes."""
+
+    run: Run
+    task: Task
+    outcome: Outcome
+    states: Array  # (n, N), a view of z
+    inputs: Array  # (m unknown, N), a view of z
+    parameters: Array  # (1, r), shared by all trials
+    initial: Array  # (n,), fixed values; unknown ones are overwritten
+
+
+class SmoothTrials(Simulated):
+    """Trials of a smooth model, see `Simulated`.
+
+    Parameters
+    ----------
+    nlp : the objective (and, for implicit methods, defects) as functions of z. stepper : the loops,
+    of the same library. interval : structure of the defects of an interval. squares : makes the
+    residuals of the objective; raises `ValueError` if there are none.
+    trials : as they are given; fine : on the grids of the steps. initial : per trial the initial
+    values by state, NaN where unknown.
+    """
+
+    def __init__(
+        self,
+        unknowns: Unknowns,
+        system: System,
+        trials: Sequence[Experiment],
+        *,
+        nlp: NLP,
+        stepper: Stepper,
+        interval: FamilyManifest,
+        squares: Callable[[], Residuals],
+        fine: Sequence[Experiment],
+        initial: Sequence[Mapping[str, float]],
+        substeps: int,
+        measured: bool,
+        weighted: bool,
+    ) -> None:
+        super().__init__(unknowns, system, trials)
+        self.measured, self.weighted, self.substeps = measured, weighted, substeps
+        self.nlp, self._stepper, self._interval, self._squares = nlp, stepper, interval, squares
+        self._fine = fine
+        self._z = np.zeros(nlp.n_variables)
+        self._values = np.array([[system.known.get(name, 0.0) for name in stepper.parameters]])
+        self._free = [stepper.parameters.index(name) for name in unknowns.parameters]
+        self._varied = np.array([stepper.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
+        self._starts = [stepper.states.index(x) for x in unknowns.initial]
+        self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
+        self._ends = [np.zeros((len(s), len(stepper.states))) for s in unknowns.segments]
+
+    def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _Trial:
+        n, N = len(self._stepper.states), trial.n_nodes
+        rows = self.nlp.layout.trajectories(self._z, number)
+        free = dict(zip(self.unknowns.inputs, rows[n:], strict=True))
+        signals = [
+            self._samples(trial, u) if u not in free else (free[u][None], self._kind(u))
+            for u in self._stepper.inputs
+        ]
+        start = np.array([initial[x] for x in self._stepper.states])
+        task = Task(trial.grid, start[:, None], self._values, signals)
+        values = np.empty((len(self._stepper.outputs), 1, N))
+        run, outcome = bind(self._stepper, task, rows[:n].reshape(n, 1, N), values)
+        return _Trial(run, task, outcome, rows[:n], rows[n:], self._values, start)
+
+    def _kind(self, name: str) -> int:
+        return HELD if name in self.nlp.layout.held else LINEAR
+
+    def _samples(self, trial: Experiment, name: str) -> tuple[Array, int]:
+        """A known input: to an implicit method what it is to the scheme of collocation."""
+        if self._stepper.fixed:
+            samples, kind = trial.signals[name].sampled(trial.grid)
+        else:
+            samples, kind = trial.inputs[name], self._kind(name)
+        return np.ascontiguousarray(samples)[None], kind
+
+    # -- values -----------------------------------------------------------------------------
+
+    def _simulated(self, q: Array) -> Array:
+        """z(q), a view."""
+        unknowns, r = self.unknowns, len(self.unknowns.parameters)
+        self.nlp.layout.parameter_values(self._z)[:] = q[:r]
+        self._values[0, self._free] = q[:r]
+        for k, trial in enumerate(self._trials):
+            trial.inputs[:] = q[unknowns.samples(k)].reshape(trial.inputs.shape)
+            start = trial.initial.copy()
+            start[self._starts] = q[unknowns.starts(k)]
+            bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
+            self._march(k, np.vstack([start, bounds]))
+        return self._z
+
+    def _march(self, number: int, starts: Array) -> None:
+        """All segments of a trial; the states at their ends are kept apart."""
+        trial, reached = self._trials[number], self._trials[number].outcome.reached
+        trial.outcome.trouble[:] = 0.0
+        for j, (begin, end) in enumerate(self.pieces(number)):
+            trial.states[:, begin] = starts[j]
+            reached[:] = begin + 1
+            trial.run.march(self._stepper.loop, begin, end)
+            if reached[0] != end + 1:
+                raise Diverged(said(failure(self._stepper, trial.task, trial.outcome, 0)))
+            self._ends[number][j] = trial.states[:, end]
+
+    def pieces(self, trial: int) -> list[tuple[int, int]]:
+        """First and last node of each segment."""
+        begins = self.unknowns.segments[trial]
+        return list(zip(begins, (*begins[1:], self.unknowns.nodes[trial] - 1), strict=True))
+
+    def _cost(self, q: Array) -> float:
+        return self.nlp.cost(self.simulate(q))
+
+    def gaps(self, q: Array) -> Array:
+        """End of each segment minus start of the next, all trials; zero for a solution."""
+        self.simulate(q)
+        parts = [
+            ends[:-1].ravel() - q[self.unknowns.boundaries(k)] for k, ends in enumerate(self._ends)
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def instability(self, q: Array) -> str:
+        """A sentence if the model is stiff or unstable at its start, else nothing."""
+        if self._stepper.library.kernel_names().count("rhs") == 0:
+            return ""
+        self.simulate(q)
+        for k, trial in enumerate(self._trials):
+            grid = trial.task.time
+            modes = modes_at(self._stepper, trial.task, trial.states[:, 0], 0)
+            fastest = modes[np.argmax(np.abs(modes))]
+            step, longest = float(np.max(np.diff(grid))), (grid[-1] - grid[0]) / len(self.pieces(k))
+            allowed = longest_step(self._stepper, fastest)
+            if self._stepper.fixed and step > allowed:
+                return (
+                    f"steps of {step:g} s are too long for the mode {fastest:.4g} 1/s at the start "
+                    f"of trial {k}; use steps of at most {rounded_down(allowed)} s (substeps) or "
+                    "method='trapezoid'"
+                )
+            words = unstable(k, modes, longest, "more segments, or ks.Collocation")
+            if words:
+                return words
+        return ""
+
+    def trajectories(self, q: Array) -> list[Trajectory]:
+        """The trials at their own nodes, with their measurements."""
+        z = self.simulate(q)
+        return [self._trajectory(q, z, k) for k in range(len(self.trials))]
+
+    def _trajectory(self, q: Array, z: Array, number: int) -> Trajectory:
+        layout, trial, fine = self.nlp.layout, self.trials[number], self._fine[number]
+        part, n, system, values = self.substeps, len(layout.states), self.system, self.values(q)
+        rows = layout.trajectories(z, number)[:, ::part].copy()
+        outputs = self.nlp.outputs(z, number)
+        return Trajectory(
+            time=trial.grid,
+            states=dict(zip(layout.states, rows[:n], strict=True)),
+            inputs={
+                **{name: fine.inputs[name][::part] for name in fine.inputs},
+                **dict(zip(layout.inputs, rows[n:], strict=True)),
+            },
+            outputs={name: row[::part] for name, row in outputs.items()},
+            parameters={name: values[name] for name in system.parameters},
+            model=system.name,
+            measurements=dict(trial.measurements),
+            std=dict(trial.std),
+            drawing=system.drawing,
+        )
+
+    def largest(self, q: Array) -> list[tuple[Array, Array]]:
+        """Of each trial the largest absolute values of states and of unknown inputs."""
+        z, layout = self.simulate(q), self.nlp.layout
+        rows = [np.abs(layout.trajectories(z, k)).max(axis=1) for k in range(len(self.trials))]
+        n = len(layout.states)
+        return [(row[:n], row[n:]) for row in rows]
+
+    # -- residuals --------------------------------------------------------------------------
+
+    def check_squares(self) -> None:
+        """Raise `ValueError` if J is no sum of squares."""
+        self._squares()
+
+    def residuals(self, q: Array) -> Array:
+        """r with J = sum r^2."""
+        return self._squares().values(self.simulate(q))
+
+    def jacobian(self, q: Array) -> csr_array:
+        """d r/d q by tangents of all unknowns at once."""
+        return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
+
+    # -- derivatives ------------------------------------------------------------------------
+
+    def forward_gradient(self, q: Array) -> Array:
+        """d J/d q from tangents."""
+        direct = self.nlp.gradient(self.simulate(q))
+        return np.asarray(self.tangent(q)[0].T @ direct)
+
+    def gap_jacobian(self, q: Array) -> csr_array:
+        """d gaps/d q."""
+        return self.tangent(q)[1]
+
+    def gradient(self, q: Array) -> Array:
+        """d J/d q by the discrete adjoint; raises `Diverged`."""
+        z = self.simulate(q)
+        direct = self.nlp.gradient(z)
+        result = np.zeros(self.unknowns.size)
+        parameters = self.nlp.layout.parameter_values(direct).copy()
+        n = len(self._stepper.states)
+        for k, sweeper in enumerate(self._sweepers(z)):
+            rows = self.nlp.layout.trajectories(direct, k)
+            node, inputs = rows[:n], rows[n:].copy()
+            starts: list[Array] = []
+            pieces = self.pieces(k)
+            for begin, end in reversed(pieces):
+                carry = node[:, end].copy() if (begin, end) == pieces[-1] else np.zeros(n)
+                if isinstance(sweeper, Chain):
+                    sweeper.adjoint(begin, end, carry, node, inputs, parameters)
+                else:
+                    sweeper.adjoint(begin, end, carry, node, inputs, parameters, self._varied)
+                starts.insert(0, carry)
+            result[self.unknowns.starts(k)] = starts[0][self._starts]
+            result[self.unknowns.boundaries(k)] = np.concatenate([np.zeros(0), *starts[1:]])
+            result[self.unknowns.samples(k)] = inputs.ravel()
+        result[: len(parameters)] = parameters
+        return result
+
+    def _sweepers(self, z: Array) -> list[Run | Chain]:
+        """What differentiates the steps of each trial."""
+        if self._stepper.fixed:
+            return [trial.run for trial in self._trials]
+        rows, columns = self._interval.jacobian
+        values, begin, sweepers = self._defect_slopes(z), 0, list[Run | Chain]()
+        for N in self.unknowns.nodes:
+            end = begin + len(rows) * (N - 1)
+            n = len(self._stepper.states)
+            sweepers.append(Chain(self.nlp.library, n, N, rows, columns, values[begin:end]))
+            begin = end
+        return sweepers
+
+    def _defect_slopes(self, z: Array) -> Array:
+        """Derivatives of the defects, packed by trial. Before an inner boundary an interval ends at
+        the end of its segment, not where the next one starts, which is what z holds."""
+        values = self.nlp.jacobian(z)
+        if all(len(begins) == 1 for begins in self.unknowns.segments):
+            return values
+        ended, count = z.copy(), len(self._interval.jacobian[0])
+        n, lanes = len(self._stepper.states), self.nlp.library.lanes
+        for k, begins in enumerate(self.unknowns.segments):
+            inner = list(begins[1:])
+            self.nlp.layout.trajectories(ended, k)[:n, inner] = self._ends[k][:-1].T
+        other, offset = self.nlp.jacobian(ended), 0
+        for begins, N in zip(self.unknowns.segments, self.unknowns.nodes, strict=True):
+            for i in (node - 1 for node in begins[1:]):
+                first = i // lanes * lanes
+                width = min(lanes, N - 1 - first)
+                places = offset + first * count + np.arange(count) * width + i - first
+                values[places] = other[places]
+            offset += count * (N - 1)
+        return values
+
+    def tangent(self, q: Array) -> tuple[csr_array, csr_array]:
+        """d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.
+
+        Raises `ValueError` if there are unknown inputs: the adjoint is made for these.
+        """
+        if self.unknowns.inputs:
+            raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
+        z, unknowns, layout = self.simulate(q), self.unknowns, self.nlp.layout
+        n, r, m = len(self._stepper.states), len(unknowns.parameters), layout.n_variables
+        unit = np.arange(r)
+        states = [coo_array((np.ones(r), (layout.parameter_offset + unit, unit)), (m, q.size))]
+        gaps: list[tuple[Array, NDArray[np.intp], NDArray[np.intp]]] = []
+        for k, sweeper in enumerate(self._sweepers(z)):
+            N, pieces = unknowns.nodes[k], self.pieces(k)
+            for j, (begin, end) in enumerate(pieces):
+                columns, along = self._along(sweeper, k, j, begin, end)
+                last = end + 1 if j == len(pieces) - 1 else end
+                rows = layout.offsets[k] + np.arange(n) * N + np.arange(begin, last)[:, None]
+                states.append(_placed(along[: last - begin], rows, columns, (m, q.size)))
+                if j < len(pieces) - 1:
+                    after = self._start_columns(k, j + 1)[0]
+                    jump = np.concatenate([along[-1:], -np.eye(n)[None]], axis=2)
+                    rows = n * len(gaps) + np.arange(n)[None]
+                    gaps.append((jump, rows, np.concatenate([columns, after])))
+        shape = (n * len(gaps), q.size)
+        placed = [_placed(*gap, shape) for gap in gaps]
+        return _total(states), _total(placed) if placed else csr_array(shape)
+
+    def _along(
+        self, sweeper: Run | Chain, trial: int, piece: int, begin: int, end: int
+    ) -> tuple[NDArray[np.intp], Array]:
+        """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns)."""
+        n, r = len(self._stepper.states), len(self.unknowns.parameters)
+        starts, rows = self._start_columns(trial, piece)
+        carry = np.zeros((n, r + len(starts)))
+        carry[rows, r + np.arange(len(starts))] = 1.0
+        along = np.empty((end - begin + 1, *carry.shape))
+        along[0] = carry
+        sweeper.tangent(begin, end, carry, along, 0)
+        return np.array([*range(r), *starts], dtype=np.intp), along
+
+    def _start_columns(self, trial: int, piece: int) -> tuple[list[int], list[int]]:
+        """Places in q of the start of a segment, and the states that they are."""
+        n = len(self._stepper.states)
+        if piece == 0:
+            places = range(self.unknowns.size)[self.unknowns.starts(trial)]
+            return list(places), self._starts
+        begin = self.unknowns.offsets["segments", trial] + (piece - 1) * n
+        return list(range(begin, begin + n)), list(range(n))
+
+
+def _placed(
+    blocks: Array, rows: NDArray[np.intp], columns: NDArray[np.intp], shape: tuple[int, int]
+) -> coo_array:
+    """Blocks (k, n, c) as a sparse matrix: block entry [i, j, l] at (rows[i, j], columns[l])."""
+    where = np.broadcast_to(rows[:, :, None], blocks.shape).ravel()
+    across = np.broadcast_to(columns, blocks.shape).ravel()
+    return coo_array((blocks.ravel(), (where, across)), shape)
+
+
+def _total(parts: Sequence[coo_array]) -> csr_array:
+    """The sum of sparse matrices that do not overlap."""
+    data = np.concatenate([part.data for part in parts])
+    rows, columns = (np.concatenate([part.coords[k] for part in parts]) for k in (0, 1))
+    return coo_array((data, (rows, columns)), parts[0].shape).tocsr()
+
+
+class Residuals:
+    """The objective as a sum of squares r(z)^2: path conditions of a problem of their own."""
+
+    def __init__(self, nlp: NLP, trials: Sequence[Experiment]) -> None:
+        self._nlp = nlp
+        layout = nlp.layout
+        rows = [
+            np.arange(
+                layout.constraint_offsets[k, "node"],
+                layout.constraint_offsets[k, "node"] + len(layout.labels["node"]) * trial.n_nodes,
+            )
+            for k, trial in enumerate(trials)
+        ]
+        self._rows = np.concatenate(rows)
+
+    def values(self, z: Array) -> Array:
+        """r, all residuals of all trials."""
+        return self._nlp.constraints(z)[self._rows]
+
+    def jacobian(self, z: Array) -> csr_array:
+        """d r/d z."""
+        entries = (self._nlp.jacobian(z), self._nlp.jacobian_structure.arrays())
+        shape = (self._nlp.n_constraints, self._nlp.n_variables)
+        return coo_array(entries, shape=shape).tocsr()[self._rows]

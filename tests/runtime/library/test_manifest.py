@@ -1,0 +1,113 @@
+"""What the code generator says of a library comes back as data, or is refused in a sentence."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+from kinesym import hybrid as kh
+from kinesym import models
+from kinesym.codegen.c import emit
+from kinesym.codegen.evaluate import model_functions, model_jacobians
+from kinesym.codegen.stepping import stepper
+from kinesym.codegen.switching import hybrid_program, slopes_program
+from kinesym.codegen.transcribe import transcribe
+from kinesym.runtime.library import manifest as about
+from kinesym.runtime.library.manifest import load_manifest
+from kinesym.symbolic.schemes import TRAPEZOID
+from kinesym.task import symbolic_problem
+
+
+def program_of_collocation():
+    model = models.pendulum()
+    time = np.linspace(0.0, 1.0, 5)
+    trial = ks.Experiment(time, inputs={u: 0 * time for u in model.inputs})
+    x = model.states[0]
+    cost = ks.Integral(sp.sin(x))
+    return transcribe(symbolic_problem(model, [trial], [], {}, TRAPEZOID, cost))
+
+
+def ball():
+    y, v, force = ks.dynamicsymbols("y v force")
+    model = ks.Model("ball", [y, v], [force], [], [y.diff(ks.t) - v, v.diff(ks.t) + 9.81 - force])
+    return kh.Hybrid(
+        model, contacts=[kh.Contact("floor", y, force)], events=[kh.Event("top", v, stop=True)]
+    )
+
+
+PROGRAMS = {
+    about.CollocationManifest: program_of_collocation,
+    about.FunctionsManifest: lambda: model_functions(models.pendulum()),
+    about.JacobiansManifest: lambda: model_jacobians(models.pendulum()),
+    about.SteppingManifest: lambda: stepper(models.pendulum(), TRAPEZOID, True),
+    about.HybridManifest: lambda: hybrid_program(ball()),
+    about.SlopesManifest: lambda: slopes_program(ball()),
+}
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_every_kind_of_program(kind):
+    program = PROGRAMS[kind]()
+    found = load_manifest(emit(program).manifest)
+    assert found.name == program.name and list(found.kernels) == [k.name for k in program.kernels]
+    for kernel in program.kernels:
+        assert found.kernels[kernel.name].outputs == kernel.labels
+        assert found.kernels[kernel.name].operations == kernel.operations
+    (given,) = json.loads(json.dumps(dict(program.description))).values()
+    assert_holds(json.loads(json.dumps(asdict(found.of(kind)))), given)
+    other = next(k for k in PROGRAMS if k is not kind)
+    with pytest.raises(ValueError, match=f"has no {other.__name__}"):
+        found.of(other)
+
+
+def assert_holds(whole, part):
+    """All of `part` is in `whole`, where families may have more derivatives, without entries."""
+    if isinstance(part, dict):
+        for name, value in part.items():
+            assert_holds(whole[name], value)
+    else:
+        assert whole == part
+
+
+def change(path, value=None):
+    """The manifest of a collocation with another value in one place, or without it."""
+    given = json.loads(emit(program_of_collocation()).manifest)
+    *way, last = path
+    place = given
+    for step in way:
+        place = place[step]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return json.dumps(given)
+
+
+FAMILY = ("collocation", "families", "interval")
+PLACE = r"the manifest of 'pendulum_trapezoid': "
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[]", "a manifest is a mapping"),
+        (change(["abi"], 1), rf"{PLACE}its interface is 1, this kinesym has "),
+        (change(["name"], 5), "the manifest of 5: name must be str, got 5"),
+        (change(["kernels"]), f"{PLACE}kernels must be .*, got None"),
+        (change(["kernels", 0, "counts"]), rf"{PLACE}kernels\[0\] has no counts"),
+        (change(["kernels", 1, "operations"], "many"), r"kernels\[1\].operations must be int"),
+        (change(["kernels", 0, "colour"], 1), r"kernels\[0\] has a colour, which is none of name"),
+        (change(["weather"], {}), "there is no section 'weather', only collocation"),
+        (change(["collocation"], 5), "collocation must be CollocationManifest, got 5"),
+        (change(["collocation", "free_duration"], 1), "free_duration must be bool, got 1"),
+        (change(["collocation", "quadrature"], [1.0]), r"quadrature must be .*, got \[1.0\]"),
+        (change([*FAMILY, "jacobian"], [[0], ["a"]]), r"interval.jacobian\[0\] must be int"),
+        (change([*FAMILY, "variables"], [["x0"]]), r"interval.variables\[0\] must be .*\['x0'\]"),
+    ],
+)
+def test_what_does_not_fit(text, words):
+    with pytest.raises(ValueError, match=words):
+        load_manifest(text)

@@ -1,0 +1,327 @@
+"""Saving and loading: an older file survives whatever happens, a damaged one is named."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+
+import h5py
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import sympy as sp
+import xarray as xr
+
+from kinesym.gait.readers import read_table
+from kinesym.runtime.results.files import SEALED, replacing
+
+KINDS = ["Trajectory", "Solution", "Fit", "Ensemble"]
+
+
+# -- saving ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_saved_comes_back(results, kind, tmp_path):
+    result, path = results[kind], tmp_path / "run.nc"
+    result.save(path)
+    again = type(result).load(str(path))
+    assert str(again) == str(result) and list(again.keys()) == list(result.keys())
+    for name in dict(result):
+        np.testing.assert_array_equal(again[name], result[name])
+    assert [item.name for item in tmp_path.iterdir()] == ["run.nc"]  # nothing is left beside
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_older_file_survives_a_failure(results, kind, tmp_path, monkeypatch):
+    """Ctrl-C, or no space, in the middle of writing."""
+    result, path = results[kind], tmp_path / "run.nc"
+    result.save(path)
+    old = path.read_bytes()
+
+    def half(self, file, **options):
+        with open(file, "wb") as stream:
+            stream.write(old[:1000])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", half)
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", half)
+    with pytest.raises(KeyboardInterrupt):
+        result.save(path)
+    assert path.read_bytes() == old and len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_older_table_survives_a_failure(results, tmp_path, monkeypatch):
+    path = tmp_path / "run.csv"
+    path.write_text("old")
+
+    def half(file, *rest, **options):
+        with open(file, "w") as stream:
+            stream.write("ti")
+        raise OSError("no space")
+
+    monkeypatch.setattr(np, "savetxt", half)
+    with pytest.raises(OSError, match="no space"):
+        results["Trajectory"].to_csv(path)
+    assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_killed_while_it_saves(results, tmp_path):
+    """kill -9 at random moments of saving over a good file again and again."""
+    path = tmp_path / "run.nc"
+    result = results["Trajectory"]
+    result.save(path)
+    program = textwrap.dedent("""
+        import sys
+        from kinesym.runtime.results.trajectory import Trajectory
+        run = Trajectory.load(sys.argv[1])
+        print("ready", flush=True)
+        while True:
+            run.save(sys.argv[1])
+    """)
+    for delay in (0.0, 0.013):
+        child = subprocess.Popen(
+            [sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout.readline() == "ready\n"
+        try:
+            child.wait(0.3 + delay)
+        except subprocess.TimeoutExpired:
+            child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        np.testing.assert_array_equal(type(result).load(path)["x"], result["x"])
+
+
+@pytest.mark.parametrize(
+    "wrong, error, words",
+    [
+        (None, ValueError, "saved under the name of a file, such as 'run.nc', got None"),
+        ("", ValueError, "saved under the name of a file"),
+        (".", ValueError, "is a folder; add the name of a file"),
+        (
+            "none/run.nc",
+            FileNotFoundError,
+            r"there is no folder .*none to save run\.nc in; make it",
+        ),
+    ],
+)
+def test_no_name_of_a_file(results, wrong, error, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for result in results.values():
+        with pytest.raises(error, match=words):
+            result.save(wrong)
+    with pytest.raises(error, match=words):
+        results["Trajectory"].to_csv(wrong)
+    assert not list(tmp_path.iterdir())
+
+
+def test_permissions_and_links(results, tmp_path):
+    """New files as the umask has it, older ones keep their mode, and links go on to be links."""
+    run, path, link = results["Trajectory"], tmp_path / "run.nc", tmp_path / "link.nc"
+    before = os.umask(0o027)
+    try:
+        run.save(path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    path.chmod(0o604)
+    link.symlink_to(path)
+    run.save(link)
+    assert link.is_symlink() and stat.S_IMODE(path.stat().st_mode) == 0o604
+    assert type(run).load(link)["x"][0] == 0.0
+
+
+def test_what_must_not_be_changed(results, tmp_path, monkeypatch):
+    """Also where the rights of the folder would let a file be replaced."""
+    path = tmp_path / "run.nc"
+    path.write_text("old")
+    for protected, words in ((path, r"run\.nc is write-protected"), (tmp_path, "cannot be writt")):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "access", lambda name, mode, kept=protected: str(name) != str(kept))
+            with pytest.raises(PermissionError, match=words):
+                results["Trajectory"].save(path)
+    assert path.read_text() == "old"
+
+
+def test_a_device_is_written_to(tmp_path):
+    with replacing("/dev/null") as path:
+        path.write_text("gone")
+    assert not os.path.isfile("/dev/null")
+
+
+def test_tables_are_exact(results, tmp_path):
+    """17 digits, measurements too; names with a comma, and compressed."""
+    run, path = results["Trajectory"], tmp_path / "run.csv.gz"
+    run.to_csv(path)
+    table = read_table(path)
+    assert table.names == ("x", "v", "u", "hip_x", "hip_y", "measured_x", "std_x")
+    for name in run:
+        np.testing.assert_array_equal(table[name], run[name])
+    np.testing.assert_array_equal(table["measured_x"], run.measurements["x"])
+    np.testing.assert_array_equal(table["std_x"], run.std["x"])
+
+
+def test_values_by_name_and_symbol(results):
+    parameters = results["Fit"].parameters
+    name = next(iter(parameters))
+    symbol = sp.Symbol(name)
+    assert name in parameters and symbol in parameters and 1 not in parameters
+    assert parameters[symbol] == parameters[name]
+
+
+# -- loading --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_of_something_else(results, saved, kind, tmp_path):
+    cls = type(results[kind])
+    for other in set(KINDS) - {kind}:
+        path = tmp_path / f"{other}.nc"
+        path.write_bytes(saved[other])
+        with pytest.raises(
+            ValueError,
+            match=rf"{other}\.nc was not written by {kind}\.save, but "
+            rf"by {other}\.save; use {other}\.load",
+        ):
+            cls.load(path)
+    xr.Dataset({"a": ("b", [1.0])}).to_netcdf(tmp_path / "plain.nc", engine="h5netcdf")
+    text = tmp_path / "text.nc"
+    text.write_text("text")
+    (tmp_path / "empty.nc").write_bytes(b"")
+    for name, words in {
+        "plain.nc": "nor by any other of kinesym",
+        "text.nc": "no netCDF file",
+        "empty.nc": "it is empty",
+    }.items():
+        with pytest.raises(ValueError, match=rf"{name} was not written by {kind}\.save.*{words}"):
+            cls.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*none\.nc"):
+        cls.load(tmp_path / "none.nc")
+    with pytest.raises(ValueError, match=rf"is a folder; {kind}\.load reads a file"):
+        cls.load(tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files(results, saved, kind, tmp_path):
+    """Cut short, or one byte changed, wherever it is."""
+    path, whole = tmp_path / "run.nc", saved[kind]
+    rng = np.random.default_rng(0)
+    for at in rng.integers(0, len(whole), 20):
+        for content in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]):
+            path.write_bytes(content)
+            with pytest.raises(ValueError, match=r"run\.nc (is damaged|was not written by)"):
+                type(results[kind]).load(path)
+    path.write_bytes(whole[:2177] + bytes(2000) + whole[4177:])  # HDF5 would not come back
+    with pytest.raises(ValueError, match=r"run\.nc is damaged"):
+        type(results[kind]).load(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_without_a_seal(results, saved, kind, tmp_path):
+    """Of an earlier version, or changed by another program: they still load."""
+    path = tmp_path / "run.nc"
+    path.write_bytes(saved[kind])
+    with h5py.File(path, "r+") as file:  # cuts the seal off
+        file.attrs["remark"] = "by hand"
+    assert str(type(results[kind]).load(path)) == str(results[kind])
+    path.write_bytes(saved[kind][:-SEALED])
+    assert str(type(results[kind]).load(path)) == str(results[kind])
+    path.write_bytes(saved[kind][: -SEALED - 1])
+    with pytest.raises(ValueError, match=r"run\.nc is damaged"):
+        type(results[kind]).load(path)
+
+
+def test_a_damaged_story_without_a_seal(results, tmp_path):
+    path = tmp_path / "run.nc"
+    results["Solution"].save(path)
+    with h5py.File(path, "r+") as file:
+        file.attrs["kinesym"] = "{"
+    with pytest.raises(ValueError, match=r"run\.nc is damaged, or was not written by Solution"):
+        type(results["Solution"]).load(path)
+
+
+def test_other_programs_read_saved_files(results, tmp_path):
+    path = tmp_path / "run.nc"
+    results["Trajectory"].save(path)
+    with xr.open_dataset(path) as data:
+        np.testing.assert_array_equal(data["x"], results["Trajectory"]["x"])
+    with h5py.File(path) as file:
+        assert file.attrs["model"] == "swing"
+
+
+# -- what results are -----------------------------------------------------------------------------
+
+
+def test_results_are_mappings(results):
+    for kind, result in results.items():
+        names = ["x", "u", "y"] if kind == "Ensemble" else ["x", "v", "u", "hip_x", "hip_y"]
+        assert result.keys() == names and "x" in result and "q" not in result and 3 not in result
+        if kind != "Ensemble":  # which is a list of its members too
+            assert list(result) == names and len(result) == 5
+        assert dict(result).keys() == dict(result.items()).keys() == set(names)
+        assert result == result and hash(result)
+    assert len(results["Ensemble"]) == len(list(results["Ensemble"])) == 3
+
+
+def test_a_failed_solve_says_so_when_exported(results):
+    data = results["Solution"].to_xarray(1)
+    assert data.attrs["success"] == 0 and data.attrs["objective"] == 1.5
+    assert data.attrs["message"] == "stopped at the limit of iterations"
+
+
+def test_pictures_of_a_solution(results, tmp_path):
+    for kind in ("Solution", "Fit"):
+        assert len(results[kind].plot(0, ["x", "hip_x"]).axes) == 2
+        with pytest.raises(ValueError, match="the model swing has no stick figure"):
+            results[kind].animate(tmp_path / "film.html")
+
+
+def test_what_happened(results):
+    """Breaks of inputs are in the log, and no events."""
+    run = results["Trajectory"]
+    assert [e.kind for e in run.events] == ["impact", "event"] and len(run.log) == 4
+    assert len(run.happened("clock")) == 2 and "2 events" in repr(run)
+    assert run.happened("event", "never") == [] and len(run.happened("event", "peak")) == 1
+    for typo in ("peek", ""):
+        with pytest.raises(
+            ValueError, match=f"there is no contact or event '{typo}'; there are floor, peak, never"
+        ):
+            run.happened("event", typo)
+    with pytest.raises(ValueError, match="there is no kind 'evnt'; there are clock, impact"):
+        run.happened("evnt")
+
+
+def test_one_line_and_a_table(results):
+    for kind, result in results.items():
+        line, table = repr(result), result._repr_html_()
+        assert "\n" not in line and line.startswith("<") and "swing" in line, kind
+        assert table.startswith("<div>") and "<table>" in table and "swing" in table
+        assert len(line) < 250
+    text = str(results["Solution"])
+    assert text.startswith("swing: stopped") and "\n  parameters  k = 2\n" in text
+    assert "\n  condition    10 (scaled)\n" in str(results["Fit"])
+
+
+def test_tables_are_escaped(results):
+    run = replace(results["Trajectory"], model="<b>&")
+    assert "&lt;b&gt;&amp;" in run._repr_html_() and "<b>" not in run._repr_html_()
+
+
+def test_a_notebook_shows_a_figure_once(results, monkeypatch):
+    """As the value of its cell; elsewhere `plt.show()` finds it."""
+    plt.close("all")
+    figure = results["Trajectory"].plot()
+    assert plt.get_fignums() == [figure.number]
+    plt.close("all")
+    monkeypatch.setattr(plt, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
+    for make in (
+        results["Trajectory"].plot,
+        results["Ensemble"].plot,
+        results["Trajectory"].plot_modes,
+        results["Fit"].plot_history,
+    ):
+        assert make().axes and not plt.get_fignums()
