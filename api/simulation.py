@@ -10,11 +10,9 @@ from numpy.typing import ArrayLike
 
 from kinesym.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
 from kinesym.model_run import model_results
-from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.event_log import State
-from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
-from kinesym.simulation_task import Request, request_of
+from kinesym.simulation_task import request_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 
@@ -105,6 +103,3 @@ def sensitivities(
 def _without_events(model: Model) -> Hybrid:
     """One for each model: what is compiled for it is kept by identity."""
     return Hybrid(model)
-
-
-__all__ = ["Ensemble", "Request", "Trajectory", "sensitivities", "simulate"]
