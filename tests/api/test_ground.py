@@ -140,7 +140,9 @@ def test_impacts_with_friction(restitution, seed):
 
 @given(seed=st.integers(0, 100_000))
 @MANY
-@pytest.mark.filterwarnings("ignore:walker. contacts .* no consistent sticking:UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore:the simulation of walker ended early. contacts .* no consistent sticking:UserWarning"
+)
 def test_impacts_that_stick(seed):
     touch = Touch("stick", 0.0, seed)
     assume(touch.rows is not None and not touch.run.message)

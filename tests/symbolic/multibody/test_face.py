@@ -620,7 +620,10 @@ def test_energy_balance_along_a_trajectory(swimmer, locked):
     shut = octopus().speeds_of(*locked) if locked else []
     start = np.random.default_rng(6).normal(0.0, 0.4, len(swimmer.states))
     start = {**dict(zip(swimmer.state_names, start, strict=True)), **dict.fromkeys(shut, 0.0)}
-    inputs = {name: np.sin(3.0 * half + k) for k, name in enumerate(swimmer.input_names)}
+    inputs = {
+        name: ks.Signal.parabolas(time, np.sin(3.0 * half + k))
+        for k, name in enumerate(swimmer.input_names)
+    }
     switches = {f"lock_{name}": 1.0 for name in shut}
     run = ks.simulate(swimmer, time, start, switches, inputs)
     assert not run.message

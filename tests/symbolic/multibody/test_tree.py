@@ -106,7 +106,8 @@ def test_one_joint_free_on_a_ship():
     time = np.linspace(0.0, 30.0, 3001)
     inputs = ship(np.linspace(0.0, 30.0, 6001))
     start = {**dict.fromkeys(model.state_names, 0.0), "shank_x": 0.02, "shank_y": 0.03}
-    run = ks.simulate(model, time, start, inputs={u: inputs[u] for u in model.input_names})
+    inputs = {u: ks.Signal.parabolas(time, inputs[u]) for u in model.input_names}
+    run = ks.simulate(model, time, start, inputs=inputs)
     end = [run[name][-1] for name in ("shank_x", "shank_y", "shank_z")]
     np.testing.assert_allclose(end, [-0.038504557, -0.003792303, 0.000190087], atol=6e-10)
     assert np.degrees(np.abs(run["shank_x"]).max()) == pytest.approx(3.49, abs=5e-3)
