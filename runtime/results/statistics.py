@@ -144,7 +144,7 @@ def inverse_block(
 
 
 def _solve(kkt: Any, stages: NDArray[np.int32] | None, b: Array) -> Array:
-    """x of kkt x = b (n, r) by the solver that knows time, refined once, or by SuperLU.
+    """x of kkt x = b (n, r) by the time-structured solver, refined once, or by SuperLU.
 
     stages : of the unknowns, see `kkt.h`. Raises `RuntimeError` if the matrix is singular.
     """
