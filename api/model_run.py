@@ -153,8 +153,9 @@ def _trajectory(done: _Done) -> Trajectory:
     _, message = done.ended(0, True)
     if message:
         warnings.warn(said(message, stepper.model), stacklevel=4)
-    nodes = done.nodes[done.nodes < outcome.reached[0]]
-    end = len(nodes)
+    end = int(np.searchsorted(done.nodes, outcome.reached[0]))
+    whole = len(done.nodes) == len(done.task.time)
+    nodes = slice(end) if whole else done.nodes[:end]
     return Trajectory(
         time=done.task.time[nodes],
         states=_named(stepper.states, outcome.states[:, 0, nodes]),

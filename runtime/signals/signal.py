@@ -42,6 +42,9 @@ class Signal:
     #: Pieces: begins (B,) [s], and coefficients (4, B) of 1, s, s^2, s^3 with s = t - begin.
     begin: Array
     coefficients: Array
+    #: Whether it has no jumps, and whether all pieces are straight lines, by how it was made.
+    continuous: bool
+    lines: bool
     #: Where it is known [s].
     span: tuple[float, float]
     #: Rows of begins, values and slopes that hold expressions of parameters; () if all are numbers.
@@ -63,6 +66,7 @@ class Signal:
         elif between == "cubic":
             coefficients[:, :-1] = CubicSpline(at, row).c[::-1]
         self._put(at, coefficients, (at[0], np.inf if between == "held" else at[-1]))
+        self.continuous, self.lines = between != "held", between != "cubic"
 
     @classmethod
     def pieces(cls, begin: Sequence[Any] | Array, value: Any, slope: Any = None) -> Signal:
@@ -121,6 +125,7 @@ class Signal:
             array.flags.writeable = False
         self.begin, self.coefficients = begin, coefficients
         self.span, self.expressions = (float(span[0]), float(span[1])), ()
+        self.continuous = self.lines = False
 
     def __repr__(self) -> str:
         if self.expressions:
@@ -182,6 +187,8 @@ class Signal:
 
     def jumps(self, begin: float, end: float) -> Array:
         """Times between two [s] at which it jumps."""
+        if self.continuous:
+            return np.empty(0)
         at, slack = self.begin[1:], _slack(self.begin[1:], self.begin)
         powers = np.diff(self.begin) ** np.arange(4)[:, None]
         terms, after = self.coefficients[:, :-1] * powers, self.coefficients[0, 1:]
@@ -196,11 +203,15 @@ class Signal:
 
     def at_nodes(self, time: Array) -> Array:
         """Values at the nodes (N,) of a grid, those after a jump there."""
+        if np.array_equal(self.begin, time):
+            return np.array(self.coefficients[0])
         return self._values(time, 1.0)
 
     def sampled(self, time: Array) -> tuple[Array, int]:
         """What a time-stepping loop takes on a grid (N,) that has a node at each jump: samples, and
         their kind, `LINEAR`, `HELD` or `PARABOLA` (see `runtime.native`)."""
+        if self.continuous and self.lines and np.array_equal(self.begin, time):
+            return self.coefficients[0].copy(), LINEAR  # the usual case, and long
         own = self.begin[1:]
         own = own[(own > time[0]) & (own < time[-1])]
         slack = _slack(own, time)
@@ -228,6 +239,8 @@ def with_jumps(time: Array, signals: Sequence[Signal]) -> tuple[Array, NDArray[n
     """A grid (N,) with one more node at each jump of signals, and where its own nodes are there."""
     found = [np.empty(0), *(signal.jumps(time[0], time[-1]) for signal in signals)]
     jumps = np.unique(np.concatenate(found))
+    if not len(jumps):
+        return time, np.arange(len(time))
     slack = _slack(jumps, time)
     node = np.searchsorted(time, jumps - slack)
     jumps = jumps[np.abs(time[node] - jumps) > slack]
