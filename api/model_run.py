@@ -79,6 +79,9 @@ def model_results(model: Model, request: Request) -> Trajectory | Ensemble:
     """The trajectory or the ensemble that is asked for; warns of what ended early."""
     each = [s for u in request.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
     grid, nodes = with_jumps(request.time, [s for s in each if isinstance(s, Signal)])
+    for name, value in request.inputs.items():
+        if isinstance(value, Signal):
+            value.warn_of_coarse(grid, f"input {name}", stacklevel=3)
     count = request.members or 1
     task = Task(
         time=grid,

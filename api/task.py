@@ -66,6 +66,7 @@ def check_signals(trials: Sequence[Experiment]) -> None:
             signal.check_span(trial.grid, f"input {name} of trial {number}")
             if name in trial.held:
                 continue
+            signal.warn_of_coarse(trial.grid, f"input {name} of trial {number}", stacklevel=5)
             jumps = signal.jumps(trial.grid[0], trial.grid[-1])
             if len(jumps):
                 remedy = (

@@ -1,6 +1,23 @@
 """The compiled extensions, under a name that tools which only read Python can follow."""
 
-from kinesym.runtime.native._hybrid import HybridRun, HybridSweep, solve_contacts
+from kinesym.runtime.native._hybrid import (
+    CHATTER,
+    CONTACT_LAWS,
+    DONE,
+    FULL,
+    INTERRUPTED,
+    LOG_KINDS,
+    NEWTON,
+    NO_MEMORY,
+    NO_NUMBER,
+    PAUSED,
+    STEP,
+    STOPPED,
+    STUCK,
+    HybridRun,
+    HybridSweep,
+    solve_contacts,
+)
 from kinesym.runtime.native._ipopt import NO_FILE, Ipopt, Problem, overheard, trial
 from kinesym.runtime.native._kkt import BORDER, UNKNOWN, Factorisation, close_session, open_session
 from kinesym.runtime.native._kkt import __file__ as KKT_LIBRARY
@@ -25,14 +42,27 @@ __all__ = [
     "ABI",
     "ADD",
     "BORDER",
+    "CHATTER",
+    "CONTACT_LAWS",
+    "DONE",
+    "FULL",
     "HELD",
+    "INTERRUPTED",
     "KKT_LIBRARY",
     "LATE",
     "LINEAR",
+    "LOG_KINDS",
+    "NEWTON",
     "NO_FILE",
+    "NO_MEMORY",
+    "NO_NUMBER",
     "PARABOLA",
+    "PAUSED",
     "PLACE",
     "SET",
+    "STEP",
+    "STOPPED",
+    "STUCK",
     "SUM",
     "UNKNOWN",
     "Call",

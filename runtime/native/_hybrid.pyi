@@ -8,6 +8,19 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.runtime.native._native import Library
 
 MOST_CONTACTS: int
+DONE: int
+STOPPED: int
+FULL: int
+STEP: int
+STUCK: int
+CHATTER: int
+NO_MEMORY: int
+PAUSED: int
+NO_NUMBER: int
+NEWTON: int
+INTERRUPTED: int
+LOG_KINDS: dict[str, int]
+CONTACT_LAWS: dict[str, int]
 
 class HybridRun:
     def __init__(

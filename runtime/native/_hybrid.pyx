@@ -27,6 +27,8 @@ cdef extern from "kinesym.h" nogil:
 
 cdef extern from "hybrid/contact.h" nogil:
     enum: HYBRID_CONTACTS
+    enum: LAW_SLIP
+    enum: LAW_STICK
     enum: LAW_COULOMB
 
     ctypedef struct contact_set:
@@ -41,6 +43,24 @@ cdef extern from "hybrid/contact.h" nogil:
 
 
 cdef extern from "hybrid/hybrid.h" nogil:
+    enum: LOG_CLOCK
+    enum: LOG_IMPACT
+    enum: LOG_CLOSE
+    enum: LOG_RELEASE
+    enum: LOG_SLIDE
+    enum: LOG_EVENT
+    enum: HYBRID_DONE
+    enum: HYBRID_STOPPED
+    enum: HYBRID_LOG_FULL
+    enum: HYBRID_STEP
+    enum: HYBRID_STUCK
+    enum: HYBRID_CHATTER
+    enum: HYBRID_NO_MEMORY
+    enum: HYBRID_PAUSED
+    enum: HYBRID_NO_NUMBER
+    enum: HYBRID_NEWTON
+    enum: HYBRID_INTERRUPTED
+
     ctypedef struct hybrid_run:
         const ks_kernel *smooth
         const ks_kernel *guards
@@ -146,6 +166,24 @@ cdef extern from "hybrid/sweep.h" nogil:
 
 #: More contacts than this cannot be solved for.
 MOST_CONTACTS = HYBRID_CONTACTS
+
+#: What `HybridRun.march` returns; see hybrid.h.
+DONE = HYBRID_DONE
+STOPPED = HYBRID_STOPPED
+FULL = HYBRID_LOG_FULL
+STEP = HYBRID_STEP
+STUCK = HYBRID_STUCK
+CHATTER = HYBRID_CHATTER
+NO_MEMORY = HYBRID_NO_MEMORY
+PAUSED = HYBRID_PAUSED
+NO_NUMBER = HYBRID_NO_NUMBER
+NEWTON = HYBRID_NEWTON
+INTERRUPTED = HYBRID_INTERRUPTED
+
+#: Numbers in C by the names of entries of the log, and of laws of contacts.
+LOG_KINDS = {"clock": LOG_CLOCK, "impact": LOG_IMPACT, "close": LOG_CLOSE,
+             "release": LOG_RELEASE, "slide": LOG_SLIDE, "event": LOG_EVENT}
+CONTACT_LAWS = {"slip": LAW_SLIP, "stick": LAW_STICK, "coulomb": LAW_COULOMB}
 
 
 cdef double *doubles(array, tuple shape, str name, bint written=False) except? NULL:

@@ -33,6 +33,12 @@ cdef extern from "kinesym.h" nogil:
 
     ctypedef int ks_map_fn(const ks_kernel *, ptrdiff_t, const ks_arg *, double *,
                            const ks_place *, int) noexcept nogil
+    enum: KS_SET
+    enum: KS_ADD
+    enum: KS_LATE
+    enum: KS_SUM
+    enum: KS_LINEAR
+    enum: KS_HELD
     enum: KS_PARABOLA
 
     ctypedef struct ks_input:
@@ -166,14 +172,14 @@ cdef extern from "kinesym_plan.h" nogil:
 ABI = KINESYM_ABI
 
 #: What becomes of an output; the values of `enum ks_mode` in kinesym.h.
-SET, ADD, LATE, SUM = range(4)
+SET, ADD, LATE, SUM = KS_SET, KS_ADD, KS_LATE, KS_SUM
 
 #: Where the values of an output lie: `ks_place` in kinesym.h.
 PLACE = np.dtype([(name, np.intp) for name in (
     "base", "members", "slot", "count", "first", "other", "late", "mode")])
 
-#: The course of an input between nodes; the values of `enum ks_kind` in kinesym.h.
-LINEAR, HELD, PARABOLA = range(3)
+#: What an input is between nodes; the values of `enum ks_kind` in kinesym.h.
+LINEAR, HELD, PARABOLA = KS_LINEAR, KS_HELD, KS_PARABOLA
 
 cdef int _forked = 0
 

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.native import LOG_KINDS
+
 Array = NDArray[np.float64]
 Integers = NDArray[np.intc]
 
-#: Entries of the log by their number in runtime/native/c/hybrid/hybrid.h.
-KINDS = ("clock", "impact", "close", "release", "slide", "event")
+#: Kinds of entries of the log, in the order of their numbers in C.
+KINDS = tuple(sorted(LOG_KINDS, key=LOG_KINDS.__getitem__))
 
 
 def _none() -> Integers:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.runtime.arrays import LONGEST, SHORTEST, real_array, seconds, shown, time_grid
 from kinesym.runtime.checks import count
 from kinesym.runtime.native import HELD
-from kinesym.runtime.signals.signal import Signal, signal_of
+from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 from kinesym.runtime.summary import html_table, listed
 
 Array = NDArray[np.float64]
@@ -173,7 +173,7 @@ class Experiment:
             array = real_array(values, f"measurement {name}", missing=True)
             if array.shape != (self.n_nodes,):
                 raise ValueError(
-                    f"measurement {name} has {_shape(array)} values, expected {self.n_nodes}, "
+                    f"measurement {name} has {size_words(array)}, expected {self.n_nodes}, "
                     "one per node"
                 )
             if np.isinf(array).any():
@@ -200,7 +200,7 @@ class Experiment:
             value = real_array(given.get(name, 1.0), f"std of {name}")
             if value.shape not in ((), (self.n_nodes,)):
                 raise ValueError(
-                    f"std of {name} has {_shape(value)} values, expected 1 or {self.n_nodes}"
+                    f"std of {name} has {size_words(value)}, expected 1 or {self.n_nodes}"
                 )
             with np.errstate(all="ignore"):
                 weight = value**-2.0
@@ -258,7 +258,3 @@ def _by_name(what: str, given: Any) -> dict[str, Any]:
 
 def _first(mask: NDArray[np.bool_]) -> int:
     return int(np.flatnonzero(mask)[0])
-
-
-def _shape(array: Array) -> str:
-    return str(array.shape[0]) if array.ndim == 1 else f"{array.shape}"

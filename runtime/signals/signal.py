@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ BETWEEN = ("linear", "held", "cubic")
 TOGETHER = 1e-12
 #: Where the values on both sides of a break differ by more than this share of them, it is a jump.
 _JUMP = 1e-12
+#: Samples of an interval that a parabola there can show, at most.
+_MOST_WITHIN = 3
 #: How far beyond its samples a signal may be asked for, relative: the rounding of grids.
 _SLACK = 1e-9
 
@@ -42,9 +45,9 @@ class Signal:
     #: Pieces: begins (B,) [s], and coefficients (4, B) of 1, s, s^2, s^3 with s = t - begin.
     begin: Array
     coefficients: Array
-    #: Whether it has no jumps, and whether all pieces are straight lines, by how it was made.
-    continuous: bool
-    lines: bool
+    #: By how it was made: what is between its begins, "linear", "held", "cubic", "pieces" or
+    #: "parabolas".
+    between: str
     #: Where it is known [s].
     span: tuple[float, float]
     #: Rows of begins, values and slopes that hold expressions of parameters; () if all are numbers.
@@ -65,8 +68,7 @@ class Signal:
             coefficients[1, :-1] = np.diff(row) / np.diff(at)
         elif between == "cubic":
             coefficients[:, :-1] = CubicSpline(at, row).c[::-1]
-        self._put(at, coefficients, (at[0], np.inf if between == "held" else at[-1]))
-        self.continuous, self.lines = between != "held", between != "cubic"
+        self._put(at, coefficients, (at[0], np.inf if between == "held" else at[-1]), between)
 
     @classmethod
     def pieces(cls, begin: Sequence[Any] | Array, value: Any, slope: Any = None) -> Signal:
@@ -93,7 +95,7 @@ class Signal:
             return signal
         at, level, rise = _checked(rows, ["begins", "values", "slopes"])
         nothing = np.zeros(len(at))
-        signal._put(at, np.array([level, rise, nothing, nothing]), (-np.inf, np.inf))
+        signal._put(at, np.array([level, rise, nothing, nothing]), (-np.inf, np.inf), "pieces")
         return signal
 
     @classmethod
@@ -117,23 +119,23 @@ class Signal:
         coefficients[1, :-1] = (4.0 * b - 3.0 * a - c) / h
         coefficients[2, :-1] = 2.0 * (a - 2.0 * b + c) / h**2
         signal = cls.__new__(cls)
-        signal._put(at, coefficients, (at[0], at[-1]))
+        signal._put(at, coefficients, (at[0], at[-1]), "parabolas")
         return signal
 
-    def _put(self, begin: Array, coefficients: Array, span: tuple[float, float]) -> None:
+    def _put(
+        self, begin: Array, coefficients: Array, span: tuple[float, float], between: str
+    ) -> None:
         for array in (begin, coefficients):
             array.flags.writeable = False
         self.begin, self.coefficients = begin, coefficients
         self.span, self.expressions = (float(span[0]), float(span[1])), ()
-        self.continuous = self.lines = False
+        self.between = between
 
     def __repr__(self) -> str:
         if self.expressions:
             return f"<signal: {len(self.expressions[0])} pieces, which depend on parameters>"
-        degree = int(np.flatnonzero(self.coefficients.any(axis=1)).max(initial=0))
-        kind = ("held", "linear", "parabolas", "cubic")[degree]
         span = f"t = {self.begin[0]:g} ... {self.begin[-1]:g} s"
-        return f"<signal: {kind}, {len(self.begin)} breaks, {span}>"
+        return f"<signal: {self.between}, {len(self.begin)} breaks, {span}>"
 
     def __call__(self, time: ArrayLike) -> Array:
         """Values at times (n,) [s], at a jump those after it; raises `ValueError` for times at
@@ -187,7 +189,7 @@ class Signal:
 
     def jumps(self, begin: float, end: float) -> Array:
         """Times between two [s] at which it jumps."""
-        if self.continuous:
+        if self.between not in ("held", "pieces"):
             return np.empty(0)
         at, slack = self.begin[1:], _slack(self.begin[1:], self.begin)
         powers = np.diff(self.begin) ** np.arange(4)[:, None]
@@ -199,7 +201,20 @@ class Signal:
     def held(self) -> bool:
         """Whether it is given as constant from each of its times to the next; a line through equal
         values is none, so that how an integral is taken does not hang on them."""
-        return self.span[1] == np.inf and len(self.begin) > 1 and not self.coefficients[1:].any()
+        level = self.between in ("held", "pieces") and not self.coefficients[1].any()
+        return level and len(self.begin) > 1
+
+    def warn_of_coarse(self, time: Array, what: str, stacklevel: int) -> None:
+        """Warn if intervals of a grid (N,) [s] hold more samples than the few that count there."""
+        if self.between not in ("linear", "cubic"):
+            return
+        most = int(np.bincount(np.searchsorted(time, self.begin, side="right")[1:]).max(initial=0))
+        if most > _MOST_WITHIN:
+            warnings.warn(
+                f"{what} has {most} samples from one node to the next, of which few count; give a "
+                "finer grid, or filter it first",
+                stacklevel=stacklevel + 1,
+            )
 
     def at_nodes(self, time: Array) -> Array:
         """Values at the nodes (N,) of a grid, those after a jump there."""
@@ -210,8 +225,8 @@ class Signal:
     def sampled(self, time: Array) -> tuple[Array, int]:
         """What a time-stepping loop takes on a grid (N,) that has a node at each jump: samples, and
         their kind, `LINEAR`, `HELD` or `PARABOLA` (see `runtime.native`)."""
-        if self.continuous and self.lines and np.array_equal(self.begin, time):
-            return self.coefficients[0].copy(), LINEAR  # the usual case, and long
+        if self.between == "linear" and np.array_equal(self.begin, time):
+            return self.at_nodes(time), LINEAR  # the usual case, and long
         own = self.begin[1:]
         own = own[(own > time[0]) & (own < time[-1])]
         slack = _slack(own, time)
@@ -258,21 +273,21 @@ def signal_of(given: Any, time: Array, what: str) -> Signal:
     if not isinstance(given, Signal):
         if _symbolic([given]):
             return Signal.pieces([float(time[0])], [given])
-        row = finite_samples(given, time, what)
+        row = _finite_samples(given, time, what)
         return Signal(time, row) if row.ndim else Signal.pieces(time[:1], row[None])
     if not given.expressions:  # these are known once the parameters are
         given.check_span(time, what)
     return given
 
 
-def finite_samples(given: Any, time: Array, what: str) -> Array:
+def _finite_samples(given: Any, time: Array, what: str) -> Array:
     """A number or (N,) at the nodes; raises `ValueError`, naming `what`, for anything else."""
     expected = f"expected {len(time)} values, one per node, a number or a ks.Signal"
     if callable(given):
         raise ValueError(f"{what} is {shown(given)}, {expected}")
     row = real_array(given, what)
     if row.shape not in ((), time.shape):
-        raise ValueError(f"{what} has {shape_words(row)}, {expected}")
+        raise ValueError(f"{what} has {size_words(row)}, {expected}")
     bad = np.flatnonzero(~np.isfinite(row))
     if len(bad):
         where = f" (t = {time[bad[0]]:g} s)" if row.ndim else ""
@@ -283,7 +298,7 @@ def finite_samples(given: Any, time: Array, what: str) -> Array:
     return row
 
 
-def shape_words(array: Array) -> str:
+def size_words(array: Array) -> str:
     """The size of an array in a message."""
     return f"{len(array)} values" if array.ndim == 1 else f"shape {array.shape}"
 
@@ -363,16 +378,6 @@ class Segments:
     begin: Array
     coefficients: Array
     piece: NDArray[np.intp]
-
-    def values(self, segment: NDArray[Any], since: Array) -> Array:
-        """All signals (m, B) at times (B,) after the begins of segments (B,)."""
-        a, b, c, d = self.coefficients[:, :, segment]
-        return np.asarray(a + since * (b + since * (c + since * d)))
-
-    def rates(self, segment: NDArray[Any], since: Array) -> Array:
-        """Their derivatives with respect to time, (m, B)."""
-        _, b, c, d = self.coefficients[:, :, segment]
-        return np.asarray(b + since * (2.0 * c + since * 3.0 * d))
 
 
 def segments(inputs: Mapping[str, Signal], begin: float, end: float) -> Segments:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import HybridManifest, TableauManifest
-from kinesym.runtime.native import Call, HybridRun, Library, Plan
+from kinesym.runtime.native import CONTACT_LAWS, FULL, PAUSED, Call, HybridRun, Library, Plan
 from kinesym.runtime.nlp.places import rows
 from kinesym.runtime.progress import time_bar
 from kinesym.runtime.results.event_log import KINDS, Happening, State
@@ -21,10 +21,6 @@ from kinesym.runtime.signals.signal import Signal, segments
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
-#: What a march returns, see runtime/native/c/hybrid/hybrid.h.
-(DONE, STOPPED, FULL, STEP, STUCK, CHATTER, NO_MEMORY, PAUSED, NO_NUMBER, NEWTON) = range(10)
-INTERRUPTED = 10
-LAWS = ("slip", "stick", "coulomb")
 #: Numbers of the trapezoidal rule, which has no explicit stages.
 TRAPEZOID = TableauManifest(2, (1.0,), ((),), (), ())
 #: Steps after which the bar moves.
@@ -137,7 +133,7 @@ def _arrays(task: HybridTask) -> Arrays:
         "coefficients": common.coefficients,
         **{key: np.array(row) for key, row in vars(_tableau(task)).items() if key != "order"},
         "parameters": task.parameters,
-        "law": np.array([LAWS.index(c.law) for c in contacts], dtype=np.intc),
+        "law": np.array([CONTACT_LAWS[c.law] for c in contacts], dtype=np.intc),
         "tangent": np.array([c.row for c in contacts], dtype=np.intc),
         "mu": np.array([c.friction_coefficient for c in contacts], dtype=np.float64),
         "restitution": np.array([c.restitution for c in contacts], dtype=np.float64),

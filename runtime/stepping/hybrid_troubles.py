@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.results.event_log import Happening, State
-from kinesym.runtime.stepping.hybrid_simulation import (
+from kinesym.runtime.native import (
     CHATTER,
     DONE,
     INTERRUPTED,
@@ -19,6 +18,9 @@ from kinesym.runtime.stepping.hybrid_simulation import (
     STEP,
     STOPPED,
     STUCK,
+)
+from kinesym.runtime.results.event_log import Happening, State
+from kinesym.runtime.stepping.hybrid_simulation import (
     HybridTask,
     Marched,
     mapped,

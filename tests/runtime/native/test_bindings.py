@@ -10,7 +10,7 @@ import kinesym as ks
 from kinesym import hybrid as kh
 from kinesym.hybrid_run import _slopes, hybrid_task
 from kinesym.runtime.library.manifest import SlopesManifest
-from kinesym.runtime.native import Call, Chain, Factorisation, Plan, Run, solve_contacts
+from kinesym.runtime.native import DONE, Call, Chain, Factorisation, Plan, Run, solve_contacts
 from kinesym.runtime.native._hybrid import MOST_CONTACTS, HybridRun, HybridSweep
 from kinesym.runtime.nlp.places import rows
 from kinesym.runtime.stepping import hybrid_simulation, simulation
@@ -139,7 +139,7 @@ def hybrid_run(bound, sizes=None, arrays=None, **numbers):
 
 
 def test_every_array_of_a_hybrid_run(bound):
-    assert hybrid_run(bound).march(1.0) == hybrid_simulation.DONE
+    assert hybrid_run(bound).march(1.0) == DONE
     made = hybrid_simulation._arrays(bound[0]) | hybrid_simulation._tape(500, 2, 1, 1)
     refused = 0
     for name, array in made.items():

@@ -1,5 +1,7 @@
 """Inputs over time: what is between samples, jumps, spans, and what the loops are given."""
 
+import warnings
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -126,11 +128,9 @@ def test_common_segments():
     given = {"a": ks.Signal(TIMES, VALUES, "cubic"), "b": ks.Signal.pieces([0.2, 0.6], [1.0, -1.0])}
     common = segments(given, 0.0, 1.0)
     segment = np.searchsorted(common.begin, FINE[:-1], side="right") - 1
-    since = FINE[:-1] - common.begin[segment]
-    expected = [signal(FINE[:-1]) for signal in given.values()]
-    np.testing.assert_allclose(common.values(segment, since), expected, atol=1e-13)
-    slope = CubicSpline(TIMES, VALUES)(FINE[:-1], 1)
-    np.testing.assert_allclose(common.rates(segment, since)[0], slope, atol=1e-11)
+    powers = (FINE[:-1] - common.begin[segment]) ** np.arange(4)[:, None, None]
+    found = (common.coefficients[:, :, segment] * powers).sum(axis=0)
+    np.testing.assert_allclose(found, [signal(FINE[:-1]) for signal in given.values()], atol=1e-13)
 
 
 # -- in simulations -------------------------------------------------------------------------------
@@ -164,6 +164,26 @@ def test_smooth_and_hybrid_systems_integrate_them(signal):
         held = ks.simulate(MODEL, time, {x: 0.0}, inputs={u: signal})  # nodes are added at jumps
         np.testing.assert_allclose(held["x"], exact, atol=1e-12)
         np.testing.assert_array_equal(held.time, time)
+
+
+def test_samples_that_a_coarse_grid_cannot_show():
+    """A tone between the nodes would be lost: a warning, but not where events hit all breaks."""
+    tone = ks.Signal(FINE, np.sin(40 * np.pi * FINE))
+    coarse = np.linspace(0.0, 1.0, 11)
+    with pytest.warns(UserWarning, match="input u has 10. samples from one node to the next"):
+        ks.simulate(MODEL, coarse, {x: 0.0}, inputs={u: tone})
+    with pytest.warns(UserWarning, match="input u of trial 0 has 10. samples"):
+        ks.Collocation(
+            MODEL,
+            ks.Experiment(coarse, {u: tone}),
+            boundary=[ks.at_start(x)],
+            objective=ks.Integral(x**2),
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ks.simulate(HYBRID, coarse, {x: 0.0}, inputs={u: tone})
+        ks.simulate(MODEL, FINE, {x: 0.0}, inputs={u: tone})
+        ks.simulate(MODEL, FINE[::3], {x: 0.0}, inputs={u: tone})
 
 
 def test_members_with_signals_of_their_own():
