@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from kinesym.gait.kinematics import Samples
+from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import Segment
-
-Array = NDArray[np.float64]
 
 #: Angles alpha beyond which a segment is too near to the singular posture [rad].
 SINGULAR = np.radians(85.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kinesym.codegen.evaluate import model_functions
 from kinesym.gait.angles import states
@@ -35,8 +35,6 @@ from kinesym.simulation_task import METHODS
 from kinesym.symbolic.given import listed_of, mapping, shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
-
-Array = NDArray[np.float64]
 
 
 def read_segments(table: File, points: File) -> tuple[Segment, ...]:

@@ -16,11 +16,9 @@ from scipy.ndimage import find_objects, label
 from scipy.signal import find_peaks
 
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
-from kinesym.runtime.arrays import real_array, shown, time_grid
+from kinesym.runtime.arrays import Array, real_array, shown, time_grid
 from kinesym.runtime.checks import check_kind, check_text, finite, listed_of, mapping, positive
 from kinesym.runtime.signals.low_pass import low_pass
-
-Array = NDArray[np.float64]
 
 #: Contacts, and gaps between them, that are shorter count as chatter [s].
 SHORTEST = 0.05

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.gait.events import Cycle
 from kinesym.gait.forward import Tracking
 from kinesym.gait.inverse import JointLoads, flexion_angle
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.checks import check_kind, mapping
 from kinesym.runtime.results.plot import subplots
-
-Array = NDArray[np.float64]
 
 #: Joints of the leg, and what is positive.
 LEG = (("ankle", "dorsal flexion"), ("knee", "extension"), ("hip", "flexion"))

@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.gait.angles import angles_of, turned
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Landmarks
+from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import Position, Segment
-
-Array = NDArray[np.float64]
 
 #: Gauss-Newton ends when no angle or position changes by more [rad, m].
 STEP = 1e-11

@@ -14,17 +14,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.gait.angles import angular_velocity, pose
 from kinesym.gait.kinematics import Samples
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.wrench import Wrench
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.symbolic.multibody.segments import Segment, owners
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

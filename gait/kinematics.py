@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline, make_interp_spline
 from scipy.linalg import solveh_banded
 from scipy.optimize import brentq
 from scipy.sparse import csr_array, diags_array
 
-from kinesym.runtime.arrays import real_array, shown, time_grid
+from kinesym.runtime.arrays import Array, real_array, shown, time_grid
 from kinesym.runtime.checks import count, positive
-
-Array = NDArray[np.float64]
 
 #: Samples at each end which the span leaves out: derivatives are poor there.
 TRIM = 5

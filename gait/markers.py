@@ -12,16 +12,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import find_objects, label
 
 from kinesym.runtime import checks
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.checks import check_text, finite
 from kinesym.runtime.results.plot import subplots
-
-Array = NDArray[np.float64]
 
 LABELS = ("x forwards", "y left", "z up")
 #: Coordinates beyond this are no metres [m].

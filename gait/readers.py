@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.gait.c3d import content
 from kinesym.gait.markers import FARTHEST, Markers, uniform
@@ -32,10 +31,8 @@ from kinesym.gait.tables import (
     unique,
 )
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import ByName
-
-Array = NDArray[np.float64]
-
 
 #: Lengths in metres.
 UNITS = {"m": 1.0, "mm": 1e-3}

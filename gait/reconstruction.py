@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kinesym.gait.angles import check_angles
 from kinesym.gait.fit import (
@@ -24,12 +24,11 @@ from kinesym.gait.markers import Markers
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
 from kinesym.gait.smoothing import SSA, noise_of
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.checks import check_kind, listed_of, mapping
 from kinesym.runtime.results.plot import subplots
 from kinesym.symbolic.multibody.segments import Segment, owners
 
-Array = NDArray[np.float64]
 #: Smooths series (..., N) with this rate [Hz].
 Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
 

@@ -15,12 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.arrays import Array, real_array, shown
 from kinesym.runtime.checks import check_kind, check_text, listed, mapping
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 
 from kinesym.gait.events import Contact, Phase, in_order, phases
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
-from kinesym.runtime.arrays import shown
+from kinesym.runtime.arrays import Array, shown
 from kinesym.runtime.checks import check_kind, finite, mapping, positive
 from kinesym.runtime.results.plot import subplots
-
-Array = NDArray[np.float64]
 
 RAMPS = ("linear", "smoothstep", "half")
 #: Share of the body weight that the total may reach while no foot is on the ground.

@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.checks import count, finite, positive
 from kinesym.runtime.results.plot import subplots
-
-Array = NDArray[np.float64]
 
 #: Default window: half a gait cycle at usual speed [s].
 HALF_CYCLE = 0.6

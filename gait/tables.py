@@ -14,11 +14,9 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from kinesym.gait.markers import uniform
-
-Array = NDArray[np.float64]
+from kinesym.runtime.arrays import Array
 
 
 class Readable(Protocol):

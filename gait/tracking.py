@@ -7,21 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.gait.angles import coordinates, in_turn, states, world_moments
 from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, coordinate_names
 from kinesym.gait.kinematics import Samples
 from kinesym.model_run import compiled_stepper
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import PARABOLA
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.stepping.simulation import Outcome, Stepper, Task, bind, failure
 from kinesym.simulation import simulate
 from kinesym.symbolic.model import Model
-
-Array = NDArray[np.float64]
 
 #: Tolerances of adaptive methods.
 RTOL, ATOL = 1e-10, 1e-12

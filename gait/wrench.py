@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import interp1d
 
-from kinesym.runtime.arrays import AXES, real_array, time_grid
+from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
 from kinesym.runtime.checks import check_kind, finite
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass
-
-Array = NDArray[np.float64]
 
 #: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
 THRESHOLD = 20.0

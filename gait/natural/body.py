@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from kinesym.gait.angles import Pose, carried, pose, turned
@@ -35,10 +35,8 @@ from kinesym.gait.natural.segment import (
     orthonormal_terms,
     spanned,
 )
-from kinesym.runtime.arrays import shown
+from kinesym.runtime.arrays import Array, shown
 from kinesym.symbolic.multibody.segments import Segment
-
-Array = NDArray[np.float64]
 
 #: Sets of constraints that describe the same motion; see `NaturalBody`.
 VARIANTS = ("explicit", "orthonormal")

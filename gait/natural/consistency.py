@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import block_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
 from kinesym.gait.fit import Target
 from kinesym.gait.natural.body import NaturalBody
-
-Array = NDArray[np.float64]
+from kinesym.runtime.arrays import Array
 
 #: The projection ends when neither a step nor a constraint is larger [m, -].
 CONSISTENT = 1e-10

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lu, qr
 
-from kinesym.runtime.arrays import real_array, shown, time_grid
+from kinesym.runtime.arrays import Array, real_array, shown, time_grid
 from kinesym.runtime.checks import count
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 #: Least pivot of Phi_q^d over the largest element of Phi_q below which other coordinates are taken

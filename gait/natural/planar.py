@@ -20,9 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from kinesym.gait.natural.points import NaturalKinematics, PointBody
+from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import PlanarPosition, PlanarSegment
-
-Array = NDArray[np.float64]
 
 #: A quarter turn about y, from z towards x.
 QUARTER = np.array([[0.0, 1.0], [-1.0, 0.0]])

@@ -9,15 +9,13 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from kinesym.gait.natural.constrained import Partition
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.arrays import Array, real_array, shown
 from kinesym.runtime.checks import listed_of
 from kinesym.symbolic.multibody.segments import owners
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

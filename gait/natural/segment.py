@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.gait.angles import Pose, carried, turned
+from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import Segment
-
-Array = NDArray[np.float64]
 
 #: |det X| over the length between the two points of a segment below which it is not spanned.
 COPLANAR = 0.1
