@@ -5,9 +5,8 @@ World axes everywhere: x forwards, y to the left, z up; `readers` turn those of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 
@@ -20,6 +19,7 @@ from kinesym.runtime import checks
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.checks import check_text, finite
 from kinesym.runtime.results.plot import subplots
+from kinesym.symbolic.given import suggest
 
 LABELS = ("x forwards", "y left", "z up")
 #: Coordinates beyond this are no metres [m].
@@ -64,13 +64,7 @@ class Markers:
             name: self._checked(name, position) for name, position in self.positions.items()
         }
         object.__setattr__(self, "positions", positions)
-        largest = max(
-            float(np.nanmax(np.abs(position), initial=0.0)) for position in positions.values()
-        )
-        if largest > FARTHEST:
-            raise ValueError(
-                f"marker coordinates look like millimetres (max {largest:.4g}); set unit='mm'"
-            )
+        check_size(positions.values())
 
     def _checked(self, name: str, position: ArrayLike) -> Array:
         check_text(name, "the name of a marker")
@@ -256,13 +250,22 @@ class Markers:
     def _check_names(self, names: Sequence[str] | Mapping[str, str]) -> None:
         for name in names:
             if name not in list(self.positions):
-                near = get_close_matches(str(name), self.positions, n=3)
-                hint = (
-                    f"did you mean {' or '.join(map(repr, near))}?"
-                    if near
-                    else f"there are {', '.join(self.positions)}"
-                )
-                raise KeyError(f"there is no marker {name!r}; {hint}")
+                raise KeyError(f"there is no marker {name!r}; {suggest(name, self.positions)}")
+
+
+def check_size(positions: Iterable[Array], least: float = 0.0) -> None:
+    """Raise `ValueError` for coordinates that look like millimetres, and where the largest is below
+    `least` [m], as if they were scaled twice."""
+    largest = max(float(np.nanmax(np.abs(rows), initial=0.0)) for rows in positions)
+    if largest > FARTHEST:
+        raise ValueError(
+            f"marker coordinates look like millimetres (max {largest:.4g}); set unit='mm'"
+        )
+    if 0.0 < largest < least:
+        raise ValueError(
+            f"no marker coordinate is beyond {largest:.2g} m, as if metres were taken for "
+            "millimetres; set unit='m'"
+        )
 
 
 def uniform(time: ArrayLike, rate: float | None = None) -> Array:

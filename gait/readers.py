@@ -9,30 +9,31 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kinesym.gait.c3d import content
-from kinesym.gait.markers import FARTHEST, Markers, uniform
+from kinesym.gait.markers import Markers, check_size, uniform
 from kinesym.gait.tables import (
     File,
     cells_of,
     check_count,
     csv_cells,
+    named,
     number,
     numbers_of,
     over_time,
     text_of,
-    unique,
 )
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.checks import naming
 from kinesym.runtime.results.trajectory import ByName
+from kinesym.symbolic.given import suggest
 
 #: Lengths in metres.
 UNITS = {"m": 1.0, "mm": 1e-3}
@@ -74,8 +75,7 @@ class Table(ByName):
     def __getitem__(self, name: object) -> Array:
         """A column (N,); `KeyError` suggests a name for an unknown one."""
         if name not in self.columns:
-            near = get_close_matches(str(name), self.columns, n=3) or list(self.columns)
-            raise KeyError(f"there is no column {name!r}; there is {', '.join(near)}")
+            raise KeyError(f"there is no column {name!r}; {suggest(name, self.columns)}")
         return self.columns[str(name)]
 
     def keys(self) -> list[str]:
@@ -121,11 +121,9 @@ def read_trc(path: File, unit: str | None = None, up: str = "y", forward: str = 
     check_count(path, "NumFrames", facts.get("NumFrames", ""), numbers.shape[1], text)
     positions = numbers[2:].reshape(len(names), 3, -1)
     scale = _scale(path, facts.get("Units", "m").lower(), unit)
-    try:  # short records need the rate to tell what was rounded
+    with naming(path):  # short records need the rate to tell what was rounded
         time = uniform(numbers[1], number(facts.get("DataRate", "")))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-    return _markers(path, time, dict(unique(path, names, positions)), scale, up, forward)
+    return _markers(path, time, named(path, names, positions), scale, up, forward)
 
 
 def read_csv(path: File, unit: str | None = None, up: str = "y", forward: str = "x") -> Markers:
@@ -153,7 +151,7 @@ def read_csv(path: File, unit: str | None = None, up: str = "y", forward: str = 
             f"there are {', '.join(table.names[:6])}"
         )
     turn = rotation(up, forward)
-    plane = _absent(turn, [set(axes) for axes in parts.values()])
+    plane = _absent(turn, parts.values())
     positions = {name: _vector(path, f"{name}_", axes, plane) for name, axes in parts.items()}
     return _markers(path, table.time, positions, 1.0, up, forward)
 
@@ -167,19 +165,17 @@ def read_places(
     Arguments and errors as in `read_csv`.
     """
     cells = csv_cells(path)
-    columns = list(cells)
-    heads = {column.partition("_")[0]: k for k, column in reversed(list(enumerate(columns)))}
-    lacking = [head for head in ("marker", "x", "y", "z") if head not in heads]
-    if lacking:
-        raise ValueError(
-            f"{path}, line 1 lacks the column {lacking[0]}; there are {', '.join(columns)}"
-        )
-    index = [heads[axis] for axis in "xyz"]
-    scale = _scale(path, columns[index[0]].partition("_")[2] or "m", unit)
-    numbers = scale * rotation(up, forward) @ numbers_of(path, cells.iloc[:, index])
-    names = list(cells.iloc[:, heads["marker"]])
-    _check_size(path, numbers)
-    positions = dict(unique(path, names, numbers.T))
+    heads = {column.partition("_")[0]: column for column in reversed(cells.names)}
+    for head in ("marker", "x", "y", "z"):
+        if head not in heads:
+            known = ", ".join(cells.names)
+            raise ValueError(f"{path}, line 1 lacks the column {head}; there are {known}")
+    scale = _scale(path, heads["x"].partition("_")[2] or "m", unit)
+    numbers = numbers_of(path, cells.part([heads[axis] for axis in "xyz"]))
+    with naming(path):
+        check_size([scale * numbers], NEAREST)
+    names = [name for (name,) in cells.part([heads["marker"]]).rows.values()]
+    positions = named(path, names, (scale * rotation(up, forward) @ numbers).T)
     for name, position in positions.items():
         if np.isnan(position).any():
             raise ValueError(f"{path}: the position of {name!r} is missing; remove its line")
@@ -208,21 +204,20 @@ def read_c3d(
         raise ValueError(f"{path} holds {frames} frames at {rate:g} Hz; it seems to be damaged")
     if frames < said:
         warnings.warn(
-            f"{path} is shorter than it should be: its header says {said} frames, there "
-            f"are {frames}",
+            f"{path} is cut short: its header says {said} frames, there are {frames}",
             stacklevel=2,
         )
     positions = found["points"].swapaxes(0, 1)[:, :, :frames]
     scale = _scale(path, found["unit"], unit)
     begin = found["first"] / rate
     time = begin + np.arange(frames) / rate
-    markers = _markers(path, time, dict(unique(path, names, positions)), scale, up, forward)
+    markers = _markers(path, time, named(path, names, positions), scale, up, forward)
     turn, end = rotation(up, forward), time[-1] + 1.0 / rate
-    wrenches = tuple(
+    wrenches = [
         _plate_wrench(f"{path}, plate {k + 1}", found, k, scale, turn, begin, end)
         for k in range(len(found["unit_force"]))
-    )
-    return markers, wrenches
+    ]
+    return markers, tuple(wrenches)
 
 
 # -- tables and forces --------------------------------------------------------------------------
@@ -238,14 +233,14 @@ def read_mot(path: File) -> Table:
     end = _end_of_header(lines)
     if end is None or len(lines) < end + 2:
         raise ValueError(
-            f"{path} is no MOT or STO file: a line 'endheader' with labels below it "
-            "is missing; read_table reads CSV"
+            f"{path} is no MOT or STO file: a line 'endheader' with labels below it is missing; "
+            "read_table reads CSV"
         )
     header = {}
     for line in lines[1:end]:  # name=value, in files of SIMM with a blank between
         key, _, value = line.strip().replace("=", " ", 1).partition(" ")
         header[key.lower()] = value.strip()
-    time, columns = over_time(path, cells_of(path, text, end + 2, r"\s+"))
+    time, columns = over_time(path, cells_of(path, text, end + 2, None))
     check_count(path, "nRows", header.get("nrows", ""), len(time), text)
     degrees = header.get("indegrees", "no").lower()
     if degrees not in ("yes", "no"):
@@ -303,15 +298,8 @@ def read_forces(
             f"right_force_x_N; there are {', '.join(table.names[:6])}"
         )
     turn = rotation(up, forward)
-    plane = _absent(
-        turn,
-        [
-            set(axes)
-            for parts in plates.values()
-            for kind, axes in parts.items()
-            if kind in ("force", "cop")
-        ],
-    )
+    vectors = [parts.get(kind, {}) for parts in plates.values() for kind in ("force", "cop")]
+    plane = _absent(turn, vectors)
     return {
         plate: _wrench(f"{path}, {plate}", table.time, parts, turn, plane, threshold)
         for plate, parts in plates.items()
@@ -349,30 +337,14 @@ def _markers(
     path: File, time: Array, positions: Mapping[str, Array], scale: float, up: str, forward: str
 ) -> Markers:
     turn = scale * rotation(up, forward)
-    turned = {name: turn @ position for name, position in positions.items()}
-    try:
-        markers = Markers(time, turned)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-    _check_size(path, np.hstack(list(turned.values())))
+    with naming(path):
+        markers = Markers(time, {name: turn @ position for name, position in positions.items()})
+        check_size(markers.positions.values(), NEAREST)
     return markers
 
 
-def _check_size(path: File, positions: Array) -> None:
-    largest = float(np.nanmax(np.abs(positions), initial=0.0))
-    if largest > FARTHEST:
-        raise ValueError(
-            f"{path}: marker coordinates look like millimetres (max {largest:.4g}); set unit='mm'"
-        )
-    if 0.0 < largest < NEAREST:
-        raise ValueError(
-            f"{path}: no marker coordinate is beyond {largest:.2g} m, as if metres "
-            "were taken for millimetres; set unit='m'"
-        )
-
-
-def _absent(turn: Array, found: Sequence[set[str]]) -> str:
-    """The axis to the side if no column has it, or else nothing."""
+def _absent(turn: Array, found: Iterable[Mapping[str, Array]]) -> str:
+    """The axis to the side if no column of these vectors has it, or else nothing."""
     side = "xyz"[int(np.argmax(np.abs(turn[1])))]
     return "" if any(side in axes for axes in found) else side
 
@@ -381,10 +353,8 @@ def _vector(path: File | str, label: str, axes: Mapping[str, Array], optional: s
     """Rows x, y, z; those that are optional are zero if they are missing."""
     for axis in "xyz":
         if axis not in axes and axis not in optional:
-            raise ValueError(
-                f"{path}: the column {label}{axis} is missing; there is "
-                f"{', '.join(label + known for known in axes)}"
-            )
+            known = ", ".join(label + each for each in axes)
+            raise ValueError(f"{path}: the column {label}{axis} is missing; there is {known}")
     zero = np.zeros_like(next(iter(axes.values())))
     return np.array([axes.get(axis, zero) for axis in "xyz"])
 
@@ -417,29 +387,26 @@ def _wrench(
     """One plate from its columns, still in the axes of the file."""
     if "force" not in parts or not parts.keys() & {"cop", "moment"}:
         raise ValueError(
-            f"{what}: force and centre of pressure are needed, or force and moment "
-            f"about the origin; there is {', '.join(parts)}"
+            f"{what}: force and centre of pressure are needed, or force and moment about the "
+            f"origin; there is {', '.join(parts)}"
         )
     force = turn @ _vector(what, "force ", parts["force"], plane)
-    if "cop" not in parts:
-        moment = turn @ _vector(what, "moment ", parts["moment"], "xyz" if plane else "")
-    else:
-        height = "xyz"[int(np.argmax(np.abs(turn[2])))]
-        cop = turn @ _vector(what, "cop ", parts["cop"], plane + height)
     free = np.zeros_like(force)
     if "torque" in parts:
         free = turn @ _vector(what, "torque ", parts["torque"], "xyz")
     for axis, row in parts.get("free_moment", {}).items():
         along = turn @ _unit_vector(axis) if axis else np.array([0.0, 0.0, 1.0])
         free += np.outer(along, row)
-    try:
-        if "cop" in parts:
+    if "cop" in parts:
+        height = "xyz"[int(np.argmax(np.abs(turn[2])))]
+        cop = turn @ _vector(what, "cop ", parts["cop"], plane + height)
+        with naming(what):
             return Wrench.at_cop(time, force, cop, free, threshold)
+    moment = turn @ _vector(what, "moment ", parts["moment"], "xyz" if plane else "")
+    with naming(what):
         found = Wrench(time, force, moment)
         check_reaction(found)
-        return found
-    except ValueError as error:
-        raise ValueError(f"{what}: {error}") from error
+    return found
 
 
 def _plate_wrench(
@@ -447,9 +414,7 @@ def _plate_wrench(
 ) -> Wrench:
     """Plate k of a C3D file as ezc3d evaluates it, in the axes and units of the file."""
     if found["unit_force"][k] not in ("", "N"):
-        raise ValueError(
-            f"{what} gives forces in {found['unit_force'][k]!r}, not in 'N'; convert it"
-        )
+        raise ValueError(f"{what} gives forces in {found['unit_force'][k]!r}, not 'N'; convert it")
     force, centre = found[f"force_{k}"], found[f"corners_{k}"].mean(axis=1, keepdims=True)
     if found["kinds"][k] == 1:  # holds its centre of pressure; the moment of ezc3d is of the load
         cop = np.where(np.abs(force) > 0.0, found[f"cop_{k}"], 0.0)
@@ -461,9 +426,7 @@ def _plate_wrench(
         raise ValueError(f"{what} has samples at {rate:g} Hz; the file seems to be damaged")
     time = begin + np.arange(force.shape[1]) / rate
     here = time < end - 0.5 / rate
-    try:
+    with naming(what):
         wrench = Wrench(time[here], turn @ force[:, here], scale * turn @ moment[:, here])
         check_reaction(wrench)
-    except ValueError as error:
-        raise ValueError(f"{what}: {error}") from error
     return wrench

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -86,6 +87,15 @@ def check_kind(value: Any, kind: type, where: str) -> None:
     """Raise `ValueError` for what is not of a kind, such as `Support` of `kinesym`."""
     if not isinstance(value, kind):
         raise ValueError(f"expected a {where}.{kind.__name__}, got {shown(value)}")
+
+
+@contextmanager
+def naming(what: object) -> Iterator[None]:
+    """What raises `ValueError` within says first where: a file, a segment, ..."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from error
 
 
 def _number(value: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
 from collections.abc import Iterable, Mapping, Set
 from decimal import Decimal
@@ -26,6 +27,15 @@ def shown(value: Any) -> str:
     except ValueError:  # it holds an integer of thousands of digits
         return f"something of type {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """A sentence fragment that helps after a misspelt name: near matches or all known names."""
+    names = list(known)
+    near = difflib.get_close_matches(str(name), names, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"known are: {', '.join(names)}" if names else "none are declared"
 
 
 def mapping(value: Any, what: str, of: str = "{name: value}") -> Mapping[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -11,6 +10,7 @@ from sympy.core.function import AppliedUndef
 from sympy.physics import mechanics
 
 from kinesym.symbolic.given import check_name, check_text, listed, mapping, shown
+from kinesym.symbolic.given import suggest as suggest
 
 #: Time, the one that `sympy.physics.mechanics` uses.
 t: sp.Symbol = mechanics.dynamicsymbols._t
@@ -28,15 +28,6 @@ def name_of(key: object) -> str:
     if isinstance(key, (sp.Symbol, AppliedUndef)):
         return str(key.name)
     raise TypeError(f"{shown(key)} is neither a name nor a symbol")
-
-
-def suggest(name: object, known: Iterable[str]) -> str:
-    """A sentence fragment that helps after a misspelt name: near matches or all known names."""
-    names = list(known)
-    near = difflib.get_close_matches(str(name), names, n=1)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"known are: {', '.join(names)}" if names else "none are declared"
 
 
 def dynamicsymbols(names: str | Iterable[str], level: int = 0, **assumptions: Any) -> Any:

@@ -235,7 +235,7 @@ def test_mot(tmp_path):
     np.testing.assert_allclose(table.time, [0.0, 0.1, 0.3])  # a table may have any grid
     np.testing.assert_allclose(table.radians("hip_flexion"), [np.pi / 2, np.pi / 4, 0.0])
     np.testing.assert_allclose(table["pelvis_tx"], [0.5, 0.6, 0.7])
-    with pytest.raises(KeyError, match="no column 'hip_flexon'; there is hip_flexion"):
+    with pytest.raises(KeyError, match="no column 'hip_flexon'; did you mean hip_flexion"):
         table["hip_flexon"]
     assert repr(table) == "<table of 2 columns, 3 rows, t = 0 ... 0.3 s>"
     old = MOT.replace("=", " ").replace("inDegrees yes", "inDegrees no")
@@ -393,7 +393,7 @@ def test_zero_bytes_and_other_encodings(tmp_path, name):
     read, text = READ[name]
     path = tmp_path / f"walk.{name}"
     path.write_bytes(text.encode() + b"\n" * 4096 + bytes(3))
-    with pytest.raises(ValueError, match=r"is damaged: line \d+ holds bytes that are zero"):
+    with pytest.raises(ValueError, match=r"is damaged: line \d+ holds zero bytes"):
         read(path)
 
 
