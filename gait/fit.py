@@ -1,12 +1,12 @@
 """The motion of rigid segments that comes nearest to measured points and axes at every instant.
 
 The coordinates z of least weighted squared distances, by Gauss-Newton: in them the segments are
-rigid by themselves. Markers themselves can be fitted too, see `marker_targets`.
+rigid by themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -130,36 +130,6 @@ def landmark_targets(
                     direction=True,
                 )
             )
-    return targets
-
-
-def marker_targets(
-    body: NaturalBody,
-    z: Array,
-    markers: Mapping[str, Array],
-    carriers: Mapping[str, str],
-    weights: Mapping[str, float] | None = None,
-) -> list[Target]:
-    """Markers at fixed positions in segments, the mean of those that they have in a motion z.
-
-    carriers : marker -> segment. weights : of squared distances, 1 by default. Raises `ValueError`
-    for an unknown marker or segment.
-    """
-    names = [row.name for row in body.segments]
-    q, poses = body.kinematics(z).q, body.poses(z)
-    targets = []
-    for name, segment in carriers.items():
-        if segment not in names or name not in markers:
-            raise ValueError(
-                f"marker {name!r} on segment {segment!r}: there is no such "
-                f"{'segment' if name in markers else 'marker'}"
-            )
-        k = names.index(segment)
-        origin = q[body.rows_of(body.segments[k].proximal)]
-        local = np.einsum("nij,in->jn", poses[k].A, markers[name] - origin)
-        weight = (weights or {}).get(name, 1.0)
-        position = tuple(local.mean(axis=1).tolist())
-        targets.append(Target(name, segment, position, markers[name], weight))
     return targets
 
 

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import least_squares
+from scipy.sparse import block_array, csc_array, diags_array
+from scipy.sparse.linalg import splu
 from scipy.spatial.transform import Rotation
 
 from kinesym.gait.angles import angles_of, check_angles, pose
@@ -14,12 +16,10 @@ from kinesym.gait.fit import (
     Target,
     fit,
     landmark_targets,
-    marker_targets,
     segments_from_landmarks,
     start_of,
 )
 from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.natural.consistency import natural_targets, project
 from kinesym.gait.relations import Landmarks
 from kinesym.models.whole_body import segments_of_body
 
@@ -145,21 +145,54 @@ def test_markers_of_segments():
     z, rng = motion(5, seed=3), np.random.default_rng(4)
     found, A = landmarks_of(z), attitudes(z)
     local = {f"{name}{k}": rng.uniform(-0.1, 0.1, 3) for name in NAMES for k in range(3)}
-    carriers = {marker: marker[:-1] for marker in local}
-    markers = {}
+    targets = []
     for marker, position in local.items():
-        k = NAMES.index(carriers[marker])
-        markers[marker] = found.points[ROWS[k].proximal] + (A[k] @ position).T
-    targets = marker_targets(BODY, z, markers, carriers, {"pelvis0": 5.0})
-    for target in targets:
-        np.testing.assert_allclose(target.local, local[target.name], atol=1e-12)
-        assert target.weight == (5.0 if target.name == "pelvis0" else 1.0)
+        k = NAMES.index(marker[:-1])
+        measured = found.points[ROWS[k].proximal] + (A[k] @ position).T
+        weight = 5.0 if marker == "pelvis0" else 1.0
+        targets.append(Target(marker, NAMES[k], tuple(position), measured, weight))
     fitted = fit(BODY, targets, z + 0.1 * rng.normal(size=z.shape))
     np.testing.assert_allclose(fitted.z, z, atol=1e-9)
     assert fitted.is_point.all()
 
 
 # -- what is nearest --------------------------------------------------------------------------
+
+
+def natural_targets(body, targets):
+    """Measured natural coordinates q* (174, N), and their weights (174,); 0 where not measured."""
+    q, weights = np.zeros((174, targets[0].measured.shape[1])), np.zeros(174)
+    first = {name: 3 * k for name, k in body.points.items()}
+    for k, row in enumerate(body.segments):
+        for i, letter in enumerate(row.basis_vectors):
+            first[f"{row.name} {letter}"] = 66 + 6 * k + 3 * i
+    for target in targets:
+        here = slice(first[target.name], first[target.name] + 3)
+        q[here], weights[here] = target.measured, target.weight
+    return q, weights
+
+
+def project(body, q, weights, angles):
+    """The nearest natural coordinates of rigid segments (174, N), as Pamies-Vila and Font-Llagunes
+    2013 have it: (q - q*)' W (q - q*) / 2 least under the constraints of an orthonormal body, by
+    sequential quadratic programming."""
+    kept = np.array([".A" not in name for name in body.constraint_names])
+    W = csc_array(diags_array(weights))
+    result = body.kinematics(np.vstack([q[:3], angles])).q
+    for k in range(q.shape[1]):
+        x = result[:, k].copy()
+        for _ in range(150):
+            Phi = body.constraints(x, angles[:, k])[kept]
+            J = csc_array(body.constraint_jacobian(x, angles[:, k])[kept, :174])
+            matrix = csc_array(block_array([[W, J.T], [J, None]]))
+            step = splu(matrix).solve(np.concatenate([-weights * (x - q[:, k]), -Phi]))[:174]
+            x += step
+            if max(np.abs(step).max(), np.abs(Phi).max()) < 1e-10:
+                break
+        else:
+            raise AssertionError(f"frame {k}: residual {np.abs(Phi).max():.2g}")
+        result[:, k] = x
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -333,24 +366,6 @@ def test_frames_that_cannot_be_fitted():
         fit(BODY, bad, z)
 
 
-def test_frames_that_cannot_be_made_consistent():
-    """Points nowhere near a body: frame, instant, residual and worst constraint are named."""
-    z = motion(3)
-    body = replace(BODY, variant="orthonormal")
-    q, weights = natural_targets(body, landmark_targets(ROWS, landmarks_of(z)))
-    q[:, 1] = 1e3 * np.random.default_rng(6).normal(size=174)
-    with pytest.raises(
-        ValueError,
-        match=r"frame 1 \(t = 0.250 s\) cannot be made consistent: "
-        r"residual [\d.e+]+, the worst constraint is \w+: ",
-    ):
-        project(body, q, weights, z[3:], np.linspace(0.0, 0.5, 3))
-    with pytest.raises(ValueError, match="frame 1 cannot be made consistent"):
-        project(body, q, weights, z[3:])
-    with pytest.raises(ValueError, match="needs a body in the orthonormal variant"):
-        project(BODY, q, weights, z[3:])
-
-
 def test_targets_have_units():
     """A weight of 4 counts as much as the same target four times."""
     z = motion(2)
@@ -367,21 +382,15 @@ def test_targets_have_units():
 def test_segments_that_nothing_holds(count):
     """A hand with too few markers may turn as it likes: it must be named."""
     z, rng = motion(2), np.random.default_rng(7)
-    found, A, markers, carriers = landmarks_of(z), attitudes(z), {}, {}
+    found, A, targets = landmarks_of(z), attitudes(z), []
     for k, row in enumerate(ROWS):
-        for j in range(count if row.name == "Rhand" else 3):
-            name = f"{row.name}{j}"
-            arm = (A[k] @ rng.uniform(-0.1, 0.1, 3)).T
-            markers[name], carriers[name] = found.points[row.proximal] + arm, row.name
+        for _ in range(count if row.name == "Rhand" else 3):
+            local = rng.uniform(-0.1, 0.1, 3)
+            measured = found.points[row.proximal] + (A[k] @ local).T
+            targets.append(Target(row.name, row.name, tuple(local), measured))
     start = z + 0.05 * rng.normal(size=z.shape)
     with pytest.raises(ValueError, match="Rhand"):
-        fit(BODY, marker_targets(BODY, z, markers, carriers), start)
-
-
-def test_names_of_carriers():
-    z = motion(2)
-    with pytest.raises(ValueError, match="marker 'm' on segment 'tigh': there is no such segment"):
-        marker_targets(BODY, z, {"m": z[:3]}, {"m": "tigh"})
+        fit(BODY, targets, start)
 
 
 @pytest.mark.parametrize("seed", range(4))
