@@ -216,21 +216,24 @@ def _distances(
     body: NaturalBody, targets: Sequence[Target], z: Array, measured: Array
 ) -> tuple[Array, Array]:
     """Modelled minus measured positions (T, 3, N) and their derivatives (N, 3 T, g)."""
-    poses = body.poses(z)
-    q, R = body.point_positions(z, poses), body.point_projections(poses)
+    poses, N = body.poses(z), z.shape[1]
+    place, slope = {body.root: z[:3]}, {body.root: np.zeros((N, 3, len(z)))}  # of points
+    slope[body.root][:, :, :3] = np.eye(3)
+    for k, (row, pose) in enumerate(zip(body.segments, poses, strict=True)):
+        for point, local in row.points.items():
+            place[point] = place[row.proximal] + (pose.A @ np.array(local)).T
+            slope[point] = slope[row.proximal].copy()
+            slope[point][:, :, body.angle_rows(k)] = turned(pose, local)
     number = {row.name: k for k, row in enumerate(body.segments)}
-    gap, J = measured * -1.0, np.zeros((z.shape[1], 3 * len(targets), len(z)))
+    gap, J = measured * -1.0, np.zeros((N, 3 * len(targets), len(z)))
     for i, target in enumerate(targets):
         rows = slice(3 * i, 3 * i + 3)
-        if not target.segment:
-            gap[i] += z[:3]
-            J[:, rows, :3] = np.eye(3)
-            continue
-        k = number[target.segment]
-        gap[i] += (poses[k].A @ np.array(target.local)).T
+        k = number.get(target.segment, -1)  # none for the root
         if not target.direction:
-            origin = body.rows_of(body.segments[k].proximal)
-            gap[i] += q[origin]
-            J[:, rows] = R[:, origin]
-        J[:, rows, body.angle_rows(k)] = turned(poses[k], target.local)
+            base = body.root if k < 0 else body.segments[k].proximal
+            gap[i] += place[base]
+            J[:, rows] = slope[base]
+        if k >= 0:
+            gap[i] += (poses[k].A @ np.array(target.local)).T
+            J[:, rows, body.angle_rows(k)] = turned(poses[k], target.local)
     return gap, J

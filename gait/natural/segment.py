@@ -1,31 +1,16 @@
-"""One segment in natural coordinates: its basis, and the constraints that make it rigid."""
+"""One segment in natural coordinates: its basis, and orthonormal constraints that make it rigid."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from kinesym.gait.angles import Pose, carried, turned
+from kinesym.gait.natural.points import Rigidity
 from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import Segment
 
 #: |det X| over the length between the two points of a segment below which it is not spanned.
 COPLANAR = 0.1
-
-
-@dataclass(frozen=True)
-class Rigidity:
-    """Constraints of a segment with p points: six of its unit vectors, then three of each point.
-
-    values : (6 + 3 p, N), of the points without r_p - r_i. by_vectors : derivatives with respect to
-    its unit vectors, (N, 6 + 3 p, 6). by_angles : the same with respect to its angles,
-    (N, 6 + 3 p, 3).
-    """
-
-    values: Array
-    by_vectors: Array
-    by_angles: Array
 
 
 # -- checks ---------------------------------------------------------------------------------------
@@ -74,17 +59,6 @@ def spanned(row: Segment) -> Array:
     return np.column_stack([row.points[row.basis_point], *vectors])
 
 
-def explicit(row: Segment, pose: Pose, a: Array, b: Array) -> Rigidity:
-    """Unit vectors and points where the angles put them; a and b are the unit vectors (3, N)."""
-    p, q, _ = letters(row)
-    fixed = [axis(p), axis(q), *map(np.array, row.points.values())]
-    values = -np.concatenate([(pose.A @ each).T for each in fixed])
-    values[:6] += np.concatenate([a, b])
-    by_vectors = np.zeros((a.shape[1], len(values), 6))
-    by_vectors[:, :6] = np.eye(6)
-    return Rigidity(values, by_vectors, -np.concatenate([turned(pose, e) for e in fixed], axis=1))
-
-
 def orthonormal(row: Segment, pose: Pose, a: Array, b: Array) -> Rigidity:
     """Orthonormal unit vectors, square to axes of the angles; points through these vectors."""
     p, q, r = letters(row)
@@ -112,15 +86,8 @@ def orthonormal(row: Segment, pose: Pose, a: Array, b: Array) -> Rigidity:
     )
 
 
-def explicit_terms(row: Segment, pose: Pose) -> Array:
-    """c of these constraints; the pose is that of a motion without accelerations of the angles."""
-    p, q, _ = letters(row)
-    fixed = [axis(p), axis(q), *map(np.array, row.points.values())]
-    return np.concatenate([carried(pose, each)[2] for each in fixed])
-
-
 def orthonormal_terms(row: Segment, pose: Pose) -> Array:
-    """The same for the orthonormal variant."""
+    """c of these constraints; the pose is that of a motion without accelerations of the angles."""
     p, q, r = letters(row)
     a, b, er = (carried(pose, axis(letter)) for letter in (p, q, r))
     terms = [_dot(x[1], y[1]) for x, y in ((a, a), (b, b), (a, b))]

@@ -74,7 +74,7 @@ def test_rates_and_constraints(body):
     assert len(body.constraint_names) == len(multipliers) == body.m
     for k in range(3):
         angles, R = z[2:, k], body.projection(z[:, k])
-        jacobian = body.constraint_jacobian(angles)
+        jacobian = body.constraint_jacobian(natural.q[:, k], angles)
         np.testing.assert_allclose(body.constraints(natural.q[:, k], angles), 0.0, atol=1e-14)
         by = reduction(jacobian, body.partition)
         np.testing.assert_allclose(by.R[: body.size], R, atol=1e-13)
