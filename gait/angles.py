@@ -83,9 +83,8 @@ def check_angles(segments: Sequence[Segment], z: Array, time: Array) -> None:
         if alpha.max() > SINGULAR:
             at = int(alpha.argmax())
             raise ValueError(
-                f"segment {row.name!r}: alpha reaches {np.degrees(alpha[at]):.0f} deg "
-                f"at t = {time[at]:.2f} s, where its angles are lost; choose axes "
-                "that turn it otherwise"
+                f"segment {row.name!r}: alpha reaches {np.degrees(alpha[at]):.0f} deg at t = "
+                f"{time[at]:.2f} s, where its angles are lost; choose axes that turn it otherwise"
             )
 
 

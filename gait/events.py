@@ -266,9 +266,8 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
             for phase in inside:
                 if not phase.feet:
                     raise ValueError(
-                        f"no double support: no foot is in contact from "
-                        f"{phase.begin:.6g} to {phase.end:.6g} s; the cycle of "
-                        "walking needs one in every step"
+                        f"no double support: no foot is in contact from {phase.begin:.6g} to "
+                        f"{phase.end:.6g} s; the cycle of walking needs one in every step"
                     )
             return Cycle(start, stride, ends[0], tuple(inside))
     seen = ", ".join(f"{t:.6g}" for t in strikes) or "none"
@@ -418,9 +417,8 @@ def _check_covered(plate: str, contact: Contact, time: Array) -> None:
     slack = 0.1 * (contact.end - contact.begin)
     if contact.begin < time[0] - slack or contact.end > time[-1] + slack:
         raise ValueError(
-            f"plate {plate!r} is loaded from {contact.begin:.6g} to "
-            f"{contact.end:.6g} s, the markers are known from {time[0]:.6g} to "
-            f"{time[-1]:.6g} s"
+            f"plate {plate!r} is loaded from {contact.begin:.6g} to {contact.end:.6g} s, the "
+            f"markers are known from {time[0]:.6g} to {time[-1]:.6g} s"
         )
 
 

@@ -293,9 +293,8 @@ def uniform(time: ArrayLike, rate: float | None = None) -> Array:
                 return np.asarray(grid[0] + candidate * count)
     k = int(np.argmax(np.abs(steps - middle)))
     raise ValueError(
-        f"time is not uniform: the step after {grid[k]:.6g} s is {steps[k]:.6g} s, "
-        f"most are {middle:.6g} s; resample, or read the part before or after "
-        "it"
+        f"time is not uniform: the step after {grid[k]:.6g} s is {steps[k]:.6g} s, most are "
+        f"{middle:.6g} s; resample, or read the part before or after it"
     )
 
 

@@ -451,10 +451,9 @@ def _check_flight(total: Wrench, left: NDArray[np.bool_], limit: float) -> None:
         stop = k[np.argmax(np.diff(k, append=k[-1] + 2) > 1)]
         largest = k[0] + int(np.argmax(np.abs(total.force[2, k[0] : stop + 1])))
         raise ValueError(
-            f"no foot is in contact from {total.time[k[0]]:.6g} to "
-            f"{total.time[stop]:.6g} s but the motion needs F_z = "
-            f"{total.force[2, largest]:.0f} N; add the contact or cut the record "
-            "there"
+            f"no foot is in contact from {total.time[k[0]]:.6g} to {total.time[stop]:.6g} s but "
+            f"the motion needs F_z = {total.force[2, largest]:.0f} N; add the contact or cut the "
+            "record there"
         )
 
 

@@ -149,9 +149,8 @@ class ConstrainedSystem:
                 return result
         left = np.abs(self.constraints(result, t)).max(initial=0.0)
         raise ValueError(
-            f"no configuration near the given one satisfies the constraints at t = {t}"
-            f" (|Phi| = {left:.2g}); give a better one or take other independent "
-            "coordinates"
+            f"no configuration near the given one satisfies the constraints at t = {t} (|Phi| = "
+            f"{left:.2g}); give a better one or take other independent coordinates"
         )
 
     def velocities(self, q: Array, zd: ArrayLike, t: float, chosen: Partition) -> Array:
