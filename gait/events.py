@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import find_objects, label
 from scipy.signal import find_peaks
 
-from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
+from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, vectors
 from kinesym.runtime.arrays import Array, real_array, shown, time_grid
 from kinesym.runtime.checks import check_kind, check_text, finite, listed_of, mapping, positive
 from kinesym.runtime.signals.low_pass import low_pass
@@ -24,6 +24,8 @@ from kinesym.runtime.signals.low_pass import low_pass
 SHORTEST = 0.05
 #: How far from the line between heel and toe a foot's centre of pressure may lie [m].
 NEAR = 0.1
+#: Where the markers of a foot are.
+PARTS = ("heel", "toe")
 
 
 @dataclass(frozen=True)
@@ -157,10 +159,8 @@ def contacts_from_markers(
     strikes or leaves twice in a row.
     """
     grid = time_grid(time)
-    positions = [_positions(name, rows, grid) for name, rows in (("heel", heel), ("toe", toe))]
-    height, middle = low_pass(
-        grid, np.array([positions[0][2], 0.5 * (positions[0] + positions[1])[2]]), cutoff
-    )
+    back, front = vectors("heel", heel, grid), vectors("toe", toe, grid)
+    height, middle = low_pass(grid, np.array([back[2], 0.5 * (back + front)[2]]), cutoff)
     if np.ptp(height) < 0.05:  # a heel that steps rises by 0.2 m
         raise ValueError(
             f"the foot {foot!r} makes no step from {grid[0]:.6g} to {grid[-1]:.6g} s: "
@@ -327,12 +327,7 @@ def assign_plates(
     threshold = positive(threshold, "the threshold of a contact")
     grid = time_grid(time)
     lines = {
-        foot: np.array(
-            [
-                _positions(f"{part} of {foot!r}", rows, grid)
-                for part, rows in zip(("heel", "toe"), pair, strict=True)
-            ]
-        )
+        foot: [vectors(f"{part} of {foot!r}", pair[k], grid) for k, part in enumerate(PARTS)]
         for foot, pair in feet.items()
     }
     first = next(iter(plates.values()))
@@ -345,10 +340,11 @@ def assign_plates(
             inside = (plate.time >= contact.begin) & (plate.time <= contact.end)
             pressed = inside & np.isfinite(centre[0])
             _check_covered(name, contact, grid)
-            moving = {
-                foot: _resampled(grid, line, plate.time[pressed]) for foot, line in lines.items()
+            here = plate.time[pressed]
+            apart = {
+                foot: _distance(centre[:2, pressed], *(_at(here, grid, x) for x in pair))
+                for foot, pair in lines.items()
             }
-            apart = {foot: _distance(centre[:2, pressed], *line) for foot, line in moving.items()}
             foot = _owner(contact, apart, plate.force[2, pressed], near)
             share = plate.force[2, pressed] / plate.force[2, pressed].sum()
             steps.append(Step(name, foot, contact.begin, contact.end, float(share @ apart[foot])))
@@ -408,9 +404,9 @@ def _distance(centre: Array, heel: Array, toe: Array) -> Array:
     return np.asarray(np.hypot(*(centre - nearest)))
 
 
-def _resampled(time: Array, lines: Array, at: Array) -> Array:
-    """Positions (2, 3, N) of heel and toe on straight lines between samples."""
-    return np.array([[np.interp(at, time, row) for row in position] for position in lines])
+def _at(times: Array, time: Array, rows: Array) -> Array:
+    """Rows (k, N) on straight lines between their samples, (k, n)."""
+    return np.array([np.interp(times, time, row) for row in rows])
 
 
 def _check_covered(plate: str, contact: Contact, time: Array) -> None:
@@ -466,17 +462,3 @@ def _peaks(time: Array, values: Array, share: float, where: NDArray[np.bool_]) -
             shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
             found.append(float(time[k] + shift * 0.5 * (time[k + 1] - time[k - 1])))
     return found
-
-
-def _positions(name: str, values: ArrayLike, time: Array) -> Array:
-    rows = real_array(values, f"positions of the {name}")
-    if rows.shape != (3, len(time)):
-        raise ValueError(f"positions of the {name} must be (3, {len(time)}), got {rows.shape}")
-    missing = ~np.isfinite(rows).all(axis=0)
-    if missing.any():
-        k = int(np.argmax(missing))
-        raise ValueError(
-            f"the {name} is missing in {int(missing.sum())} samples, first at "
-            f"{time[k]:.6g} s; fill the gap"
-        )
-    return rows

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import sub
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +21,7 @@ from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
 from kinesym.runtime.arrays import Array, shown
 from kinesym.runtime.checks import check_kind, finite, mapping, positive
 from kinesym.runtime.results.plot import subplots
+from kinesym.symbolic.given import suggest
 
 RAMPS = ("linear", "smoothstep", "half")
 #: Share of the body weight that the total may reach while no foot is on the ground.
@@ -49,6 +52,15 @@ class DoubleSupport:
     interval: tuple[float, float]
     struck: bool
     lifted: bool
+
+    def unmeasured(self, method: str) -> ValueError:
+        """What a method says that needs a plate under one of the feet."""
+        trailing, leading = self.feet
+        return ValueError(
+            f"neither {trailing!r} nor {leading!r} stands on a plate in the double support from "
+            f"{self.interval[0]:.6g} to {self.interval[1]:.6g} s, which {method} needs; "
+            "SmoothTransition does without"
+        )
 
 
 class Method(Protocol):
@@ -96,7 +108,7 @@ class CorrectedForcePlates:
         if trailing is not None and trailing_end is not None:
             lacks = (double.at_strike - trailing_end) * double.struck
             return double.total - trailing - (1.0 - kappa) * lacks[:, None]
-        raise _no_plate(double, "CorrectedForcePlates")
+        raise double.unmeasured("CorrectedForcePlates")
 
     def _kappa(self, phase: Array) -> Array:
         if self.ramp == "half":
@@ -131,9 +143,9 @@ class SmoothTransition:
         if not double.struck:
             trailing, leading = double.feet
             raise ValueError(
-                f"the record begins within the double support of {trailing!r} and "
-                f"{leading!r} until {double.interval[1]:.6g} s; a smooth transition "
-                "needs its heel strike: cut the record"
+                f"the record begins within the double support of {trailing!r} and {leading!r} "
+                f"until {double.interval[1]:.6g} s; a smooth transition needs its heel strike: cut "
+                "the record"
             )
         force, moment = double.at_strike[:3], double.at_strike[3:]
         at_strike = Wrench(np.arange(2.0), *(np.array([v, v]).T for v in (force, moment)))
@@ -187,7 +199,7 @@ class LeastCorrection:
             return leading
         if trailing is not None:
             return np.asarray(double.total - trailing)
-        raise _no_plate(double, "LeastCorrection")
+        raise double.unmeasured("LeastCorrection")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,18 +220,15 @@ class Sharing:
     weight: float
 
     def __getitem__(self, foot: str) -> Wrench:
-        """The wrench on a foot."""
-        try:
-            return self.wrenches[foot]
-        except KeyError:
-            raise KeyError(f"unknown foot {foot!r}; there are {', '.join(self.wrenches)}") from None
+        """The wrench on a foot; `KeyError` suggests a name for an unknown one."""
+        if foot not in self.wrenches:
+            raise KeyError(f"there is no foot {foot!r}; {suggest(foot, self.wrenches)}")
+        return self.wrenches[foot]
 
     @property
     def correction(self) -> Wrench:
         """Mismatch of the plates, total minus all plates; zero where not all feet were measured."""
-        lacks = self.total
-        for plate in self.plates.values():
-            lacks = lacks - plate
+        lacks = reduce(sub, self.plates.values(), self.total)
         return lacks.scaled(self.measured.astype(np.float64))
 
     def shares(self) -> Array:
@@ -240,12 +249,12 @@ class Sharing:
             within = (self.total.time >= phase.begin) & (self.total.time <= phase.end)
             if not within.any():
                 continue
-            part = size[within & self.measured]
+            known = within & self.measured
             what = "not measured"
-            if len(part):
-                turn = np.sqrt(np.mean(moment[within & self.measured] ** 2))
+            if known.any():
                 what = (
-                    f"rms {np.sqrt(np.mean(part**2)):.1f}, largest {part.max():.1f}, {turn:.0f} N m"
+                    f"rms {_rms(size[known]):.1f}, largest {size[known].max():.1f}, "
+                    f"{_rms(moment[known]):.0f} N m"
                 )
             feet = " to ".join(phase.feet) or "flight"
             lines.append(f"{phase.begin:8.3f} ... {phase.end:.3f} s  {feet:16s}{what}")
@@ -261,14 +270,8 @@ class Sharing:
             for k, (foot, wrench) in enumerate(self.wrenches.items()):
                 panel.plot(time, wrench.rows[row], lw=1.4, color=f"C{k}", label=foot)
                 if foot in self.plates:
-                    panel.plot(
-                        time,
-                        self.plates[foot].rows[row],
-                        ".",
-                        ms=2.0,
-                        color=f"C{k}",
-                        label=f"{foot}, plate",
-                    )
+                    measured, label = self.plates[foot].rows[row], f"{foot}, plate"
+                    panel.plot(time, measured, ".", ms=2.0, color=f"C{k}", label=label)
             for phase in self.phases:
                 if phase.double:
                     panel.axvspan(phase.begin, phase.end, color="0.9", lw=0)
@@ -310,8 +313,8 @@ def share(
     way = CorrectedForcePlates() if method is None else method
     if isinstance(way, type) or not hasattr(way, "leading"):
         raise ValueError(
-            "method is CorrectedForcePlates(), SmoothTransition() or "
-            f"LeastCorrection(), got {shown(method)}"
+            "method is CorrectedForcePlates(), SmoothTransition() or LeastCorrection(), got "
+            f"{shown(method)}"
         )
     check_kind(total, Wrench, "kinesym.gait")
     if finite(flight, "flight") < 0.0:
@@ -320,13 +323,12 @@ def share(
     found = phases(ordered)
     feet = sorted({contact.foot for contact in ordered})
     given = _on_grid(total, {} if plates is None else mapping(plates, "plates"), feet)
-    body = (
-        float(total.force[2].mean()) if weight is None else finite(weight, "the weight of the body")
-    )
+    mean = float(total.force[2].mean())
+    body = mean if weight is None else finite(weight, "the weight of the body")
     if not body > 0.0:
         raise ValueError(
-            f"the weight of the body must be positive, got {body:.4g} N; the vertical "
-            "force of the ground is upwards"
+            f"the weight of the body must be positive, got {body:.4g} N; the vertical force of "
+            "the ground is upwards"
         )
     measured = {
         foot: _measured(plate, [c for c in ordered if c.foot == foot])
@@ -350,7 +352,8 @@ def share(
             shared[phase.feet[1]][:, within] = leading
             shared[phase.feet[0]][:, within] = rows[:, within] - leading
         else:
-            _check_plate(phase, total, known[0], within)
+            if known[0] is not None:
+                _check_plate(phase, total, known[0], within)
             shared[phase.feet[0]][:, within] = rows[:, within]
     _check_flight(total, left, flight * body)
     wrenches = {foot: Wrench(time, part[:3], part[3:]) for foot, part in shared.items()}
@@ -370,34 +373,32 @@ def _double_support(
     slack = _slack(time)
     struck = begin >= time[0] - slack and all(c.struck for c in contacts if c.begin == begin)
     lifted = end <= time[-1] + slack and all(c.lifted for c in contacts if c.end == end)
-    plates: list[Array | None] = []
-    ends: list[Array | None] = []
-    for wrench, free, bearing, fading, seen in zip(
-        known, (end, begin), (begin, end), (part, 1.0 - part), (lifted, struck), strict=True
-    ):
-        if wrench is None:
-            plates.append(None)
-            ends.append(None)
-            continue
-        rest = _value(wrench, free) if seen else np.zeros(6)  # not free where the record cuts
-        plates.append(wrench.rows[:, within] - rest[:, None] * fading)
-        ends.append(_value(wrench, bearing))
+    plates: list[Array | None] = [None, None]
+    ends: list[Array | None] = [None, None]
+    # the trailing foot leaves the ground at the end, the leading one comes from the air
+    sides = ((end, begin, part, lifted), (begin, end, 1.0 - part, struck))
+    for k, (wrench, (free, bearing, fading, seen)) in enumerate(zip(known, sides, strict=True)):
+        if wrench is not None:
+            rest = _value(wrench, free) if seen else np.zeros(6)  # not free where the record cuts
+            plates[k] = wrench.rows[:, within] - rest[:, None] * fading
+            ends[k] = _value(wrench, bearing)
     return DoubleSupport(
-        part,
-        (phase.feet[0], phase.feet[1]),
-        total.rows[:, within],
-        _value(total, begin),
-        _value(total, end),
-        (plates[0], plates[1]),
-        (ends[0], ends[1]),
-        (begin, end),
-        struck,
-        lifted,
+        phase=part,
+        feet=(phase.feet[0], phase.feet[1]),
+        total=total.rows[:, within],
+        at_strike=_value(total, begin),
+        at_leave=_value(total, end),
+        plates=(plates[0], plates[1]),
+        plates_at_end=(ends[0], ends[1]),
+        interval=(begin, end),
+        struck=struck,
+        lifted=lifted,
     )
 
 
 def _on_grid(total: Wrench, plates: Mapping[str, Wrench], feet: Sequence[str]) -> dict[str, Wrench]:
     """Plates on the grid of the total, their signs and names checked."""
+    found = {}
     for foot, plate in plates.items():
         if foot not in feet:
             raise ValueError(
@@ -405,10 +406,8 @@ def _on_grid(total: Wrench, plates: Mapping[str, Wrench], feet: Sequence[str]) -
             )
         check_kind(plate, Wrench, "kinesym.gait")
         check_reaction(plate, f"the force plate of {foot!r}")
-    return {
-        foot: plate if same_grid(plate.time, total.time) else plate.at(total.time)
-        for foot, plate in plates.items()
-    }
+        found[foot] = plate if same_grid(plate.time, total.time) else plate.at(total.time)
+    return found
 
 
 def _measured(plate: Wrench, contacts: Sequence[Contact]) -> list[Contact]:
@@ -429,17 +428,14 @@ def _plate_of(
     return plates[foot] if on_it else None
 
 
-def _check_plate(
-    phase: Phase, total: Wrench, plate: Wrench | None, within: NDArray[np.intp]
-) -> None:
-    if plate is None:
-        return
+def _check_plate(phase: Phase, total: Wrench, plate: Wrench, within: NDArray[np.intp]) -> None:
+    """Raise `ValueError` for a plate that carries too little in single support."""
     shown, needed = (float(w.force[2, within].mean()) for w in (plate, total))
     if shown < 0.2 * needed:
         raise ValueError(
-            f"the plate of {phase.feet[0]!r} shows Fz = {shown:.0f} N from "
-            f"{phase.begin:.6g} to {phase.end:.6g} s, where it stands alone and the "
-            f"motion needs {needed:.0f} N: check units and axes"
+            f"the plate of {phase.feet[0]!r} shows Fz = {shown:.0f} N from {phase.begin:.6g} to "
+            f"{phase.end:.6g} s, where it stands alone and the motion needs {needed:.0f} N: check "
+            "units and axes"
         )
 
 
@@ -457,13 +453,8 @@ def _check_flight(total: Wrench, left: NDArray[np.bool_], limit: float) -> None:
         )
 
 
-def _no_plate(double: DoubleSupport, method: str) -> ValueError:
-    trailing, leading = double.feet
-    return ValueError(
-        f"neither {trailing!r} nor {leading!r} stands on a plate in the double "
-        f"support from {double.interval[0]:.6g} to {double.interval[1]:.6g} s, which "
-        f"{method} needs; SmoothTransition does without"
-    )
+def _rms(values: Array) -> float:
+    return float(np.sqrt(np.mean(values**2)))
 
 
 def _slack(time: Array) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import PARABOLA
 from kinesym.runtime.signals.signal import Signal
-from kinesym.runtime.stepping.simulation import Outcome, Stepper, Task, bind, failure
+from kinesym.runtime.stepping.simulation import Task, bind, failure
 from kinesym.simulation import simulate
 from kinesym.symbolic.model import Model
 
@@ -38,23 +38,31 @@ def track(
     numbers : parameters of the person. needed : at the nodes of the reference and between them. See
     `kinesym.gait.Body.forward`.
     """
-    rows = needed.skeleton.segments
+    rows, time = needed.skeleton.segments, reference.time
     gains = np.zeros(len(reference.z)) if control is None else control.gains(rows)
-    step = float(reference.time[1] - reference.time[0])
+    step, Td = float(time[1] - time[0]), control.Td if control else 0.0
+    inputs = _inputs(needed, time)
+    feedback = {f"Kp_{name}": Kp for name, Kp in zip(coordinate_names(rows), gains, strict=True)}
     if control is not None and control.sampled:
         control.check_step(step)
-        x, message = _sampled(model, numbers, needed, reference, control, gains, method)
+        values = {**numbers, **dict.fromkeys([*feedback, "Td"], 0.0)}
+        x, message = _sampled(
+            model, values, inputs, list(_forces(needed)), reference, gains, Td, method
+        )
     else:
-        x, message = _continuous(model, numbers, needed, reference, control, gains, method)
-    N = x.shape[1]
+        values = {**numbers, **feedback, "Td": Td}
+        start = dict(zip(model.state_names, states(reference)[0][:, 0], strict=True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the message is passed on
+            run = simulate(model, time, start, values, inputs, method=method, rtol=RTOL, atol=ATOL)
+        x, message = np.array([run[name] for name in model.state_names]), run.message
     z, zd = coordinates(x)
-    done = Samples(
-        *(part[..., :N] for part in (reference.time, reference.z, reference.zd, reference.zdd))
-    )
+    N = x.shape[1]
+    done = Samples(time[:N], *(part[:, :N] for part in (reference.z, reference.zd, reference.zdd)))
     error, rate = done.z - z, done.zd - zd
     if control is not None and control.sampled:
         rate = np.diff(error, axis=1, prepend=error[:, :1]) / step
-    effort = gains[:, None] * (error + (control.Td if control else 0.0) * rate)
+    effort = gains[:, None] * (error + Td * rate)
     result = Tracking(rows, done, z, zd, gains, effort, method, step, message)
     return _said(result) if message else result
 
@@ -69,102 +77,47 @@ def _said(walk: Tracking) -> Tracking:
     return result
 
 
-def _continuous(
-    model: Model,
-    numbers: Mapping[str, float],
-    needed: InverseDynamics,
-    reference: Samples,
-    control: PD | None,
-    gains: Array,
-    method: str,
-) -> tuple[Array, str]:
-    """States with continuous actuators, and why they end early."""
-    names = [f"Kp_{name}" for name in coordinate_names(needed.skeleton.segments)]
-    values = {
-        **numbers,
-        **dict(zip(names, gains, strict=True)),
-        "Td": control.Td if control else 0.0,
-    }
-    start = dict(zip(model.state_names, states(reference)[0][:, 0], strict=True))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the message is passed on
-        run = simulate(
-            model,
-            reference.time,
-            start,
-            values,
-            _inputs(needed, reference.time),
-            method=method,
-            rtol=RTOL,
-            atol=ATOL,
-        )
-    return np.array([run[name] for name in model.state_names]), run.message
-
-
 def _sampled(
     model: Model,
-    numbers: Mapping[str, float],
-    needed: InverseDynamics,
+    values: Mapping[str, float],
+    inputs: Mapping[str, Signal],
+    driven: Sequence[str],
     reference: Samples,
-    control: PD,
     gains: Array,
+    Td: float,
     method: str,
 ) -> tuple[Array, str]:
-    """States with sampled actuators, whose effort is held from node to node, and the reason."""
-    inputs, step = _inputs(needed, reference.time), float(reference.time[1] - reference.time[0])
+    """States with sampled actuators, whose effort on the `driven` inputs is held from node to node,
+    and why they end early; Ctrl-C ends them with what has been computed."""
+    time, g = reference.time, len(gains)
+    step = float(time[1] - time[0])
     stepper = compiled_stepper(model, method, False, True)
-    index = {name: k for k, name in enumerate(stepper.inputs)}
-    driven = [index[name] for name in _forces(needed)]
-    before = np.zeros(len(gains))
-
-    def effort(k: int, x: Array) -> Array:
-        nonlocal before
-        error = reference.z[:, k] - in_turn(x[: len(gains)])
-        held = gains * (error + control.Td * (error - before) / step)
-        before, added = error, np.zeros(len(index))
-        added[driven] = world_moments(reference.z[:, k] - error, held)
-        return added
-
-    free = {name: 0.0 for name in stepper.parameters if name.startswith("Kp_")} | {"Td": 0.0}
-    values = {**model.values, **numbers, **free}
+    given = {name: np.array(inputs[name].parabolas_on(time), ndmin=2) for name in stepper.inputs}
+    values = {**model.values, **values}
     task = Task(
-        reference.time,
+        time,
         states(reference)[0][:, :1],
         np.array([[values[name] for name in stepper.parameters]]),
-        [(inputs[name].parabolas_on(reference.time)[None], PARABOLA) for name in stepper.inputs],
+        [(samples, PARABOLA) for samples in given.values()],
         tolerances=(RTOL, ATOL),
     )
-    outcome = _simulate_sampled(stepper, task, effort)
-    reached = int(outcome.reached[0])
-    message = "" if reached == len(reference.time) else failure(stepper, task, outcome, 0)
-    return outcome.states[:, 0, :reached], message
-
-
-def _simulate_sampled(
-    stepper: Stepper, task: Task, control: Callable[[int, Array], Array]
-) -> Outcome:
-    """March one member node by node; Ctrl-C ends it with what has been computed.
-
-    task : its inputs are parabolas on intervals, (1, 3 N - 2), and are not changed. control : takes
-    the number of a node and the states there (n,) to what is added to all inputs until the next
-    node (m,).
-    """
-    given = [samples.copy() for samples, _ in task.inputs]
-    inputs = [(row, kind) for row, (_, kind) in zip(given, task.inputs, strict=True)]
-    bound = replace(task, inputs=inputs)
-    N = len(task.time)
-    states = np.full((len(stepper.states), 1, N), np.nan)
-    values = np.full((len(stepper.outputs) + len(stepper.limits), 1, N), np.nan)
-    run, outcome = bind(stepper, bound, states, values)
+    x = np.full((len(stepper.states), 1, len(time)), np.nan)
+    rest = np.full((len(stepper.outputs) + len(stepper.limits), 1, len(time)), np.nan)
+    run, outcome = bind(stepper, task, x, rest)
+    before = np.zeros(g)
     with interruptible() as stop:
-        for k in range(N - 1):
-            added, here = control(k, states[:, 0, k]), slice(3 * k, 3 * k + 3)
-            for row, (samples, _), more in zip(given, task.inputs, added, strict=True):
-                row[0, here] = samples[0, here] + more
+        for k in range(len(time) - 1):
+            error = reference.z[:, k] - in_turn(x[:g, 0, k])
+            held = gains * (error + Td * (error - before) / step)
+            before = error
+            added = world_moments(reference.z[:, k] - error, held)
+            for name, more in zip(driven, added, strict=True):
+                given[name][0, 3 * k : 3 * k + 3] += more
             outcome.interrupted[0] = not run.march(stepper.loop, k, k + 1, stop)
             if outcome.reached[0] < k + 2:
                 break
-    return outcome
+    reached = int(outcome.reached[0])
+    return x[:, 0, :reached], "" if reached == len(time) else failure(stepper, task, outcome, 0)
 
 
 def _forces(needed: InverseDynamics) -> dict[str, Array]:

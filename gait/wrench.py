@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import interp1d
 
+from kinesym.gait.support import center_of_pressure
 from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
 from kinesym.runtime.checks import check_kind, finite
 from kinesym.runtime.results.plot import subplots
@@ -41,9 +43,7 @@ class Wrench:
         grid = time_grid(self.time)
         object.__setattr__(self, "time", grid)
         for name in ("force", "moment"):
-            rows = _rows(name, getattr(self, name), grid)
-            _check_finite(name, rows, grid)
-            object.__setattr__(self, name, rows)
+            object.__setattr__(self, name, vectors(name, getattr(self, name), grid))
 
     # -- where it comes from --------------------------------------------------------------------
 
@@ -66,16 +66,12 @@ class Wrench:
         load instead of the reaction, and if the centre is missing above `threshold` [N].
         """
         grid = time_grid(time)
-        rows = _rows("force", force, grid)
-        _check_finite("force", rows, grid)
-        if free_moment is None:
-            free = np.zeros_like(rows)
-        elif np.ndim(free_moment) == 1:
-            vertical = real_array(free_moment, "free_moment")
-            free = _rows("free_moment", np.outer([0.0, 0.0, 1.0], vertical), grid)
-        else:
-            free = _rows("free_moment", free_moment, grid)
-        position = _held(grid, rows, _rows("cop", cop, grid), finite(threshold, "threshold"))
+        rows, position = vectors("force", force, grid), vectors("cop", cop, grid, missing=True)
+        free = real_array(0.0 * rows if free_moment is None else free_moment, "free_moment")
+        if free.ndim == 1:
+            free = np.outer([0.0, 0.0, 1.0], free)
+        position = _held(grid, rows, position, finite(threshold, "threshold"))
+        free = vectors("free_moment", free, grid, missing=True)
         found = cls(grid, rows, np.cross(position, rows, axis=0) + free)
         check_reaction(found)
         return found
@@ -98,10 +94,8 @@ class Wrench:
         position = real_array(point, "a point")
         if position.shape not in ((3,), self.force.shape):
             raise ValueError(f"a point must be (3,) or {self.force.shape}, got {position.shape}")
-        position = position.reshape(3, -1)
-        return self.moment - np.cross(
-            np.broadcast_to(position, self.force.shape), self.force, axis=0
-        )
+        position = np.broadcast_to(position.reshape(3, -1), self.force.shape)
+        return self.moment - np.cross(position, self.force, axis=0)
 
     def cop(self, height: float = 0.0, threshold: float = THRESHOLD) -> Array:
         """Centre of pressure on the plane z = height, (3, N) [m].
@@ -110,10 +104,9 @@ class Wrench:
         `threshold` [N].
         """
         height, threshold = finite(height, "height"), finite(threshold, "threshold")
-        (fx, fy, fz), (mx, my, _) = self.force, self.moment
-        pressing = np.where(fz >= threshold, fz, np.nan)
-        level = np.where(np.isnan(pressing), np.nan, height)
-        return np.array([(height * fx - my) / pressing, (mx + height * fy) / pressing, level])
+        x, y = center_of_pressure(self.force, self.about([0.0, 0.0, height]))
+        centre = np.array([x, y, np.full_like(x, height)])
+        return np.where(np.isnan(x) | (self.force[2] < threshold), np.nan, centre)
 
     def free_moment(self, height: float = 0.0, threshold: float = THRESHOLD) -> Array:
         """The moment about the vertical through the centre of pressure, (N,) [N m]; see `cop`."""
@@ -162,13 +155,17 @@ class Wrench:
 
     def __add__(self, other: Wrench) -> Wrench:
         """The sum on the same grid; resample with `at` where they differ."""
-        self._check_grid(other)
+        check_kind(other, Wrench, "kinesym.gait")
+        if not same_grid(self.time, other.time):
+            raise ValueError(
+                f"the wrenches have different times: {_span(self.time)} and {_span(other.time)}; "
+                "first.at(second.time) resamples"
+            )
         return Wrench(self.time, self.force + other.force, self.moment + other.moment)
 
     def __sub__(self, other: Wrench) -> Wrench:
         """The difference on the same grid; resample with `at` where they differ."""
-        self._check_grid(other)
-        return Wrench(self.time, self.force - other.force, self.moment - other.moment)
+        return self + other.scaled(-1.0)
 
     def scaled(self, by: ArrayLike) -> Wrench:
         """Force and moment times a number, or times one of (N,) numbers at each instant."""
@@ -180,14 +177,6 @@ class Wrench:
             )
         return Wrench(self.time, self.force * factor, self.moment * factor)
 
-    def _check_grid(self, other: Wrench) -> None:
-        check_kind(other, Wrench, "kinesym.gait")
-        if not same_grid(self.time, other.time):
-            raise ValueError(
-                f"the wrenches have different times: {_span(self.time)} and {_span(other.time)}; "
-                "first.at(second.time) resamples"
-            )
-
     def plot(self, height: float = 0.0) -> Any:
         """A figure over time: force on the left, centre of pressure and free moment on the right.
 
@@ -195,7 +184,7 @@ class Wrench:
         """
         figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
         centre = self.cop(height)
-        rows = [*self.force, centre[0], centre[1], self.free_moment(height)]
+        rows = [*self.force, *centre[:2], self.free_moment(height)]
         names = [f"force {axis} [N]" for axis in AXES]
         names += ["centre of pressure x [m]", "centre of pressure y [m]", "free moment [N m]"]
         for k, (panel, row, name) in enumerate(zip(axes.T.flat, rows, names, strict=True)):
@@ -250,35 +239,35 @@ def _held(time: Array, force: Array, cop: Array, threshold: float) -> Array:
 
 def _means(time: Array, rows: Array, begin: Array, end: Array) -> Array:
     """Means of straight lines through samples from each `begin` to each `end`."""
-    steps = np.diff(time)
-    parts = np.cumsum(0.5 * (rows[:, 1:] + rows[:, :-1]) * steps, axis=1)
-    sums = np.hstack([np.zeros((len(rows), 1)), parts])
+    sums = cumulative_trapezoid(rows, time, axis=1, initial=0.0)
+    slopes = np.diff(rows, axis=1) / np.diff(time)
 
     def integral(upto: Array) -> Array:
-        k = np.clip(np.searchsorted(time, upto, side="right") - 1, 0, len(steps) - 1)
+        k = np.clip(np.searchsorted(time, upto, side="right") - 1, 0, len(time) - 2)
         into = upto - time[k]
-        slope = (rows[:, k + 1] - rows[:, k]) / steps[k]
-        return np.asarray(sums[:, k] + into * (rows[:, k] + 0.5 * slope * into))
+        return np.asarray(sums[:, k] + into * (rows[:, k] + 0.5 * slopes[:, k] * into))
 
     begin, end = np.clip(begin, time[0], time[-1]), np.clip(end, time[0], time[-1])
     return (integral(end) - integral(begin)) / (end - begin)
 
 
-def _rows(name: str, values: ArrayLike, time: Array) -> Array:
+def vectors(name: str, values: ArrayLike, time: Array, missing: bool = False) -> Array:
+    """Vectors over time, (3, N).
+
+    missing : whether some may be NaN. Raises `ValueError` for other shapes, and for what is not
+    finite.
+    """
     rows = real_array(values, name)
     if rows.shape != (3, len(time)):
         raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")
-    return rows
-
-
-def _check_finite(name: str, rows: Array, time: Array) -> None:
     bad = ~np.isfinite(rows)
-    if bad.any():
+    if bad.any() and not missing:
         k, axis = (int(i) for i in np.argwhere(bad.T)[0])
         raise ValueError(
-            f"{name}: {int(bad.sum())} values are not finite, the first for axis "
-            f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)"
+            f"{name}: {int(bad.sum())} values are not finite, the first for axis {AXES[axis]} at "
+            f"index {k} (t = {time[k]:.6g} s); fill gaps first"
         )
+    return rows
 
 
 def _span(time: Array) -> str:

@@ -171,11 +171,9 @@ def test_markers_that_cannot_be_are_refused():
         contacts_from_markers("left", time, 0.0 * heel, toe)
     gap = heel.copy()
     gap[:, 30:33] = np.nan
-    with pytest.raises(ValueError, match=r"heel is missing in 3 samples, first at 0.2 s"):
+    with pytest.raises(ValueError, match=r"heel: 9 values are not finite, .* \(t = 0.2 s\); fill"):
         contacts_from_markers("left", time, gap, toe)
-    with pytest.raises(
-        ValueError, match=r"positions of the toe must be \(3, 364\), got \(364, 3\)"
-    ):
+    with pytest.raises(ValueError, match=r"toe must be \(3, 364\), rows x, y, z, got \(364, 3\)"):
         contacts_from_markers("left", time, heel, toe.T)
     flat = [row.copy() for row in (heel, toe)]
     for row in flat:  # the foot stays low and slow while it should leave at 1.4 s

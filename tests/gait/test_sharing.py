@@ -424,7 +424,7 @@ def test_the_report_gives_the_correction_as_a_share_of_the_weight():
     assert "right to left" in lines[2] and "rms 2.0, largest 2.0," in lines[2]
     assert lines[2].endswith("N m")
     assert "not measured" in share(total, CONTACTS, method=SmoothTransition()).report()
-    with pytest.raises(KeyError, match="unknown foot 'l'"):
+    with pytest.raises(KeyError, match="there is no foot 'l'; known are: left, right"):
         shared["l"]
 
 
