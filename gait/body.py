@@ -29,10 +29,11 @@ from kinesym.models.whole_body import (
 )
 from kinesym.pipeline import realise
 from kinesym.runtime.arrays import time_grid
+from kinesym.runtime.checks import naming
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built
 from kinesym.simulation_task import METHODS
-from kinesym.symbolic.given import listed_of, mapping, shown
+from kinesym.symbolic.given import listed_of, mapping, shown, suggest
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
 
@@ -47,10 +48,8 @@ def read_segments(table: File, points: File) -> tuple[Segment, ...]:
     that make no tree, and for masses that look like fractions of the body mass.
     """
     rows, positions = records(table), records(points)
-    try:
+    with naming(f"{table}, {points}"):
         return segments_from_tables(rows, positions)
-    except ValueError as error:
-        raise ValueError(f"{table}, {points}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -75,22 +74,15 @@ class Body:
             raise ValueError("a body needs at least one segment")
         if self.mass is not None:
             check_mass(self.segments, self.mass)
-        names = {row.name for row in self.segments}
-        parts = [
-            ("joint", joint, [segment], JOINTS.get(joint) == segment)
-            for joint, segment in mapping(self.joints, "joints").items()
-        ]
+        names = [row.name for row in self.segments]
+        for joint, segment in mapping(self.joints, "joints").items():
+            if JOINTS.get(joint) != segment:  # the usual ones may be missing
+                _check_segment(f"joint {joint!r}", segment, names)
         for foot, pair in mapping(self.feet, "feet").items():
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise ValueError(f"foot {foot!r} is of two segments, got {shown(pair)}")
-            parts.append(("foot", foot, list(pair), FEET.get(foot) == tuple(pair)))
-        for kind, name, segments, usual in parts:
-            for segment in segments:
-                if not usual and segment not in names:
-                    raise ValueError(
-                        f"{kind} {name!r}: there is no segment {segment!r}; there are "
-                        f"{', '.join(sorted(names))}"
-                    )
+            for segment in pair if FEET.get(foot) != tuple(pair) else ():
+                _check_segment(f"foot {foot!r}", segment, names)
 
     @cached_property
     def skeleton(self) -> Skeleton:
@@ -111,8 +103,7 @@ class Body:
         """
         if not isinstance(kinematics, Samples):
             raise ValueError(
-                "inverse dynamics needs the motion at instants, Spline.sample(times), "
-                f"got {shown(kinematics)}"
+                f"inverse dynamics needs Samples, Spline.sample(times), got {shown(kinematics)}"
             )
         g = 3 + 3 * len(self.segments)
         if len(kinematics.z) != g:
@@ -125,16 +116,9 @@ class Body:
         values = self._structure.tree.values
         y = f.outputs(xdot, x, (), [values[name] for name in f.parameters], kinematics.time)
         per = y[6 : 6 + 9 * S].reshape(S, 9, N)
-        attitude = y[6 + 9 * S :].reshape(S, 3, 3, N)
-        return InverseDynamics(
-            self.skeleton,
-            kinematics,
-            Wrench(kinematics.time, y[:3], y[3:6]),
-            per[:, :3],
-            per[:, 3:6],
-            per[:, 6:],
-            attitude,
-        )
+        parts = (per[:, :3], per[:, 3:6], per[:, 6:], y[6 + 9 * S :].reshape(S, 3, 3, N))
+        total = Wrench(kinematics.time, y[:3], y[3:6])
+        return InverseDynamics(self.skeleton, kinematics, total, *parts)
 
     @property
     def model(self) -> Model:
@@ -164,8 +148,7 @@ class Body:
         """
         if not isinstance(kinematics, Spline):
             raise ValueError(
-                "forward dynamics needs the motion between its nodes too, "
-                f"a Spline, got {shown(kinematics)}"
+                f"forward dynamics needs a Spline, also between its nodes, got {shown(kinematics)}"
             )
         if method not in METHODS:
             raise ValueError(f"unknown method {shown(method)}; choose one of {', '.join(METHODS)}")
@@ -180,6 +163,11 @@ class Body:
         numbers = self._structure.tree.values
         reference = kinematics.sample(grid)
         return track(_forward(self._structure), numbers, needed, reference, control, method)
+
+
+def _check_segment(what: str, segment: str, names: Sequence[str]) -> None:
+    if segment not in names:
+        raise ValueError(f"{what}: there is no segment {segment!r}; {suggest(segment, names)}")
 
 
 class _Structure:

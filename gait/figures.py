@@ -35,13 +35,8 @@ def joint_torques(
     for k, (joint, _) in enumerate(LEG):
         for panel, side in zip(axes[k], SIDES, strict=True):
             for label, one in loads.items():
-                mass = one.inverse.skeleton.mass
-                panel.plot(
-                    cycle.percent(one.time),
-                    one.flexion(f"{side}_{joint}") / mass,
-                    lw=1.4,
-                    label=label,
-                )
+                torque = one.flexion(f"{side}_{joint}") / one.inverse.skeleton.mass
+                panel.plot(cycle.percent(one.time), torque, lw=1.4, label=label)
             if norms and joint in norms:
                 panel.fill_between(*norms[joint], color="0.5", alpha=0.3, lw=0, label="norm")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
@@ -70,16 +65,9 @@ def flexion_angles(
         for panel, side in zip(axes[k], SIDES, strict=True):
             parent, child = joints[f"{side}_{joint}"]
             z = first.reference.z
-            angle = flexion_angle(first.attitude(parent, z), first.attitude(child, z))
-            panel.plot(
-                cycle.percent(first.time),
-                np.degrees(angle),
-                "b",
-                lw=2.2,
-                alpha=0.5,
-                label="measured",
-            )
-            low, high = np.degrees([angle.min(), angle.max()])
+            angle = np.degrees(flexion_angle(first.attitude(parent, z), first.attitude(child, z)))
+            panel.plot(cycle.percent(first.time), angle, "b", lw=2.2, alpha=0.5, label="measured")
+            low, high = angle.min(), angle.max()
             panel.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
             for color, (label, walk) in zip(("r", "C2", "C4", "C5"), walks.items(), strict=False):
                 angle = flexion_angle(walk.attitude(parent, walk.z), walk.attitude(child, walk.z))

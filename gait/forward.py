@@ -15,6 +15,7 @@ from kinesym.gait.kinematics import Samples
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.checks import finite, flag, listed, positive
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.symbolic.given import suggest
 from kinesym.symbolic.multibody.segments import Segment
 
 
@@ -58,8 +59,8 @@ class PD:
             return given
         if given.shape != ():
             raise ValueError(
-                f"a PD controller needs one stiffness, or {g}, one for each "
-                f"coordinate; got {given.shape}"
+                f"a PD controller needs one stiffness, or {g}, one for each coordinate; got "
+                f"{given.shape}"
             )
         root = segments[0].mass if self.root_mass is None else self.root_mass
         return float(given) * np.repeat([root, *(row.mass for row in segments)], 3)
@@ -68,9 +69,9 @@ class PD:
         """Warn if a sampled controller is likely to be unstable with this step [s]."""
         if self.sampled and self.Td < step / 2.0:
             warnings.warn(
-                f"a controller that is sampled every {step:g} s lags by {step / 2.0:g} s, more "
-                f"than its derivative time {self.Td:g} s can make up for: it feeds oscillations; "
-                "use sampled=False or shorter steps",
+                f"a controller sampled every {step:g} s lags by {step / 2.0:g} s, more than its "
+                f"derivative time {self.Td:g} s: it feeds oscillations; use sampled=False or "
+                "shorter steps",
                 stacklevel=3,
             )
 
@@ -109,7 +110,7 @@ class Tracking:
         """Rows of alpha, beta, gamma of a segment."""
         names = [row.name for row in self.segments]
         if segment not in names:
-            raise ValueError(f"there is no segment {segment!r}; there are {', '.join(names)}")
+            raise ValueError(f"there is no segment {segment!r}; {suggest(segment, names)}")
         first = 3 + 3 * names.index(segment)
         return slice(first, first + 3)
 
@@ -126,15 +127,10 @@ class Tracking:
             for kind, rows in (("reference", self.reference.z), ("effort", self.effort))
             for name, row in zip(names, rows, strict=True)
         }
+        outputs |= points
+        states, model = dict(zip(names, self.z, strict=True)), f"forward dynamics, {self.method}"
         return Trajectory(
-            self.time,
-            dict(zip(names, self.z, strict=True)),
-            {},
-            outputs | points,
-            {},
-            f"forward dynamics, {self.method}",
-            message=self.message,
-            drawing=drawing,
+            self.time, states, {}, outputs, {}, model, message=self.message, drawing=drawing
         )
 
     def horizon(self, limit: float) -> float:

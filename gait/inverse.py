@@ -22,6 +22,7 @@ from kinesym.gait.wrench import Wrench
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
+from kinesym.symbolic.given import suggest
 from kinesym.symbolic.multibody.segments import Segment, owners
 
 
@@ -59,8 +60,8 @@ class Skeleton:
         """Of a segment, by its own name or that of its proximal joint; raises `ValueError`."""
         segment = self.joints.get(name, name)
         if segment not in self.names:
-            known = ", ".join((*self.names, *self.joints, *self.feet))
-            raise ValueError(f"there is no segment or joint {name!r}; there are {known}")
+            known = suggest(name, [*self.names, *self.joints, *self.feet])
+            raise ValueError(f"there is no segment or joint {name!r}; {known}")
         return self.names.index(segment)
 
     def proximal_neighbour(self, segment: int) -> int:
@@ -113,20 +114,16 @@ class InverseDynamics:
     def forces(self) -> Array:
         """Generalised forces along the coordinates, (g, N) [N, N m]: the total force, then the
         torques along the angles of each segment (equation 16)."""
-        rows = [self.total.force]
-        for k, torque in enumerate(self.torque):
-            H = pose(self.kinematics.z[3 + 3 * k : 6 + 3 * k]).H
-            rows.append(np.einsum("nij,in->jn", H, torque))
-        return np.concatenate(rows)
+        axes = [pose(angles).H for angles in self.kinematics.z[3:].reshape(-1, 3, len(self.time))]
+        along = np.einsum("snij,sin->sjn", np.array(axes), self.torque)
+        return np.vstack([self.total.force, *along])
 
     def multipliers(self, variant: str = "explicit") -> dict[str, Array]:
         """The Lagrange multipliers of the constraints in natural coordinates by name, (N,) each;
         see `NaturalBody` for the variants and what they mean."""
-        body = NaturalBody(
-            self.skeleton.segments, self.skeleton.segments[0].proximal, variant=variant
-        )
-        kinematics = self.kinematics
-        values = body.multipliers(kinematics.z, kinematics.zd, kinematics.zdd)
+        rows, motion = self.skeleton.segments, self.kinematics
+        body = NaturalBody(rows, rows[0].proximal, variant=variant)
+        values = body.multipliers(motion.z, motion.zd, motion.zdd)
         return dict(zip(body.constraint_names, values, strict=True))
 
     @cached_property
@@ -146,18 +143,13 @@ class InverseDynamics:
         unknown foot or a wrench at other times.
         """
         if foot not in self.skeleton.feet:
-            raise ValueError(
-                f"there is no foot {foot!r}; there are {', '.join(self.skeleton.feet) or 'none'}"
-            )
+            raise ValueError(f"there is no foot {foot!r}; {suggest(foot, self.skeleton.feet)}")
         self._check_times(foot, wrench)
         hind, fore = self.skeleton.feet[foot]
         k = self.skeleton.number(fore)
-        ahead = np.einsum(
-            "in,in->n",
-            np.nan_to_num(wrench.cop()) - self.position[k],
-            self.attitude[self.skeleton.number(hind)][:, 0],
-        )
-        on_toes = (ahead > 0.0).astype(float)
+        forwards = self.attitude[self.skeleton.number(hind)][:, 0]
+        ahead = np.nan_to_num(wrench.cop()) - self.position[k]
+        on_toes = (np.einsum("in,in->n", ahead, forwards) > 0.0).astype(float)
         return {hind: wrench.scaled(1.0 - on_toes), fore: wrench.scaled(on_toes)}
 
     def _check_times(self, name: str, wrench: Wrench) -> None:
@@ -175,11 +167,10 @@ class InverseDynamics:
         """
         parts: dict[str, Wrench] = {}
         for name, wrench in loads.items():
-            feet = name in self.skeleton.feet
-            for segment, part in (
-                self.under_foot(name, wrench) if feet else {name: wrench}
-            ).items():
-                self._check_times(name, part)
+            self._check_times(name, wrench)
+            foot = name in self.skeleton.feet
+            split = self.under_foot(name, wrench) if foot else {name: wrench}
+            for segment, part in split.items():
                 parts[segment] = parts[segment] + part if segment in parts else part
         force, torque = self.force.copy(), self.moment.copy()
         residual = self.total
@@ -234,9 +225,8 @@ class JointLoads:
         """Power of the torque of a joint, (N,) [W]: positive where energy is generated."""
         k, _ = self._lateral(joint)
         w = self.inverse.angular_velocity
-        return np.einsum(
-            "in,in->n", self.torque[k], w[k] - w[self.inverse.skeleton.proximal_neighbour(k)]
-        )
+        relative = w[k] - w[self.inverse.skeleton.proximal_neighbour(k)]
+        return np.einsum("in,in->n", self.torque[k], relative)
 
     def _lateral(self, joint: str) -> tuple[int, Array]:
         """The segment beyond a joint, and the lateral axis of its proximal neighbour."""
@@ -247,37 +237,25 @@ class JointLoads:
 
     def plot(self, joints: Sequence[str] | None = None) -> Any:
         """Angle, torque over body mass and power of joints, by default of the legs."""
-        known = self.inverse.skeleton.joints
-        names = [
-            name
-            for name in (joints or known)
-            if joints or name.split("_")[-1] in ("hip", "knee", "ankle")
-        ]
-        figure, axes = subplots(
-            3,
-            len(names),
-            sharex=True,
-            sharey="row",
-            squeeze=False,
-            figsize=(2.6 * len(names), 6.4),
-            layout="constrained",
-        )
+        known, leg = self.inverse.skeleton.joints, ("hip", "knee", "ankle")
+        names = joints or [name for name in known if name.split("_")[-1] in leg]
+        shape, size = (3, len(names)), (2.6 * len(names), 6.4)
+        shared = {"sharex": True, "sharey": "row", "squeeze": False}
+        figure, axes = subplots(*shape, figsize=size, layout="constrained", **shared)
         mass = self.inverse.skeleton.mass
         for column, name in zip(axes.T, names, strict=True):
-            rows = (
-                np.degrees(self.flexion_angle(name)),
-                self.flexion(name) / mass,
-                self.power(name),
-            )
-            for panel, row in zip(column, rows, strict=True):
+            rows = {
+                "flexion [deg]": np.degrees(self.flexion_angle(name)),
+                "torque [N m/kg]": self.flexion(name) / mass,
+                "power [W]": self.power(name),
+            }
+            for panel, (label, row) in zip(column, rows.items(), strict=True):
                 panel.plot(self.time, row, lw=1.2)
                 panel.axhline(0.0, color="k", lw=0.6)
                 panel.grid(alpha=0.3)
+                if name == names[0]:
+                    panel.set_ylabel(label)
             column[0].set_title(name, fontsize="medium")
-        for panel, label in zip(
-            axes[:, 0], ("flexion [deg]", "torque [N m/kg]", "power [W]"), strict=True
-        ):
-            panel.set_ylabel(label)
         figure.supxlabel("time [s]")
         return figure
 
@@ -293,15 +271,9 @@ class JointLoads:
             ("needed", self.inverse.forces),
         ):
             values |= {f"{name}_{kind}": row for name, row in zip(names, rows, strict=True)}
-        return Trajectory(
-            self.time,
-            dict(zip(names, kinematics.z, strict=True)),
-            {},
-            values | points,
-            {},
-            "inverse dynamics",
-            drawing=drawing,
-        )
+        states = dict(zip(names, kinematics.z, strict=True))
+        outputs, model = values | points, "inverse dynamics"
+        return Trajectory(self.time, states, {}, outputs, {}, model, drawing=drawing)
 
     def columns(self) -> dict[str, Array]:
         """Everything by name, (N,) each: for tables and files."""

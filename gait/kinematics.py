@@ -31,15 +31,13 @@ class Samples:
     zdd: Array
 
     def __post_init__(self) -> None:
-        rows = {name: real_array(part, name) for name, part in vars(self).items()}
-        for name, row in rows.items():
-            object.__setattr__(self, name, row)
-        shape = rows["z"].shape
-        same = rows["zd"].shape == rows["zdd"].shape == shape
-        if not same or len(shape) != 2 or rows["time"].shape != shape[1:]:
+        for name, part in list(vars(self).items()):
+            object.__setattr__(self, name, real_array(part, name))
+        shapes = [row.shape for row in vars(self).values()]
+        if len(set(shapes[1:])) > 1 or self.z.ndim != 2 or shapes[0] != self.z.shape[1:]:
             raise ValueError(
                 "coordinates, rates and accelerations are (g, n) at times (n,), got "
-                f"{', '.join(str(row.shape) for row in rows.values())}"
+                f"{', '.join(map(str, shapes))}"
             )
 
 
@@ -118,11 +116,8 @@ class Spline:
             )
         knots = make_interp_spline(grid, rows[0], k=degree).t
         fit = _Smoother(grid, knots, degree)
-        per_row = np.broadcast_to(allowed, len(rows))
-        columns = [
-            fit.missing(row, float(by), k)
-            for k, (row, by) in enumerate(zip(rows, per_row, strict=True))
-        ]
+        per_row = np.broadcast_to(allowed, len(rows)).tolist()
+        columns = [fit.missing(row, per_row[k], k) for k, row in enumerate(rows)]
         return cls(grid, knots, np.array(columns).T, degree, trim)
 
     # -- what follows from it -------------------------------------------------------------------

@@ -60,9 +60,7 @@ class Markers:
         object.__setattr__(self, "time", uniform(self.time))
         if not checks.mapping(self.positions, "positions"):
             raise ValueError("there are no markers; give at least one as name: (3, N) [m]")
-        positions = {
-            name: self._checked(name, position) for name, position in self.positions.items()
-        }
+        positions = {name: self._checked(name, rows) for name, rows in self.positions.items()}
         object.__setattr__(self, "positions", positions)
         check_size(positions.values())
 
@@ -152,13 +150,12 @@ class Markers:
         """
         for beginning in (first, second):
             check_text(beginning, "the beginning of names")
-        mapping: dict[str, str] = {}
-        for one, other in ((first, second), (second, first)):
-            mapping |= {
-                name: other + name.removeprefix(one)
-                for name in self.positions
-                if name.startswith(one)
-            }
+        mapping = {
+            name: new + name.removeprefix(old)
+            for old, new in ((first, second), (second, first))
+            for name in self.positions
+            if name.startswith(old)
+        }
         if not mapping:
             raise ValueError(
                 f"no marker begins with {first!r} or {second!r}; there are {', '.join(self.names)}"
@@ -169,16 +166,12 @@ class Markers:
 
     def gaps(self) -> tuple[Gap, ...]:
         """Every run of missing samples, by marker and time."""
-        return tuple(
-            Gap(
-                name,
-                float(self.time[gap.start]),
-                float(self.time[gap.stop - 1]),
-                gap.stop - gap.start,
-            )
-            for name, position in self.positions.items()
-            for (gap,) in find_objects(label(np.isnan(position[0]))[0])
-        )
+        found = []
+        for name, position in self.positions.items():
+            for (gap,) in find_objects(label(np.isnan(position[0]))[0]):
+                begin, end = self.time[gap.start], self.time[gap.stop - 1]
+                found.append(Gap(name, float(begin), float(end), gap.stop - gap.start))
+        return tuple(found)
 
     def filled(self, longest: float) -> Markers:
         """With gaps closed by a cubic spline through what was measured.
@@ -192,19 +185,13 @@ class Markers:
         if not isinstance(longest, Real) or not longest >= 0.0:
             raise ValueError(f"longest must be a duration [s], got {longest!r}")
         for gap in self.gaps():
+            remedy = f"or exclude the marker with without({gap.marker!r})"
             if gap.begin == self.time[0] or gap.end == self.time[-1]:
-                raise ValueError(
-                    f"{gap}, at an end of the record; cut the record with between() "
-                    f"or exclude the marker with without({gap.marker!r})"
-                )
+                raise ValueError(f"{gap}, at an end; cut the record with between() {remedy}")
             if gap.samples > longest * self.rate * (1.0 + 1e-9):
-                raise ValueError(
-                    f"{gap}, longer than {longest:g} s; raise longest= or exclude "
-                    f"the marker with without({gap.marker!r})"
-                )
-        return Markers(
-            self.time, {name: _bridged(self.time, x) for name, x in self.positions.items()}
-        )
+                raise ValueError(f"{gap}, longer than {longest:g} s; raise longest= {remedy}")
+        filled = {name: _bridged(self.time, x) for name, x in self.positions.items()}
+        return Markers(self.time, filled)
 
     def smoothed(self, ssa: Callable[[Array, float], ArrayLike]) -> Markers:
         """With every coordinate smoothed on its own.
@@ -214,9 +201,7 @@ class Markers:
         Raises `ValueError` if samples are missing.
         """
         if not callable(ssa):
-            raise ValueError(
-                f"ssa is a function of series and their rate, such as SSA(), got {ssa!r}"
-            )
+            raise ValueError(f"ssa takes series and their rate, such as SSA(), got {ssa!r}")
         gaps = self.gaps()
         if gaps:
             more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""

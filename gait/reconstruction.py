@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from kinesym.gait.smoothing import SSA, noise_of
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.checks import check_kind, listed_of, mapping
 from kinesym.runtime.results.plot import subplots
+from kinesym.symbolic.given import suggest
 from kinesym.symbolic.multibody.segments import Segment, owners
 
 #: Smooths series (..., N) with this rate [Hz].
@@ -59,22 +59,13 @@ class Reconstruction:
     def report(self) -> str:
         """What each step changed, as text."""
         moved = [self.smoothed[name] - self.markers[name] for name in self.markers.names]
-        sample = self.kinematics.sample(
-            self.markers.time[self.kinematics.trim : -self.kinematics.trim]
-        )
-        off = sample.z - self.fitted.z[:, self.kinematics.trim : -self.kinematics.trim]
-        worst = np.argsort(-np.sqrt(np.mean(self.fitted.distances**2, axis=1)))
-        positions = [k for k in worst if self.fitted.is_point[k]][:3]
-        named = ", ".join(
-            f"{self.fitted.targets[k]} {1e3 * np.sqrt(np.mean(self.fitted.distances[k] ** 2)):.1f}"
-            for k in positions
-        )
-        kept = [
-            point
-            for row in self.segments
-            for point in row.points
-            if point not in self.fitted.targets
-        ]
+        here = slice(self.kinematics.trim, -self.kinematics.trim)
+        off = self.kinematics.sample(self.markers.time[here]).z - self.fitted.z[:, here]
+        size = 1e3 * np.sqrt(np.mean(self.fitted.distances**2, axis=1))
+        worst = [k for k in np.argsort(-size) if self.fitted.is_point[k]][:3]
+        named = ", ".join(f"{self.fitted.targets[k]} {size[k]:.1f}" for k in worst)
+        measured = self.fitted.targets
+        kept = [p for row in self.segments for p in row.points if p not in measured]
         return "\n".join(
             [
                 f"noise of markers          {1e3 * noise(self.markers):8.2f} mm, "
@@ -133,12 +124,8 @@ def reconstruct(
             raise ValueError(
                 f"{what} is a function of series and their rate, such as SSA(), got {smoother!r}"
             )
-    still = {
-        name: real_array(position, f"the calibration of {name!r}")
-        for name, position in mapping(
-            {} if calibration is None else calibration, "calibration"
-        ).items()
-    }
+    given = mapping({} if calibration is None else calibration, "calibration")
+    still = {name: real_array(x, f"the calibration of {name!r}") for name, x in given.items()}
     check_relations(relations, segments, root)
     first = smooth or SSA(noise=max(NOISE[0], ABOVE * noise(markers)))
     clean = markers.smoothed(first)
@@ -177,11 +164,9 @@ def check_relations(relations: Relations, segments: Sequence[Segment], root: str
     ):
         for name in declared:
             if name not in known and name not in used:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
                 raise ValueError(
-                    f"the relations say where {kind} {name!r} is, which the body does "
-                    f"not have; {hint}"
+                    f"the relations say where {kind} {name!r} is, which the body does not have; "
+                    f"{suggest(name, known)}"
                 )
 
 

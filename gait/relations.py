@@ -9,7 +9,6 @@ forwards, y to the left, z up [m], axes are (3, 3, N), columns are the unit vect
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -17,7 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from kinesym.runtime.arrays import Array, real_array, shown
-from kinesym.runtime.checks import check_kind, check_text, listed, mapping
+from kinesym.runtime.checks import check_kind, check_text, listed, mapping, naming
+from kinesym.symbolic.given import suggest
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,8 @@ class Relations:
             (_check_axes, "segment", mapping(self.axes, "axes")),
         ):
             for name, what in declared.items():
-                try:
+                with naming(f"{kind} {name!r}"):
                     check(what)
-                except ValueError as error:
-                    raise ValueError(f"{kind} {name!r}: {error}") from error
 
 
 def _check_position(what: Any) -> None:
@@ -234,9 +232,8 @@ class _Evaluation:
                 ends = [self.position(end) for end in what.scale]
                 length = float(np.mean(np.linalg.norm(ends[1] - ends[0], axis=0)))
             shift = length * np.array(what.by)
-            return self.position(what.position) + np.einsum(
-                "ijn,j->in", self.axes(what.axes), shift
-            )
+            moved = np.einsum("ijn,j->in", self.axes(what.axes), shift)
+            return self.position(what.position) + moved
         if self._name == "calibration":  # nothing has moved yet
             return self.position(what.what)  # type: ignore[arg-type]
         still, turn, centre, middle = self._carrier(what.cluster)
@@ -276,38 +273,29 @@ class _Evaluation:
             names = ", ".join(dict.fromkeys(each for _, each in self._open))
             return f"the relations of {names} need each other"
         known = [*self._trial.markers, *declared] if kind == "marker" else [*declared]
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
         where = f" (needed by {self._open[-1][1]})" if self._open else ""
-        return f"{kind} {name!r} is not in the {self._name}{where}; {hint}"
+        return f"{kind} {name!r} is not in the {self._name}{where}; {suggest(name, known)}"
 
     def _carrier(self, cluster: Sequence[str]) -> tuple[_Evaluation, Array, Array, Array]:
         """The calibration, the motion of a cluster since then, and its centre there."""
         known = self._trial.calibration
         if not known:
-            names = ", ".join(cluster)
             raise ValueError(
-                f"what the cluster {names} carries needs a calibration trial: "
+                f"what the cluster {', '.join(cluster)} carries needs a calibration trial: "
                 "calibration={marker: position}, such as read_places gives"
             )
         positions = {name: np.asarray(position).reshape(3, 1) for name, position in known.items()}
         still = _Evaluation(self._relations, Trial(positions), "calibration")
         before = np.array([still.position(name)[:, 0] for name in cluster])
-        try:
-            turn, centre = rigid_motion(before, np.array([self.position(name) for name in cluster]))
-        except ValueError as error:
-            names = ", ".join(cluster)
-            raise ValueError(f"the cluster {names} tells no rotation: {error}") from error
+        after = np.array([self.position(name) for name in cluster])
+        with naming(f"the cluster {', '.join(cluster)} tells no rotation"):
+            turn, centre = rigid_motion(before, after)
         return still, turn, centre, before.mean(axis=0)
 
     def _triad(self, axes: Axes) -> Array:
-        vectors = {}
-        for letter in "xyz":
-            direction = getattr(axes, letter)
-            if direction is not None:
-                vectors[letter] = self._direction(direction)
-        first = vectors.pop(axes.first)
-        ((letter, other),) = vectors.items()
+        given = [letter for letter in "xyz" if getattr(axes, letter) is not None]
+        (second,) = set(given) - {axes.first}
+        first, other = (self._direction(getattr(axes, each)) for each in (axes.first, second))
         length = np.linalg.norm(first, axis=0)
         if (length < 1e-6).any():
             raise ValueError(f"the direction {axes.first} of {axes} has no length")
@@ -316,10 +304,10 @@ class _Evaluation:
         size = np.linalg.norm(other, axis=0)
         if (size < 1e-6).any():
             raise ValueError(f"the directions of {axes} are parallel")
-        unit = {axes.first: first, letter: other / size}
+        unit = {axes.first: first, second: other / size}
         (third,) = set("xyz") - set(unit)
-        a, b = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}[third]
-        unit[third] = np.cross(unit[a], unit[b], axis=0)
+        k = "xyz".index(third)
+        unit[third] = np.cross(unit["xyz"[k - 2]], unit["xyz"[k - 1]], axis=0)
         rows = np.broadcast_arrays(*(unit[letter] for letter in "xyz"))
         return np.stack(rows, axis=1)
 

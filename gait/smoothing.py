@@ -60,14 +60,8 @@ class Scree:
         shares = np.maximum(self.shares, 1e-18)  # zero has no logarithm
         number = np.arange(1, len(shares) + 1)
         axis.semilogy(number, shares, "o-", ms=4, lw=0.8, color="C0", mfc="none")
-        axis.semilogy(
-            number[: self.rank],
-            shares[: self.rank],
-            "o",
-            ms=4,
-            color="C0",
-            label=f"kept: {self.rank}",
-        )
+        kept = slice(None, self.rank)
+        axis.semilogy(number[kept], shares[kept], "C0o", ms=4, label=f"kept: {self.rank}")
         axis.set_xlabel("component")
         axis.set_ylabel("share of the variance")
         axis.grid(alpha=0.3)
@@ -201,10 +195,8 @@ def projected(x: Array, vectors: Array) -> Array:
     K = N - L + 1
     # Row i of U U' X, moved by i positions, has the anti-diagonals of the matrix as columns.
     moved = np.zeros((L, N))
-    size = moved.itemsize
-    as_strided(moved, (L, K), ((N + 1) * size, size))[:] = vectors @ (
-        vectors.T @ sliding_window_view(x, K)
-    )
+    size, X = moved.itemsize, sliding_window_view(x, K)
+    as_strided(moved, (L, K), ((N + 1) * size, size))[:] = vectors @ (vectors.T @ X)
     lengths = np.minimum(np.minimum(np.arange(1, N + 1), np.arange(N, 0, -1)), L)
     return np.asarray(moved.sum(axis=0) / lengths)
 

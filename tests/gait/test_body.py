@@ -85,9 +85,9 @@ def test_joints_of_segments_that_do_not_exist():
     ]
     skeleton = ks.gait.Body(rows).skeleton
     assert "right_shoulder" not in skeleton.joints and "right_knee" in skeleton.joints
-    with pytest.raises(ValueError, match="there is no segment or joint 'right_shoulder'; there"):
+    with pytest.raises(ValueError, match="there is no segment or joint 'right_shoulder'; did"):
         skeleton.number("right_shoulder")
-    with pytest.raises(ValueError, match="joint 'knee': there is no segment 'Rshin'; there are"):
+    with pytest.raises(ValueError, match="joint 'knee': there is no segment 'Rshin'; did you"):
         ks.gait.Body(joints={"knee": "Rshin"})
     own = ks.gait.Body(joints={"knee": "Rshank"}).skeleton
     assert own.number("knee") == own.number("Rshank")

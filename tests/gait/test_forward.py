@@ -362,7 +362,7 @@ def test_peaks():
     assert [label for label, _, _ in rows] == ["F_x", "F_y", "F_z", "M_y Rshank", "M_y pelvis"]
     np.testing.assert_allclose([size for _, size, _ in rows], [3.0, 0.0, 2.0, 7.0, 0.0])
     np.testing.assert_allclose([when for _, _, when in rows], [2.2, 2.0, 2.4, 2.1, 2.0])
-    with pytest.raises(ValueError, match="there is no segment 'shank'; there are pelvis, torso"):
+    with pytest.raises(ValueError, match="there is no segment 'shank'; did you mean Rshank"):
         tracking(effort).peaks(["shank"])
 
 

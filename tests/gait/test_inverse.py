@@ -516,7 +516,7 @@ def test_wrenches_at_other_times(needed):
 
 def test_unknown_names(needed):
     wrench, loads = random_wrench(needed.time, 1), needed.joints({})
-    with pytest.raises(ValueError, match="there is no segment or joint 'Rtoes'; there are pelvis"):
+    with pytest.raises(ValueError, match="there is no segment or joint 'Rtoes'; did you mean"):
         needed.joints({"Rtoes": wrench})
     with pytest.raises(ValueError, match="there is no segment or joint 'knee'"):
         loads.flexion("knee")

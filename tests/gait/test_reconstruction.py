@@ -201,7 +201,7 @@ def test_relations_for_points_that_there_are_not():
     positions = {
         ("RKnee" if name == "RK" else name): position for name, position in declared.points.items()
     }
-    with pytest.raises(ValueError, match="point 'RKnee' is, which the body does not have; there"):
+    with pytest.raises(ValueError, match="point 'RKnee' is, which the body does not have; known"):
         reconstruct(
             ROWS,
             Relations(positions, {k: v for k, v in declared.axes.items()}),

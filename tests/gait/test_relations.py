@@ -231,7 +231,7 @@ def test_names():
         r"did you mean R.Heel\?",
     ):
         one_place(Midpoint(["R.Heal", "A"]), places_of(["R.Heel", "A"]))
-    with pytest.raises(ValueError, match=r"marker 'Q' is not in the trial .*there are A, B, P"):
+    with pytest.raises(ValueError, match=r"marker 'Q' is not in the trial .*known are: A, B, P"):
         one_place("Q", places_of("AB"))
     with pytest.raises(ValueError, match=r"segment 'tigh' is not .*did you mean thigh\?"):
         one_place(
