@@ -28,7 +28,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import sympy as sp
+import solves
 from numpy.typing import NDArray
 from report import README, machine, number, parsed, ratio, save, table, write
 from scipy.sparse import coo_array, csr_array
@@ -108,14 +108,6 @@ def make_case(model: ks.Model, nodes: int) -> Case:
     )
 
 
-def flat_equations(model: ks.Model) -> sp.ImmutableMatrix:
-    """The equations with all intermediates substituted."""
-    table: dict[sp.Basic, sp.Basic] = {}
-    for symbol, expression in model.intermediates:
-        table[symbol] = expression.xreplace(table)
-    return sp.ImmutableMatrix([e.xreplace(table) for e in model.equations])
-
-
 # -- the packages -------------------------------------------------------------------------------
 
 
@@ -152,7 +144,7 @@ def opty_side(case: Case, threads: int, folder: str) -> Side:
     except ImportError:
         return Side()
     model, nodes = case.model, len(case.time)
-    equations = flat_equations(model)
+    equations = solves.flat_equations(model)
     start = time.perf_counter()
     problem = Problem(
         *_least_squares(case.measured.ravel(), len(case.z)),
@@ -249,8 +241,6 @@ def casadi_functions(
 
     The states are ordered node by node, so that those before and after an interval need no copy.
     """
-    import solves  # not above: it imports this file
-
     model, (n, nodes) = case.model, case.measured.shape
     interval = solves.casadi_interval(
         ca,

@@ -29,7 +29,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 import numpy as np
 from multibody import FEW, NAN, PEERS, Tasks, Times, compiled, pinocchio_library, pointer
 from numpy.typing import NDArray
-from report import machine, number, parsed, ratio, save, table, write
+from report import machine, number, parsed, ratio, save, table, tasks_of_peers, write
 from scipy.spatial.transform import Rotation
 from stepping import medians, named
 
@@ -404,19 +404,11 @@ def mujoco_tasks(case: Case, folder: str) -> Tasks:
 # -- comparison, timing, report -------------------------------------------------------------------
 
 
-def tasks_of_peers(case: Case, folder: str) -> tuple[dict[str, Tasks], str]:
-    """What can be done here, and in words what is left out."""
-    found, words = {name: {} for name in PEERS}, ""
-    for name, make in (
-        ("Pinocchio", pinocchio_in_python),
-        ("Pinocchio", pinocchio_in_cpp),
-        ("MuJoCo", mujoco_tasks),
-    ):
-        try:
-            found[name] |= make(case, folder)
-        except ImportError as error:
-            words += f" Left out: {make.__name__} ({error})."
-    return found, words
+MAKERS = (
+    ("Pinocchio", pinocchio_in_python),
+    ("Pinocchio", pinocchio_in_cpp),
+    ("MuJoCo", mujoco_tasks),
+)
 
 
 def verify(case: Case, sides: Mapping[str, Tasks]) -> str:
@@ -609,7 +601,7 @@ def main() -> None:
     case = make_case(*((256, 60) if given.quick else (4096, STEPS)))
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE_VARIABLE] = folder
-        sides, missing = tasks_of_peers(case, folder)
+        sides, missing = tasks_of_peers(MAKERS, case, folder)
         sides["kinesym"] = kinesym_tasks(case)
         words = f"{words}. Differences: {verify(case, sides)}.{missing}"
         found = measure(sides, seconds, len(case.time) - 1)

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from report import machine, number, parsed, ratio, save, table, write
+from report import machine, number, parsed, ratio, save, table, tasks_of_peers, write
 from stepping import medians, named
 
 import kinesym as ks
@@ -439,19 +439,11 @@ def mujoco_tasks(case: Case, folder: str) -> Tasks:
 # -- comparison, timing, report -------------------------------------------------------------------
 
 
-def tasks_of_peers(case: Case, folder: str) -> tuple[dict[str, Tasks], str]:
-    """What can be done here, and in words what is left out."""
-    found, words = {name: {} for name in PEERS}, ""
-    for name, make in (
-        ("Pinocchio", pinocchio_in_python),
-        ("Pinocchio", pinocchio_in_cpp),
-        ("MuJoCo", mujoco_tasks),
-    ):
-        try:
-            found[name] |= make(case, folder)
-        except ImportError as error:
-            words += f" Left out: {make.__name__} ({error})."
-    return found, words
+MAKERS = (
+    ("Pinocchio", pinocchio_in_python),
+    ("Pinocchio", pinocchio_in_cpp),
+    ("MuJoCo", mujoco_tasks),
+)
 
 
 def verify(sides: Mapping[str, Tasks]) -> str:
@@ -510,7 +502,7 @@ def grow(n: int, folder: str, seconds: float) -> dict[str, float]:
         "residual": partial(often, lambda: f.residual(x, x, (), p)),
         "x'": partial(often, lambda: f.rhs(x, (), p).T),
     }
-    for name, tasks in tasks_of_peers(case, folder)[0].items():
+    for name, tasks in tasks_of_peers(MAKERS, case, folder)[0].items():
         if RATES[0] in tasks:
             calls[name] = tasks[RATES[0]][0]
             if not (error := difference(calls["x'"](), calls[name]())) <= LOOSE:
@@ -593,7 +585,7 @@ def main() -> None:
     case = make_case(4, 4096, 1024, *((20, 2) if given.quick else (2000, 50)))
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE_VARIABLE] = folder
-        sides, missing = tasks_of_peers(case, folder)
+        sides, missing = tasks_of_peers(MAKERS, case, folder)
         for name, base in zip(OURS, (FixedBase(), PrescribedBase("ship")), strict=True):
             sides[name] = kinesym_tasks(case, make_model(case.rows, base))
         words = f"{words}. Differences: {verify(sides)}.{missing}"

@@ -15,10 +15,6 @@ import argparse
 import inspect
 import json
 import os
-import shlex
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +30,7 @@ import published
 import sympy as sp
 from numpy.typing import NDArray
 from published import Published
-from report import README, machine, number, parsed, ratio, save, table, write
+from report import README, in_process, machine, made, number, parsed, ratio, save, table, write
 from solves import AGREEMENT, NAN, QAMD, STORY, ipopt_libraries, peak_memory, read_story, summary
 
 import kinesym as ks
@@ -396,24 +392,9 @@ def one(contender: str, problem: str, nodes: int, ends: str | None) -> Row:
 
 def apart(contender: str, problem: str, nodes: int, limit: float, ends: Path) -> Row:
     """The row of a contender, from a process of its own, whatever happens there."""
-    command = [sys.executable, __file__, "--one", contender, problem, f"{nodes}"]
-    failed = partial(Row, problem, nodes, contender)
-    try:
-        done = subprocess.run(
-            [*command, "--ends", str(ends)],
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            env={**os.environ, "TMPDIR": str(ends.parent)},
-        )
-    except subprocess.TimeoutExpired:
-        return failed(failure=f"no result in {limit:g} s")
-    if done.returncode < 0:
-        return failed(failure=f"killed by {signal.Signals(-done.returncode).name}")
-    if done.returncode > 0:
-        words = [f"status {done.returncode}", *done.stderr.split("\n")]
-        return failed(failure=[word.strip() for word in words if word.strip()][-1][:100])
-    return Row(**json.loads(done.stdout.splitlines()[-1]))  # IPOPT and MUMPS print as they like
+    command = [__file__, "--one", contender, problem, f"{nodes}", "--ends", str(ends)]
+    found, failure = in_process(command, limit, ends.parent)
+    return Row(problem, nodes, contender, failure=failure) if failure else Row(**found)
 
 
 # -- comparison and report ------------------------------------------------------------------------
@@ -486,17 +467,7 @@ def report(words: str, rows: Sequence[Row]) -> str:
         "from published",
         "from kinesym",
     ]
-    libraries = {path for row in rows for path in row.ipopt}
-    names = ", ".join(sorted(Path(path).name for path in libraries))
-    same = f"all used the same {names}" if len(libraries) == 1 else f"IPOPT libraries: {names}"
-    made = shlex.join(["python", "benchmarks/optima.py", *sys.argv[1:]])
-    return "\n\n".join(
-        [
-            f"Machine: {words}.",
-            f"Made by `{made}`; {same}; opty's `CFLAGS` were `{os.environ['CFLAGS']}`.",
-            table(header, lines(rows)),
-        ]
-    )
+    return "\n\n".join([*made(words, "optima", rows), table(header, lines(rows))])
 
 
 def draw(path: Path, rows: Sequence[Row], limit: float) -> None:

@@ -12,11 +12,14 @@ import argparse
 import ast
 import csv
 import importlib.metadata
+import json
 import os
 import platform
+import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +77,52 @@ def ratio(theirs: float, ours: float) -> str:
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     rule = ["---" if k == 0 else "---:" for k in range(len(header))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
+
+
+def in_process(command: Sequence[str], limit: float, folder: Path) -> tuple[dict[str, Any], str]:
+    """What a script prints as JSON in its last line, from a process of its own that may take so
+    many seconds and keep temporary files in `folder`; and why it failed, if it did."""
+    try:
+        done = subprocess.run(
+            [sys.executable, *command],
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            env={**os.environ, "TMPDIR": str(folder)},
+        )
+    except subprocess.TimeoutExpired:
+        return {}, f"no result in {limit:g} s"
+    if done.returncode < 0:
+        return {}, f"killed by {signal.Signals(-done.returncode).name}"
+    if done.returncode > 0:
+        words = [f"status {done.returncode}", *done.stderr.split("\n")]
+        return {}, [word.strip() for word in words if word.strip()][-1][:100]
+    return json.loads(done.stdout.splitlines()[-1]), ""  # IPOPT and MUMPS print as they like
+
+
+def tasks_of_peers(
+    makers: Iterable[tuple[str, Callable[..., Any]]], case: Any, folder: str
+) -> tuple[dict[str, Any], str]:
+    """By package what can be done here, and in words what is left out."""
+    found: dict[str, Any] = {}
+    words = ""
+    for name, make in makers:
+        tasks = found.setdefault(name, {})
+        try:
+            tasks |= make(case, folder)
+        except ImportError as error:
+            words += f" Left out: {make.__name__} ({error})."
+    return found, words
+
+
+def made(words: str, name: str, rows: Sequence[Any]) -> list[str]:
+    """On which machine, by which command, with which IPOPT (row.ipopt) and flags."""
+    libraries = {path for row in rows for path in row.ipopt}
+    names = ", ".join(sorted(Path(path).name for path in libraries))
+    same = f"all used the same {names}" if len(libraries) == 1 else f"IPOPT libraries: {names}"
+    command = shlex.join(["python", f"benchmarks/{name}.py", *sys.argv[1:]])
+    flags = os.environ["CFLAGS"]
+    return [f"Machine: {words}.", f"Made by `{command}`; {same}; opty's `CFLAGS` were `{flags}`."]
 
 
 def write(text: str, name: str) -> None:

@@ -14,9 +14,6 @@ import json
 import os
 import re
 import resource
-import shlex
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,9 +26,8 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from callbacks import flat_equations
 from numpy.typing import NDArray
-from report import README, machine, number, parsed, ratio, save, table, write
+from report import README, in_process, machine, made, number, parsed, ratio, save, table, write
 
 import kinesym as ks
 from kinesym.examples.standing import GAINS, STATES, add_noise, simulate
@@ -169,6 +165,14 @@ def make_case(problem: str, numbers: dict[str, Array]) -> Case:
 # -- the contenders -------------------------------------------------------------------------------
 
 Contender = Callable[[Case, int, str], tuple[float, Callable[[], Solve]]]
+
+
+def flat_equations(model: ks.Model) -> sp.ImmutableMatrix:
+    """The equations with all intermediates substituted."""
+    table: dict[sp.Basic, sp.Basic] = {}
+    for symbol, expression in model.intermediates:
+        table[symbol] = expression.xreplace(table)
+    return sp.ImmutableMatrix([e.xreplace(table) for e in model.equations])
 
 
 def kinesym_solver(
@@ -461,24 +465,10 @@ def ipopt_libraries() -> list[str]:
 
 def apart(contender: str, problem: str, nodes: int, given: argparse.Namespace, data: str) -> Row:
     """The row of a contender, from a process of its own, whatever happens there."""
-    command = [sys.executable, __file__, "--one", contender, problem, f"{nodes}", "--data", data]
-    failed = partial(Row, problem, nodes, contender)
-    try:
-        done = subprocess.run(
-            [*command, "--threads", f"{given.threads}"],
-            capture_output=True,
-            text=True,
-            timeout=given.limit,
-            env={**os.environ, "TMPDIR": str(Path(data).parent)},
-        )
-    except subprocess.TimeoutExpired:
-        return failed(failure=f"no result in {given.limit:g} s")
-    if done.returncode < 0:
-        return failed(failure=f"killed by {signal.Signals(-done.returncode).name}")
-    if done.returncode > 0:
-        words = [f"status {done.returncode}", *done.stderr.split("\n")]
-        return failed(failure=[word.strip() for word in words if word.strip()][-1][:100])
-    return Row(**json.loads(done.stdout.splitlines()[-1]))  # IPOPT and MUMPS print as they like
+    command = [__file__, "--one", contender, problem, f"{nodes}", "--data", data]
+    command += ["--threads", f"{given.threads}"]
+    found, failure = in_process(command, given.limit, Path(data).parent)
+    return Row(problem, nodes, contender, failure=failure) if failure else Row(**found)
 
 
 # -- comparison and report ------------------------------------------------------------------------
@@ -568,17 +558,7 @@ def report(words: str, rows: Sequence[Row]) -> str:
         "ratio",
         "difference",
     ]
-    libraries = {path for row in rows for path in row.ipopt}
-    names = ", ".join(sorted(Path(path).name for path in libraries))
-    same = f"all used the same {names}" if len(libraries) == 1 else f"IPOPT libraries: {names}"
-    return "\n\n".join(
-        [
-            f"Machine: {words}.",
-            f"Made by `{shlex.join(['python', 'benchmarks/solves.py', *sys.argv[1:]])}`; {same}; "
-            f"opty's `CFLAGS` were `{os.environ['CFLAGS']}`.",
-            table(header, lines(rows)),
-        ]
-    )
+    return "\n\n".join([*made(words, "solves", rows), table(header, lines(rows))])
 
 
 def numbers(row: Row) -> dict[str, Any]:

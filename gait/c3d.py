@@ -46,20 +46,11 @@ def content(path: str | Path) -> dict[str, Any]:
     limits = {"memory": MEMORY + PER_BYTE * size, "seconds": SECONDS + SECONDS_PER_BYTE * size}
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "content.npz"
-        command = [
-            sys.executable,
-            "-I",
-            "-c",
-            _START,
-            __file__,
-            json.dumps(sys.path, default=str),
-            str(path),
-            str(made),
-            json.dumps(limits),
-        ]
+        program = [sys.executable, "-I", "-c", _START, __file__]
+        given = [json.dumps(sys.path, default=str), str(path), str(made), json.dumps(limits)]
         try:
             done = subprocess.run(
-                command,
+                [*program, *given],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=10.0 * limits["seconds"],
@@ -122,6 +113,11 @@ def _limit(memory: int, seconds: float) -> None:
         resource.setrlimit(what, (limit if hard < 0 else min(limit, hard), hard))
 
 
+#: Our names of what is known of a plate, and those of ezc3d.
+_PLATE = {name: name for name in ("force", "moment", "corners")}
+_PLATE |= {"cop": "center_of_pressure", "free": "Tz"}
+
+
 def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arrays and facts; see `content`."""
     import ezc3d
@@ -149,14 +145,7 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     plates = file["data"]["platform"] if used else []
     facts["unit_force"] = [plate["unit_force"] for plate in plates]
     for k, plate in enumerate(plates):
-        for ours, theirs in (
-            ("force", "force"),
-            ("moment", "moment"),
-            ("corners", "corners"),
-            ("cop", "center_of_pressure"),
-            ("free", "Tz"),
-        ):
-            arrays[f"{ours}_{k}"] = plate[theirs]
+        arrays |= {f"{ours}_{k}": plate[theirs] for ours, theirs in _PLATE.items()}
     return arrays, facts
 
 

@@ -129,8 +129,7 @@ def contacts_from_wrench(
         if len(above):
             contact = _between_crossings(foot, time, vertical, threshold, above[0], above[-1])
             if found and contact.begin - found[-1].end < shortest:
-                merged = replace(found[-1], end=contact.end, lifted=contact.lifted)
-                found[-1] = merged
+                found[-1] = replace(found[-1], end=contact.end, lifted=contact.lifted)
             else:
                 found.append(contact)
     return [
@@ -151,9 +150,8 @@ def contacts_from_markers(
     Posture 25:469). Strikes count while the heel is below 35 % of its range, toe-offs above.
     Extremes are placed between samples by a parabola.
 
-    Force plates are better where there are some: in two walks strikes came 16 ms before to 35 ms
-    after a plate's threshold of 20 N, toe-offs 11 ms before to 27 ms after. (Strikes at the
-    farthest position ahead of the pelvis, Zeni et al. 2008, came up to 63 ms before.)
+    Force plates are better: in two walks strikes came 16 ms before to 35 ms after a plate's
+    threshold of 20 N, toe-offs 11 ms before to 27 ms after.
 
     Raises `ValueError` for shapes, what is not finite, if no step can be seen, and if a foot
     strikes or leaves twice in a row.
@@ -178,10 +176,7 @@ def contacts_from_markers(
     for instant, strike in events:
         if strike == standing:
             what = "strikes twice without leaving" if strike else "leaves twice without striking"
-            raise ValueError(
-                f"the foot {foot!r} {what}, the second time at {instant:.6g} s; check "
-                "its markers there"
-            )
+            raise ValueError(f"foot {foot!r} {what} at {instant:.6g} s; check its markers there")
         if strike:
             begin, struck = instant, True
         else:
@@ -271,10 +266,10 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
                     )
             return Cycle(start, stride, ends[0], tuple(inside))
     seen = ", ".join(f"{t:.6g}" for t in strikes) or "none"
+    last = max((c.end for c in leaves), default=np.nan)
     raise ValueError(
-        f"a cycle needs two heel strikes of {foot!r} and a toe-off of the other foot "
-        f"after the second; heel strikes: {seen}, last toe-off of the other foot: "
-        f"{max((c.end for c in leaves), default=float('nan')):.6g} s"
+        f"a cycle needs two heel strikes of {foot!r} and a toe-off of the other foot after the "
+        f"second; heel strikes: {seen}, last toe-off of the other foot: {last:.6g} s"
     )
 
 
@@ -371,9 +366,8 @@ def _owner(contact: Contact, apart: Mapping[str, Array], load: Array, near: floa
         means = {foot: float(load @ row / load.sum()) for foot, row in apart.items()}
         closest = min(means, key=lambda foot: means[foot])
         raise ValueError(
-            f"plate {contact.foot!r} is loaded {when}, but no foot is within {near} m "
-            f"of its centre of pressure; {closest!r} is nearest, "
-            f"{means[closest]:.3f} m away; check axes and origin"
+            f"plate {contact.foot!r} is loaded {when}, but no foot is within {near} m of its "
+            f"centre of pressure; {closest!r} is {means[closest]:.3f} m away; check axes and origin"
         )
     return standing[0]
 
@@ -381,18 +375,15 @@ def _owner(contact: Contact, apart: Mapping[str, Array], load: Array, near: floa
 def _stretches(plate: Wrench, stances: Sequence[Contact]) -> list[NDArray[np.bool_]]:
     """Samples of each stance with its tails down to nothing, at most half way to the next one."""
     time, pressing = plate.time, plate.force[2] > 0.0
-    middles = [0.5 * (one.end + two.begin) for one, two in pairwise(stances)]
-    limits = [-np.inf, *middles, np.inf]
+    limits = [-np.inf, *(0.5 * (one.end + two.begin) for one, two in pairwise(stances)), np.inf]
     found = []
-    for contact, low, high in zip(stances, limits[:-1], limits[1:], strict=True):
+    for contact, (low, high) in zip(stances, pairwise(limits), strict=True):
         inside = np.flatnonzero((time >= contact.begin) & (time <= contact.end))
         idle = np.flatnonzero(~pressing)
         before, after = idle[idle < inside[0]], idle[idle > inside[-1]]
-        keep = np.zeros(len(time), dtype=bool)
-        start = before[-1] if len(before) else 0
-        stop = after[0] if len(after) else len(time) - 1
-        keep[start : stop + 1] = True
-        found.append(keep & (time >= low) & (time < high))
+        start = time[before[-1] if len(before) else 0]
+        stop = time[after[0] if len(after) else -1]
+        found.append((time >= max(start, low)) & (time <= stop) & (time < high))
     return found
 
 

@@ -46,7 +46,7 @@ def joint_torques(
 def flexion_angles(
     walks: Mapping[str, Tracking], cycle: Cycle, joints: Mapping[str, tuple[str, str]]
 ) -> Any:
-    """Angles of ankle, knee and hip: the reference in blue, simulations in red and on.
+    """Angles of ankle, knee and hip: the reference in blue, then the simulations.
 
     joints : name such as "right_knee" -> segments before and beyond it.
 

@@ -88,17 +88,10 @@ def segments_from_landmarks(
         for point, position in row.points.items():
             if point not in points:
                 points[point] = _scaled(scale, position)
-                positions[point] = positions[row.proximal] + np.einsum(
-                    "ijn,j->in", A, points[point]
-                )
-        made.append(
-            replace(
-                row,
-                points=points,
-                com=_scaled(scale, row.com),
-                inertia=_scaled(scale**2, row.inertia),
-            )
-        )
+                arm = np.einsum("ijn,j->in", A, points[point])
+                positions[point] = positions[row.proximal] + arm
+        com, inertia = _scaled(scale, row.com), _scaled(scale**2, row.inertia)
+        made.append(replace(row, points=points, com=com, inertia=inertia))
     return tuple(made)
 
 
@@ -119,17 +112,9 @@ def landmark_targets(
                 targets.append(Target(point, row.name, local, found.points[point]))
         for letter in row.basis_vectors:
             k = "uvw".index(letter)
-            axis = tuple(np.eye(3)[k].tolist())
-            targets.append(
-                Target(
-                    f"{row.name} {letter}",
-                    row.name,
-                    axis,
-                    found.axes[row.name][:, k],
-                    arm**2,
-                    direction=True,
-                )
-            )
+            axis, measured = tuple(np.eye(3)[k].tolist()), found.axes[row.name][:, k]
+            name = f"{row.name} {letter}"
+            targets.append(Target(name, row.name, axis, measured, arm**2, direction=True))
     return targets
 
 

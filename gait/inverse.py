@@ -30,9 +30,8 @@ from kinesym.symbolic.multibody.segments import Segment, owners
 class Skeleton:
     """The tree of segments, its joints and feet.
 
-    segments : each after its parent; the first one, the pelvis, hangs on the root, and is the
-        proximal neighbour of others that hang there. joints : name -> segment beyond it. feet :
-        name -> its two segments, the one at the ankle first.
+    segments : each after its parent; the first one, the pelvis, is the proximal neighbour of others
+    at the root. joints : name -> segment beyond it. feet : name -> segments at ankle and toes.
     """
 
     segments: Sequence[Segment]
@@ -189,9 +188,8 @@ class JointLoads:
     """Reaction wrenches of the joints.
 
     force, torque : (S, 3, N) [N, N m], of the proximal neighbour on each segment, at its joint.
-    Those of the first segment, which has no neighbour, are the residual: what the motion needs
-    beyond the external wrenches. residual : the same as a wrench about the origin. loads : external
-    wrenches by segment.
+    Those of the first segment are the residual: what the motion needs beyond the external wrenches.
+    residual : the same about the origin. loads : external wrenches by segment.
     """
 
     inverse: InverseDynamics

@@ -76,9 +76,8 @@ class Spline:
             or more. trim : samples at each end that the span leaves out.
 
         Of six harmonics of gait at 100 Hz the acceleration is within 1.1e-3 (degree 3), 4e-5 (4),
-        2e-6 (5) of its root mean square, the rate within 2e-5, 7e-7, 3e-8; the errors fall with the
-        power degree - 1 and degree of the step. Noise of deviation s makes an acceleration of
-        about 5 s/step^2: smooth first.
+        2e-6 (5) of its root mean square. Noise of deviation s makes an acceleration of about
+        5 s/step^2: smooth first.
 
         Raises `ValueError` for shapes, gaps, too few samples, an impossible degree.
         """
@@ -97,10 +96,9 @@ class Spline:
     ) -> Spline:
         """Smoothing splines with a given root mean square distance from the samples.
 
-        discrepancy : what each of them may be off, a number or (g,) in units of the values, such
-            as the deviation of the noise. Of all splines on these knots that miss the samples by
-            this much, each has the smallest mean square of its derivative (degree + 1)/2, the
-            third one for degree 5, whose acceleration therefore has the least change.
+        discrepancy : that distance, a number or (g,) in units of the values, such as the deviation
+            of the noise. Of all splines on these knots with it, each has the smallest mean square
+            of its derivative (degree + 1)/2.
 
         Others as in `through`; degree is 3 or 5. Raises `ValueError` as there, and for a
         discrepancy that is not positive or more than a parabola (degree 3: a line) leaves.

@@ -204,8 +204,7 @@ def read_c3d(
         raise ValueError(f"{path} holds {frames} frames at {rate:g} Hz; it seems to be damaged")
     if frames < said:
         warnings.warn(
-            f"{path} is cut short: its header says {said} frames, there are {frames}",
-            stacklevel=2,
+            f"{path} is cut short: its header says {said} frames, there are {frames}", stacklevel=2
         )
     positions = found["points"].swapaxes(0, 1)[:, :, :frames]
     scale = _scale(path, found["unit"], unit)

@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.gait.angles import check_angles
-from kinesym.gait.fit import (
-    Fitted,
-    fit,
-    landmark_targets,
-    segments_from_landmarks,
-    start_of,
-)
+from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.markers import Markers
 from kinesym.gait.natural.body import NaturalBody
@@ -185,9 +179,8 @@ def _check_noise(markers: Markers, clean: Markers) -> None:
     before, after = noise(markers), noise(clean)
     if before > QUIET and after > STAYS * before:
         warnings.warn(
-            f"markers have noise of about {1e3 * before:.2g} mm, and {1e3 * after:.2g} mm of it "
-            f"stay after smoothing: forces will oscillate; use "
-            f"smooth=SSA(noise={ABOVE * before:.1g})",
+            f"markers have noise of about {1e3 * before:.2g} mm, {1e3 * after:.2g} mm after "
+            f"smoothing: forces will oscillate; use smooth=SSA(noise={ABOVE * before:.1g})",
             stacklevel=3,
         )
 

@@ -75,16 +75,15 @@ class CorrectedForcePlates:
     """Force plates, corrected to be consistent with the motion (Pamies-Vila, Font-Llagunes 2013).
 
     The mismatch d = W - W_t - W_l between the motion and both plates is added to the leading foot
-    with weight kappa and to the trailing one with 1 - kappa. kappa goes from 0 when the leading
-    foot strikes to 1 when the trailing one leaves: in a straight line, or with slope zero at both
-    ends ("smoothstep"). Both wrenches are then continuous with single support, where one foot bears
-    all of W, and neither the motion is changed nor a force added that nothing exerts. "half" is
-    kappa = 1/2 throughout, as the literature also has it: then they jump.
+    with weight kappa and to the trailing one with 1 - kappa. kappa goes from 0 at heel strike of
+    the leading foot to 1 at toe-off of the trailing one: in a straight line, or with slope zero at
+    both ends ("smoothstep"). Both wrenches are then continuous with single support, where one foot
+    bears all of W, and there is no residual. "half" is kappa = 1/2 throughout, as the literature
+    also has it: then they jump.
 
-    With the plate of one foot alone, d is the mismatch of that plate when its foot begins (leading:
-    the trailing one leaves) or ends (trailing) to bear all; that foot gets it by its ramp and the
-    other foot the remainder. With perfect plates this is the same. Where the record is cut so that
-    this end is not in it, the one plate is believed; the ramp runs over what the record has.
+    With one plate alone, d is the mismatch of that plate where its foot alone bears all; that foot
+    gets it by its ramp, the other foot the remainder. Where the record is cut so that this end is
+    not in it, the plate is used unchanged; the ramp runs over what the record has.
 
     Raises `ValueError` for an unknown ramp, and when used where neither foot stands on a plate.
     """
@@ -125,10 +124,9 @@ class SmoothTransition:
 
         k1 exp(-(s - 2/3)^2) - k2 s,    k1 = exp(4/9), k2 = k1 exp(-16/9)/2,
 
-    which first grows, as in push-off, and for everything else exp(-s^3). That ends at 3.4e-4; it
-    is scaled and shifted here so that it ends at zero. Moments fade about the centre of pressure
-    at the strike, which is our choice: the result does not depend on the origin then, and the
-    trailing centre of pressure stays there. Plates are not used.
+    which first grows, as in push-off, and for everything else exp(-s^3), scaled and shifted here so
+    that it ends at zero, not at 3.4e-4. Moments fade about the centre of pressure at the strike,
+    which is our choice: the result does not depend on the origin then. Plates are not used.
 
     height : of the floor [m]. Raises `ValueError` if the record begins within the double support.
     """
@@ -301,9 +299,8 @@ def share(
     flight : share of the weight that the total may reach with no foot on the ground; it is assigned
     to neither foot.
 
-    The small force that a plate still shows at toe-off or heel strike, as contacts are found by a
-    threshold, is faded out over the double support. The wrenches add up to the total while a foot
-    is on the ground.
+    What a plate still shows at toe-off or heel strike, below the threshold of contacts, is faded
+    out over the double support. The wrenches add up to the total while a foot is on the ground.
 
     Raises `ValueError` naming the interval for contacts that cannot be (see `phases`), if no foot
     is on the ground but the motion needs a force, if a plate carries less than a fifth of what the

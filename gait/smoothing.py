@@ -77,9 +77,8 @@ class SSA:
         with a point). Default: half a gait cycle, 0.6 s, but no more than half the series.
     rank : components to keep; default as many as `share` needs. A slow trend takes one to three,
         each sine in it two.
-    share : of the variance, which may be left out. It counts what a series has in all: of a
-        marker that crosses the room, 1e-5 is a few millimetres, of one on the pelvis of somebody
-        on a treadmill less than the noise.
+    share : of the variance, which may be left out: of a marker that crosses the room, 1e-5 is a
+        few millimetres, of one on the pelvis on a treadmill less than the noise.
     noise : root mean square which may be left out, in the unit of the series, instead of a share:
         the same for all markers, such as 5e-4 [m].
 

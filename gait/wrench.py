@@ -62,8 +62,8 @@ class Wrench:
         unloaded. free_moment : (3, N), or (N,) about the vertical [N m]; default none.
 
         Small forces without a centre of pressure act at the one nearest in time, so that the moment
-        does not jump. Raises `ValueError` for shapes, if the plate gives the
-        load instead of the reaction, and if the centre is missing above `threshold` [N].
+        does not jump. Raises `ValueError` for shapes, a plate that gives the load instead of the
+        reaction, and a centre that is missing above `threshold` [N].
         """
         grid = time_grid(time)
         rows, position = vectors("force", force, grid), vectors("cop", cop, grid, missing=True)
@@ -117,11 +117,9 @@ class Wrench:
     def at(self, time: ArrayLike) -> Wrench:
         """Resampled at times (n,) [s]: straight lines between samples, nothing overshoots.
 
-        On a coarser grid each value is the mean over a step around it, half before, half after:
-        impulses are kept, what is faster than the new rate is damped, and a contact spreads by no
-        more than half a step. That leaves 0.98 of a tenth of the new rate and 0.64 of half of it;
-        `smoothed` first, with the cutoff of the motion, where more must go. The moment is about a
-        fixed point and resampled like the force.
+        On a coarser grid each value is the mean over a step around it: impulses are kept, and a
+        contact spreads by no more than half a step. Of amplitudes at a tenth of the new rate 0.98
+        is left, at half of it 0.64; where more must go, use `smoothed` before.
 
         Raises `ValueError` for times outside those of the wrench.
         """

@@ -195,14 +195,8 @@ class ConstrainedSystem:
         found = []
         for k, t in enumerate(map(float, grid)):
             acceleration = self.accelerations(position, rate, t, chosen)
-            found.append(
-                (
-                    position,
-                    rate,
-                    acceleration,
-                    self.multipliers(position, rate, acceleration, t, chosen),
-                )
-            )
+            multipliers = self.multipliers(position, rate, acceleration, t, chosen)
+            found.append((position, rate, acceleration, multipliers))
             if k + 1 < len(grid):
                 h = (float(grid[k + 1]) - t) / substeps
                 for j in range(substeps):

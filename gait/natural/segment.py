@@ -75,11 +75,8 @@ def orthonormal(row: Segment, pose: Pose, a: Array, b: Array) -> Rigidity:
         la, lb, lc = (float(np.dot(axis(letter), position)) for letter in (p, q, r))
         lc *= sign
         values += [*-(la * a + lb * b + lc * np.cross(a, b, axis=0))]
-        by_vectors.append(
-            np.concatenate(
-                [-la * np.eye(3) + lc * _skew(b), -lb * np.eye(3) - lc * _skew(a)], axis=2
-            )
-        )
+        blocks = [-la * np.eye(3) + lc * _skew(b), -lb * np.eye(3) - lc * _skew(a)]
+        by_vectors.append(np.concatenate(blocks, axis=2))
         by_angles.append(np.zeros((a.shape[1], 3, 3)))
     return Rigidity(
         np.array(values), np.concatenate(by_vectors, axis=1), np.concatenate(by_angles, axis=1)

@@ -332,7 +332,7 @@ def test_two_feet_on_a_plate_are_refused():
 
 def test_a_plate_without_a_foot_is_refused():
     alone = {"p": pressing(trapezoid(0.5, 1.1), (0.125, 0.5, 0.0))}
-    with pytest.raises(ValueError, match=r"no foot .* 'left' is nearest, 0.400 m away"):
+    with pytest.raises(ValueError, match=r"no foot .* 'left' is 0.400 m away"):
         assign_plates(alone, TIME, feet_at((0.0, -0.1), (0.0, 0.1)))
     with pytest.raises(ValueError, match=r"loaded from 0.502 to 1.098 s, the markers .* to 0.5 s"):
         feet = {"right": (np.zeros((3, 11)), np.ones((3, 11)))}
