@@ -76,7 +76,7 @@ FEW, MANY = 20, 100  # calls in a turn: short ones find the caches as warm as lo
 
 @dataclass(frozen=True)
 class Case:
-    """Nodes (N,) [s] and the calcium clock: for kinesym its course, for the others the same as
+    """Nodes (N,) [s] and the calcium clock: for kinesym its signal, for the others the same as
     begins with the end (S + 1,), values and slopes (S,)."""
 
     time: Array
@@ -104,11 +104,11 @@ class Side:
 
 def make_case(impulses: int, end: float) -> Case:
     clock = ks.hybrid.Calcium(*(P[key] for key in ("tau", "t1", "t2", "Up", "Um")))
-    course = clock.signal(ks.hybrid.train(0.1, 0.05, impulses))
-    begin, value, slope = (np.array(row) for row in (course.begin, course.value, course.slope))
+    signal = clock.signal(ks.hybrid.train(0.1, 0.05, impulses))
+    begin, value, slope = (np.array(row) for row in (signal.begin, signal.value, signal.slope))
     begin[0] = 0.0  # Um is constant before the first impulse
     time = np.linspace(0.0, end, round(100 * end) + 1)
-    return Case(time, course, (np.append(begin, end), value, slope))
+    return Case(time, signal, (np.append(begin, end), value, slope))
 
 
 # -- kinesym --------------------------------------------------------------------------------------
@@ -618,7 +618,7 @@ def differentiated(end: float) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
             "system": body,
             "time": np.linspace(0.0, min(end, 1.0), 101),
             "initial": {**walker.at_start(body), **standing},
-            "inputs": walker.courses(pattern),
+            "inputs": walker.signals(pattern),
             **loose,
         },
     )
@@ -853,7 +853,7 @@ def draw(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     axes["angle"].sharex(axes["force"])
     axes["angle"].tick_params(labelbottom=False)
     for name, label, state in (("angle", "angle [rad]", "theta"), ("force", "force [N]", "quad_F")):
-        axis, course = axes[name], true.states[:, STATES.index(state)]
+        axis, history = axes[name], true.states[:, STATES.index(state)]
         axis.vlines(
             case.lines[0][1:-1],
             0.0,
@@ -863,9 +863,9 @@ def draw(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
             transform=axis.get_xaxis_transform(),
             label="break of the clock",
         )
-        axis.plot(case.time, course, "C0")
+        axis.plot(case.time, history, "C0")
         axis.plot(
-            true.switches, np.interp(true.switches, case.time, course), "C3.", ms=5, label="switch"
+            true.switches, np.interp(true.switches, case.time, history), "C3.", ms=5, label="switch"
         )
         axis.set(ylabel=label, xlim=case.time[[0, -1]])
         axis.grid(alpha=0.3)

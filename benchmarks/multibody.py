@@ -324,14 +324,14 @@ def pinocchio_in_python(case: Case, folder: str) -> Tasks:
         return np.concatenate([slope.ravel(), aba(quaternions(x, 3), w.ravel(), torques.ravel())])
 
     def run() -> list[Array]:
-        course = [case.starts[0]]
+        states = [case.starts[0]]
         for _ in range(FEW):
-            x = course[-1]
+            x = states[-1]
             k1 = rates(x)
             k2 = rates(x + 0.5 * H * k1)
             k3 = rates(x + 0.5 * H * k2)
-            course.append(x + H / 6.0 * (k1 + 2.0 * (k2 + k3) + rates(x + H * k3)))
-        return course
+            states.append(x + H / 6.0 * (k1 + 2.0 * (k2 + k3) + rates(x + H * k3)))
+        return states
 
     return {
         RATES[1]: (lambda: [rates(x) for x in case.x[:FEW]], FEW),

@@ -90,12 +90,12 @@ def calcium(ramp="to_Um"):
 def stimulate(time, recruited=RECRUITED, impulses=IMPULSES, stop=False):
     """The run from the hanging shank over time (N,) [s]."""
     muscle = quadriceps(recruited)
-    course = calcium().signal(ks.hybrid.train(FIRST, PERIOD, impulses))
+    signal = calcium().signal(ks.hybrid.train(FIRST, PERIOD, impulses))
     return ks.simulate(
         knee(muscle, stop),
         time,
         {theta: 0.0, omega: 0.0, **muscle.rest},
-        inputs={muscle.clock: course},
+        inputs={muscle.clock: signal},
         rtol=1e-11,
         atol=1e-12,
     )
@@ -235,14 +235,14 @@ def calcium_figure():
     impulses = ks.hybrid.train(0.0, PERIOD, 2)
     fig, axes = plt.subplots(2, 1, figsize=(10, 6.4), sharex=True, layout="constrained")
     for axis, ramp in zip(axes, ("to_Um", "to_zero"), strict=True):
-        course = calcium(ramp).signal(impulses)
-        ends = np.append(course.begin[1:], 2.0 * PERIOD)  # straight lines between breaks
+        signal = calcium(ramp).signal(impulses)
+        ends = np.append(signal.begin[1:], 2.0 * PERIOD)  # straight lines between breaks
         lines = (
-            np.array([course.begin, ends]),
-            np.array([course.value, course.value + course.slope * (ends - course.begin)]),
+            np.array([signal.begin, ends]),
+            np.array([signal.value, signal.value + signal.slope * (ends - signal.begin)]),
         )
         axis.plot(1e3 * lines[0].T.ravel(), lines[1].T.ravel(), "C0", lw=2)
-        axis.plot(1e3 * course.begin[1:], course.value[1:], "C0o", ms=5)
+        axis.plot(1e3 * signal.begin[1:], signal.value[1:], "C0o", ms=5)
         axis.axhline(0.0, color="0.6", lw=0.8)
         for at in impulses:
             axis.annotate(

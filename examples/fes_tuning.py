@@ -57,11 +57,11 @@ def pattern(q):
 def task(q, nodes):
     """What is simulated."""
     impulses, recruited = pattern(q)
-    course = ks.Signal.pieces(impulses, recruited)
+    signal = ks.Signal.pieces(impulses, recruited)
     return {
         "time": np.linspace(0.0, END, nodes),
         "initial": {theta: 0.0, omega: 0.0, **MUSCLE.rest},
-        "inputs": {MUSCLE.clock: calcium().signal(impulses), "quad_recruitment": course},
+        "inputs": {MUSCLE.clock: calcium().signal(impulses), "quad_recruitment": signal},
     }
 
 

@@ -207,10 +207,10 @@ def integrate(slope, begin, y, ends=None):
 
     def solution(t):
         index = np.searchsorted(begins[1 : len(parts)], t, side="right")
-        course = np.empty((len(y), len(t)))
+        history = np.empty((len(y), len(t)))
         for k in np.unique(index):
-            course[:, index == k] = parts[k](t[index == k])
-        return course
+            history[:, index == k] = parts[k](t[index == k])
+        return history
 
     return solution, stop
 
@@ -302,9 +302,9 @@ def flat(told, begin, state):
     end = INSTANTS[k - 1] + share * (INSTANTS[k] - INSTANTS[k - 1])
 
     def states(t):
-        course = np.repeat(state[:, None], len(t), axis=1)
-        course[0] += state[3] * (t - begin)
-        return course
+        history = np.repeat(state[:, None], len(t), axis=1)
+        history[0] += state[3] * (t - begin)
+        return history
 
     def forces(t):
         return np.array([np.interp(t, INSTANTS, row) for row in (heel, toe, -fx)])
@@ -456,7 +456,7 @@ COLOURS = {"heel": "C0", "toe": "C3"}
 SHADES = {"swing": "1.0", "heel": "#dbe7f3", "flat": "#ececec", "toe": "#f6dcd9"}
 
 
-def figure_courses(results):
+def figure_histories(results):
     """Heights and forces of both laws, phases shaded."""
     fig, axes = plt.subplots(
         2, 2, figsize=(11, 6.5), sharex=True, sharey="row", layout="constrained"
@@ -480,7 +480,7 @@ def figure_courses(results):
 
 
 def shade(told, *axes):
-    """Phases behind the courses, named at the top, with the times of events."""
+    """Phases behind the time histories, named at the top, with the times of events."""
     phases = [phase for phase in told.phases if phase.end - phase.begin > 1e-3]
     for axis in axes:
         for phase in phases:
@@ -498,7 +498,7 @@ def shade(told, *axes):
             fontsize="small",
         )
     for name in EVENTS:
-        high = 0.55 if name == "toe off" else 0.97  # beside the course of the heel
+        high = 0.55 if name == "toe off" else 0.97  # beside the time history of the heel
         axes[0].annotate(
             f"{name} {told.times[name]:.4f} s",
             (told.times[name], high),
@@ -604,7 +604,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         runs = {release: simulate(law, time, release) for release in ("force", "height")}
         results[law] = runs, reference(law)
         print(table(law, *results[law]))
-    pictures = {"foot_landing.png": figure_courses, "foot_landing_steps.png": figure_steps}
+    pictures = {"foot_landing.png": figure_histories, "foot_landing_steps.png": figure_steps}
     for name, figure in pictures.items():
         fig = figure(results)
         fig.savefig(out / name, dpi=120)

@@ -3,8 +3,8 @@
 Markers and a plate under a right leg, with the results of the GaitAnalysisToolKit. These are said
 to be smoothed at 6 Hz with segments by Winter; they agree to their last digit with a tree whose
 motion is smoothed at 4 Hz by the filter of that code, and whose segments all have the mass and
-gyration of the foot. The tree has thigh, shank and foot whose joints are where the markers are, so
-that segments may stretch as skin lets them, with the measured wrench of the ground on the foot.
+radius of gyration of the foot. The joints of thigh, shank and foot are where the markers are, so
+that segments change their length as skin moves; the measured ground reaction acts on the foot.
 
 Data: see data/README.md. Angles and moments of flexion and plantar flexion are positive. Points of
 the plane are complex, x forwards + i up; a motion is its value, rate and acceleration, (3, N).
@@ -195,7 +195,7 @@ def both_ways(time, x, cutoff):
 
 
 def smoothed_their_way(time, points, wrench, cutoff):
-    """Points (3, N) and wrench: only samples that there are, then straight lines over gaps."""
+    """Points (3, N) and wrench: measured samples, linear interpolation over gaps."""
     paths = {}
     for name, p in points.items():
         seen = np.isfinite(p)

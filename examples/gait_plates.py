@@ -1,4 +1,4 @@
-"""A walk over four force plates: which foot stands where, and what one plate less changes.
+"""A walk over four force plates: which foot stands on which plate, and the effect of a missing one.
 
 Markers of the lower body only: trunk, head and arms are taken to stay upright above the pelvis, so
 the wrench that the motion needs is rough. In double support it is shared between the feet by
@@ -15,7 +15,7 @@ import kinesym as ks
 from kinesym.examples.gait import data
 from kinesym.gait import Axes, Like, Midpoint, Relations, Shifted
 
-STATURE = 1.76  # m, from the height of the pelvis; nobody wrote it down
+STATURE = 1.76  # m, from the height of the pelvis; not recorded
 G = 9.81  # m/s^2
 MARGIN = 0.02  # s, before and after the cycle
 FEET = ("right", "left")

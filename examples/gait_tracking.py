@@ -1,12 +1,12 @@
 """Beyond inverse dynamics: joint torques of measured walking by dynamically consistent tracking.
 
-Inverse dynamics takes a motion as it was measured and smoothed, and asks which forces it needs.
-These are not those that the plates show, and somebody must pay: with plates as measured a wrench is
-a residual at the trunk that nobody exerts; with corrected plates (Pamies-Vila, Font-Llagunes 2013)
-motion counts for all and the forces of the ground are changed. Here motion, torques and forces are
-found at once by direct collocation, such that the equations of motion hold without any wrench left
-over, and come as near as they can to markers and plates alike: each gives way by as much as it is
-known. Markers need no smoothing. Seven segments, first in the sagittal plane, then in space.
+Inverse dynamics finds the forces that a measured and smoothed motion needs. They do not agree with
+the force plates: with measured wrenches the mismatch appears as a residual at the trunk; with
+corrected plates (Pamies-Vila, Font-Llagunes 2013) the motion is kept and the ground reaction is
+changed. Here motion, joint torques and ground reaction are found together by direct collocation:
+the equations of motion hold without residual, and markers and plates are tracked by weighted least
+squares, each with its own standard deviation. Markers need no smoothing. Seven segments, first in
+the sagittal plane, then in space.
 
 The subject is that of `gait`; data: see data/README.md. Axes are x forwards, y to the left, z up.
 """

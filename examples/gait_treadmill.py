@@ -1,7 +1,7 @@
 """Twenty seconds on a treadmill: events, and moments of the left leg against those reported.
 
-Angles of the left leg are known, the place of its ankle and the ground reaction, but nothing says
-how the trunk leans. A foot that is flat tells, but for the slope of the line between its markers.
+Angles of the left leg, the position of its ankle and the ground reaction are measured, but not the
+inclination of the trunk. It follows from the flat foot, given the slope between its markers.
 The tree is that of `gait_planar`, and so are its conventions. Data: see data/README.md.
 """
 

@@ -96,7 +96,7 @@ class Ramp:
         """Lengths (N,) [m]."""
         return self.start + self.rate * (np.clip(time, self.begin, self.end) - self.begin)
 
-    def course(self):
+    def signal(self):
         """The rate as an input that jumps."""
         if self.rate == 0.0:
             return ks.Signal.pieces([0.0], [0.0])
@@ -216,7 +216,7 @@ def experiment(record, passive, nodes=None, whole=False):
     active = record.force[keep] - passive(record.ramp.length(time))
     if not whole:
         active = np.where(time <= record.until, active, np.nan)
-    inputs = {"rate": record.ramp.course(), "soleus_u": clock(record.file)}
+    inputs = {"rate": record.ramp.signal(), "soleus_u": clock(record.file)}
     return ks.Experiment(time, inputs, {"soleus_F": active}, {"soleus_F": STD})
 
 

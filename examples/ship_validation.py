@@ -112,7 +112,7 @@ def joint_angles(figure, model, link, run, other, code, papers):
 # -- the others: the ship and the person ----------------------------------------------------------
 
 
-def course(t):
+def motion(t):
     """Roll, pitch, yaw [rad] and place [m] of the ship with two derivatives, (3, 6)."""
     return (RATES * np.sin(OMEGA * t + PHASES)).sum(axis=-1)
 
@@ -131,7 +131,7 @@ def turning(angles):
 def deck(t, gravity):
     """w, w' and the acceleration of the origin minus gravity, in axes of the ship."""
     tiny = 1e-30
-    values, first, second = course(t + 1j * tiny)  # a complex step: no second formula for w'
+    values, first, second = motion(t + 1j * tiny)  # a complex step: no second formula for w'
     w = turning(values[:3]) @ first[:3]
     C = Rotation.from_euler("XYZ", values[:3].real).as_matrix()
     return w.real, w.imag / tiny, C.T @ (second[3:].real + [0.0, 0.0, gravity])
@@ -267,7 +267,7 @@ def chain_nonlinear(values, time):
         place, change = pitched(arms, q)
         M = np.einsum("k,aki,akj->ij", m, change, change) + inertia
         push = -place @ u**2  # what accelerates the masses besides q'', (2, 4)
-        push[0] += course(t)[2, 3]
+        push[0] += motion(t)[2, 3]
         return np.append(
             u, np.linalg.solve(M, -np.einsum("k,aki,ak->i", m, change, push) - kp @ q - kd @ u)
         )
@@ -354,7 +354,7 @@ def pinocchio_states(pin, values, time):
 
     def slope(t, state):
         q, u = np.split(state, 2)
-        ship = course(t)[:, [3, 4, 5, 0, 1, 2]]  # place first
+        ship = motion(t)[:, [3, 4, 5, 0, 1, 2]]  # place first
         whole, angles = np.append(ship[0], q), q.reshape(4, 3)
         E = turning(angles)
         torque = -kp * angles - kd * (E @ u.reshape(4, 3, 1))[..., 0]

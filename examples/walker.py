@@ -365,7 +365,7 @@ def at_start(body):
     return state
 
 
-def courses(pattern, first=0):
+def signals(pattern, first=0):
     """Inputs for intensities by muscle, one per impulse, from the impulse `first` on."""
     count = len(next(iter(pattern.values())))
     times = (first + np.arange(count)) * PERIOD
@@ -388,7 +388,7 @@ def walk(body, duration, rtol=1e-6):
         levels = regulator(k * PERIOD, here, touches)
         for name, level in levels.items():
             pattern[name].append(level)
-        inputs = courses({name: [level] for name, level in levels.items()}, k)
+        inputs = signals({name: [level] for name, level in levels.items()}, k)
         begin = process_time()
         run = ks.simulate(
             body,
@@ -413,7 +413,7 @@ def stimulated(body, pattern, time, rtol=1e-8):
         body,
         time,
         {**at_start(body), "Rheel": True, "Rtoe": True},
-        inputs=courses(pattern),
+        inputs=signals(pattern),
         rtol=rtol,
         atol=1e-2 * rtol,
         progress=False,

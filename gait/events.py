@@ -94,12 +94,12 @@ class Cycle:
 
     @property
     def duration(self) -> float:
-        """Of the stride [s]."""
+        """Duration of the stride [s]."""
         return self.stride - self.begin
 
     @property
     def double_supports(self) -> tuple[Phase, ...]:
-        """Those with both feet on the ground."""
+        """Phases with both feet on the ground."""
         return tuple(phase for phase in self.phases if phase.double)
 
 

@@ -48,7 +48,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Coordinates z (g, N) and what is left: distances of all targets (T, N) [m], their names."""
+    """Coordinates z (g, N), residual distances of all targets (T, N) [m], names of the targets."""
 
     z: Array
     distances: Array
@@ -192,8 +192,8 @@ def _check_held(body: NaturalBody, J: Array) -> None:
         k = int(np.abs(vectors[:, 0]).argmax())
         free = "the root" if k < 3 else f"segment {body.segments[(k - 3) // 3].name!r}"
         raise ValueError(
-            f"{free} is not held by what was measured; three markers that are not in "
-            "line, or two axes, hold a segment"
+            f"{free} is not determined by the measurements; a segment needs three markers that "
+            "are not collinear, or two axes"
         )
 
 

@@ -98,7 +98,7 @@ class Tracking:
 
     @property
     def time(self) -> Array:
-        """(N,) [s]."""
+        """Time (N,) [s]."""
         return self.reference.time
 
     @property

@@ -40,7 +40,7 @@ class Skeleton:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the segments."""
+        """Names of the segments."""
         return tuple(row.name for row in self.segments)
 
     @cached_property
@@ -52,7 +52,7 @@ class Skeleton:
 
     @property
     def mass(self) -> float:
-        """Of the body [kg]."""
+        """Mass of the body [kg]."""
         return sum(row.mass for row in self.segments)
 
     def number(self, name: str) -> int:
@@ -96,13 +96,13 @@ class InverseDynamics:
 
     @property
     def time(self) -> Array:
-        """(N,) [s]."""
+        """Time (N,) [s]."""
         return self.kinematics.time
 
     @cached_property
     def torque(self) -> Array:
-        """Torques of the world on each segment, (S, 3, N) [N m], which drive the motion
-        together with the total force on the root: "absolute" torques."""
+        """Absolute torques, of the world on each segment, (S, 3, N) [N m]: with the total force on
+        the root they drive the motion."""
         result = self.moment.copy()
         for k, parent in enumerate(self.skeleton.parents):
             if parent >= 0:
@@ -135,7 +135,7 @@ class InverseDynamics:
         return np.einsum("sijn,jsn->sin", self.attitude, angular_velocity(angles, rates))
 
     def under_foot(self, foot: str, wrench: Wrench) -> dict[str, Wrench]:
-        """The wrench of the ground on a foot of two segments, put on the one above the centre of
+        """The ground reaction on a foot of two segments, applied to the one above the centre of
         pressure.
 
         The choice changes only the torque between the two segments. Raises `ValueError` for an
@@ -200,7 +200,7 @@ class JointLoads:
 
     @property
     def time(self) -> Array:
-        """(N,) [s]."""
+        """Time (N,) [s]."""
         return self.inverse.time
 
     def flexion(self, joint: str) -> Array:

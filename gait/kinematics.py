@@ -187,7 +187,7 @@ class _Smoother:
                 f"series {k} may be missed by {by:.4g}, but the smoothest spline is "
                 "within that; a smaller discrepancy is needed"
             )
-        # Rounding leaves some 1e-15; what is asked for below the lowest weight is interpolation.
+        # below the lowest weight the spline interpolates, but for rounding
         best = lowest if excess(lowest) > 0.0 else brentq(excess, lowest, highest, xtol=1e-12)
         return middle + size * self.coefficients(scaled, 10.0**best)
 

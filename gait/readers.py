@@ -99,7 +99,7 @@ def read_trc(path: File, unit: str | None = None, up: str = "y", forward: str = 
 
     unit : "m" or "mm"; default what the file says. up, forward : see above.
 
-    Raises `FileNotFoundError`, and `ValueError` naming line and column of what is no TRC.
+    Raises `FileNotFoundError`, and `ValueError` naming line and column of the error.
     """
     text = text_of(path)
     lines = text.splitlines()

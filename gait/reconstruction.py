@@ -1,4 +1,4 @@
-"""From markers to the motion of a body, step by step, with something to look at after each."""
+"""From markers to the motion of a body, with a report and figures of each step."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from kinesym.symbolic.multibody.segments import Segment, owners
 #: Smooths series (..., N) with this rate [Hz].
 Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
 
-#: What is smoothed away at least from markers, and again from coordinates: root mean square
-#: [m, rad]. Where there is more noise, so many times as much: what stays of it oscillates.
+#: Least root mean square that smoothing removes from markers, and then from coordinates [m, rad];
+#: where there is more noise, so many times the noise.
 NOISE, ABOVE = (1e-3, 5e-4), 1.5
-#: Noise of markers below which nobody needs to be warned [m], and the share of it that may stay.
+#: Noise of markers below which there is no warning [m], and the share of it that may remain.
 QUIET, STAYS = 2e-4, 0.15
-#: Turn between a segment and the pelvis that nobody holds on average [rad].
+#: Mean rotation of a segment against the pelvis above which there is a warning [rad].
 REVERSED = np.radians(120.0)
 
 
@@ -40,7 +40,7 @@ class Reconstruction:
     """A measured motion as rigid segments, and how it was found.
 
     segments : with measured points. markers, smoothed : before and after the first
-    SSA. fitted : coordinates of the nearest rigid segments, and the distances that remain.
+    SSA. fitted : coordinates of the nearest rigid segments, and residual distances.
     kinematics : splines through these coordinates after the second SSA.
     """
 
@@ -109,7 +109,7 @@ def reconstruct(
 
     Warns if much of the noise of the markers stays, which accelerations make large, and of segments
     whose axes look reversed. Raises `ValueError` for gaps, missing markers, relations for points
-    that there are not, postures that angles cannot describe, and instants that cannot be fitted.
+    that do not exist, postures near a singularity of the angles, and frames that do not converge.
     """
     check_kind(relations, Relations, "kinesym.gait")
     check_kind(markers, Markers, "kinesym.gait")

@@ -56,7 +56,7 @@ class Shifted:
 class Axes:
     """Axes from two directions, each from one position to another; "up" is the vertical.
 
-    Give two of x (forwards), y (to the left), z (up); `first` is taken as it is, the other one made
+    Give two of x (forwards), y (to the left), z (up); `first` is kept, the other one made
     normal to it.
     """
 
@@ -180,8 +180,8 @@ def names_in(relation: Any) -> set[str]:
 def landmarks(relations: Relations, trial: Trial) -> Landmarks:
     """Evaluate all relations over a trial.
 
-    Raises `ValueError` for a marker or segment that neither the trial nor, where something is
-    carried, its calibration has.
+    Raises `ValueError` for a marker or segment that is missing in the trial or, where something is
+    carried, in its calibration.
     """
     check_kind(relations, Relations, "kinesym.gait")
     check_kind(trial, Trial, "kinesym.gait")
@@ -191,12 +191,12 @@ def landmarks(relations: Relations, trial: Trial) -> Landmarks:
 def rigid_motion(before: Array, after: Array) -> tuple[Array, Array]:
     """The rotation (3, 3, N) and centre (3, N) that move points (K, 3) best onto (K, 3, N).
 
-    Raises `ValueError` for points in line, whose rotation nobody can tell.
+    Raises `ValueError` for collinear points, which determine no rotation.
     """
     arms = before - before.mean(axis=0)
     sizes = np.linalg.svd(arms, compute_uv=False)
     if sizes[1] < 1e-3 * sizes[0]:
-        raise ValueError("they are in line, or in one place")
+        raise ValueError("its markers are collinear or coincide")
     centre = after.mean(axis=0)
     crossed = np.einsum("ki,kjn->nij", arms, after - centre)
     U, _, Vt = np.linalg.svd(crossed)
@@ -288,7 +288,7 @@ class _Evaluation:
         still = _Evaluation(self._relations, Trial(positions), "calibration")
         before = np.array([still.position(name)[:, 0] for name in cluster])
         after = np.array([self.position(name) for name in cluster])
-        with naming(f"the cluster {', '.join(cluster)} tells no rotation"):
+        with naming(f"the cluster {', '.join(cluster)} determines no rotation"):
             turn, centre = rigid_motion(before, after)
         return still, turn, centre, before.mean(axis=0)
 

@@ -175,7 +175,8 @@ class LeastCorrection:
 
     The sum over both feet of weight times the squared correction is least, so that a foot gets the
     weight of the other one as its share of the mismatch. Wrenches jump by that at heel strikes
-    and toe-offs. Where only one foot has a plate it is believed.
+    and toe-offs. Where only one foot has a plate, its wrench is
+    used unchanged.
 
     weights : how far the plate of each foot is trusted, by foot; 1 for those left out. Raises
     `ValueError` if one is not positive, and when used where neither foot stands on a plate.

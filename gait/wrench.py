@@ -78,7 +78,7 @@ class Wrench:
 
     @classmethod
     def zero(cls, time: ArrayLike) -> Wrench:
-        """No wrench at times (N,) [s]."""
+        """A wrench of zero at times (N,) [s]."""
         grid = time_grid(time)
         return cls(grid, np.zeros((3, len(grid))), np.zeros((3, len(grid))))
 
