@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.evaluate import compile
+from kinesym.internal.evaluate import compile
 from kinesym.runtime import checks
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.nlp.collocation import filled
