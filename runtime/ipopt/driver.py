@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
 from kinesym.runtime.native import NO_FILE, Plan, Problem, overheard
-from kinesym.runtime.status import IPOPT_CODES, Solve
+from kinesym.runtime.status import Solve
 
 Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
@@ -223,7 +223,7 @@ def run(
         set_options(made, {**options, "output_file": str(story)}, required)
         with interruptible(watch.interrupted):
             z, info = made.solve(start.z, **more)
-        status = IPOPT_CODES.get(int(info["status"]), Solve.UNKNOWN)
+        status = Solve.of(int(info["status"]))
         if status is Solve.INVALID_OPTION:
             raise ValueError(
                 f"{status.sentence}, one of {', '.join(sorted(required))} or of a file of options"
