@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym import checks
 from kinesym.continuous_adjoint import shooting_gradient
 from kinesym.hybrid_shooting import hybrid_trials
-from kinesym.runtime import checks
 from kinesym.runtime.nlp.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory

@@ -14,12 +14,12 @@ import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
+from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
 from kinesym.hybrid_signals import Pieces, hybrid_signals, new_names
 from kinesym.pipeline import realise
-from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest

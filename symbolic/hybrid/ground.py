@@ -8,8 +8,8 @@ from typing import Any
 
 import sympy as sp
 
+from kinesym.checks import check_kind, check_name, check_text, listed, listed_of
 from kinesym.symbolic.expression import real_number
-from kinesym.symbolic.given import check_kind, check_name, check_text, listed, listed_of
 from kinesym.symbolic.hybrid.contacts import Contact, check_law
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.model import Hybrid

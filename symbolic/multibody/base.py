@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from kinesym.symbolic.given import check_identifier, shown
+from kinesym.checks import check_identifier, shown
 from kinesym.symbolic.multibody.joints import Spherical, check_joint
 from kinesym.symbolic.multibody.passes import Frame, bryant_matrix, change_matrices
 from kinesym.symbolic.multibody.vectors import (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from kinesym.checks import check_identifier, shown
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import check_identifier, shown
 from kinesym.symbolic.multibody.joints import Joint, Revolute, Spherical, check_joint
 from kinesym.symbolic.multibody.segments import ROUNDING, check_inertia
 from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector

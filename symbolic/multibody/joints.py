@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import sympy as sp
 
-from kinesym.symbolic.given import shown
+from kinesym.checks import shown
 from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector
 
 #: +1 for the sequences in the order xyzxy, -1 for the others.

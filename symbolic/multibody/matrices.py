@@ -32,8 +32,8 @@ from typing import Any
 
 import sympy as sp
 
+from kinesym.checks import check_kind
 from kinesym.symbolic.expression import real_expressions
-from kinesym.symbolic.given import check_kind
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import settled
 from kinesym.symbolic.multibody.base import ACCELERATIONS, FixedBase

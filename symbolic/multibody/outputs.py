@@ -8,8 +8,8 @@ from typing import Any
 
 import sympy as sp
 
+from kinesym.checks import listed, mapping
 from kinesym.symbolic.expression import real_expressions
-from kinesym.symbolic.given import listed, mapping
 from kinesym.symbolic.multibody.bodies import mass_of
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.vectors import AXES, Vector, scale, times

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import sympy as sp
 
+from kinesym.checks import shown
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import shown
 
 Vector: TypeAlias = tuple[sp.Expr, sp.Expr, sp.Expr]
 Matrix: TypeAlias = tuple[Vector, Vector, Vector]  # its rows
