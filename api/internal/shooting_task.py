@@ -14,6 +14,7 @@ import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
+from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
@@ -21,7 +22,6 @@ from kinesym.internal.hybrid_signals import Pieces, hybrid_signals, new_names
 from kinesym.internal.pipeline import realise
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.task import checked_trials, known_values, named_bounds, symbolic_problem
-from kinesym.runtime import checks
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
