@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.ipopt.driver import Iteration
-from kinesym.runtime.results.files import save_result, saved_result
 from kinesym.runtime.results.trajectory import KINDS, Named, Trajectory, Trials
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import html_table, listed
@@ -21,6 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
+Variables: TypeAlias = Annotated[Array, "variable"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,10 +40,10 @@ class Solution(Trials):
     parameters: Mapping[str, float]
     known: Mapping[str, float]
     trials: Sequence[Trajectory]
-    free_vector: Array
-    multipliers: Array
-    lower_multipliers: Array
-    upper_multipliers: Array
+    free_vector: Variables
+    multipliers: Annotated[Array, "constraint"]
+    lower_multipliers: Variables
+    upper_multipliers: Variables
     history: Sequence[Iteration]
     timings: Mapping[str, float]
     linear_solver: str = ""
@@ -129,64 +127,8 @@ class Solution(Trials):
             if percent < 50.0 and self.problem.get("fitted")
         ]
 
-    # -- files ------------------------------------------------------------------------------
-
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
-        """Trajectories of a trial over `time`, measured ones as `measured_...`; parameters, and how
-        the solve ended as `success` (0 or 1), `message` and `objective`, as attributes."""
-        return (
-            self.trials[trial]
-            .to_xarray()
-            .assign_attrs(
-                success=int(self.success), message=self.message, objective=float(self.objective)
-            )
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to a netCDF file, one group per trial; an older one stays until this one
-        is whole."""
-        import xarray as xr  # here: slow to import
-
-        story = {
-            "success": self.success,
-            "message": self.message,
-            "status": self.status,
-            "objective": self.objective,
-            "parameters": dict(self.parameters),
-            "known": dict(self.known),
-            "timings": dict(self.timings),
-            "linear_solver": self.linear_solver,
-            "problem": dict(self.problem),
-            "log": self.log,
-            "history": [
-                [i.number, i.objective, i.infeasibility, i.optimality] for i in self.history
-            ],
-        }
-        root = xr.Dataset(
-            {
-                "free_vector": ("variable", self.free_vector),
-                "lower_multipliers": ("variable", self.lower_multipliers),
-                "upper_multipliers": ("variable", self.upper_multipliers),
-                "multipliers": ("constraint", self.multipliers),
-            },
-            attrs={"kinesym": json.dumps(story)},
-        )
-        groups = {f"trial_{k}": trial.to_xarray() for k, trial in enumerate(self.trials)}
-        save_result(xr.DataTree.from_dict({"/": root, **groups}), path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Solution:
-        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
-        damaged or something else."""
-        with saved_result(path, "Solution") as tree:
-            story = json.loads(tree.attrs["kinesym"])
-            vectors: dict[str, Any] = {name: tree[name].to_numpy() for name in _VECTORS}
-            count = len(tree.children)
-            groups = [tree[f"trial_{k}"].to_dataset() for k in range(count)]
-            trials = [Trajectory.from_xarray(group) for group in groups]
-            history = tuple(Iteration(*row) for row in story.pop("history"))
-            story["status"] = Solve(story["status"])
-            return cls(trials=trials, history=history, **vectors, **story)
-
-
-_VECTORS = ("free_vector", "multipliers", "lower_multipliers", "upper_multipliers")
+        """A trial, see `Trajectory.to_xarray`; how the solve ended as its attributes `success` (0
+        or 1), `message` and `objective`."""
+        told = {"success": int(self.success), "objective": float(self.objective)}
+        return self.trials[trial].to_xarray().assign_attrs(told, message=self.message)

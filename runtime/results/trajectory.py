@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.results.event_log import EventLog, Happening, State, logs_as_variables, logs_of
-from kinesym.runtime.results.files import replacing, save_result, saved_result
+from kinesym.runtime.results.event_log import EventLog, Happening, State
+from kinesym.runtime.results.files import replacing
+from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table, listed
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 Array = NDArray[np.float64]
+Series: TypeAlias = Annotated[Array, "time"]
 
 #: Lines of a stick figure, each from point to point; a point `knee` is at outputs `knee_x`, ...
 Drawing: TypeAlias = Sequence[Sequence[str]]
@@ -32,16 +30,6 @@ _SHOWN = 20
 
 #: Groups of trajectories of a result
 KINDS = ("states", "inputs", "outputs")
-
-
-def drawing_attribute(drawing: Drawing) -> dict[str, str]:
-    """The lines of a stick figure as an attribute of a file, if there are any."""
-    return {"drawing": json.dumps([list(line) for line in drawing])} if drawing else {}
-
-
-def drawing_of(attributes: Mapping[Any, Any]) -> Drawing:
-    """What `drawing_attribute` made."""
-    return tuple(map(tuple, json.loads(attributes.get("drawing", "[]"))))
 
 
 class Named(dict[str, float]):
@@ -105,7 +93,7 @@ class ByName:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectory(ByName):
+class Trajectory(ByName, Saved):
     """Trajectories over time (N,): by name states, inputs and outputs, each (N,).
 
     `run["theta"]` or `run[theta]` is one of them, and `for name in run` goes through all. In the
@@ -119,14 +107,14 @@ class Trajectory(ByName):
     `initial` of another simulation that goes on as if this one had not ended.
     """
 
-    time: Array
-    states: Mapping[str, Array]
-    inputs: Mapping[str, Array]
-    outputs: Mapping[str, Array]
+    time: Series
+    states: Mapping[str, Series]
+    inputs: Mapping[str, Series]
+    outputs: Mapping[str, Series]
     parameters: Mapping[str, float]
     model: str = ""
-    measurements: Mapping[str, Array] = field(default_factory=dict)
-    std: Mapping[str, Array] = field(default_factory=dict)
+    measurements: Mapping[str, Series] = field(default_factory=dict)
+    std: Mapping[str, Series] = field(default_factory=dict)
     message: str = ""
     drawing: Drawing = ()
     event_log: EventLog | None = field(default=None, repr=False)
@@ -257,57 +245,6 @@ class Trajectory(ByName):
 
         return animate(self, Path(path), fps, speed, up)
 
-    # -- files ------------------------------------------------------------------------------
-
-    def to_xarray(self) -> xr.Dataset:
-        """Everything over `time`, measured ones as `measured_...`, events over `event`; parameters
-        as attributes."""
-        import xarray as xr  # here: slow to import
-
-        variables: dict[str, Any] = {}
-        for kind in KINDS:
-            for name, values in getattr(self, kind).items():
-                variables[name] = ("time", values, {"kind": kind})
-        for name, values in self.measurements.items():
-            variables[f"measured_{name}"] = ("time", values, {"kind": "measurements"})
-            variables[f"std_{name}"] = ("time", self.std[name], {"kind": "std"})
-        attributes: dict[str, Any] = {"model": self.model, "message": self.message}
-        attributes |= drawing_attribute(self.drawing)
-        attributes.update({f"parameter_{k}": v for k, v in self.parameters.items()})
-        events, told = logs_as_variables(
-            [self.event_log] if self.event_log else [], list(self.states)
-        )
-        variables, attributes = variables | events, attributes | told
-        return xr.Dataset(variables, {"time": self.time}, attributes)
-
-    @classmethod
-    def from_xarray(cls, data: xr.Dataset) -> Trajectory:
-        """What `to_xarray` made."""
-        groups: dict[str, dict[str, Array]] = {k: {} for k in (*KINDS, "measurements", "std")}
-        prefix = {"measurements": "measured_", "std": "std_"}
-        for name, variable in data.data_vars.items():
-            kind = variable.attrs["kind"]
-            if kind in groups:
-                groups[kind][str(name).removeprefix(prefix.get(kind, ""))] = variable.to_numpy()
-        parameters = {
-            str(k).removeprefix("parameter_"): float(v)
-            for k, v in data.attrs.items()
-            if str(k).startswith("parameter_")
-        }
-        return cls(
-            data["time"].to_numpy(),
-            **groups,
-            parameters=parameters,
-            model=str(data.attrs["model"]),
-            message=str(data.attrs.get("message", "")),
-            drawing=drawing_of(data.attrs),
-            event_log=next(iter(logs_of(data)), None),
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to a netCDF file; an older one stays until this one is whole."""
-        save_result(self.to_xarray(), path)
-
     def to_csv(self, path: str | Path) -> None:
         """Write columns with a line of names, in all digits: time [s], states, inputs and outputs,
         then `measured_...` and `std_...` of what was measured, NaN where it is missing."""
@@ -327,15 +264,8 @@ class Trajectory(ByName):
                 encoding="utf-8",
             )
 
-    @classmethod
-    def load(cls, path: str | Path) -> Trajectory:
-        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
-        damaged or something else."""
-        with saved_result(path, "Trajectory") as tree:
-            return cls.from_xarray(tree.to_dataset())
 
-
-class Trials(ByName):
+class Trials(ByName, Saved):
     """A result with trajectories of several trials: of the first one by name, and pictures."""
 
     trials: Sequence[Trajectory]
