@@ -10,18 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.results.event_log import EventLog, Happening
-from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.results.plot import panels
 from kinesym.runtime.results.trajectory import (
     KINDS,
-    RANGE,
-    ByName,
     Drawing,
+    OverTime,
     Series,
     Trajectory,
-    named_row,
-    ranges,
 )
-from kinesym.runtime.summary import html_table
 
 Array = NDArray[np.float64]
 Rows: TypeAlias = Annotated[Array, "member", "time"]
@@ -38,7 +34,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ensemble(ByName, Saved):
+class Ensemble(Series):
     """M trajectories over one time grid (N,): by name states, inputs and outputs, each (M, N).
 
     `runs["theta"]` is (M, N), `runs.member(k)` a `Trajectory`, `parameters` are (M,) by name;
@@ -47,7 +43,7 @@ class Ensemble(ByName, Saved):
     events have an entry each in `event_logs`.
     """
 
-    time: Series
+    time: OverTime
     states: Mapping[str, Rows]
     inputs: Mapping[str, Rows]
     outputs: Mapping[str, Rows]
@@ -66,13 +62,6 @@ class Ensemble(ByName, Saved):
     def __len__(self) -> int:
         return self.members
 
-    def __getitem__(self, key: object) -> Array:
-        return named_row(self, key)
-
-    def keys(self) -> list[str]:
-        """Names of states, inputs and outputs."""
-        return [*self.states, *self.inputs, *self.outputs]
-
     def __iter__(self) -> Iterator[Trajectory]:
         return map(self.member, range(self.members))
 
@@ -86,7 +75,7 @@ class Ensemble(ByName, Saved):
 
     def _repr_html_(self) -> str:
         """A table of all trajectories for a notebook."""
-        return html_table(repr(self)[1:-1], ranges(self), RANGE)
+        return self._table(repr(self)[1:-1])
 
     def member(self, k: int) -> Trajectory:
         """The trajectory of member k, up to where it is valid."""
@@ -116,8 +105,24 @@ class Ensemble(ByName, Saved):
         """Of each member what happened of a kind, and of a contact or event; see `Trajectory`."""
         return [run.happened(kind, name) for run in self]
 
-    def plot(self, title: str | None = None) -> Any:
-        """A figure with one panel per trajectory: some members, and the band of 90 % of them."""
-        from kinesym.runtime.results.plot import plot_ensemble
+    def plot(self, title: str | None = None, shown: int = 30) -> Any:
+        """A figure with one panel per trajectory: up to `shown` members, median and band of 90 %.
 
-        return plot_ensemble(self, title=repr(self)[1:-1] if title is None else title)
+        Members that ended early are shown, but count only if all did.
+        """
+        whole = sorted(set(range(len(self))) - {failure.member for failure in self.failures})
+        members = np.unique(np.linspace(0, len(self) - 1, min(shown, len(self))).astype(int))
+        figure, axes = panels(self.keys(), repr(self)[1:-1] if title is None else title)
+        for axis, (name, values) in zip(axes, self.items(), strict=True):
+            colour = self._colour(name)
+            kept = values[whole] if len(whole) else np.where(np.isfinite(values), values, np.nan)
+            some = np.isfinite(kept).any(axis=0)
+            low, middle, high = np.nanpercentile(kept[:, some], (5, 50, 95), axis=0)
+            axis.fill_between(self.time[some], low, high, color=colour, alpha=0.2, lw=0)
+            axis.plot(self.time, values[members].T, lw=0.5, color=colour, alpha=0.4)
+            axis.plot(self.time[some], middle, lw=1.5, color=colour)
+            if self.failures:  # what diverges would hide the others
+                bottom, top = np.nanmin(kept), np.nanmax(kept)
+                margin = 0.05 * (top - bottom) or 1.0
+                axis.set_ylim(bottom - margin, top + margin)
+        return figure

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import real_array
+from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Named, Trajectory, Trials
 from kinesym.runtime.stepping.minimise import Step
-from kinesym.runtime.summary import html_table, listed
 
 Array = NDArray[np.float64]
 Unknowns: TypeAlias = Annotated[Array, "unknown"]
@@ -106,18 +106,7 @@ class Fit(Trials):
             f"{self.optimizer}"
         )
 
-    def __repr__(self) -> str:
-        shown = listed((" = ".join(row) for row in self._unknowns()), 6)
-        return f"<fit of {self._heading}; {shown or 'no unknowns'}>"
-
-    def __str__(self) -> str:
-        return "\n".join([self._heading, *(f"  {a:<12} {b}".rstrip() for a, b in self._rows())])
-
-    def _repr_html_(self) -> str:
-        """A table for a notebook."""
-        return html_table(self._heading, self._rows())
-
-    def _unknowns(self) -> list[tuple[str, str]]:
+    def _estimates(self) -> list[tuple[str, str]]:
         """Names with value and standard error."""
         errors = self.standard_errors()
         return [
@@ -126,20 +115,24 @@ class Fit(Trials):
         ]
 
     def _rows(self) -> list[tuple[str, str]]:
-        unknowns = self._unknowns()
-        rows = unknowns[:12]
-        if len(unknowns) > 12:
-            rows.append((f"... and {len(unknowns) - 12} more unknowns", ""))
-        fits = [f"{k} {v:.2f} %" for trial in self.trials for k, v in trial.vaf().items()]
-        rows += [("fit (VAF)", ", ".join(fits))] if fits else []
-        rows.append(("condition", f"{self.condition:.3g} (scaled)"))
-        rows += [("at a bound", ", ".join(self.active))] if self.active else []
-        rows += [("note", note) for note in self.notes]
-        rows.append(("seconds", ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items())))
-        return rows
+        active = [("at a bound", ", ".join(self.active))] if self.active else []
+        notes = [("note", note) for note in self.notes]
+        return [("condition", f"{self.condition:.3g} (scaled)"), *active, *notes]
 
     def plot_history(self) -> Any:
         """A figure of the objective and of the unknowns, relative to the end, over iterations."""
-        from kinesym.runtime.results.plot import plot_history
-
-        return plot_history(self)
+        figure, axes = subplots(2, 1, sharex=True, figsize=(7, 5), layout="constrained")
+        top, bottom = axes
+        top.semilogy([step.objective for step in self.history], "k.-", lw=1)
+        top.set_ylabel("objective J")
+        values = np.array([step.values for step in self.history])
+        scale = np.where(self.values != 0.0, self.values, 1.0)
+        for k, name in enumerate(self.names[:12]):
+            bottom.plot(values[:, k] / scale[k], ".-", lw=1, label=name)
+        bottom.legend(loc="best", ncols=3, fontsize="small")
+        bottom.set_ylabel("value / last value")
+        bottom.set_xlabel("iteration")
+        for axis in axes:
+            axis.grid(alpha=0.3)
+        figure.suptitle(f"{self.model}: {self.optimizer}", x=0.02, ha="left")
+        return figure

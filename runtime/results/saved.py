@@ -86,8 +86,8 @@ def _forms(kind: Any) -> dict[str, tuple[str, Any]]:
 
 
 def _form(hint: Any) -> tuple[str, Any]:
-    """ "array" or "arrays" with dimensions, "log" or "logs"; "results" or "table" and of which class;
-    "value" and its type; "json" and what makes tuples of its lists, if it has been some."""
+    """How, and of what: "array" or "arrays" over dimensions, "log" or "logs", "results" or "table"
+    of a class, "value" of a type, "json" and what makes tuples of lists where they were tuples."""
     entry = next((a for a in reversed(get_args(hint)) if a is not NoneType), hint)
     if dimensions := getattr(hint, "__metadata__", ()):
         return "array", dimensions

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.ipopt.driver import Iteration
+from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.trajectory import KINDS, Named, Trajectory, Trials
 from kinesym.runtime.status import Solve
-from kinesym.runtime.summary import html_table, listed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -85,47 +85,17 @@ class Solution(Trials):
     def _title(self) -> str:
         return f"{self.problem.get('model', '')}: {self.message}"
 
-    def __repr__(self) -> str:
-        return (
-            f"<solution of {self._named_message}; "
-            f"{listed(self._parameter_texts, 6) or 'no parameters'}>"
-        )
-
-    def __str__(self) -> str:
-        return "\n".join([self._named_message, *(f"  {a:<11} {b}" for a, b in self._rows())])
-
-    def _repr_html_(self) -> str:
-        """A table for a notebook."""
-        return html_table(self._named_message, self._rows())
-
     @property
-    def _named_message(self) -> str:
+    def _heading(self) -> str:
         name = self.problem.get("model", "problem")
         return f"{name}: {self.message}, objective {self.objective:.8g}"
 
-    @property
-    def _parameter_texts(self) -> list[str]:
-        return [f"{k} = {v:.6g}" for k, v in self.parameters.items()]
+    def _estimates(self) -> list[tuple[str, str]]:
+        return [(name, f"{value:.6g}") for name, value in self.parameters.items()]
 
     def _rows(self) -> list[tuple[str, str]]:
-        fits = [f"{k} {v:.2f} %" for trial in self.trials for k, v in trial.vaf().items()]
-        return [
-            ("parameters", ", ".join(self._parameter_texts) or "-"),
-            ("fit (VAF)", ", ".join(fits) or "-"),
-            *(("note", words) for words in self._warnings()),
-            ("solver", self.linear_solver),
-            ("seconds", ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items())),
-        ]
-
-    def _warnings(self) -> list[str]:
-        """Measurements that the fit explains less than half of."""
-        return [
-            f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
-            "much noise, or a local minimum"
-            for k, trial in enumerate(self.trials)
-            for name, percent in trial.vaf().items()
-            if percent < 50.0 and self.problem.get("fitted")
-        ]
+        notes = poor_fits(self.trials) if self.problem.get("fitted") else ()
+        return [*(("note", words) for words in notes), ("solver", self.linear_solver)]
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
         """A trial, see `Trajectory.to_xarray`; how the solve ended as its attributes `success` (0

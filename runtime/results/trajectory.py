@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import real_array
+from kinesym.runtime.results.animate import animate
 from kinesym.runtime.results.event_log import EventLog, Happening, State
 from kinesym.runtime.results.files import replacing
+from kinesym.runtime.results.plot import panels, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table, listed
 
 Array = NDArray[np.float64]
-Series: TypeAlias = Annotated[Array, "time"]
+OverTime: TypeAlias = Annotated[Array, "time"]
 
 #: Lines of a stick figure, each from point to point; a point `knee` is at outputs `knee_x`, ...
 Drawing: TypeAlias = Sequence[Sequence[str]]
@@ -40,32 +42,6 @@ class Named(dict[str, float]):
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(getattr(key, "name", key))
-
-
-def named_row(result: Any, key: object) -> Array:
-    """A state, input or output of a result by symbol or name; `KeyError` lists what there is."""
-    name = key_name(key)
-    for kind in KINDS:
-        group: Mapping[str, Array] = getattr(result, kind)
-        if name in group:
-            return group[name]
-    known = [*result.states, *result.inputs, *result.outputs]
-    raise KeyError(f"{name} is no trajectory here; there are {', '.join(known)}")
-
-
-#: Columns of the table that `ranges` makes.
-RANGE = ("name", "kind", "smallest", "largest")
-
-
-def ranges(result: Any) -> list[tuple[str, ...]]:
-    """Of each trajectory of a result its range, as text."""
-    table: list[tuple[str, ...]] = []
-    for kind in KINDS:
-        for name, values in getattr(result, kind).items():
-            known = values[~np.isnan(values)]
-            low, high = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
-            table.append((name, kind.removesuffix("s"), f"{low:.6g}", f"{high:.6g}"))
-    return table
 
 
 class ByName:
@@ -92,8 +68,41 @@ class ByName:
         return len(self.keys())
 
 
+class Series(ByName, Saved):
+    """A result with states, inputs and outputs by name."""
+
+    states: Mapping[str, Array]
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+
+    def __getitem__(self, key: object) -> Array:
+        name = key_name(key)
+        for kind in KINDS:
+            group: Mapping[str, Array] = getattr(self, kind)
+            if name in group:
+                return group[name]
+        raise KeyError(f"{name} is no trajectory here; there are {', '.join(self.keys())}")
+
+    def keys(self) -> list[str]:
+        """Names of states, inputs and outputs."""
+        return [*self.states, *self.inputs, *self.outputs]
+
+    def _colour(self, name: str) -> str:
+        return "C0" if name in self.states else "C1" if name in self.inputs else "C2"
+
+    def _table(self, title: str) -> str:
+        """A table for a notebook: the range of each trajectory."""
+        rows = []
+        for kind in KINDS:
+            for name, values in getattr(self, kind).items():
+                known = values[~np.isnan(values)]
+                low, high = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
+                rows.append((name, kind.removesuffix("s"), f"{low:.6g}", f"{high:.6g}"))
+        return html_table(title, rows, ("name", "kind", "smallest", "largest"))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectory(ByName, Saved):
+class Trajectory(Series):
     """Trajectories over time (N,): by name states, inputs and outputs, each (N,).
 
     `run["theta"]` or `run[theta]` is one of them, and `for name in run` goes through all. In the
@@ -107,27 +116,20 @@ class Trajectory(ByName, Saved):
     `initial` of another simulation that goes on as if this one had not ended.
     """
 
-    time: Series
-    states: Mapping[str, Series]
-    inputs: Mapping[str, Series]
-    outputs: Mapping[str, Series]
+    time: OverTime
+    states: Mapping[str, OverTime]
+    inputs: Mapping[str, OverTime]
+    outputs: Mapping[str, OverTime]
     parameters: Mapping[str, float]
     model: str = ""
-    measurements: Mapping[str, Series] = field(default_factory=dict)
-    std: Mapping[str, Series] = field(default_factory=dict)
+    measurements: Mapping[str, OverTime] = field(default_factory=dict)
+    std: Mapping[str, OverTime] = field(default_factory=dict)
     message: str = ""
     drawing: Drawing = ()
     event_log: EventLog | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Named(self.parameters))
-
-    def __getitem__(self, key: object) -> Array:
-        return named_row(self, key)
-
-    def keys(self) -> list[str]:
-        """Names of states, inputs and outputs."""
-        return [*self.states, *self.inputs, *self.outputs]
 
     def __repr__(self) -> str:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s" if len(self.time) else "none reached"
@@ -138,7 +140,7 @@ class Trajectory(ByName, Saved):
     def _repr_html_(self) -> str:
         """Tables of all trajectories and of the first events for a notebook."""
         message = f"; {self.message}" if self.message else ""
-        table = html_table(f"{repr(self)[1:-1]}{message}", ranges(self), RANGE)
+        table = self._table(f"{repr(self)[1:-1]}{message}")
         rows = [(f"{e.time:.9g}", e.kind, e.name) for e in self.events[:_SHOWN]]
         if not rows:
             return table
@@ -226,23 +228,49 @@ class Trajectory(ByName, Saved):
 
     def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
         """A figure with one panel per trajectory, or those of these names; measurements as dots, a
-        line at each impact, release, slide and event."""
-        from kinesym.runtime.results.plot import plot_trial
-
-        return plot_trial(self, self.model if title is None else title, names)
+        line at each impact, release, slide and event. Raises `ValueError` for too many."""
+        rows = dict(self) if names is None else {key_name(name): self[name] for name in names}
+        figure, axes = panels(list(rows), self.model if title is None else title)
+        for axis, (name, values) in zip(axes, rows.items(), strict=True):
+            samples = self.measurements.get(name)
+            if samples is not None:
+                size = 2.0 if np.isfinite(samples).sum() > 300 else 5.0
+                dots = axis.plot(self.time, samples, ".", ms=size, color="0.55", label="measured")
+            line = axis.plot(self.time, values, lw=1.2, color=self._colour(name), label="model")
+            for event in self.events:
+                if event.kind != "close":
+                    axis.axvline(event.time, color="0.6", lw=0.6, zorder=0)
+        if any(name in self.measurements for name in rows):
+            figure.legend(handles=[*dots, *line], loc="outside upper right", ncols=2)
+        return figure
 
     def plot_modes(self) -> Any:
-        """A figure with a bar per contact while it presses, and a mark per impact and event."""
-        from kinesym.runtime.results.plot import plot_modes
-
-        return plot_modes(self)
+        """A figure with a row per contact, bars while it presses and marks at impacts, and a row
+        per event with a mark whenever it happens."""
+        events = list(dict.fromkeys(e.name for e in self.events if e.kind == "event"))
+        rows = [*self.contacts, *events]
+        figure, axis = subplots(figsize=(9.0, 1.2 + 0.4 * max(len(rows), 1)), layout="constrained")
+        for row, name in enumerate(rows):
+            marks = (e for e in self.events if e.name == name and e.kind in ("impact", "event"))
+            times = [e.time for e in marks]
+            colour = "C0" if name in self.contacts else "C3"
+            axis.plot(times, [row] * len(times), "|", ms=14.0, mew=1.5, color=colour)
+            if name in self.contacts:
+                spans = [(begin, end - begin) for begin, end in self.pressing(name)]
+                axis.broken_barh(spans, (row - 0.25, 0.5), color="C0", alpha=0.5)
+        axis.set_yticks(range(len(rows)), [name.split(":")[0] for name in rows])
+        axis.set_ylim(len(rows) - 0.4, -0.6)
+        if len(self.time):
+            axis.set_xlim(float(self.time[0]), max(float(self.time[-1]), self.final.time))
+        axis.set_xlabel("time [s]")
+        axis.set_title(f"{self.model}: contacts that press, impacts and events")
+        axis.grid(axis="x", alpha=0.3)
+        return figure
 
     def animate(
         self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z"
     ) -> Path:
         """A moving stick figure as a .gif or .html file; see `runtime.results.animate.animate`."""
-        from kinesym.runtime.results.animate import animate
-
         return animate(self, Path(path), fps, speed, up)
 
     def to_csv(self, path: str | Path) -> None:
@@ -266,9 +294,10 @@ class Trajectory(ByName, Saved):
 
 
 class Trials(ByName, Saved):
-    """A result with trajectories of several trials: of the first one by name, and pictures."""
+    """A result with trajectories of several trials: of the first one by name, pictures, texts."""
 
     trials: Sequence[Trajectory]
+    timings: Mapping[str, float]
 
     def __getitem__(self, key: object) -> Array:
         return self.trials[0][key]
@@ -289,6 +318,39 @@ class Trials(ByName, Saved):
     @property
     def _title(self) -> str:
         raise NotImplementedError
+
+    @property
+    def _heading(self) -> str:
+        raise NotImplementedError
+
+    def _estimates(self) -> list[tuple[str, str]]:
+        """Names and values of what was identified."""
+        raise NotImplementedError
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """What more there is to say."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        shown = listed((" = ".join(pair) for pair in self._estimates()), 6)
+        return f"<{type(self).__name__.lower()} of {self._heading}; {shown or 'no unknowns'}>"
+
+    def _table(self) -> list[tuple[str, str]]:
+        estimates = self._estimates()
+        fits = [f"{name} {share:.2f} %" for run in self.trials for name, share in run.vaf().items()]
+        rows = estimates[:12]
+        if len(estimates) > 12:
+            rows.append((f"... and {len(estimates) - 12} more unknowns", ""))
+        rows += [("fit (VAF)", ", ".join(fits))] if fits else []
+        seconds = ", ".join(f"{name} {took:.3g}" for name, took in self.timings.items())
+        return [*rows, *self._rows(), ("seconds", seconds)]
+
+    def __str__(self) -> str:
+        return "\n".join([self._heading, *(f"  {a:<12} {b}".rstrip() for a, b in self._table())])
+
+    def _repr_html_(self) -> str:
+        """A table for a notebook."""
+        return html_table(self._heading, self._table())
 
     def plot(self, trial: int = 0, names: Sequence[Any] | None = None) -> Any:
         """A figure of a trial over time, of all trajectories or those of these names; measurements

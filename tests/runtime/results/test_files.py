@@ -350,7 +350,7 @@ def test_one_line_and_a_table(results):
         assert table.startswith("<div>") and "<table>" in table and "swing" in table
         assert len(line) < 250
     text = str(results["Solution"])
-    assert text.startswith("swing: stopped") and "\n  parameters  k = 2\n" in text
+    assert text.startswith("swing: stopped") and "\n  k            2\n" in text
     assert "\n  condition    10 (scaled)\n" in str(results["Fit"])
 
 
