@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.checks import check_kind, mapping
 from kinesym.gait.events import Cycle
 from kinesym.gait.forward import Tracking
 from kinesym.gait.inverse import JointLoads, flexion_angle
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.checks import check_kind, mapping
 from kinesym.runtime.results.plot import subplots
 
 #: Joints of the leg, and what is positive.

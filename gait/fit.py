@@ -214,11 +214,12 @@ def _distances(
     for i, target in enumerate(targets):
         rows = slice(3 * i, 3 * i + 3)
         k = number.get(target.segment, -1)  # none for the root
+        if k >= 0:
+            gap[i] += (poses[k].A @ np.array(target.local)).T
         if not target.direction:
             base = body.root if k < 0 else body.segments[k].proximal
             gap[i] += place[base]
             J[:, rows] = slope[base]
         if k >= 0:
-            gap[i] += (poses[k].A @ np.array(target.local)).T
             J[:, rows, body.angle_rows(k)] = turned(poses[k], target.local)
     return gap, J

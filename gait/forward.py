@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinesym.checks import finite, flag, listed, positive, suggest
 from kinesym.gait.angles import pose
 from kinesym.gait.inverse import coordinate_names, stick_figure
 from kinesym.gait.kinematics import Samples
 from kinesym.runtime.arrays import Array, real_array
-from kinesym.runtime.checks import finite, flag, listed, positive
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.symbolic.given import suggest
 from kinesym.symbolic.multibody.segments import Segment
 
 

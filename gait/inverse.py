@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.checks import suggest
 from kinesym.gait.angles import angular_velocity, pose
 from kinesym.gait.kinematics import Samples
 from kinesym.gait.natural.body import NaturalBody
@@ -22,7 +23,6 @@ from kinesym.gait.wrench import Wrench
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
-from kinesym.symbolic.given import suggest
 from kinesym.symbolic.multibody.segments import Segment, owners
 
 

@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import find_objects, label
 
-from kinesym.runtime import checks
+from kinesym import checks
+from kinesym.checks import check_text, finite, suggest
 from kinesym.runtime.arrays import Array, real_array
-from kinesym.runtime.checks import check_text, finite
 from kinesym.runtime.results.plot import subplots
-from kinesym.symbolic.given import suggest
 
 LABELS = ("x forwards", "y left", "z up")
 #: Coordinates beyond this are no metres [m].

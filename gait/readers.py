@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.checks import naming, suggest
 from kinesym.gait.c3d import content
 from kinesym.gait.markers import Markers, check_size, uniform
 from kinesym.gait.tables import (
@@ -31,9 +32,7 @@ from kinesym.gait.tables import (
 )
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.checks import naming
 from kinesym.runtime.results.trajectory import ByName
-from kinesym.symbolic.given import suggest
 
 #: Lengths in metres.
 UNITS = {"m": 1.0, "mm": 1e-3}

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinesym.checks import check_kind, listed_of, mapping, suggest
 from kinesym.gait.angles import check_angles
 from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
 from kinesym.gait.kinematics import Spline
@@ -18,9 +19,7 @@ from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
 from kinesym.gait.smoothing import SSA, noise_of
 from kinesym.runtime.arrays import Array, real_array
-from kinesym.runtime.checks import check_kind, listed_of, mapping
 from kinesym.runtime.results.plot import subplots
-from kinesym.symbolic.given import suggest
 from kinesym.symbolic.multibody.segments import Segment, owners
 
 #: Smooths series (..., N) with this rate [Hz].

@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kinesym.runtime.arrays import Array, real_array, shown
-from kinesym.runtime.checks import check_kind, check_text, listed, mapping, naming
-from kinesym.symbolic.given import suggest
+from kinesym.checks import check_kind, check_text, listed, mapping, naming, shown, suggest
+from kinesym.runtime.arrays import Array, real_array
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import check_kind, finite, mapping, positive, shown, suggest
 from kinesym.gait.events import Contact, Phase, in_order, phases
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
-from kinesym.runtime.arrays import Array, shown
-from kinesym.runtime.checks import check_kind, finite, mapping, positive
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
-from kinesym.symbolic.given import suggest
 
 RAMPS = ("linear", "smoothstep", "half")
 #: Share of the body weight that the total may reach while no foot is on the ground.

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import ArrayLike
 
+from kinesym.checks import count, finite, positive
 from kinesym.runtime.arrays import Array, real_array
-from kinesym.runtime.checks import count, finite, positive
 from kinesym.runtime.results.plot import subplots
 
 #: Default window: half a gait cycle at usual speed [s].

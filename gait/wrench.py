@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import interp1d
 
+from kinesym.checks import check_kind, finite
 from kinesym.gait.support import center_of_pressure
 from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
-from kinesym.runtime.checks import check_kind, finite
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import shown
 from kinesym.gait.angles import Pose, carried, pose, turned
 from kinesym.gait.natural.points import PointBody, Rigidity
 from kinesym.gait.natural.segment import (
@@ -29,7 +30,7 @@ from kinesym.gait.natural.segment import (
     orthonormal_terms,
     spanned,
 )
-from kinesym.runtime.arrays import Array, shown
+from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import Position, Segment
 
 #: Sets of constraints that describe the same motion; see `NaturalBody`.
