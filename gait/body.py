@@ -102,7 +102,8 @@ class Body:
         """
         if not isinstance(kinematics, Samples):
             raise ValueError(
-                f"inverse dynamics needs Samples, Spline.sample(times), got {shown(kinematics)}"
+                "inverse dynamics needs the motion at instants, Spline.sample(times), got "
+                f"{shown(kinematics)}"
             )
         g = 3 + 3 * len(self.segments)
         if len(kinematics.z) != g:

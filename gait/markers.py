@@ -200,7 +200,7 @@ class Markers:
         Raises `ValueError` if samples are missing.
         """
         if not callable(ssa):
-            raise ValueError(f"ssa takes series and their rate, such as SSA(), got {ssa!r}")
+            raise ValueError(f"ssa is a function of series and rate, such as SSA(), got {ssa!r}")
         gaps = self.gaps()
         if gaps:
             more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""

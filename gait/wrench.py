@@ -163,6 +163,7 @@ class Wrench:
 
     def __sub__(self, other: Wrench) -> Wrench:
         """The difference on the same grid; resample with `at` where they differ."""
+        check_kind(other, Wrench, "kinesym.gait")
         return self + other.scaled(-1.0)
 
     def scaled(self, by: ArrayLike) -> Wrench:

@@ -179,7 +179,7 @@ def test_noise_is_smoothed_away_or_warned_of():
         warnings.simplefilter("error")
         found = reconstruct(ROWS, relations(), noisy, calibration())
     assert noise(found.smoothed) < 0.15 * noise(noisy)
-    with pytest.warns(UserWarning, match=r"noise of about 1\.\d mm, and .* forces will oscillate"):
+    with pytest.warns(UserWarning, match=r"noise of about 1\.\d mm, .* smoothing: forces will oscillate"):
         reconstruct(ROWS, relations(), noisy, calibration(), smooth=SSA(noise=4e-4))
 
 

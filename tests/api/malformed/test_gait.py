@@ -370,7 +370,10 @@ FORCES = [
         lambda: kg.contacts_from_markers("right", None, ROWS, ROWS),
         "time needs at least 2 instants",
     ),
-    (lambda: kg.contacts_from_markers("right", TIME, ROWS, ROWS + np.nan), "toe is missing"),
+    (
+        lambda: kg.contacts_from_markers("right", TIME, ROWS, ROWS + np.nan),
+        "toe: 180 values are not finite",
+    ),
     (lambda: kg.contacts_from_markers("right", TIME, ROWS, ROWS, cutoff="a"), "cutoff", "'a'"),
     (lambda: kg.completed(None, []), "contacts must be a list of Contact", "None"),
     (lambda: kg.completed([5], []), "contacts must be a list of Contact", "5"),
