@@ -287,6 +287,19 @@ def peaks(walk, cycle):
     )
 
 
+def joints_of_legs():
+    """Segments before and beyond each joint."""
+    return {
+        f"{side}_{joint}": (before, beyond)
+        for side in FEET
+        for joint, before, beyond in (
+            ("hip", "pelvis", f"{side[0].upper()}thigh"),
+            ("knee", f"{side[0].upper()}thigh", f"{side[0].upper()}shank"),
+            ("ankle", f"{side[0].upper()}shank", f"{side[0].upper()}hindfoot"),
+        )
+    }
+
+
 def main(out: Path, nodes: int | None = None) -> list[Path]:
     """Markers to torques to motion."""
     found, plates = walk()
@@ -307,15 +320,6 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     print(report(walks, cycle), peaks(walks["trapezoid, control"], cycle), sep="\n")
     if nodes is None:
         print(horizons(body, found.kinematics, cycle))
-    joints = {
-        f"{side}_{joint}": (before, beyond)
-        for side in FEET
-        for joint, before, beyond in (
-            ("hip", "pelvis", f"{side[0].upper()}thigh"),
-            ("knee", f"{side[0].upper()}thigh", f"{side[0].upper()}shank"),
-            ("ankle", f"{side[0].upper()}shank", f"{side[0].upper()}hindfoot"),
-        )
-    }
     free = {name: walks[name] for name in ("trapezoid", "Runge-Kutta")}
     seen, heel = ("R.ASIS", "R.Heel", "L.Wrist.Lat"), found.markers["R.Heel"][2]
     figures = {
@@ -324,7 +328,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         "gait_reconstruction": found.plot(),
         "gait_sharing": shared.plot(),
         "gait_torques": ks.gait.joint_torques(loads, cycle),
-        "gait_angles": ks.gait.flexion_angles(free, cycle, joints),
+        "gait_angles": ks.gait.flexion_angles(free, cycle, joints_of_legs()),
         "gait_errors": ks.gait.tracking_errors(
             walks["trapezoid, control"], cycle, SEGMENTS_OF_ERRORS
         ),

@@ -644,12 +644,18 @@ APART, SCALE = 0.9, 1e-3  # between figures [m], of forces [m/N]
 
 
 def stick_figure(solution, tracker):
-    """The walk at some instants with markers and forces; how far points are off, over time."""
-    run = solution.trials[0]
-    frames = np.linspace(0, (len(run.time) - 1) // 2, 7).astype(int) * 2
+    """The walk at some instants with markers and forces; distances to the markers over time."""
     fig, (top, below) = plt.subplots(
         2, 1, figsize=(12, 7), layout="constrained", height_ratios=(5, 4)
     )
+    draw_walk(top, solution.trials[0], tracker)
+    draw_distances(below, solution, tracker)
+    return fig
+
+
+def draw_walk(top, run, tracker):
+    """Sticks, markers as crosses and ground reactions as arrows at seven instants."""
+    frames = np.linspace(0, (len(run.time) - 1) // 2, 7).astype(int) * 2
     for number, k in enumerate(frames):
         x0 = APART * number - run["hip_x"][k]
         for a, b in STICKS:
@@ -688,11 +694,16 @@ def stick_figure(solution, tracker):
         ylim=(-0.05, 1.7),
     )
     top.set_title(
-        "tracked in the plane: right leg red, left leg blue, crosses measured, arrows "
-        "forces of the ground (1 m is 1 kN)",
+        "tracked in the plane: right leg red, left leg blue, crosses: markers, arrows: ground "
+        "reaction (1 m is 1 kN)",
         loc="left",
         fontsize=10,
     )
+
+
+def draw_distances(below, solution, tracker):
+    """Distances from the points of the model to the markers over time."""
+    run = solution.trials[0]
     for name, gap in missed(solution, tracker).items():
         style = {"R": "-", "L": "--"}.get(name[0], ":")
         colour = f"C{['hip', 'K', 'A', 'heel', 'M', 'shoulder'].index(name.lstrip('RL'))}"
@@ -718,7 +729,6 @@ def stick_figure(solution, tracker):
         frameon=False,
         title="right solid, left dashed",
     )
-    return fig
 
 
 def main(out: Path, nodes: int | None = None) -> list[Path]:

@@ -163,7 +163,7 @@ def overview(case, run):
         "angles of the ship [deg]",
         "roll of joints [deg]",
         "reaction of the deck [N]",
-        "load over what feet bear [-]",
+        "load / capacity of the support [-]",
     )
     for axis, label in zip(axes, labels, strict=True):
         axis.set_ylabel(label)

@@ -494,7 +494,7 @@ def draw_steps(axis, run, times, slope=0.0):
             axis.plot(line.real, line.imag, color=colour, lw=1.2, alpha=shade)
     axis.set_aspect("equal")
     axis.set_ylabel("height [m]")
-    axis.set_xlabel("place [m]")
+    axis.set_xlabel("position [m]")
 
 
 def shade_phases(axis, found):
@@ -555,7 +555,7 @@ def figure_machine(run, disturbed, end):
     draw_forces(forces, run, weight() * np.cos(slope), found)
     for axis in (bars, forces):
         axis.set_xlim(0.0, end)
-    forces.set_xlabel("time [s]   (dashed: of it the heel)")
+    forces.set_xlabel("time [s]   (dashed: heel alone)")
     plane.plot(disturbed["Rleg_y"], disturbed["Rleg_wy"], "0.6", lw=0.7, label="from beside it")
     plane.plot(run["Rleg_y"], run["Rleg_wy"], "C3", lw=1.6, label="the gait")
     plane.set_xlabel("angle of the right leg [rad]")
@@ -596,14 +596,15 @@ def figure_body(run, pattern, times, difference):
     draw_steps(steps, run, np.arange(0.0, end, 0.1))
     steps.axhline(0.0, color="0.5", lw=0.8, zorder=0)
     steps.set_title(
-        "A recorded pattern of stimulation walks until what nothing corrects has grown", loc="left"
+        "Recorded stimulation, replayed without feedback until the walker falls",
+        loc="left",
     )
     draw_contacts(bars, run, found)
     draw_forces(forces, run, 9.81 * MASS, found)
     draw_pattern(muscles, pattern, end)
     for axis in (bars, forces, muscles):
         axis.set_xlim(0.0, end)
-    forces.set_xlabel("time [s]   (dashed: of it the heel)")
+    forces.set_xlabel("time [s]   (dashed: heel alone)")
     muscles.set_xlabel("time [s]   (intensity 0 white, 1 black)")
     part.semilogy(times, np.maximum(difference, 1e-13), "k.", ms=3)
     part.axhline(1e-6, color="C1", lw=0.8)

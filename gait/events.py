@@ -24,8 +24,6 @@ from kinesym.runtime.signals.low_pass import low_pass
 SHORTEST = 0.05
 #: How far from the line between heel and toe a foot's centre of pressure may lie [m].
 NEAR = 0.1
-#: Where the markers of a foot are.
-PARTS = ("heel", "toe")
 
 
 @dataclass(frozen=True)
@@ -322,8 +320,8 @@ def assign_plates(
     threshold = positive(threshold, "the threshold of a contact")
     grid = time_grid(time)
     lines = {
-        foot: [vectors(f"{part} of {foot!r}", pair[k], grid) for k, part in enumerate(PARTS)]
-        for foot, pair in feet.items()
+        foot: [vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid)]
+        for foot, (heel, toe) in feet.items()
     }
     first = next(iter(plates.values()))
     sums = {foot: Wrench.zero(first.time) for foot in feet}

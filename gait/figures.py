@@ -15,7 +15,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 
 #: Joints of the leg, and what is positive.
-LEG = (("ankle", "dorsal flexion"), ("knee", "extension"), ("hip", "flexion"))
+LEG = (("ankle", "dorsiflexion"), ("knee", "extension"), ("hip", "flexion"))
 SIDES = ("right", "left")
 
 

@@ -206,8 +206,7 @@ class Sharing:
 
     total : the sum. wrenches : by foot, on the grid of the total; zero while it is in the air.
     plates : by foot, what was measured, on the same grid. measured : (N,), whether all feet on the
-    ground, at least one, stood on plates. phases : of the contacts, in order. weight : of the body
-    [N].
+    ground, at least one, stood on plates. phases : in order. weight : of the body [N].
     """
 
     total: Wrench
@@ -250,10 +249,8 @@ class Sharing:
             known = within & self.measured
             what = "not measured"
             if known.any():
-                what = (
-                    f"rms {_rms(size[known]):.1f}, largest {size[known].max():.1f}, "
-                    f"{_rms(moment[known]):.0f} N m"
-                )
+                what = f"rms {_rms(size[known]):.1f}, largest {size[known].max():.1f}, "
+                what += f"{_rms(moment[known]):.0f} N m"
             feet = " to ".join(phase.feet) or "flight"
             lines.append(f"{phase.begin:8.3f} ... {phase.end:.3f} s  {feet:16s}{what}")
         return "\n".join(lines)
@@ -320,13 +317,7 @@ def share(
     found = phases(ordered)
     feet = sorted({contact.foot for contact in ordered})
     given = _on_grid(total, {} if plates is None else mapping(plates, "plates"), feet)
-    mean = float(total.force[2].mean())
-    body = mean if weight is None else finite(weight, "the weight of the body")
-    if not body > 0.0:
-        raise ValueError(
-            f"the weight of the body must be positive, got {body:.4g} N; the vertical force of "
-            "the ground is upwards"
-        )
+    body = _weight(total, weight)
     measured = {
         foot: _measured(plate, [c for c in ordered if c.foot == foot])
         for foot, plate in given.items()
@@ -355,6 +346,18 @@ def share(
     _check_flight(total, left, flight * body)
     wrenches = {foot: Wrench(time, part[:3], part[3:]) for foot, part in shared.items()}
     return Sharing(total, wrenches, given, seen, tuple(found), body)
+
+
+def _weight(total: Wrench, given: float | None) -> float:
+    """Of the body [N], by default the mean vertical force."""
+    mean = float(total.force[2].mean())
+    weight = mean if given is None else finite(given, "the weight of the body")
+    if not weight > 0.0:
+        raise ValueError(
+            f"the weight of the body must be positive, got {weight:.4g} N; the vertical force of "
+            "the ground is upwards"
+        )
+    return weight
 
 
 def _double_support(
