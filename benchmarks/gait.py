@@ -165,9 +165,8 @@ def kinesym_tasks(case: Case) -> Tasks:
     fx, fdx, q = case.frame_x.T.copy(), case.frame_dx.T.copy(), _inverse(body._structure)
     pq, frames = [q.values[name] for name in q.parameters], case.time[:-1]
     start = named(model.state_names, case_start(case))
-    march = partial(
-        ks.simulate, model, case.time, start, values, named(order, case.node_u.T), threads=1
-    )
+    inputs = [ks.Signal.parabolas(case.time, row) for row in case.node_u.T]
+    march = partial(ks.simulate, model, case.time, start, values, named(order, inputs), threads=1)
     track = partial(body.forward, kinematics, case.time, ks.gait.PD())
     contacts = [c for f in example.FEET for c in ks.gait.contacts_from_wrench(f, case.plates[f])]
     return {
