@@ -44,9 +44,9 @@ def trial_data(
     the known parameters."""
     N, grid = trial.n_nodes, trial.grid
     steps = np.diff(grid)
-    signals = [trial.inputs[name] for name in about.signals]
-    stacked = np.concatenate([np.zeros(0), *signals])
+    stacked = np.concatenate([np.zeros(0), *(trial.inputs[name] for name in about.signals)])
     values = np.array([known[name] for name in about.known_parameters])
+    one, last = int(bool(about.signals)), (N - 1) * bool(about.signals)
     y, w = _measured(about.node_measurements, trial)
     left, right = about.state_weights
     yi, wi = _measured(about.interval_measurements, trial)
@@ -57,7 +57,7 @@ def trial_data(
     quadrature[1:] += q1 * steps
     arrays = {
         ("interval", "s0"): (stacked, 0, N),
-        ("interval", "s1"): (stacked, 1 if signals else 0, N),
+        ("interval", "s1"): (stacked, one, N),
         ("interval", "h"): (steps, 0, N - 1),
         ("interval", "t"): (grid, 0, N),
         ("interval", "y"): (yi.ravel(), 0, N - 1),
@@ -68,14 +68,14 @@ def trial_data(
         ("node", "y"): (y.ravel(), 0, N),
         ("node", "w"): (w.ravel(), 0, N),
         ("ends", "s0"): (stacked, 0, N),
-        ("ends", "s1"): (stacked, N - 1 if signals else 0, N),
+        ("ends", "s1"): (stacked, last, N),
         ("ends", "t0"): (grid, 0, N),
         ("ends", "t1"): (grid, N - 1, N),
     }
     later = trial if following is None else following
     after = np.array([later.inputs[name][0] for name in about.signals])
     for family in ("link", "cycle"):
-        arrays[family, "s0"] = (stacked, N - 1 if signals else 0, N)
+        arrays[family, "s0"] = (stacked, last, N)
         arrays[family, "s1"] = (after, 0, 1)
         arrays[family, "t0"] = (grid, N - 1, N)
         arrays[family, "t1"] = (later.grid, 0, later.n_nodes)
@@ -133,26 +133,23 @@ def variable_bounds(
 
     An input that is held between nodes acts on nothing at the last node: it is fixed there.
     """
-    low = np.full(layout.n_variables, -np.inf)
-    high = np.full(layout.n_variables, np.inf)
-    for array, side in ((low, 0), (high, 1)):
-        for trial in range(len(trials)):
-            rows = layout.trajectories(array, trial)
-            for k, name in enumerate((*layout.states, *layout.inputs)):
-                if name in bounds:
-                    rows[k] = bounds[name][side]
-        values = layout.parameter_values(array)
-        for k, name in enumerate(layout.parameters):
-            if name in bounds:
-                values[k] = bounds[name][side]
+    free = (-np.inf, np.inf)
+    names = (*layout.states, *layout.inputs)
+    sides = []
+    for side in (0, 1):
+        array = np.empty(layout.n_variables)
+        for number in range(len(trials)):
+            rows = layout.trajectories(array, number)
+            for k, name in enumerate(names):
+                low, high = bounds.get(name, free)
+                rows[k] = (low, high)[side]
+                if name in layout.held:
+                    rows[k, -1] = _inside(low, high)
+        layout.parameter_values(array)[:] = [bounds.get(p, free)[side] for p in layout.parameters]
         if layout.free_duration:
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
-    for number in range(len(trials)):
-        lower, upper = layout.trajectories(low, number), layout.trajectories(high, number)
-        for k, name in enumerate(layout.inputs, start=len(layout.states)):
-            if name in layout.held:
-                lower[k, -1] = upper[k, -1] = _inside(lower[k, -1], upper[k, -1])
-    return low, high
+        sides.append(array)
+    return sides[0], sides[1]
 
 
 def constraint_bounds(
@@ -160,7 +157,7 @@ def constraint_bounds(
 ) -> tuple[Array, Array]:
     """Lower and upper bounds of the constraints, by family and trial: those of its last conditions;
     zero for what comes before, such as the equations of motion."""
-    low, high = np.zeros(layout.n_constraints), np.zeros(layout.n_constraints)
+    low, high = np.zeros((2, layout.n_constraints))
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)
         mine = pairs[family][trial] if family in pairs else ()
@@ -351,9 +348,11 @@ def _made_up(
     trial = trials[number]
     if name in trial.measurements:
         return filled(trial.measurements[name], trial.grid)
-    source = rates.get(name)
-    if source is not None and source in given:
-        return np.gradient(_given_row(source, given[source], number, trials), trial.grid * duration)
-    if source is not None and source in trial.measurements:
-        return np.gradient(filled(trial.measurements[source], trial.grid), trial.grid * duration)
-    return np.zeros(trial.n_nodes)
+    source = rates.get(name, "")
+    if source in given:
+        row = _given_row(source, given[source], number, trials)
+    elif source in trial.measurements:
+        row = filled(trial.measurements[source], trial.grid)
+    else:
+        return np.zeros(trial.n_nodes)
+    return np.gradient(row, trial.grid * duration)

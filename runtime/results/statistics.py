@@ -78,10 +78,8 @@ def parameter_covariance(
     singular: the parameters are not identifiable.
     """
     n, m, layout = nlp.n_variables, nlp.n_constraints, nlp.layout
-    rows, columns = nlp.hessian_structure.arrays()
-    values, off = nlp.hessian(z, multipliers[0], 1.0), rows != columns
-    lower = coo_array((values, (rows, columns)), shape=(n, n))
-    upper = coo_array((values[off], (columns[off], rows[off])), shape=(n, n))
+    entries = (nlp.hessian(z, multipliers[0], 1.0), nlp.hessian_structure.arrays())
+    lower = coo_array(entries, shape=(n, n))
     jacobian = coo_array((nlp.jacobian(z), nlp.jacobian_structure.arrays()), shape=(m, n))
     stiff = stiffness_of_bounds(z, bounds, multipliers[1:], _WIDENED)
     of_rows = stiffness_of_bounds(
@@ -89,7 +87,7 @@ def parameter_covariance(
     )
     active = np.flatnonzero(of_rows)
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    hessian, rows_of = (lower + upper).tocsr(), jacobian.tocsr()[active]
+    hessian, rows_of = (lower + tril(lower, -1).T).tocsr(), jacobian.tocsr()[active]
     softness = 1.0 / of_rows[active]
     inverse = inverse_block(hessian, rows_of, softness, stiff, mine, layout.stages())
     return 2.0 * without_held(inverse, stiff[mine])[0]
@@ -281,7 +279,7 @@ def _inverse(matrix: Array) -> Array:
 
 
 def _variance(objective: float, samples: int | None, unknowns: int) -> float:
-    """Of residuals: 1 if they are divided by their standard deviations, else estimated."""
+    """Of residuals; 1 if they are divided by their standard deviations."""
     return 1.0 if samples is None else objective / max(samples - unknowns, 1)
 
 
