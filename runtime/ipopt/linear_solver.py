@@ -122,11 +122,9 @@ def available() -> list[str]:
 
 def _loads(libraries: tuple[str, ...]) -> bool:
     for library in libraries:
-        try:
+        with suppress(OSError):
             ctypes.CDLL(library)
-        except OSError:
-            continue
-        return True
+            return True
     return False
 
 

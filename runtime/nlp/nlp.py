@@ -250,19 +250,13 @@ class NLP:
             if f"{family}_{what}" in self._kernels and self.layout.points(trial, family)
         ]
 
-    def _locals(self, family: str) -> list[tuple[str, int]]:
-        """(group, number within the group) of every local variable of a family."""
-        return [(g, k) for g, count in self._about.families[family].variables for k in range(count)]
-
     def _gradient_places(self) -> tuple[dict[tuple[int, str], Places], NDArray[np.intp]]:
         found = {}
         written = Written(self.n_variables)
         for trial, family in self._with_kernel("gradient"):
-            members, n = self._locals(family), self.layout.points(trial, family)
-            runs = []
-            for j in self._about.families[family].gradient:
-                begin, step = self._entry(trial, family, members[j])
-                runs.append(Run(begin, 0, step, 0, n, _mode(family, members[j][0])))
+            entries, n = self._entries(trial, family), self.layout.points(trial, family)
+            mine = [entries[j] for j in self._about.families[family].gradient]
+            runs = [Run(begin, 0, step, 0, n, _mode(family, group)) for begin, step, group in mine]
             begins = [run.row for run in runs]
             mode, late = written.modes(runs, begins)
             found[trial, family] = places(len(runs), base=begins, count=n, late=late, mode=mode)
@@ -277,31 +271,29 @@ class NLP:
             for key in self._with_kernel("constraints")
         }
 
-    def _entry(self, trial: int, family: str, member: tuple[str, int]) -> tuple[int, int]:
-        """Index in z of a local variable at point 0, and its step from point to point."""
-        group, k = member
-        begin, ld = self._variable(trial, family, group)
-        return begin + k * ld, 0 if group in ("p", "T") else 1
+    def _entries(self, trial: int, family: str) -> list[tuple[int, int, str]]:
+        """Of every local variable its index in z at point 0, its step from point to point, and its
+        group."""
+        found = []
+        for group, count in self._about.families[family].variables:
+            begin, ld = self._variable(trial, family, group)
+            step = 0 if group in ("p", "T") else 1
+            found += [(begin + k * ld, step, group) for k in range(count)]
+        return found
 
     def _jacobian_runs(self, trial: int, family: str) -> list[Run]:
-        members, n = self._locals(family), self.layout.points(trial, family)
+        entries, n = self._entries(trial, family), self.layout.points(trial, family)
         first = self.layout.constraint_offsets[trial, family]
-        runs = []
-        for i, j in zip(*self._about.families[family].jacobian, strict=True):
-            column, step = self._entry(trial, family, members[j])
-            runs.append(Run(first + i * n, column, 1, step, n, ADD))
-        return runs
+        pairs = zip(*self._about.families[family].jacobian, strict=True)
+        return [Run(first + i * n, entries[j][0], 1, entries[j][1], n, ADD) for i, j in pairs]
 
     def _hessian_runs(self, trial: int, family: str) -> list[Run]:
         """Second derivatives, in the lower triangle."""
-        members, n = self._locals(family), self.layout.points(trial, family)
+        entries, n = self._entries(trial, family), self.layout.points(trial, family)
         runs = []
-        for i, j in zip(*self._about.families[family].hessian, strict=True):
-            high, low = sorted(
-                (self._entry(trial, family, members[k]) for k in (i, j)), reverse=True
-            )
-            mode = _mode(family, members[i][0], members[j][0])
-            runs.append(Run(high[0], low[0], high[1], low[1], n, mode))
+        for pair in zip(*self._about.families[family].hessian, strict=True):
+            low, high = sorted(entries[k] for k in pair)
+            runs.append(Run(high[0], low[0], high[1], low[1], n, _mode(family, high[2], low[2])))
         return runs
 
 

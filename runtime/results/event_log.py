@@ -96,13 +96,9 @@ class EventLog:
 
         Raises `ValueError` for an unknown kind, contact or event.
         """
-        if kind not in KINDS:
-            raise ValueError(f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
-        known = (*self.contacts, *self.named)
-        if name is not None and name not in known:
-            raise ValueError(
-                f"there is no contact or event {name!r}; there are {', '.join(known) or 'none'}"
-            )
+        _check(kind, KINDS, "kind")
+        if name is not None:
+            _check(name, (*self.contacts, *self.named), "contact or event")
         return [e for e in self.entries if e.kind == kind and name in (None, e.name)]
 
     def pressing(self, contact: str, first: float) -> list[tuple[float, float]]:
@@ -110,10 +106,7 @@ class EventLog:
 
         Raises `ValueError` for an unknown contact.
         """
-        if contact not in self.contacts:
-            raise ValueError(
-                f"there is no contact {contact!r}; there are {', '.join(self.contacts) or 'none'}"
-            )
+        _check(contact, self.contacts, "contact")
         begin = first if contact in self.pressed else None
         spans = []
         for event in self.events:
@@ -125,6 +118,11 @@ class EventLog:
                 spans.append((begin, event.time))
                 begin = None
         return spans if begin is None else [*spans, (begin, self.final.time)]
+
+
+def _check(name: str, known: Sequence[str], what: str) -> None:
+    if name not in known:
+        raise ValueError(f"there is no {what} {name!r}; there are {', '.join(known) or 'none'}")
 
 
 @dataclass(frozen=True)
