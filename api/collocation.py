@@ -12,12 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
+from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
-from kinesym.diagnose import explain
-from kinesym.phases import Phases, posed
-from kinesym.pipeline import realise
-from kinesym.runtime import checks
+from kinesym.internal.diagnose import explain
+from kinesym.internal.phases import Phases, posed
+from kinesym.internal.pipeline import realise
+from kinesym.internal.task import (
+    kinematic_pairs,
+    known_values,
+    named_bounds,
+    symbolic_problem,
+    warn_of_degrees,
+)
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing
@@ -49,13 +56,6 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import scheme_named
-from kinesym.task import (
-    kinematic_pairs,
-    known_values,
-    named_bounds,
-    symbolic_problem,
-    warn_of_degrees,
-)
 
 Array = NDArray[np.float64]
 HESSIANS = ("exact", "gauss-newton", "limited-memory")

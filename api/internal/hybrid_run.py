@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.codegen.switching import hybrid_program, slopes_program
-from kinesym.model_run import warn_of_members
-from kinesym.pipeline import realise
+from kinesym.internal.model_run import warn_of_members
+from kinesym.internal.pipeline import realise
+from kinesym.internal.simulation_task import Request
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built, HybridManifest
 from kinesym.runtime.progress import node_bar
@@ -28,7 +29,6 @@ from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities, sensitivi
 from kinesym.runtime.stepping.hybrid_simulation import HybridTask, Marched, outputs
 from kinesym.runtime.stepping.hybrid_troubles import check_start, explain, marched
 from kinesym.runtime.stepping.simulation import said
-from kinesym.simulation_task import Request
 from kinesym.symbolic.hybrid import Hybrid
 
 Array = NDArray[np.float64]
