@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.manifest import (
     Built,
     FunctionsManifest,
@@ -21,8 +21,6 @@ from kinesym.runtime.library.manifest import (
 )
 from kinesym.runtime.native import Call, Library, Plan
 from kinesym.runtime.nlp.places import rows
-
-Array = NDArray[np.float64]
 
 #: What Jacobians can be taken with respect to.
 GROUPS = ("states", "derivatives", "inputs", "parameters")

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
 from kinesym.runtime.native import NO_FILE, Plan, Problem, overheard
 from kinesym.runtime.status import Solve
 
-Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
 
 #: Ways to IPOPT: its C interface directly, or through the package cyipopt.

@@ -28,7 +28,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 from kinesym.runtime.library import cache
 from kinesym.runtime.library.cache import CACHE_VARIABLE, CacheError
@@ -121,8 +120,15 @@ def _probe(command: tuple[str, ...]) -> Compiler:
 
 def _run(command: list[str], folder: str | None = None) -> tuple[str, str | None]:
     """What a command writes, and, if it fails, its complaint."""
-    text: Any = {"encoding": "utf-8", "errors": "replace", "stdin": subprocess.DEVNULL}
-    done = subprocess.run(command, cwd=folder, capture_output=True, check=False, **text)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    )
     return done.stdout, None if done.returncode == 0 else done.stderr.strip()
 
 
@@ -193,7 +199,7 @@ class _Recipe:
         return digest.hexdigest()[:32]
 
 
-def _places() -> Iterator[Path]:
+def _folders() -> Iterator[Path]:
     """Folders where libraries may be found."""
     yield cache.cache_folder()
     with suppress(OSError):  # without any temporary folder
@@ -204,7 +210,7 @@ def _places() -> Iterator[Path]:
 
 def _kept(recipe: _Recipe) -> Library | None:
     """The library if it is kept whole, and can be opened."""
-    for folder in _places():
+    for folder in _folders():
         target = folder / f"{recipe.key}.so"
         if cache.read(target) is not None:
             with suppress(OSError):
@@ -232,7 +238,7 @@ def _remembered() -> Iterator[Compiler]:
     """Compilers that filled the cache for processors like this one; none if CC names another."""
     if os.environ.get("CC"):
         return
-    for folder in _places():
+    for folder in _folders():
         for path in sorted(folder.glob("*.json")):
             with suppress(ValueError, KeyError, TypeError):  # written by another version
                 about = json.loads(cache.read(path) or b"")

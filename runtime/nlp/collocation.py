@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.nlp import TrialData
@@ -17,8 +17,6 @@ from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
-
-Array = NDArray[np.float64]
 
 
 def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:

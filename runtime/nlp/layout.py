@@ -21,9 +21,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import BORDER
-
-Array = NDArray[np.float64]
 
 #: Kinds of points, in the order of the constraints.
 FAMILIES = ("interval", "node", "ends", "link", "cycle")

@@ -16,13 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.places import Places, packed, places, rows
 from kinesym.runtime.nlp.sparsity import Run, Structure, Written, assemble
-
-Array = NDArray[np.float64]
 
 _PER_THREAD = 500_000  # operations that are worth a thread
 

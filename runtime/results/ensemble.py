@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.event_log import EventLog, Happening
 from kinesym.runtime.results.plot import panels
-from kinesym.runtime.results.trajectory import (
-    KINDS,
-    Drawing,
-    OverTime,
-    Series,
-    Trajectory,
-)
+from kinesym.runtime.results.trajectory import KINDS, Drawing, OverTime, Series, Trajectory
 
-Array = NDArray[np.float64]
 Rows: TypeAlias = Annotated[Array, "member", "time"]
 
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LOG_KINDS
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.intc]
 
 #: Kinds of entries of the log, in the order of their numbers in C.
@@ -91,36 +91,9 @@ class EventLog:
         """Without breaks of inputs; those are `happened("clock")`."""
         return tuple(e for e in self.entries if e.kind != "clock")
 
-    def happened(self, kind: str, name: str | None = None) -> list[Happening]:
-        """Those of a kind, and of a contact or event.
 
-        Raises `ValueError` for an unknown kind, contact or event.
-        """
-        _check(kind, KINDS, "kind")
-        if name is not None:
-            _check(name, (*self.contacts, *self.named), "contact or event")
-        return [e for e in self.entries if e.kind == kind and name in (None, e.name)]
-
-    def pressing(self, contact: str, first: float) -> list[tuple[float, float]]:
-        """From when to when a contact presses, in a run from `first` on [s].
-
-        Raises `ValueError` for an unknown contact.
-        """
-        _check(contact, self.contacts, "contact")
-        begin = first if contact in self.pressed else None
-        spans = []
-        for event in self.events:
-            if event.name != contact:
-                continue
-            if event.kind == "close" and begin is None:
-                begin = event.time
-            elif event.kind == "release" and begin is not None:
-                spans.append((begin, event.time))
-                begin = None
-        return spans if begin is None else [*spans, (begin, self.final.time)]
-
-
-def _check(name: str, known: Sequence[str], what: str) -> None:
+def check_known(name: str, known: Sequence[str], what: str) -> None:
+    """Raise `ValueError` for an unknown kind of happening, contact or event."""
     if name not in known:
         raise ValueError(f"there is no {what} {name!r}; there are {', '.join(known) or 'none'}")
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Named, Trajectory, Trials
 from kinesym.runtime.stepping.minimise import Step
 
-Array = NDArray[np.float64]
 Unknowns: TypeAlias = Annotated[Array, "unknown"]
 
 

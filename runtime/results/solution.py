@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.trajectory import KINDS, Named, Trajectory, Trials
@@ -17,7 +17,6 @@ from kinesym.runtime.status import Solve
 if TYPE_CHECKING:
     import xarray as xr
 
-Array = NDArray[np.float64]
 Variables: TypeAlias = Annotated[Array, "variable"]
 
 

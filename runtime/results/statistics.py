@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse import block_array, coo_array, csc_array, diags_array, tril
 from scipy.sparse.linalg import splu
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import UNKNOWN, Factorisation
 from kinesym.runtime.nlp.nlp import NLP
-
-Array = NDArray[np.float64]
-
 
 #: Share of the distance between two bounds up to which a value counts as near one of them.
 _NEAR = 1e-2
