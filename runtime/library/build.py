@@ -157,9 +157,8 @@ def build(
 ) -> tuple[Library, float]:
     """The opened library of the translation units `files`, and the seconds spent compiling.
 
-    lanes : points per vector; None lets the processor decide, `narrow` for short vectors, whose
-        operations take less time each (for steps one after the other). more_flags : of the
-        compiler.
+    lanes : points per vector; None lets the processor decide, with short vectors if `narrow`: their
+        operations take less time, for steps one after the other. more_flags : of the compiler.
     Raises `CompilerError` with the words of the compiler, `CacheError` if others may write to the
     cache or nothing can be stored. Warns if the cache cannot be written.
     """

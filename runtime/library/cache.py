@@ -123,10 +123,8 @@ def _links(path: Path) -> Iterator[Path]:
 
 
 def prepare(folder: Path) -> None:
-    """Make `folder`, for the user alone, if there is none.
-
-    Raises `CacheError` if others may write to it, `OSError` if the user may not.
-    """
+    """Make `folder`, for the user alone, if there is none. Raises `CacheError` if others may write
+    to it, `OSError` if the user may not."""
     _make(folder)
     check(folder)
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -82,11 +82,8 @@ def trial_data(
 
 
 def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
-    """Samples and weights 1/std^2, (n_measurements, N).
-
-    A missing sample has weight 0 and the value interpolated between its neighbours, which matters
-    where two nodes share a term.
-    """
+    """Samples and weights 1/std^2, (n_measurements, N). A missing sample has weight 0 and a value
+    interpolated between its neighbours, which matters where two nodes share a term."""
     y = np.zeros((len(names), trial.n_nodes))
     w = np.zeros_like(y)
     for k, name in enumerate(names):
@@ -101,10 +98,8 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
 
 
 def bound_pair(name: str, bound: object) -> tuple[float, float]:
-    """(low, high) of a bound given as such, with None for a free side, or as None.
-
-    Raises `ValueError` if it is not a pair, crossed, or nothing finite is between.
-    """
+    """(low, high) of a bound given as such, with None for a free side, or as None. Raises
+    `ValueError` if it is not a pair, crossed, or nothing finite is between."""
     if bound is None:
         return -np.inf, np.inf
     try:
@@ -127,10 +122,8 @@ def bound_pair(name: str, bound: object) -> tuple[float, float]:
 def variable_bounds(
     layout: Layout, trials: Sequence[Experiment], bounds: Mapping[str, tuple[float, float]]
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds of z from bounds by name.
-
-    An input that is held between nodes acts on nothing at the last node: it is fixed there.
-    """
+    """Lower and upper bounds of z from bounds by name. An input that is held between nodes acts on
+    nothing at the last node: it is fixed there."""
     free = (-np.inf, np.inf)
     names = (*layout.states, *layout.inputs)
     sides = []
@@ -176,10 +169,8 @@ def filled(samples: Array, time: Array) -> Array:
 
 
 def results_of(guess: Any) -> tuple[Sequence[Trajectory], Mapping[str, float]] | None:
-    """The trajectories of a guess that is a result, one per trial, and values of parameters.
-
-    A result is a `Solution`, a `Fit`, a `Trajectory` or a list of these; None for anything else.
-    """
+    """The trajectories of a guess that is a `Solution`, a `Fit`, a `Trajectory` or a list of these,
+    one per trial, and values of parameters; None for anything else."""
     if isinstance(guess, Solution | Fit):
         return guess.trials, {**guess.known, **guess.parameters}
     runs = [guess] if isinstance(guess, Trajectory) else guess
@@ -194,10 +185,8 @@ def values_of_results(
     layout: Layout,
     trials: Sequence[Experiment],
 ) -> dict[str, Any]:
-    """A guess by name from trajectories of other trials, interpolated in relative time.
-
-    Raises `ValueError` if there are not as many, or one has less than two instants.
-    """
+    """A guess by name from trajectories of other trials, interpolated in relative time. Raises
+    `ValueError` if there are not as many, or one has less than two instants."""
     if len(runs) != len(trials):
         raise ValueError(f"the guess has {len(runs)} trials, this problem {len(trials)}")
     for number, run in enumerate(runs):

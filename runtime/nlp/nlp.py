@@ -56,7 +56,7 @@ class NLP:
         self.layout, self.library, self._kernels = layout, built.library, built.manifest.kernels
         self._about = built.manifest.of(CollocationManifest)
         self._data, self._threads = data, threads
-        n, m = layout.n_variables, layout.n_constraints
+        self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
         self._no_multipliers, self._one = np.zeros(m), np.ones(1)
         self.jacobian_structure, jacobian = self._packed_jacobian()
@@ -72,16 +72,6 @@ class NLP:
         )
 
     # -- values -----------------------------------------------------------------------------
-
-    @property
-    def n_variables(self) -> int:
-        """Length of z."""
-        return self.layout.n_variables
-
-    @property
-    def n_constraints(self) -> int:
-        """Number of constraints."""
-        return self.layout.n_constraints
 
     def cost(self, z: Array) -> float:
         """The objective."""
@@ -120,10 +110,8 @@ class NLP:
         return out
 
     def outputs(self, z: Array, trial: int) -> dict[str, Array]:
-        """Outputs of the model at the nodes of a trial, by name, each (N,).
-
-        Outputs that contain x' are known between nodes and interpolated linearly.
-        """
+        """Outputs of the model at the nodes of a trial, by name, each (N,); those that contain x'
+        are known between nodes and interpolated linearly."""
         result: dict[str, Array] = {}
         for family in ("node", "interval"):
             names = self._about.families[family].outputs
@@ -147,10 +135,8 @@ class NLP:
     def arguments(
         self, trial: int, kernel: str, arrays: tuple[Array, Array, Array]
     ) -> dict[str, Array]:
-        """What a kernel reads, by argument: (count, n) per point, (count,) if uniform.
-
-        `arrays` are z, multipliers, and the factor of the cost.
-        """
+        """What a kernel reads, by argument: (count, n) per point, (count,) if uniform; `arrays` are
+        z, multipliers, and the factor of the cost."""
         family = kernel.split("_")[0]
         n = self.layout.points(trial, family)
         about = self._kernels[kernel]
@@ -294,10 +280,8 @@ def _shift(family: str, group: str, N: int) -> int:
 
 
 def _mode(family: str, *groups: str) -> int:
-    """How an output that belongs to these groups of variables is added to what is there.
-
-    Late, if a neighbouring interval writes the same entry: it touches only right nodes.
-    """
+    """How an output that belongs to these groups of variables is added to what is there; late, if a
+    neighbouring interval writes the same entry: it touches only right nodes."""
     if all(group in ("p", "T") for group in groups):
         return SUM
     right = family == "interval" and any(group.endswith("1") for group in groups)

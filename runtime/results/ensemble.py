@@ -100,9 +100,7 @@ class Ensemble(Series):
 
     def plot(self, title: str | None = None, shown: int = 30) -> Any:
         """A figure with one panel per trajectory: up to `shown` members, median and band of 90 %.
-
-        Members that ended early are shown, but count only if all did.
-        """
+        Members that ended early are shown, but count only if all did."""
         whole = sorted(set(range(len(self))) - {failure.member for failure in self.failures})
         members = np.unique(np.linspace(0, len(self) - 1, min(shown, len(self))).astype(int))
         figure, axes = panels(self.keys(), repr(self)[1:-1] if title is None else title)

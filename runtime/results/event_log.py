@@ -72,11 +72,10 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class EventLog:
-    """What happened in a run, in order, and where it ended.
+    """What happened in a run, in order, with the breaks of inputs, and where it ended.
 
-    entries : with the breaks of inputs. final : where it ended. contacts : their names, and which
-    of them `pressed` at the start. named : names of the events of the system. work : steps taken,
-    steps rejected, evaluations of x'.
+    contacts : names of all, and of those that `pressed` at the start. named : names of the events
+    of the system. work : steps taken, steps rejected, evaluations of x'.
     """
 
     entries: tuple[Happening, ...]

@@ -24,12 +24,11 @@ Variables: TypeAlias = Annotated[Array, "variable"]
 class Solution(Trials):
     """The result of `Collocation.solve`.
 
-    `solution["theta"]` is the trajectory of the first trial; `solution.trials[k]["theta"]` that of
-    trial k. `parameters` are the identified ones; `known` those that were given. `multipliers`
-    belong to the constraints of the problem. `status` is the name of how the solve ended, `message`
-    a sentence. `linear_solver` says which one was used, and why if it
-    was not the time-structured one. `timings` are seconds: derive, compile, evaluate,
-    linear solver, total.
+    `solution["theta"]` is the trajectory of the first trial, `solution.trials[k]["theta"]` that of
+    trial k. parameters : identified ones. known : those that were given. multipliers : of the
+    constraints. status : the name of how the solve ended. message : a sentence on it.
+    linear_solver : which one was used, and why if it was not the time-structured one. timings :
+    seconds to derive, compile, evaluate, in the linear solver, in total.
     """
 
     success: bool

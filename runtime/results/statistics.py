@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,10 +46,8 @@ def stiffness_of_bounds(
 
 
 def at_bounds(stiffness: Array, curvature: Array) -> NDArray[np.bool_]:
-    """Which unknowns (n,) a bound holds: without it the minimum would be far beyond.
-
-    stiffness : see `stiffness_of_bounds`. curvature : of J without bounds, (n,).
-    """
+    """Which unknowns (n,) a bound holds: without it the minimum would be far beyond. stiffness : of
+    `stiffness_of_bounds`. curvature : of J without bounds, (n,)."""
     return np.asarray((stiffness > 0.0) & (stiffness > _BEYOND * curvature))
 
 
@@ -140,21 +139,17 @@ def inverse_block(
 
 
 def _solve(kkt: Any, stages: NDArray[np.int32] | None, b: Array) -> Array:
-    """x of kkt x = b (n, r) by the time-structured solver, refined once, or by SuperLU.
-
-    stages : of the unknowns, see `kkt.h`. Raises `RuntimeError` if the matrix is singular.
-    """
-    if stages is None:
-        return np.asarray(splu(kkt).solve(b))
-    lower = tril(kkt, format="coo")
-    try:
-        factors = Factorisation(len(b), lower.row, lower.col, stages)
-    except ValueError:  # no narrow stages
-        return np.asarray(splu(kkt).solve(b))
-    if factors.factorise(lower.data) != "ok":
-        raise RuntimeError("singular")
-    x = factors.solve(b)
-    return np.asarray(x + factors.solve(b - kkt @ x))
+    """x of kkt x = b (n, r) by the time-structured solver, refined once, or by SuperLU. Raises
+    `RuntimeError` if the matrix is singular. stages : of the unknowns, see `kkt.h`."""
+    if stages is not None:
+        lower = tril(kkt, format="coo")
+        with suppress(ValueError):  # no narrow stages
+            factors = Factorisation(len(b), lower.row, lower.col, stages)
+            if factors.factorise(lower.data) != "ok":
+                raise RuntimeError("singular")
+            x = factors.solve(b)
+            return np.asarray(x + factors.solve(b - kkt @ x))
+    return np.asarray(splu(kkt).solve(b))
 
 
 #: Scaled condition number from which parameters count as not identifiable together.
