@@ -212,7 +212,9 @@ class NLP:
             trial = layout.following(trial) if after else trial
             shift = 0 if after else layout.nodes[trial] - 1
         else:
-            shift = _shift(family, group, layout.nodes[trial])
+            # from the first node of the point, of the trial for its ends
+            across = layout.nodes[trial] - 1 if family == "ends" else 1
+            shift = across if group.endswith("1") else 0
         N = layout.nodes[trial]
         begin = layout.offsets[trial] + (len(layout.states) * N if group[0] == "u" else 0)
         return begin + shift, N
@@ -270,13 +272,6 @@ class NLP:
             low, high = sorted(entries[k] for k in pair)
             runs.append(Run(high[0], low[0], high[1], low[1], n, _mode(family, high[2], low[2])))
         return runs
-
-
-def _shift(family: str, group: str, N: int) -> int:
-    """Distance in nodes from the first node of the point, or of the trial for `ends`."""
-    if not group.endswith("1"):
-        return 0
-    return N - 1 if family == "ends" else 1
 
 
 def _mode(family: str, *groups: str) -> int:
