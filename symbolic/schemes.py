@@ -1,4 +1,5 @@
-"""What a discretisation scheme is."""
+"""Discretisation schemes as data: `SCHEMES` lists those of collocation by name, `EXPLICIT` those of
+explicit steps."""
 
 from __future__ import annotations
 
@@ -110,3 +111,85 @@ class ExplicitScheme(NodeScheme):
 def _check_sum(name: str, what: str, weights: tuple[float, ...], total: float) -> None:
     if abs(sum(weights) - total) > 1e-14:
         raise ValueError(f"scheme {name}: {what} weights must sum to {total:g}")
+
+
+#: Backward Euler: robust, first order, numerically damping.
+BACKWARD_EULER = StageScheme(
+    name="backward-euler",
+    derivative=(-1.0, 1.0),
+    state=(0.0, 1.0),
+    time=1.0,
+    quadrature=(0.0, 1.0),
+    order=1,
+    reference="Moore, van den Bogert 2015, slide 'Discretization'",
+)
+
+#: Implicit midpoint rule: second order, without numerical damping.
+MIDPOINT = StageScheme(
+    name="midpoint",
+    derivative=(-1.0, 1.0),
+    state=(0.5, 0.5),
+    time=0.5,
+    quadrature=(0.5, 0.5),
+    order=2,
+    reference="Moore, van den Bogert 2015, slide 'Discretization'; explicit time at t_i + h/2",
+)
+
+#: Trapezoidal rule: second order, everything known at the nodes.
+TRAPEZOID = NodeScheme(
+    name="trapezoid",
+    rates=(0.5, 0.5),
+    quadrature=(0.5, 0.5),
+    order=2,
+    reference="Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, section II.7",
+)
+
+#: The classical explicit Runge-Kutta method, for shooting: costs at the nodes, no defects.
+RK4 = ExplicitScheme(
+    name="rk4",
+    nodes=(0.0, 1 / 2, 1 / 2, 1.0),
+    matrix=((), (1 / 2,), (0.0, 1 / 2), (0.0, 0.0, 1.0)),
+    weights=(1 / 6, 1 / 3, 1 / 3, 1 / 6),
+    quadrature=(0.5, 0.5),
+    order=4,
+    reference="Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, table II.1.2",
+)
+
+#: The pair of Dormand and Prince of order 5(4), with dense output of order 4.
+DORMAND_PRINCE = ExplicitScheme(
+    name="dormand-prince",
+    nodes=(0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0),
+    matrix=(
+        (),
+        (1 / 5,),
+        (3 / 40, 9 / 40),
+        (44 / 45, -56 / 15, 32 / 9),
+        (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+        (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    ),
+    weights=(35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+    error=(71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40),
+    dense=(
+        -12715105075 / 11282082432,
+        0.0,
+        87487479700 / 32700410799,
+        -10690763975 / 1880347072,
+        701980252875 / 199316789632,
+        -1453857185 / 822651844,
+        69997945 / 29380423,
+    ),
+    quadrature=(0.5, 0.5),
+    order=5,
+    reference="Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, table II.5.2 "
+    "and section II.6",
+)
+
+SCHEMES: dict[str, Scheme] = {s.name: s for s in (BACKWARD_EULER, MIDPOINT, TRAPEZOID)}
+EXPLICIT: dict[str, ExplicitScheme] = {s.name: s for s in (RK4, DORMAND_PRINCE)}
+
+
+def scheme_named(name: str) -> Scheme:
+    """The scheme called `name`; raises `ValueError` with the list of schemes."""
+    if name not in SCHEMES:
+        raise ValueError(f"unknown scheme {name!r}; choose one of {', '.join(SCHEMES)}")
+    return SCHEMES[name]
