@@ -23,6 +23,7 @@ from kinesym.symbolic.declared import (
     check_signal,
 )
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
+from kinesym.symbolic.kane import kane_equations
 from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
 
 #: What to write instead of a relation.
@@ -35,10 +36,11 @@ _SOLVED = frozenset(("states", "equations", "intermediates"))
 @dataclass(frozen=True, eq=False)
 class Explicit:
     """x' of all states, in their order, from x, u, p, t: a program of its own, intermediates
-    first."""
+    first. solves : states, equations and intermediates of the model whose x' these are."""
 
     intermediates: tuple[tuple[sp.Symbol, sp.Expr], ...]
     rates: tuple[sp.Expr, ...]
+    solves: tuple[object, ...] = ()
 
 
 def _exchanged(
@@ -68,7 +70,7 @@ class Model:
     drawing : lines of a stick figure, each from point to point; a point `knee` is where outputs
         `knee_x`, `knee_y` and, in space, `knee_z` say [m].
     explicit : x' solved for, if there is a better way than to eliminate x' from the equations; see
-        `solved_by`. `extended` and `substitute` carry it along.
+        `solved_by`. A model with other states, equations or intermediates has none.
 
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
@@ -84,7 +86,7 @@ class Model:
     positive: Sequence[Any] = ()
     limits: Mapping[str, sp.Expr] = field(default_factory=dict)
     drawing: Sequence[Sequence[str]] = ()
-    explicit: Explicit | None = field(default=None, init=False)
+    explicit: Explicit | None = None
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a model")
@@ -106,6 +108,7 @@ class Model:
         check_declarations(self)
         check_expressions(self)
         self._put_values()
+        self._put_explicit()
 
     def _put_values(self) -> None:
         """Values and positive parameters by name, in the order of the parameters."""
@@ -138,8 +141,6 @@ class Model:
         differential equations and Kane's dynamical equations Fr + Fr* = 0, which need no solution
         for u'. `parameters=None` takes every constant of the equations, sorted by name.
         """
-        from kinesym.symbolic.kane import kane_equations
-
         states, equations = kane_equations(kane)
         mapping({} if outputs is None else outputs, f"model {name}: outputs", "{name: expression}")
         used = {*equations, *(outputs or {}).values()}
@@ -244,24 +245,35 @@ class Model:
         return larger.solved_by(Explicit(known, (*self.explicit.rates, *rates.values())))
 
     def solved_by(self, explicit: Explicit) -> Model:
-        """The model whose x' follow from this, not from an elimination; the same model if x' stands
-        on the right.
+        """The model whose x' follow from this, not from an elimination, unless x' stands on the
+        right.
 
-        Other equations, states or intermediates have no explicit form, nor has what
-        `dataclasses.replace` makes of a model.
+        `extended`, `substitute` and `dataclasses.replace` keep it; the last two drop it where
+        states, equations or intermediates are given anew. Raises `ValueError` for other symbols
+        than those of the model.
         """
-        if not isinstance(explicit, Explicit) or len(explicit.rates) != len(self.states):
-            raise ValueError(
-                f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
-                f"got {shown(explicit)}"
-            )
-        every = (*explicit.rates, *(e for _, e in explicit.intermediates))
-        if any(e.has(sp.Derivative) for e in every):
-            return self
         solved = copy(self)
         object.__setattr__(solved, "explicit", explicit)
-        check_explicit(solved)
+        solved._put_explicit()
         return solved
+
+    def _put_explicit(self) -> None:
+        """The explicit form, none if it is that of other equations."""
+        form, here = self.explicit, (self.states, self.equations, self.intermediates)
+        if form is None:
+            return
+        if isinstance(form, Explicit) and form.solves not in ((), here):
+            return object.__setattr__(self, "explicit", None)
+        if not isinstance(form, Explicit) or len(form.rates) != len(self.states):
+            raise ValueError(
+                f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
+                f"got {shown(form)}"
+            )
+        every = (*form.rates, *(e for _, e in form.intermediates))
+        solved = None if any(e.has(sp.Derivative) for e in every) else replace(form, solves=here)
+        object.__setattr__(self, "explicit", solved)
+        if solved is not None:
+            check_explicit(self)
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
         """A model with symbols exchanged, e.g. an input by a feedback law.
@@ -281,13 +293,11 @@ class Model:
             "intermediates": _exchanged(self.intermediates, table),
             "limits": {k: e.xreplace(table) for k, e in self.limits.items()},
         }
-        kept_fields = ("name", "states", "inputs", "parameters", "values", "drawing")
-        same = {k: getattr(self, k) for k in kept_fields}
         kept = names_of(
             changes.get("parameters", self.parameters), f"model {self.name}: parameters"
         )
         new["positive"] = [name for name in self.positive if name in kept]
-        found = Model(**{**same, **new, **changes})
+        found = replace(self, **{"explicit": None, **new, **changes})
         if self.explicit is None or not _SOLVED.isdisjoint(changes):
             return found
         rates = tuple(e.xreplace(table) for e in self.explicit.rates)
