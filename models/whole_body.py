@@ -12,7 +12,7 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
-from kinesym.checks import listed, listed_of, mapping
+from kinesym.checks import finite, listed, listed_of, mapping
 from kinesym.models.anthropometry import person
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic
@@ -20,7 +20,6 @@ from kinesym.symbolic.multibody.segments import (
     PlanarSegment,
     Position,
     Segment,
-    number,
     owners,
 )
 from kinesym.symbolic.multibody.tree import Tree
@@ -206,7 +205,7 @@ def segments_with(
 def check_mass(segments: Sequence[Segment] | Sequence[PlanarSegment], body_mass: float) -> None:
     """Warn if the masses of the segments differ by more than 1 % from that of the body [kg]."""
     total = sum(row.mass for row in listed(segments, "segments"))
-    if not number(body_mass, "the mass of a body") > 0.0:
+    if not finite(body_mass, "the mass of a body") > 0.0:
         raise ValueError(f"the mass of a body must be positive, got {body_mass} kg")
     if abs(total - body_mass) > MASS * body_mass:
         warnings.warn(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeAlias
 
-from kinesym.checks import check_text, mapping, shown
+from kinesym.checks import check_text, finite, mapping, shown
 
 Position: TypeAlias = tuple[float, float, float]
 PlanarPosition: TypeAlias = tuple[float, float]
@@ -71,7 +71,7 @@ class PlanarSegment:
 
     def __post_init__(self) -> None:
         where = _check_segment(self, "two")
-        if not number(self.inertia, f"{where}inertia") >= 0.0:
+        if not finite(self.inertia, f"{where}inertia") >= 0.0:
             raise ValueError(f"{where}inertia must not be negative, got {self.inertia}")
 
 
@@ -106,13 +106,6 @@ def check_inertia(moments: Iterable[float]) -> None:
         )
 
 
-def number(value: Any, what: str) -> float:
-    """A finite number; raises `ValueError` naming `what` for anything else."""
-    if isinstance(value, bool) or not _finite([value], 1):
-        raise ValueError(f"{what} must be a finite number, got {shown(value)}")
-    return float(value)
-
-
 def _check_segment(row: Segment | PlanarSegment, count: str) -> str:
     """Raise `ValueError` for what both kinds have and is wrong; else how messages begin."""
     check_text(row.name, "the name of a segment")
@@ -122,19 +115,15 @@ def _check_segment(row: Segment | PlanarSegment, count: str) -> str:
     _check_numbers(f"{where}com", row.com, count)
     for name, position in points.items():
         _check_numbers(f"{where}point {name!r}", position, count)
-    if not number(row.mass, f"{where}mass") >= 0.0:
+    if not finite(row.mass, f"{where}mass") >= 0.0:
         raise ValueError(f"{where}mass must not be negative, got {row.mass}")
     return where
 
 
 def _check_numbers(what: str, given: Any, count: str) -> None:
-    if not _finite(given, {"two": 2, "three": 3}[count]):
-        raise ValueError(f"{what} must be {count} finite numbers, got {shown(given)}")
-
-
-def _finite(given: Any, count: int) -> bool:
-    """Whether these are so many finite numbers."""
     try:
-        return len(given) == count and all(map(isfinite, given))
+        right = len(given) == {"two": 2, "three": 3}[count] and all(map(isfinite, given))
     except (TypeError, OverflowError):
-        return False
+        right = False
+    if not right:
+        raise ValueError(f"{what} must be {count} finite numbers, got {shown(given)}")
