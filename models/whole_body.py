@@ -23,7 +23,7 @@ from kinesym.symbolic.multibody.segments import (
     owners,
 )
 from kinesym.symbolic.multibody.tree import Tree
-from kinesym.symbolic.names import suggest
+from kinesym.symbolic.names import check_known
 
 #: The joint at which pelvis and torso meet, whose place tells where the body is.
 ROOT = "J1"
@@ -115,10 +115,7 @@ def _segments(
     carried: dict[str, dict[str, Position]] = {name: {} for name in names}
     for row in points:
         name, point = (_cell(row, column, "") for column in ("segment", "point"))
-        if name not in carried:
-            raise ValueError(
-                f"point {point!r}: there is no segment {name!r}; {suggest(name, names)}"
-            )
+        check_known(name, names, f"point {point!r}: there is no segment {name!r}")
         carried[name][point] = _numbers(row, ("x", "y", "z"), f"point {point!r}", length)
     return tuple(
         Segment(
@@ -186,12 +183,10 @@ def segments_with(
     by_field: dict[str, Mapping[str, Any]] = {"mass": masses, "com": coms, "inertia": inertias}
     names = [row.name for row in segments]
     for name in (name for given in by_field.values() for name in given):
-        if name not in names:
-            raise ValueError(f"there is no segment {name!r}; {suggest(name, names)}")
+        check_known(name, names, f"there is no segment {name!r}")
     known = [point for row in segments for point in row.points]
     for point in moved:
-        if point not in known:
-            raise ValueError(f"no segment has a point {point!r}; {suggest(point, known)}")
+        check_known(point, known, f"no segment has a point {point!r}")
     return tuple(
         replace(
             row,

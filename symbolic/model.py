@@ -24,7 +24,7 @@ from kinesym.symbolic.declared import (
 )
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.kane import kane_equations
-from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
+from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t
 
 #: What to write instead of a relation.
 _RELATION = "write 5 - x for x < 5"
@@ -202,10 +202,7 @@ class Model:
         """
         chosen = names_of(names, f"model {self.name}: what gets rates")
         for name in chosen:
-            if name not in self.input_names:
-                raise ValueError(
-                    f"model {self.name} has no input {name}; {suggest(name, self.input_names)}"
-                )
+            check_known(name, self.input_names, f"model {self.name} has no input {name}")
         states = [u for u in self.inputs if name_of(u) in chosen]
         rates = [sp.Function(f"{name_of(u)}_rate")(t) for u in states]
         return self.extended(dict(zip(states, rates, strict=True)), rates)
@@ -283,10 +280,7 @@ class Model:
         """
         table = self._replacement(replacement)
         for name in changes:
-            if name not in self.__dataclass_fields__:
-                raise ValueError(
-                    f"a model has no field {name}; {suggest(name, self.__dataclass_fields__)}"
-                )
+            check_known(name, self.__dataclass_fields__, f"a model has no field {name}")
         new: dict[str, Any] = {
             "equations": [e.xreplace(table) for e in self.equations],
             "outputs": {k: e.xreplace(table) for k, e in self.outputs.items()},

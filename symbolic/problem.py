@@ -12,7 +12,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.symbolic.declared import atoms_of, check_atoms
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import name_of, suggest, t
+from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.schemes import NodeScheme, Scheme
 
@@ -166,9 +166,6 @@ def measured_expressions(model: Model, names: Sequence[str]) -> dict[str, sp.Exp
     known: dict[str, sp.Expr] = {name_of(x): x for x in (*model.states, *model.inputs)}
     known.update(model.outputs)
     for name in names:
-        if name not in known:
-            raise ValueError(
-                f"measurement {name} is neither a state, an input nor an output of "
-                f"model {model.name}; {suggest(name, known)}"
-            )
+        what = f"measurement {name} is neither a state, an input nor an output of"
+        check_known(name, known, f"{what} model {model.name}")
     return {name: known[name] for name in names}

@@ -21,7 +21,7 @@ from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, 
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.muscle import FESMuscle, with_muscle
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
+from kinesym.symbolic.names import by_name, check_known, name_of, names_of, t
 
 #: How a contact ends: when its force does, or when its height has grown by the hysteresis.
 RELEASES = ("force", "height")
@@ -106,10 +106,7 @@ class Hybrid:
             ]
         names = [name for _, name in taken]
         for where, name in taken:
-            if name not in inputs:
-                raise ValueError(
-                    f"{where}{name} is no input of {self.model.name}; {suggest(name, inputs)}"
-                )
+            check_known(name, inputs, f"{where}{name} is no input of {self.model.name}")
             if names.count(name) > 1:
                 raise ValueError(f"{name} is a mode or the force of two contacts")
 
@@ -127,17 +124,11 @@ class Hybrid:
                     "crosses zero nowhere"
                 )
             for target in map(name_of, event.resets):
-                if target not in states:
-                    raise ValueError(
-                        f"event {event.name!r} resets {target}, which is no state; "
-                        f"{suggest(target, states)}"
-                    )
+                what = f"event {event.name!r} resets {target}, which is no state"
+                check_known(target, states, what)
             for target in map(name_of, event.sets):
-                if target not in self.modes:
-                    raise ValueError(
-                        f"event {event.name!r} sets {target}, which is no mode; "
-                        f"{suggest(target, list(self.modes))}"
-                    )
+                what = f"event {event.name!r} sets {target}, which is no mode"
+                check_known(target, self.modes, what)
 
     def _check_heights(self) -> None:
         """Heights and places depend on states, modes and parameters alone."""

@@ -14,7 +14,7 @@ from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.multibody.joints import Joint, Revolute, Spherical, check_joint
 from kinesym.symbolic.multibody.segments import ROUNDING, check_inertia
 from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, matrix, vector
-from kinesym.symbolic.names import suggest, t
+from kinesym.symbolic.names import check_known, suggest, t
 
 
 @dataclass(frozen=True)
@@ -213,10 +213,7 @@ def check_loads(tree: str, bodies: Sequence[Body], loads: Sequence[Load]) -> Non
     """Raise `ValueError` for loads on nothing or in unknown axes."""
     names = [body.name for body in bodies]
     for load in loads:
-        if load.body not in names:
-            raise ValueError(
-                f"load on {load.body}, which is no body of {tree}; {suggest(load.body, names)}"
-            )
+        check_known(load.body, names, f"load on {load.body}, which is no body of {tree}")
         for what in ("force", "torque", "at"):
             given = vector(getattr(load, what), f"load on {load.body}: {what}")
             if any(e.is_number and not (e.is_real and e.is_finite) for e in given):

@@ -13,7 +13,7 @@ from kinesym.symbolic.expression import real_expressions
 from kinesym.symbolic.multibody.bodies import mass_of
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.vectors import AXES
-from kinesym.symbolic.names import by_name, suggest
+from kinesym.symbolic.names import by_name, check_known
 
 Expressions = dict[str, sp.Expr]
 
@@ -37,8 +37,7 @@ def named_outputs(
     what = f"outputs of {tree.name}"
     for part in [wanted] if isinstance(wanted, (Mapping, str)) else listed(wanted, what):
         if isinstance(part, str):
-            if part not in FAMILIES:
-                raise ValueError(f"outputs: there is no family {part}; {suggest(part, FAMILIES)}")
+            check_known(part, FAMILIES, f"outputs: there is no family {part}")
             found = FAMILIES[part](tree, torques)
             drawing = stick_figure(tree) if part == "places" else drawing
         else:
