@@ -89,6 +89,12 @@ def check_name(value: Any, what: str) -> None:
         raise ValueError(f"{what} must not begin with a digit, got {value!r}")
 
 
+def check_choice(value: Any, choices: Iterable[str], what: str) -> None:
+    """Raise `ValueError` naming `what` for anything but one of these words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{what} is one of {', '.join(choices)}, got {shown(value)}")
+
+
 def flag(value: Any, what: str) -> bool:
     """True or False. Raises `ValueError` naming `what` for anything else."""
     if not isinstance(value, bool | np.bool_):

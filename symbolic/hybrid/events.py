@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from kinesym.checks import check_text, flag, mapping, shown
-from kinesym.symbolic.expression import real_expression, real_expressions, real_number
+from kinesym.checks import check_text, flag, mapping, positive, shown
+from kinesym.symbolic.expression import real_expression, real_expressions
 from kinesym.symbolic.names import names_of
 
 
@@ -44,8 +44,7 @@ class Event:
         put, where = partial(object.__setattr__, self), f"event {self.name!r}: "
         if self.direction not in (-1, 0, 1):
             raise ValueError(f"{where}direction is -1, 0 or 1, got {shown(self.direction)}")
-        if not real_number(self.scale, f"{where}scale") > 0.0:
-            raise ValueError(f"{where}scale must be positive, got {self.scale}")
+        positive(self.scale, f"{where}scale")
         for name in ("level", "stop", "failure"):
             flag(getattr(self, name), where + name)
         put("guard", real_expression(self.guard, f"{where}the guard", "write x - 5 for x > 5"))

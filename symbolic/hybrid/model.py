@@ -14,7 +14,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_kind, listed_of, mapping, shown
+from kinesym.checks import check_choice, check_kind, count, listed_of, mapping, positive
 from kinesym.symbolic.declared import atoms_of, check_atoms
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
@@ -71,15 +71,9 @@ class Hybrid:
         self._check_heights()
 
     def _check_options(self, of: str) -> None:
-        if self.release not in RELEASES:
-            raise ValueError(
-                f"release {of} is one of {', '.join(RELEASES)}, got {shown(self.release)}"
-            )
-        if not real_number(self.v_stop, f"v_stop {of}") > 0.0:
-            raise ValueError(f"v_stop {of} must be positive, got {self.v_stop}")
-        events = real_number(self.per_second, f"per_second {of}")
-        if events < 1 or events != int(events):
-            raise ValueError(f"per_second {of} must be a whole number, 1 or more, got {events:g}")
+        check_choice(self.release, RELEASES, f"release {of}")
+        positive(self.v_stop, f"v_stop {of}")
+        count(self.per_second, f"per_second {of}")
 
     def _add_muscles(self) -> None:
         """Their states, modes and events, if they have not been added before."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from kinesym.checks import check_identifier, shown
+from kinesym.checks import check_choice, check_identifier
 from kinesym.symbolic.multibody.joints import Spherical, check_joint
 from kinesym.symbolic.multibody.passes import Frame, bryant_matrix, change_matrices
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Steps, Vector
@@ -47,11 +47,7 @@ class PrescribedBase:
     def __post_init__(self) -> None:
         check_identifier(self.name, "the name of a base")
         check_joint(Spherical(self.sequence))
-        if self.acceleration not in list(ACCELERATIONS):
-            raise ValueError(
-                f"the acceleration of a base is one of {', '.join(ACCELERATIONS)}, "
-                f"got {shown(self.acceleration)}"
-            )
+        check_choice(self.acceleration, ACCELERATIONS, "the acceleration of a base")
 
     def inputs(self, kind: str) -> Vector:
         """Three inputs by their letters: "", "w", "dw", "v", "p" or of `ACCELERATIONS`."""
