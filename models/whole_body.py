@@ -16,12 +16,7 @@ from kinesym.checks import finite, listed, listed_of, mapping
 from kinesym.models.anthropometry import person
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic
-from kinesym.symbolic.multibody.segments import (
-    PlanarSegment,
-    Position,
-    Segment,
-    owners,
-)
+from kinesym.symbolic.multibody.segments import PlanarSegment, Position, Segment, owners
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import check_known
 

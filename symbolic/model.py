@@ -180,6 +180,12 @@ class Model:
         return {k: v for k, v in self.__dict__.items() if k != "_limits_of_parameters"}
 
     @property
+    def symbols(self) -> set[sp.Basic]:
+        """What expressions of the model may contain, besides x'."""
+        names = {symbol for symbol, _ in self.intermediates}
+        return {*self.states, *self.inputs, *self.parameters, *names, t}
+
+    @property
     def state_names(self) -> tuple[str, ...]:
         """Names of the states."""
         return tuple(map(name_of, self.states))
@@ -300,18 +306,16 @@ class Model:
     def _replacement(self, given: Mapping[Any, Any]) -> dict[Any, sp.Expr]:
         """By symbol, all of which the model contains."""
         what = f"model {self.name}: the replacement"
-        known = {*self.states, *self.inputs, *self.parameters, t}
-        known |= {symbol for symbol, _ in self.intermediates}
         every = [*self.equations, *self.outputs.values(), *(e for _, e in self.intermediates)]
         for key in mapping(given, what, "{symbol: expression}"):
             if not isinstance(key, sp.Expr):
                 raise ValueError(
                     f"{what} of {shown(key)}: what is replaced is a symbol or a function of time"
                 )
-            if key not in known and not any(e.has(key) for e in every):
+            if key not in self.symbols and not any(e.has(key) for e in every):
                 raise ValueError(
                     f"{what} of {key}: the model does not contain it; "
-                    f"{suggest(str(key), map(str, known))}"
+                    f"{suggest(str(key), map(str, self.symbols))}"
                 )
         return real_expressions(given, f"{what} of")
 

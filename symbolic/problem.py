@@ -104,9 +104,7 @@ class Problem:
     @property
     def known_symbols(self) -> set[sp.Basic]:
         """Everything an objective or condition may contain."""
-        model = self.model
-        names = {s for s, _ in model.intermediates}
-        return {*model.states, *model.inputs, *model.parameters, *self.signals, *names, t}
+        return self.model.symbols | {*self.signals}
 
     @property
     def known_parameters(self) -> tuple[sp.Symbol, ...]:

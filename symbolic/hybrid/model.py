@@ -15,7 +15,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, check_kind, count, listed_of, mapping, positive
-from kinesym.symbolic.declared import atoms_of, check_atoms
+from kinesym.symbolic.declared import atoms_of, check_atoms, through
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
 from kinesym.symbolic.hybrid.events import Event
@@ -110,9 +110,9 @@ class Hybrid:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"two events or contacts are called {twice!r}")
-        states, hidden = self.model.state_names, dict(self.model.intermediates)
+        states = self.model.state_names
         for event in self.events:
-            if not _depends_on(event.guard, hidden):
+            if not _depends_on(event.guard, self.model):
                 raise ValueError(
                     f"event {event.name!r}: the guard, {event.guard}, is constant; it "
                     "crosses zero nowhere"
@@ -128,16 +128,16 @@ class Hybrid:
         """Heights and places depend on states, modes and parameters alone."""
         known = {*self.model.states, *self.model.parameters}
         known |= {u for u in self.model.inputs if name_of(u) in self.modes}
-        hidden = dict(self.model.intermediates)
+        names = {symbol for symbol, _ in self.model.intermediates}
         for contact in self.contacts:
             for what, e in (("height", contact.height), ("place", contact.place)):
                 if e is None:
                     continue
                 where = f"contact {contact.name!r}: its {what}"
-                check_atoms(e.atoms(sp.Symbol) - {t}, {*known, *hidden}, set(), where)
-                if not _depends_on(e, hidden):
+                check_atoms(e.atoms(sp.Symbol) - {t}, known | names, set(), where)
+                if not _depends_on(e, self.model):
                     raise ValueError(f"{where}, {e}, is constant")
-                strange = sorted(map(str, _depends_on(e, hidden) - known))
+                strange = sorted(map(str, _depends_on(e, self.model) - known))
                 if strange:
                     raise ValueError(
                         f"{where} depends on {strange[0]}, which is no state and no "
@@ -168,9 +168,7 @@ def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event
     Raises `ValueError` for what is neither.
     """
     names = {*model.state_names, *model.input_names, *model.parameter_names}
-    known = {*model.states, *model.inputs, *model.parameters, t}
-    known |= {symbol for symbol, _ in model.intermediates}
-    new: set[sp.Basic] = set()
+    known, new = model.symbols, set[sp.Basic]()
     for event in events:
         every = (event.guard, event.when, *event.resets.values(), *event.sets.values())
         atoms = atoms_of(*every)
@@ -194,18 +192,10 @@ def _new_name(atom: sp.Basic, modes: Mapping[str, Any]) -> str | None:
     return name_of(atom) if mode else None
 
 
-def _depends_on(e: sp.Expr, intermediates: Mapping[Any, Any]) -> set[Any]:
+def _depends_on(e: sp.Expr, model: Model) -> set[Any]:
     """Time and functions of time in an expression, also those behind intermediates."""
-    found: set[Any] = set()
-    seen, rest = set(), [e]
-    while rest:
-        here = rest.pop()
-        signals = here.atoms(AppliedUndef)
-        plain = here.xreplace({signal: sp.Dummy() for signal in signals})
-        for atom in signals | plain.atoms(sp.Symbol):
-            if atom not in intermediates:
-                found |= {atom} if atom == t or atom in signals else set()
-            elif atom not in seen:
-                seen.add(atom)
-                rest.append(intermediates[atom])
-    return found
+    every = through(model, [e])
+    signals = set().union(*(part.atoms(AppliedUndef) for part in every))
+    bare = {signal: sp.Dummy() for signal in signals}
+    signals |= {t for part in every if t in part.xreplace(bare).atoms(sp.Symbol)}
+    return signals - {symbol for symbol, _ in model.intermediates}

@@ -41,15 +41,7 @@ from kinesym.symbolic.multibody.bodies import Body, inertia_matrix, mass_of
 from kinesym.symbolic.multibody.joints import Spherical, bryant_rates, turn, unit
 from kinesym.symbolic.multibody.outputs import Expressions, Outputs
 from kinesym.symbolic.multibody.tree import Tree
-from kinesym.symbolic.multibody.vectors import (
-    AXES,
-    IDENTITY,
-    ZERO,
-    Matrix,
-    Steps,
-    Vector,
-    vector,
-)
+from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Matrix, Steps, Vector, vector
 from kinesym.symbolic.names import by_name, name_of, t
 
 #: Blocks of speeds of the base: its rotation, its translation.
