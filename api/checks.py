@@ -1,4 +1,4 @@
-"""Checks of what users hand over: text, lists, mappings, flags, counts and options; and how a
+"""Checks of arguments: text, lists, mappings, flags, counts and options; and how a
 message shows what was given instead. Arrays and times are in `runtime/arrays.py`."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A symbolic problem becomes the kernels of its nonlinear program.
 
-Families of points carry everything: *intervals* (defects, and what contains x'), *nodes* (costs
+Kernels belong to families of points: *intervals* (defects, and what contains x'), *nodes* (costs
 and path conditions of one node), *ends* (terminal cost and boundary conditions), *links* between
 the end of a trial and the start of the next, and the *cycle* from the last to the first. Each is
 one scalar cost and some constraints, functions of local variables z; it yields up to five kernels:
@@ -139,8 +139,8 @@ def _second_derivatives(
     else:
         gradient, second = hessian(g, [family.cost], [g.symbol("factor")], family.outer)
         second = _with_squares(family, second)
-    bend = [hessian(g, [v], [g.one], family.z)[1] for v in family.inner]
-    entries = compose_hessian(g, gradient, second, inner, bend)
+    curvatures = [hessian(g, [v], [g.one], family.z)[1] for v in family.inner]
+    entries = compose_hessian(g, gradient, second, inner, curvatures)
     labels = [f"d2 L / d {_variable(family, i)} d {_variable(family, j)}" for i, j in entries]
     weighted = (factor, multipliers)
     kernel = _kernel(family, "hessian", list(entries.values()), labels, weighted)
@@ -204,12 +204,12 @@ def _moves(problem: Problem, e: sp.Expr) -> bool:
 
 
 def _on_interval(problem: Problem, e: sp.Expr) -> bool:
-    """Whether `e` contains x' and so belongs to intervals; some schemes know x' at the nodes."""
+    """Whether `e` contains x' and so belongs to intervals; some schemes have x' at the nodes."""
     return not isinstance(problem.scheme, NodeScheme) and _moves(problem, e)
 
 
 def _integrates_on_intervals(problem: Problem) -> bool:
-    """Whether the integrand contains x' or a held signal, which nodes know nothing of."""
+    """Whether the integrand contains x' or a held signal, which have no values at the nodes."""
     integrand = problem.objective.integrand
     behind = atoms_through(problem.model, [integrand])
     held = {name_of(f) for f in behind if isinstance(f, AppliedUndef)} & problem.held
@@ -421,8 +421,8 @@ def _node(problem: Problem) -> Family:
     at = (s.nodes(x), s.nodes(u), s.nodes(signals), outer_t)
     integrand = problem.objective.integrand
     wanted = [integrand, *chosen.values(), *model.outputs.values(), *problem.path]
-    knows_rates = isinstance(problem.scheme, NodeScheme) and any(_moves(problem, e) for e in wanted)
-    lower = s.lowering(*at, s.explicit(*at) if knows_rates else ())
+    with_rates = isinstance(problem.scheme, NodeScheme) and any(_moves(problem, e) for e in wanted)
+    lower = s.lowering(*at, s.explicit(*at) if with_rates else ())
     contacts = contact_rows(s, at) if problem.contacts else {}
     terms = []
     if not _integrates_on_intervals(problem):

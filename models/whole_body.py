@@ -69,7 +69,7 @@ def segments_from_tables(
     rows = _segments(table, points, 1.0, 1.0)
     if abs(sum(row.mass for row in rows) - 1.0) < 1e-3:
         raise ValueError("the masses sum up to 1: these are shares, not kg")
-    whole_body(rows)  # says what does not hang together
+    whole_body(rows)  # raises for segments without a parent
     return rows
 
 
@@ -107,11 +107,11 @@ def _segments(
     """From the rows of two tables, in these units."""
     rows = list(table)
     names = [_cell(row, "segment", "") for row in rows]
-    carried: dict[str, dict[str, Position]] = {name: {} for name in names}
+    points_of: dict[str, dict[str, Position]] = {name: {} for name in names}
     for row in points:
         name, point = (_cell(row, column, "") for column in ("segment", "point"))
         check_known(name, names, f"point {point!r}: there is no segment {name!r}")
-        carried[name][point] = _numbers(row, ("x", "y", "z"), f"point {point!r}", length)
+        points_of[name][point] = _numbers(row, ("x", "y", "z"), f"point {point!r}", length)
     return tuple(
         Segment(
             name,
@@ -119,7 +119,7 @@ def _segments(
             _number(row, "mass", f"segment {name!r}") * mass,
             _numbers(row, ("com_x", "com_y", "com_z"), f"segment {name!r}", length),
             _numbers(row, ("I_xx", "I_yy", "I_zz"), f"segment {name!r}", mass * length**2),
-            carried[name],
+            points_of[name],
             _cell(row, "basis_point", name),
             _cell(row, "basis_vectors", name),
         )

@@ -65,10 +65,10 @@ class Model:
         intermediates may use. Large models are written this way, never as one expression.
     values : default values of parameters, by symbol or name [units of the model].
     positive : parameters that must be positive, by symbol or name.
-    limits : expressions that must not be negative, by the sentence to say where one is: there a
+    limits : expressions that must not be negative, by the message where one is: there a
         simulation ends. Those of parameters alone are checked at once.
     drawing : lines of a stick figure, each from point to point; a point `knee` is where outputs
-        `knee_x`, `knee_y` and, in space, `knee_z` say [m].
+        `knee_x`, `knee_y` and, in space, `knee_z` place it [m].
     explicit : x' solved for, if there is a better way than to eliminate x' from the equations; see
         `solved_by`. A model with other states, equations or intermediates has none.
 
@@ -102,8 +102,8 @@ class Model:
         outputs = by_name(outputs, None, f"{where}outputs")
         put("outputs", real_expressions(outputs, f"{where}output", _RELATION))
         limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
-        said = f"{where}the limit "
-        put("limits", {k: real_expression(e, f"{said}{k!r}", _RELATION) for k, e in limits.items()})
+        what = f"{where}the limit "
+        put("limits", {k: real_expression(e, f"{what}{k!r}", _RELATION) for k, e in limits.items()})
         check_drawing(self)
         check_declarations(self)
         check_expressions(self)
@@ -350,7 +350,7 @@ class Model:
         )
 
     def _parts(self) -> list[tuple[str, str]]:
-        """States, inputs, parameters and outputs, in words."""
+        """Names of states, inputs, parameters and outputs, by the kind."""
         known = ", ".join(_with_value(p, self.values) for p in self.parameter_names)
         return [
             ("states", ", ".join(self.state_names)),

@@ -40,7 +40,7 @@ def suggest(name: object, known: Iterable[str]) -> str:
 
 
 def check_known(name: object, known: Collection[str], what: str) -> None:
-    """Raise `ValueError` that says `what`, and suggests, for a name that is not `known`."""
+    """Raise `ValueError` with `what` and a suggestion for a name that is not `known`."""
     if name not in known:
         raise ValueError(f"{what}; {suggest(name, known)}")
 

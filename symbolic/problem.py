@@ -32,9 +32,9 @@ class Problem:
     links : expressions of `at_end(...)` of each trial and `at_start(...)` of the next one; cycle :
         of the last trial and the first one.
     contacts : of a hybrid model whose phases the trials are: their forces are unknown inputs, and
-        signals `closed_NAME`, `stuck_NAME` (with friction) and `hit_NAME`, 0 or 1, say which press
-        in a trial, which of them do not slide, and which are hit at its start. The states then
-        continue from trial to trial, through impacts. Needs a scheme that knows x' at the nodes.
+        signals `closed_NAME`, `stuck_NAME` (with friction) and `hit_NAME`, 0 or 1: which are
+        closed in a trial, which of them do not slide, and which are hit at its start. The states
+        then continue from trial to trial, through impacts. Needs a scheme with x' at the nodes.
 
     Raises `ValueError` naming what does not fit.
     """
@@ -74,7 +74,7 @@ class Problem:
         ):
             for number, condition in enumerate(conditions):
                 _check_boundary(condition, known, rates, moving, f"{what} {number}")
-        at_nodes = isinstance(self.scheme, NodeScheme)  # these know x' at the nodes
+        at_nodes = isinstance(self.scheme, NodeScheme)  # with x' at the nodes
         paths = [] if at_nodes else [what for what in terms if what.startswith("path")]
         for what in ("terminal cost", *paths):
             if terms[what].atoms(sp.Symbol, sp.Derivative) & moving:

@@ -17,8 +17,8 @@ class Event:
     """A state event: where its guard, the event function, crosses zero, its reset map jumps.
 
     guard : expression of states, inputs, modes, parameters and time. direction : -1 when it falls
-    below zero, 1 when it rises above, 0 both. scale : a typical size of the guard, which says what
-    is negligible. resets : the reset map, states -> their values after it, expressions of those
+    below zero, 1 when it rises above, 0 both. scale : a typical size of the guard: what is
+    negligible. resets : the reset map, states -> their values after it, expressions of those
     before. sets : the same for modes. when : armed only while this expression of modes is positive.
     level : it also happens if the guard is found beyond zero after another event; for switches
     without a reset that moves the guard. stop : the simulation ends; failure : it does, with a

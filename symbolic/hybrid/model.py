@@ -137,10 +137,10 @@ class Hybrid:
                 check_atoms(e.atoms(sp.Symbol) - {t}, known | names, set(), where)
                 if not _depends_on(e, self.model):
                     raise ValueError(f"{where}, {e}, is constant")
-                strange = sorted(map(str, _depends_on(e, self.model) - known))
-                if strange:
+                others = sorted(map(str, _depends_on(e, self.model) - known))
+                if others:
                     raise ValueError(
-                        f"{where} depends on {strange[0]}, which is no state and no "
+                        f"{where} depends on {others[0]}, which is no state and no "
                         "mode; make what moves the ground a state"
                     )
 

@@ -1,4 +1,4 @@
-"""What carries a tree: nothing that moves, or something whose motion is known."""
+"""The base of a tree: fixed, or with a prescribed motion."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class FixedBase:
 
 @dataclass(frozen=True)
 class PrescribedBase:
-    """A base whose motion is given by inputs, vectors in its own axes if not said otherwise.
+    """A base whose motion is given by inputs, vectors in its own axes unless noted.
 
     Inputs are named after it: Bryant angles `ship_x`, ... [rad]; angular velocity `ship_wx`, ...
-    [rad/s]; angular acceleration `ship_dwx`, ... [rad/s^2]; what `acceleration` says [m/s^2]; where
+    [rad/s]; angular acceleration `ship_dwx`, ... [rad/s^2]; its `acceleration` [m/s^2]; where
     needed, the velocity of its origin `ship_vx`, ... [m/s] and its place in world axes `ship_px`,
     ... [m].
     acceleration : "kinematic": the acceleration of its origin, `ship_ax`, ...; "derivative": the

@@ -19,14 +19,14 @@ from kinesym.symbolic.names import check_known, suggest, t
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body and the joint that carries it. Numbers, symbols and expressions may be mixed.
+    """A rigid body and the joint to its parent. Numbers, symbols and expressions may be mixed.
 
     mass : [kg]. com : centre of mass from the joint, in the axes of the body [m].
     inertia : about the centre of mass, three principal moments in the axes of the body or a
         symmetric 3x3 matrix [kg m^2].
     joint : how it moves relative to its parent. at : the joint from the parent's joint, in the axes
         of the parent [m].
-    parent : the body that carries it; None for the base.
+    parent : name of the body on the other side of the joint; None for the base.
     end : its far end in its axes, for pictures [m]; its centre of mass by default.
 
     Raises `ValueError` for a body that cannot exist.

@@ -73,8 +73,8 @@ class Spherical:
 
 @dataclass(frozen=True)
 class Oriented:
-    """Any rotation, like `Spherical`, but told in the world: Bryant angles are those of the body,
-    speeds its angular velocity in its own axes, whatever carries it.
+    """Any rotation, as `Spherical`, but relative to the world, not to the parent: by Bryant angles
+    of the body, with its angular velocity in its own axes as speeds.
 
     Generalised forces are torques between world and body.
     """

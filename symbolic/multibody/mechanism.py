@@ -108,7 +108,7 @@ class Mechanism:
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
-        """The links of all bodies, each after the one that carries it."""
+        """The links of all bodies, each after its parent."""
         numbers: dict[str | None, int] = {None: -1}
         links: list[Link] = []
         for body in self.bodies:

@@ -1,4 +1,4 @@
-"""Segments of a body: rows of a table, each of which hangs on a point of an earlier one.
+"""Segments of a body: rows of a table, each with its joint at a point of an earlier one.
 
 Nothing here needs SymPy, so that what only computes can use it.
 """
@@ -21,13 +21,13 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Segment:
-    """A rigid body that hangs on a point of another one.
+    """A rigid body with its joint at a point of another one.
 
     proximal : the point that it turns about; the root or a point of an earlier segment. mass :
     [kg]. com : its centre of mass from there, in its axes, x forwards, y to the left, z up when
-    standing upright [m]. inertia : principal moments about it [kg m^2]. points : positions of the
-    points that it carries [m]. basis_point, basis_vectors : one of these and two of the unit
-    vectors u, v, w along x, y, z, which span the segment in natural coordinates.
+    standing upright [m]. inertia : principal moments about it [kg m^2]. points : positions of its
+    points [m]. basis_point, basis_vectors : one of these and two of the unit vectors u, v, w along
+    x, y, z, which span the segment in natural coordinates.
 
     Raises `ValueError` for numbers that no body has.
     """
@@ -56,8 +56,8 @@ class PlanarSegment:
 
     proximal : the point that it turns about; the root or a point of an earlier segment. mass :
     [kg]. com : its centre of mass from there, in its axes, which are those of the world when
-    standing upright [m]. inertia : about it, about y [kg m^2]. points : positions of the points
-    that it carries [m]; the first one spans it in natural coordinates.
+    standing upright [m]. inertia : about it, about y [kg m^2]. points : positions of its points
+    [m]; the first one spans it in natural coordinates.
 
     Raises `ValueError` for numbers that no body has.
     """
@@ -76,9 +76,9 @@ class PlanarSegment:
 
 
 def owners(segments: Sequence[Segment] | Sequence[PlanarSegment], root: str) -> dict[str, str]:
-    """The segment that carries each point, the root first, then in the order of the table.
+    """The segment that each point belongs to, the root first, then in the order of the table.
 
-    Raises `ValueError` for a proximal point that no earlier segment carries, and for a point that
+    Raises `ValueError` for a proximal point of no earlier segment, and for a point that
     belongs to two segments.
     """
     found = {root: root}
