@@ -65,15 +65,12 @@ class Hybrid:
         )
         if len(self.contacts) > MOST_CONTACTS:
             raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got {len(self.contacts)}")
-        self._check_options(of)
-        self._check_inputs()
-        self._check_events()
-        self._check_heights()
-
-    def _check_options(self, of: str) -> None:
         check_choice(self.release, RELEASES, f"release {of}")
         positive(self.v_stop, f"v_stop {of}")
         count(self.per_second, f"per_second {of}")
+        self._check_inputs()
+        self._check_events()
+        self._check_heights()
 
     def _add_muscles(self) -> None:
         """Their states, modes and events, if they have not been added before."""
@@ -117,12 +114,11 @@ class Hybrid:
                     f"event {event.name!r}: the guard, {event.guard}, is constant; it "
                     "crosses zero nowhere"
                 )
+            where = f"event {event.name!r}"
             for target in map(name_of, event.resets):
-                what = f"event {event.name!r} resets {target}, which is no state"
-                check_known(target, states, what)
+                check_known(target, states, f"{where} resets {target}, which is no state")
             for target in map(name_of, event.sets):
-                what = f"event {event.name!r} sets {target}, which is no mode"
-                check_known(target, self.modes, what)
+                check_known(target, self.modes, f"{where} sets {target}, which is no mode")
 
     def _check_heights(self) -> None:
         """Heights and places depend on states, modes and parameters alone."""
