@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym import checks
 from kinesym.checks import check_kind
-from kinesym.evaluate import compile
+from kinesym.internal.evaluate import compile
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.nlp.collocation import filled
 from kinesym.runtime.results.trajectory import Trajectory

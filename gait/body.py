@@ -18,6 +18,8 @@ from kinesym.gait.kinematics import Samples, Spline
 from kinesym.gait.tables import File, records
 from kinesym.gait.tracking import track
 from kinesym.gait.wrench import Wrench
+from kinesym.internal.pipeline import realise
+from kinesym.internal.simulation_task import METHODS
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import (
     FEET,
@@ -28,11 +30,9 @@ from kinesym.models.whole_body import (
     segments_of_body,
     whole_body,
 )
-from kinesym.pipeline import realise
 from kinesym.runtime.arrays import time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built
-from kinesym.simulation_task import METHODS
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kinesym.checks import check_kind
 from kinesym.codegen.evaluate import model_functions, model_jacobians
-from kinesym.pipeline import realise
+from kinesym.internal.pipeline import realise
 from kinesym.runtime.functions import Functions
 from kinesym.symbolic.model import Model
 
