@@ -184,11 +184,6 @@ class FESMuscle:
         return [kc_rate, closed * self.ks * stretch, *hanging]
 
     @property
-    def equations(self) -> list[sp.Expr]:
-        """Of the states, each = 0."""
-        return [x.diff(t) - rate for x, rate in zip(self.states, self.rates, strict=True)]
-
-    @property
     def events(self) -> list[Event]:
         """The switches, and the ends of what the equations describe."""
         b, limit, _, _ = self._parts
