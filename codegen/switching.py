@@ -64,7 +64,7 @@ def _lowered(
         raise ValueError(
             f"model {hybrid.model.name} has no explicit derivatives, which events and "
             f"contacts need: {error}; differentiate its algebraic equations, or give "
-            "what they hold up a mass"
+            "masses to the bodies that they hold"
         ) from error
     explicit = dict(zip(point.nodes(point.xdot), rates, strict=True))
 

@@ -68,7 +68,7 @@ def segments_from_tables(
     """Segments from the rows of two tables in kg, m, kg m^2, see `kinesym.gait.read_segments`."""
     rows = _segments(table, points, 1.0, 1.0)
     if abs(sum(row.mass for row in rows) - 1.0) < 1e-3:
-        raise ValueError("the masses sum up to 1: these are shares, not kg")
+        raise ValueError("the masses sum up to 1: these are fractions, not kg")
     whole_body(rows)  # raises for segments without a parent
     return rows
 

@@ -409,7 +409,7 @@ def _intermediate(where: str, row: Any) -> tuple[sp.Basic, sp.Expr]:
         raise ValueError(f"{where}intermediates are (symbol, expression) pairs, got {shown(row)}")
     symbol, value = row
     if not isinstance(symbol, (sp.Symbol, AppliedUndef)) or symbol == t:
-        raise ValueError(f"{where}an intermediate is called by a symbol, got {shown(symbol)}")
+        raise ValueError(f"{where}the name of an intermediate is a symbol, got {shown(symbol)}")
     return symbol, real_expression(value, f"{where}intermediate {name_of(symbol)}", _RELATION)
 
 

@@ -63,7 +63,7 @@ class Problem:
         for what, expression in terms.items():
             if expression.atoms(at_start, at_end):
                 raise ValueError(
-                    f"{what} contains at_start or at_end, which belong into boundary conditions; "
+                    f"{what} contains at_start or at_end, which belong in boundary conditions; "
                     "Terminal(...) is taken at the end anyway"
                 )
             check_atoms(atoms_of(expression), known, rates, what)

@@ -101,7 +101,7 @@ def _check_objective(model: Model, objective: Objective) -> None:
     costs = {"the integrand": objective.integrand, "the terminal cost": objective.terminal}
     if any(e.atoms(at_start, at_end) for e in costs.values()):
         raise ValueError(
-            "at_start and at_end belong into boundary conditions, not into the "
+            "at_start and at_end belong in boundary conditions, not into the "
             "objective; Terminal(...) is taken at the end anyway"
         )
     for where, expression in {**expressions, **costs}.items():

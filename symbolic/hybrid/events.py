@@ -56,7 +56,7 @@ class Event:
             names_of(list(given), where + group)
             put(group, real_expressions(given, where + what))
         if self.level and self.direction == 0:
-            raise ValueError(f"event {self.name!r}: a level has a side; give direction -1 or 1")
+            raise ValueError(f"event {self.name!r}: level needs one direction, -1 or 1")
         if self.level and not (self.sets or self.stop or self.failure):
             raise ValueError(
                 f"event {self.name!r}: a level that sets no mode would happen again "

@@ -117,7 +117,7 @@ def check_symbols(tree: Mechanism, names: Iterable[str]) -> None:
         if "." in name:
             raise ValueError(
                 f"{tree.name}: {name} comes from another tree, or from this one before lock, "
-                "with_locks or parametrised; ask this tree for the expression"
+                "with_locks or parametrised; take the expression from this tree"
             )
 
 

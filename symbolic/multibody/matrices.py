@@ -295,13 +295,13 @@ def check(tree: Tree, outputs: Expressions) -> None:
     for body in tree.bodies:
         if not isinstance(body.joint, Spherical):
             raise ValueError(
-                f"body {body.name}: the matrices know spherical joints only, got "
+                f"body {body.name}: the matrices cover spherical joints only, got "
                 f"{body.joint}; use Tree.model"
             )
     if tree.lockable:
         raise ValueError(
             f"{min(tree.lockable)} can be locked at run time, which the matrices do "
-            "not know; use Tree.lock or Tree.model"
+            "not cover; use Tree.lock or Tree.model"
         )
     for name, e in outputs.items():
         if any("." in name_of(s) for s in e.free_symbols):

@@ -117,7 +117,7 @@ PARTS = [
     (lambda: event(failure="no"), "event 'e': failure is True or False", "'no'"),
     (lambda: event(level="low"), "event 'e': level is True or False", "'low'"),
     (lambda: event(level=True), "event 'e': a level that sets no mode"),
-    (lambda: event(level=True, direction=0), "event 'e': a level has a side"),
+    (lambda: event(level=True, direction=0), "event 'e': level needs one direction"),
     (lambda: event(resets=[v]), "event 'e': resets must be a mapping", "[v(t)]"),
     (lambda: event(resets=v), "event 'e': resets must be a mapping", "v(t)"),
     (lambda: event(resets="v"), "event 'e': resets must be a mapping", "'v'"),
