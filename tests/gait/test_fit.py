@@ -208,6 +208,7 @@ def test_segments_are_rigid(nearest):
             )
 
 
+@pytest.mark.study
 def test_a_third_way(nearest):
     """SciPy's least squares with rotations of its own, at one instant."""
     body, targets, fitted, _, start = nearest
@@ -333,6 +334,7 @@ def test_frames_that_cannot_be_fitted():
         fit(BODY, bad, z)
 
 
+@pytest.mark.study
 def test_frames_that_cannot_be_made_consistent():
     """Points nowhere near a body: frame, instant, residual and worst constraint are named."""
     z = motion(3)

@@ -111,6 +111,7 @@ def errors(body, method, steps, end):
     return [np.abs(run(body, h, end, method=method).error[:, -1]).max() for h in steps]
 
 
+@pytest.mark.study
 def test_order_of_the_trapezoid(body):
     found = errors(body, "trapezoid", (0.01, 0.005, 0.0025, 0.00125), 0.2)
     np.testing.assert_allclose(np.divide(found[:-1], found[1:]), 4.0, atol=0.1)
