@@ -322,6 +322,7 @@ def test_relations_that_are_missing():
         segments_from_landmarks(ROWS, Landmarks(positions, found.axes))
 
 
+@pytest.mark.study
 def test_frames_that_cannot_be_fitted():
     """What is no number at one instant: it is named."""
     z = motion(4)
@@ -386,6 +387,7 @@ def test_names_of_carriers():
         marker_targets(BODY, z, {"m": z[:3]}, {"m": "tigh"})
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(4))
 def test_noise_of_four_centimetres(seed):
     """And a start that is off by it: no step that goes up is taken."""
