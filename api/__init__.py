@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from kinesym import multibody as multibody
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
-    from kinesym.evaluate import compile as compile
     from kinesym.gait.support import Interruption as Interruption
     from kinesym.gait.support import Support as Support
     from kinesym.gait.support import center_of_pressure as center_of_pressure
     from kinesym.gait.support import interruptions as interruptions
     from kinesym.gait.support import support_loads as support_loads
-    from kinesym.phases import Phase as Phase
-    from kinesym.phases import Phases as Phases
+    from kinesym.internal.evaluate import compile as compile
+    from kinesym.internal.phases import Phase as Phase
+    from kinesym.internal.phases import Phases as Phases
+    from kinesym.internal.task import held as held
     from kinesym.runtime.results.compare import nrmse as nrmse
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from kinesym.symbolic.objective import Terminal as Terminal
     from kinesym.symbolic.objective import at_end as at_end
     from kinesym.symbolic.objective import at_start as at_start
-    from kinesym.task import held as held
 
 _HOME = {
     "Collocation": "collocation",
@@ -57,8 +57,8 @@ _HOME = {
     "LeastSquares": "symbolic.objective",
     "Model": "symbolic.model",
     "Motion": "runtime.signals.motion",
-    "Phase": "phases",
-    "Phases": "phases",
+    "Phase": "internal.phases",
+    "Phases": "internal.phases",
     "Recording": "runtime.signals.motion",
     "Shooting": "shooting",
     "Signal": "runtime.signals.signal",
@@ -69,9 +69,9 @@ _HOME = {
     "at_end": "symbolic.objective",
     "at_start": "symbolic.objective",
     "center_of_pressure": "gait.support",
-    "compile": "evaluate",
+    "compile": "internal.evaluate",
     "dynamicsymbols": "symbolic.names",
-    "held": "task",
+    "held": "internal.task",
     "interruptions": "gait.support",
     "nrmse": "runtime.results.compare",
     "sensitivities": "simulation",

@@ -1,6 +1,6 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
-from kinesym.phases import Phase, Phases
+from kinesym.internal.phases import Phase, Phases
 from kinesym.runtime.results.event_log import Happening, State
 from kinesym.runtime.signals.signal import SignalGradient
 from kinesym.runtime.signals.stimulation import Calcium, train

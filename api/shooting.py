@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym import checks
 from kinesym.continuous_adjoint import shooting_gradient
-from kinesym.hybrid_shooting import hybrid_trials
-from kinesym.runtime import checks
+from kinesym.internal.hybrid_shooting import hybrid_trials
+from kinesym.internal.shooting_task import asked_of, smooth_trials, warn_of_kinks
+from kinesym.internal.task import kinematic_pairs, warn_of_degrees
 from kinesym.runtime.nlp.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.minimise import OPTIMIZERS
 from kinesym.runtime.stepping.shooting import Identification, Simulated
-from kinesym.shooting_task import asked_of, smooth_trials, warn_of_kinks
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
-from kinesym.task import kinematic_pairs, warn_of_degrees
 
 Array = NDArray[np.float64]
 

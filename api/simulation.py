@@ -8,11 +8,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from kinesym.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
-from kinesym.model_run import model_results
+from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
+from kinesym.internal.model_run import model_results
+from kinesym.internal.simulation_task import request_of
 from kinesym.runtime.results.event_log import State
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
-from kinesym.simulation_task import request_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 

@@ -50,9 +50,9 @@ from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.reconstruction import NOISE
 from kinesym.gait.relations import Trial, landmarks
 from kinesym.gait.smoothing import SSA
+from kinesym.internal.pipeline import realise
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import segments_of_body, whole_body
-from kinesym.pipeline import realise
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import CACHE_VARIABLE, find_compiler
 from kinesym.symbolic.schemes import SCHEMES

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.checks import listed_of, mapping, shown
 from kinesym.codegen.evaluate import model_functions
 from kinesym.gait.angles import states
 from kinesym.gait.forward import PD, Tracking
@@ -17,6 +18,8 @@ from kinesym.gait.kinematics import Samples, Spline
 from kinesym.gait.tables import File, records
 from kinesym.gait.tracking import track
 from kinesym.gait.wrench import Wrench
+from kinesym.internal.pipeline import realise
+from kinesym.internal.simulation_task import METHODS
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import (
     FEET,
@@ -27,12 +30,9 @@ from kinesym.models.whole_body import (
     segments_of_body,
     whole_body,
 )
-from kinesym.pipeline import realise
 from kinesym.runtime.arrays import time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built
-from kinesym.simulation_task import METHODS
-from kinesym.symbolic.given import listed_of, mapping, shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
 

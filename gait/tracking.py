@@ -13,7 +13,7 @@ from kinesym.gait.angles import coordinates, in_turn, states, world_moments
 from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, coordinate_names
 from kinesym.gait.kinematics import Samples
-from kinesym.model_run import compiled_stepper
+from kinesym.internal.model_run import compiled_stepper
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import PARABOLA
 from kinesym.runtime.signals.signal import Signal

@@ -1,4 +1,4 @@
-"""How a solve or a factorisation ended: a name for programs, and a sentence for people.
+"""How a solve, a factorisation or a simulation ended: a name for programs, a sentence for people.
 
 One class for each kind of thing that ends; a member is its name, so that `status == "converged"`.
 """
@@ -6,21 +6,37 @@ One class for each kind of thing that ends; a member is its name, so that `statu
 from __future__ import annotations
 
 from enum import Enum
+from typing import TypeVar
+
+from kinesym.runtime import native
+
+S = TypeVar("S", bound="Status")
 
 
 class Status(str, Enum):
-    """A way to end. sentence : what it means, and what to do where that helps. code : of C."""
+    """A way to end. sentence : what it means, and what to do where that helps; {fields} are filled
+    in by `said` where they are known. code : the number of C, -1 if it has none."""
 
     sentence: str
     code: int
 
-    def __new__(cls, name: str, sentence: str = "", code: int = 0) -> Status:
+    def __new__(cls, name: str, sentence: str = "", code: int = -1) -> Status:
         """The member `name`."""
         member = str.__new__(cls, name)
         member._value_, member.sentence, member.code = name, sentence, code
         return member
 
     __str__ = str.__str__  # the name, in every version of Python
+
+    @classmethod
+    def of(cls: type[S], code: int) -> S:
+        """The member with a code; the last one for a code that none has."""
+        members = list(cls)
+        return next((status for status in members if status.code == code), members[-1])
+
+    def said(self, **known: object) -> str:
+        """The sentence with its {fields} filled in."""
+        return self.sentence.format(**known)
 
 
 class Solve(Status):
@@ -79,10 +95,6 @@ class Solve(Status):
         return self in (Solve.CONVERGED, Solve.ACCEPTABLE, Solve.FEASIBLE)
 
 
-#: Statuses by the codes of IPOPT.
-IPOPT_CODES = {status.code: status for status in Solve}
-
-
 class Factors(Status):
     """How a factorisation by the time-structured solver ended; names as `kkt_status` has them."""
 
@@ -93,3 +105,75 @@ class Factors(Status):
     UNSUPPORTED = "unsupported", "the pattern has no narrow stages in time"
     INACCURATE = "inaccurate", "its solutions were not accurate"
     DELAYED = "delayed", "too many columns had no good pivot in their stage"
+
+
+#: Why a simulation grows where no step is to blame.
+UNSTABLE = "the model is unstable, or its equations are wrong"
+
+
+class Stepping(Status):
+    """How time stepping ended early. {place} : between which times. {time}, {step} : in s."""
+
+    INTERRUPTED = "interrupted", "interrupted at t = {time:g} s"
+    NOT_POSSIBLE = "not possible", "{place}: {cause}"  # a limit, or an expression without a number
+    DIVERGED = "diverged", "diverged {place}; {cause}"
+    NEWTON = (
+        "Newton failed",
+        "Newton's method failed {place} with a defect of {defect:.2g}; try shorter steps than "
+        "{step:g} s (raise substeps)",
+    )
+    STIFF = (
+        "stiff",
+        "stiff: more than 1e7 steps are needed {place}; use an implicit method (midpoint, "
+        "backward-euler), or looser tolerances",
+    )
+    STEP = (
+        "small step",
+        "the steps became shorter than rounding allows {place}: a singularity or a jump",
+    )
+    GREW = (
+        "grew",
+        "grew beyond any plausible size: {name} = {value:.3g} at t = {time:g} s, {last:.3g} at the "
+        "end",
+    )
+
+
+class Switching(Status):
+    """How a hybrid run ended; codes as in hybrid.h. {at} : the time. {there} : the states."""
+
+    DONE = "done", "", native.DONE
+    GREW = "grew", f"{{growth}}; {UNSTABLE}"
+    STOPPED = "stopped", "stopped {at} by {event}; there {there}", native.STOPPED
+    LOG_FULL = "log full", "", native.FULL
+    PAUSED = "paused", "", native.PAUSED
+    STEP = "small step", "the step became too small {at}; there {there}", native.STEP
+    NO_NUMBER = "not finite", "no finite number {at}: {names}; there {there}", native.NO_NUMBER
+    NEWTON = (
+        "Newton failed",
+        "the equation of the trapezoidal rule has no solution {at}; use a shorter step",
+        native.NEWTON,
+    )
+    BURIED = (
+        "buried",
+        "contact {contact!r} is {depth:.3g} m below the ground {at}, where no motion led; the "
+        "last: {last}",
+    )
+    NO_STICKING = (
+        "no sticking",
+        "contacts {contacts}: no consistent sticking state {at}; use law 'coulomb' with a "
+        "friction_coefficient",
+    )
+    NO_FRICTION = (
+        "no friction",
+        "contacts {contacts}: no forces agree with the friction {at}; try a smaller "
+        "friction_coefficient",
+    )
+    STUCK = (
+        "stuck",
+        "contacts {contacts}: no forces keep all of them from moving into the ground {at}; their "
+        "rows depend on each other, or the mass matrix is singular",
+        native.STUCK,
+    )
+    CHATTER = "chatter", "too many events {at}; {remedy}. The last: {last}", native.CHATTER
+    INTERRUPTED = "interrupted", "interrupted {at}", native.INTERRUPTED
+    NO_MEMORY = "no memory", "no memory is left", native.NO_MEMORY

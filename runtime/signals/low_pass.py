@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter, sosfiltfilt
 
-from kinesym.runtime.checks import finite
+from kinesym.checks import finite
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.checks import shown
+from kinesym.runtime.arrays import real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
 Array = NDArray[np.float64]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from kinesym.runtime.native import INTERRUPTED
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal, SignalGradient
+from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_outputs import Observed
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
@@ -85,7 +85,7 @@ class HybridTrials(Simulated):
             made = self._run_trial(number, start, numbers, inputs)
         except ValueError as error:  # a start that cannot be, breaks that do not increase
             raise Diverged(f"{of}{error}") from error
-        if made.marched.status == INTERRUPTED:
+        if made.marched.status is Switching.INTERRUPTED:
             raise KeyboardInterrupt
         if made.run.message:
             raise Diverged(f"{of}{made.run.message}")

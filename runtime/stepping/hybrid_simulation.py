@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import HybridManifest, TableauManifest
-from kinesym.runtime.native import CONTACT_LAWS, FULL, PAUSED, Call, HybridRun, Library, Plan
+from kinesym.runtime.native import CONTACT_LAWS, Call, HybridRun, Library, Plan
 from kinesym.runtime.nlp.places import rows
 from kinesym.runtime.progress import time_bar
 from kinesym.runtime.results.event_log import KINDS, Happening, State
 from kinesym.runtime.signals.signal import Signal, segments
+from kinesym.runtime.status import Switching
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
@@ -69,7 +70,7 @@ class Marched:
     inputs: Array
     happened: list[Happening]
     final: State
-    status: int
+    status: Switching
     work: tuple[int, int, int]
     run: HybridRun
 
@@ -98,9 +99,10 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
     )
     run = HybridRun(task.library, sizes, numbers, arrays)
     with interruptible(stop) as flag, time_bar(start.time, end, task.progress) as show:
-        while (status := run.march(end, flag)) in (FULL, PAUSED):
+        go_on = (Switching.LOG_FULL, Switching.PAUSED)
+        while (status := Switching.of(run.march(end, flag))) in go_on:
             show(run.at[0])
-            if status == FULL:
+            if status is Switching.LOG_FULL:
                 arrays |= _grown(arrays, run)
                 run.room(arrays)
         now, filled, logged, _ = run.at

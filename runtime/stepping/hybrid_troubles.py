@@ -9,17 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.native import (
-    CHATTER,
-    DONE,
-    INTERRUPTED,
-    NEWTON,
-    NO_NUMBER,
-    STEP,
-    STOPPED,
-    STUCK,
-)
 from kinesym.runtime.results.event_log import Happening, State
+from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_simulation import (
     HybridTask,
     Marched,
@@ -40,7 +31,7 @@ QUIET = 1e-9
 def marched(task: HybridTask, stop: threading.Event | None = None) -> Marched:
     """`simulate`; raises `ValueError` if something is no number from the start."""
     found = simulate(task, stop)
-    if found.status == NO_NUMBER and found.final.time == task.start.time:
+    if found.status is Switching.NO_NUMBER and found.final.time == task.start.time:
         strange = no_numbers(task, task.start)
         if strange:
             raise ValueError(
@@ -54,32 +45,29 @@ def explain(task: HybridTask, run: Marched) -> str:
     final, status = run.final, run.status
     at = f"at t = {final.time:.9g} s"
     happened = run.happened
-    if status == DONE:
+    if status is Switching.DONE:
         _, words = growth(task.about.states, run.states, task.time)
-        return f"{words}; the model is unstable, or its equations are wrong" if words else ""
+        return Switching.GREW.said(growth=words) if words else ""
     before = run.happened[-1].rows[0] if _reset(task, run) else final.x
     there = ", ".join(
         f"{name} = {value:.6g}" for name, value in zip(task.about.states, before, strict=True)
     )
-    if status in (NO_NUMBER, STEP, NEWTON):
+    if status in (Switching.NO_NUMBER, Switching.STEP, Switching.NEWTON):
         names = _reset(task, run) or no_numbers(task, final) or _soon(task, final)
-        if status == NO_NUMBER or names:
+        if status is Switching.NO_NUMBER or names:
             told = ", ".join(names) or "something within the next step"
-            return f"no finite number {at}: {told}; there {there}"
+            return Switching.NO_NUMBER.said(at=at, names=told, there=there)
     last = "; ".join(str(e) for e in happened[-20:])
-    buried = _buried(task, final) if status in (CHATTER, STUCK) else ""
-    if buried:
-        return f"{buried} {at}, where no motion led; the last: {last}"
-    if status == CHATTER and not (happened and happened[-1].time >= final.time - QUIET):
-        return stuck(task, final, at)  # what was located changes nothing: nothing is consistent
-    return {
-        STOPPED: f"stopped {at} by {happened[-1].name if happened else 'an event'}; there {there}",
-        STEP: f"the step became too small {at}; there {there}",
-        NEWTON: f"the equation of the trapezoidal rule has no solution {at}; use a shorter step",
-        STUCK: stuck(task, final, at),
-        CHATTER: f"too many events {at}; {_remedy(happened)}. The last: {last}",
-        INTERRUPTED: f"interrupted {at}",
-    }.get(status, "no memory is left")
+    if status in (Switching.CHATTER, Switching.STUCK):
+        buried = _buried(task, final)
+        if buried:
+            contact, depth = buried
+            return Switching.BURIED.said(contact=contact, depth=depth, at=at, last=last)
+        quiet = not (happened and happened[-1].time >= final.time - QUIET)
+        if quiet or status is Switching.STUCK:  # what was located changed nothing
+            return stuck(task, final, at)
+    event = happened[-1].name if happened else "an event"
+    return status.said(at=at, there=there, event=event, remedy=_remedy(happened), last=last)
 
 
 def _reset(task: HybridTask, run: Marched) -> list[str]:
@@ -109,13 +97,13 @@ def _soon(task: HybridTask, state: State) -> list[str]:
     return []
 
 
-def _buried(task: HybridTask, state: State) -> str:
-    """A contact that a reset or a mode has put below the ground."""
+def _buried(task: HybridTask, state: State) -> tuple[str, float] | None:
+    """A contact that a reset or a mode has put below the ground, and how deep [m]."""
     heights, _ = contact_numbers(task, state)
     for contact, height, how in zip(task.about.contacts, heights, state.contacts, strict=True):
         if how != 1 and height < -1e3 * HYSTERESIS:
-            return f"contact {contact.name!r} is {-height:.3g} m below the ground"
-    return ""
+            return contact.name, -float(height)
+    return None
 
 
 def _remedy(happened: Sequence[Happening]) -> str:
@@ -129,21 +117,15 @@ def stuck(task: HybridTask, final: State, at: str) -> str:
     """Contacts at the ground of which no modes are consistent."""
     contacts = task.about.contacts
     here = np.flatnonzero((contact_numbers(task, final)[0] <= HYSTERESIS) | (final.contacts == 1))
-    names = ", ".join(contacts[k].name for k in here)
-    if any(contacts[k].law == "stick" for k in here):
-        return (
-            f"contacts {names}: no consistent sticking state {at}; "
-            "use law 'coulomb' with a friction_coefficient"
-        )
-    if any(contacts[k].law == "coulomb" for k in here):
-        return (
-            f"contacts {names}: no forces agree with the friction {at}; "
-            "try a smaller friction_coefficient"
-        )
-    return (
-        f"contacts {names}: no forces keep all of them from moving into the ground {at}; their "
-        "rows depend on each other, or the mass matrix is singular"
+    laws = {contacts[k].law for k in here}
+    status = (
+        Switching.NO_STICKING
+        if "stick" in laws
+        else Switching.NO_FRICTION
+        if "coulomb" in laws
+        else Switching.STUCK
     )
+    return status.said(contacts=", ".join(contacts[k].name for k in here), at=at)
 
 
 def _point(task: HybridTask, state: State) -> list[Array]:

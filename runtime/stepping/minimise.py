@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares, minimize
 from scipy.sparse import csr_array, diags_array, tril
 
-from kinesym.runtime import checks
+from kinesym import checks
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Start, Watch, run
 from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER

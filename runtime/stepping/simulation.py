@@ -14,6 +14,7 @@ from kinesym.runtime.library.manifest import Built, SteppingManifest, TableauMan
 from kinesym.runtime.native import HELD, PARABOLA, Call, Library, Plan, Run
 from kinesym.runtime.nlp.places import rows
 from kinesym.runtime.progress import node_bar
+from kinesym.runtime.status import UNSTABLE, Stepping
 
 Array = NDArray[np.float64]
 
@@ -270,7 +271,7 @@ def failure(
     last = int(outcome.reached[member]) - 1
     time, x = task.time, outcome.states[:, member, last]
     if outcome.interrupted[member]:
-        return f"interrupted at t = {time[last]:g} s"
+        return Stepping.INTERRUPTED.said(time=time[last])
     place = f"between t = {time[last]:g} and {time[last + 1]:g} s"
     state = ", ".join(f"{k} = {v:.4g}" for k, v in list(zip(stepper.states, x, strict=True))[:12])
     if len(x) > 12:
@@ -278,25 +279,19 @@ def failure(
     step = (time[last + 1] - time[last]) / task.substeps
     if undefined or member in outcome.broken:
         advice = _unstable(stepper, task, outcome, member, step) if stepper.fixed else ""
-        cause = f"; but {advice}" if advice.startswith("the step of") else ""
-        return f"{place}: {undefined or outcome.broken[member]}{cause}; last state {state}"
-    if not stepper.fixed and implausible(outcome.states[:, member, 0], x).any():
-        cause = f"diverged {place}; the model is unstable, or its equations are wrong"
+        more = f"; but {advice}" if advice.startswith("the step of") else ""
+        status, cause = Stepping.NOT_POSSIBLE, f"{undefined or outcome.broken[member]}{more}"
+    elif not stepper.fixed and implausible(outcome.states[:, member, 0], x).any():
+        status, cause = Stepping.DIVERGED, UNSTABLE
     elif stepper.loop == "implicit":
-        cause = (
-            f"Newton's method failed {place} with a defect of {outcome.trouble[member]:.2g}; "
-            f"try shorter steps than {step:g} s (raise substeps)"
-        )
-    elif stepper.adaptive and outcome.trouble[member] == STIFF:
-        cause = (
-            f"stiff: more than 1e7 steps are needed {place}; use an implicit method "
-            "(midpoint, backward-euler), or looser tolerances"
-        )
+        status, cause = Stepping.NEWTON, ""
     elif stepper.adaptive:
-        cause = f"the steps became shorter than rounding allows {place}: a singularity or a jump"
+        stiff = outcome.trouble[member] == STIFF
+        status, cause = Stepping.STIFF if stiff else Stepping.STEP, ""
     else:
-        cause = f"diverged {place}; {_unstable(stepper, task, outcome, member, step)}"
-    return f"{cause}; last state {state}"
+        status, cause = Stepping.DIVERGED, _unstable(stepper, task, outcome, member, step)
+    words = status.said(place=place, cause=cause, defect=outcome.trouble[member], step=step)
+    return f"{words}; last state {state}"
 
 
 def implausible(start: Array, end: Array) -> NDArray[np.bool_]:
@@ -312,9 +307,8 @@ def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
     for name, row in zip(names, states, strict=True):
         if implausible(row[0], row[-1]):
             node = int(np.argmax(implausible(row[0], row)))
-            return node, (
-                f"grew beyond any plausible size: {name} = {row[node]:.3g} at "
-                f"t = {time[node]:g} s, {row[-1]:.3g} at the end"
+            return node, Stepping.GREW.said(
+                name=name, value=row[node], time=time[node], last=row[-1]
             )
     return len(time), ""
 
@@ -322,7 +316,7 @@ def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
 def cause_of_growth(stepper: Stepper, task: Task, outcome: Outcome, member: int, node: int) -> str:
     """The likely cause that a member grew beyond any plausible size at a node."""
     if not stepper.fixed:
-        return "the model is unstable, or its equations are wrong"
+        return UNSTABLE
     step = float(task.time[node] - task.time[node - 1]) / task.substeps
     return _unstable(stepper, task, outcome, member, step)
 

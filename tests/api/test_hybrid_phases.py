@@ -10,8 +10,8 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
+from kinesym.internal.task import Conditions, symbolic_problem
 from kinesym.symbolic.schemes import TRAPEZOID
-from kinesym.task import Conditions, symbolic_problem
 
 BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())
 TIGHT = {"rtol": 1e-12, "atol": 1e-13}

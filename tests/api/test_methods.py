@@ -6,7 +6,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym import shooting_task, simulation_task
+from kinesym.internal import shooting_task, simulation_task
 from kinesym.symbolic.schemes import EXPLICIT
 from kinesym.symbolic.schemes.scheme import ExplicitScheme
 

@@ -4,7 +4,7 @@ import numpy as np
 from single import kernel_of
 
 from kinesym.codegen.kernel import Program
-from kinesym.pipeline import realise
+from kinesym.internal.pipeline import realise
 from kinesym.runtime.native import Call, Plan
 from kinesym.runtime.nlp.places import rows
 

@@ -8,13 +8,13 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.hybrid_run import _slopes, hybrid_task
+from kinesym.internal.hybrid_run import _slopes, hybrid_task
+from kinesym.internal.simulation_task import request_of
 from kinesym.runtime.library.manifest import SlopesManifest
 from kinesym.runtime.native import DONE, Call, Chain, Factorisation, Plan, Run, solve_contacts
 from kinesym.runtime.native._hybrid import MOST_CONTACTS, HybridRun, HybridSweep
 from kinesym.runtime.nlp.places import rows
 from kinesym.runtime.stepping import hybrid_simulation, simulation
-from kinesym.simulation_task import request_of
 from kinesym.symbolic import hybrid as symbolic_hybrid
 
 t = ks.t

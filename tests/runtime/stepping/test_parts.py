@@ -10,8 +10,8 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.internal.simulation_task import METHODS
 from kinesym.runtime.stepping import simulation
-from kinesym.simulation_task import METHODS
 
 t = ks.t
 x, v, u = ks.dynamicsymbols("x v u")

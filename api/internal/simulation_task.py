@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime import checks
-from kinesym.runtime.arrays import real_array, shown, time_grid
+from kinesym import checks
+from kinesym.checks import shown
+from kinesym.runtime.arrays import real_array, time_grid
 from kinesym.runtime.results.event_log import State
 from kinesym.runtime.signals.signal import Signal, signal_of
 from kinesym.symbolic.hybrid import Hybrid

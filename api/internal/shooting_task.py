@@ -14,12 +14,14 @@ import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
+from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
-from kinesym.hybrid_signals import Pieces, hybrid_signals, new_names
-from kinesym.pipeline import realise
-from kinesym.runtime import checks
+from kinesym.internal.hybrid_signals import Pieces, hybrid_signals, new_names
+from kinesym.internal.pipeline import realise
+from kinesym.internal.squares import residual_problem
+from kinesym.internal.task import checked_trials, known_values, named_bounds, symbolic_problem
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
@@ -32,14 +34,12 @@ from kinesym.runtime.stepping.shooting import System
 from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Residuals, SmoothTrials
 from kinesym.runtime.stepping.unknowns import Unknowns
-from kinesym.squares import residual_problem
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, ExplicitScheme
-from kinesym.task import checked_trials, known_values, named_bounds, symbolic_problem
 
 Array = NDArray[np.float64]
 

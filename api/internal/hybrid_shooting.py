@@ -9,17 +9,18 @@ from functools import partial
 import sympy as sp
 
 from kinesym.codegen.switching import observed_program
-from kinesym.pipeline import realise
+from kinesym.internal.hybrid_run import hybrid_sensitivities
+from kinesym.internal.pipeline import realise
+from kinesym.internal.shooting_task import Asked
+from kinesym.internal.simulation_task import request_of
+from kinesym.internal.task import chosen_objective
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.stepping.hybrid_outputs import Observed
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.stepping.hybrid_shooting import HybridTrials, Runner
-from kinesym.shooting_task import Asked
-from kinesym.simulation import sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.problem import measured_expressions
-from kinesym.task import chosen_objective
 
 
 def hybrid_trials(hybrid: Hybrid, asked: Asked) -> HybridTrials:
@@ -62,7 +63,6 @@ def _factor_of_squares(asked: Asked) -> float:
 
 def _runner(hybrid: Hybrid, asked: Asked) -> Runner:
     """Simulates a trial with what its derivatives need."""
-    rtol, atol = asked.tolerances
 
     def run(
         number: int,
@@ -72,18 +72,19 @@ def _runner(hybrid: Hybrid, asked: Asked) -> Runner:
     ) -> Sensitivities:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # an early end is told by its message
-            return sensitivities(
+            request = request_of(
                 hybrid,
                 asked.trials[number].grid,
                 start,
                 parameters,
                 inputs,
-                method=asked.method,
-                substeps=asked.substeps,
-                rtol=rtol,
-                atol=atol,
+                asked.method,
+                asked.substeps,
+                *asked.tolerances,
+                threads=1,
                 progress=False,
             )
+            return hybrid_sensitivities(hybrid, request)
 
     return run
 

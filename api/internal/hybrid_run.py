@@ -14,21 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.codegen.switching import hybrid_program, slopes_program
-from kinesym.model_run import warn_of_members
-from kinesym.pipeline import realise
+from kinesym.internal.model_run import warn_of_members
+from kinesym.internal.pipeline import realise
+from kinesym.internal.simulation_task import Request
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built, HybridManifest
-from kinesym.runtime.native import STOPPED
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.event_log import EventLog, State
 from kinesym.runtime.results.trajectory import KINDS, Trajectory
 from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities, sensitivities_of
 from kinesym.runtime.stepping.hybrid_simulation import HybridTask, Marched, outputs
 from kinesym.runtime.stepping.hybrid_troubles import check_start, explain, marched
 from kinesym.runtime.stepping.simulation import said
-from kinesym.simulation_task import Request
 from kinesym.symbolic.hybrid import Hybrid
 
 Array = NDArray[np.float64]
@@ -169,7 +169,7 @@ def _run(
 
 def _meant(task: HybridTask, found: Marched) -> bool:
     failures = {e.name for e in task.about.events if e.failure}
-    return found.status == STOPPED and found.happened[-1].name not in failures
+    return found.status is Switching.STOPPED and found.happened[-1].name not in failures
 
 
 def _warn(run: Trajectory, meant: bool) -> None:

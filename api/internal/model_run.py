@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.codegen.stepping import stepper as stepper_program
-from kinesym.diagnose import explain_step
-from kinesym.pipeline import realise
+from kinesym.internal.diagnose import explain_step
+from kinesym.internal.pipeline import realise
+from kinesym.internal.simulation_task import Input, Request
 from kinesym.runtime.native import LINEAR, PARABOLA
 from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.trajectory import Trajectory
@@ -30,7 +31,6 @@ from kinesym.runtime.stepping.simulation import (
     too_long,
 )
 from kinesym.runtime.stepping.simulation import simulate as march
-from kinesym.simulation_task import Input, Request
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
