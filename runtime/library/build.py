@@ -107,7 +107,7 @@ def _probe(command: tuple[str, ...]) -> Compiler:
         libraries = ["-lm"]
         if sys.platform == "linux" and _works(command, ["-lmvec", "-lm"]):
             libraries.insert(0, "-lmvec")
-        if _works(command, ["-fopenmp"]):
+        if _works(command, ["-fopenmp"], "#pragma omp parallel\n"):
             flags.append("-fopenmp")
     except OSError as error:
         raise CompilerError(
@@ -132,10 +132,11 @@ def _run(command: list[str], folder: str | None = None) -> tuple[str, str | None
     return done.stdout, None if done.returncode == 0 else done.stderr.strip()
 
 
-def _works(command: tuple[str, ...], options: list[str]) -> bool:
+def _works(command: tuple[str, ...], options: list[str], pragma: str = "") -> bool:
+    """Whether a program can be linked so; where options alone are passed over, with a `pragma`."""
     with tempfile.TemporaryDirectory(prefix=cache.WORK) as folder:
         source = Path(folder) / "probe.c"
-        source.write_text("int main(void) { return 0; }\n")
+        source.write_text(f"int main(void) {{\n{pragma}    {{}}\n    return 0;\n}}\n")
         return _run([*command, "probe.c", "-o", "probe", *options], folder)[1] is None
 
 

@@ -737,6 +737,7 @@ def ends(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attack(name, ends):
     _, expected, pattern = ATTACKS[name]
