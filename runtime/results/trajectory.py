@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from kinesym.runtime.results.event_log import KINDS as HAPPENINGS
 from kinesym.runtime.results.event_log import EventLog, Happening, State, check_known
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import panels, subplots
-from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.results.saved import R, Saved, read_dataset
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table, listed
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 OverTime: TypeAlias = Annotated[Array, "time"]
 
@@ -85,6 +88,11 @@ class Series(ByName, Saved):
     def keys(self) -> list[str]:
         """Names of states, inputs and outputs."""
         return [*self.states, *self.inputs, *self.outputs]
+
+    @classmethod
+    def from_xarray(cls: type[R], data: xr.Dataset) -> R:
+        """What `to_xarray` made; raises `ValueError` for any other dataset."""
+        return read_dataset(cls, data)
 
     def _colour(self, name: str) -> str:
         return "C0" if name in self.states else "C1" if name in self.inputs else "C2"
