@@ -240,6 +240,7 @@ def test_tree_and_natural_coordinates(tree_model, bodies):
         np.testing.assert_allclose(sum(energy.values()), total, rtol=1e-12)
 
 
+@pytest.mark.study
 def test_flight(tree_model):
     """Nothing but weight acts: energy and angular momentum about the centre of mass are kept, and
     momentum changes by weight times time."""

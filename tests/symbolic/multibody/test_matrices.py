@@ -162,6 +162,7 @@ def turns(tree, values, n):
     return {name: R.as_matrix() for name, R in found.items()}
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     "parents, locked",
     [
@@ -273,6 +274,7 @@ def check_moments(found, expected, tree):
             np.testing.assert_allclose(held, expected[f"lock{k}"], rtol=0.0, atol=1e-9)
 
 
+@pytest.mark.study
 def test_rigid_human_on_a_ship():
     """All joints locked: 30 s of the rigid body of Graham's model."""
     tree, torques = human()
@@ -284,6 +286,7 @@ def test_rigid_human_on_a_ship():
     np.testing.assert_allclose([found[name][-1] for name in WRENCH], end, rtol=2e-10)
 
 
+@pytest.mark.study
 def test_one_joint_free_on_a_ship():
     """Roll and pitch of the ankle free: 30 s by RK4, ship motion exact at half steps."""
     tree, torques = human()
