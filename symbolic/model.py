@@ -29,8 +29,8 @@ from kinesym.symbolic.names import by_name, check_known, name_of, names_of, sugg
 #: What to write instead of a relation.
 _RELATION = "write 5 - x for x < 5"
 
-#: What an explicit form is the solution of.
-_SOLVED = frozenset(("states", "equations", "intermediates"))
+#: What an explicit form is the solution of, and itself.
+_SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,17 +265,17 @@ class Model:
         form, here = self.explicit, (self.states, self.equations, self.intermediates)
         if form is None:
             return
-        if isinstance(form, Explicit) and form.solves not in ((), here):
-            return object.__setattr__(self, "explicit", None)
-        if not isinstance(form, Explicit) or len(form.rates) != len(self.states):
+        known = isinstance(form, Explicit)
+        stale = known and form.solves not in ((), here)
+        if not known or (not stale and len(form.rates) != len(self.states)):
             raise ValueError(
                 f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
                 f"got {shown(form)}"
             )
         every = (*form.rates, *(e for _, e in form.intermediates))
-        solved = None if any(e.has(sp.Derivative) for e in every) else replace(form, solves=here)
-        object.__setattr__(self, "explicit", solved)
-        if solved is not None:
+        stale = stale or any(e.has(sp.Derivative) for e in every)
+        object.__setattr__(self, "explicit", None if stale else replace(form, solves=here))
+        if not stale:
             check_explicit(self)
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
@@ -306,16 +306,17 @@ class Model:
     def _replacement(self, given: Mapping[Any, Any]) -> dict[Any, sp.Expr]:
         """By symbol, all of which the model contains."""
         what = f"model {self.name}: the replacement"
+        known = self.symbols
         every = [*self.equations, *self.outputs.values(), *(e for _, e in self.intermediates)]
         for key in mapping(given, what, "{symbol: expression}"):
             if not isinstance(key, sp.Expr):
                 raise ValueError(
                     f"{what} of {shown(key)}: what is replaced is a symbol or a function of time"
                 )
-            if key not in self.symbols and not any(e.has(key) for e in every):
+            if key not in known and not any(e.has(key) for e in every):
                 raise ValueError(
                     f"{what} of {key}: the model does not contain it; "
-                    f"{suggest(str(key), map(str, self.symbols))}"
+                    f"{suggest(str(key), map(str, known))}"
                 )
         return real_expressions(given, f"{what} of")
 

@@ -7,7 +7,7 @@ import sympy as sp
 from kinesym.symbolic.multibody.vectors import Matrix, Vector, matrix, vector
 
 a, b = vector(sp.symbols("a:3")), vector(sp.symbols("b:3"))
-A, B = (matrix([sp.symbols(f"{name}_{i}:3") for i in range(3)]) for name in "AB")
+A, B = (matrix([sp.symbols(f"{name}{i}_:3") for i in range(3)]) for name in "AB")
 k = sp.Symbol("k")
 
 
