@@ -1,4 +1,4 @@
-"""Checks of what users hand over: text, lists, mappings, flags, counts and options; and how a
+"""Checks of arguments: text, lists, mappings, flags, counts and options; and how a
 message shows what was given instead. Arrays and times are in `runtime/arrays.py`."""
 
 from __future__ import annotations
@@ -87,6 +87,12 @@ def check_name(value: Any, what: str) -> None:
     check_text(value, what)
     if value[0].isdigit():
         raise ValueError(f"{what} must not begin with a digit, got {value!r}")
+
+
+def check_choice(value: Any, choices: Iterable[str], what: str) -> None:
+    """Raise `ValueError` naming `what` for anything but one of these words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{what} is one of {', '.join(choices)}, got {shown(value)}")
 
 
 def flag(value: Any, what: str) -> bool:

@@ -29,7 +29,7 @@ from kinesym.runtime.arrays import real_array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
-from kinesym.runtime.ipopt.solve import Wishes, linear_solver_seconds, solve
+from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.collocation import (
@@ -316,9 +316,9 @@ class Collocation:
             self.constraint_bounds,
             self.layout.stages(),
         )
-        wishes = Wishes(settings, hessian, linear_solver, driver, log)
+        chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
         with iteration_line(progress) as report:
-            result = solve(problem, Start(z, self._multipliers(guess)), wishes, report)
+            result = solve(problem, Start(z, self._multipliers(guess)), chosen, report)
         return self._solution(result, time.perf_counter() - start)
 
     def covariance(self, solution: Solution) -> Array:

@@ -161,7 +161,7 @@ def test_models_that_cannot_be():
         "law is one of slip, stick, coulomb, got 'glue'": lambda: kh.Contact("a", y, lam, "glue"),
         "direction is -1, 0 or 1, got 2": lambda: kh.Event("a", y, 2),
         "scale must be positive, got 0": lambda: kh.Event("a", y, scale=0.0),
-        "a level has a side; give direction -1 or 1": lambda: kh.Event("a", y, 0, level=True),
+        "level needs one direction, -1 or 1": lambda: kh.Event("a", y, 0, level=True),
         "the guard is no expression": lambda: kh.Event("a", y > 0),
         "q is no input of ball": lambda: kh.Hybrid(model, {"q": 1.0}),
         "lam is a mode or the force of two": lambda: kh.Hybrid(model, {lam: 1.0}, (), contacts),

@@ -379,7 +379,7 @@ def test_the_table_of_the_package_is_in_shares(tmp_path):
         Path(str(files("kinesym.models").joinpath("data", f"body18{end}.csv")))
         for end in ("", "_points")
     ]
-    with pytest.raises(ValueError, match="sum up to 1: these are shares, not kg"):
+    with pytest.raises(ValueError, match="sum up to 1: these are fractions, not kg"):
         read_segments(*names)
     with pytest.raises(FileNotFoundError, match=r"there is no file none\.csv"):
         read_segments("none.csv", names[1])

@@ -117,7 +117,7 @@ PARTS = [
     (lambda: event(failure="no"), "event 'e': failure is True or False", "'no'"),
     (lambda: event(level="low"), "event 'e': level is True or False", "'low'"),
     (lambda: event(level=True), "event 'e': a level that sets no mode"),
-    (lambda: event(level=True, direction=0), "event 'e': a level has a side"),
+    (lambda: event(level=True, direction=0), "event 'e': level needs one direction"),
     (lambda: event(resets=[v]), "event 'e': resets must be a mapping", "[v(t)]"),
     (lambda: event(resets=v), "event 'e': resets must be a mapping", "v(t)"),
     (lambda: event(resets="v"), "event 'e': resets must be a mapping", "'v'"),
@@ -231,9 +231,9 @@ MUSCLES = [
     (lambda: muscle(recruitment=None), "muscle 'q': recruitment is no expression", "None"),
     (lambda: muscle(force_factor="f"), "muscle 'q': force_factor is text"),
     (lambda: muscle(stiffness_factor=None), "muscle 'q': stiffness_factor is no expression"),
-    (lambda: muscle(slack="loose"), "muscle 'q': slack is 'error' or 'hold'", "'loose'"),
-    (lambda: muscle(slack=None), "muscle 'q': slack is 'error' or 'hold'", "None"),
-    (lambda: muscle(slack=["hold"]), "muscle 'q': slack is 'error' or 'hold'"),
+    (lambda: muscle(slack="loose"), "muscle 'q': slack is one of error, hold", "'loose'"),
+    (lambda: muscle(slack=None), "muscle 'q': slack is one of error, hold", "None"),
+    (lambda: muscle(slack=["hold"]), "muscle 'q': slack is one of error, hold"),
 ]
 
 GROUND = [
@@ -390,8 +390,8 @@ RUNS = [
     (lambda: hybrid(v_stop="slow"), "v_stop of ball", "'slow'"),
     (lambda: hybrid(release="soft"), "release of ball is one of", "'soft'"),
     (lambda: hybrid(release=None), "release of ball is one of", "None"),
-    (lambda: hybrid(per_second=0), "per_second of ball must be a whole number", "0"),
-    (lambda: hybrid(per_second=2.5), "per_second of ball must be a whole number", "2.5"),
+    (lambda: hybrid(per_second=0), "per_second of ball must be at least 1 and whole", "0"),
+    (lambda: hybrid(per_second=2.5), "per_second of ball must be at least 1 and whole", "2.5"),
     (lambda: hybrid(per_second="many"), "per_second of ball", "'many'"),
     (lambda: run(call=ks.sensitivities, parameters={k: [1.0, 2.0]}), "those of one run"),
     (lambda: run("ball", call=ks.sensitivities), "a kinesym.Model or", "'ball'"),

@@ -75,7 +75,7 @@ def scene(folder):
         (folder / name).mkdir()
 
     def key(files):
-        return building._Task(files, compiler, compiler.flags).key
+        return building._Recipe(files, compiler, compiler.flags).key
 
     libraries = [kept / f"{key(program(number))}.so" for number in (7, 5)]
     units = [

@@ -310,7 +310,7 @@ def test_what_matrices_do_not_know():
     hinge = Tree("t", [Body("a", 1.0, joint=Revolute("x"))])
     ball = Tree("t", [Body("a", 1.0, (0, 0, 1))])
     cases = [
-        (hinge, {}, {}, "body a: the matrices know spherical joints only"),
+        (hinge, {}, {}, "body a: the matrices cover spherical joints only"),
         (ball, {"a_wq": 1}, {}, "torques: a_wq is no speed; did you mean a_w"),
         (ball, {}, {"x": ball.place("a", (0, 0, 1))[0]}, "output x: .* is for Tree.model"),
         (ball.with_locks("a"), {}, {}, "can be locked at run time"),
