@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
 from kinesym.codegen.kernel import Program
@@ -25,7 +25,7 @@ from kinesym.internal.task import (
     warn_of_degrees,
 )
 from kinesym.runtime import checks
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
@@ -57,7 +57,6 @@ from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import scheme_named
 
-Array = NDArray[np.float64]
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
 

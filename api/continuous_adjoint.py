@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kinesym.internal.evaluate import compile
 from kinesym.runtime import checks
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.nlp.collocation import filled
 from kinesym.runtime.results.trajectory import Trajectory
@@ -28,8 +29,6 @@ from kinesym.symbolic.problem import Problem
 
 if TYPE_CHECKING:
     from kinesym.shooting import Shooting
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kinesym.continuous_adjoint import shooting_gradient
 from kinesym.internal.hybrid_shooting import hybrid_trials
 from kinesym.internal.shooting_task import asked_of, smooth_trials, warn_of_kinks
 from kinesym.internal.task import kinematic_pairs, warn_of_degrees
 from kinesym.runtime import checks
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory
@@ -24,8 +25,6 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
-
-Array = NDArray[np.float64]
 
 MODES = ("adjoint", "forward", "continuous-adjoint")
 

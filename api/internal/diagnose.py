@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.codegen.interpret import first_failure, interpret
 from kinesym.codegen.kernel import Kernel, Program
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import TableauManifest
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.stepping.simulation import Outcome, Stepper, Task, refined, simulate, within
-
-Array = NDArray[np.float64]
 
 _CALLBACKS = ("constraints", "cost", "gradient", "jacobian", "hessian")
 _BLOCK = 4096  # points per evaluation of the interpreter

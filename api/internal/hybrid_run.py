@@ -11,12 +11,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.codegen.switching import hybrid_program, slopes_program
 from kinesym.internal.model_run import warn_of_members
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_task import Request
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built, HybridManifest
 from kinesym.runtime.progress import node_bar
@@ -30,8 +30,6 @@ from kinesym.runtime.stepping.hybrid_simulation import HybridTask, Marched, outp
 from kinesym.runtime.stepping.hybrid_troubles import check_start, explain, marched
 from kinesym.runtime.stepping.simulation import said
 from kinesym.symbolic.hybrid import Hybrid
-
-Array = NDArray[np.float64]
 
 
 def hybrid_trajectory(hybrid: Hybrid, request: Request) -> Trajectory:

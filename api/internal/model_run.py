@@ -14,6 +14,7 @@ from kinesym.codegen.stepping import stepper as stepper_program
 from kinesym.internal.diagnose import explain_step
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_task import Input, Request
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LINEAR, PARABOLA
 from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.trajectory import Trajectory
@@ -33,8 +34,6 @@ from kinesym.runtime.stepping.simulation import (
 from kinesym.runtime.stepping.simulation import simulate as march
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
-
-Array = NDArray[np.float64]
 
 #: Members of an ensemble of which it is found out which expression was not finite.
 _EXPLAINED = 8

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
 from kinesym.codegen.kernel import Program
@@ -22,7 +21,7 @@ from kinesym.internal.pipeline import realise
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.task import checked_trials, known_values, named_bounds, symbolic_problem
 from kinesym.runtime import checks
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.collocation import bound_pair, make_layout, trial_data
@@ -40,8 +39,6 @@ from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, ExplicitScheme
-
-Array = NDArray[np.float64]
 
 METHODS = (*(name for name, scheme in EXPLICIT.items() if not scheme.error), *SCHEMES)
 HYBRID_METHODS = tuple(sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error))

@@ -8,18 +8,16 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kinesym.runtime import checks
-from kinesym.runtime.arrays import real_array, shown, time_grid
+from kinesym.runtime.arrays import Array, real_array, shown, time_grid
 from kinesym.runtime.results.event_log import State
 from kinesym.runtime.signals.signal import Signal, signal_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, TRAPEZOID
-
-Array = NDArray[np.float64]
 
 #: Implicit methods are the schemes of collocation.
 METHODS = (*EXPLICIT, *SCHEMES)

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.arrays import LONGEST, SHORTEST, real_array, seconds, shown, time_grid
+from kinesym.runtime.arrays import LONGEST, SHORTEST, Array, real_array, seconds, shown, time_grid
 from kinesym.runtime.checks import count
 from kinesym.runtime.native import HELD
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 from kinesym.runtime.summary import html_table, listed
-
-Array = NDArray[np.float64]
 
 #: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
 MOST_NODES = 10**8

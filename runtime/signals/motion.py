@@ -20,14 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
-from kinesym.runtime.arrays import AXES, real_array, shown, time_grid
+from kinesym.runtime.arrays import AXES, Array, real_array, shown, time_grid
 from kinesym.runtime.checks import flag, listed, positive
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.low_pass import passes
 from kinesym.runtime.signals.signal import Signal
-
-Array = NDArray[np.float64]
 
 SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
 #: Letters of the inputs, see above.

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from kinesym.runtime.arrays import real_array, shown
+from kinesym.runtime.arrays import Array, real_array, shown
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
-
-Array = NDArray[np.float64]
 
 #: What is between samples.
 BETWEEN = ("linear", "held", "cubic")

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime import checks
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.checks import finite, flag, positive
 from kinesym.runtime.signals.signal import Signal, SignalGradient
-
-Array = NDArray[np.float64]
 
 RAMPS = ("to_Um", "to_zero")
 

@@ -9,12 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, SlopesManifest
 from kinesym.runtime.results.trajectory import Named
 from kinesym.runtime.signals.signal import SignalGradient
 from kinesym.runtime.stepping.hybrid_sensitivity import HybridGradient, Sensitivities
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

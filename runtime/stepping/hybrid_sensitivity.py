@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, SlopesManifest
 from kinesym.runtime.native import HybridSweep
 from kinesym.runtime.results.event_log import Happening
@@ -16,8 +17,6 @@ from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.signal import Segments, SignalGradient, segments
 from kinesym.runtime.stepping.hybrid_simulation import HybridTask, Marched
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

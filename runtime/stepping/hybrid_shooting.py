@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal, SignalGradient
@@ -18,8 +18,6 @@ from kinesym.runtime.stepping.hybrid_outputs import Observed
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.unknowns import Unknowns
-
-Array = NDArray[np.float64]
 
 
 class Course(Protocol):

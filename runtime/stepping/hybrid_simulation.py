@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import HybridManifest, TableauManifest
 from kinesym.runtime.native import CONTACT_LAWS, Call, HybridRun, Library, Plan
@@ -19,7 +20,6 @@ from kinesym.runtime.results.event_log import KINDS, Happening, State
 from kinesym.runtime.signals.signal import Signal, segments
 from kinesym.runtime.status import Switching
 
-Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
 #: Numbers of the trapezoidal rule, which has no explicit stages.

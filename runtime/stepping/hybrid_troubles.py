@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.event_log import Happening, State
 from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_simulation import (
@@ -19,8 +19,6 @@ from kinesym.runtime.stepping.hybrid_simulation import (
     simulate,
 )
 from kinesym.runtime.stepping.simulation import growth
-
-Array = NDArray[np.float64]
 
 #: A contact is at the ground within this [m]: the root of the machine epsilon.
 HYSTERESIS = 2.0**-26

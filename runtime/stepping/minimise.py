@@ -12,12 +12,11 @@ from scipy.optimize import least_squares, minimize
 from scipy.sparse import csr_array, diags_array, tril
 
 from kinesym.runtime import checks
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Start, Watch, run
 from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.status import Solve
-
-Array = NDArray[np.float64]
 
 OPTIMIZERS = ("steepest-descent", "bfgs", "least-squares", "ipopt")
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.fit import Fit, poor_fits, typical_sizes
 from kinesym.runtime.results.statistics import (
@@ -28,8 +29,6 @@ from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.minimise import Minimisation, Minimum, minimise
 from kinesym.runtime.stepping.unknowns import Unknowns
-
-Array = NDArray[np.float64]
 
 #: Growth of a small error over a trial, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built, SteppingManifest, TableauManifest
 from kinesym.runtime.native import HELD, PARABOLA, Call, Library, Plan, Run
 from kinesym.runtime.nlp.places import rows
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.status import UNSTABLE, Stepping
-
-Array = NDArray[np.float64]
 
 #: Steps of all members, and operations of a vector, between two looks at the clock and at Ctrl-C.
 #: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import FamilyManifest
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.nlp import NLP
@@ -32,8 +33,6 @@ from kinesym.runtime.stepping.simulation import (
     said,
 )
 from kinesym.runtime.stepping.unknowns import Unknowns
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
