@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kinesym.internal.evaluate import compile as compile
     from kinesym.internal.phases import Phase as Phase
     from kinesym.internal.phases import Phases as Phases
-    from kinesym.internal.task import held as held
+    from kinesym.internal.problem import held as held
     from kinesym.runtime.results.compare import nrmse as nrmse
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
@@ -71,7 +71,7 @@ _HOME = {
     "center_of_pressure": "gait.support",
     "compile": "internal.evaluate",
     "dynamicsymbols": "symbolic.names",
-    "held": "internal.task",
+    "held": "internal.problem",
     "interruptions": "gait.support",
     "nrmse": "runtime.results.compare",
     "sensitivities": "simulation",

@@ -17,7 +17,7 @@ from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.diagnose import explain
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import realise
-from kinesym.internal.task import (
+from kinesym.internal.problem import (
     kinematic_pairs,
     known_values,
     named_bounds,
@@ -294,8 +294,7 @@ class Collocation:
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
         cannot be loaded; `MemoryError`, before any is taken, if there is not enough.
         """
-        if hessian not in HESSIANS:
-            raise ValueError(f"unknown hessian {hessian!r}; choose one of {', '.join(HESSIANS)}")
+        checks.one_of(hessian, HESSIANS, "hessian")
         check_driver(driver)
         settings = checks.options(options)
         if max_iterations is not None:

@@ -46,6 +46,12 @@ def finite(value: Any, what: str) -> float:
     return number
 
 
+def one_of(value: Any, known: Iterable[str], what: str) -> None:
+    """Raise `ValueError`, naming `what`, for what is none of the known names."""
+    if value not in tuple(known):
+        raise ValueError(f"unknown {what} {shown(value)}; choose one of {', '.join(known)}")
+
+
 def flag(value: Any, what: str) -> bool:
     """True or False. Raises `ValueError` naming `what` for anything else."""
     if not isinstance(value, bool | np.bool_):

@@ -11,7 +11,14 @@ from kinesym.codegen.kernel import Kernel, Program
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import TableauManifest
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.stepping.simulation import Outcome, Stepper, Task, refined, simulate, within
+from kinesym.runtime.stepping.simulation import (
+    IVP,
+    RawTrajectories,
+    Stepper,
+    refined,
+    simulate,
+    within,
+)
 
 _CALLBACKS = ("constraints", "cost", "gradient", "jacobian", "hessian")
 _BLOCK = 4096  # points per evaluation of the interpreter
@@ -71,14 +78,14 @@ _DIVERGED = 1e100
 
 
 def explain_step(
-    program: Program, stepper: Stepper, task: Task, outcome: Outcome, member: int
+    program: Program, stepper: Stepper, ivp: IVP, raw: RawTrajectories, member: int
 ) -> str:
     """Why a member has not reached its end, if an expression is not finite: which one, of which
     equation or rate, where and when. Empty if that is not the cause, as in a divergence."""
-    node = int(outcome.reached[member]) - 1
+    node = int(raw.reached[member]) - 1
     adaptive = stepper.adaptive
-    parts = 1000 if adaptive else min(task.substeps, _PARTS)
-    fine = refined(task, outcome.states, member, node, parts)
+    parts = 1000 if adaptive else min(ivp.substeps, _PARTS)
+    fine = refined(ivp, raw.states, member, node, parts)
     found = simulate(stepper, fine, progress=False)
     last = int(found.reached[0]) - 1
     if last == parts:
@@ -92,12 +99,12 @@ def explain_step(
 
 
 class _Search:
-    """Looks for what is not finite in the step after node `last` of a task of one member."""
+    """Looks for what is not finite in the step of one member after node `last`."""
 
-    def __init__(self, program: Program, task: Task, last: int) -> None:
-        self.program, self.task, self.last = program, task, last
-        self.begin = float(task.time[last])
-        self.h = float(task.time[last + 1]) - self.begin
+    def __init__(self, program: Program, ivp: IVP, last: int) -> None:
+        self.program, self.ivp, self.last = program, ivp, last
+        self.begin = float(ivp.time[last])
+        self.h = float(ivp.time[last + 1]) - self.begin
 
     def stages(self, x: Array, tableau: TableauManifest) -> str:
         """Those of an explicit step."""
@@ -160,12 +167,12 @@ class _Search:
         return _not_finite(kernel, given, out, time), out
 
     def _inputs(self, share: Array) -> Array:
-        courses = [within(row[0], kind, self.last, share) for row, kind in self.task.inputs]
-        return np.array(courses).reshape(len(courses), len(share))
+        rows = [within(row[0], kind, self.last, share) for row, kind in self.ivp.inputs]
+        return np.array(rows).reshape(len(rows), len(share))
 
     def _parameters(self, kernel: Kernel, points: int) -> Array:
         varying = any(a.varying for a in kernel.arguments if a.name in ("p", "k"))
-        row = self.task.parameters[0]
+        row = self.ivp.parameters[0]
         return np.tile(row[:, None], points) if varying else row
 
 

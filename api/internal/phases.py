@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 
-from kinesym.internal.task import Condition, Conditions, checked_trials, conditions
+from kinesym.internal.problem import Condition, Conditions, checked_trials, conditions
 from kinesym.runtime.checks import count, finite
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_number

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.results.event_log import EventLog, Happening, logs_as_variables, logs_of
+from kinesym.runtime.results.event_log import EventLog, EventRecord, logs_as_variables, logs_of
 from kinesym.runtime.results.files import save_result, saved_result
 from kinesym.runtime.results.trajectory import (
     KINDS,
@@ -116,7 +116,7 @@ class Ensemble(ByName):
             event_log=log,
         )
 
-    def happened(self, kind: str, name: str | None = None) -> list[list[Happening]]:
+    def happened(self, kind: str, name: str | None = None) -> list[list[EventRecord]]:
         """Of each member what happened of a kind, and of a contact or event; see `Trajectory`."""
         return [run.happened(kind, name) for run in self]
 

@@ -25,8 +25,8 @@ def _none() -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class Happening:
-    """Something that happened: "clock" (an input breaks), "impact", "close" (a contact begins to
+class EventRecord:
+    """An entry of the log: "clock" (an input breaks), "impact", "close" (a contact begins to
     press), "release", "slide" (it begins or ends to slide), or "event".
 
     name : of the contact or event; "" for a clock. states : their names. rows : their values before
@@ -56,8 +56,8 @@ class Happening:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Where a simulation is: what it takes to go on, as `initial` of another one.
+class HybridState:
+    """Where a simulation is: all that it takes to go on, as `initial` of another one.
 
     x : states (n,). modes : (d,). contacts : of each, 0 open, 1 active, 2 leaving. friction : of
     active ones, 1 sticks, 2 slides forwards, 3 backwards. armed : of each event.
@@ -80,19 +80,19 @@ class EventLog:
     steps rejected, evaluations of x'.
     """
 
-    entries: tuple[Happening, ...]
-    final: State
+    entries: tuple[EventRecord, ...]
+    final: HybridState
     contacts: tuple[str, ...] = ()
     pressed: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     work: tuple[int, int, int] = (0, 0, 0)
 
     @cached_property
-    def events(self) -> tuple[Happening, ...]:
+    def events(self) -> tuple[EventRecord, ...]:
         """Without breaks of inputs; those are `happened("clock")`."""
         return tuple(e for e in self.entries if e.kind != "clock")
 
-    def happened(self, kind: str, name: str | None = None) -> list[Happening]:
+    def happened(self, kind: str, name: str | None = None) -> list[EventRecord]:
         """Those of a kind, and of a contact or event.
 
         Raises `ValueError` for an unknown kind, contact or event.
@@ -170,10 +170,10 @@ def logs_of(data: Any) -> list[EventLog]:
         return []
     told = json.loads(data.attrs["events"])
     columns = (data[f"event_{name}"].to_numpy() for name in ("member", "time", "kind", "states"))
-    entries: list[list[Happening]] = [[] for _ in told["ends"]]
+    entries: list[list[EventRecord]] = [[] for _ in told["ends"]]
     for member, time, kind, rows, name in zip(*columns, told["names"], strict=True):
-        happening = Happening(float(time), KINDS[int(kind)], name, told["states"], rows)
-        entries[int(member)].append(happening)
+        event = EventRecord(float(time), KINDS[int(kind)], name, told["states"], rows)
+        entries[int(member)].append(event)
     names = (tuple(told["contacts"]), tuple(told["named"]))
     return [
         EventLog(
@@ -183,7 +183,9 @@ def logs_of(data: Any) -> list[EventLog]:
     ]
 
 
-def _state(end: Mapping[str, Any]) -> State:
+def _state(end: Mapping[str, Any]) -> HybridState:
     """Where a run ended, from its file."""
     integers = {name: np.array(end[name], dtype=np.intc) for name in _ROWS[2:]}
-    return State(end["time"], np.array(end["x"], float), np.array(end["modes"], float), **integers)
+    return HybridState(
+        end["time"], np.array(end["x"], float), np.array(end["modes"], float), **integers
+    )

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.results.event_log import EventLog, Happening, State, logs_as_variables, logs_of
+from kinesym.runtime.results.event_log import (
+    EventLog,
+    EventRecord,
+    HybridState,
+    logs_as_variables,
+    logs_of,
+)
 from kinesym.runtime.results.files import replacing, save_result, saved_result
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table, listed
@@ -159,12 +165,12 @@ class Trajectory(ByName):
     # -- events -----------------------------------------------------------------------------
 
     @property
-    def log(self) -> tuple[Happening, ...]:
+    def log(self) -> tuple[EventRecord, ...]:
         """What happened, in order, with the breaks of inputs."""
         return self.event_log.entries if self.event_log else ()
 
     @property
-    def events(self) -> tuple[Happening, ...]:
+    def events(self) -> tuple[EventRecord, ...]:
         """What happened, in order, without the breaks of inputs."""
         return self.event_log.events if self.event_log else ()
 
@@ -179,18 +185,20 @@ class Trajectory(ByName):
         return self.event_log.pressed if self.event_log else ()
 
     @property
-    def final(self) -> State:
+    def final(self) -> HybridState:
         """Where the run ended, to go on from."""
         if self.event_log:
             return self.event_log.final
-        return State(float(self.time[-1]), np.array([row[-1] for row in self.states.values()]))
+        return HybridState(
+            float(self.time[-1]), np.array([row[-1] for row in self.states.values()])
+        )
 
     @property
     def work(self) -> tuple[int, int, int]:
         """Steps taken, steps rejected, evaluations of x', where they were counted."""
         return self.event_log.work if self.event_log else (0, 0, 0)
 
-    def happened(self, kind: str, name: str | None = None) -> list[Happening]:
+    def happened(self, kind: str, name: str | None = None) -> list[EventRecord]:
         """What happened of a kind ("impact", "close", "release", "slide", "event" or "clock"), and
         of a contact or event. Raises `ValueError` for an unknown kind, contact or event."""
         return self._events_or_none.happened(kind, name)

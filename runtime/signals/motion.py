@@ -21,7 +21,7 @@ from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
 from kinesym.runtime.arrays import AXES, Array, real_array, shown, time_grid
-from kinesym.runtime.checks import flag, listed, positive
+from kinesym.runtime.checks import flag, listed, one_of, positive
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.low_pass import passes
@@ -33,14 +33,15 @@ KINDS = ("", "w", "dw", "a", "dv", "imu", "v", "p")
 
 #: What accelerations a record can hold, and their letters.
 ACCELERATIONS = {"kinematic": "a", "derivative": "dv", "imu": "imu"}
+_VECTORS = (*"angles rates angular_accelerations accelerations velocities place".split(),)
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
     """The motion of a base with six degrees of freedom, twice differentiable.
 
-    course : takes times (n,) [s] to (3, 6, n): values, first and second derivatives of the Bryant
-        angles about x, y, z [rad] and of the place of the origin in world axes x, y, z [m].
+    coordinates : takes times (n,) [s] to (3, 6, n): values, first and second derivatives of the
+        Bryant angles about x, y, z [rad] and of the place of the origin in world axes [m].
     span : where it is known [s].
     sequence : order in which the angles turn about the axes of the base, such as "zyx" for yaw,
         pitch, roll; the same as that of the base in the model.
@@ -48,16 +49,16 @@ class Motion:
     Nothing here is singular; measured angles may jump where the second passes +-pi/2.
     """
 
-    course: Callable[[Array], Array]
+    coordinates: Callable[[Array], Array]
     span: tuple[float, float] = (-np.inf, np.inf)
     sequence: str = "xyz"
 
     def __post_init__(self) -> None:
-        _check("sequence", self.sequence, SEQUENCES)
-        if not callable(self.course):
+        one_of(self.sequence, SEQUENCES, "sequence")
+        if not callable(self.coordinates):
             raise ValueError(
-                "the course of a motion is a function of times (n,), got "
-                f"{shown(self.course)}; see Motion.samples"
+                "the coordinates of a motion are a function of times (n,), got "
+                f"{shown(self.coordinates)}; see Motion.samples"
             )
         if not _is_span(self.span):
             raise ValueError(
@@ -118,7 +119,7 @@ class Motion:
         Raises `ValueError` for other shapes, what is not finite, time that does not increase,
         angles that wrap, an impossible cutoff; warns of what looks like degrees.
         """
-        _check("sequence", sequence, SEQUENCES)
+        one_of(sequence, SEQUENCES, "sequence")
         grid = time_grid(time)
         if len(grid) < 6:
             raise ValueError(f"a quintic spline needs at least 6 samples, got {len(grid)}")
@@ -143,7 +144,7 @@ class Motion:
         pace = float(np.sqrt(length))
         factors = np.repeat([[1.0], [length]], 3, axis=0) / pace ** np.arange(3.0)[:, None, None]
         span = (self.span[0] * pace, self.span[1] * pace)
-        return Motion(lambda time: factors * self.course(time / pace), span, self.sequence)
+        return Motion(lambda time: factors * self.coordinates(time / pace), span, self.sequence)
 
     def at(self, point: ArrayLike) -> Motion:
         """The motion of another point of the base, its coordinates (3,) in base axes [m]."""
@@ -153,8 +154,8 @@ class Motion:
                 f"a point of the base has three finite coordinates, got {shown(point)}"
             )
 
-        def course(time: Array) -> Array:
-            result = np.array(self.course(time))
+        def coordinates(time: Array) -> Array:
+            result = np.array(self.coordinates(time))
             attitude, w, dw = _turning(self.sequence, result[:, :3])
             spin = np.cross(w, arm, axis=0)
             change = np.cross(dw, arm, axis=0) + np.cross(w, spin, axis=0)
@@ -162,7 +163,7 @@ class Motion:
             result[:, 3:] += np.einsum("ijn,kjn->kin", attitude, offset)
             return result
 
-        return Motion(course, self.span, self.sequence)
+        return Motion(coordinates, self.span, self.sequence)
 
     def flipped(self) -> Motion:
         """The same motion in axes whose y and z are reversed, in the world and in the base.
@@ -171,7 +172,7 @@ class Motion:
         angles about y and z and places along y and z change sign, which is exact.
         """
         signs = np.array([[1.0], [-1.0], [-1.0]] * 2)
-        return Motion(lambda time: signs * self.course(time), self.span, self.sequence)
+        return Motion(lambda time: signs * self.coordinates(time), self.span, self.sequence)
 
     # -- what follows from it -------------------------------------------------------------------
 
@@ -192,12 +193,12 @@ class Motion:
                 f"the run needs {first:.10g} ... {last:.10g} s, the motion is known "
                 f"for {begin:.10g} ... {end:.10g} s"
             )
-        course, shape = np.asarray(self.course(np.clip(times, begin, end))), (3, 6, len(times))
-        if course.shape != shape:
-            raise ValueError(f"the course of a motion must return {shape}, got {course.shape}")
-        attitude, w, dw = _turning(self.sequence, course[:, :3])
-        v, a = np.einsum("jin,kjn->kin", attitude, course[1:, 3:])
-        return {"": course[0, :3], "w": w, "dw": dw, "a": a, "v": v, "p": course[0, 3:]}
+        q, shape = np.asarray(self.coordinates(np.clip(times, begin, end))), (3, 6, len(times))
+        if q.shape != shape:
+            raise ValueError(f"the coordinates of a motion must return {shape}, got {q.shape}")
+        attitude, w, dw = _turning(self.sequence, q[:, :3])
+        v, a = np.einsum("jin,kjn->kin", attitude, q[1:, 3:])
+        return {"": q[0, :3], "w": w, "dw": dw, "a": a, "v": v, "p": q[0, 3:]}
 
     def inputs(
         self,
@@ -274,26 +275,19 @@ class Recording:
     place: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        _check("sequence", self.sequence, SEQUENCES)
+        one_of(self.sequence, SEQUENCES, "sequence")
         if not self.acceleration:
             raise ValueError(
                 "say what the accelerations are: acceleration='kinematic', 'derivative' or 'imu'"
             )
-        _check("acceleration", self.acceleration, tuple(ACCELERATIONS))
+        one_of(self.acceleration, ACCELERATIONS, "acceleration")
         if self.acceleration == "derivative" and self.velocities is None:
             raise ValueError('accelerations of the kind "derivative" need velocities=...')
         grid = time_grid(self.time)
         object.__setattr__(self, "time", grid)
         if self.place is None:
             object.__setattr__(self, "place", np.zeros((3, len(grid))))
-        for name in (
-            "angles",
-            "rates",
-            "angular_accelerations",
-            "accelerations",
-            "velocities",
-            "place",
-        ):
+        for name in _VECTORS:
             if name != "velocities" or self.velocities is not None:
                 object.__setattr__(self, name, _rows(name, getattr(self, name), grid))
         _check_angles(np.asarray(self.angles), grid, stacklevel=4)
@@ -370,7 +364,7 @@ def _is_span(given: Any) -> bool:
 
 
 def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Array], Array]:
-    """The course of a motion from arrays (6, K); each frequency is evaluated once for all rows."""
+    """Coordinates of a motion from arrays (6, K); each frequency is evaluated once for all."""
     w, where = np.unique(omega, return_inverse=True)
     rows = np.repeat(np.arange(6), omega.shape[1])
     a, b = np.zeros((2, 6, len(w)))  # weights of sines and cosines
@@ -385,14 +379,14 @@ def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Arr
         ]
     )
 
-    def course(time: Array) -> Array:
+    def coordinates(time: Array) -> Array:
         result = np.empty((18, len(time)))
         for begin in range(0, len(time), 4096):  # pieces that stay in the cache
             angle = np.outer(w, time[begin : begin + 4096])
             result[:, begin : begin + 4096] = weights @ np.vstack([np.sin(angle), np.cos(angle)])
         return result.reshape(3, 6, len(time))
 
-    return course
+    return coordinates
 
 
 def _turning(sequence: str, angles: Array) -> tuple[Array, Array, Array]:
@@ -530,11 +524,6 @@ def _check_angles(angles: Array, time: Array, stacklevel: int) -> None:
             f"{angles[axis, k + 1]:.4g} rad at {time[k]:.6g} s; numpy.unwrap joins "
             "angles that wrap"
         )
-
-
-def _check(what: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"unknown {what} {shown(value)}; choose one of {', '.join(known)}")
 
 
 def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
 from kinesym.runtime.arrays import Array, real_array, shown
+from kinesym.runtime.checks import one_of
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
 #: What is between samples.
@@ -22,6 +23,8 @@ TOGETHER = 1e-12
 _JUMP = 1e-12
 #: Samples of an interval that a parabola there can show, at most.
 _MOST_WITHIN = 3
+#: Why a cubic signal has no derivatives with respect to its pieces.
+NO_BEGINS = "the pieces of a cubic signal follow from all of its samples; give ks.Signal.pieces"
 #: How far beyond its samples a signal may be asked for, relative: the rounding of grids.
 _SLACK = 1e-9
 
@@ -52,10 +55,7 @@ class Signal:
     expressions: Sequence[Sequence[Any]]
 
     def __init__(self, times: ArrayLike, values: ArrayLike, between: str = "linear") -> None:
-        if between not in BETWEEN:
-            raise ValueError(
-                f"between of a signal is one of {', '.join(BETWEEN)}, got {shown(between)}"
-            )
+        one_of(between, BETWEEN, "between")
         at, row = _checked([times, values], ["times", "values"])
         least = 1 if between == "held" else 2
         if len(at) < least:
@@ -345,19 +345,28 @@ def _listed(names: Sequence[str]) -> str:
 @dataclass(frozen=True, eq=False)
 class SignalGradient:
     """Derivatives with respect to begin, value and slope of each piece of a signal, (B,) each; or
-    how these change with something, (B,) or (B, P)."""
+    how these change with something. A piece moves with its begin, and keeps its curvature."""
 
     begin: Array
     value: Array
     slope: Array
 
     @classmethod
-    def zeros(cls, signal: Signal) -> SignalGradient:
-        """Of nothing, to be added to; NaN where a begin has no such derivative, as the samples of a
-        signal that is not made of straight lines."""
-        nothing = np.zeros(len(signal.begin))
-        curved = bool(signal.coefficients[2:].any())
-        return cls(np.where(curved, np.nan, nothing), nothing.copy(), nothing.copy())
+    def of_breaks(cls, signal: Signal, breaks: Array, value: Array, slope: Array) -> SignalGradient:
+        """From derivatives with respect to when one piece gives way to the next, and to values and
+        slopes at the times where pieces begin, of a signal that is not cubic."""
+        _, b, c, _ = signal.coefficients
+        return cls(breaks - b * value - 2.0 * c * slope, value, slope)
+
+    def at_breaks(self, signal: Signal) -> tuple[Array, Array]:
+        """Changes of values and slopes at the times where pieces begin before the change.
+
+        Raises `ValueError` for begins of cubic pieces, which would change curvatures there.
+        """
+        _, b, c, d = signal.coefficients
+        if (np.asarray(self.begin)[d != 0.0] != 0.0).any():
+            raise ValueError(f"begins cannot change: {NO_BEGINS}")
+        return self.value - b * self.begin, self.slope - 2.0 * c * self.begin
 
     @property
     def parts(self) -> tuple[Array, Array, Array]:

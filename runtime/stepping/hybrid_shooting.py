@@ -20,7 +20,7 @@ from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unsta
 from kinesym.runtime.stepping.unknowns import Unknowns
 
 
-class Course(Protocol):
+class ParametricSignal(Protocol):
     """An input of a trial whose pieces depend on parameters: their `names`."""
 
     names: Sequence[str]
@@ -55,7 +55,7 @@ class HybridTrials(Simulated):
         system: System,
         trials: Sequence[Experiment],
         initial: Sequence[Mapping[str, float]],
-        inputs: Sequence[Mapping[str, Signal | Course]],
+        inputs: Sequence[Mapping[str, Signal | ParametricSignal]],
         unknowns: Unknowns,
         observe: Callable[[Sensitivities], Observed] | None,
         factor: float = 1.0,
@@ -83,7 +83,7 @@ class HybridTrials(Simulated):
             made = self._run_trial(number, start, numbers, inputs)
         except ValueError as error:  # a start that cannot be, breaks that do not increase
             raise Diverged(f"{of}{error}") from error
-        if made.marched.status is Switching.INTERRUPTED:
+        if made.raw.status is Switching.INTERRUPTED:
             raise KeyboardInterrupt
         if made.run.message:
             raise Diverged(f"{of}{made.run.message}")
@@ -170,8 +170,11 @@ class HybridTrials(Simulated):
             own = [p for p in unknowns.parameters if p in self.system.parameters]
             changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
             moved = {p: change for p, change in changes.items() if change}
-            wrt, courses = [*own, *unknowns.initial], {f"course {p}": c for p, c in moved.items()}
-            along = self._derivatives(made).forward(wrt, courses)
+            wrt, variations = (
+                [*own, *unknowns.initial],
+                {f"variation {p}": c for p, c in moved.items()},
+            )
+            along = self._derivatives(made).forward(wrt, variations)
             columns = [
                 *(unknowns.parameters.index(p) for p in own),
                 *range(q.size)[unknowns.starts(k)],
@@ -190,9 +193,9 @@ class HybridTrials(Simulated):
     ) -> dict[str, SignalGradient]:
         """How the inputs of a trial change with a parameter, those that do."""
         return {
-            u: course.by(name, values)
-            for u, course in self._inputs[trial].items()
-            if not isinstance(course, Signal) and name in course.names
+            u: signal.by(name, values)
+            for u, signal in self._inputs[trial].items()
+            if not isinstance(signal, Signal) and name in signal.names
         }
 
 

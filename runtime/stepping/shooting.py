@@ -180,7 +180,7 @@ class Identification:
             self._check_room()
         J, size = self.trials.cost(q), self._sizes(q)
         with iteration_line(progress) as report:
-            task = Minimisation(
+            problem = Minimisation(
                 self.trials.cost,
                 self.trials.gradient,
                 size if scale else np.ones_like(q),
@@ -189,12 +189,12 @@ class Identification:
                 report,
             )
             if squares:
-                task.residuals = self._residuals
-                task.jacobian = None if self.trials.unknowns.inputs else self.trials.jacobian
+                problem.residuals = self._residuals
+                problem.jacobian = None if self.trials.unknowns.inputs else self.trials.jacobian
             if self.trials.unknowns.several:
-                task.gaps, task.gap_jacobian = self._gaps, self.trials.gap_jacobian
-            found = minimise(optimizer, task, q, tolerance, limit, options)
-        return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
+                problem.gaps, problem.gap_jacobian = self._gaps, self.trials.gap_jacobian
+            found = minimise(optimizer, problem, q, tolerance, limit, options)
+        return self._fit(found, problem, optimizer, size, time.perf_counter() - begin)
 
     def _squares(self, optimizer: str) -> bool:
         """Whether J is a sum of squares; least squares need that."""
@@ -282,13 +282,13 @@ class Identification:
     # -- results ----------------------------------------------------------------------------
 
     def _fit(
-        self, found: Minimum, task: Minimisation, optimizer: str, size: Array, seconds: float
+        self, found: Minimum, problem: Minimisation, optimizer: str, size: Array, seconds: float
     ) -> Fit:
         q, unknowns, system = found.q, self.trials.unknowns, self.trials.system
         J = self.trials.cost(q)
         ended = np.isfinite(J)
         gradient = self.trials.gradient(q) if ended else np.full_like(q, np.nan)
-        sure = self._confidence(q, task, J, gradient, size)
+        sure = self._confidence(q, problem, J, gradient, size)
         trials = self.trials.trajectories(q) if ended else []
         notes = [*sure.notes, *(poor_fits(trials) if self.trials.measured else ())]
         return Fit(
@@ -302,7 +302,7 @@ class Identification:
             names=list(unknowns.names),
             values=q,
             gradient=gradient,
-            history=list(task.history),
+            history=list(problem.history),
             condition=sure.condition,
             covariance=sure.covariance,
             active=[name for name, at in zip(unknowns.names, sure.held, strict=True) if at],
@@ -313,7 +313,7 @@ class Identification:
         )
 
     def _confidence(
-        self, q: Array, task: Minimisation, J: float, gradient: Array, size: Array
+        self, q: Array, problem: Minimisation, J: float, gradient: Array, size: Array
     ) -> Confidence:
         """From residuals, else from differences of gradients."""
         nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
@@ -321,8 +321,8 @@ class Identification:
             return nothing
         unknowns = self.trials.unknowns
         found = Estimate(q, unknowns.names, self.bounds, J, gradient, self._natural_sizes(q))
-        if task.jacobian is not None:
-            slopes = task.jacobian(q)
+        if problem.jacobian is not None:
+            slopes = problem.jacobian(q)
             slopes.eliminate_zeros()
             telling = int((np.diff(slopes.indptr) > 0).sum())
             samples = None if self.trials.weighted else telling // self.trials.substeps

@@ -22,9 +22,9 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.simulation import (
-    Outcome,
+    IVP,
+    RawTrajectories,
     Stepper,
-    Task,
     bind,
     failure,
     longest_step,
@@ -36,12 +36,12 @@ from kinesym.runtime.stepping.unknowns import Unknowns
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _TrialLoop:
     """A trial bound to its part of z: what marches, and what it reads and writes."""
 
     run: Run
-    task: Task
-    outcome: Outcome
+    ivp: IVP
+    raw: RawTrajectories
     states: Array  # (n, N), a view of z
     inputs: Array  # (m unknown, N), a view of z
     parameters: Array  # (1, r), shared by all trials
@@ -81,26 +81,27 @@ class SmoothTrials(Simulated):
         self.nlp, self._stepper, self._interval, self._squares = nlp, stepper, interval, squares
         self._fine = fine
         self._z = np.zeros(nlp.n_variables)
-        self._values = np.array([[system.known.get(name, 0.0) for name in stepper.parameters]])
-        self._free = [stepper.parameters.index(name) for name in unknowns.parameters]
-        self._varied = np.array([stepper.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
-        self._starts = [stepper.states.index(x) for x in unknowns.initial]
+        about = stepper.about
+        self._values = np.array([[system.known.get(name, 0.0) for name in about.parameters]])
+        self._free = [about.parameters.index(name) for name in unknowns.parameters]
+        self._varied = np.array([about.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
+        self._starts = [unknowns.states.index(x) for x in unknowns.initial]
         self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
-        self._ends = [np.zeros((len(s), len(stepper.states))) for s in unknowns.segments]
+        self._ends = [np.zeros((len(s), len(unknowns.states))) for s in unknowns.segments]
 
-    def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _Trial:
-        n, N = len(self._stepper.states), trial.n_nodes
+    def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _TrialLoop:
+        n, N = len(self.unknowns.states), trial.n_nodes
         rows = self.nlp.layout.trajectories(self._z, number)
         free = dict(zip(self.unknowns.inputs, rows[n:], strict=True))
         signals = [
             self._samples(trial, u) if u not in free else (free[u][None], self._kind(u))
-            for u in self._stepper.inputs
+            for u in self._stepper.about.inputs
         ]
-        start = np.array([initial[x] for x in self._stepper.states])
-        task = Task(trial.grid, start[:, None], self._values, signals)
-        values = np.empty((len(self._stepper.outputs), 1, N))
-        run, outcome = bind(self._stepper, task, rows[:n].reshape(n, 1, N), values)
-        return _Trial(run, task, outcome, rows[:n], rows[n:], self._values, start)
+        start = np.array([initial[x] for x in self.unknowns.states])
+        ivp = IVP(trial.grid, start[:, None], self._values, signals)
+        values = np.empty((len(self._stepper.about.outputs), 1, N))
+        run, raw = bind(self._stepper, ivp, rows[:n].reshape(n, 1, N), values)
+        return _TrialLoop(run, ivp, raw, rows[:n], rows[n:], self._values, start)
 
     def _kind(self, name: str) -> int:
         return HELD if name in self.nlp.layout.held else LINEAR
@@ -130,14 +131,14 @@ class SmoothTrials(Simulated):
 
     def _march(self, number: int, starts: Array) -> None:
         """All segments of a trial; the states at their ends are kept apart."""
-        trial, reached = self._trials[number], self._trials[number].outcome.reached
-        trial.outcome.trouble[:] = 0.0
+        trial, reached = self._trials[number], self._trials[number].raw.reached
+        trial.raw.trouble[:] = 0.0
         for j, (begin, end) in enumerate(self.pieces(number)):
             trial.states[:, begin] = starts[j]
             reached[:] = begin + 1
             trial.run.march(self._stepper.loop, begin, end)
             if reached[0] != end + 1:
-                raise Diverged(said(failure(self._stepper, trial.task, trial.outcome, 0)))
+                raise Diverged(said(failure(self._stepper, trial.ivp, trial.raw, 0)))
             self._ends[number][j] = trial.states[:, end]
 
     def pieces(self, trial: int) -> list[tuple[int, int]]:
@@ -162,8 +163,8 @@ class SmoothTrials(Simulated):
             return ""
         self.simulate(q)
         for k, trial in enumerate(self._trials):
-            grid = trial.task.time
-            modes = modes_at(self._stepper, trial.task, trial.states[:, 0], 0)
+            grid = trial.ivp.time
+            modes = modes_at(self._stepper, trial.ivp, trial.states[:, 0], 0)
             fastest = modes[np.argmax(np.abs(modes))]
             step, longest = float(np.max(np.diff(grid))), (grid[-1] - grid[0]) / len(self.pieces(k))
             allowed = longest_step(self._stepper, fastest)
@@ -241,7 +242,7 @@ class SmoothTrials(Simulated):
         direct = self.nlp.gradient(z)
         result = np.zeros(self.unknowns.size)
         parameters = self.nlp.layout.parameter_values(direct).copy()
-        n = len(self._stepper.states)
+        n = len(self.unknowns.states)
         for k, sweeper in enumerate(self._sweepers(z)):
             rows = self.nlp.layout.trajectories(direct, k)
             node, inputs = rows[:n], rows[n:].copy()
@@ -268,7 +269,7 @@ class SmoothTrials(Simulated):
         values, begin, sweepers = self._defect_slopes(z), 0, list[Run | Chain]()
         for N in self.unknowns.nodes:
             end = begin + len(rows) * (N - 1)
-            n = len(self._stepper.states)
+            n = len(self.unknowns.states)
             sweepers.append(Chain(self.nlp.library, n, N, rows, columns, values[begin:end]))
             begin = end
         return sweepers
@@ -280,7 +281,7 @@ class SmoothTrials(Simulated):
         if all(len(begins) == 1 for begins in self.unknowns.segments):
             return values
         ended, count = z.copy(), len(self._interval.jacobian[0])
-        n, lanes = len(self._stepper.states), self.nlp.library.lanes
+        n, lanes = len(self.unknowns.states), self.nlp.library.lanes
         for k, begins in enumerate(self.unknowns.segments):
             inner = list(begins[1:])
             self.nlp.layout.trajectories(ended, k)[:n, inner] = self._ends[k][:-1].T
@@ -302,7 +303,7 @@ class SmoothTrials(Simulated):
         if self.unknowns.inputs:
             raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
         z, unknowns, layout = self.simulate(q), self.unknowns, self.nlp.layout
-        n, r, m = len(self._stepper.states), len(unknowns.parameters), layout.n_variables
+        n, r, m = len(self.unknowns.states), len(unknowns.parameters), layout.n_variables
         unit = np.arange(r)
         states = [coo_array((np.ones(r), (layout.parameter_offset + unit, unit)), (m, q.size))]
         gaps: list[tuple[Array, NDArray[np.intp], NDArray[np.intp]]] = []
@@ -326,7 +327,7 @@ class SmoothTrials(Simulated):
         self, sweeper: Run | Chain, trial: int, piece: int, begin: int, end: int
     ) -> tuple[NDArray[np.intp], Array]:
         """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns)."""
-        n, r = len(self._stepper.states), len(self.unknowns.parameters)
+        n, r = len(self.unknowns.states), len(self.unknowns.parameters)
         starts, rows = self._start_columns(trial, piece)
         carry = np.zeros((n, r + len(starts)))
         carry[rows, r + np.arange(len(starts))] = 1.0
@@ -337,7 +338,7 @@ class SmoothTrials(Simulated):
 
     def _start_columns(self, trial: int, piece: int) -> tuple[list[int], list[int]]:
         """Places in q of the start of a segment, and the states that they are."""
-        n = len(self._stepper.states)
+        n = len(self.unknowns.states)
         if piece == 0:
             places = range(self.unknowns.size)[self.unknowns.starts(trial)]
             return list(places), self._starts

@@ -61,7 +61,7 @@ def members(**changes):
 
 def state(n=2, contacts=1, events=1):
     integers = (np.zeros(size, dtype=np.intc) for size in (contacts, contacts, events))
-    return kh.State(0.0, np.ones(n), np.zeros(0), *integers)
+    return kh.HybridState(0.0, np.ones(n), np.zeros(0), *integers)
 
 
 def phases(of, sequence, **more):
@@ -311,8 +311,8 @@ INPUTS = [
     (lambda: kh.Calcium(0.1, 0.1, 0.1, "1", -1.0), "Up of a calcium clock", "'1'"),
     (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, 1.0), "Um must be negative", "1.0"),
     (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, None), "Um of a calcium clock", "None"),
-    (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, -1.0, ramp="fast"), "ramp is one of", "'fast'"),
-    (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, -1.0, ramp=None), "ramp is one of", "None"),
+    (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, -1.0, ramp="fast"), "unknown ramp", "'fast'"),
+    (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, -1.0, ramp=None), "unknown ramp", "None"),
     (lambda: kh.Calcium(0.1, 0.1, 0.1, 1.0, -1.0, hold="yes"), "True or False", "'yes'"),
     (lambda: kh.Calcium(0, 0.1, 0.1, 1.0, -1.0).signal([]), "impulses", "(0,)"),
     (lambda: kh.Calcium(0, 0.1, 0.1, 1.0, -1.0).signal(None), "impulses", "()"),

@@ -53,10 +53,10 @@ def interrupted(time=TIME, force=FORCE, moment=ROWS, on=None, **more):
 
 
 MOTIONS = [
-    (lambda: ks.Motion(None), "course of a motion is a function", "None"),
-    (lambda: ks.Motion("sine"), "course of a motion is a function", "'sine'"),
-    (lambda: ks.Motion(np.zeros((3, 6, 5))), "course of a motion is a function", "array"),
-    (lambda: ks.Motion(5), "course of a motion is a function", "5"),
+    (lambda: ks.Motion(None), "coordinates of a motion are a function", "None"),
+    (lambda: ks.Motion("sine"), "coordinates of a motion are a function", "'sine'"),
+    (lambda: ks.Motion(np.zeros((3, 6, 5))), "coordinates of a motion are a function", "array"),
+    (lambda: ks.Motion(5), "coordinates of a motion are a function", "5"),
     (lambda: ks.Motion(np.sin, span=None), "span of a motion must be (begin, end)", "None"),
     (lambda: ks.Motion(np.sin, span=5.0), "span of a motion must be (begin, end)", "5.0"),
     (lambda: ks.Motion(np.sin, span=(1.0, 0.0)), "span of a motion", "(1.0, 0.0)"),
@@ -67,9 +67,13 @@ MOTIONS = [
     (lambda: ks.Motion(np.sin, sequence=None), "unknown sequence None"),
     (lambda: ks.Motion(np.sin, sequence=5), "unknown sequence 5"),
     (lambda: ks.Motion(np.sin, sequence=["x", "y", "z"]), "unknown sequence"),
-    (lambda: ks.Motion(lambda t: None).kinematics(TIME), "course of a motion must return", "()"),
+    (
+        lambda: ks.Motion(lambda t: None).kinematics(TIME),
+        "coordinates of a motion must return",
+        "()",
+    ),
     (lambda: ks.Motion(lambda t: t).kinematics(TIME), "must return (3, 6, 12), got (12,)"),
-    (lambda: ks.Motion(lambda t: "a").kinematics(TIME), "course of a motion must return"),
+    (lambda: ks.Motion(lambda t: "a").kinematics(TIME), "coordinates of a motion must return"),
     (lambda: harmonics(amplitude=np.ones((5, 1))), "must be (6, K)", "(5, 1)"),
     (lambda: harmonics(amplitude=1.0), "must be (6, K)", "()"),
     (lambda: harmonics(amplitude=None), "must be (6, K)", "()"),

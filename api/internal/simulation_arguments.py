@@ -10,28 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinesym.internal.steps import Steps
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import Array, real_array, shown, time_grid
-from kinesym.runtime.results.event_log import State
+from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.signals.signal import Signal, signal_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name
-from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, TRAPEZOID
-
-#: Implicit methods are the schemes of collocation.
-METHODS = (*EXPLICIT, *SCHEMES)
-HYBRID_METHODS = (*EXPLICIT, TRAPEZOID.name)
-
-#: With more, rounding is most of what a step does.
-MOST_SUBSTEPS = 10**10
 
 #: An input: the same for all members, or for each its own; (M, N) are joined by straight lines.
 Input = Signal | Sequence[Signal] | Array
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class SimulationArguments:
     """A simulation on the grid `time` (N,) [s]: numbers, or (M,) for the M `members` of an
     ensemble; None for a single trajectory.
 
@@ -44,15 +37,13 @@ class Request:
     parameters: Mapping[str, Array]
     inputs: Mapping[str, Input]
     members: int | None
-    method: str
-    substeps: int
-    tolerances: tuple[float, float]
+    steps: Steps
     threads: int
     progress: bool | None
-    start: State | None = None
+    start: HybridState | None = None
     pressing: Mapping[str, Array] | None = None
 
-    def of_member(self, k: int) -> Request:
+    def of_member(self, k: int) -> SimulationArguments:
         """What is asked for one member."""
         return replace(
             self,
@@ -75,31 +66,22 @@ def _of_member(rows: Mapping[str, Array], k: int) -> dict[str, Array]:
     return {name: row[k] if row.ndim else row for name, row in rows.items()}
 
 
-def request_of(
+def simulation_arguments(
     system: Any,
     time: ArrayLike,
     initial: Any,
     parameters: Any,
     inputs: Any,
-    method: str | None,
-    substeps: int,
-    rtol: float,
-    atol: float,
+    steps: Steps,
     threads: int | None,
     progress: bool | None,
-) -> Request:
+) -> SimulationArguments:
     """What `simulate` is asked for; raises `ValueError` for what is missing or does not fit."""
-    if not isinstance(system, (Model, Hybrid)):
-        raise ValueError(
-            f"expected a kinesym.Model or a kinesym.hybrid.Hybrid, got {shown(system)}"
-        )
-    method = _method(system, method)
-    substeps = checks.count(substeps, "substeps", most=MOST_SUBSTEPS)
-    tolerances, grid = checks.tolerances(rtol, atol), time_grid(time)
+    grid = time_grid(time)
     model = system if isinstance(system, Model) else system.model
-    start: State | None = None
+    start: HybridState | None = None
     pressing: dict[str, Array] = {}
-    if isinstance(initial, State):
+    if isinstance(initial, HybridState):
         start, values = initial, _numbers_of_state(system, initial, grid)
     else:
         values, pressing = _initial(system, model, initial)
@@ -107,31 +89,18 @@ def request_of(
     check_values(model, known)
     names = model.input_names if isinstance(system, Model) else tuple(system.given)
     signals = _inputs(grid, names, inputs)
-    return Request(
+    return SimulationArguments(
         time=grid,
         initial=values,
         parameters=known,
         inputs=signals,
         members=_members({**values, **known, **pressing}, signals),
-        method=method,
-        substeps=substeps,
-        tolerances=tolerances,
+        steps=steps,
         threads=checks.threads(threads),
         progress=progress,
         start=start,
         pressing=pressing,
     )
-
-
-def _method(system: Model | Hybrid, method: str | None) -> str:
-    smooth = isinstance(system, Model)
-    if method is None:
-        return "rk4" if smooth else "dormand-prince"
-    known = METHODS if smooth else HYBRID_METHODS
-    if method not in known:
-        of = "" if smooth else " of a system with events"
-        raise ValueError(f"unknown method{of} {method!r}; choose one of {', '.join(known)}")
-    return method
 
 
 def _initial(
@@ -152,7 +121,7 @@ def _initial(
     return values, pressing
 
 
-def _numbers_of_state(system: Model | Hybrid, state: State, grid: Array) -> dict[str, Array]:
+def _numbers_of_state(system: Model | Hybrid, state: HybridState, grid: Array) -> dict[str, Array]:
     """Values of the states to go on from, if that belongs to the system."""
     model = system if isinstance(system, Model) else system.model
     rows: list[tuple[str, Any, Sequence[Any]]] = [("states", state.x, model.state_names)]

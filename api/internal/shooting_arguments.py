@@ -18,8 +18,9 @@ from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.hybrid_signals import Pieces, hybrid_signals, new_names
 from kinesym.internal.pipeline import realise
+from kinesym.internal.problem import checked_trials, known_values, named_bounds, symbolic_problem
 from kinesym.internal.squares import residual_problem
-from kinesym.internal.task import checked_trials, known_values, named_bounds, symbolic_problem
+from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime import checks
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.build import check_compiler
@@ -39,9 +40,6 @@ from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, ExplicitScheme
-
-METHODS = (*(name for name, scheme in EXPLICIT.items() if not scheme.error), *SCHEMES)
-HYBRID_METHODS = tuple(sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error))
 
 
 def shooting_program(problem: Problem) -> Program:
@@ -68,7 +66,7 @@ def without_hessians(program: Program) -> Program:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ShootingArguments:
     """What is asked for, checked. fine : the trials on the grids of the steps. starts, signals : of
     each trial initial values, NaN where unknown, with whether contacts press, and the inputs of a
     hybrid model. free : bounds of the unknown inputs."""
@@ -83,10 +81,8 @@ class Asked:
     signals: Sequence[Mapping[str, Signal | Pieces]]
     free: Mapping[str, Any]
     objective: Objective | None
-    method: str
-    substeps: int
+    steps: Steps
     segments: int
-    tolerances: tuple[float, float]
     threads: int
 
     @cached_property
@@ -109,26 +105,32 @@ class Asked:
         return System(model.name, model.parameter_names, self.known, model.drawing)
 
 
-def asked_of(
+def shooting_arguments(
     system: Model | Hybrid,
     trials: Any,
     *,
     unknown: Any,
     known: Any,
     initial: Any,
+    objective: Objective | None,
     method: str | None,
-    substeps: int,
     unknown_inputs: Any,
     segments: int,
-    **others: Any,
-) -> Asked:
+    threads: int | None,
+    options: Mapping[str, Any],
+) -> ShootingArguments:
     """What `ks.Shooting` is asked for; raises `ValueError` for what does not fit."""
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
     free = {} if unknown_inputs is None else unknown_inputs
     free = by_name(free, model.input_names, "unknown_inputs")
-    method, substeps = checked_steps(system, listed, method, substeps, segments, free)
+    longest = max(trial.n_nodes for trial in listed)
+    methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
+    steps = checked_steps(methods, method, most=most, **options)
+    _check_unknowns(hybrid, listed, steps, segments, free)
+    if hybrid and threads is not None:
+        raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
     signals = [
         hybrid_signals(system, trial, k) if isinstance(system, Hybrid) else {}
         for k, trial in enumerate(listed)
@@ -143,7 +145,7 @@ def asked_of(
             "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
             "unknown start"
         )
-    fine = listed if hybrid else [trial.refined(substeps) for trial in listed]
+    fine = listed if hybrid else [trial.refined(steps.substeps) for trial in listed]
     unknowns = Unknowns(
         states=model.state_names,
         parameters=tuple(p for p in every if p in unknown),
@@ -152,7 +154,7 @@ def asked_of(
         segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
         nodes=tuple(trial.n_nodes for trial in fine),
     )
-    return Asked(
+    return ShootingArguments(
         model=model,
         trials=listed,
         fine=fine,
@@ -162,24 +164,24 @@ def asked_of(
         starts=starts,
         signals=signals,
         free=free,
-        method=method,
-        substeps=substeps,
+        objective=objective,
+        steps=steps,
         segments=segments,
-        **others,
+        threads=checks.threads(threads),
     )
 
 
-def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]]:
+def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict[str, float]]:
     """The trials of a model, what their objective is, and how long that took [s]; raises
     `ValueError` for what does not fit."""
-    unknowns, method = asked.unknowns, asked.method
+    unknowns, method = given.unknowns, given.steps.method
     problem = symbolic_problem(
-        asked.model,
-        asked.fine,
+        given.model,
+        given.fine,
         unknowns.parameters,
-        asked.free,
+        given.free,
         EXPLICIT.get(method) or SCHEMES[method],
-        asked.objective,
+        given.objective,
     )
     check_compiler()  # before any long work
     begin = time.perf_counter()
@@ -188,22 +190,22 @@ def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]
 
     @cache
     def squares() -> Residuals:
-        symbolic, trials = residual_problem(problem, asked.fine)
+        symbolic, trials = residual_problem(problem, given.fine)
         made = realise(without_hessians(transcribe(symbolic)))
-        return Residuals(make_nlp(made, trials, asked.known, asked.threads), trials)
+        return Residuals(make_nlp(made, trials, given.known, given.threads), trials)
 
     objective = problem.objective
     trials = SmoothTrials(
         unknowns,
-        asked.system,
-        asked.trials,
-        nlp=make_nlp(built, asked.fine, asked.known, asked.threads),
+        given.system,
+        given.trials,
+        nlp=make_nlp(built, given.fine, given.known, given.threads),
         stepper=Stepper.of(built, method if method in EXPLICIT else "implicit"),
         interval=built.manifest.of(CollocationManifest).families["interval"],
         squares=squares,
-        fine=asked.fine,
-        initial=asked.starts,
-        substeps=asked.substeps,
+        fine=given.fine,
+        initial=given.starts,
+        substeps=given.steps.substeps,
         measured=bool(objective.least_squares),
         weighted=objective.integrand == 0 and objective.terminal == 0,
     )
@@ -250,27 +252,18 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
     return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
 
 
-def checked_steps(
-    system: Model | Hybrid,
+def _check_unknowns(
+    hybrid: bool,
     trials: Sequence[Experiment],
-    method: str | None,
-    substeps: int,
+    steps: Steps,
     segments: int,
     inputs: Mapping[str, Any],
-) -> tuple[str, int]:
-    """The method, and steps per interval of the grids; raises `ValueError` for what shooting cannot
-    use."""
-    hybrid = isinstance(system, Hybrid)
-    methods = HYBRID_METHODS if hybrid else METHODS
-    method = methods[0] if method is None else method
-    if method not in methods:
-        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(methods)}")
-    longest = max((trial.n_nodes for trial in trials), default=1)
-    substeps = checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
-    if substeps > 1 and inputs:
+) -> None:
+    """Raise `ValueError` for what shooting cannot find, or steps that it cannot take."""
+    if steps.substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-    if substeps > 1 and method in EXPLICIT and EXPLICIT[method].error:
-        raise ValueError(f"{method} chooses its steps by rtol and atol; substeps are for rk4")
+    if steps.substeps > 1 and steps.method in EXPLICIT and EXPLICIT[steps.method].error:
+        raise ValueError(f"{steps.method} chooses its steps by rtol and atol; substeps are for rk4")
     if hybrid and inputs:
         raise ValueError(
             "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "
@@ -283,7 +276,6 @@ def checked_steps(
         )
     if any(trial.free_duration for trial in trials):
         raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
-    return method, substeps
 
 
 def initial_values(
