@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
+from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.diagnose import explain
@@ -24,7 +25,6 @@ from kinesym.internal.problem import (
     symbolic_problem,
     warn_of_degrees,
 )
-from kinesym.runtime import checks
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing

@@ -11,8 +11,9 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike
 
+from kinesym import checks
+from kinesym.checks import check_kind
 from kinesym.internal.evaluate import compile
-from kinesym.runtime import checks
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.nlp.collocation import filled
@@ -21,7 +22,6 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
 from kinesym.simulation import simulate
 from kinesym.symbolic.adjoint import adjoint
-from kinesym.symbolic.given import check_kind
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, dynamicsymbols, name_of, suggest
 from kinesym.symbolic.objective import Objective

@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from kinesym.checks import threads
 from kinesym.internal.evaluate import compile
 from kinesym.models import pendulum
 from kinesym.runtime.ipopt.library import IpoptMissing, load_ipopt
 from kinesym.runtime.ipopt.linear_solver import available, obstacle
 from kinesym.runtime.library.build import CompilerError, find_compiler
 from kinesym.runtime.library.cache import CACHE_VARIABLE, CacheError, cache_folder, prepare, summary
-from kinesym.runtime.nlp.nlp import default_threads
 
 
 def diagnosis() -> Iterator[tuple[str, bool, str]]:
     """(what, whether it works, a line about it and its remedy), one by one."""
     yield from _compiler()
     yield from _ipopt()
-    threads = os.environ.get("OMP_NUM_THREADS")
-    source = "OMP_NUM_THREADS" if threads else "processors; set OMP_NUM_THREADS to change it"
-    yield "threads", True, f"{default_threads()} ({source})"
+    chosen = os.environ.get("OMP_NUM_THREADS")
+    source = "OMP_NUM_THREADS" if chosen else "processors; set OMP_NUM_THREADS to change it"
+    yield "threads", True, f"{threads()} ({source})"
     folder = cache_folder()
     try:
         prepare(folder)

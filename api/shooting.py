@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinesym import checks
 from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.hybrid_shooting import hybrid_trials
 from kinesym.internal.problem import kinematic_pairs, warn_of_degrees
 from kinesym.internal.shooting_arguments import shooting_arguments, smooth_trials, warn_of_kinks
-from kinesym.runtime import checks
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.results.fit import Fit, vector_of_guess

@@ -6,7 +6,7 @@ operations they differentiate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kinesym.codegen.graph import Graph
 
@@ -218,7 +218,7 @@ def hessian(
 
 def compose_jacobian(g: Graph, outer: Sparse, inner: Sparse) -> Sparse:
     """Jacobian of f(v(z)) from df/dv (`outer`) and dv/dz (`inner`)."""
-    rows = _by_row(inner)
+    rows = by_row(inner)
     terms: dict[tuple[int, int], list[int]] = {}
     for (i, v), weight in outer.items():
         for z, dv in rows.get(v, {}).items():
@@ -236,7 +236,7 @@ def compose_hessian(
     """
     full = {**outer, **{(j, i): node for (i, j), node in outer.items()}}
     half = compose_jacobian(g, full, inner)  # (v, z)
-    rows, halves = _by_row(inner), _by_row(half)
+    rows, halves = by_row(inner), by_row(half)
     terms: dict[tuple[int, int], list[int]] = {}
     for v in sorted(halves):
         for z1, dv in rows.get(v, {}).items():
@@ -249,7 +249,14 @@ def compose_hessian(
     return _summed(g, terms)
 
 
-def _by_row(entries: Mapping[tuple[int, int], int]) -> dict[int, dict[int, int]]:
+def pattern_of(entries: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Rows and columns of sparse entries, in their order."""
+    pairs = list(entries)
+    return [[i for i, _ in pairs], [j for _, j in pairs]]
+
+
+def by_row(entries: Mapping[tuple[int, int], int]) -> dict[int, dict[int, int]]:
+    """Sparse entries by row, then column."""
     rows: dict[int, dict[int, int]] = {}
     for (i, j), node in entries.items():
         rows.setdefault(i, {})[j] = node

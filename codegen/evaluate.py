@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kinesym.codegen.derive import jacobian
+from kinesym.codegen.derive import jacobian, pattern_of
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
@@ -60,31 +60,26 @@ def model_symbols(
     return ModelSymbols(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """What functions and Jacobians of a model share."""
+def describe_model(model: Model) -> dict[str, object]:
+    """Its names and default values, for the runtime."""
+    return {
+        "model": model.name,
+        "states": list(model.state_names),
+        "inputs": list(model.input_names),
+        "parameters": list(model.parameter_names),
+        "outputs": list(model.outputs),
+        "values": dict(model.values),
+    }
 
-    s: ModelSymbols
-    every: tuple[Argument, ...]
-    functions: dict[str, list[int]]
-    labels: dict[str, tuple[str, ...]]
 
-
-def _parts(model: Model) -> _Parts:
-    s = model_symbols(model)
-    lower = s.lower
-    return _Parts(
-        s,
-        (s.xdot, *s.arguments),
-        {
-            "residual": [lower(e) for e in model.equations],
-            "outputs": [lower(e) for e in model.outputs.values()],
-        },
-        {
-            "residual": tuple(f"equation {i}" for i in range(len(model.equations))),
-            "outputs": tuple(model.outputs),
-        },
-    )
+def _functions(model: Model, s: ModelSymbols) -> dict[str, tuple[list[int], tuple[str, ...]]]:
+    """Nodes and labels of residual and outputs."""
+    equations, outputs = list(model.equations), model.outputs
+    labels = tuple(f"equation {i}" for i in range(len(equations)))
+    return {
+        "residual": ([s.lower(e) for e in equations], labels),
+        "outputs": ([s.lower(e) for e in outputs.values()], tuple(outputs)),
+    }
 
 
 def model_functions(model: Model) -> Program:
@@ -92,12 +87,12 @@ def model_functions(model: Model) -> Program:
 
     Arguments are xdot (n), x (n), u (m), p (r, uniform) and t; `rhs` has no xdot.
     """
-    parts = _parts(model)
-    g, s = parts.s.graph, parts.s
+    s = model_symbols(model)
+    g = s.graph
     purposes = {"residual": "0 = f(x', x, u, p, t)", "outputs": "y = g(x', x, u, p, t)"}
     kernels = [
-        Kernel(of, g, parts.every, tuple(nodes), parts.labels[of], purposes[of])
-        for of, nodes in parts.functions.items()
+        Kernel(of, g, (s.xdot, *s.arguments), tuple(nodes), labels, purposes[of])
+        for of, (nodes, labels) in _functions(model, s).items()
         if nodes
     ]
     explicit, reason = True, ""
@@ -107,22 +102,8 @@ def model_functions(model: Model) -> Program:
         kernels.append(Kernel("rhs", g, s.arguments, tuple(rates), names, "x' = f(x, u, p, t)"))
     except NotExplicit as error:
         explicit, reason = False, str(error)
-    return Program(
-        model.name,
-        tuple(kernels),
-        {
-            "functions": {
-                "model": model.name,
-                "states": list(model.state_names),
-                "inputs": list(model.input_names),
-                "parameters": list(model.parameter_names),
-                "outputs": list(model.outputs),
-                "values": dict(model.values),
-                "explicit": explicit,
-                "reason": reason,
-            }
-        },
-    )
+    about = {**describe_model(model), "explicit": explicit, "reason": reason}
+    return Program(model.name, tuple(kernels), {"functions": about})
 
 
 def model_jacobians(model: Model) -> Program:
@@ -130,18 +111,18 @@ def model_jacobians(model: Model) -> Program:
 
     Only entries that are not identically zero are outputs; their places are in the description.
     """
-    parts = _parts(model)
-    g, s = parts.s.graph, parts.s
+    s = model_symbols(model)
+    g, every = s.graph, (s.xdot, *s.arguments)
     groups = {"derivatives": s.xdot, "states": s.x, "inputs": s.u, "parameters": s.p}
     kernels: list[Kernel] = []
     patterns: dict[str, list[list[int]]] = {}
-    for of, outputs in parts.functions.items():
+    for of, (outputs, names) in _functions(model, s).items():
         for wrt, group in groups.items():
             name = f"{of}_{wrt}"
             entries = jacobian(g, outputs, s.nodes(group))
-            patterns[name] = [[i for i, _ in entries], [j for _, j in entries]]
-            texts = tuple(f"d {parts.labels[of][i]} / d {group.symbols[j]}" for i, j in entries)
+            patterns[name] = pattern_of(entries)
+            texts = tuple(f"d {names[i]} / d {group.symbols[j]}" for i, j in entries)
             purpose = f"derivatives of the {of} with respect to the {wrt}"
-            kernels.append(Kernel(name, g, parts.every, tuple(entries.values()), texts, purpose))
+            kernels.append(Kernel(name, g, every, tuple(entries.values()), texts, purpose))
     named = tuple(k for k in kernels if k.outputs)
     return Program(f"{model.name}_jacobians", named, {"jacobians": {"patterns": patterns}})

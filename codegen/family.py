@@ -15,6 +15,9 @@ from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import at_end, at_start
 from kinesym.symbolic.problem import Problem, moving_symbols
 
+#: States, unknown inputs, signals and time at one point, as nodes.
+At = tuple[Sequence[int], Sequence[int], Sequence[int], int]
+
 
 @dataclass(frozen=True)
 class Family:
@@ -60,6 +63,10 @@ class Symbols:
         """The argument `name` of one scalar per member."""
         symbols = tuple(f"{name}.{m if isinstance(m, str) else name_of(m)}" for m in members)
         return Argument(name, symbols, varying)
+
+    def pair(self, name: str, members: Sequence[object]) -> tuple[Argument, Argument]:
+        """The arguments `name0` and `name1` of one scalar per member."""
+        return self.group(f"{name}0", members), self.group(f"{name}1", members)
 
     def nodes(self, group: Argument) -> list[int]:
         """Its nodes."""
@@ -113,6 +120,47 @@ class Symbols:
                 f"{self.problem.scheme.name} needs explicit derivatives: {error}; "
                 "use midpoint or backward-euler"
             ) from error
+
+
+class TwoPoints:
+    """What is read of two points, 0 and 1, each with a time of its own.
+
+    last : the one at the end of a trial, whose time is the duration if that is unknown.
+    """
+
+    def __init__(self, problem: Problem, last: int) -> None:
+        s = self.symbols = Symbols(problem)
+        x = s.pair("x", problem.model.states)
+        u = s.pair("u", problem.unknown_inputs)
+        self._signals, times = s.pair("s", problem.signals), s.pair("t", ["time"])
+        self._unknown, duration, known = s.parameters()
+        self.variables = (*x, *u, self._unknown, duration)
+        self.data = (known, *self._signals, *times)
+        self._times = list(times)
+        if problem.free_duration:
+            self._times[last] = duration
+        s.nodes(self._times[last])
+        self.x, self.u = [s.nodes(group) for group in x], [s.nodes(group) for group in u]
+
+    def at(self, k: int) -> At:
+        """States, unknown inputs, signals and time at point k."""
+        s = self.symbols
+        return self.x[k], self.u[k], s.nodes(self._signals[k]), s.nodes(self._times[k])[0]
+
+    def family(self, name: str, cost: int, rows: Mapping[str, int]) -> Family:
+        """Cost and constraints, by their labels, as a family."""
+        own = [node for group in self.variables for node in self.symbols.nodes(group)]
+        return Family(
+            name=name,
+            graph=self.symbols.graph,
+            variables=self.variables,
+            data=self.data,
+            outer=own,
+            inner=own,
+            cost=cost,
+            constraints=list(rows.values()),
+            labels=list(rows),
+        )
 
 
 def boundary(e: sp.Expr, s: Symbols, first: Lowering, last: Lowering) -> int:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, switched_impulses
-from kinesym.codegen.family import Family, Symbols, boundary
+from kinesym.codegen.family import At, Family, Symbols, TwoPoints, boundary
 from kinesym.symbolic.hybrid.contacts import Contact, forces_of, with_friction
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
-
-#: States, unknown inputs, signals and time at one point, as nodes.
-At = tuple[Sequence[int], Sequence[int], Sequence[int], int]
 
 
 def contacts_at(s: Symbols, at: At) -> tuple[ContactDynamics, list[int]]:
@@ -56,43 +53,21 @@ def contact_rows(s: Symbols, at: At) -> dict[str, int]:
 def link_family(problem: Problem, name: str) -> Family:
     """From the end of a trial (0) to the start of the next (1): the states continue, through
     impacts where there are contacts; further conditions. Every trial has a time t of its own."""
-    s = Symbols(problem)
-    g = s.graph
-    states, inputs = problem.model.states, problem.unknown_inputs
-    groups = [s.group("x0", states), s.group("x1", states)]
-    groups += [s.group("u0", inputs), s.group("u1", inputs)]
-    s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
-    t0, t1 = s.group("t0", ["time"]), s.group("t1", ["time"])
-    p, duration, k = s.parameters()
-    end = s.nodes(duration)[0] if problem.free_duration else s.nodes(t0)[0]
-    x0, x1, u0, u1 = (s.nodes(group) for group in groups)
+    points = TwoPoints(problem, last=0)
+    s, g = points.symbols, points.symbols.graph
     rows: dict[str, int] = {}
     if problem.contacts and name == "link":
-        at = (x0, u0, s.nodes(s0), end)
-        found, _ = contacts_at(s, at)
-        contacts = problem.contacts
-        bounces = [g.const(1.0 + c.restitution) for c in contacts]
-        bounces += [g.one] * len(with_friction(contacts))
-        impulses = switched_impulses(g, found, _flags(s, "hit", s.nodes(s1)), bounces)
-        for x, a, b, jump in zip(
-            problem.model.state_names, x0, x1, found.jump(g, impulses, len(x0)), strict=True
-        ):
+        found, _ = contacts_at(s, points.at(0))
+        bounces = [g.const(1.0 + c.restitution) for c in problem.contacts]
+        bounces += [g.one] * len(with_friction(problem.contacts))
+        hits = _flags(s, "hit", s.nodes(s.group("s1", problem.signals)))
+        impulses = switched_impulses(g, found, hits, bounces)
+        jumps = found.jump(g, impulses, len(problem.model.states))
+        for x, a, b, jump in zip(problem.model.state_names, *points.x, jumps, strict=True):
             rows[f"jump of {x}"] = g.sub(g.sub(b, a), jump)
     conditions = problem.links if name == "link" else problem.cycle
     if conditions:
-        before = s.lowering(x0, u0, s.nodes(s0), end)
-        after = s.lowering(x1, u1, s.nodes(s1), s.nodes(t1)[0])
+        before, after = s.lowering(*points.at(0)), s.lowering(*points.at(1))
         for number, condition in enumerate(conditions):
             rows[f"{name} condition {number}"] = boundary(condition, s, after, before)
-    own = [*x0, *x1, *u0, *u1, *s.nodes(p), *s.nodes(duration)]
-    return Family(
-        name=name,
-        graph=g,
-        variables=(*groups, p, duration),
-        data=(k, s0, s1, t0, t1),
-        outer=own,
-        inner=own,
-        cost=g.zero,
-        constraints=list(rows.values()),
-        labels=list(rows),
-    )
+    return points.family(name, g.zero, rows)

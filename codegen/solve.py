@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from kinesym.codegen.blocks import NotExplicit, block_of
-from kinesym.codegen.derive import Sparse, jacobian
+from kinesym.codegen.derive import Sparse, by_row, jacobian, pattern_of
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import describe
 from kinesym.codegen.lower import Lowering
@@ -100,9 +100,7 @@ class MassMatrix:
                 "the model is algebraic or singular"
             )
         self.row_of = [int(i) for i in np.argsort(match)]
-        self._rows: dict[int, dict[int, int]] = {}  # entries by row, then column
-        for (i, j), node in mass.items():
-            self._rows.setdefault(i, {})[j] = node
+        self._rows = by_row(mass)
         self._blocks = [
             block_of(g, {i: self._row(i, block) for i in block}, names)
             for block in _blocks(pattern, np.array(self.row_of), n)
@@ -159,8 +157,7 @@ class MassMatrix:
 
 
 def _pattern(mass: Sparse, n: int) -> csr_array:
-    rows, columns = [i for i, _ in mass], [j for _, j in mass]
-    return csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(n, n))
+    return csr_array((np.ones(len(mass), dtype=np.int8), pattern_of(mass)), shape=(n, n))
 
 
 def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import sympy as sp
 
-from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian
-from kinesym.codegen.evaluate import ModelSymbols, model_symbols
+from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian, pattern_of
+from kinesym.codegen.evaluate import ModelSymbols, describe_model, model_symbols
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates, model_rates
 from kinesym.codegen.transcribe import interval_family
@@ -54,21 +54,17 @@ def _description(
     derivatives."""
     explicit = EXPLICIT.values() if scheme is None else ()
     return {
-        "model": model.name,
+        **describe_model(model),
         "methods": {method.name: method.tableau for method in explicit},
-        "states": list(model.state_names),
-        "inputs": list(model.input_names),
-        "parameters": list(model.parameter_names),
         "outputs": list(outputs),
         "limits": [],
-        "values": dict(model.values),
         "varying": varying,
         "solution": [],
         "outputs_need_rates": any(
             output.atoms(sp.Symbol, sp.Derivative) & moving_symbols(model)
             for output in (*model.outputs.values(), *model.moving_limits.values())
         ),
-        "pattern": [[i for i, _ in pattern], [j for _, j in pattern]],
+        "pattern": pattern_of(pattern),
     }
 
 

@@ -3,13 +3,13 @@ in `runtime/native/c/hybrid`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import sympy as sp
 
 from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, products
-from kinesym.codegen.derive import Sparse, jacobian
-from kinesym.codegen.evaluate import ModelSymbols, model_symbols
+from kinesym.codegen.derive import Sparse, jacobian, pattern_of
+from kinesym.codegen.evaluate import ModelSymbols, describe_model, model_symbols
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates, model_rates
 from kinesym.symbolic.hybrid import Hybrid
@@ -140,8 +140,8 @@ def slopes_program(hybrid: Hybrid) -> Program:
     smooth, entries, steps = _smooth_slopes(hybrid, point, rates, wrt, found)
     kernels, patterns = _slopes(point, of)
     about = {
-        "patterns": {"smooth_slopes": _pattern(entries), **patterns},
-        "solution": _pattern(steps),
+        "patterns": {"smooth_slopes": pattern_of(entries), **patterns},
+        "solution": pattern_of(steps),
     }
     return Program(f"{hybrid.model.name}_slopes", (smooth, *kernels), {"slopes": about})
 
@@ -164,7 +164,7 @@ def _slopes(
     wrt = [node for group in point.arguments for node in point.nodes(group)]
     for name, values in of.items():
         entries = jacobian(g, values, wrt)
-        patterns[name] = _pattern(entries)
+        patterns[name] = pattern_of(entries)
         if entries:
             labels = tuple(f"{i}, {j}" for i, j in entries)
             kernels.append(Kernel(name, g, point.arguments, tuple(entries.values()), labels))
@@ -203,11 +203,6 @@ def _smooth_slopes(
     return kernel, entries, [(i, j) for i, j, _ in smooth.steps]
 
 
-def _pattern(entries: Iterable[tuple[int, int]]) -> list[list[int]]:
-    pairs = list(entries)
-    return [[i for i, _ in pairs], [j for _, j in pairs]]
-
-
 def _description(hybrid: Hybrid) -> dict[str, object]:
     model = hybrid.model
     states, modes = model.state_names, tuple(hybrid.modes)
@@ -218,21 +213,13 @@ def _description(hybrid: Hybrid) -> dict[str, object]:
         first.append(len(targets))
     tangential = [c.name for c in hybrid.tangential]
     return {
-        "model": model.name,
-        "states": list(states),
+        **describe_model(model),
         "inputs": list(hybrid.given),
         "modes": dict(hybrid.modes),
-        "parameters": list(model.parameter_names),
-        "outputs": list(model.outputs),
-        "values": dict(model.values),
         "events": [
             {
-                "name": e.name,
-                "direction": e.direction,
-                "scale": e.scale,
-                "level": e.level,
                 "stop": e.stop or e.failure,
-                "failure": e.failure,
+                **{f: getattr(e, f) for f in ("name", "direction", "scale", "level", "failure")},
             }
             for e in hybrid.events
         ],

@@ -25,9 +25,10 @@ from kinesym.codegen.derive import (
     compose_jacobian,
     hessian,
     jacobian,
+    pattern_of,
     pullback,
 )
-from kinesym.codegen.family import Family, Symbols, boundary
+from kinesym.codegen.family import Family, Symbols, TwoPoints, boundary
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.phases import contact_rows, contacts_at, link_family
@@ -114,7 +115,7 @@ def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str
     if constraints:
         kernels.append(_kernel(family, "constraints", constraints, list(family.labels)))
         entries = compose_jacobian(g, jacobian(g, constraints, family.outer), inner)
-        structure["jacobian"] = [[i for i, _ in entries], [j for _, j in entries]]
+        structure["jacobian"] = pattern_of(entries)
         labels = [f"d {family.labels[i]} / d {_variable(family, j)}" for i, j in entries]
         kernels.append(_kernel(family, "jacobian", list(entries.values()), labels))
     if curvature == "exact" or has_cost:
@@ -143,7 +144,7 @@ def _second_derivatives(
     labels = [f"d2 L / d {_variable(family, i)} d {_variable(family, j)}" for i, j in entries]
     weighted = (factor, multipliers)
     kernel = _kernel(family, "hessian", list(entries.values()), labels, weighted)
-    return kernel, [[i for i, _ in entries], [j for _, j in entries]]
+    return kernel, pattern_of(entries)
 
 
 def _with_squares(family: Family, second: Sparse) -> Sparse:
@@ -248,12 +249,9 @@ def interval_family(problem: Problem) -> Family:
 class _IntervalGroups:
     """The arguments of an interval, and its first time and length as nodes."""
 
-    x0: Argument
-    x1: Argument
-    u0: Argument
-    u1: Argument
-    s0: Argument
-    s1: Argument
+    x: tuple[Argument, Argument]
+    u: tuple[Argument, Argument]
+    s: tuple[Argument, Argument]
     variables: tuple[Argument, ...]
     data: tuple[Argument, ...]
     measured: Mapping[str, sp.Expr]
@@ -266,9 +264,8 @@ class _IntervalGroups:
         """The groups of the problem of `s`."""
         problem = s.problem
         g, model = s.graph, problem.model
-        x0, x1 = s.group("x0", model.states), s.group("x1", model.states)
-        u0, u1 = s.group("u0", problem.unknown_inputs), s.group("u1", problem.unknown_inputs)
-        s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
+        x, u = s.pair("x", model.states), s.pair("u", problem.unknown_inputs)
+        signals = s.pair("s", problem.signals)
         p, duration, k = s.parameters()
         step, time = s.group("h", ["step"]), s.group("t", ["time"])
         measured = {n: e for n, e in problem.measurements.items() if _on_interval(problem, e)}
@@ -278,14 +275,11 @@ class _IntervalGroups:
             T = s.nodes(duration)[0]
             h, t0 = g.mul(T, h), g.mul(T, t0)
         return cls(
-            x0,
-            x1,
-            u0,
-            u1,
-            s0,
-            s1,
-            (x0, x1, u0, u1, p, duration),
-            (k, s0, s1, step, time, y, w),
+            x,
+            u,
+            signals,
+            (*x, *u, p, duration),
+            (k, *signals, step, time, y, w),
             measured,
             t0,
             h,
@@ -297,11 +291,11 @@ def _stage_interval(scheme: StageScheme, s: Symbols, groups: _IntervalGroups) ->
     """Everything at the one collocation point of the interval."""
     problem, g = s.problem, s.graph
     model, h = problem.model, groups.h
-    outer_x, inner_x = _mixed(s, "x", groups.x0, groups.x1, scheme.state)
-    outer_u, inner_u = _mixed(s, "u", groups.u0, groups.u1, scheme.state, problem.held)
-    _, signals = _mixed(s, "s", groups.s0, groups.s1, scheme.state, problem.held)
+    outer_x, inner_x = _mixed(s, "x", *groups.x, scheme.state)
+    outer_u, inner_u = _mixed(s, "u", *groups.u, scheme.state, problem.held)
+    _, signals = _mixed(s, "s", *groups.s, scheme.state, problem.held)
     outer_xd = g.symbols(f"xdot.{name}" for name in model.state_names)
-    difference = _mixed(s, "d", groups.x0, groups.x1, scheme.derivative)[1]
+    difference = _mixed(s, "d", *groups.x, scheme.derivative)[1]
     inner_xd = [g.mul(d, g.inv(h)) for d in difference]
     outer_t, outer_h = g.symbols(["stage.t", "stage.h"])
     stage_time = g.add(groups.t0, g.mul(g.const(scheme.time), h))
@@ -330,9 +324,9 @@ def _node_interval(scheme: NodeScheme, s: Symbols, groups: _IntervalGroups) -> F
     """Defects from the explicit derivatives at the two nodes."""
     problem, g = s.problem, s.graph
     t0, t1, h = g.symbols(["stage.t0", "stage.t1", "stage.h"])
-    x0, x1 = s.nodes(groups.x0), s.nodes(groups.x1)
-    at0 = (x0, s.nodes(groups.u0), s.nodes(groups.s0), t0)
-    at1 = (x1, _held(s, groups.u0, groups.u1), _held(s, groups.s0, groups.s1), t1)
+    x0, x1 = (s.nodes(group) for group in groups.x)
+    at0 = (x0, s.nodes(groups.u[0]), s.nodes(groups.s[0]), t0)
+    at1 = (x1, _held(s, *groups.u), _held(s, *groups.s), t1)
     integrates = _integrates_on_intervals(problem)
     moves = integrates and _moves(problem, problem.objective.integrand)
     needs = moves or scheme.rates is not None
@@ -351,7 +345,7 @@ def _node_interval(scheme: NodeScheme, s: Symbols, groups: _IntervalGroups) -> F
         ]
         weights = [g.mul(h, g.const(w)) for w in scheme.quadrature]
         cost = g.sum([g.mul(w, end) for w, end in zip(weights, ends, strict=True)])
-    own = [*x0, *x1, *s.nodes(groups.u0), *s.nodes(groups.u1), *groups.parameters]
+    own = [*x0, *x1, *s.nodes(groups.u[0]), *s.nodes(groups.u[1]), *groups.parameters]
     return Family(
         name="interval",
         graph=g,
@@ -451,33 +445,12 @@ def _node(problem: Problem) -> Family:
 
 def _ends(problem: Problem) -> Family:
     """Terminal cost and boundary conditions, functions of the first and the last node."""
-    s = Symbols(problem)
-    g = s.graph
-    states, inputs = problem.model.states, problem.unknown_inputs
-    groups = [s.group("x0", states), s.group("x1", states)]
-    groups += [s.group("u0", inputs), s.group("u1", inputs)]
-    s0, s1 = s.group("s0", problem.signals), s.group("s1", problem.signals)
-    t0, t1 = s.group("t0", ["time"]), s.group("t1", ["time"])
-    p, duration, k = s.parameters()
-    end = s.nodes(duration)[0] if problem.free_duration else s.nodes(t1)[0]
-    x0, x1, u0, u1 = (s.nodes(group) for group in groups)
-    first = s.lowering(x0, u0, s.nodes(s0), s.nodes(t0)[0])
-    last = s.lowering(x1, u1, s.nodes(s1), end)
-    own = [*x0, *x1, *u0, *u1, *s.nodes(p), *s.nodes(duration)]
-    speeds: list[int] = []
-    if problem.contacts:
-        speeds = contacts_at(s, (x0, u0, s.nodes(s0), s.nodes(t0)[0]))[0].speeds
-    return Family(
-        name="ends",
-        graph=g,
-        variables=(*groups, p, duration),
-        data=(k, s0, s1, t0, t1),
-        outer=own,
-        inner=own,
-        cost=last(problem.objective.terminal),
-        constraints=[*speeds, *(boundary(e, s, first, last) for e in problem.boundary)],
-        labels=[
-            *(f"contact speed {row} at the start" for row in range(len(speeds))),
-            *(f"boundary condition {number}" for number in range(len(problem.boundary))),
-        ],
-    )
+    points = TwoPoints(problem, last=1)
+    s = points.symbols
+    first, last = s.lowering(*points.at(0)), s.lowering(*points.at(1))
+    speeds = contacts_at(s, points.at(0))[0].speeds if problem.contacts else []
+    rows = {f"contact speed {row} at the start": node for row, node in enumerate(speeds)}
+    cost = last(problem.objective.terminal)
+    for number, condition in enumerate(problem.boundary):
+        rows[f"boundary condition {number}"] = boundary(condition, s, first, last)
+    return points.family("ends", cost, rows)

@@ -23,7 +23,6 @@ from kinesym.gait.readers import read_csv, read_forces, read_table
 from kinesym.gait.wrench import Wrench
 from kinesym.multibody import Body, Load, Planar, Prismatic, Tree
 from kinesym.runtime.signals.low_pass import low_pass
-from kinesym.symbolic.multibody.vectors import times
 
 #: Joints by the segment beyond them, and the sense in which they flex: 1 where it turns forwards.
 JOINTS = {"hip": ("thigh", 1.0), "knee": ("shank", -1.0), "ankle": ("foot", -1.0)}
@@ -79,7 +78,7 @@ def inverse_dynamics():
     outputs: dict = {}
     for joint, (segment, sense) in JOINTS.items():
         force, moment = tree.wrench(segment)
-        x, _, z = times(tree.attitude(segment), force)
+        x, _, z = tree.attitude(segment) @ force
         outputs |= {
             f"{joint}_moment": -sense * moment[1],
             f"{joint}_force_x": x,

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.checks import listed_of, mapping, shown
 from kinesym.codegen.evaluate import model_functions
 from kinesym.gait.angles import states
 from kinesym.gait.forward import PD, Tracking
@@ -32,7 +33,6 @@ from kinesym.models.whole_body import (
 from kinesym.runtime.arrays import time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built
-from kinesym.symbolic.given import listed_of, mapping, shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
 

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import find_objects, label
 from scipy.signal import find_peaks
 
+from kinesym.checks import check_kind, check_text, finite, listed_of, mapping, positive, shown
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
-from kinesym.runtime.arrays import real_array, shown, time_grid
-from kinesym.runtime.checks import check_kind, check_text, finite, listed_of, mapping, positive
+from kinesym.runtime.arrays import real_array, time_grid
 from kinesym.runtime.signals.low_pass import low_pass
 
 Array = NDArray[np.float64]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import check_kind, mapping
 from kinesym.gait.events import Cycle
 from kinesym.gait.forward import Tracking
 from kinesym.gait.inverse import JointLoads, flexion_angle
-from kinesym.runtime.checks import check_kind, mapping
 from kinesym.runtime.results.plot import subplots
 
 Array = NDArray[np.float64]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.checks import finite, flag, listed, positive
 from kinesym.gait.angles import pose
 from kinesym.gait.inverse import coordinate_names, stick_figure
 from kinesym.gait.kinematics import Samples
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import finite, flag, listed, positive
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.symbolic.multibody.segments import Segment
 

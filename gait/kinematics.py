@@ -11,8 +11,8 @@ from scipy.linalg import solveh_banded
 from scipy.optimize import brentq
 from scipy.sparse import csr_array, diags_array
 
-from kinesym.runtime.arrays import real_array, shown, time_grid
-from kinesym.runtime.checks import count, positive
+from kinesym.checks import count, positive, shown
+from kinesym.runtime.arrays import real_array, time_grid
 
 Array = NDArray[np.float64]
 

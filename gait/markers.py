@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import find_objects, label
 
-from kinesym.runtime import checks
+from kinesym import checks
+from kinesym.checks import check_text, finite
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import check_text, finite
 from kinesym.runtime.results.plot import subplots
 
 Array = NDArray[np.float64]

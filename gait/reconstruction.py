@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.checks import check_kind, listed_of, mapping
 from kinesym.gait.angles import check_angles
 from kinesym.gait.fit import (
     Fitted,
@@ -25,7 +26,6 @@ from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
 from kinesym.gait.smoothing import SSA, noise_of
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import check_kind, listed_of, mapping
 from kinesym.runtime.results.plot import subplots
 from kinesym.symbolic.multibody.segments import Segment, owners
 

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import real_array, shown
-from kinesym.runtime.checks import check_kind, check_text, listed, mapping
+from kinesym.checks import check_kind, check_text, listed, mapping, shown
+from kinesym.runtime.arrays import real_array
 
 Array = NDArray[np.float64]
 

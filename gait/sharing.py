@@ -14,10 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import check_kind, finite, mapping, positive, shown
 from kinesym.gait.events import Contact, Phase, in_order, phases
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
-from kinesym.runtime.arrays import shown
-from kinesym.runtime.checks import check_kind, finite, mapping, positive
 from kinesym.runtime.results.plot import subplots
 
 Array = NDArray[np.float64]

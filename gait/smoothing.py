@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.checks import count, finite, positive
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.checks import count, finite, positive
 from kinesym.runtime.results.plot import subplots
 
 Array = NDArray[np.float64]

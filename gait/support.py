@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.checks import check_kind, finite, positive
 from kinesym.runtime.arrays import real_array, time_grid
-from kinesym.runtime.checks import check_kind, finite, positive
 
 Array = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import interp1d
 
+from kinesym.checks import check_kind, finite
 from kinesym.runtime.arrays import AXES, real_array, time_grid
-from kinesym.runtime.checks import check_kind, finite
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass
 

@@ -9,7 +9,7 @@ from kinesym.symbolic.multibody.joints import Oriented, bryant_rates, unit
 from kinesym.symbolic.multibody.links import Link
 from kinesym.symbolic.multibody.outputs import attitudes, components
 from kinesym.symbolic.multibody.tree import Tree
-from kinesym.symbolic.multibody.vectors import AXES, Vector, dot, times, transposed, vector
+from kinesym.symbolic.multibody.vectors import AXES, Vector, vector
 from kinesym.symbolic.names import name_of, t
 
 
@@ -32,7 +32,7 @@ def inverse_dynamics(tree: Tree) -> Model:
     for name in turning(tree):
         attitude = tree.attitude(name)
         for kind, part in zip(("force", "moment"), tree.wrench(name), strict=True):
-            outputs |= components(f"{name}_{kind}", times(attitude, part))
+            outputs |= components(f"{name}_{kind}", attitude @ part)
         outputs |= components(f"{name}_place", tree.place(name))
     chosen = {
         name: e
@@ -62,7 +62,7 @@ def forward_dynamics(tree: Tree) -> Model:
                 torques[name_of(u)] = applied + _effort(q, u)
             continue
         applied = [sp.Function(f"{body.name}_m{axis}")(t) for axis in AXES]
-        world = times(transposed(tree.attitude(body.name)), vector(applied))
+        world = tree.attitude(body.name).T @ vector(applied)
         held = _held(link, body.joint.sequence)
         for u, *parts in zip(link.u, world, held, strict=True):
             torques[name_of(u)] = sp.Add(*parts)
@@ -83,4 +83,4 @@ def _held(link: Link, sequence: str) -> Vector:
     rates = bryant_rates(sequence, sines, cosines, vector(link.u))
     efforts = vector([_effort(q, rate) for q, rate in zip(link.q, rates, strict=True)])
     columns = [bryant_rates(sequence, sines, cosines, unit(axis)) for axis in AXES]
-    return vector([dot(column, efforts) for column in columns])
+    return vector([column @ efforts for column in columns])

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import listed_of, shown
 from kinesym.models.whole_body import ROOT, segments_of_body
-from kinesym.symbolic.given import listed_of, shown
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Prismatic, Revolute
 from kinesym.symbolic.multibody.segments import PlanarPosition, PlanarSegment, Segment, owners

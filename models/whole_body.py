@@ -12,8 +12,8 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
+from kinesym.checks import listed, listed_of, mapping
 from kinesym.models.anthropometry import person
-from kinesym.symbolic.given import listed, listed_of, mapping
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic
 from kinesym.symbolic.multibody.segments import (

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.checks import shown
+
 Array = NDArray[np.float64]
 
 #: Names of the axes of a vector.
@@ -149,11 +151,3 @@ def _masked(mask: NDArray[np.bool_], what: str) -> str:
 
 def _some(array: NDArray[Any]) -> str:
     return f"the first {shown(array.flat[0])}" if array.size else "none"
-
-
-def shown(value: Any) -> str:
-    """`value` in a message: on one line, not too long, functions and the like by their names."""
-    if callable(value) and hasattr(value, "__name__"):
-        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
-    text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."

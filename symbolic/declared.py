@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.given import check_name, check_text, shown
+from kinesym.checks import check_name, check_text, shown
 from kinesym.symbolic.names import name_of, suggest, t
 
 if TYPE_CHECKING:

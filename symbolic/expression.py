@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from kinesym.symbolic.given import shown
+from kinesym.checks import shown
 
 _NO_NUMBER = frozenset((sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I))
 
@@ -117,7 +117,7 @@ def _check(part: sp.Basic, what: str) -> None:
         raise ValueError(f"{what} contains NaN, infinity or the imaginary unit")
     if isinstance(part, sp.Number) and not part.is_infinite and not _fits(part):
         raise ValueError(f"{what} contains {shown(part)}, a number beyond double precision")
-    constant = isinstance(part, sp.Pow) and part.exp.is_number and part.exp.is_extended_real
+    constant = isinstance(part, sp.Pow) and part.exp.is_number and part.exp.is_comparable
     if constant and abs(part.exp) > _LARGEST_EXPONENT:
         raise ValueError(
             f"{what} contains the exponent {shown(part.exp)}; in double precision "

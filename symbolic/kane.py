@@ -8,7 +8,7 @@ from typing import Any
 import sympy as sp
 from sympy.physics.mechanics import KanesMethod
 
-from kinesym.symbolic.given import shown
+from kinesym.checks import shown
 from kinesym.symbolic.names import t
 
 

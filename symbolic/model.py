@@ -14,6 +14,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import BooleanAtom
 
+from kinesym.checks import check_text, listed, mapping, shown
 from kinesym.symbolic.declared import (
     check_declarations,
     check_drawing,
@@ -22,7 +23,6 @@ from kinesym.symbolic.declared import (
     check_signal,
 )
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
-from kinesym.symbolic.given import check_text, listed, mapping, shown
 from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
 
 #: What to write instead of a relation.

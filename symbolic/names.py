@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.physics import mechanics
 
-from kinesym.symbolic.given import check_name, check_text, listed, mapping, shown
+from kinesym.checks import check_name, check_text, listed, mapping, shown
 
 #: Time, the one that `sympy.physics.mechanics` uses.
 t: sp.Symbol = mechanics.dynamicsymbols._t

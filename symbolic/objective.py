@@ -7,8 +7,8 @@ from typing import Any
 
 import sympy as sp
 
+from kinesym.checks import shown
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import shown
 
 Number = int | float
 

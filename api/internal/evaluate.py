@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kinesym.checks import check_kind
 from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.internal.pipeline import realise
 from kinesym.runtime.functions import Functions
-from kinesym.symbolic.given import check_kind
 from kinesym.symbolic.model import Model
 
 

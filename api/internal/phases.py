@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 
+from kinesym.checks import check_kind, count, finite, listed, mapping, shown
 from kinesym.internal.problem import Condition, Conditions, checked_trials, conditions
-from kinesym.runtime.checks import count, finite
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_number
-from kinesym.symbolic.given import check_kind, listed, mapping, shown
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name

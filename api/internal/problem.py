@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
+from kinesym.checks import shown
 from kinesym.runtime.arrays import real_array
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import shown
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t

@@ -13,6 +13,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
@@ -21,7 +22,6 @@ from kinesym.internal.pipeline import realise
 from kinesym.internal.problem import checked_trials, known_values, named_bounds, symbolic_problem
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
-from kinesym.runtime import checks
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinesym import checks
+from kinesym.checks import shown
 from kinesym.internal.steps import Steps
-from kinesym.runtime import checks
-from kinesym.runtime.arrays import Array, real_array, shown, time_grid
+from kinesym.runtime.arrays import Array, real_array, time_grid
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.signals.signal import Signal, signal_of
 from kinesym.symbolic.hybrid import Hybrid

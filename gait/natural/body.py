@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from kinesym.checks import shown
 from kinesym.gait.angles import Pose, carried, pose, turned
 from kinesym.gait.natural.constrained import Reduction, reduction
 from kinesym.gait.natural.points import NaturalKinematics, PointBody
@@ -35,7 +36,6 @@ from kinesym.gait.natural.segment import (
     orthonormal_terms,
     spanned,
 )
-from kinesym.runtime.arrays import shown
 from kinesym.symbolic.multibody.segments import Segment
 
 Array = NDArray[np.float64]

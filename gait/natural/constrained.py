@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lu, qr
 
-from kinesym.runtime.arrays import real_array, shown, time_grid
-from kinesym.runtime.checks import count
+from kinesym.checks import count, shown
+from kinesym.runtime.arrays import real_array, time_grid
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from kinesym.checks import listed_of, shown
 from kinesym.gait.natural.constrained import Partition
-from kinesym.runtime.arrays import real_array, shown
-from kinesym.runtime.checks import listed_of
+from kinesym.runtime.arrays import real_array
 from kinesym.symbolic.multibody.segments import owners
 
 Array = NDArray[np.float64]

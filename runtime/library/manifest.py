@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from kinesym.runtime.arrays import shown
+from kinesym.checks import shown
 from kinesym.runtime.native import ABI, Library
 
 #: Rows and columns of the entries of a sparse matrix.

@@ -9,7 +9,6 @@ them) are summed by the kernels' driver, so that each entry exists once.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,15 +48,6 @@ class Plans:
     constraints: Plan
     jacobian: Plan
     hessian: Plan
-
-
-def default_threads() -> int:
-    """OMP_NUM_THREADS, else the number of processors that this process may use."""
-    chosen = os.environ.get("OMP_NUM_THREADS", "")
-    if chosen.isdigit() and int(chosen) > 0:
-        return int(chosen)
-    available = getattr(os, "sched_getaffinity", None)
-    return len(available(0)) if available else os.cpu_count() or 1
 
 
 class NLP:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.arrays import LONGEST, SHORTEST, Array, real_array, seconds, shown, time_grid
-from kinesym.runtime.checks import count
+from kinesym.checks import count, mapping
+from kinesym.runtime.arrays import LONGEST, SHORTEST, Array, real_array, seconds, time_grid
 from kinesym.runtime.native import HELD
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 from kinesym.runtime.summary import html_table, listed
@@ -243,10 +243,8 @@ class Experiment:
 
 def _by_name(what: str, given: Any) -> dict[str, Any]:
     """`given` by name; raises `ValueError` if it is no mapping or names something twice."""
-    if not isinstance(given, Mapping):
-        raise ValueError(f"{what} must be a mapping {{name: value}}, got {shown(given)}")
     found: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in mapping(given, what).items():
         name = key_name(key)
         if name in found:
             raise ValueError(f"{what}: {name} is given twice, by symbol and by name")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 
+from kinesym.checks import finite
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.checks import finite
 
 
 def passes(time: Array, cutoff: float, jitter: float) -> tuple[Array, float]:

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
-from kinesym.runtime.arrays import AXES, Array, real_array, shown, time_grid
-from kinesym.runtime.checks import flag, listed, one_of, positive
+from kinesym.checks import flag, listed, one_of, positive, shown
+from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.low_pass import passes

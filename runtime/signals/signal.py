@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from kinesym.runtime.arrays import Array, real_array, shown
-from kinesym.runtime.checks import one_of
+from kinesym.checks import one_of, shown
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
 #: What is between samples.

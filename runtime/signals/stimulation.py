@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime import checks
+from kinesym import checks
+from kinesym.checks import finite, flag, positive
 from kinesym.runtime.arrays import Array, real_array
-from kinesym.runtime.checks import finite, flag, positive
 from kinesym.runtime.signals.signal import Signal, SignalGradient
 
 RAMPS = ("to_Um", "to_zero")

@@ -8,9 +8,9 @@ from typing import Any
 
 import sympy as sp
 
+from kinesym.checks import shown
 from kinesym.symbolic.adjoint.forms import Form, first_order, rate_of, second_order
 from kinesym.symbolic.adjoint.system import ForwardSystem
-from kinesym.symbolic.given import shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import dynamicsymbols, name_of, names_of, suggest, t
 from kinesym.symbolic.objective import Objective

@@ -7,9 +7,9 @@ from functools import cached_property
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.checks import shown
 from kinesym.symbolic.adjoint.named import NamedExpressions
 from kinesym.symbolic.declared import atoms_of, check_atoms
-from kinesym.symbolic.given import shown
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start

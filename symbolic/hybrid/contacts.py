@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kinesym.checks import check_text, shown
 from kinesym.symbolic.expression import real_expression, real_number
-from kinesym.symbolic.given import check_text, shown
 from kinesym.symbolic.names import named
 
 #: What a contact does along the ground.

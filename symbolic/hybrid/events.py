@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from kinesym.checks import check_text, flag, mapping, shown
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
-from kinesym.symbolic.given import check_flag, check_text, mapping, shown
 from kinesym.symbolic.names import names_of
 
 
@@ -46,8 +46,8 @@ class Event:
             raise ValueError(f"{where}direction is -1, 0 or 1, got {shown(self.direction)}")
         if not real_number(self.scale, f"{where}scale") > 0.0:
             raise ValueError(f"{where}scale must be positive, got {self.scale}")
-        for flag in ("level", "stop", "failure"):
-            check_flag(getattr(self, flag), where + flag)
+        for name in ("level", "stop", "failure"):
+            flag(getattr(self, name), where + name)
         put("guard", real_expression(self.guard, f"{where}the guard", "write x - 5 for x > 5"))
         put("when", real_expression(self.when, f"{where}when"))
         if self.when.is_number and not self.when > 0:

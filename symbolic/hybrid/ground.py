@@ -8,15 +8,15 @@ from typing import Any
 
 import sympy as sp
 
+from kinesym.checks import check_kind, check_name, check_text, listed, listed_of
 from kinesym.symbolic.expression import real_number
-from kinesym.symbolic.given import check_kind, check_name, check_text, listed, listed_of
 from kinesym.symbolic.hybrid.contacts import Contact, check_law
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.hybrid.muscle import FESMuscle
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.tree import Tree
-from kinesym.symbolic.multibody.vectors import Vector, add, dot, scale, vector
+from kinesym.symbolic.multibody.vectors import Vector, vector
 from kinesym.symbolic.names import dynamicsymbols, suggest
 
 
@@ -101,16 +101,15 @@ def on_ground(
             )
     n, s = _directions(up, along)
     loads = [
-        Load(point.body, add(scale(point.normal, n), scale(point.friction, s)), at=point.at)
-        for point in points
+        Load(point.body, point.normal * n + point.friction * s, at=point.at) for point in points
     ]
     given = tree.loads
     touched = replace(
         tree, loads=(lambda bare: [*given(bare), *loads]) if callable(given) else (*given, *loads)
     )
     places = {p.name: touched.place(p.body, p.at) for p in points}
-    lines = {f"{name}_height": dot(n, place) for name, place in places.items()}
-    lines |= {f"{name}_place": dot(s, place) for name, place in places.items()}
+    lines = {f"{name}_height": n @ place for name, place in places.items()}
+    lines |= {f"{name}_place": s @ place for name, place in places.items()}
     single = isinstance(outputs, (str, Mapping))
     asked = [outputs] if single else listed(outputs, f"outputs of {tree.name}")
     model = touched.model(torques, [*asked, lines], values)
@@ -125,9 +124,9 @@ def _directions(up: Sequence[Any], along: Sequence[Any]) -> tuple[Vector, Vector
         for component in direction:
             real_number(component, f"a component of {what}")
     for fault, value in {
-        "up is no unit vector": dot(n, n) - 1,
-        "along is no unit vector": dot(s, s) - 1,
-        "up and along are not orthogonal": dot(n, s),
+        "up is no unit vector": n @ n - 1,
+        "along is no unit vector": s @ s - 1,
+        "up and along are not orthogonal": n @ s,
     }.items():
         if abs(float(value)) > 1e-12:
             raise ValueError(fault)

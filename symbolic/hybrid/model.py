@@ -14,9 +14,9 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.checks import check_kind, listed_of, mapping, shown
 from kinesym.symbolic.declared import atoms_of, check_atoms
 from kinesym.symbolic.expression import real_number
-from kinesym.symbolic.given import check_kind, listed_of, mapping, shown
 from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.muscle import FESMuscle, with_muscle

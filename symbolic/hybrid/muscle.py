@@ -12,8 +12,8 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.checks import check_name, shown
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import check_name, shown
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t

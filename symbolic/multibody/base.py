@@ -6,21 +6,10 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from kinesym.symbolic.given import check_identifier, shown
+from kinesym.checks import check_identifier, shown
 from kinesym.symbolic.multibody.joints import Spherical, check_joint
 from kinesym.symbolic.multibody.passes import Frame, bryant_matrix, change_matrices
-from kinesym.symbolic.multibody.vectors import (
-    AXES,
-    IDENTITY,
-    ZERO,
-    Steps,
-    Vector,
-    add,
-    cross,
-    scale,
-    times,
-    transposed,
-)
+from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Steps, Vector
 from kinesym.symbolic.names import t
 
 #: What is given as the acceleration of a base, and the letters of the inputs that hold it.
@@ -33,8 +22,8 @@ class FixedBase:
 
     def frame(self, steps: Steps, gravity: Vector) -> Frame:
         """Its motion, gravity subtracted from its acceleration."""
-        still, lift = (ZERO, ZERO, ZERO), scale(sp.S.NegativeOne, gravity)
-        return Frame(IDENTITY, ZERO, ZERO, still, still, lift, ZERO, IDENTITY, ZERO)
+        still = sp.S.Zero * IDENTITY
+        return Frame(IDENTITY, ZERO, ZERO, still, still, -gravity, ZERO, IDENTITY, ZERO)
 
 
 @dataclass(frozen=True)
@@ -67,8 +56,7 @@ class PrescribedBase:
     def inputs(self, kind: str) -> Vector:
         """Three inputs by their letters: "", "w", "dw", "v", "p" or of `ACCELERATIONS`."""
         axes = self.sequence if not kind else AXES
-        x, y, z = (sp.Function(f"{self.name}_{kind}{axis}")(t) for axis in axes)
-        return x, y, z
+        return Vector(sp.Function(f"{self.name}_{kind}{axis}")(t) for axis in axes)
 
     def frame(self, steps: Steps, gravity: Vector) -> Frame:
         """Its motion, gravity subtracted from its acceleration."""
@@ -76,9 +64,9 @@ class PrescribedBase:
         w, dw, v = (self.inputs(kind) for kind in ("w", "dw", "v"))
         a = self.inputs(ACCELERATIONS[self.acceleration])
         if self.acceleration == "derivative":
-            a = add(a, cross(w, v))
+            a += w.cross(v)
         if self.acceleration != "imu":
-            a = add(a, scale(sp.S.NegativeOne, times(transposed(attitude), gravity)))
+            a -= attitude.T @ gravity
         a = steps.vector(f"a.{self.name}", a)
         return Frame(
             IDENTITY,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from kinesym.checks import check_identifier, shown
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import check_identifier, shown
 from kinesym.symbolic.multibody.joints import Joint, Revolute, Spherical, check_joint
 from kinesym.symbolic.multibody.segments import ROUNDING, check_inertia
-from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector
+from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, matrix, vector
 from kinesym.symbolic.names import suggest, t
 
 
@@ -81,13 +81,12 @@ def inertia_matrix(body: Body) -> Matrix:
             f"inertia is three principal moments or a 3x3 matrix, got {shown(body.inertia)}"
         )
     what = f"inertia of body {body.name}"
-    matrix = sp.Matrix(3, 3, [real_expression(value, what) for value in given.ravel()])
-    if not matrix.free_symbols and matrix.is_symmetric() is False:
-        skew = matrix - matrix.T
-        if max(map(abs, skew)) <= ROUNDING * max(map(abs, matrix)):
-            matrix = (matrix + matrix.T) / 2
-    a, b, c = (vector(matrix.row(k)) for k in range(3))
-    return a, b, c
+    found = sp.Matrix(3, 3, [real_expression(value, what) for value in given.ravel()])
+    if not found.free_symbols and found.is_symmetric() is False:
+        skew = found - found.T
+        if max(map(abs, skew)) <= ROUNDING * max(map(abs, found)):
+            found = (found + found.T) / 2
+    return matrix(found.tolist())
 
 
 # -- numbers become parameters ---------------------------------------------------------------
@@ -109,15 +108,14 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
         return sp.Symbol(f"{body.name}_{suffix}")
 
     def symbols(letter: str, given: Sequence[Any]) -> Vector:
-        x, y, z = (symbol(letter + axis, e) for axis, e in zip(AXES, given, strict=True))
-        return x, y, z
+        return Vector(symbol(letter + axis, e) for axis, e in zip(AXES, given, strict=True))
 
-    matrix = inertia_matrix(body)
-    if sp.Matrix(matrix).is_diagonal():
-        inertia: Any = symbols("I", [matrix[k][k] for k in range(3)])
+    given = inertia_matrix(body)
+    if sp.Matrix(given).is_diagonal():
+        inertia: Any = symbols("I", [given[k][k] for k in range(3)])
     else:
         inertia = [
-            [symbol("I" + "".join(sorted(AXES[i] + AXES[j])), matrix[i][j]) for j in range(3)]
+            [symbol("I" + "".join(sorted(AXES[i] + AXES[j])), given[i][j]) for j in range(3)]
             for i in range(3)
         ]
     end = None if body.end is None else symbols("e", body.end)

@@ -19,22 +19,7 @@ import sympy as sp
 
 from kinesym.symbolic.multibody.links import Aim, Ball, Hinge, Link, Slide
 from kinesym.symbolic.multibody.passes import Frame, Wrench, along, offset
-from kinesym.symbolic.multibody.vectors import (
-    AXES,
-    IDENTITY,
-    ZERO,
-    Matrix,
-    Steps,
-    Vector,
-    add,
-    cross,
-    product,
-    scale,
-    skew,
-    times,
-    transposed,
-    vector,
-)
+from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Matrix, Steps, Vector, matrix
 
 SIX = range(6)
 Six: TypeAlias = tuple[sp.Expr, ...]
@@ -54,8 +39,7 @@ class Articulated:
 
     def block(self, rows: int, columns: int) -> Matrix:
         """A 3x3 block of A; 0: rotation, 1: translation."""
-        a, b, c = (vector(self[3 * rows + i, 3 * columns + j] for j in range(3)) for i in range(3))
-        return a, b, c
+        return matrix([self[3 * rows + i, 3 * columns + j] for j in range(3)] for i in range(3))
 
     def add(self, J: Matrix, H: Matrix, M: Matrix, moment: Vector, force: Vector) -> None:
         """Add [[J, H], [H', M]] and (moment, force)."""
@@ -140,12 +124,12 @@ def velocity_terms(joint: Moving) -> tuple[Vector, Vector]:
     """What alpha is besides that of the link before it and u', from velocities."""
     link, relative, coriolis = joint.link, ZERO, ZERO
     if isinstance(link.primitive, Slide):
-        coriolis = scale(sp.Integer(2), cross(joint.inner.angular, link.primitive.vector(link.u)))
+        coriolis = 2 * joint.inner.angular.cross(link.primitive.vector(link.u))
     elif isinstance(link.primitive, (Hinge, Ball)):
         relative = along(link.primitive, link.u)
-    turning = cross(joint.frame.angular, relative)
-    moving = add(times(joint.inner.spinning, offset(link)), coriolis)
-    return turning, times(transposed(joint.frame.rotation), moving)
+    turning = joint.frame.angular.cross(relative)
+    moving = joint.inner.spinning @ offset(link) + coriolis
+    return turning, joint.frame.rotation.T @ moving
 
 
 def free_directions(joint: Moving, locks: Mapping[str, sp.Expr]) -> list[tuple[str, Six]]:
@@ -195,39 +179,29 @@ def carry(
     steps, name = left.steps, left.name
     J, H, M = left.block(0, 0), left.block(0, 1), left.block(1, 1)
     turning, moving = drift
-    moment = add(vector(left.b[:3]), times(J, turning), times(H, moving))
-    force = add(vector(left.b[3:]), times(transposed(H), turning), times(M, moving))
+    moment = Vector(left.b[:3]) + J @ turning + H @ moving
+    force = Vector(left.b[3:]) + H.T @ turning + M @ moving
     R, p = joint.frame.rotation, offset(joint.link)
-    force = steps.vector(f"g.{name}", times(R, force))
-    moment = add(times(R, moment), cross(p, force))
+    force = steps.vector(f"g.{name}", R @ force)
+    moment = R @ moment + p.cross(force)
     J, M = (turned(steps, f"{x}.{name}", R, K, True) for x, K in (("J", J), ("M", M)))
     H = turned(steps, f"H.{name}", R, H, False)
-    P = skew(p)
-    PM = steps.matrix(f"PM.{name}", product(P, M))
-    HP = product(H, transposed(P))
-    PH = transposed(HP)
-    PMP = product(PM, transposed(P))
-    onto.add(total(J, HP, PH, PMP), total(H, PM), M, moment, force)
+    PM = steps.matrix(f"PM.{name}", p.skew @ M)
+    HP, PMP = H @ p.skew.T, PM @ p.skew.T
+    onto.add(J + HP + HP.T + PMP, H + PM, M, moment, force)
 
 
 def turned(steps: Steps, name: str, R: Matrix, K: Matrix, symmetric: bool) -> Matrix:
     """R K R'"""
     if R == IDENTITY:
         return K
-    whole = product(steps.matrix(f"R{name}", product(R, K)), transposed(R))
+    whole = steps.matrix(f"R{name}", R @ K) @ R.T
     if not symmetric:
         return steps.matrix(name, whole)
     upper = {
         (i, j): steps.scalar(f"{name}.{i}{j}", whole[i][j]) for i in range(3) for j in range(i, 3)
     }
-    a, b, c = (vector(upper[min(i, j), max(i, j)] for j in range(3)) for i in range(3))
-    return a, b, c
-
-
-def total(*matrices: Matrix) -> Matrix:
-    """Their sum."""
-    a, b, c = (add(*rows) for rows in zip(*matrices, strict=True))
-    return a, b, c
+    return matrix([upper[min(i, j), max(i, j)] for j in range(3)] for i in range(3))
 
 
 def outwards_rates(
@@ -243,12 +217,9 @@ def outwards_rates(
         link, base = joint.link, joint.inner
         known = link.parent >= 0
         dw, a = alphas[link.parent] if known else (base.angular_rate, base.acceleration)
-        back = transposed(joint.frame.rotation)
-        turned_by = ZERO if isinstance(link.primitive, Aim) else times(back, dw)
-        carried = [
-            *add(turned_by, turning),
-            *add(times(back, add(a, cross(dw, offset(link)))), moving),
-        ]
+        back = joint.frame.rotation.T
+        turned_by = ZERO if isinstance(link.primitive, Aim) else back @ dw
+        carried = [*(turned_by + turning), *(back @ (a + dw.cross(offset(link))) + moving)]
         carried = [steps.scalar(f"c.{link.name}.{i}", e) for i, e in enumerate(carried)]
         alpha = list(carried)
         for pivot in reversed(own):
@@ -261,7 +232,7 @@ def outwards_rates(
                 found[pivot.speed] = value - carried[pivot.axis]
                 alpha[pivot.axis] = value
         alpha = [steps.scalar(f"alpha.{link.name}.{i}", e) for i, e in enumerate(alpha)]
-        alphas.append((vector(alpha[:3]), vector(alpha[3:])))
+        alphas.append((Vector(alpha[:3]), Vector(alpha[3:])))
     return found
 
 
@@ -276,19 +247,13 @@ def rigid(
 ) -> Articulated:
     """A and b of a body alone, under loads."""
     own = Articulated(steps, name)
-    C, zero = skew(com), sp.S.Zero
-    H = scaled(mass, C)
-    J = total(inertia, product(H, transposed(C)))
-    force = steps.vector(f"f0.{name}", scale(mass, times(frame.spinning, com)))
-    spin = steps.vector(f"h.{name}", times(inertia, frame.angular))
-    own.add(J, H, scaled(mass, IDENTITY), add(cross(frame.angular, spin), cross(com, force)), force)
-    none = scaled(zero, IDENTITY)
+    H = mass * com.skew
+    J = inertia + H @ com.skew.T
+    force = steps.vector(f"f0.{name}", mass * (frame.spinning @ com))
+    spin = steps.vector(f"h.{name}", inertia @ frame.angular)
+    moment = frame.angular.cross(spin) + com.cross(force)
+    own.add(J, H, mass * IDENTITY, moment, force)
+    none = sp.S.Zero * IDENTITY
     for f, n in applied:
-        own.add(none, none, none, scale(sp.S.NegativeOne, n), scale(sp.S.NegativeOne, f))
+        own.add(none, none, none, -n, -f)
     return own
-
-
-def scaled(factor: sp.Expr, m: Matrix) -> Matrix:
-    """factor m"""
-    a, b, c = (scale(factor, row) for row in m)
-    return a, b, c

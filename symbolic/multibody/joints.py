@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import sympy as sp
 
-from kinesym.symbolic.given import shown
-from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, vector
+from kinesym.checks import shown
+from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, matrix, vector
 
 #: +1 for the sequences in the order xyzxy, -1 for the others.
 _PARITY = {"xyz": 1, "yzx": 1, "zxy": 1, "xzy": -1, "zyx": -1, "yxz": -1}
@@ -35,8 +35,7 @@ class Revolute:
         """The axis as a unit vector."""
         if isinstance(self.axis, str):
             return unit(self.axis)
-        x, y, z = sp.Matrix(vector(self.axis, "the axis of a joint")).normalized()
-        return x, y, z
+        return Vector(sp.Matrix(vector(self.axis, "the axis of a joint")).normalized())
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,7 @@ Joint: TypeAlias = Fixed | Revolute | Prismatic | Planar | Universal | Spherical
 
 def unit(axis: str) -> Vector:
     """The unit vector along "x", "y" or "z"."""
-    x, y, z = (sp.Integer(axis == other) for other in AXES)
-    return x, y, z
+    return Vector(sp.Integer(axis == other) for other in AXES)
 
 
 def check_joint(joint: Joint) -> None:
@@ -146,11 +144,12 @@ def turn(direction: Vector, sine: sp.Expr, cosine: sp.Expr) -> Matrix:
     """The rotation about a unit vector; it takes components in outer axes to inner ones."""
     x, y, z = direction
     rest = 1 - cosine
-    return (
+    rows = (
         (cosine + x * x * rest, x * y * rest - z * sine, x * z * rest + y * sine),
         (y * x * rest + z * sine, cosine + y * y * rest, y * z * rest - x * sine),
         (z * x * rest - y * sine, z * y * rest + x * sine, cosine + z * z * rest),
     )
+    return matrix(rows)
 
 
 def bryant_rates(sequence: str, sines: Vector, cosines: Vector, w: Vector) -> Vector:
@@ -162,4 +161,4 @@ def bryant_rates(sequence: str, sines: Vector, cosines: Vector, w: Vector) -> Ve
     i, j, k = (w[AXES.index(axis)] for axis in sequence)
     first = (i * cosines[2] - sign * j * sines[2]) / cosines[1]
     second = sign * i * sines[2] + j * cosines[2]
-    return first, second, k - sign * sines[1] * first
+    return Vector((first, second, k - sign * sines[1] * first))

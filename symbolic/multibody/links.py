@@ -54,8 +54,7 @@ class Slide:
     def vector(self, components: Sequence[sp.Expr]) -> Vector:
         """Components along its axes as a vector."""
         given = dict(zip(self.axes, components, strict=True))
-        x, y, z = (given.get(axis, sp.S.Zero) for axis in AXES)
-        return x, y, z
+        return Vector(given.get(axis, sp.S.Zero) for axis in AXES)
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from typing import Any
 
 import sympy as sp
 
+from kinesym.checks import check_kind
 from kinesym.symbolic.expression import real_expressions
-from kinesym.symbolic.given import check_kind
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import settled
 from kinesym.symbolic.multibody.base import ACCELERATIONS, FixedBase
@@ -48,14 +48,6 @@ from kinesym.symbolic.multibody.vectors import (
     Matrix,
     Steps,
     Vector,
-    add,
-    cross,
-    dot,
-    product,
-    scale,
-    skew,
-    times,
-    transposed,
     vector,
 )
 from kinesym.symbolic.names import by_name, name_of, t
@@ -130,16 +122,16 @@ def matrices(tree: Tree, torques: Mapping[str, Any] | None = None) -> Matrices:
     inner = {numbers[b.name]: numbers[b.parent] if b.parent else BASE for b in tree.bodies}
     turns, kinematics = rotations(steps, tree, inner, y)
     spins = {BASE: spin_of(steps, BASE, turns[BASE], y[BASE], None)}
-    start = times(transposed(spins[BASE].rate), y[SHIFT])
+    start = spins[BASE].rate.T @ y[SHIFT]
     joints = {BASE: Station({SHIFT: turns[BASE]}, steps.vector("b.base", start))}
     links: dict[int, Blocks] = {BASE: {BASE: IDENTITY}}
     for k, body in enumerate(tree.bodies, 2):
         j = inner[k]
         spins[k] = spin_of(steps, k, turns[k], y[k], spins[j])
         joints[k] = reach(steps, f"joint.{k}", joints[j], spins[j], links[j], vector(body.at))
-        links[k] = {
-            i: steps.matrix(f"Q.{i}.{k}", product(turns[i], transposed(turns[k]))) for i in links[j]
-        } | {k: IDENTITY}
+        links[k] = {i: steps.matrix(f"Q.{i}.{k}", turns[i] @ turns[k].T) for i in links[j]} | {
+            k: IDENTITY
+        }
         centre = reach(steps, f"com.{k}", joints[k], spins[k], links[k], vector(body.com))
         W = {i: turns[i] for i in links[k]}
         add_inertia(steps, A, bias, k, body, W, centre, spins[k])
@@ -195,7 +187,7 @@ def rotations(
         sequence = body.joint.sequence
         q = [tree.coordinates[f"{body.name}_{axis}"] for axis in sequence]
         R, sines, cosines = bryant(steps, f"{k}.{inner[k]}", sequence, q)
-        turns[k] = steps.matrix(f"R.{k}", product(R, turns[inner[k]]))
+        turns[k] = steps.matrix(f"R.{k}", R @ turns[inner[k]])
         if any(y[k]):
             rates = bryant_rates(sequence, sines, cosines, y[k])
             kinematics |= zip(map(name_of, q), rates, strict=True)
@@ -210,8 +202,8 @@ def bryant(
     for axis, q in zip(sequence, angles, strict=True):
         sines.append(steps.scalar(f"sin.{q.name}", sp.sin(q)))
         cosines.append(steps.scalar(f"cos.{q.name}", sp.cos(q)))
-        result = product(result, turn(unit(axis), sines[-1], cosines[-1]))
-    return steps.matrix(f"R.{name}", transposed(result)), vector(sines), vector(cosines)
+        result @= turn(unit(axis), sines[-1], cosines[-1])
+    return steps.matrix(f"R.{name}", result.T), Vector(sines), Vector(cosines)
 
 
 def spin_of(steps: Steps, k: int, R: Matrix, y: Vector, inner: Spin | None) -> Spin:
@@ -221,11 +213,11 @@ def spin_of(steps: Steps, k: int, R: Matrix, y: Vector, inner: Spin | None) -> S
     R^k0 (Wdot' y) + Rdot^k0 (W' y), of which the second term is w x w = 0.
     """
     w, change = (inner.w, inner.change) if inner else (ZERO, ZERO)
-    w = steps.vector(f"w.{k}", add(w, times(transposed(R), y)))
-    own = steps.vector(f"w.{k}.own", times(R, w))
-    rate = steps.matrix(f"dR.{k}", product(transposed(skew(own)), R))
-    change = steps.vector(f"dw.{k}", add(change, times(transposed(rate), y)))
-    own_change = steps.vector(f"dw.{k}.own", times(R, change))
+    w = steps.vector(f"w.{k}", w + R.T @ y)
+    own = steps.vector(f"w.{k}.own", R @ w)
+    rate = steps.matrix(f"dR.{k}", own.skew.T @ R)
+    change = steps.vector(f"dw.{k}", change + rate.T @ y)
+    own_change = steps.vector(f"dw.{k}.own", R @ change)
     return Spin(R, rate, w, change, own, own_change)
 
 
@@ -237,17 +229,12 @@ def reach(
     V (8) of the two differs in one block, S R^k0, so that V_Q = Q V does by this block times
     the column of Q, and y' (Q Vdot + Qdot V) by (Q' y)' S Rdot^k0 + (Qdot' y)' S R^k0.
     """
-    S = skew(arm)
-    V = steps.matrix(f"V.{name}", product(S, spin.turn))
+    V = steps.matrix(f"V.{name}", arm.skew @ spin.turn)
     partial = dict(start.partial)
     for i, R in column.items():
-        a, b, c = map(add, start.partial.get(i, (ZERO, ZERO, ZERO)), product(R, V))
-        partial[i] = steps.matrix(f"V.{name}.{i}", (a, b, c))
-    change = add(
-        start.change,
-        times(transposed(spin.rate), times(transposed(S), spin.own)),
-        times(transposed(V), spin.own_change),
-    )
+        here = start.partial.get(i, sp.S.Zero * IDENTITY)
+        partial[i] = steps.matrix(f"V.{name}.{i}", here + R @ V)
+    change = start.change + spin.rate.T @ (arm.skew.T @ spin.own) + V.T @ spin.own_change
     return Station(partial, steps.vector(f"b.{name}", change))
 
 
@@ -256,26 +243,26 @@ def add_inertia(
 ) -> None:
     """The terms of a body in A (2), B y (3) and C y (4), with I^k0 = (R^k0)' I^k R^k0 (11)."""
     mass, R, V = mass_of(body), spin.turn, centre.partial
-    inertia = steps.matrix(f"I.{k}", product(transposed(R), product(inertia_matrix(body), R)))
-    WI = {i: steps.matrix(f"WI.{k}.{i}", product(block, inertia)) for i, block in W.items()}
+    inertia = steps.matrix(f"I.{k}", R.T @ (inertia_matrix(body) @ R))
+    WI = {i: steps.matrix(f"WI.{k}.{i}", block @ inertia) for i, block in W.items()}
     entries = [(3 * i + a, 3 * j + b) for i in V for j in V for a in range(3) for b in range(3)]
     for row, col in (pair for pair in entries if pair[0] <= pair[1]):
         (i, a), (j, b) = divmod(row, 3), divmod(col, 3)
-        A[row, col].append(mass * dot(V[i][a], V[j][b]))
+        A[row, col].append(mass * (V[i][a] @ V[j][b]))
         if i in W and j in W:
-            A[row, col].append(dot(WI[i][a], W[j][b]))
-    force = steps.vector(f"F.{k}", scale(mass, centre.change))
-    momentum = steps.vector(f"H.{k}", times(inertia, spin.w))
-    moment = add(times(inertia, spin.change), cross(spin.w, momentum))
+            A[row, col].append(WI[i][a] @ W[j][b])
+    force = steps.vector(f"F.{k}", mass * centre.change)
+    momentum = steps.vector(f"H.{k}", inertia @ spin.w)
+    moment = inertia @ spin.change + spin.w.cross(momentum)
     project(bias, W, V, force, steps.vector(f"M.{k}", moment))
 
 
 def project(rows: Rows, W: Blocks, V: Blocks, force: Vector, moment: Vector) -> None:
     """V_Q force + W moment."""
     for i, block in V.items():
-        rows[i].append(times(block, force))
+        rows[i].append(block @ force)
     for i, block in W.items():
-        rows[i].append(times(block, moment))
+        rows[i].append(block @ moment)
 
 
 def gravity(tree: Tree) -> Vector:
@@ -286,15 +273,15 @@ def gravity(tree: Tree) -> Vector:
 
 def applied(steps: Steps, tree: Tree, k: int, body: Body, R: Matrix) -> tuple[Vector, Vector]:
     """Force f^k and moment m^k about the centre of mass, in world axes: weight and loads (5)."""
-    forces, moments = [scale(mass_of(body), gravity(tree))], [ZERO]
+    forces, moments = [mass_of(body) * gravity(tree)], [ZERO]
     for load in (load for load in tree.applied if load.body == body.name):
-        axes = IDENTITY if load.axes == "world" else transposed(R)
-        force = times(axes, vector(load.force))
-        arm = add(vector(load.at), scale(sp.S.NegativeOne, vector(body.com)))
+        axes = IDENTITY if load.axes == "world" else R.T
+        force = axes @ vector(load.force)
+        arm = vector(load.at) - vector(body.com)
         forces.append(force)
-        moments += [times(axes, vector(load.torque)), cross(times(transposed(R), arm), force)]
-    force = steps.vector(f"F.{k}.given", add(*forces))
-    return force, steps.vector(f"M.{k}.given", add(*moments))
+        moments += [axes @ vector(load.torque), (R.T @ arm).cross(force)]
+    force = steps.vector(f"F.{k}.given", sum(forces, ZERO))
+    return force, steps.vector(f"M.{k}.given", sum(moments, ZERO))
 
 
 def mass_matrix(steps: Steps, entries: Entries, n: int) -> sp.Matrix:
@@ -307,7 +294,7 @@ def mass_matrix(steps: Steps, entries: Entries, n: int) -> sp.Matrix:
 
 def stacked(steps: Steps, name: str, rows: Rows, count: int) -> sp.Matrix:
     """A column from the terms of its blocks."""
-    blocks = [steps.vector(f"{name}.{i}", add(ZERO, *rows[i])) for i in range(count)]
+    blocks = [steps.vector(f"{name}.{i}", sum(rows[i], ZERO)) for i in range(count)]
     return sp.Matrix([e for block in blocks for e in block])
 
 
@@ -377,7 +364,7 @@ def net_moments(tree: Tree, m: Matrices, held: Mapping[str, sp.Expr]) -> dict[st
     """
     found: dict[int, Vector] = {}
     for k in range(len(tree.bodies) + 1, 1, -1):
-        beyond = [times(m.links[c][k], found[c]) for c in found if k in m.links[c]]
+        beyond = (m.links[c][k] @ found[c] for c in found if k in m.links[c])
         own = vector(held.get(name, 0) for name in speed_names(tree.bodies[k - 2]))
-        found[k] = m.steps.vector(f"net.{k}", add(own, *(scale(-1, e) for e in beyond)))
+        found[k] = m.steps.vector(f"net.{k}", own - sum(beyond, ZERO))
     return dict(zip(tree.speeds, (e for k in sorted(found) for e in found[k]), strict=True))

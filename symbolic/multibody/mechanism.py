@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.checks import check_text, listed_of, shown
 from kinesym.symbolic.expression import real_number
-from kinesym.symbolic.given import check_text, listed_of, shown
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
 from kinesym.symbolic.multibody.bodies import (
     Body,
@@ -36,17 +36,7 @@ from kinesym.symbolic.multibody.passes import (
     outwards,
     subtract,
 )
-from kinesym.symbolic.multibody.vectors import (
-    Matrix,
-    Steps,
-    Vector,
-    add,
-    cross,
-    dot,
-    scale,
-    times,
-    vector,
-)
+from kinesym.symbolic.multibody.vectors import ZERO, Matrix, Steps, Vector, vector
 from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
 
 Self = TypeVar("Self", bound="Mechanism")
@@ -218,7 +208,7 @@ class Mechanism:
         if len(used) == 1 and gravity[used[0]].is_number:
             value, g = gravity[used[0]], sp.Symbol("g")
             values["g"] = abs(float(value))
-            gravity = scale(sp.sign(value) * g / value, gravity)
+            gravity = (sp.sign(value) * g / value) * gravity
         return replace(
             self,
             bodies=tuple(body for body, _ in pairs),
@@ -296,12 +286,12 @@ class Mechanism:
     def place(self, body: str | None, at: Sequence[Any] = (0, 0, 0)) -> Vector:
         """A point of a body in world axes [m]; `at` in the axes of the body, from its joint."""
         frame = self.frame(body)
-        return add(frame.place, times(frame.attitude, vector(at)))
+        return frame.place + frame.attitude @ vector(at)
 
     def velocity(self, body: str | None, at: Sequence[Any] = (0, 0, 0)) -> Vector:
         """Its velocity in world axes [m/s]."""
         frame = self.frame(body)
-        return times(frame.attitude, add(frame.velocity, cross(frame.angular, vector(at))))
+        return frame.attitude @ (frame.velocity + frame.angular.cross(vector(at)))
 
     def attitude(self, body: str | None) -> Matrix:
         """The rotation from the axes of a body to world axes."""
@@ -326,38 +316,37 @@ class Mechanism:
         total = sp.Add(*(mass_of(b) for b in self.bodies))
         if total.is_zero:
             raise ValueError(f"{self.name} has no centre of mass: all masses are 0")
-        parts = [scale(mass_of(b), self.place(b.name, b.com)) for b in self.bodies]
-        return scale(1 / total, add(*parts))
+        moments = (mass_of(b) * self.place(b.name, b.com) for b in self.bodies)
+        return (1 / total) * sum(moments, ZERO)
 
     def momentum(self) -> Vector:
         """Linear momentum in world axes [kg m/s]."""
-        return add(*(scale(mass_of(b), self.velocity(b.name, b.com)) for b in self.bodies))
+        return sum((mass_of(b) * self.velocity(b.name, b.com) for b in self.bodies), ZERO)
 
     def angular_momentum(self, about: Sequence[Any] = (0, 0, 0)) -> Vector:
         """About a point of the world, in world axes [kg m^2/s]."""
-        parts = []
+        total = ZERO
         for body in self.bodies:
             frame = self.frame(body.name)
-            spin = times(frame.attitude, times(inertia_matrix(body), frame.angular))
-            arm = add(self.place(body.name, body.com), scale(sp.S.NegativeOne, vector(about)))
-            moment = scale(mass_of(body), cross(arm, self.velocity(body.name, body.com)))
-            parts += [spin, moment]
-        return add(*parts)
+            spin = frame.attitude @ (inertia_matrix(body) @ frame.angular)
+            arm = self.place(body.name, body.com) - vector(about)
+            total += spin + mass_of(body) * arm.cross(self.velocity(body.name, body.com))
+        return total
 
     def kinetic_energy(self) -> sp.Expr:
         """[J]"""
         energy = sp.S.Zero
         for body in self.bodies:
             frame = self.frame(body.name)
-            v = add(frame.velocity, cross(frame.angular, vector(body.com)))
-            spin = dot(frame.angular, times(inertia_matrix(body), frame.angular))
-            energy += (mass_of(body) * dot(v, v) + spin) / 2
+            v = frame.velocity + frame.angular.cross(vector(body.com))
+            spin = frame.angular @ (inertia_matrix(body) @ frame.angular)
+            energy += (mass_of(body) * (v @ v) + spin) / 2
         return energy
 
     def potential_energy(self) -> sp.Expr:
         """Of gravity, zero in the origin of the world [J]."""
         gravity = vector(self.gravity)
-        return -sp.Add(*(mass_of(b) * dot(gravity, self.place(b.name, b.com)) for b in self.bodies))
+        return -sp.Add(*(mass_of(b) * (gravity @ self.place(b.name, b.com)) for b in self.bodies))
 
     def _number(self, body: str) -> int:
         for number, link in enumerate(self.links):

@@ -8,11 +8,11 @@ from typing import Any
 
 import sympy as sp
 
+from kinesym.checks import listed, mapping
 from kinesym.symbolic.expression import real_expressions
-from kinesym.symbolic.given import listed, mapping
 from kinesym.symbolic.multibody.bodies import mass_of
 from kinesym.symbolic.multibody.mechanism import Mechanism
-from kinesym.symbolic.multibody.vectors import AXES, Vector, scale, times
+from kinesym.symbolic.multibody.vectors import AXES
 from kinesym.symbolic.names import by_name, suggest
 
 Expressions = dict[str, sp.Expr]
@@ -96,7 +96,7 @@ def velocities(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     for body in tree.bodies:
         frame = tree.frame(body.name)
         found |= components(f"{body.name}_velocity", tree.velocity(body.name))
-        found |= components(f"{body.name}_spin", times(frame.attitude, frame.angular))
+        found |= components(f"{body.name}_spin", frame.attitude @ frame.angular)
     return found
 
 
@@ -113,7 +113,7 @@ def attitudes(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
 def center_of_mass(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`com_x`, ... [m] and `com_velocity_x`, ... [m/s] in world axes."""
     mass = sp.Add(*(mass_of(b) for b in tree.bodies))
-    velocity: Vector = scale(1 / mass, tree.momentum())
+    velocity = (1 / mass) * tree.momentum()
     return {**components("com", tree.center_of_mass()), **components("com_velocity", velocity)}
 
 

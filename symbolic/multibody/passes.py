@@ -23,14 +23,7 @@ from kinesym.symbolic.multibody.vectors import (
     Matrix,
     Steps,
     Vector,
-    add,
-    cross,
-    dot,
-    product,
-    scale,
-    skew,
-    times,
-    transposed,
+    matrix,
     vector,
 )
 from kinesym.symbolic.names import t
@@ -87,7 +80,7 @@ def bryant_matrix(steps: Steps, name: str, sequence: str, angles: Sequence[sp.Ex
     """The rotation by Bryant angles about axes of the moving body in turn."""
     result = IDENTITY
     for axis, q in zip(sequence, angles, strict=True):
-        result = product(result, turn(unit(axis), *_sine_cosine(steps, q.name, q)))
+        result @= turn(unit(axis), *_sine_cosine(steps, q.name, q))
     return steps.matrix(name, result)
 
 
@@ -108,26 +101,24 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
     R = rotation_of(steps, link)
     if isinstance(link.primitive, Aim):
         attitude = R
-        R = steps.matrix(f"R.{name}", product(transposed(inner.attitude), attitude))
+        R = steps.matrix(f"R.{name}", inner.attitude.T @ attitude)
     else:
-        attitude = steps.matrix(f"A.{name}", product(inner.attitude, R))
-    back = transposed(R)
-    w = times(back, inner.angular)
-    dw = times(back, inner.angular_rate)
-    a = add(inner.acceleration, times(inner.change, at))
-    v = add(inner.velocity, cross(inner.angular, at))
-    place = add(inner.place, times(inner.attitude, at))
+        attitude = steps.matrix(f"A.{name}", inner.attitude @ R)
+    w, dw = R.T @ inner.angular, R.T @ inner.angular_rate
+    a = inner.acceleration + inner.change @ at
+    v = inner.velocity + inner.angular.cross(at)
+    place = inner.place + inner.attitude @ at
     if isinstance(link.primitive, Slide):
         q, u = link.primitive.vector(link.q), link.primitive.vector(link.u)
-        coriolis = scale(sp.Integer(2), cross(inner.angular, u))
-        a = add(a, times(inner.change, q), link.primitive.vector(rates), coriolis)
-        v = add(v, cross(inner.angular, q), u)
-        place = add(place, times(inner.attitude, q))
+        coriolis = 2 * inner.angular.cross(u)
+        a += inner.change @ q + link.primitive.vector(rates) + coriolis
+        v += inner.angular.cross(q) + u
+        place += inner.attitude @ q
     if isinstance(link.primitive, (Hinge, Ball)):
         relative, change = along(link.primitive, link.u), along(link.primitive, rates)
         w = steps.vector(f"w.{name}.carried", w)
-        dw = add(dw, change, cross(w, relative))
-        w = add(w, relative)
+        dw += change + w.cross(relative)
+        w += relative
     if isinstance(link.primitive, Aim):
         w, dw = vector(link.u), vector(rates)
     w, dw = steps.vector(f"w.{name}", w), steps.vector(f"dw.{name}", dw)
@@ -136,8 +127,8 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
         w,
         dw,
         *change_matrices(steps, name, w, dw),
-        steps.vector(f"a.{name}", times(back, steps.vector(f"a.{name}.inner", a))),
-        steps.vector(f"v.{name}", times(back, steps.vector(f"v.{name}.inner", v))),
+        steps.vector(f"a.{name}", R.T @ steps.vector(f"a.{name}.inner", a)),
+        steps.vector(f"v.{name}", R.T @ steps.vector(f"v.{name}.inner", v)),
         attitude,
         steps.vector(f"p.{name}", place),
     )
@@ -146,16 +137,15 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
 def offset(link: Link) -> Vector:
     """The origin of a link from that of the one before it, in axes of that."""
     if isinstance(link.primitive, Slide):
-        return add(link.at, link.primitive.vector(link.q))
+        return link.at + link.primitive.vector(link.q)
     return link.at
 
 
 def along(primitive: Hinge | Ball, speeds: Sequence[sp.Expr]) -> Vector:
     """Speeds of a rotation as a vector in outer axes."""
     if isinstance(primitive, Hinge):
-        return scale(speeds[0], primitive.direction)
-    x, y, z = speeds
-    return x, y, z
+        return speeds[0] * primitive.direction
+    return Vector(speeds)
 
 
 def change_matrices(steps: Steps, name: str, w: Vector, dw: Vector) -> tuple[Matrix, Matrix]:
@@ -165,22 +155,18 @@ def change_matrices(steps: Steps, name: str, w: Vector, dw: Vector) -> tuple[Mat
     xy = steps.scalar(f"ww.{name}.xy", x * y)
     xz = steps.scalar(f"ww.{name}.xz", x * z)
     yz = steps.scalar(f"ww.{name}.yz", y * z)
-    spinning = ((-yy - zz, xy, xz), (xy, -xx - zz, yz), (xz, yz, -xx - yy))
-    a, b, c = (add(*rows) for rows in zip(spinning, skew(dw), strict=True))
-    return spinning, steps.matrix(f"S.{name}", (a, b, c))
+    spinning = matrix([(-yy - zz, xy, xz), (xy, -xx - zz, yz), (xz, yz, -xx - yy)])
+    return spinning, steps.matrix(f"S.{name}", spinning + dw.skew)
 
 
 def needed_wrench(
     steps: Steps, frame: Frame, name: str, mass: sp.Expr, com: Vector, inertia: Matrix
 ) -> tuple[Vector, Vector]:
     """Force and moment about its origin that a body needs to move as it does, in its axes."""
-    a = add(frame.acceleration, times(frame.change, com))
-    force = steps.vector(f"F.{name}", scale(mass, a))
-    momentum = steps.vector(f"L.{name}", times(inertia, frame.angular))
-    moment = add(
-        times(inertia, frame.angular_rate), cross(frame.angular, momentum), cross(com, force)
-    )
-    return force, moment
+    force = steps.vector(f"F.{name}", mass * (frame.acceleration + frame.change @ com))
+    momentum = steps.vector(f"L.{name}", inertia @ frame.angular)
+    rate = inertia @ frame.angular_rate + frame.angular.cross(momentum)
+    return force, rate + com.cross(force)
 
 
 def inwards(
@@ -200,22 +186,22 @@ def inwards(
     following: list[Wrench] = [(ZERO, ZERO)] * count
     for k in reversed(range(-1, count - 1)):
         name = links[k].name if k >= 0 else "(base)"
-        f = steps.vector(f"f.{name}", add(ZERO, *forces[k]))
-        n = steps.vector(f"n.{name}", add(ZERO, *moments[k]))
-        m = steps.vector(f"m.{name}", add(ZERO, *kane[k])) if aimed else n
+        f = steps.vector(f"f.{name}", sum(forces[k], ZERO))
+        n = steps.vector(f"n.{name}", sum(moments[k], ZERO))
+        m = steps.vector(f"m.{name}", sum(kane[k], ZERO)) if aimed else n
         reaching[k], following[k] = (f, n), (f, m)
         if k < 0:
             break
         link, R = links[k], frames[k].rotation
-        f = steps.vector(f"f.{name}.inner", times(R, f))
-        arm = cross(offset(link), f)
-        n = steps.vector(f"n.{name}.inner", add(times(R, n), arm))
+        f = steps.vector(f"f.{name}.inner", R @ f)
+        arm = offset(link).cross(f)
+        n = steps.vector(f"n.{name}.inner", R @ n + arm)
         forces[link.parent].append(f)
         moments[link.parent].append(n)
         if aimed and isinstance(link.primitive, Aim):
             kane[link.parent].append(steps.vector(f"m.{name}.inner", arm))
         elif aimed:
-            kane[link.parent].append(steps.vector(f"m.{name}.inner", add(times(R, m), arm)))
+            kane[link.parent].append(steps.vector(f"m.{name}.inner", R @ m + arm))
     return reaching, following
 
 
@@ -223,17 +209,15 @@ def load_wrench(frame: Frame, load: Load) -> Wrench:
     """Force and moment about the joint, in the axes of the body."""
     force, torque = vector(load.force), vector(load.torque)
     if load.axes == "world":
-        back = transposed(frame.attitude)
-        force, torque = times(back, force), times(back, torque)
-    return force, add(torque, cross(vector(load.at), force))
+        force, torque = frame.attitude.T @ force, frame.attitude.T @ torque
+    return force, torque + vector(load.at).cross(force)
 
 
 def subtract(needed: Wrench, applied: Iterable[Wrench]) -> Wrench:
     """What is left to the joint."""
     force, moment = needed
     for f, n in applied:
-        force = add(force, scale(sp.S.NegativeOne, f))
-        moment = add(moment, scale(sp.S.NegativeOne, n))
+        force, moment = force - f, moment - n
     return force, moment
 
 
@@ -242,7 +226,7 @@ def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
     force, moment = wrench
     match link.primitive:
         case Hinge(direction=direction):
-            return [dot(direction, moment)]
+            return [direction @ moment]
         case Ball() | Aim():
             return list(moment)
         case Slide(axes=axes):
@@ -256,5 +240,5 @@ def kinematics(steps: Steps, link: Link) -> list[sp.Expr]:
     if not isinstance(link.primitive, (Ball, Aim)):
         return list(link.u)
     pairs = [_sine_cosine(steps, q.name, q) for q in link.q]
-    sines, cosines = zip(*pairs, strict=True)
-    return list(bryant_rates(link.primitive.sequence, sines, cosines, tuple(link.u)))
+    sines, cosines = map(Vector, zip(*pairs, strict=True))
+    return list(bryant_rates(link.primitive.sequence, sines, cosines, Vector(link.u)))

@@ -3,21 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, TypeAlias
+from typing import Any, overload
 
 import sympy as sp
 
+from kinesym.checks import shown
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.given import shown
 
-Vector: TypeAlias = tuple[sp.Expr, sp.Expr, sp.Expr]
-Matrix: TypeAlias = tuple[Vector, Vector, Vector]  # its rows
-
-ZERO: Vector = (sp.S.Zero,) * 3
-IDENTITY: Matrix = tuple(  # type: ignore[assignment]
-    tuple(sp.Integer(i == j) for j in range(3)) for i in range(3)
-)
 AXES = "xyz"
+
+
+class Vector(tuple[Any, Any, Any]):
+    """Three expressions: a + b, a - b, -a, factor * a, the scalar product a @ b, and `cross`."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Vector) -> Vector:  # type: ignore[override]
+        return Vector(map(sp.Add, self, other))
+
+    def __sub__(self, other: Vector) -> Vector:
+        return self + -other
+
+    def __neg__(self) -> Vector:
+        return Vector(-e for e in self)
+
+    def __rmul__(self, factor: sp.Expr) -> Vector:
+        return Vector(factor * e for e in self)
+
+    def __matmul__(self, other: Vector) -> sp.Expr:
+        return self[0] * other[0] + self[1] * other[1] + self[2] * other[2]
+
+    def cross(self, other: Vector) -> Vector:
+        """The vector product."""
+        (a, b, c), (x, y, z) = self, other
+        return Vector((b * z - c * y, c * x - a * z, a * y - b * x))
+
+    @property
+    def skew(self) -> Matrix:
+        """The matrix of the vector product with this on the left."""
+        x, y, z = self
+        zero = sp.S.Zero
+        return matrix([(zero, -z, y), (z, zero, -x), (-y, x, zero)])
+
+
+class Matrix(tuple[Vector, Vector, Vector]):
+    """Three rows: A + B, factor * A, A @ B, A @ v, and the transposed `A.T`."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Matrix) -> Matrix:  # type: ignore[override]
+        return Matrix(a + b for a, b in zip(self, other, strict=True))
+
+    def __rmul__(self, factor: sp.Expr) -> Matrix:
+        return Matrix(factor * row for row in self)
+
+    @overload
+    def __matmul__(self, other: Vector) -> Vector: ...
+    @overload
+    def __matmul__(self, other: Matrix) -> Matrix: ...
+    def __matmul__(self, other: Vector | Matrix) -> Vector | Matrix:
+        if isinstance(other, Vector):
+            return Vector(row @ other for row in self)
+        return Matrix(self @ column for column in other.T).T
+
+    @property
+    def T(self) -> Matrix:
+        """The transposed matrix."""
+        return matrix(zip(*self, strict=True))
+
+
+def matrix(rows: Iterable[Iterable[Any]]) -> Matrix:
+    """A matrix of these rows."""
+    return Matrix(map(Vector, rows))
+
+
+ZERO = Vector((sp.S.Zero,) * 3)
+IDENTITY = matrix([sp.Integer(i == j) for j in range(3)] for i in range(3))
 
 
 class Steps:
@@ -41,13 +102,11 @@ class Steps:
 
     def vector(self, name: str, v: Sequence[sp.Expr]) -> Vector:
         """Symbols `name.x`, `name.y`, `name.z`."""
-        x, y, z = (self.scalar(f"{name}.{axis}", e) for axis, e in zip(AXES, v, strict=True))
-        return x, y, z
+        return Vector(self.scalar(f"{name}.{axis}", e) for axis, e in zip(AXES, v, strict=True))
 
     def matrix(self, name: str, m: Matrix) -> Matrix:
         """Symbols `name.x.x`, `name.x.y`, ... by row and column."""
-        a, b, c = (self.vector(f"{name}.{axis}", row) for axis, row in zip(AXES, m, strict=True))
-        return a, b, c
+        return Matrix(self.vector(f"{name}.{axis}", row) for axis, row in zip(AXES, m, strict=True))
 
     def needed(self, expressions: Iterable[sp.Expr]) -> list[tuple[sp.Symbol, sp.Expr]]:
         """The definitions that `expressions` use, directly or not, in order."""
@@ -60,51 +119,6 @@ class Steps:
         return kept[::-1]
 
 
-def add(*vectors: Vector) -> Vector:
-    """Their sum."""
-    x, y, z = (sp.Add(*components) for components in zip(*vectors, strict=True))
-    return x, y, z
-
-
-def scale(factor: sp.Expr, v: Vector) -> Vector:
-    """factor v"""
-    return factor * v[0], factor * v[1], factor * v[2]
-
-
-def dot(a: Vector, b: Vector) -> sp.Expr:
-    """a . b"""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-def cross(a: Vector, b: Vector) -> Vector:
-    """a x b"""
-    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
-
-
-def skew(v: Vector) -> Matrix:
-    """The matrix of v x r"""
-    x, y, z = v
-    zero = sp.S.Zero
-    return (zero, -z, y), (z, zero, -x), (-y, x, zero)
-
-
-def times(m: Matrix, v: Vector) -> Vector:
-    """m v"""
-    return dot(m[0], v), dot(m[1], v), dot(m[2], v)
-
-
-def transposed(m: Matrix) -> Matrix:
-    """m'"""
-    a, b, c = zip(*m, strict=True)
-    return a, b, c
-
-
-def product(a: Matrix, b: Matrix) -> Matrix:
-    """a b"""
-    columns = [times(a, column) for column in transposed(b)]
-    return transposed((columns[0], columns[1], columns[2]))
-
-
 def vector(values: Any, what: str = "a vector") -> Vector:
     """Three numbers or expressions as a vector; raises `ValueError` that says of `what`."""
     try:
@@ -113,5 +127,4 @@ def vector(values: Any, what: str = "a vector") -> Vector:
         given = []
     if len(given) != 3:
         raise ValueError(f"{what} must have three components, got {shown(values)}")
-    x, y, z = (real_expression(value, what) for value in given)
-    return x, y, z
+    return Vector(real_expression(value, what) for value in given)

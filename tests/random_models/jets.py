@@ -21,7 +21,9 @@ from mpmath import mpf
 
 UNIT = 2.0**-52
 TINY = 1e-307
-HUGE, ROOT = 1e300, 1e150
+HUGE = 1e300
+ROOT = 1e150  # of HUGE: the square of what is larger leaves the range of double
+CUBE = 1e100  # a second derivative is a sum of products of three
 TRUST = 1000.0
 DIGITS = 60
 
@@ -198,6 +200,8 @@ def div(a, b):
     exact = a.error == b.error == 0.0 and all(float(v) == v for v in (value[0], 1 / b.value))
     if exact and not result.lack:
         result.number = (value[0], value[1], 0.0)
+    if b.slope and not 1 / ROOT < b.size < ROOT:  # the slope has the square of b below the line
+        result.slope = {key: (*d[:2], inf) for key, d in result.slope.items()}
     return result
 
 
@@ -241,7 +245,7 @@ def compose(value, first, second, jets):
                 terms += [((i, j), times(f, times(*p))) for p in both if None not in p]
     steep = max((d[1] for jet in jets for d in jet.slope.values()), default=0.0)
     bent = any(f and f[1] > HUGE and mpmath.isfinite(f[0]) for f in second.values())
-    far = value[1] > ROOT or 0 < value[1] < 1 / ROOT or steep > ROOT or bent
+    far = value[1] > CUBE or 0 < value[1] < 1 / CUBE or steep > CUBE or bent
     strained = far or any(jet.strained for jet in jets)
     return Jet(total([value]), slope, _combined(terms), strained=strained)
 

@@ -11,7 +11,7 @@ trapezoids, or right rectangles with backward Euler; if x' or a held input is in
 the one point of an interval count instead, or those at its two ends with the trapezoidal rule.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -25,6 +25,8 @@ import kinesym as ks
 
 HALF = (mpf(0.5), 0.5, 0.0)
 MINUS = (mpf(-1), 1.0, 0.0)
+#: Of a rounding of the largest entry, as `TRUST` errors are let pass.
+SHARE = 1 / 16
 
 
 @dataclass
@@ -249,7 +251,24 @@ def solved(tree, mass, side):
             if not _vanishes(a)
         ]
         x[k] = div(minus(rows[k][n], add(known)) if known else rows[k][n], rows[k][k])
-    return [without(OPEN) if a.lack and not whole else a for a in x]
+    return _rounded_together([without(OPEN) if a.lack and not whole else a for a in x])
+
+
+def _rounded_together(jets):
+    """Elimination in any order is right by norm: a rounding of the largest entry reaches all."""
+
+    def raised(part):
+        largest = {}
+        for row in (getattr(jet, part) for jet in jets):
+            for key, d in row.items():
+                largest[key] = max(largest.get(key, 0.0), d[1])
+        return [
+            {key: (*d[:2], d[2] + SHARE * UNIT * largest[key]) for key, d in row.items()}
+            for row in (getattr(jet, part) for jet in jets)
+        ]
+
+    pairs = zip(jets, raised("slope"), raised("bend"), strict=True)
+    return [replace(jet, slope=slope, bend=bend) for jet, slope, bend in pairs]
 
 
 def _vanishes(jet):
@@ -281,12 +300,13 @@ class Values:
         for i, c in enumerate(self.constraints):
             found.update({("jacobian", i, j): d for j, d in c.slope.items()})
         weights = [number(value) for value in (factor, *multipliers)]
-        outputs = [self.cost, *self.constraints]
-        jets = [scaled(jet, w) for jet, w in zip(outputs, weights, strict=True)]
+        unweighted = [self.cost, *self.constraints]
+        jets = [scaled(jet, w) for jet, w in zip(unweighted, weights, strict=True)]
         whole = add(jets)
         found.update({("hessian", i, j): d for (i, j), d in whole.bend.items()})
-        found["endless"] = {i for i, jet in enumerate(jets, start=-1) if is_endless(jet)}
-        found["strained"] = {i for i, jet in enumerate(jets, start=-1) if jet.strained}
+        outputs = list(enumerate(jets, start=-1))
+        found["endless"] = {i for i, jet in outputs if is_endless(jet)}
+        found["strained"] = {i for i, jet in outputs if jet.strained or whole.lack}
         return found
 
     def lacking(self):

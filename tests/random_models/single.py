@@ -18,6 +18,7 @@ from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Argument, Kernel
 from kinesym.codegen.lower import Lowering
+from kinesym.symbolic.expression import real_expression
 
 
 @dataclass
@@ -44,7 +45,7 @@ def kernel_of(expression, leaves, name="one"):
     """The kernel of value, gradient and Hessian of an expression, and the entries in its order."""
     g = Graph()
     nodes = g.symbols(f"x.{k}" for k in range(len(leaves)))
-    value = Lowering(g, dict(zip(leaves, nodes, strict=True)))(expression)
+    value = Lowering(g, dict(zip(leaves, nodes, strict=True)))(real_expression(expression, "term"))
     gradient, second = hessian(g, [value], [g.one], nodes)
     entries = {(): value, **{(j,): d for j, d in enumerate(gradient) if d != g.zero}, **second}
     argument = Argument("x", tuple(f"x.{k}" for k in range(len(leaves))))

@@ -31,6 +31,8 @@ WORDS = re.compile(
     r"(the )?(model|term|symbol|path|boundary|integrand|terminal cost|objective|at_start|at_end)\b"
 )  # a refusal's
 SINGLE = 4  # expressions for every model
+# Seeds beyond the cut that once differed by the judge, or below the rounding of their rows.
+DIFFERED = (2342, 2431, 2546, 2618, 3648, 3994, 4492)
 
 
 def ranges(step):
@@ -39,7 +41,7 @@ def ranges(step):
 
 
 def names(part):
-    return f"{part.start}-{part.stop}"
+    return f"{part.start}-{part.stop}" if isinstance(part, range) else "differed once"
 
 
 @pytest.fixture(scope="module", name="counts")
@@ -49,7 +51,7 @@ def _counts():
     print(f"\nrandom models: {dict(counts)}")
 
 
-@pytest.mark.parametrize("seeds", ranges(STEP), ids=names)
+@pytest.mark.parametrize("seeds", [*ranges(STEP), DIFFERED], ids=names)
 def test_models(seeds, counts):
     """Cost, constraints and all derivatives of models with problems."""
     wrong = []

@@ -168,6 +168,8 @@ class Tree:
             and self.near(add([exponent, constant(-mpmath.nint(exponent.value))]))
         ):
             return without(OPEN)
+        if base.value < 0 and exponent.size >= 2.0**53:  # even or odd, and so is one less
+            return without(OPEN)
         whole = not exponent.slope and exponent.value > 0 and exponent.value == int(exponent.value)
         if base.error and self.near(base) and not whole:
             return without(OPEN)

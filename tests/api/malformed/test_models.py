@@ -180,6 +180,7 @@ EXPRESSIONS = [
     (lambda: model(equations=[EQUATIONS[0], v.diff(t) - x ** -(10**30)]), "the exponent"),
     (lambda: model(equations=[EQUATIONS[0], v.diff(t) - x**-2.5e30]), "the exponent", "e+30"),
     (lambda: model(equations=[EQUATIONS[0], v.diff(t) - x ** (1e30 / sp.pi)]), "the exponent"),
+    (lambda: model(equations=[EQUATIONS[0], v.diff(t) - x ** sp.Mod(sp.atanh(3), 1)]), "no real"),
     (lambda: model(equations=[EQUATIONS[0], v.diff(t) - x / sp.Integer(10) ** 400]), "beyond"),
     (lambda: model(equations=[EQUATIONS[0], v.diff(t) - sp.Float("1e-400") * x]), "beyond double"),
     (lambda: model(equations=[EQUATIONS[0], v.diff(t) - x * 10**5000]), "beyond double precision"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from kinesym.runtime import checks
+from kinesym import checks
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), 3.0, np.float32(3.0)])
@@ -54,6 +54,25 @@ def test_threads(monkeypatch):
             checks.threads(value)
     with pytest.raises(ValueError, match="threads must be at most 1024, got 1000000"):
         checks.threads(10**6)
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (np.float64(0.5), "0.5"),
+        (np.str_("knee"), "'knee'"),
+        (sp.Symbol("k") / 2, "k/2"),
+        (sp.Matrix([1, 2]), "Matrix([ [1], [2]])"),
+        (sp.sin, "the class sin"),
+        (lambda: 0, "a function"),
+        (10**30, "1.000e+30"),
+        ([10**5000], "something of type list"),
+        (object(), "an object of type object"),
+        ("a" * 100, "'" + "a" * 76 + "..."),
+    ],
+)
+def test_shown(value, text):
+    assert checks.shown(value) == text
 
 
 def test_options():

@@ -1,0 +1,170 @@
+"""Checks of what users hand over: text, lists, mappings, flags, counts and options; and how a
+message shows what was given instead. Arrays and times are in `runtime/arrays.py`."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterable, Mapping, Set
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+#: More threads than any machine has; OpenMP ends the process where it cannot make them.
+_MOST_THREADS = 1024
+
+
+def shown(value: Any) -> str:
+    """`value` in a message: on one line, not too long, functions and the like by their names."""
+    if getattr(value, "__name__", "") == "<lambda>":
+        return "a function"
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
+    if getattr(type(value), "__repr__", None) is object.__repr__:
+        return f"an object of type {type(value).__name__}"
+    try:
+        if isinstance(value, Integral) and abs(int(value)) >= 10**20:
+            return f"{Decimal(int(value)):.3e}"
+        text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+    except ValueError:  # it holds an integer of thousands of digits
+        return f"something of type {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def mapping(value: Any, what: str, of: str = "{name: value}") -> Mapping[Any, Any]:
+    """`value` if it is a mapping. Raises `ValueError` naming `what` for anything else."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what} must be a mapping {of}, got {shown(value)}")
+    return value
+
+
+def listed(value: Any, what: str) -> tuple[Any, ...]:
+    """The entries of a list. Raises `ValueError` naming `what` for a single thing, and for what has
+    no order."""
+    if (
+        not isinstance(value, Iterable)
+        or isinstance(value, str | bytes | Mapping | Set)
+        or (isinstance(value, np.ndarray) and value.ndim == 0)
+    ):
+        raise ValueError(f"{what} must be a list, got {shown(value)}")
+    return tuple(value)
+
+
+def listed_of(value: Any, kind: type, what: str) -> tuple[Any, ...]:
+    """The entries of a list of one kind. Raises `ValueError` naming `what` for anything else."""
+    single = isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable)
+    rows = () if single else tuple(value)
+    if single or not all(isinstance(row, kind) for row in rows):
+        raise ValueError(f"{what} must be a list of {kind.__name__}(...), got {shown(value)}")
+    return rows
+
+
+def check_kind(value: Any, kind: type, where: str) -> None:
+    """Raise `ValueError` for what is not of a kind, such as `Model` of `kinesym`."""
+    if not isinstance(value, kind):
+        raise ValueError(f"expected a {where}.{kind.__name__}, got {shown(value)}")
+
+
+def check_text(value: Any, what: str) -> None:
+    """Raise `ValueError` naming `what` for anything but text that can be read."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{what} must be text that is not empty, got {shown(value)}")
+    for letter in value:
+        if unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp"):
+            raise ValueError(f"{what}, {value!r}, contains the control character {letter!r}")
+
+
+def check_identifier(value: Any, what: str) -> None:
+    """Raise `ValueError` naming `what` for a name that others are made of, if it is none."""
+    if not isinstance(value, str) or not value.isidentifier():
+        raise ValueError(f"{what} must be letters, digits and underscores, got {shown(value)}")
+
+
+def check_name(value: Any, what: str) -> None:
+    """The same for the name of a symbol, which does not begin with a digit either."""
+    check_text(value, what)
+    if value[0].isdigit():
+        raise ValueError(f"{what} must not begin with a digit, got {value!r}")
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or False. Raises `ValueError` naming `what` for anything else."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{what} is True or False, got {shown(value)}")
+    return bool(value)
+
+
+def count(value: Any, what: str, least: int = 1, most: int | None = None) -> int:
+    """A whole number (of Python or NumPy; 3.0 counts as 3) from `least` to `most`.
+
+    Raises `ValueError` naming `what`.
+    """
+    whole = isinstance(value, Integral) or _number(value).is_integer()
+    if isinstance(value, bool | np.bool_) or not whole or int(value) < least:
+        raise ValueError(f"{what} must be at least {least} and whole, got {shown(value)}")
+    if most is not None and int(value) > most:
+        raise ValueError(f"{what} must be at most {most}, got {shown(value)}")
+    return int(value)
+
+
+def finite(value: Any, what: str) -> float:
+    """A finite number. Raises `ValueError` naming `what`."""
+    number = _number(value)
+    if not -np.inf < number < np.inf:
+        raise ValueError(f"{what} must be a finite number, got {shown(value)}")
+    return number
+
+
+def one_of(value: Any, known: Iterable[str], what: str) -> None:
+    """Raise `ValueError`, naming `what`, for what is none of the known names."""
+    if value not in tuple(known):
+        raise ValueError(f"unknown {what} {shown(value)}; choose one of {', '.join(known)}")
+
+
+def positive(value: Any, what: str, least: float = 0.0) -> float:
+    """A finite number above zero, at least `least`. Raises `ValueError` naming `what`."""
+    number = _number(value)
+    if not 0.0 < number < np.inf:
+        raise ValueError(f"{what} must be positive, got {shown(value)}")
+    if number < least:
+        raise ValueError(f"{what} must be at least {least:g}, got {value!r}; rounding is more")
+    return number
+
+
+def _number(value: Any) -> float:
+    """A real number as float, NaN for anything else."""
+    try:
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    except OverflowError:
+        return np.inf
+
+
+def tolerances(rtol: Any, atol: Any) -> tuple[float, float]:
+    """Relative and absolute tolerance of adaptive steps.
+
+    Raises `ValueError` for what is not positive, and below what rounding allows.
+    """
+    return positive(rtol, "rtol", least=1e-14), positive(atol, "atol", least=1e-50)
+
+
+def threads(value: Any = None) -> int:
+    """So many threads; for None OMP_NUM_THREADS, else the number of processors that this process
+    may use. Raises `ValueError` for anything but a count."""
+    if value is not None:
+        return count(value, "threads", most=_MOST_THREADS)
+    chosen = os.environ.get("OMP_NUM_THREADS", "")
+    if chosen.isdigit() and int(chosen) > 0:
+        return int(chosen)
+    available = getattr(os, "sched_getaffinity", None)
+    return len(available(0)) if available else os.cpu_count() or 1
+
+
+def options(value: Any) -> dict[str, Any]:
+    """Options by name; none for None. Raises `ValueError` for anything but a mapping of names."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"options must be a mapping {{name: value}}, got {shown(value)}")
+    return dict(value)
