@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from kinesym import checks
 from kinesym.checks import shown
 from kinesym.internal.steps import Steps
-from kinesym.runtime.arrays import Array, real_array, time_grid
+from kinesym.runtime.arrays import Array, check_finite, real_array, time_grid
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.signals.signal import Signal, signal_of
 from kinesym.symbolic.hybrid import Hybrid
@@ -208,12 +208,7 @@ def _rows(value: Any, grid: Array, what: str) -> Array:
         raise ValueError(
             f"{what} has shape {rows.shape}, expected {len(grid)} values, one per node"
         )
-    if not np.isfinite(rows).all():
-        member, node = np.argwhere(~np.isfinite(rows))[0]
-        raise ValueError(
-            f"{what} contains {int((~np.isfinite(rows)).sum())} values that are not finite, the "
-            f"first at node {node} of member {member}"
-        )
+    check_finite(rows, what, grid, lambda member: f"member {member}")
     return rows
 
 

@@ -21,7 +21,7 @@ from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
 from kinesym.checks import flag, listed, one_of, positive, shown
-from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
+from kinesym.runtime.arrays import AXES, Array, check_finite, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.low_pass import passes
@@ -498,13 +498,7 @@ def _rows(name: str, values: ArrayLike, time: Array) -> Array:
     rows = real_array(values, name)
     if rows.shape != (3, len(time)):
         raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")
-    bad = ~np.isfinite(rows)
-    if bad.any():
-        k, axis = _first(bad.T)
-        raise ValueError(
-            f"{name}: {int(bad.sum())} values are not finite, the first for axis "
-            f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)"
-        )
+    check_finite(rows, name, time, lambda axis: f"axis {AXES[axis]}")
     return rows
 
 

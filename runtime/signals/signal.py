@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
 from kinesym.checks import one_of, shown
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array, check_finite, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
 #: What is between samples.
@@ -286,13 +286,7 @@ def _finite_samples(given: Any, time: Array, what: str) -> Array:
     row = real_array(given, what)
     if row.shape not in ((), time.shape):
         raise ValueError(f"{what} has {size_words(row)}, {expected}")
-    bad = np.flatnonzero(~np.isfinite(row))
-    if len(bad):
-        where = f" (t = {time[bad[0]]:g} s)" if row.ndim else ""
-        raise ValueError(
-            f"{what} contains {len(bad)} values that are not finite, the first at index "
-            f"{bad[0]}{where}"
-        )
+    check_finite(np.atleast_1d(row), what, time)
     return row
 
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import HybridManifest, TableauManifest
-from kinesym.runtime.native import CONTACT_LAWS, Call, HybridRun, Library, Plan
-from kinesym.runtime.nlp.places import rows
+from kinesym.runtime.native import CONTACT_LAWS, HybridRun, Library
 from kinesym.runtime.progress import time_bar
 from kinesym.runtime.results.event_log import KINDS, EventRecord, HybridState
 from kinesym.runtime.signals.signal import Signal, segments
 from kinesym.runtime.status import Switching
+from kinesym.runtime.stepping.simulation import mapped
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -215,19 +215,6 @@ def outputs(ivp: HybridIVP, states: Array, inputs: Array) -> Array:
 def points(ivp: HybridIVP, states: Array, inputs: Array, time: Array) -> list[Array]:
     """Arguments (rows, N) of kernels: x, u, p, t."""
     return [states, inputs, ivp.parameters[:, None], time[None]]
-
-
-def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) -> Array:
-    """A kernel at many points: arguments (rows, N), or (rows, 1) if they are equal everywhere."""
-    N = max(argument.shape[1] for argument in arguments)
-    given = [
-        (np.ascontiguousarray(a).ravel(), 0, a.shape[1] if a.shape[1] == N else 1)
-        for a in arguments
-    ]
-    out = np.empty(n_out * N)
-    call = Call(library, kernel, N, given, (), rows(n_out, N), out.size)
-    Plan([call], [], out.size)((), out)
-    return out.reshape(n_out, N)
 
 
 def _event_records(about: HybridManifest, log: Mapping[str, NDArray[Any]]) -> list[EventRecord]:

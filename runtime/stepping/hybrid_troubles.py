@@ -14,11 +14,10 @@ from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_simulation import (
     HybridIVP,
     RawTrajectory,
-    mapped,
     points,
     simulate,
 )
-from kinesym.runtime.stepping.simulation import growth
+from kinesym.runtime.stepping.simulation import growth, mapped
 
 #: A contact is at the ground within this [m]: the root of the machine epsilon.
 HYSTERESIS = 2.0**-26

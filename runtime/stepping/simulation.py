@@ -452,7 +452,11 @@ def modes_at(
         for samples, kind in ivp.inputs
     ]
     parameters = ivp.parameters[member if len(ivp.parameters) > 1 else 0]
-    rates = evaluate_rhs(stepper, points, np.array(inputs), parameters, float(ivp.time[node]))
+    given = [np.reshape(row, (-1, 1)) for row in (inputs, parameters, ivp.time[node])]
+    point = [points, *(np.repeat(row, 2 * n, axis=1) for row in given)]
+    if not stepper.about.varying:
+        point[2] = given[1]
+    rates = mapped(stepper.library, "rhs", point, n)
     with np.errstate(invalid="ignore"):
         matrix = (rates[:, :n] - rates[:, n:]) / (2.0 * steps)
     if not np.isfinite(matrix).all():
@@ -460,16 +464,14 @@ def modes_at(
     return np.asarray(np.linalg.eigvals(matrix), dtype=np.complex128)
 
 
-def evaluate_rhs(stepper: Stepper, x: Array, u: Array, p: Array, t: float) -> Array:
-    """x' at the points x (n, k) for one input u (m,), parameters p (r,) and time."""
-    n, count = x.shape
-    out = np.empty(n * count)
-    given = (np.ascontiguousarray(x), np.repeat(u, count), p, np.full(count, t))
-    arguments = [(a.ravel(), 0, count) for a in given]
-    if stepper.about.varying:
-        arguments[2] = (np.repeat(p, count), 0, count)
-    else:
-        arguments[2] = (np.ascontiguousarray(p), 0, 1)
-    call = Call(stepper.library, "rhs", count, arguments, (), rows(n, count), out.size)
+def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) -> Array:
+    """A kernel at many points: arguments (rows, N), or (rows, 1) if they are equal everywhere."""
+    N = max(argument.shape[1] for argument in arguments)
+    given = [
+        (np.ascontiguousarray(a).ravel(), 0, a.shape[1] if a.shape[1] == N else 1)
+        for a in arguments
+    ]
+    out = np.empty(n_out * N)
+    call = Call(library, kernel, N, given, (), rows(n_out, N), out.size)
     Plan([call], [], out.size)((), out)
-    return out.reshape(n, count)
+    return out.reshape(n_out, N)
