@@ -141,7 +141,7 @@ def _sampled(
     )
     raw = _simulate_sampled(stepper, ivp, effort)
     reached = int(raw.reached[0])
-    message = "" if reached == len(reference.time) else failure(stepper, ivp, raw, 0)
+    message = "" if reached == len(reference.time) else failure(raw, 0)
     return raw.states[:, 0, :reached], message
 
 
@@ -159,8 +159,7 @@ def _simulate_sampled(
     bound = replace(ivp, inputs=inputs)
     N = len(ivp.time)
     states = np.full((len(stepper.about.states), 1, N), np.nan)
-    values = np.full((len(stepper.about.outputs) + len(stepper.about.limits), 1, N), np.nan)
-    run, raw = bind(stepper, bound, states, values)
+    run, raw = bind(stepper, bound, states)
     with interruptible() as stop:
         for k in range(N - 1):
             added, here = control(k, states[:, 0, k]), slice(3 * k, 3 * k + 3)

@@ -14,7 +14,6 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.stepping.simulation import (
     IVP,
     RawTrajectories,
-    Stepper,
     refined,
     simulate,
     within,
@@ -77,15 +76,13 @@ _PARTS = 100_000
 _DIVERGED = 1e100
 
 
-def explain_step(
-    program: Program, stepper: Stepper, ivp: IVP, raw: RawTrajectories, member: int
-) -> str:
+def explain_step(program: Program, raw: RawTrajectories, member: int) -> str:
     """Why a member has not reached its end, if an expression is not finite: which one, of which
     equation or rate, where and when. Empty if that is not the cause, as in a divergence."""
-    node = int(raw.reached[member]) - 1
+    stepper, node = raw.stepper, int(raw.reached[member]) - 1
     adaptive = stepper.adaptive
-    parts = 1000 if adaptive else min(ivp.substeps, _PARTS)
-    fine = refined(ivp, raw.states, member, node, parts)
+    parts = 1000 if adaptive else min(raw.ivp.substeps, _PARTS)
+    fine = refined(raw, member, node, parts)
     found = simulate(stepper, fine, progress=False)
     last = int(found.reached[0]) - 1
     if last == parts:

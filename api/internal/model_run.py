@@ -46,31 +46,27 @@ class _Done:
 
     model: Model
     method: str
-    stepper: Stepper
-    ivp: IVP
     raw: RawTrajectories
     nodes: NDArray[np.intp]
 
     def ended(self, member: int, explained: bool) -> tuple[int, str]:
         """The node at which a member ended early or grew beyond any plausible size, and why;
         nothing of others. explained : an expression that is not finite is looked for."""
-        stepper, ivp, raw = self.stepper, self.ivp, self.raw
-        node = int(raw.reached[member])
-        if node == len(ivp.time):
-            node, words = growth(stepper.about.states, raw.states[:, member], ivp.time)
+        raw, about, node = self.raw, self.raw.stepper.about, int(self.raw.reached[member])
+        if node == len(raw.ivp.time):
+            node, words = growth(about.states, raw.states[:, member], raw.ivp.time)
             if words:
-                words += f"; {cause_of_growth(stepper, ivp, raw, member, node)}"
+                words += f"; {cause_of_growth(raw, member, node)}"
             return node, words
         known = raw.interrupted[member] or member in raw.broken
         if not explained or known or raw.trouble[member] == STIFF:
-            return node, failure(stepper, ivp, raw, member)
-        program = stepper_program(self.model, SCHEMES.get(self.method), stepper.about.varying)
-        undefined = explain_step(program, stepper, ivp, raw, member)
-        return node, failure(stepper, ivp, raw, member, undefined)
+            return node, failure(raw, member)
+        program = stepper_program(self.model, SCHEMES.get(self.method), about.varying)
+        return node, failure(raw, member, explain_step(program, raw, member))
 
     def samples(self, k: int) -> Array:
         """Input k at the nodes, (1 or M, N)."""
-        rows, kind = self.ivp.inputs[k]
+        rows, kind = self.raw.ivp.inputs[k]
         return rows[:, self.nodes * (3 if kind == PARABOLA else 1)]
 
 
@@ -98,10 +94,10 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
     raw = march(stepper, ivp, given.progress)
     single = len(grid) == 2 and ivp.substeps == 1 and not stepper.adaptive
     if single and raw.reached.min() == 2:
-        words = too_long(stepper, ivp, raw)
+        words = too_long(raw)
         if words:
             warnings.warn(f"{model.name}: {words}", stacklevel=3)
-    done = _Done(model, given.steps.method, stepper, ivp, raw, nodes)
+    done = _Done(model, given.steps.method, raw, nodes)
     return _trajectory(done) if given.members is None else _ensemble(done)
 
 
@@ -150,19 +146,19 @@ def _named(names: Sequence[str], rows: Sequence[Array] | Array) -> dict[str, Arr
 
 def _trajectory(done: _Done) -> Trajectory:
     """The one trajectory, up to where it is valid; warns if that is not the end."""
-    about, raw = done.stepper.about, done.raw
+    about, ivp, raw = done.raw.stepper.about, done.raw.ivp, done.raw
     _, message = done.ended(0, True)
     if message:
         warnings.warn(said(message, about.model), stacklevel=4)
     end = int(np.searchsorted(done.nodes, raw.reached[0]))
-    whole = len(done.nodes) == len(done.ivp.time)
+    whole = len(done.nodes) == len(ivp.time)
     nodes = slice(end) if whole else done.nodes[:end]
     return Trajectory(
-        time=done.ivp.time[nodes],
+        time=ivp.time[nodes],
         states=_named(about.states, raw.states[:, 0, nodes]),
         inputs=_named(about.inputs, [done.samples(k)[0, :end] for k in range(len(about.inputs))]),
         outputs=_named(about.outputs, raw.values[:, 0, nodes]),
-        parameters=dict(zip(about.parameters, map(float, done.ivp.parameters[0]), strict=True)),
+        parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=True)),
         model=about.model,
         message=message,
         drawing=done.model.drawing,
@@ -170,7 +166,8 @@ def _trajectory(done: _Done) -> Trajectory:
 
 
 def _ensemble(done: _Done) -> Ensemble:
-    about, ivp, raw, nodes = done.stepper.about, done.ivp, done.raw, done.nodes
+    raw, nodes = done.raw, done.nodes
+    about, ivp = raw.stepper.about, raw.ivp
     members, N = raw.states.shape[1:]
     grown = implausible(raw.states[:, :, 0], raw.states[:, :, -1]).any(axis=0)
     failures: list[Failure] = []

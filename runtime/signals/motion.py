@@ -22,7 +22,6 @@ from scipy.signal import sosfiltfilt
 
 from kinesym.checks import flag, listed, one_of, positive, shown
 from kinesym.runtime.arrays import AXES, Array, check_finite, real_array, time_grid
-from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.low_pass import passes
 from kinesym.runtime.signals.signal import Signal
@@ -60,10 +59,14 @@ class Motion:
                 "the coordinates of a motion are a function of times (n,), got "
                 f"{shown(self.coordinates)}; see Motion.samples"
             )
-        if not _is_span(self.span):
-            raise ValueError(
-                f"the span of a motion must be (begin, end) [s], got {shown(self.span)}"
-            )
+        span = np.array(self.span, dtype=object)
+        if (
+            span.shape != (2,)
+            or not all(isinstance(t, Real) for t in span)
+            or not span[0] < span[1]
+        ):
+            got = shown(self.span)
+            raise ValueError(f"the span of a motion must be (begin, end) [s], got {got}")
 
     # -- where it comes from --------------------------------------------------------------------
 
@@ -78,21 +81,19 @@ class Motion:
 
         Derivatives are exact. Raises `ValueError` for other shapes and what is not finite.
         """
-        names = ("omega", "amplitude", "phase")
-        given = [
-            real_array(part, name)
-            for name, part in zip(names, (omega, amplitude, phase), strict=True)
-        ]
+        rows = {"omega": omega, "amplitude": amplitude, "phase": phase}
+        given = [real_array(row, name) for name, row in rows.items()]
+        shape = given[1].shape
         try:
-            if len(given[1]) != 6:
-                raise ValueError
-            parts = np.array([np.broadcast_to(part, (6, given[1].shape[1])) for part in given])
-        except (ValueError, IndexError, TypeError) as error:
+            parts = np.array([np.broadcast_to(part, shape) for part in given])
+        except ValueError:
+            shape = ()
+        if len(shape) != 2 or shape[0] != 6:
             shapes = ", ".join(str(part.shape) for part in given)
-            raise ValueError(f"omega, amplitude, phase must be (6, K), got {shapes}") from error
+            raise ValueError(f"omega, amplitude, phase must be (6, K), got {shapes}")
         if not np.isfinite(parts).all():
-            of, i, k = _first(~np.isfinite(parts))
-            raise ValueError(f"{names[of]} of row {i}, harmonic {k} is {parts[of, i, k]}")
+            of, i, k = np.argwhere(~np.isfinite(parts))[0]
+            raise ValueError(f"{list(rows)[of]} of row {i}, harmonic {k} is {parts[of, i, k]}")
         return cls(_sum_of_sines(*parts), sequence=sequence)
 
     @classmethod
@@ -150,9 +151,8 @@ class Motion:
         """The motion of another point of the base, its coordinates (3,) in base axes [m]."""
         arm = real_array(point, "a point of the base").reshape(-1, 1)
         if arm.shape != (3, 1) or not np.isfinite(arm).all():
-            raise ValueError(
-                f"a point of the base has three finite coordinates, got {shown(point)}"
-            )
+            got = shown(point)
+            raise ValueError(f"a point of the base has three finite coordinates, got {got}")
 
         def coordinates(time: Array) -> Array:
             result = np.array(self.coordinates(time))
@@ -234,18 +234,6 @@ class Motion:
             for name, (kind, axis) in wanted.items()
         }
 
-    def plot(self, time: ArrayLike) -> Any:
-        """A figure at times (n,) [s]: angles in degrees on the left, place on the right."""
-        values = self.kinematics(time)
-        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
-        rows = np.vstack([np.degrees(values[""]), values["p"]])
-        for k, (panel, row) in enumerate(zip(axes.T.flat, rows, strict=True)):
-            panel.plot(time, row, lw=1.2, color=f"C{k // 3}")
-            panel.set_ylabel(f"{('angle', 'place')[k // 3]} {AXES[k % 3]} [{'°m'[k // 3]}]")
-            panel.grid(alpha=0.3)
-        figure.supxlabel("time [s]")
-        return figure
-
 
 @dataclass(frozen=True, eq=False)
 class Recording:
@@ -324,12 +312,11 @@ class Recording:
         times = _with_midpoints(nodes)
         nearest = _matching(times, grid, flag(interpolate, "interpolate"))
         rows = {name: np.asarray(have[kind])[axis] for name, (kind, axis) in wanted.items()}
-        return {
-            name: Signal.parabolas(
-                nodes, CubicSpline(grid, row)(times) if nearest is None else row[nearest]
-            )
-            for name, row in rows.items()
-        }
+        if nearest is None:
+            rows = {name: CubicSpline(grid, row)(times) for name, row in rows.items()}
+        else:
+            rows = {name: row[nearest] for name, row in rows.items()}
+        return {name: Signal.parabolas(nodes, row) for name, row in rows.items()}
 
     def _compare_rates(self, grid: Array) -> None:
         """Warn if the angular velocity is not the one that follows from the angles.
@@ -354,13 +341,6 @@ class Recording:
             f"{ours[axis, k]:.4g}, not {theirs[axis, k]:.4g} rad/s; check units, axes, sequence",
             stacklevel=4,
         )
-
-
-def _is_span(given: Any) -> bool:
-    """Whether it is two numbers that increase."""
-    pair = np.array(given, dtype=object)
-    numbers = pair.shape == (2,) and all(isinstance(t, Real) for t in pair)
-    return numbers and bool(pair[0] < pair[1])
 
 
 def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Array], Array]:
@@ -456,7 +436,7 @@ def _matching(times: Array, grid: Array, interpolate: bool) -> NDArray[np.intp] 
         return nearest
     if interpolate:
         return None
-    (k,) = _first(missing)
+    (k,) = np.argwhere(missing)[0]
     what = f"the record has no sample at {times[k]:.10g} s"
     if not missing[::2].any():
         what = (
@@ -512,13 +492,9 @@ def _check_angles(angles: Array, time: Array, stacklevel: int) -> None:
         )
     jumps = np.abs(np.diff(angles)) > np.pi
     if jumps.any():
-        k, axis = _first(jumps.T)
+        k, axis = np.argwhere(jumps.T)[0]
         raise ValueError(
             f"the angle about {AXES[axis]} jumps from {angles[axis, k]:.4g} to "
             f"{angles[axis, k + 1]:.4g} rad at {time[k]:.6g} s; numpy.unwrap joins "
             "angles that wrap"
         )
-
-
-def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:
-    return tuple(int(k) for k in np.argwhere(mask)[0])

@@ -109,14 +109,16 @@ class IVP:
 
 @dataclass(frozen=True)
 class RawTrajectories:
-    """What the loop leaves: states (n, M, N) and outputs (n_out, M, N), NaN beyond the `reached`
-    nodes of each member.
+    """What the loop leaves: states (n, M, N) and values (n_out, M, N) of outputs and limits, NaN
+    beyond the `reached` nodes of each member.
 
     trouble : (M,), the defect where Newton's method failed; adaptive: whether the steps were too
     many. interrupted : (M,), whether Ctrl-C ended it. broken : the limit that ended a member, by
     its number.
     """
 
+    stepper: Stepper
+    ivp: IVP
     states: Array
     values: Array
     reached: NDArray[np.intp]
@@ -124,17 +126,23 @@ class RawTrajectories:
     interrupted: NDArray[np.bool_]
     broken: Mapping[int, str] = field(default_factory=dict)
 
+    @property
+    def limits(self) -> Array:
+        """Values (n_limits, M, N) of what must not be negative."""
+        return self.values[len(self.stepper.about.outputs) :]
 
-def bind(stepper: Stepper, ivp: IVP, states: Array, values: Array) -> tuple[Run, RawTrajectories]:
+
+def bind(stepper: Stepper, ivp: IVP, states: Array | None = None) -> tuple[Run, RawTrajectories]:
     """The loop bound to its arrays; the initial states are put in place."""
-    members = states.shape[1]
+    about, shape = stepper.about, (ivp.members, len(ivp.time))
+    states = np.empty((len(about.states), *shape)) if states is None else states
+    values = np.empty((len(about.outputs) + len(about.limits), *shape))
+    members, reached, trouble = shape[0], np.ones(shape[0], dtype=np.intp), np.zeros(shape[0])
     states[:, :, 0] = ivp.initial
-    reached = np.ones(members, dtype=np.intp)
-    trouble = np.zeros(members)
     run = Run(
         stepper.library,
-        stepper.about.pattern,
-        ([i for i, _ in stepper.about.solution], [j for _, j in stepper.about.solution]),
+        about.pattern,
+        ([i for i, _ in about.solution], [j for _, j in about.solution]),
         ivp.time,
         list(ivp.inputs),
         ivp.parameters,
@@ -146,11 +154,12 @@ def bind(stepper: Stepper, ivp: IVP, states: Array, values: Array) -> tuple[Run,
         ivp.substeps,
         *ivp.tolerances,
         ivp.threads,
-        stepper.about.outputs_need_rates,
+        about.outputs_need_rates,
         _budget(stepper, ivp, members),
         vars(stepper.tableau) if stepper.tableau else None,
     )
-    return run, RawTrajectories(states, values, reached, trouble, np.zeros(members, dtype=bool))
+    interrupted = np.zeros(members, dtype=bool)
+    return run, RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)
 
 
 def _budget(stepper: Stepper, ivp: IVP, members: int) -> int:
@@ -167,37 +176,27 @@ def simulate(stepper: Stepper, ivp: IVP, progress: bool | None = None) -> RawTra
 
     Raises `ValueError` if a limit is broken at the start.
     """
-    members, N = ivp.initial.shape[1], len(ivp.time)
-    states = np.empty((len(stepper.about.states), members, N))
-    n_outputs = len(stepper.about.outputs)
-    values = np.empty((_rows(stepper), members, N))
-    run, raw = bind(stepper, ivp, states, values)
+    run, raw = bind(stepper, ivp)
     with interruptible() as stop:
-        check_start(stepper, ivp, run, values[n_outputs:, :, 0])
-        _march(stepper, ivp, run, raw, progress, stop)
+        _check_start(raw, run)
+        _march(raw, run, progress, stop)
         run.outputs(0, int(raw.reached.max()) - 1)
-        broken = broken_limits(stepper, values[n_outputs:], raw.reached)
-        for member in np.flatnonzero(raw.reached < N):
-            states[:, member, raw.reached[member] :] = np.nan
-            values[:, member, raw.reached[member] :] = np.nan
+        broken = _broken_limits(raw)
+        for member in np.flatnonzero(raw.reached < len(ivp.time)):
+            raw.states[:, member, raw.reached[member] :] = np.nan
+            raw.values[:, member, raw.reached[member] :] = np.nan
         for k in broken:
             raw.interrupted[k] = False
-        kept = values[:n_outputs]
-        if n_outputs < len(stepper.about.limits):  # do not keep the limits alive
+        kept = raw.values[: len(stepper.about.outputs)]
+        if len(kept) < len(stepper.about.limits):  # do not keep the limits alive
             kept = kept.copy()
-        return RawTrajectories(states, kept, raw.reached, raw.trouble, raw.interrupted, broken)
+        return replace(raw, values=kept, broken=broken)
 
 
-def _march(
-    stepper: Stepper,
-    ivp: IVP,
-    run: Run,
-    raw: RawTrajectories,
-    progress: bool | None,
-    stop: threading.Event,
-) -> None:
+def _march(raw: RawTrajectories, run: Run, progress: bool | None, stop: threading.Event) -> None:
     """Through all nodes, or until `stop` is set: then the members that were on their way are noted
     as interrupted."""
+    stepper, ivp = raw.stepper, raw.ivp
     N, done, reached = len(ivp.time), 0, raw.reached
     chunk = max(1, stepper.steps_at_once // (len(reached) * ivp.substeps))
     if stepper.adaptive:
@@ -213,30 +212,31 @@ def _march(
         raw.interrupted[:] = (reached < N) & (reached > done) & ~run.failed
 
 
-def check_start(stepper: Stepper, ivp: IVP, run: Run, limits: Array) -> None:
-    """Raise `ValueError` if one of the limits (n_limits, M) is broken by the initial state."""
-    if not stepper.about.limits:
+def _check_start(raw: RawTrajectories, run: Run) -> None:
+    """Raise `ValueError` if one of the limits is broken by the initial state."""
+    about = raw.stepper.about
+    if not about.limits:
         return
     run.outputs(0, 0)
-    for limit, member in np.argwhere(limits < 0.0):
-        state = zip(stepper.about.states, ivp.initial[:, member], strict=True)
+    for limit, member in np.argwhere(raw.limits[:, :, 0] < 0.0):
+        state = zip(about.states, raw.ivp.initial[:, member], strict=True)
         moved = [f"{name} = {x:.4g}" for name, x in state if x]
         more = f", and {len(moved) - 24} more" if len(moved) > 24 else ""
-        which = f" of member {member}" if limits.shape[1] > 1 else ""
+        which = f" of member {member}" if raw.ivp.members > 1 else ""
         raise ValueError(
-            f"the initial state{which} of {stepper.about.model} cannot be: "
-            f"{stepper.about.limits[limit]} ({', '.join(moved[:24])}{more})"
+            f"the initial state{which} of {about.model} cannot be: "
+            f"{about.limits[limit]} ({', '.join(moved[:24])}{more})"
         )
 
 
-def broken_limits(stepper: Stepper, limits: Array, reached: NDArray[np.intp]) -> dict[int, str]:
-    """The first limit (n_limits, M, N) that each member breaks; `reached` ends before that node."""
+def _broken_limits(raw: RawTrajectories) -> dict[int, str]:
+    """The first limit that each member breaks; `reached` ends before that node."""
     found: dict[int, str] = {}
-    for row, sentence in zip(limits, stepper.about.limits, strict=True):
+    for row, sentence in zip(raw.limits, raw.stepper.about.limits, strict=True):
         for member in np.flatnonzero((row < 0.0).any(axis=1)).tolist():
             node = int(np.argmax(row[member] < 0.0))
-            if node < reached[member]:
-                reached[member] = node
+            if node < raw.reached[member]:
+                raw.reached[member] = node
                 found[member] = sentence
     return found
 
@@ -244,14 +244,12 @@ def broken_limits(stepper: Stepper, limits: Array, reached: NDArray[np.intp]) ->
 # -- why a run ended early ------------------------------------------------------------------
 
 
-def failure(
-    stepper: Stepper, ivp: IVP, raw: RawTrajectories, member: int, undefined: str = ""
-) -> str:
+def failure(raw: RawTrajectories, member: int, undefined: str = "") -> str:
     """Why a member did not reach the end, in words: time, state, cause and remedy.
 
     undefined : an expression that is not finite there, if that is known to be the cause.
     """
-    last = int(raw.reached[member]) - 1
+    stepper, ivp, last = raw.stepper, raw.ivp, int(raw.reached[member]) - 1
     time, x = ivp.time, raw.states[:, member, last]
     if raw.interrupted[member]:
         return Stepping.INTERRUPTED.said(time=time[last])
@@ -263,7 +261,7 @@ def failure(
         state += f", and {len(x) - 12} more"
     step = (time[last + 1] - time[last]) / ivp.substeps
     if undefined or member in raw.broken:
-        advice = _unstable(stepper, ivp, raw, member, step) if stepper.fixed else ""
+        advice = _unstable(raw, member, step) if stepper.fixed else ""
         more = f"; but {advice}" if advice.startswith("the step of") else ""
         status, cause = Stepping.NOT_POSSIBLE, f"{undefined or raw.broken[member]}{more}"
     elif not stepper.fixed and implausible(raw.states[:, member, 0], x).any():
@@ -274,7 +272,7 @@ def failure(
         stiff = raw.trouble[member] == STIFF
         status, cause = Stepping.STIFF if stiff else Stepping.STEP, ""
     else:
-        status, cause = Stepping.DIVERGED, _unstable(stepper, ivp, raw, member, step)
+        status, cause = Stepping.DIVERGED, _unstable(raw, member, step)
     words = status.said(place=place, cause=cause, defect=raw.trouble[member], step=step)
     return f"{words}; last state {state}"
 
@@ -298,14 +296,12 @@ def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
     return len(time), ""
 
 
-def cause_of_growth(
-    stepper: Stepper, ivp: IVP, raw: RawTrajectories, member: int, node: int
-) -> str:
+def cause_of_growth(raw: RawTrajectories, member: int, node: int) -> str:
     """The likely cause that a member grew beyond any plausible size at a node."""
-    if not stepper.fixed:
+    if not raw.stepper.fixed:
         return UNSTABLE
-    step = float(ivp.time[node] - ivp.time[node - 1]) / ivp.substeps
-    return _unstable(stepper, ivp, raw, member, step)
+    step = float(raw.ivp.time[node] - raw.ivp.time[node - 1]) / raw.ivp.substeps
+    return _unstable(raw, member, step)
 
 
 # -- whether a single step is enough --------------------------------------------------------
@@ -314,13 +310,13 @@ def cause_of_growth(
 _PARTS, _TOLERABLE = 16, 0.01
 
 
-def too_long(stepper: Stepper, ivp: IVP, raw: RawTrajectories) -> str:
+def too_long(raw: RawTrajectories) -> str:
     """Of a simulation with two nodes and one step between them: a sentence if shorter steps lead
     elsewhere, else nothing."""
-    shorter = replace(ivp, substeps=_PARTS)
-    states, values = np.empty_like(raw.states), np.empty((_rows(stepper), ivp.members, 2))
-    bind(stepper, shorter, states, values)[0].march(stepper.loop, 0, 1)
-    ends, truer = raw.states[:, :, 1], states[:, :, 1]
+    stepper, ivp = raw.stepper, raw.ivp
+    run, shorter = bind(stepper, replace(ivp, substeps=_PARTS))
+    run.march(stepper.loop, 0, 1)
+    ends, truer = raw.states[:, :, 1], shorter.states[:, :, 1]
     size = np.maximum(np.abs(ivp.initial), np.abs(truer))
     size = np.maximum(size, 1e-6 * size.max(axis=0))  # what is next to nothing may differ
     wrong = np.argwhere(~(np.abs(ends - truer) <= _TOLERABLE * size))
@@ -336,16 +332,12 @@ def too_long(stepper: Stepper, ivp: IVP, raw: RawTrajectories) -> str:
     )
 
 
-def _rows(stepper: Stepper) -> int:
-    """Rows of what the kernel `outputs` gives."""
-    return len(stepper.about.outputs) + len(stepper.about.limits)
-
-
 # -- within an interval ---------------------------------------------------------------------
 
 
-def refined(ivp: IVP, states: Array, member: int, node: int, parts: int) -> IVP:
-    """One interval of one member, from its state (n, M, N) at `node`, on a grid of equal parts."""
+def refined(raw: RawTrajectories, member: int, node: int, parts: int) -> IVP:
+    """One interval of one member, from its state at `node`, on a grid of equal parts."""
+    ivp = raw.ivp
     begin, end = ivp.time[node], ivp.time[node + 1]
     share = np.arange(parts + 1) / parts
     inputs = []
@@ -359,7 +351,7 @@ def refined(ivp: IVP, states: Array, member: int, node: int, parts: int) -> IVP:
     row = member if len(ivp.parameters) > 1 else 0
     return IVP(
         begin + share * (end - begin),
-        states[:, member, [node]],
+        raw.states[:, member, [node]],
         ivp.parameters[row : row + 1],
         inputs,
         1,
@@ -388,14 +380,14 @@ def said(reason: str, model: str = "") -> str:
     return f"{what} ended early: {reason}"
 
 
-def _unstable(stepper: Stepper, ivp: IVP, raw: RawTrajectories, member: int, step: float) -> str:
+def _unstable(raw: RawTrajectories, member: int, step: float) -> str:
     """Whether the step is too long for the fastest mode at the start or at the last state."""
-    last = int(raw.reached[member]) - 1
+    ivp, last = raw.ivp, int(raw.reached[member]) - 1
     spent = float(ivp.time[last] - ivp.time[0])
     for node in (0, last):
-        modes = modes_at(stepper, ivp, raw.states[:, member, node], node, member)
+        modes = modes_at(raw, node, member)
         mode, worst = modes[np.argmax(np.abs(modes))], modes[np.argmax(modes.real)]
-        longest = longest_step(stepper, mode)
+        longest = longest_step(raw.stepper, mode)
         if longest < step < _WORTHWHILE * longest:
             return (
                 f"the step of {step:g} s is too long for the mode {eigenvalue(mode)} 1/s at "
@@ -440,10 +432,9 @@ def rounded_down(value: float) -> str:
     return f"{np.floor(value / unit) * unit:.2g}"
 
 
-def modes_at(
-    stepper: Stepper, ivp: IVP, x: Array, node: int, member: int = 0
-) -> NDArray[np.complex128]:
-    """The eigenvalues of d x'/d x [1/s] at a state, by differences; NaN if it is not finite."""
+def modes_at(raw: RawTrajectories, node: int, member: int = 0) -> NDArray[np.complex128]:
+    """The eigenvalues of d x'/d x [1/s] at a node, by differences; NaN if it is not finite."""
+    stepper, ivp, x = raw.stepper, raw.ivp, raw.states[:, member, node]
     n = len(x)
     steps = 1e-6 * np.maximum(1.0, np.abs(x))
     points = x[:, None] + np.hstack([np.diag(steps), -np.diag(steps)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,6 @@ class _TrialLoop:
     """A trial bound to its part of z: what marches, and what it reads and writes."""
 
     run: Run
-    ivp: IVP
     raw: RawTrajectories
     states: Array  # (n, N), a view of z
     inputs: Array  # (m unknown, N), a view of z
@@ -99,9 +99,8 @@ class SmoothTrials(Simulated):
         ]
         start = np.array([initial[x] for x in self.unknowns.states])
         ivp = IVP(trial.grid, start[:, None], self._values, signals)
-        values = np.empty((len(self._stepper.about.outputs), 1, N))
-        run, raw = bind(self._stepper, ivp, rows[:n].reshape(n, 1, N), values)
-        return _TrialLoop(run, ivp, raw, rows[:n], rows[n:], self._values, start)
+        run, raw = bind(self._stepper, ivp, rows[:n].reshape(n, 1, N))
+        return _TrialLoop(run, raw, rows[:n], rows[n:], self._values, start)
 
     def _kind(self, name: str) -> int:
         return HELD if name in self.nlp.layout.held else LINEAR
@@ -138,7 +137,7 @@ class SmoothTrials(Simulated):
             reached[:] = begin + 1
             trial.run.march(self._stepper.loop, begin, end)
             if reached[0] != end + 1:
-                raise Diverged(said(failure(self._stepper, trial.ivp, trial.raw, 0)))
+                raise Diverged(said(failure(trial.raw, 0)))
             self._ends[number][j] = trial.states[:, end]
 
     def pieces(self, trial: int) -> list[tuple[int, int]]:
@@ -163,8 +162,8 @@ class SmoothTrials(Simulated):
             return ""
         self.simulate(q)
         for k, trial in enumerate(self._trials):
-            grid = trial.ivp.time
-            modes = modes_at(self._stepper, trial.ivp, trial.states[:, 0], 0)
+            grid = trial.raw.ivp.time
+            modes = modes_at(trial.raw, 0)
             fastest = modes[np.argmax(np.abs(modes))]
             step, longest = float(np.max(np.diff(grid))), (grid[-1] - grid[0]) / len(self.pieces(k))
             allowed = longest_step(self._stepper, fastest)
@@ -304,24 +303,23 @@ class SmoothTrials(Simulated):
             raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
         z, unknowns, layout = self.simulate(q), self.unknowns, self.nlp.layout
         n, r, m = len(self.unknowns.states), len(unknowns.parameters), layout.n_variables
-        unit = np.arange(r)
-        states = [coo_array((np.ones(r), (layout.parameter_offset + unit, unit)), (m, q.size))]
-        gaps: list[tuple[Array, NDArray[np.intp], NDArray[np.intp]]] = []
+        places = layout.parameter_offset + np.arange(r)
+        one = np.ones((1, 1, 1))
+        states = [_Block(one, np.array([[p]]), np.array([k])) for k, p in enumerate(places)]
+        gaps = list[_Block]()
         for k, sweeper in enumerate(self._sweepers(z)):
             N, pieces = unknowns.nodes[k], self.pieces(k)
             for j, (begin, end) in enumerate(pieces):
                 columns, along = self._along(sweeper, k, j, begin, end)
                 last = end + 1 if j == len(pieces) - 1 else end
                 rows = layout.offsets[k] + np.arange(n) * N + np.arange(begin, last)[:, None]
-                states.append(_placed(along[: last - begin], rows, columns, (m, q.size)))
+                states.append(_Block(along[: last - begin], rows, columns))
                 if j < len(pieces) - 1:
                     after = self._start_columns(k, j + 1)[0]
                     jump = np.concatenate([along[-1:], -np.eye(n)[None]], axis=2)
                     rows = n * len(gaps) + np.arange(n)[None]
-                    gaps.append((jump, rows, np.concatenate([columns, after])))
-        shape = (n * len(gaps), q.size)
-        placed = [_placed(*gap, shape) for gap in gaps]
-        return _total(states), _total(placed) if placed else csr_array(shape)
+                    gaps.append(_Block(jump, rows, np.concatenate([columns, after])))
+        return _sparse(states, (m, q.size)), _sparse(gaps, (n * len(gaps), q.size))
 
     def _along(
         self, sweeper: Run | Chain, trial: int, piece: int, begin: int, end: int
@@ -346,20 +344,22 @@ class SmoothTrials(Simulated):
         return list(range(begin, begin + n)), list(range(n))
 
 
-def _placed(
-    blocks: Array, rows: NDArray[np.intp], columns: NDArray[np.intp], shape: tuple[int, int]
-) -> coo_array:
-    """Blocks (k, n, c) as a sparse matrix: block entry [i, j, l] at (rows[i, j], columns[l])."""
-    where = np.broadcast_to(rows[:, :, None], blocks.shape).ravel()
-    across = np.broadcast_to(columns, blocks.shape).ravel()
-    return coo_array((blocks.ravel(), (where, across)), shape)
+class _Block(NamedTuple):
+    """Dense values (k, n, c) of a sparse matrix: entry [i, j, l] at (rows[i, j], columns[l])."""
+
+    values: Array
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
 
 
-def _total(parts: Sequence[coo_array]) -> csr_array:
-    """The sum of sparse matrices that do not overlap."""
-    data = np.concatenate([part.data for part in parts])
-    rows, columns = (np.concatenate([part.coords[k] for part in parts]) for k in (0, 1))
-    return coo_array((data, (rows, columns)), parts[0].shape).tocsr()
+def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
+    """The matrix of blocks that do not overlap."""
+    if not blocks:
+        return csr_array(shape)
+    rows = [np.broadcast_to(b.rows[:, :, None], b.values.shape).ravel() for b in blocks]
+    columns = [np.broadcast_to(b.columns, b.values.shape).ravel() for b in blocks]
+    places = (np.concatenate(rows), np.concatenate(columns))
+    return coo_array((np.concatenate([b.values.ravel() for b in blocks]), places), shape).tocsr()
 
 
 class Residuals:

@@ -2,7 +2,6 @@
 
 import warnings
 
-import matplotlib
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -10,8 +9,6 @@ from scipy.spatial.transform import Rotation
 import kinesym as ks
 from kinesym.multibody import Body, PrescribedBase, Tree
 from kinesym.runtime.signals.motion import ACCELERATIONS, SEQUENCES, Motion, Recording
-
-matplotlib.use("Agg")
 
 RNG = np.random.default_rng(7)
 OMEGA = RNG.uniform(0.4, 2.5, (6, 4))
@@ -295,15 +292,6 @@ def test_simulation_takes_the_samples():
     force = 0.2 * 1.5**2 / (4.0 - 1.5**2)
     exact = force * (np.sin(1.5 * time) - 0.75 * np.sin(2.0 * time))
     np.testing.assert_allclose(run["x"], exact, atol=1e-5)
-
-
-def test_plot():
-    figure = ship().plot(np.linspace(0.0, 10.0, 101))
-    labels = [panel.get_ylabel() for panel in figure.axes]
-    assert labels[:3] == ["angle x [°]", "place x [m]", "angle y [°]"] and len(labels) == 6
-    line = figure.axes[0].lines[0].get_ydata()
-    np.testing.assert_allclose(np.radians(line), ship().coordinates(np.linspace(0, 10, 101))[0, 0])
-    matplotlib.pyplot.close(figure)
 
 
 # -- recordings -----------------------------------------------------------------------------
