@@ -274,18 +274,12 @@ def _check_run(model: Model, run: Trajectory) -> None:
     check_kind(run, Trajectory, "kinesym")
     if run.message:
         raise ValueError(f"the run of {run.model} is not complete: {run.message}")
-    groups = {
-        "state": (model.state_names, run.states),
-        "input": (model.input_names, run.inputs),
-        "parameter": (model.parameter_names, run.parameters),
-    }
-    for kind, (names, known) in groups.items():
-        for name in names:
-            if name not in known:
-                raise ValueError(
-                    f"the run, of model {run.model}, has no {kind} {name}; "
-                    f"simulate model {model.name}"
-                )
+    known = {*run.states, *run.inputs, *run.parameters}
+    for name in (*model.state_names, *model.input_names, *model.parameter_names):
+        if name not in known:
+            raise ValueError(
+                f"the run, of model {run.model}, has no {name}; simulate model {model.name}"
+            )
 
 
 def _evaluate(f: Functions, y: Array, u: Array, p: Array, time: Array) -> dict[str, Array]:

@@ -50,6 +50,14 @@ def real_array(value: ArrayLike, what: str, missing: bool = False) -> Array:
     return numbers
 
 
+def one_number(value: ArrayLike, what: str, remedy: str = "") -> float:
+    """One finite number; raises `ValueError`, naming `what`, for anything else."""
+    number = real_array(value, what)
+    if number.ndim or not np.isfinite(number):
+        raise ValueError(f"{what} must be one finite number, got {value!r}{remedy}")
+    return float(number)
+
+
 def seconds(value: ArrayLike, what: str) -> Array:
     """Times as seconds: numbers are seconds, time spans are converted, dates count from the first.
 

@@ -15,7 +15,7 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from kinesym.checks import shown
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import one_number
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
@@ -249,15 +249,14 @@ def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
 
 def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, float]]:
     """lhs - rhs with its bounds."""
-    if isinstance(relation, sp.Eq):
-        pair = (0.0, 0.0)
-    elif isinstance(relation, (sp.Le, sp.Lt)):
-        pair = (-np.inf, 0.0)
-    elif isinstance(relation, (sp.Ge, sp.Gt)):
-        pair = (0.0, np.inf)
-    else:
-        raise ValueError(f"{name}, {relation}, is neither an equation nor an inequality")
-    return relation.lhs - relation.rhs, pair
+    for kinds, low, high in (
+        (sp.Eq, 0.0, 0.0),
+        ((sp.Le, sp.Lt), -np.inf, 0.0),
+        ((sp.Ge, sp.Gt), 0.0, np.inf),
+    ):
+        if isinstance(relation, kinds):
+            return relation.lhs - relation.rhs, (low, high)
+    raise ValueError(f"{name}, {relation}, is neither an equation nor an inequality")
 
 
 def known_values(
@@ -278,21 +277,14 @@ def known_values(
                 f"parameter {name} has no value; give known={{{name!r}: ...}} or make it unknown"
             )
         if name in values:
-            number = one_number(values[name], f"the value of parameter {name}")
+            number = one_number(
+                values[name],
+                f"the value of parameter {name}",
+                "; what differs between trials can be an input",
+            )
             result.update({} if name in unknown else {name: number})
     check_values(model, result)
     return result
-
-
-def one_number(value: Any, what: str) -> float:
-    """A finite number; raises `ValueError` naming `what` for anything else."""
-    number = real_array(value, what)
-    if number.ndim or not np.isfinite(number):
-        raise ValueError(
-            f"{what} must be a number, one for all trials, got {value!r}; what differs"
-            " between trials can be an input"
-        )
-    return float(number)
 
 
 def named_bounds(

@@ -22,7 +22,7 @@ from kinesym.internal.pipeline import realise
 from kinesym.internal.problem import checked_trials, known_values, named_bounds, symbolic_problem
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.collocation import bound_pair, make_layout, trial_data
@@ -300,17 +300,12 @@ def initial_values(
         if all(unknown):
             bounds[name] = [bound_pair(f"initial {name}", value) for value in given]
         for k, value in enumerate(given):
-            values[k][name] = np.nan if unknown[k] else _initial_value(name, value)
+            values[k][name] = (
+                np.nan if unknown[k] else one_number(value, f"the initial value of {name}")
+            )
     for mine, row in zip(values, rows, strict=True):
         mine |= {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
     return values, bounds
-
-
-def _initial_value(name: str, value: Any) -> float:
-    number = real_array(value, f"the initial value of {name}")
-    if number.ndim or not np.isfinite(number):
-        raise ValueError(f"the initial value of {name} must be one finite number, got {value!r}")
-    return float(number)
 
 
 def _rows_of_trials(

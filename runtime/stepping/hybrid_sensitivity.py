@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import one_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, SlopesManifest
 from kinesym.runtime.native import HybridSweep
@@ -64,10 +65,13 @@ class ForwardSensitivities(ByName):
         time, before, after = self.events[_number(self.run, record)]
         if key_name(of) == "time":
             return time
-        rows = after if _is_after(side) else before
+        one_of(side, SIDES, "side")
+        rows = after if side == "after" else before
         return np.asarray(rows[:, _place(list(self.states), of)])
 
 
+#: Of an event.
+SIDES = ("before", "after")
 #: What a sweep returns, see runtime/native/c/hybrid/sweep.h.
 GRAZES, RESET = 3, 4
 
@@ -173,7 +177,7 @@ class Sensitivities:
         Raises `ValueError` for unknown names, for what did not happen in this run, and where an
         event has no derivative.
         """
-        _is_after(side)
+        one_of(side, SIDES, "side")
         names, log, N = list(self.ivp.about.states), self.run.log, len(self.run.time)
         n, E = len(names), len(log)
         weights, times, end = np.zeros((N, n)), np.zeros(E), np.zeros(n)
@@ -251,12 +255,6 @@ def _place(names: Sequence[str], key: Any) -> int:
     if name not in names:
         raise ValueError(f"{name} is no state; there are {', '.join(names)}")
     return list(names).index(name)
-
-
-def _is_after(side: str) -> bool:
-    if side not in ("before", "after"):
-        raise ValueError(f"side is 'before' or 'after', got {side!r}")
-    return side == "after"
 
 
 def _number(run: Trajectory, record: EventRecord) -> int:

@@ -111,7 +111,7 @@ def test_experiment(changes, words):
     [
         ({"unknown": {}}, "parameter k has no value"),
         ({"known": {"k": 1.0}}, "k is both known and unknown"),
-        ({"unknown": {}, "known": {k: np.nan}}, "value of parameter k must be a number"),
+        ({"unknown": {}, "known": {k: np.nan}}, "value of parameter k must be one finite number"),
         ({"unknown": {"kay": None}}, "kay is unknown"),
         ({"unknown": {k: (2.0, 1.0)}}, "bounds of k are crossed"),
         ({"unknown": {k: 3.0}}, "bounds of k must be"),

@@ -586,7 +586,7 @@ def test_what_is_given_is_checked():
         about.gradient(run, {"q": 1.0})
     with pytest.raises(ValueError, match="r has 3 values, expected 11"):
         about.gradient(run, {r: np.zeros(3)})
-    with pytest.raises(ValueError, match="the run, of model m, has no input f"):
+    with pytest.raises(ValueError, match="the run, of model m, has no f"):
         about.gradient(ks.simulate(SPRING, [0, 1], {x: 0, v: 0}, {k: 2.0}), {r: 0.0})
     with pytest.raises(ValueError, match="held must be a list, got 'f'"):
         ContinuousAdjoint(model, objective, held="f")
