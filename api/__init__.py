@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from kinesym.gait.support import center_of_pressure as center_of_pressure
     from kinesym.gait.support import interruptions as interruptions
     from kinesym.gait.support import support_loads as support_loads
-    from kinesym.internal.evaluate import compile as compile
     from kinesym.internal.phases import Phase as Phase
     from kinesym.internal.phases import Phases as Phases
+    from kinesym.internal.pipeline import compile as compile
     from kinesym.internal.problem import held as held
     from kinesym.runtime.results.compare import nrmse as nrmse
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
@@ -51,7 +51,7 @@ _NAMES = {
     "collocation": "Collocation",
     "continuous_adjoint": "ContinuousAdjoint",
     "gait.support": "Interruption Support center_of_pressure interruptions support_loads",
-    "internal.evaluate": "compile",
+    "internal.pipeline": "compile",
     "internal.phases": "Phase Phases",
     "internal.problem": "held",
     "runtime.results.compare": "nrmse",

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from kinesym import checks
 from kinesym.checks import check_kind
-from kinesym.internal.evaluate import compile
+from kinesym.internal.pipeline import compile
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.nlp.collocation import filled

@@ -19,7 +19,6 @@ from kinesym.runtime.stepping.simulation import (
     within,
 )
 
-_CALLBACKS = ("constraints", "cost", "gradient", "jacobian", "hessian")
 _BLOCK = 4096  # points per evaluation of the interpreter
 
 
@@ -33,8 +32,8 @@ def explain(program: Program, nlp: NLP, z: Array) -> str | None:
         "jacobian": lambda: nlp.jacobian(z),
         "hessian": lambda: nlp.hessian(z, ones, 1.0),
     }
-    for what in _CALLBACKS:
-        if not np.isfinite(np.sum(calls[what]())):
+    for what, call in calls.items():
+        if not np.isfinite(np.sum(call())):
             found = _locate(program, nlp, what, (z, ones, np.ones(1)))
             return found or f"the {what} is not finite: its sum overflows"
     return None

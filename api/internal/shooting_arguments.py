@@ -17,7 +17,7 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
-from kinesym.internal.hybrid_signals import Pieces, hybrid_signals, new_names
+from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.pipeline import realise
 from kinesym.internal.problem import checked_trials, known_values, named_bounds, symbolic_problem
 from kinesym.internal.squares import residual_problem
@@ -29,7 +29,7 @@ from kinesym.runtime.nlp.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
-from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.shooting import System
 from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Residuals, SmoothTrials
@@ -78,7 +78,7 @@ class ShootingArguments:
     bounds: tuple[Array, Array]
     known: Mapping[str, float]
     starts: Sequence[Mapping[str, float]]
-    signals: Sequence[Mapping[str, Signal | Pieces]]
+    signals: Sequence[Mapping[str, Signal | ParametricSignal]]
     free: Mapping[str, Any]
     objective: Objective | None
     steps: Steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -366,6 +366,29 @@ class SignalGradient:
     def parts(self) -> tuple[Array, Array, Array]:
         """All three."""
         return self.begin, self.value, self.slope
+
+
+@dataclass(frozen=True, eq=False)
+class ParametricSignal:
+    """A signal whose pieces are functions of parameters: their names; rows of begins, values and
+    slopes; and by name of a parameter how these rows change with it."""
+
+    names: Sequence[str]
+    pieces: Callable[..., Any]
+    slopes: Mapping[str, Callable[..., Any]]
+
+    def at(self, values: Mapping[str, float]) -> Signal:
+        """For values of the parameters; raises `ValueError` for begins that do not increase."""
+        return Signal.pieces(*self._rows(self.pieces, values))
+
+    def by(self, name: str, values: Mapping[str, float]) -> SignalGradient:
+        """How its pieces change with a parameter."""
+        return SignalGradient(*self._rows(self.slopes[name], values))
+
+    def _rows(self, function: Callable[..., Any], values: Mapping[str, float]) -> Array:
+        with np.errstate(all="ignore"):  # a signal refuses what is not finite
+            given = (np.float64(values[name]) for name in self.names)
+            return np.array(function(*given), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

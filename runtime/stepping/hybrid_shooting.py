@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,25 +11,12 @@ from scipy.sparse import csr_array
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.signals.signal import Signal, SignalGradient
+from kinesym.runtime.signals.signal import ParametricSignal, Signal, SignalGradient
 from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_outputs import Observed
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.unknowns import Unknowns
-
-
-class ParametricSignal(Protocol):
-    """An input of a trial whose pieces depend on parameters: their `names`."""
-
-    names: Sequence[str]
-
-    def at(self, values: Mapping[str, float]) -> Signal:
-        """The input for values of the parameters."""
-
-    def by(self, name: str, values: Mapping[str, float]) -> SignalGradient:
-        """How its pieces change with a parameter."""
-
 
 #: From a trial's number, start, parameters and inputs to a run; raises `ValueError`.
 Runner = Callable[

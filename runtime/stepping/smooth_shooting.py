@@ -44,7 +44,6 @@ class _TrialLoop:
     raw: RawTrajectories
     states: Array  # (n, N), a view of z
     inputs: Array  # (m unknown, N), a view of z
-    parameters: Array  # (1, r), shared by all trials
     initial: Array  # (n,), fixed values; unknown ones are overwritten
 
 
@@ -100,7 +99,7 @@ class SmoothTrials(Simulated):
         start = np.array([initial[x] for x in self.unknowns.states])
         ivp = IVP(trial.grid, start[:, None], self._values, signals)
         run, raw = bind(self._stepper, ivp, rows[:n].reshape(n, 1, N))
-        return _TrialLoop(run, raw, rows[:n], rows[n:], self._values, start)
+        return _TrialLoop(run, raw, rows[:n], rows[n:], start)
 
     def _kind(self, name: str) -> int:
         return HELD if name in self.nlp.layout.held else LINEAR
