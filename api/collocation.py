@@ -26,10 +26,10 @@ from kinesym.internal.problem import (
     warn_of_degrees,
 )
 from kinesym.runtime.arrays import Array, real_array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Start, check_driver
+from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
-from kinesym.runtime.ipopt.solve import Result, Wishes, linear_solver_seconds, solve
+from kinesym.runtime.ipopt.solve import Wishes, linear_solver_seconds, solve
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.collocation import (
@@ -342,13 +342,12 @@ class Collocation:
         if reason is not None:
             raise ValueError(f"at the guess, {reason}; change the guess or the bounds")
 
-    def _solution(self, result: Result, seconds: float) -> Solution:
-        found = result.outcome
+    def _solution(self, found: Solved, seconds: float) -> Solution:
         if found.status in (Solve.STEP_FAILED, Solve.NOT_FINITE):
             # to most linear solvers an infinite derivative is a failure
             reason = explain(self.program, self.nlp, found.z)
             found = replace(found, status=Solve.NOT_FINITE) if reason else found
-        message = replace(result, outcome=found).message
+        message = found.message
         if found.status is Solve.NOT_FINITE:
             message = f"{message}: {reason or 'between iterates'}"
         timings = {**self.timings, "evaluate": found.evaluation, **linear_solver_seconds(found.log)}
@@ -366,8 +365,8 @@ class Collocation:
             multipliers=multipliers,
             lower_multipliers=lower,
             upper_multipliers=upper,
-            history=result.iterations,
-            linear_solver=result.linear_solver,
+            history=found.iterations,
+            linear_solver=found.linear_solver,
             timings=timings,
             problem={
                 "model": self.model.name,

@@ -51,13 +51,6 @@ def _kernels(built: Built) -> dict[str, tuple[Library, KernelManifest]]:
     return {name: (built.library, kernel) for name, kernel in built.manifest.kernels.items()}
 
 
-class Points(threading.local):
-    """Kernels bound for single points, of each thread its own."""
-
-    def __init__(self) -> None:
-        self.bound: dict[str, Bound] = {}
-
-
 class Functions:
     """Residual, right-hand side, outputs and Jacobians of a model, mapped over n points.
 
@@ -67,25 +60,15 @@ class Functions:
     """
 
     def __init__(self, built: Built, jacobians: Callable[[], Built]) -> None:
-        self._library, self._build_jacobians = built.library, jacobians
+        self.library, self._build_jacobians = built.library, jacobians
         self._about = about = built.manifest.of(FunctionsManifest)
         self._kernels = _kernels(built)
         self.name, self.values = built.manifest.name, dict(about.values)
         self.states, self.inputs, self.parameters = about.states, about.inputs, about.parameters
         self.output_names = about.outputs
-        self._counts = {
-            "xdot": len(self.states),
-            "x": len(self.states),
-            "u": len(self.inputs),
-            "p": len(self.parameters),
-            "t": 1,
-        }
-        self._points = Points()
-
-    @property
-    def library(self) -> Library:
-        """The opened library."""
-        return self._library
+        n, m, r = map(len, (self.states, self.inputs, self.parameters))
+        self._counts = {"xdot": n, "x": n, "u": m, "p": r, "t": 1}
+        self._points = threading.local()  # kernels bound for single points, of each thread its own
 
     @property
     def is_explicit(self) -> bool:
@@ -133,13 +116,10 @@ class Functions:
                 f"no Jacobian of {of!r} with respect to {wrt!r}; of is residual or outputs, wrt is "
                 "states, derivatives, inputs or parameters"
             )
-        name = f"{of}_{wrt}"
-        rows, columns = self._patterns[name]
-        values = self._call(name, len(rows), xdot=xdot, x=x, u=u, p=p, t=t)
+        rows, columns = self._patterns[f"{of}_{wrt}"]
+        values = self._call(f"{of}_{wrt}", len(rows), xdot=xdot, x=x, u=u, p=p, t=t)
         n_out = len(self.states if of == "residual" else self.output_names)
-        n_wrt = {"inputs": len(self.inputs), "parameters": len(self.parameters)}.get(
-            wrt, len(self.states)
-        )
+        n_wrt = len(getattr(self, "states" if wrt == "derivatives" else wrt))
         dense = np.zeros((n_out, n_wrt, *values.shape[1:]))
         dense[rows, columns] = values
         return dense
@@ -157,30 +137,24 @@ class Functions:
         count = 1 if n is None else n
         out = np.empty((n_out, count))
         if n_out and name in self._kernels:
-            bound = self._points.bound.get(name) if count == 1 else None
-            if bound is None:
-                bound = self._bound(name, n_out, count)
+            kept = vars(self._points) if count == 1 else {}
+            bound = kept.get(name) or kept.setdefault(name, self._bound(name, n_out, count))
             for argument, buffer in bound.arguments.items():
                 buffer[...] = arrays[argument]
             bound.plan((), out.reshape(-1))
         return out[:, 0] if n is None else out
 
     def _bound(self, name: str, n_out: int, count: int) -> Bound:
-        """A kernel with memory for its arguments; that for single points is kept."""
+        """A kernel with memory for its arguments."""
         library, kernel = self._kernels[name]
+        counts = self._counts
         buffers = {
-            argument: np.empty(
-                (self._counts[argument], count) if argument != "p" else self._counts[argument]
-            )
-            for argument in kernel.arguments
+            a: np.empty((counts[a], count) if a != "p" else counts[a]) for a in kernel.arguments
         }
         arguments = [(b.reshape(-1), 0, count if a != "p" else 1) for a, b in buffers.items()]
         size = n_out * count
         call = Call(library, name, count, arguments, (), rows(n_out, count), size)
-        bound = Bound(buffers, Plan([call], [], size))
-        if count == 1:
-            self._points.bound[name] = bound
-        return bound
+        return Bound(buffers, Plan([call], [], size))
 
     def _shaped(self, given: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], int | None]:
         """Every argument as (count, 1 or n), and n (None for a single point)."""

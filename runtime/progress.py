@@ -5,17 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tqdm import tqdm
 
 from kinesym.runtime.ipopt.driver import Iteration
 
 
+def _bar(show: bool | None, **options: Any) -> Any:
+    """A bar that is removed at the end; `None` shows it only if stderr is a terminal."""
+    return tqdm(disable=not (sys.stderr.isatty() if show is None else show), leave=False, **options)
+
+
 @contextmanager
 def iteration_line(show: bool | None) -> Iterator[Callable[[Iteration], None]]:
-    """A function that shows an iteration; `None` shows it only if stderr is a terminal."""
-    visible = sys.stderr.isatty() if show is None else show
-    with tqdm(disable=not visible, unit="", bar_format="{desc} [{elapsed}]", leave=False) as line:
+    """A function that shows an iteration; `None` shows it only on a terminal."""
+    with _bar(show, unit="", bar_format="{desc} [{elapsed}]") as line:
 
         def report(step: Iteration) -> None:
             line.set_description_str(
@@ -29,20 +34,13 @@ def iteration_line(show: bool | None) -> Iterator[Callable[[Iteration], None]]:
 @contextmanager
 def node_bar(total: int, show: bool | None) -> Iterator[Callable[[int], object]]:
     """A function that counts nodes; shown after half a second, `None` only on a terminal."""
-    visible = sys.stderr.isatty() if show is None else show
-    with tqdm(
-        total=total, disable=not visible, unit=" nodes", unit_scale=True, leave=False, delay=0.5
-    ) as bar:
+    with _bar(show, total=total, unit=" nodes", unit_scale=True, delay=0.5) as bar:
         yield bar.update
 
 
 @contextmanager
 def time_bar(begin: float, end: float, show: bool | None) -> Iterator[Callable[[float], object]]:
-    """A function that is told the time reached [s]; shown after half a second, `None` only on a
-    terminal."""
-    visible = sys.stderr.isatty() if show is None else show
+    """A function that is told the time reached [s]; shown as `node_bar`."""
     form = "{l_bar}{bar}| {n:.3g}/{total:.3g} s [{elapsed}<{remaining}]"
-    with tqdm(
-        total=end - begin, disable=not visible, bar_format=form, leave=False, delay=0.5
-    ) as bar:
+    with _bar(show, total=end - begin, bar_format=form, delay=0.5) as bar:
         yield lambda now: bar.update(now - begin - bar.n)

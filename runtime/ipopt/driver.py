@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,9 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What IPOPT returned. evaluation : seconds of evaluations. log : IPOPT's own."""
+class Solved:
+    """What IPOPT returned. evaluation : seconds of evaluations. log : IPOPT's own. linear_solver :
+    a line on which one was used."""
 
     z: Array
     multipliers: tuple[Array, Array, Array]
@@ -78,6 +80,17 @@ class Outcome:
     status: Solve
     evaluation: float
     log: str
+    iterations: tuple[Iteration, ...] = ()
+    linear_solver: str = ""
+
+    @property
+    def message(self) -> str:
+        """How the solve ended, as a sentence."""
+        count = self.iterations[-1].number if self.iterations else 0
+        when = f"after {count} iteration{'' if count == 1 else 's'}"
+        if self.status is Solve.CONVERGED:
+            return f"{self.status.sentence} {when}"
+        return f"{when}: {self.status.sentence}"
 
 
 @dataclass
@@ -112,18 +125,22 @@ class _Callbacks:
 
     def __init__(self, problem: IpoptProblem, watch: Watch) -> None:
         """Value arrays are made once: cyipopt copies what a callback returns."""
-        self.problem, self.intermediate, self.seconds = problem, watch.intermediate, 0.0
+        self.callbacks, self.intermediate, self.seconds = problem.callbacks, watch.intermediate, 0.0
         n, m = problem.sizes
         jacobian, hessian = problem.structures
         sizes = {"cost": 1, "gradient": n, "constraints": m}
         sizes |= {"jacobian": jacobian.size, "hessian": hessian.size}
         self._out = {name: np.empty(size) for name, size in sizes.items()}
         self._no_multipliers = np.zeros(m)
+        for name in ("gradient", "constraints", "jacobian", "hessian"):
+            setattr(self, name, partial(self._values, name))
+        self.jacobianstructure = partial(_entries, jacobian)
+        self.hessianstructure = partial(_entries, hessian)
 
     def _values(
         self, name: str, z: Array, multipliers: Array | None = None, factor: float = 1.0
     ) -> Array:
-        callback, out = getattr(self.problem.callbacks, name), self._out[name]
+        callback, out = getattr(self.callbacks, name), self._out[name]
         multipliers = self._no_multipliers if multipliers is None else multipliers
         start = time.perf_counter()
         if isinstance(callback, Plan):
@@ -136,26 +153,8 @@ class _Callbacks:
     def objective(self, z: Array) -> float:
         return float(self._values("cost", z)[0])
 
-    def gradient(self, z: Array) -> Array:
-        return self._values("gradient", z)
 
-    def constraints(self, z: Array) -> Array:
-        return self._values("constraints", z)
-
-    def jacobian(self, z: Array) -> Array:
-        return self._values("jacobian", z)
-
-    def hessian(self, z: Array, multipliers: Array, factor: float) -> Array:
-        return self._values("hessian", z, multipliers, factor)
-
-    def jacobianstructure(self) -> tuple[Any, Any]:
-        return _places(self.problem.structures[0])
-
-    def hessianstructure(self) -> tuple[Any, Any]:
-        return _places(self.problem.structures[1])
-
-
-def _places(structure: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _entries(structure: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     rows, columns = (np.empty(structure.size, dtype=np.int32) for _ in range(2))
     structure.fill(rows, columns)
     return rows, columns
@@ -210,7 +209,7 @@ def run(
     required: Collection[str],
     watch: Watch,
     driver: str = "auto",
-) -> Outcome:
+) -> Solved:
     """Solve from `start`. Options that this IPOPT does not know are ignored unless required.
 
     Raises `IpoptMissing`, or `ValueError` if an option is not accepted.
@@ -229,14 +228,9 @@ def run(
                 f"{status.sentence}, one of {', '.join(sorted(required))} or of a file of options"
             )
         text = story.read_text(errors="replace") if story.exists() else ""
-    return Outcome(
-        z,
-        (info["mult_g"], info["mult_x_L"], info["mult_x_U"]),
-        float(info["obj_val"]),
-        status,
-        evaluation(),
-        text,
-    )
+    multipliers = (info["mult_g"], info["mult_x_L"], info["mult_x_U"])
+    iterations = tuple(watch.iterations)
+    return Solved(z, multipliers, float(info["obj_val"]), status, evaluation(), text, iterations)
 
 
 _WARM = ("lagrange", "zl", "zu")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Outcome, Start, Watch, run
+from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start, Watch, run
 from kinesym.runtime.ipopt.linear_solver import (
     AUTO,
     TIME_STRUCTURED,
@@ -18,25 +18,6 @@ from kinesym.runtime.ipopt.linear_solver import (
     session,
 )
 from kinesym.runtime.status import Factors, Solve
-
-
-@dataclass(frozen=True)
-class Result:
-    """What IPOPT returned, its iterations, and a line on the linear solver."""
-
-    outcome: Outcome
-    iterations: tuple[Iteration, ...]
-    linear_solver: str
-
-    @property
-    def message(self) -> str:
-        """The outcome as a sentence."""
-        status = self.outcome.status
-        count = self.iterations[-1].number if self.iterations else 0
-        when = f"after {count} iteration{'' if count == 1 else 's'}"
-        if status is Solve.CONVERGED:
-            return f"{status.sentence} {when}"
-        return f"{when}: {status.sentence}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +34,7 @@ class Wishes:
 
 def solve(
     problem: IpoptProblem, start: Start, wishes: Wishes, report: Callable[[Iteration], None]
-) -> Result:
+) -> Solved:
     """Solve; `report` is called after each iteration.
 
     If the time-structured linear solver gives up, MUMPS continues from the last iterate. Ctrl-C
@@ -63,22 +44,18 @@ def solve(
     solver, reason = choose(wishes.linear_solver, wishes.options)
     watch = Watch(report)
     if solver != TIME_STRUCTURED:
-        outcome = _run(problem, start, wishes, watch, solver)
-        return _result(outcome, watch, f"{solver} ({reason})" if reason else solver)
+        found = _run(problem, start, wishes, watch, solver)
+        return replace(found, linear_solver=f"{solver} ({reason})" if reason else solver)
     with session(*kkt_stages(problem)) as kkt:
-        outcome = _run(problem, start, wishes, watch, solver)
+        found = _run(problem, start, wishes, watch, solver)
     ended = Factors(kkt["status"])
-    if outcome.status not in _FAILED or ended is Factors.OK:
-        return _result(outcome, watch, _about(kkt))
-    if ended is not Factors.NOT_FINITE:
-        if not kkt["factorisations"]:  # what IPOPT reports until then has moved nothing
-            watch.iterations.clear()
-        return _continue(problem, start, wishes, watch, outcome, ended.sentence)
-    return _result(replace(outcome, status=Solve.NOT_FINITE), watch, _about(kkt))
-
-
-#: What IPOPT may say where the linear solver is the cause: its codes below zero.
-_FAILED = [status for status in Solve if status.code < 0]
+    if found.status.code >= 0 or ended is Factors.OK:  # what IPOPT calls a failure is below zero
+        return replace(found, linear_solver=_about(kkt))
+    if ended is Factors.NOT_FINITE:
+        return replace(found, status=Solve.NOT_FINITE, linear_solver=_about(kkt))
+    if not kkt["factorisations"]:  # what IPOPT reports until then has moved nothing
+        found = replace(found, iterations=())
+    return _continued(problem, start, wishes, watch, found, ended.sentence)
 
 
 def _about(kkt: Report) -> str:
@@ -93,33 +70,27 @@ def _about(kkt: Report) -> str:
     )
 
 
-def _continue(
-    problem: IpoptProblem,
-    start: Start,
-    wishes: Wishes,
-    watch: Watch,
-    stopped: Outcome,
-    reason: str,
-) -> Result:
+def _continued(
+    problem: IpoptProblem, start: Start, wishes: Wishes, watch: Watch, stopped: Solved, reason: str
+) -> Solved:
     """Go on with MUMPS from where the other linear solver stopped, or from the start if that was
     before the first step."""
-    steps = watch.iterations[-1].number if watch.iterations else 0
+    steps = stopped.iterations[-1].number if stopped.iterations else 0
+    more: dict[str, Any] = {"max_iter": max(int(wishes.options.get("max_iter", 3000)) - steps, 0)}
     if steps:
         start = Start(stopped.z, stopped.multipliers)
-    more: dict[str, Any] = {"max_iter": max(int(wishes.options.get("max_iter", 3000)) - steps, 0)}
-    if steps and watch.mu:
-        more["mu_init"] = watch.mu
+        more |= {"mu_init": watch.mu} if watch.mu else {}
     later = Watch(watch.report, number=steps, interrupted=watch.interrupted)
-    outcome = _run(problem, start, wishes, later, "mumps", more)
-    before = [i for i in watch.iterations if i.number < steps]
-    watch.iterations[:] = [*before, *later.iterations]
-    outcome = replace(
-        outcome,
-        evaluation=stopped.evaluation + outcome.evaluation,
-        log=stopped.log + outcome.log,
-    )
+    found = _run(problem, start, wishes, later, "mumps", more)
+    before = tuple(i for i in stopped.iterations if i.number < steps)
     when = f" after {steps} iteration{'' if steps == 1 else 's'}" if steps else ""
-    return _result(outcome, watch, f"mumps ({TIME_STRUCTURED} gave up{when}: {reason})")
+    return replace(
+        found,
+        evaluation=stopped.evaluation + found.evaluation,
+        log=stopped.log + found.log,
+        iterations=before + found.iterations,
+        linear_solver=f"mumps ({TIME_STRUCTURED} gave up{when}: {reason})",
+    )
 
 
 def _run(
@@ -129,7 +100,7 @@ def _run(
     watch: Watch,
     solver: str,
     more: Mapping[str, Any] | None = None,
-) -> Outcome:
+) -> Solved:
     """Run with a linear solver; the options that are wished for, and then `more`, come first."""
     settings: dict[str, Any] = {
         "sb": "yes",
@@ -144,16 +115,13 @@ def _run(
         settings.update(warm_start_init_point="yes", mu_init=1e-6)
         settings.update(warm_start_bound_push=1e-9, warm_start_mult_bound_push=1e-9)
     chosen = {k: v for k, v in wishes.options.items() if k != "linear_solver"}
-    settings = {**settings, **chosen, **(more or {})}
+    settings |= {**chosen, **(more or {})}
     required = {*wishes.options, "linear_solver"}  # others may be unknown to this IPOPT
-    return run(problem, start, settings, required, watch, wishes.driver)
-
-
-def _result(outcome: Outcome, watch: Watch, linear_solver: str) -> Result:
-    failed = outcome.status in (Solve.RESTORATION_FAILED, Solve.STEP_FAILED)
-    if failed and "out of memory" in outcome.log:  # MUMPS says so there
-        outcome = replace(outcome, status=Solve.NO_MEMORY)
-    return Result(outcome, tuple(watch.iterations), linear_solver)
+    found = run(problem, start, settings, required, watch, wishes.driver)
+    failed = found.status in (Solve.RESTORATION_FAILED, Solve.STEP_FAILED)
+    if failed and "out of memory" in found.log:  # MUMPS says so there
+        return replace(found, status=Solve.NO_MEMORY)
+    return found
 
 
 def linear_solver_seconds(log: str) -> dict[str, float]:

@@ -80,7 +80,7 @@ def trial_data(
         arrays[family, "t0"] = (grid, N - 1, N)
         arrays[family, "t1"] = (later.grid, 0, later.n_nodes)
     arrays.update({(family, "k"): (values, 0, 1) for family in FAMILIES})
-    return TrialData(arrays)
+    return arrays
 
 
 def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:

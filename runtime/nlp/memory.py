@@ -50,23 +50,22 @@ def forecast(nlp: NLP) -> Forecast:
     pivots = layout.width + equations
     rows = pivots + layout.width + len(layout.parameters) + layout.free_duration
     factors = 8.0 * pivots * (rows + 8) * sum(layout.nodes)
-    return Forecast(
-        nlp.n_variables,
-        nlp.n_constraints,
-        nlp.jacobian_structure.size,
-        nlp.hessian_structure.size,
-        factors,
-    )
+    entries = (nlp.jacobian_structure.size, nlp.hessian_structure.size)
+    return Forecast(nlp.n_variables, nlp.n_constraints, *entries, factors)
 
 
 def check_sizes(sizes: Forecast) -> None:
     """Raises `ValueError` if IPOPT cannot count that far."""
-    for what in ("variables", "constraints", "jacobian", "hessian"):
-        count = getattr(sizes, what)
+    counted = {
+        "variables": sizes.variables,
+        "constraints": sizes.constraints,
+        "entries in the Jacobian": sizes.jacobian,
+        "entries in the Hessian": sizes.hessian,
+    }
+    for what, count in counted.items():
         if count > MOST:
             raise ValueError(
-                f"the problem has {count:,} {_WORDS[what]}, IPOPT counts to {MOST:,}: "
-                "use fewer nodes"
+                f"the problem has {count:,} {what}, IPOPT counts to {MOST:,}: use fewer nodes"
             )
 
 
@@ -79,14 +78,6 @@ def check_free(needed: float, sizes: Forecast, remedy: str) -> None:
             f"{sizes.hessian:,} of the Hessian need about {needed / 1e9:.1f} GB, "
             f"{free / 1e9:.1f} GB are free; {remedy}"
         )
-
-
-_WORDS = {
-    "variables": "variables",
-    "constraints": "constraints",
-    "jacobian": "entries in the Jacobian",
-    "hessian": "entries in the Hessian",
-}
 
 
 def available() -> float | None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.library.manifest import Built, CollocationManifest
-from kinesym.runtime.native import ADD, LATE, SUM, Call, Library, Plan
+from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.places import Places, packed, places, rows
 from kinesym.runtime.nlp.sparsity import Run, Structure, Written, assemble
@@ -28,15 +27,9 @@ Array = NDArray[np.float64]
 _PER_THREAD = 500_000  # operations that are worth a thread
 
 
-@dataclass(frozen=True)
-class TrialData:
-    """Known numbers of one trial, by kernel argument; see `codegen.transcribe` for the names.
-
-    `arrays[family, argument]` is (array, offset, ld): scalar k of point i at
-    `array[offset + k * ld + i]`.
-    """
-
-    arrays: Mapping[tuple[str, str], tuple[Array, int, int]]
+#: Known numbers of a trial by family and kernel argument (see `codegen.transcribe` for the names):
+#: (array, offset, ld), scalar k of point i is at array[offset + k * ld + i].
+TrialData: TypeAlias = Mapping[tuple[str, str], tuple[Array, int, int]]
 
 
 @dataclass(frozen=True)
@@ -51,38 +44,28 @@ class Plans:
 
 
 class NLP:
-    """Callbacks of the nonlinear program.
+    """Callbacks of the nonlinear program, from kernels, the places of variables and constraints and
+    the known numbers of each trial, with at most so many threads.
 
     `jacobian_structure` and `hessian_structure` give rows and columns of the values of the two
-    matrices, `plans` the callbacks for compiled callers.
-
-    Parameters
-    ----------
-    built : the kernels.
-    layout : places and names.
-    data : known numbers of each trial.
-    threads : at most so many threads.
+    matrices, `plans` the callbacks for compiled callers, `library` is the opened library.
     """
 
     def __init__(
-        self,
-        built: Built,
-        layout: Layout,
-        data: Sequence[TrialData],
-        threads: int,
+        self, built: Built, layout: Layout, data: Sequence[TrialData], threads: int
     ) -> None:
-        self.layout = layout
-        self._library, self._kernels = built.library, built.manifest.kernels
+        self.layout, self.library, self._kernels = layout, built.library, built.manifest.kernels
         self._about = built.manifest.of(CollocationManifest)
-        self._data = data
-        self._threads = threads
-        self._one = np.ones(1)
+        self._data, self._threads = data, threads
         n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
+        self._no_multipliers, self._one = np.zeros(m), np.ones(1)
         self.jacobian_structure, jacobian = self._packed_jacobian()
         self.hessian_structure, hessian = self._assembled_hessian()
         self.plans = Plans(
-            cost=self._plan("cost", self._cost_places(), [0], 1),
+            cost=self._plan(
+                "cost", {key: places(1, mode=SUM) for key in self._with_kernel("cost")}, [0], 1
+            ),
             gradient=self._plan("gradient", *self._gradient_places(), n),
             constraints=self._plan("constraints", self._constraint_places(), [], m),
             jacobian=jacobian,
@@ -90,11 +73,6 @@ class NLP:
         )
 
     # -- values -----------------------------------------------------------------------------
-
-    @property
-    def library(self) -> Library:
-        """The opened library."""
-        return self._library
 
     @property
     def n_variables(self) -> int:
@@ -108,34 +86,38 @@ class NLP:
 
     def cost(self, z: Array) -> float:
         """The objective."""
-        out = np.empty(1)
-        self.plans.cost((z, self._no_multipliers, self._one), out)
-        return float(out[0])
+        return float(self._called(self.plans.cost, 1, z)[0])
 
     def gradient(self, z: Array, out: Array | None = None) -> Array:
         """Gradient of the objective, (n_variables,)."""
-        out = np.empty(self.n_variables) if out is None else out
-        self.plans.gradient((z, self._no_multipliers, self._one), out)
-        return out
+        return self._called(self.plans.gradient, self.n_variables, z, out)
 
     def constraints(self, z: Array, out: Array | None = None) -> Array:
         """The constraints, (n_constraints,)."""
-        out = np.empty(self.n_constraints) if out is None else out
-        self.plans.constraints((z, self._no_multipliers, self._one), out)
-        return out
+        return self._called(self.plans.constraints, self.n_constraints, z, out)
 
     def jacobian(self, z: Array, out: Array | None = None) -> Array:
         """Values of the constraint Jacobian, in the order of `jacobian_structure`."""
-        out = np.empty(self.jacobian_structure.size) if out is None else out
-        self.plans.jacobian((z, self._no_multipliers, self._one), out)
-        return out
+        return self._called(self.plans.jacobian, self.jacobian_structure.size, z, out)
 
     def hessian(
         self, z: Array, multipliers: Array, factor: float, out: Array | None = None
     ) -> Array:
         """Values of the Hessian of factor * cost + multipliers . constraints, lower triangle."""
-        out = np.empty(self.hessian_structure.size) if out is None else out
-        self.plans.hessian((z, multipliers, np.array([float(factor)])), out)
+        more = (multipliers, np.array([float(factor)]))
+        return self._called(self.plans.hessian, self.hessian_structure.size, z, out, more)
+
+    def _called(
+        self,
+        plan: Plan,
+        size: int,
+        z: Array,
+        out: Array | None = None,
+        more: tuple[Array, Array] | None = None,
+    ) -> Array:
+        """What a plan writes; more : multipliers and the factor of the cost."""
+        out = np.empty(size) if out is None else out
+        plan((z, *(more or (self._no_multipliers, self._one))), out)
         return out
 
     def outputs(self, z: Array, trial: int) -> dict[str, Array]:
@@ -147,11 +129,10 @@ class NLP:
         for family in ("node", "interval"):
             names = self._about.families[family].outputs
             n = self.layout.points(trial, family)
-            out = np.empty(len(names) * n)
+            values, size = np.empty((len(names), n)), len(names) * n
             if names:
-                plan = self._plan("outputs", {(trial, family): rows(len(names), n)}, [], len(out))
-                plan((z, self._no_multipliers, self._one), out)
-            values = out.reshape(len(names), n)
+                plan = self._plan("outputs", {(trial, family): rows(len(names), n)}, [], size)
+                self._called(plan, size, z, values.reshape(-1))
             if family == "interval":
                 values = self._at_nodes(values, trial)
             result.update(zip(names, values, strict=True))
@@ -182,10 +163,6 @@ class NLP:
             values[name] = data[index[:, None] + np.arange(n)] if varying else data[index]
         return values
 
-    @cached_property
-    def _no_multipliers(self) -> Array:
-        return np.zeros(self.n_constraints)
-
     # -- plans ------------------------------------------------------------------------------
 
     def _plan(
@@ -199,13 +176,12 @@ class NLP:
         family, `zero` the outputs that no call sets."""
         calls = []
         for (trial, family), place in places.items():
-            name = f"{family}_{what}"
-            n = self.layout.points(trial, family)
+            name, n = f"{family}_{what}", self.layout.points(trial, family)
             about = self._kernels[name]
             arguments = [self._argument(trial, family, a) for a in about.arguments]
             work = n * (about.operations + len(about.outputs))
             threads = max(1, min(self._threads, work // _PER_THREAD))
-            calls.append(Call(self._library, name, n, arguments, self._sizes, place, size, threads))
+            calls.append(Call(self.library, name, n, arguments, self._sizes, place, size, threads))
         return Plan(calls, zero, size)
 
     def _packed_jacobian(self) -> tuple[Structure, Plan]:
@@ -217,13 +193,13 @@ class NLP:
                 found[trial, family] = packed(len(runs), runs[0].count, size)
                 blocks.append(tuple(runs))
                 size += len(runs) * runs[0].count
-        structure = Structure(tuple(blocks), self._library.lanes)
+        structure = Structure(tuple(blocks), self.library.lanes)
         return structure, self._plan("jacobian", found, [], size)
 
     def _assembled_hessian(self) -> tuple[Structure, Plan]:
         """Entries of a node from its two intervals and from node terms are merged."""
         keys = self._with_kernel("hessian")
-        assembly = assemble([self._hessian_runs(*key) for key in keys], self._library.lanes)
+        assembly = assemble([self._hessian_runs(*key) for key in keys], self.library.lanes)
         found = dict(zip(keys, assembly.places, strict=True))
         plan = self._plan("hessian", found, assembly.zero, assembly.structure.size)
         return assembly.structure, plan
@@ -235,8 +211,8 @@ class NLP:
             return 1, begin, self.layout.points(trial, family)
         if name == "factor":
             return 2, 0, 1
-        if (family, name) in self._data[trial].arrays:
-            return self._data[trial].arrays[family, name]
+        if (family, name) in self._data[trial]:
+            return self._data[trial][family, name]
         return 0, *self._variable(trial, family, name)
 
     def _variable(self, trial: int, family: str, group: str) -> tuple[int, int]:
@@ -268,9 +244,6 @@ class NLP:
         """(group, number within the group) of every local variable of a family."""
         return [(g, k) for g, count in self._about.families[family].variables for k in range(count)]
 
-    def _cost_places(self) -> dict[tuple[int, str], Places]:
-        return {key: places(1, mode=SUM) for key in self._with_kernel("cost")}
-
     def _gradient_places(self) -> tuple[dict[tuple[int, str], Places], NDArray[np.intp]]:
         found = {}
         written = Written(self.n_variables)
@@ -286,12 +259,13 @@ class NLP:
         return found, written.zero
 
     def _constraint_places(self) -> dict[tuple[int, str], Places]:
-        found = {}
-        for trial, family in self._with_kernel("constraints"):
-            count, n = len(self.layout.labels[family]), self.layout.points(trial, family)
-            begin = self.layout.constraint_offsets[trial, family]
-            found[trial, family] = rows(count, n, begin)
-        return found
+        layout = self.layout
+        return {
+            key: rows(
+                len(layout.labels[key[1]]), layout.points(*key), layout.constraint_offsets[key]
+            )
+            for key in self._with_kernel("constraints")
+        }
 
     def _entry(self, trial: int, family: str, member: tuple[str, int]) -> tuple[int, int]:
         """Index in z of a local variable at point 0, and its step from point to point."""

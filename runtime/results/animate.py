@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,13 @@ from numpy.typing import NDArray
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.results.files import replacing
 
-if TYPE_CHECKING:
-    from kinesym.runtime.results.trajectory import Trajectory
-
 Array = NDArray[np.float64]
 
 #: Axes forwards, to the left and upwards with their signs, by what points up.
 _VIEWS = {"z": {"x": 1.0, "y": 1.0, "z": 1.0}, "y": {"x": 1.0, "z": -1.0, "y": 1.0}}
 
 
-def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> Path:
+def animate(run: Any, path: Path, fps: float, speed: float, up: str) -> Path:
     """Write the stick figure of a trajectory to `path` and return it: a .gif that shows it from the
     side and from the front, or an .html page on which it can be turned.
 
@@ -61,7 +58,7 @@ def animate(run: Trajectory, path: Path, fps: float, speed: float, up: str) -> P
     return path
 
 
-def coordinates(run: Trajectory, point: str, times: Array, up: str) -> Array:
+def coordinates(run: Any, point: str, times: Array, up: str) -> Array:
     """Where a point is [m]: forwards, to the left, upwards (3, K); forwards and upwards in a plane
     (2, K)."""
     rows = [
@@ -79,7 +76,7 @@ def span(points: Mapping[str, Array]) -> tuple[Array, float]:
     return (low + high) / 2.0, 0.55 * max(float((high - low).max()), 1e-9)
 
 
-def page(run: Trajectory, times: Array, points: Mapping[str, Array], fps: float) -> str:
+def page(run: Any, times: Array, points: Mapping[str, Array], fps: float) -> str:
     """The page with everything that it shows."""
     middle, reach = span(points)
     flat = len(middle) == 2
@@ -99,9 +96,7 @@ def page(run: Trajectory, times: Array, points: Mapping[str, Array], fps: float)
     return re.sub(r"{{(\w+)}}", lambda found: insert_of[found[1]], template)
 
 
-def write_gif(
-    run: Trajectory, path: Path, times: Array, points: Mapping[str, Array], fps: float
-) -> None:
+def write_gif(run: Any, path: Path, times: Array, points: Mapping[str, Array], fps: float) -> None:
     """Side and front view, or the plane of the motion, over time."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # here: slow to import
     from matplotlib.figure import Figure

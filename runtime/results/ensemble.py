@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.results.event_log import EventLog, EventRecord, logs_as_variables, logs_of
-from kinesym.runtime.results.files import save_result, saved_result
+from kinesym.runtime.results.event_log import EventLog, EventRecord
+from kinesym.runtime.results.plot import panels
 from kinesym.runtime.results.trajectory import (
     KINDS,
-    RANGE,
-    ByName,
     Drawing,
+    OverTime,
+    Series,
     Trajectory,
-    drawing_attribute,
-    drawing_of,
-    named_row,
-    ranges,
 )
-from kinesym.runtime.summary import html_table
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Array = NDArray[np.float64]
+Rows: TypeAlias = Annotated[Array, "member", "time"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +34,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ensemble(ByName):
+class Ensemble(Series):
     """M trajectories over one time grid (N,): by name states, inputs and outputs, each (M, N).
 
     `runs["theta"]` is (M, N), `runs.member(k)` a `Trajectory`, `parameters` are (M,) by name;
@@ -51,11 +43,11 @@ class Ensemble(ByName):
     events have an entry each in `event_logs`.
     """
 
-    time: Array
-    states: Mapping[str, Array]
-    inputs: Mapping[str, Array]
-    outputs: Mapping[str, Array]
-    parameters: Mapping[str, Array]
+    time: OverTime
+    states: Mapping[str, Rows]
+    inputs: Mapping[str, Rows]
+    outputs: Mapping[str, Rows]
+    parameters: Mapping[str, Annotated[Array, "member"]]
     model: str = ""
     failures: Sequence[Failure] = ()
     drawing: Drawing = ()
@@ -70,13 +62,6 @@ class Ensemble(ByName):
     def __len__(self) -> int:
         return self.members
 
-    def __getitem__(self, key: object) -> Array:
-        return named_row(self, key)
-
-    def keys(self) -> list[str]:
-        """Names of states, inputs and outputs."""
-        return [*self.states, *self.inputs, *self.outputs]
-
     def __iter__(self) -> Iterator[Trajectory]:
         return map(self.member, range(self.members))
 
@@ -90,7 +75,7 @@ class Ensemble(ByName):
 
     def _repr_html_(self) -> str:
         """A table of all trajectories for a notebook."""
-        return html_table(repr(self)[1:-1], ranges(self), RANGE)
+        return self._table(repr(self)[1:-1])
 
     def member(self, k: int) -> Trajectory:
         """The trajectory of member k, up to where it is valid."""
@@ -120,68 +105,24 @@ class Ensemble(ByName):
         """Of each member what happened of a kind, and of a contact or event; see `Trajectory`."""
         return [run.happened(kind, name) for run in self]
 
-    def plot(self, title: str | None = None) -> Any:
-        """A figure with one panel per trajectory: some members, and the band of 90 % of them."""
-        from kinesym.runtime.results.plot import plot_ensemble
+    def plot(self, title: str | None = None, shown: int = 30) -> Any:
+        """A figure with one panel per trajectory: up to `shown` members, median and band of 90 %.
 
-        return plot_ensemble(self, title=repr(self)[1:-1] if title is None else title)
-
-    # -- files ------------------------------------------------------------------------------
-
-    def to_xarray(self) -> xr.Dataset:
-        """Everything over `member` and `time`; parameters over `member`, events over `event`."""
-        import xarray as xr  # here: slow to import
-
-        variables: dict[str, Any] = {}
-        for kind in KINDS:
-            for name, values in getattr(self, kind).items():
-                variables[name] = (("member", "time"), values, {"kind": kind})
-        for name, values in self.parameters.items():
-            variables[f"parameter_{name}"] = ("member", values, {"kind": "parameters"})
-        events, told = logs_as_variables(self.event_logs, list(self.states))
-        attributes: dict[str, Any] = {"model": self.model, "ensemble": 1}
-        attributes |= drawing_attribute(self.drawing)
-        if self.failures:
-            attributes["failed_members"] = [f.member for f in self.failures]
-            attributes["failed_times"] = [f.time for f in self.failures]
-            attributes["failures"] = "\n".join(f.message for f in self.failures)
-        return xr.Dataset(variables | events, {"time": self.time}, attributes | told)
-
-    @classmethod
-    def from_xarray(cls, data: xr.Dataset) -> Ensemble:
-        """What `to_xarray` made."""
-        groups: dict[str, dict[str, Array]] = {k: {} for k in (*KINDS, "parameters")}
-        for name, variable in data.data_vars.items():
-            kind = variable.attrs["kind"]
-            if kind not in groups:
-                continue
-            key = str(name).removeprefix("parameter_") if kind == "parameters" else str(name)
-            groups[kind][key] = variable.to_numpy()
-        failures: tuple[Failure, ...] = ()
-        if "failures" in data.attrs:
-            members = np.atleast_1d(data.attrs["failed_members"])
-            times = np.atleast_1d(data.attrs["failed_times"])
-            words = str(data.attrs["failures"]).split("\n")
-            failures = tuple(
-                Failure(int(k), float(t), text)
-                for k, t, text in zip(members, times, words, strict=True)
-            )
-        return cls(
-            data["time"].to_numpy(),
-            **groups,
-            model=str(data.attrs["model"]),
-            failures=failures,
-            drawing=drawing_of(data.attrs),
-            event_logs=logs_of(data),
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to a netCDF file; an older one stays until this one is whole."""
-        save_result(self.to_xarray(), path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Ensemble:
-        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
-        damaged or something else."""
-        with saved_result(path, "Ensemble") as tree:
-            return cls.from_xarray(tree.to_dataset())
+        Members that ended early are shown, but count only if all did.
+        """
+        whole = sorted(set(range(len(self))) - {failure.member for failure in self.failures})
+        members = np.unique(np.linspace(0, len(self) - 1, min(shown, len(self))).astype(int))
+        figure, axes = panels(self.keys(), repr(self)[1:-1] if title is None else title)
+        for axis, (name, values) in zip(axes, self.items(), strict=True):
+            colour = self._colour(name)
+            kept = values[whole] if len(whole) else np.where(np.isfinite(values), values, np.nan)
+            some = np.isfinite(kept).any(axis=0)
+            low, middle, high = np.nanpercentile(kept[:, some], (5, 50, 95), axis=0)
+            axis.fill_between(self.time[some], low, high, color=colour, alpha=0.2, lw=0)
+            axis.plot(self.time, values[members].T, lw=0.5, color=colour, alpha=0.4)
+            axis.plot(self.time[some], middle, lw=1.5, color=colour)
+            if self.failures:  # what diverges would hide the others
+                bottom, top = np.nanmin(kept), np.nanmax(kept)
+                margin = 0.05 * (top - bottom) or 1.0
+                axis.set_ylim(bottom - margin, top + margin)
+        return figure

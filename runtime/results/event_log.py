@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,64 +127,60 @@ class EventLog:
         return spans if begin is None else [*spans, (begin, self.final.time)]
 
 
-# -- files ----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class EventTable:
+    """Logs of one run, or of the members of an ensemble, as they are saved: a row for each entry,
+    its states before and after; `ends` tells of each log the other fields."""
 
-_ROWS = ("x", "modes", "contacts", "friction", "armed")
+    event_member: Annotated[Integers, "event"]
+    event_time: Annotated[Array, "event"]
+    event_kind: Annotated[NDArray[np.str_], "event"]
+    event_name: Annotated[NDArray[np.str_], "event"]
+    event_states: Annotated[Array, "event", "side", "state"]
+    states: Sequence[str]
+    ends: Sequence[Mapping[str, Any]]
 
-
-def logs_as_variables(
-    logs: Sequence[EventLog], states: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Logs of one run or of the members of an ensemble, as variables over `event` and attributes of
-    a dataset; nothing if there are none."""
-    if not logs:
-        return {}, {}
-    entries = [(k, e) for k, log in enumerate(logs) for e in log.entries]
-    rows = np.array([e.rows for _, e in entries]).reshape(-1, 2, len(states))
-    about = {"kind": "events"}
-    variables: dict[str, Any] = {
-        "event_member": ("event", np.array([k for k, _ in entries], dtype=np.int64), about),
-        "event_time": ("event", np.array([e.time for _, e in entries]), about),
-        "event_kind": ("event", np.array([KINDS.index(e.kind) for _, e in entries], int), about),
-        "event_states": (("event", "side", "state"), rows, about),
-    }
-    ends = [
-        {"pressed": log.pressed, "work": log.work, "time": log.final.time}
-        | {name: getattr(log.final, name).tolist() for name in _ROWS}
-        for log in logs
-    ]
-    told = {
-        "states": list(states),
-        "names": [e.name for _, e in entries],
-        "contacts": logs[0].contacts,
-        "named": logs[0].named,
-        "ends": ends,
-    }
-    return variables, {"events": json.dumps(told)}
-
-
-def logs_of(data: Any) -> list[EventLog]:
-    """What `logs_as_variables` made, from a dataset that has it; else nothing."""
-    if "events" not in data.attrs:
-        return []
-    told = json.loads(data.attrs["events"])
-    columns = (data[f"event_{name}"].to_numpy() for name in ("member", "time", "kind", "states"))
-    entries: list[list[EventRecord]] = [[] for _ in told["ends"]]
-    for member, time, kind, rows, name in zip(*columns, told["names"], strict=True):
-        event = EventRecord(float(time), KINDS[int(kind)], name, told["states"], rows)
-        entries[int(member)].append(event)
-    names = (tuple(told["contacts"]), tuple(told["named"]))
-    return [
-        EventLog(
-            tuple(mine), _state(end), names[0], tuple(end["pressed"]), names[1], tuple(end["work"])
+    @classmethod
+    def of(cls, logs: Sequence[EventLog]) -> EventTable:
+        """From the logs."""
+        entries = [(k, e) for k, log in enumerate(logs) for e in log.entries]
+        return cls(
+            np.array([k for k, _ in entries], dtype=np.intc),
+            np.array([e.time for _, e in entries], dtype=np.float64),
+            np.array([e.kind for _, e in entries], dtype=np.str_),
+            np.array([e.name for _, e in entries], dtype=np.str_),
+            np.array([e.rows for _, e in entries]).reshape(len(entries), 2, len(logs[0].final.x)),
+            entries[0][1].states if entries else (),
+            [
+                {name: getattr(log, name) for name in _LISTS} | {"final": vars(log.final)}
+                for log in logs
+            ],
         )
-        for mine, end in zip(entries, told["ends"], strict=True)
-    ]
+
+    def logs(self) -> list[EventLog]:
+        """What `of` took."""
+        entries: list[list[EventRecord]] = [[] for _ in self.ends]
+        columns = (self.event_member, self.event_time, self.event_kind, self.event_name)
+        for (k, time, kind, name), rows in zip(
+            zip(*(column.tolist() for column in columns), strict=True),
+            self.event_states,
+            strict=True,
+        ):
+            entries[k].append(EventRecord(time, kind, name, self.states, rows))
+        return [
+            EventLog(tuple(mine), _state(**end["final"]), *(tuple(end[name]) for name in _LISTS))
+            for mine, end in zip(entries, self.ends, strict=True)
+        ]
 
 
-def _state(end: Mapping[str, Any]) -> HybridState:
-    """Where a run ended, from its file."""
-    integers = {name: np.array(end[name], dtype=np.intc) for name in _ROWS[2:]}
+_LISTS = ("contacts", "pressed", "named", "work")
+
+
+def _state(time: float, x: Any, modes: Any, **integers: Any) -> HybridState:
+    """Where a run ended, from lists of numbers."""
     return HybridState(
-        end["time"], np.array(end["x"], float), np.array(end["modes"], float), **integers
+        time,
+        np.array(x, dtype=np.float64),
+        np.array(modes, dtype=np.float64),
+        **{name: np.array(row, dtype=np.intc) for name, row in integers.items()},
     )

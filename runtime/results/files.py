@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Whose `save` wrote a file, by the first of these attributes that it has.
-WRITERS = {
-    "kinesym": "Solution",
-    "kinesym_fit": "Fit",
-    "ensemble": "Ensemble",
-    "model": "Trajectory",
-}
+#: The attribute of a file with the name of the class whose `save` wrote it.
+WRITER = "saved_by"
+
+#: Attributes of files of earlier versions, which had none.
+_EARLIER = ("kinesym", "kinesym_fit", "model")
 
 #: Begin of the seal behind the content, a line with the checksum of all before it. HDF5 passes over
 #: what comes behind its end; a program that changes the file cuts it off.
@@ -79,7 +77,7 @@ def _target(path: object) -> Path:
     return target
 
 
-def save_result(data: xr.Dataset | xr.DataTree, path: str | Path) -> None:
+def save_result(data: xr.DataTree, path: str | Path) -> None:
     """Write a netCDF file with a seal; raises as `replacing`."""
     with replacing(path) as beside:
         data.to_netcdf(beside, engine="h5netcdf")
@@ -101,7 +99,8 @@ def saved_result(path: str | Path, writer: str) -> Iterator[xr.DataTree]:
 
     try:
         with xr.open_datatree(path, engine="h5netcdf") as tree:
-            found = next((name for key, name in WRITERS.items() if key in tree.attrs), "")
+            found = str(tree.attrs.get(WRITER, ""))
+            earlier = not found and any(name in tree.attrs for name in _EARLIER)
             if found == writer:
                 yield tree
     except MemoryError:
@@ -113,6 +112,8 @@ def saved_result(path: str | Path, writer: str) -> Iterator[xr.DataTree]:
         ) from error
     if found != writer:
         hint = f"but by {found}.save; use {found}.load" if found else "nor by any other of kinesym"
+        if earlier:
+            hint = "but by an earlier version of kinesym, which can still read it; compute it again"
         raise ValueError(f"{path} was not written by {writer}.save, {hint}")
 
 

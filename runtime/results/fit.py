@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.results.files import save_result, saved_result
+from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Named, Trajectory, Trials
 from kinesym.runtime.stepping.minimise import Step
-from kinesym.runtime.summary import html_table, listed
 
 Array = NDArray[np.float64]
+Unknowns: TypeAlias = Annotated[Array, "unknown"]
 
 
 def vector_of_guess(guess: Any, names: Sequence[str]) -> Array:
@@ -71,11 +69,11 @@ class Fit(Trials):
     initial: Mapping[str, Any]
     trials: Sequence[Trajectory]
     names: Sequence[str]
-    values: Array
-    gradient: Array
+    values: Unknowns
+    gradient: Unknowns
     history: Sequence[Step]
     condition: float
-    covariance: Array
+    covariance: Annotated[Array, "unknown", "other"]
     active: Sequence[str] = ()
     notes: Sequence[str] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -108,18 +106,7 @@ class Fit(Trials):
             f"{self.optimizer}"
         )
 
-    def __repr__(self) -> str:
-        shown = listed((" = ".join(row) for row in self._unknowns()), 6)
-        return f"<fit of {self._heading}; {shown or 'no unknowns'}>"
-
-    def __str__(self) -> str:
-        return "\n".join([self._heading, *(f"  {a:<12} {b}".rstrip() for a, b in self._rows())])
-
-    def _repr_html_(self) -> str:
-        """A table for a notebook."""
-        return html_table(self._heading, self._rows())
-
-    def _unknowns(self) -> list[tuple[str, str]]:
+    def _estimates(self) -> list[tuple[str, str]]:
         """Names with value and standard error."""
         errors = self.standard_errors()
         return [
@@ -128,66 +115,24 @@ class Fit(Trials):
         ]
 
     def _rows(self) -> list[tuple[str, str]]:
-        unknowns = self._unknowns()
-        rows = unknowns[:12]
-        if len(unknowns) > 12:
-            rows.append((f"... and {len(unknowns) - 12} more unknowns", ""))
-        fits = [f"{k} {v:.2f} %" for trial in self.trials for k, v in trial.vaf().items()]
-        rows += [("fit (VAF)", ", ".join(fits))] if fits else []
-        rows.append(("condition", f"{self.condition:.3g} (scaled)"))
-        rows += [("at a bound", ", ".join(self.active))] if self.active else []
-        rows += [("note", note) for note in self.notes]
-        rows.append(("seconds", ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items())))
-        return rows
+        active = [("at a bound", ", ".join(self.active))] if self.active else []
+        notes = [("note", note) for note in self.notes]
+        return [("condition", f"{self.condition:.3g} (scaled)"), *active, *notes]
 
     def plot_history(self) -> Any:
         """A figure of the objective and of the unknowns, relative to the end, over iterations."""
-        from kinesym.runtime.results.plot import plot_history
-
-        return plot_history(self)
-
-    # -- files ------------------------------------------------------------------------------
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to a netCDF file, one group per trial; an older one stays until this one
-        is whole."""
-        import xarray as xr  # here: slow to import
-
-        story = {
-            name: getattr(self, name)
-            for name in ("success", "message", "objective", "condition", "optimizer", "model")
-        }
-        story |= {
-            name: dict(getattr(self, name))
-            for name in ("parameters", "known", "initial", "timings")
-        }
-        story |= {name: list(getattr(self, name)) for name in ("names", "active", "notes")}
-        root = xr.Dataset(
-            {
-                "values": ("unknown", self.values),
-                "gradient": ("unknown", self.gradient),
-                "covariance": (("unknown", "other"), self.covariance),
-                "history_objective": ("step", np.array([s.objective for s in self.history])),
-                "history_values": (("step", "unknown"), np.array([s.values for s in self.history])),
-            },
-            attrs={"kinesym_fit": json.dumps(story)},
-        )
-        groups = {f"trial_{k}": trial.to_xarray() for k, trial in enumerate(self.trials)}
-        save_result(xr.DataTree.from_dict({"/": root, **groups}), path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Fit:
-        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
-        damaged or something else."""
-        with saved_result(path, "Fit") as tree:
-            story = json.loads(tree.attrs["kinesym_fit"])
-            arrays: dict[str, Any] = {
-                name: tree[name].to_numpy() for name in ("values", "gradient", "covariance")
-            }
-            steps = zip(
-                tree["history_objective"].to_numpy(), tree["history_values"].to_numpy(), strict=True
-            )
-            history = [Step(float(J), q) for J, q in steps]
-            count = len(tree.children)
-            trials = [Trajectory.from_xarray(tree[f"trial_{k}"].to_dataset()) for k in range(count)]
-            return cls(trials=trials, history=history, **arrays, **story)
+        figure, axes = subplots(2, 1, sharex=True, figsize=(7, 5), layout="constrained")
+        top, bottom = axes
+        top.semilogy([step.objective for step in self.history], "k.-", lw=1)
+        top.set_ylabel("objective J")
+        values = np.array([step.values for step in self.history])
+        scale = np.where(self.values != 0.0, self.values, 1.0)
+        for k, name in enumerate(self.names[:12]):
+            bottom.plot(values[:, k] / scale[k], ".-", lw=1, label=name)
+        bottom.legend(loc="best", ncols=3, fontsize="small")
+        bottom.set_ylabel("value / last value")
+        bottom.set_xlabel("iteration")
+        for axis in axes:
+            axis.grid(alpha=0.3)
+        figure.suptitle(f"{self.model}: {self.optimizer}", x=0.02, ha="left")
+        return figure

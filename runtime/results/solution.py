@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.ipopt.driver import Iteration
-from kinesym.runtime.results.files import save_result, saved_result
+from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.trajectory import KINDS, Named, Trajectory, Trials
 from kinesym.runtime.status import Solve
-from kinesym.runtime.summary import html_table, listed
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
+Variables: TypeAlias = Annotated[Array, "variable"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,10 +40,10 @@ class Solution(Trials):
     parameters: Mapping[str, float]
     known: Mapping[str, float]
     trials: Sequence[Trajectory]
-    free_vector: Array
-    multipliers: Array
-    lower_multipliers: Array
-    upper_multipliers: Array
+    free_vector: Variables
+    multipliers: Annotated[Array, "constraint"]
+    lower_multipliers: Variables
+    upper_multipliers: Variables
     history: Sequence[Iteration]
     timings: Mapping[str, float]
     linear_solver: str = ""
@@ -87,106 +85,20 @@ class Solution(Trials):
     def _title(self) -> str:
         return f"{self.problem.get('model', '')}: {self.message}"
 
-    def __repr__(self) -> str:
-        return (
-            f"<solution of {self._named_message}; "
-            f"{listed(self._parameter_texts, 6) or 'no parameters'}>"
-        )
-
-    def __str__(self) -> str:
-        return "\n".join([self._named_message, *(f"  {a:<11} {b}" for a, b in self._rows())])
-
-    def _repr_html_(self) -> str:
-        """A table for a notebook."""
-        return html_table(self._named_message, self._rows())
-
     @property
-    def _named_message(self) -> str:
+    def _heading(self) -> str:
         name = self.problem.get("model", "problem")
         return f"{name}: {self.message}, objective {self.objective:.8g}"
 
-    @property
-    def _parameter_texts(self) -> list[str]:
-        return [f"{k} = {v:.6g}" for k, v in self.parameters.items()]
+    def _estimates(self) -> list[tuple[str, str]]:
+        return [(name, f"{value:.6g}") for name, value in self.parameters.items()]
 
     def _rows(self) -> list[tuple[str, str]]:
-        fits = [f"{k} {v:.2f} %" for trial in self.trials for k, v in trial.vaf().items()]
-        return [
-            ("parameters", ", ".join(self._parameter_texts) or "-"),
-            ("fit (VAF)", ", ".join(fits) or "-"),
-            *(("note", words) for words in self._warnings()),
-            ("solver", self.linear_solver),
-            ("seconds", ", ".join(f"{k} {v:.3g}" for k, v in self.timings.items())),
-        ]
-
-    def _warnings(self) -> list[str]:
-        """Measurements that the fit explains less than half of."""
-        return [
-            f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
-            "much noise, or a local minimum"
-            for k, trial in enumerate(self.trials)
-            for name, percent in trial.vaf().items()
-            if percent < 50.0 and self.problem.get("fitted")
-        ]
-
-    # -- files ------------------------------------------------------------------------------
+        notes = poor_fits(self.trials) if self.problem.get("fitted") else ()
+        return [*(("note", words) for words in notes), ("solver", self.linear_solver)]
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
-        """Trajectories of a trial over `time`, measured ones as `measured_...`; parameters, and how
-        the solve ended as `success` (0 or 1), `message` and `objective`, as attributes."""
-        return (
-            self.trials[trial]
-            .to_xarray()
-            .assign_attrs(
-                success=int(self.success), message=self.message, objective=float(self.objective)
-            )
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to a netCDF file, one group per trial; an older one stays until this one
-        is whole."""
-        import xarray as xr  # here: slow to import
-
-        story = {
-            "success": self.success,
-            "message": self.message,
-            "status": self.status,
-            "objective": self.objective,
-            "parameters": dict(self.parameters),
-            "known": dict(self.known),
-            "timings": dict(self.timings),
-            "linear_solver": self.linear_solver,
-            "problem": dict(self.problem),
-            "log": self.log,
-            "history": [
-                [i.number, i.objective, i.infeasibility, i.optimality] for i in self.history
-            ],
-        }
-        root = xr.Dataset(
-            {
-                "free_vector": ("variable", self.free_vector),
-                "lower_multipliers": ("variable", self.lower_multipliers),
-                "upper_multipliers": ("variable", self.upper_multipliers),
-                "multipliers": ("constraint", self.multipliers),
-            },
-            attrs={"kinesym": json.dumps(story)},
-        )
-        groups = {f"trial_{k}": trial.to_xarray() for k, trial in enumerate(self.trials)}
-        save_result(xr.DataTree.from_dict({"/": root, **groups}), path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Solution:
-        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
-        damaged or something else."""
-        with saved_result(path, "Solution") as tree:
-            story = json.loads(tree.attrs["kinesym"])
-            vectors: dict[str, Any] = {name: tree[name].to_numpy() for name in _VECTORS}
-            count = len(tree.children)
-            groups = [tree[f"trial_{k}"].to_dataset() for k in range(count)]
-            trials = [Trajectory.from_xarray(group) for group in groups]
-            history = tuple(Iteration(*row) for row in story.pop("history"))
-            story["status"] = Solve(story["status"])
-            return cls(trials=trials, history=history, **vectors, **story)
-
-
-_VECTORS = ("free_vector", "multipliers", "lower_multipliers", "upper_multipliers")
+        """A trial, see `Trajectory.to_xarray`; how the solve ended as its attributes `success` (0
+        or 1), `message` and `objective`."""
+        told = {"success": int(self.success), "objective": float(self.objective)}
+        return self.trials[trial].to_xarray().assign_attrs(told, message=self.message)

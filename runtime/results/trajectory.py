@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import real_array
-from kinesym.runtime.results.event_log import (
-    EventLog,
-    EventRecord,
-    HybridState,
-    logs_as_variables,
-    logs_of,
-)
-from kinesym.runtime.results.files import replacing, save_result, saved_result
+from kinesym.runtime.results.animate import animate
+from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState
+from kinesym.runtime.results.files import replacing
+from kinesym.runtime.results.plot import panels, subplots
+from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table, listed
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 Array = NDArray[np.float64]
+OverTime: TypeAlias = Annotated[Array, "time"]
 
 #: Lines of a stick figure, each from point to point; a point `knee` is at outputs `knee_x`, ...
 Drawing: TypeAlias = Sequence[Sequence[str]]
@@ -40,16 +34,6 @@ _SHOWN = 20
 KINDS = ("states", "inputs", "outputs")
 
 
-def drawing_attribute(drawing: Drawing) -> dict[str, str]:
-    """The lines of a stick figure as an attribute of a file, if there are any."""
-    return {"drawing": json.dumps([list(line) for line in drawing])} if drawing else {}
-
-
-def drawing_of(attributes: Mapping[Any, Any]) -> Drawing:
-    """What `drawing_attribute` made."""
-    return tuple(map(tuple, json.loads(attributes.get("drawing", "[]"))))
-
-
 class Named(dict[str, float]):
     """Values by name, which can be asked for by symbol too."""
 
@@ -58,32 +42,6 @@ class Named(dict[str, float]):
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(getattr(key, "name", key))
-
-
-def named_row(result: Any, key: object) -> Array:
-    """A state, input or output of a result by symbol or name; `KeyError` lists what there is."""
-    name = key_name(key)
-    for kind in KINDS:
-        group: Mapping[str, Array] = getattr(result, kind)
-        if name in group:
-            return group[name]
-    known = [*result.states, *result.inputs, *result.outputs]
-    raise KeyError(f"{name} is no trajectory here; there are {', '.join(known)}")
-
-
-#: Columns of the table that `ranges` makes.
-RANGE = ("name", "kind", "smallest", "largest")
-
-
-def ranges(result: Any) -> list[tuple[str, ...]]:
-    """Of each trajectory of a result its range, as text."""
-    table: list[tuple[str, ...]] = []
-    for kind in KINDS:
-        for name, values in getattr(result, kind).items():
-            known = values[~np.isnan(values)]
-            low, high = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
-            table.append((name, kind.removesuffix("s"), f"{low:.6g}", f"{high:.6g}"))
-    return table
 
 
 class ByName:
@@ -110,8 +68,41 @@ class ByName:
         return len(self.keys())
 
 
+class Series(ByName, Saved):
+    """A result with states, inputs and outputs by name."""
+
+    states: Mapping[str, Array]
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+
+    def __getitem__(self, key: object) -> Array:
+        name = key_name(key)
+        for kind in KINDS:
+            group: Mapping[str, Array] = getattr(self, kind)
+            if name in group:
+                return group[name]
+        raise KeyError(f"{name} is no trajectory here; there are {', '.join(self.keys())}")
+
+    def keys(self) -> list[str]:
+        """Names of states, inputs and outputs."""
+        return [*self.states, *self.inputs, *self.outputs]
+
+    def _colour(self, name: str) -> str:
+        return "C0" if name in self.states else "C1" if name in self.inputs else "C2"
+
+    def _table(self, title: str) -> str:
+        """A table for a notebook: the range of each trajectory."""
+        rows = []
+        for kind in KINDS:
+            for name, values in getattr(self, kind).items():
+                known = values[~np.isnan(values)]
+                low, high = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
+                rows.append((name, kind.removesuffix("s"), f"{low:.6g}", f"{high:.6g}"))
+        return html_table(title, rows, ("name", "kind", "smallest", "largest"))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectory(ByName):
+class Trajectory(Series):
     """Trajectories over time (N,): by name states, inputs and outputs, each (N,).
 
     `run["theta"]` or `run[theta]` is one of them, and `for name in run` goes through all. In the
@@ -125,27 +116,20 @@ class Trajectory(ByName):
     `initial` of another simulation that goes on as if this one had not ended.
     """
 
-    time: Array
-    states: Mapping[str, Array]
-    inputs: Mapping[str, Array]
-    outputs: Mapping[str, Array]
+    time: OverTime
+    states: Mapping[str, OverTime]
+    inputs: Mapping[str, OverTime]
+    outputs: Mapping[str, OverTime]
     parameters: Mapping[str, float]
     model: str = ""
-    measurements: Mapping[str, Array] = field(default_factory=dict)
-    std: Mapping[str, Array] = field(default_factory=dict)
+    measurements: Mapping[str, OverTime] = field(default_factory=dict)
+    std: Mapping[str, OverTime] = field(default_factory=dict)
     message: str = ""
     drawing: Drawing = ()
     event_log: EventLog | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Named(self.parameters))
-
-    def __getitem__(self, key: object) -> Array:
-        return named_row(self, key)
-
-    def keys(self) -> list[str]:
-        """Names of states, inputs and outputs."""
-        return [*self.states, *self.inputs, *self.outputs]
 
     def __repr__(self) -> str:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s" if len(self.time) else "none reached"
@@ -156,7 +140,7 @@ class Trajectory(ByName):
     def _repr_html_(self) -> str:
         """Tables of all trajectories and of the first events for a notebook."""
         message = f"; {self.message}" if self.message else ""
-        table = html_table(f"{repr(self)[1:-1]}{message}", ranges(self), RANGE)
+        table = self._table(f"{repr(self)[1:-1]}{message}")
         rows = [(f"{e.time:.9g}", e.kind, e.name) for e in self.events[:_SHOWN]]
         if not rows:
             return table
@@ -246,75 +230,50 @@ class Trajectory(ByName):
 
     def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
         """A figure with one panel per trajectory, or those of these names; measurements as dots, a
-        line at each impact, release, slide and event."""
-        from kinesym.runtime.results.plot import plot_trial
-
-        return plot_trial(self, self.model if title is None else title, names)
+        line at each impact, release, slide and event. Raises `ValueError` for too many."""
+        rows = dict(self) if names is None else {key_name(name): self[name] for name in names}
+        figure, axes = panels(list(rows), self.model if title is None else title)
+        for axis, (name, values) in zip(axes, rows.items(), strict=True):
+            samples = self.measurements.get(name)
+            if samples is not None:
+                size = 2.0 if np.isfinite(samples).sum() > 300 else 5.0
+                dots = axis.plot(self.time, samples, ".", ms=size, color="0.55", label="measured")
+            line = axis.plot(self.time, values, lw=1.2, color=self._colour(name), label="model")
+            for event in self.events:
+                if event.kind != "close":
+                    axis.axvline(event.time, color="0.6", lw=0.6, zorder=0)
+        if any(name in self.measurements for name in rows):
+            figure.legend(handles=[*dots, *line], loc="outside upper right", ncols=2)
+        return figure
 
     def plot_modes(self) -> Any:
-        """A figure with a bar per contact while it presses, and a mark per impact and event."""
-        from kinesym.runtime.results.plot import plot_modes
-
-        return plot_modes(self)
+        """A figure with a row per contact, bars while it presses and marks at impacts, and a row
+        per event with a mark whenever it happens."""
+        events = list(dict.fromkeys(e.name for e in self.events if e.kind == "event"))
+        rows = [*self.contacts, *events]
+        figure, axis = subplots(figsize=(9.0, 1.2 + 0.4 * max(len(rows), 1)), layout="constrained")
+        for row, name in enumerate(rows):
+            marks = (e for e in self.events if e.name == name and e.kind in ("impact", "event"))
+            times = [e.time for e in marks]
+            colour = "C0" if name in self.contacts else "C3"
+            axis.plot(times, [row] * len(times), "|", ms=14.0, mew=1.5, color=colour)
+            if name in self.contacts:
+                spans = [(begin, end - begin) for begin, end in self.pressing(name)]
+                axis.broken_barh(spans, (row - 0.25, 0.5), color="C0", alpha=0.5)
+        axis.set_yticks(range(len(rows)), [name.split(":")[0] for name in rows])
+        axis.set_ylim(len(rows) - 0.4, -0.6)
+        if len(self.time):
+            axis.set_xlim(float(self.time[0]), max(float(self.time[-1]), self.final.time))
+        axis.set_xlabel("time [s]")
+        axis.set_title(f"{self.model}: contacts that press, impacts and events")
+        axis.grid(axis="x", alpha=0.3)
+        return figure
 
     def animate(
         self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z"
     ) -> Path:
         """A moving stick figure as a .gif or .html file; see `runtime.results.animate.animate`."""
-        from kinesym.runtime.results.animate import animate
-
         return animate(self, Path(path), fps, speed, up)
-
-    # -- files ------------------------------------------------------------------------------
-
-    def to_xarray(self) -> xr.Dataset:
-        """Everything over `time`, measured ones as `measured_...`, events over `event`; parameters
-        as attributes."""
-        import xarray as xr  # here: slow to import
-
-        variables: dict[str, Any] = {}
-        for kind in KINDS:
-            for name, values in getattr(self, kind).items():
-                variables[name] = ("time", values, {"kind": kind})
-        for name, values in self.measurements.items():
-            variables[f"measured_{name}"] = ("time", values, {"kind": "measurements"})
-            variables[f"std_{name}"] = ("time", self.std[name], {"kind": "std"})
-        attributes: dict[str, Any] = {"model": self.model, "message": self.message}
-        attributes |= drawing_attribute(self.drawing)
-        attributes.update({f"parameter_{k}": v for k, v in self.parameters.items()})
-        events, told = logs_as_variables(
-            [self.event_log] if self.event_log else [], list(self.states)
-        )
-        variables, attributes = variables | events, attributes | told
-        return xr.Dataset(variables, {"time": self.time}, attributes)
-
-    @classmethod
-    def from_xarray(cls, data: xr.Dataset) -> Trajectory:
-        """What `to_xarray` made."""
-        groups: dict[str, dict[str, Array]] = {k: {} for k in (*KINDS, "measurements", "std")}
-        prefix = {"measurements": "measured_", "std": "std_"}
-        for name, variable in data.data_vars.items():
-            kind = variable.attrs["kind"]
-            if kind in groups:
-                groups[kind][str(name).removeprefix(prefix.get(kind, ""))] = variable.to_numpy()
-        parameters = {
-            str(k).removeprefix("parameter_"): float(v)
-            for k, v in data.attrs.items()
-            if str(k).startswith("parameter_")
-        }
-        return cls(
-            data["time"].to_numpy(),
-            **groups,
-            parameters=parameters,
-            model=str(data.attrs["model"]),
-            message=str(data.attrs.get("message", "")),
-            drawing=drawing_of(data.attrs),
-            event_log=next(iter(logs_of(data)), None),
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to a netCDF file; an older one stays until this one is whole."""
-        save_result(self.to_xarray(), path)
 
     def to_csv(self, path: str | Path) -> None:
         """Write columns with a line of names, in all digits: time [s], states, inputs and outputs,
@@ -335,18 +294,12 @@ class Trajectory(ByName):
                 encoding="utf-8",
             )
 
-    @classmethod
-    def load(cls, path: str | Path) -> Trajectory:
-        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
-        damaged or something else."""
-        with saved_result(path, "Trajectory") as tree:
-            return cls.from_xarray(tree.to_dataset())
 
-
-class Trials(ByName):
-    """A result with trajectories of several trials: of the first one by name, and pictures."""
+class Trials(ByName, Saved):
+    """A result with trajectories of several trials: of the first one by name, pictures, texts."""
 
     trials: Sequence[Trajectory]
+    timings: Mapping[str, float]
 
     def __getitem__(self, key: object) -> Array:
         return self.trials[0][key]
@@ -367,6 +320,39 @@ class Trials(ByName):
     @property
     def _title(self) -> str:
         raise NotImplementedError
+
+    @property
+    def _heading(self) -> str:
+        raise NotImplementedError
+
+    def _estimates(self) -> list[tuple[str, str]]:
+        """Names and values of what was identified."""
+        raise NotImplementedError
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """What more there is to say."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        shown = listed((" = ".join(pair) for pair in self._estimates()), 6)
+        return f"<{type(self).__name__.lower()} of {self._heading}; {shown or 'no unknowns'}>"
+
+    def _table(self) -> list[tuple[str, str]]:
+        estimates = self._estimates()
+        fits = [f"{name} {share:.2f} %" for run in self.trials for name, share in run.vaf().items()]
+        rows = estimates[:12]
+        if len(estimates) > 12:
+            rows.append((f"... and {len(estimates) - 12} more unknowns", ""))
+        rows += [("fit (VAF)", ", ".join(fits))] if fits else []
+        seconds = ", ".join(f"{name} {took:.3g}" for name, took in self.timings.items())
+        return [*rows, *self._rows(), ("seconds", seconds)]
+
+    def __str__(self) -> str:
+        return "\n".join([self._heading, *(f"  {a:<12} {b}".rstrip() for a, b in self._table())])
+
+    def _repr_html_(self) -> str:
+        """A table for a notebook."""
+        return html_table(self._heading, self._table())
 
     def plot(self, trial: int = 0, names: Sequence[Any] | None = None) -> Any:
         """A figure of a trial over time, of all trajectories or those of these names; measurements

@@ -1,32 +1,104 @@
-"""The code of the README runs."""
+"""The code of the README and of docs/ runs, in order within a page; its links lead somewhere."""
 
 import re
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
+import pytest
 
-README = Path(__file__).parents[2] / "README.md"
+TOP = Path(__file__).parents[2]
+PAGES = {path.stem: path for path in (TOP / "README.md", *sorted(TOP.glob("docs/*.md")))}
 
 
-def test_readme(tmp_path, monkeypatch, capsys):
+def closely(number, expected, within):
+    return abs(number - expected) < within
+
+
+#: What the blocks of a page leave behind.
+EXPECTED = {
+    "README": lambda said: [
+        closely(said["solution"].parameters["K"], 1094.6, 0.1),
+        closely(said["solution"].parameters["B"], 259.2, 0.1),
+        Path("standing.nc").exists(),
+    ],
+    "index": lambda said: [closely(said["run"]["angle"].max(), 0.1, 1e-9)],
+    "models": lambda said: [
+        closely(said["run"]["acceleration"][0], -2.5, 1e-12),
+        closely(said["rates"][1], -2.5, 1e-12),
+        abs(said["hanging"]["q"]).max() < 0.31,
+        "work" in said["counted"].state_names,
+        said["slow"].input_names == ("F_rate",),
+    ],
+    "identification": lambda said: [
+        closely(said["solution"].parameters["p"], 10.0, 0.05),
+        closely(said["fit"].parameters["p"], 10.0, 0.002) and said["fit"].success,
+        0.001 < said["standard_error"] < 0.002,
+        closely(said["found"].parameters["K"], 15.0, 0.1),
+        closely(said["swung"].objective, 9.33, 0.01),
+        closely(said["whole"].time[-1], 1.7324, 0.001),
+        Path("pendulum.png").exists() and Path("fit.nc").exists(),
+    ],
+    "simulation": lambda said: [
+        said["runs"]["theta"].shape == (1000, 5000),
+        abs(said["exact"].run["theta"] - said["pushed"][1]["theta"]).max() < 1e-6,
+        closely(said["gradient"].parameters["p"], said["tangents"].states["theta"][0, -1], 1e-6),
+        said["more"]["theta"][0] == said["run"]["theta"][-1],
+        "costate_theta" in said["continuous"].conjugates,
+    ],
+    "multibody": lambda said: [
+        Path("person.html").exists(),
+        closely(said["run"]["base_force_z"][1000:].mean(), 78 * 9.81, 10.0),
+        len(said["straight"].state_names) == 2,
+    ],
+    "gait": lambda said: [
+        closely(said["needed"].total.force[2].mean(), 72.6 * 9.81, 30.0),
+        abs(said["joints"].force[0]).max() < 1e-9,
+        abs(said["again"].error).max() < 1e-5 and not said["again"].message,
+        Path("walk.html").exists() and Path("joints.csv").exists(),
+        said["seen"].points["RA"].shape == (3, said["markers"].time.size),
+    ],
+    "hybrid": lambda said: [
+        closely(said["first"].after["speed"], 0.8 * np.sqrt(2 * 9.81), 1e-9),
+        closely(said["peak"].after["angle"], 0.95, 0.01),
+        closely(said["step"]["heel_normal"][-1] + said["step"]["toe_normal"][-1], 1.2 * 9.81, 1e-6),
+        closely(said["fit"].parameters["g"], 9.81, 1e-6),
+        closely(said["thrown"].trials[0]["speed"][0], -2.8232, 1e-3),
+        Path("knee.png").exists() and Path("contacts.png").exists(),
+    ],
+    "files-and-results": lambda said: [
+        all(Path(f"throw.{kind}").exists() for kind in ("png", "html", "nc", "csv")),
+    ],
+    "troubles": lambda said: [],
+    "speed": lambda said: [],
+    "reliability": lambda said: [],
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_run(page, tmp_path, monkeypatch):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 6
+    blocks = re.findall(r"```python\n(.*?)```", PAGES[page].read_text(), flags=re.DOTALL)
+    assert blocks or page == "reliability"
     namespace = {}
     for block in blocks:
         exec(block, namespace)
-    assert abs(namespace["solution"].parameters["p"] - 10.0) < 0.05
-    assert abs(namespace["fit"].parameters["p"] - 10.0) < 0.002 and namespace["fit"].success
-    assert namespace["runs"]["theta"].shape == (1000, 5000)
-    assert (tmp_path / "pendulum.png").exists() and (tmp_path / "fit.nc").exists()
-    assert (tmp_path / "person.html").exists()
-    force = namespace["run"]["base_force_z"]
-    assert abs(force[1000:].mean() - 78 * 9.81) < 10.0
-    assert abs(namespace["needed"].total.force[2].mean() - 72.6 * 9.81) < 30.0
-    assert abs(namespace["joints"].force[0]).max() < 1e-9
-    assert abs(namespace["again"].error).max() < 1e-5 and not namespace["again"].message
-    assert (tmp_path / "walk.html").exists() and (tmp_path / "joints.csv").exists()
-    assert abs(namespace["peak"].after["angle"] - 0.95) < 0.01
-    assert (tmp_path / "knee.png").exists() and (tmp_path / "contacts.png").exists()
-    assert "converged" in capsys.readouterr().out
+    assert all(EXPECTED[page](namespace))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    path = PAGES[page]
+    for link in re.findall(r"\]\((?!https:)([^)]+)\)", path.read_text()):
+        place, _, heading = link.partition("#")
+        target = path.parent / place
+        assert target.exists(), link
+        titles = re.findall(r"^#+ (.*)$", target.read_text(), flags=re.MULTILINE) if heading else []
+        named = [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles]
+        assert not heading or heading in named, link
+
+
+def test_index_names_all_pages():
+    index = PAGES["index"].read_text()
+    assert all(f"({page}.md)" in index for page in PAGES if page not in ("README", "index"))

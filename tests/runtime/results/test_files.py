@@ -6,7 +6,7 @@ import stat
 import subprocess
 import sys
 import textwrap
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 
 import h5py
 import matplotlib.pyplot as plt
@@ -21,6 +21,17 @@ from kinesym.runtime.results.files import SEALED, replacing
 KINDS = ["Trajectory", "Solution", "Fit", "Ensemble"]
 
 
+def digest(thing):
+    """Equal for equal content; a list is as good as a tuple."""
+    if isinstance(thing, np.ndarray):
+        return thing.dtype.str, thing.shape, thing.tobytes()
+    if is_dataclass(thing):
+        return type(thing), [digest(getattr(thing, field.name)) for field in fields(thing)]
+    if isinstance(thing, dict):
+        return [(key, digest(value)) for key, value in thing.items()]
+    return list(map(digest, thing)) if isinstance(thing, (list, tuple)) else (type(thing), thing)
+
+
 # -- saving ---------------------------------------------------------------------------------------
 
 
@@ -32,6 +43,7 @@ def test_what_is_saved_comes_back(results, kind, tmp_path):
     assert str(again) == str(result) and list(again.keys()) == list(result.keys())
     for name in dict(result):
         np.testing.assert_array_equal(again[name], result[name])
+    assert digest(again) == digest(result)
     assert [item.name for item in tmp_path.iterdir()] == ["run.nc"]  # nothing is left beside
 
 
@@ -239,7 +251,7 @@ def test_a_damaged_story_without_a_seal(results, tmp_path):
     path = tmp_path / "run.nc"
     results["Solution"].save(path)
     with h5py.File(path, "r+") as file:
-        file.attrs["kinesym"] = "{"
+        file.attrs["parameters"] = "{"
     with pytest.raises(ValueError, match=r"run\.nc is damaged, or was not written by Solution"):
         type(results["Solution"]).load(path)
 
@@ -251,6 +263,42 @@ def test_other_programs_read_saved_files(results, tmp_path):
         np.testing.assert_array_equal(data["x"], results["Trajectory"]["x"])
     with h5py.File(path) as file:
         assert file.attrs["model"] == "swing"
+
+
+#: Names that the file has for something else: fields, dimensions, what its variables begin with.
+TAKEN = (
+    "time member event side state event_time parameter_k measured_x std_x model kind a/b".split()
+)
+
+
+@pytest.mark.parametrize("kind", ["Trajectory", "Ensemble"])
+def test_states_may_have_any_name(results, kind, tmp_path):
+    """One called as a parameter is in the file took its place."""
+    result = results[kind]
+    states = {name: k + result["x"] for k, name in enumerate(["x", *TAKEN])}
+    inputs = {"parameter_k_": -result["x"]}
+    result = replace(result, states=states, inputs=inputs)
+    result.save(tmp_path / "run.nc")
+    again = type(result).load(tmp_path / "run.nc")
+    assert list(again.states) == ["x", *TAKEN] and list(again.inputs) == list(inputs)
+    for name in (*states, *inputs):
+        np.testing.assert_array_equal(again[name], result[name])
+    np.testing.assert_array_equal(again.parameters["k"], result.parameters["k"])
+    np.testing.assert_array_equal(again.time, result.time)
+
+
+def test_trials_keep_their_order(results, tmp_path):
+    trials = [replace(results["Fit"].trials[0], model=str(k)) for k in range(12)]
+    replace(results["Fit"], trials=trials).save(tmp_path / "run.nc")
+    again = type(results["Fit"]).load(tmp_path / "run.nc")
+    assert [trial.model for trial in again.trials] == [str(k) for k in range(12)]
+
+
+def test_files_of_an_earlier_version(results, tmp_path):
+    data = results["Trajectory"].to_xarray().drop_attrs(deep=False).assign_attrs(model="swing")
+    data.to_netcdf(tmp_path / "old.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"old\.nc was not .* but by an earlier version"):
+        type(results["Trajectory"]).load(tmp_path / "old.nc")
 
 
 # -- what results are -----------------------------------------------------------------------------
@@ -302,7 +350,7 @@ def test_one_line_and_a_table(results):
         assert table.startswith("<div>") and "<table>" in table and "swing" in table
         assert len(line) < 250
     text = str(results["Solution"])
-    assert text.startswith("swing: stopped") and "\n  parameters  k = 2\n" in text
+    assert text.startswith("swing: stopped") and "\n  k            2\n" in text
     assert "\n  condition    10 (scaled)\n" in str(results["Fit"])
 
 

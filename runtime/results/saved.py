@@ -1,0 +1,175 @@
+"""Results as datasets of xarray and as netCDF files, and back: one way for all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from kinesym.runtime.results.event_log import EventLog, EventTable
+from kinesym.runtime.results.files import WRITER, save_result, saved_result
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+R = TypeVar("R", bound="Saved")
+
+#: What the names of a field's variables begin with in a dataset, where names occur twice.
+_PREFIXES = {"measurements": "measured_", "std": "std_", "parameters": "parameter_"}
+
+
+class _Column(NamedTuple):
+    """An array of a field, and its name there if the field has several."""
+
+    field: str
+    name: str
+    dimensions: tuple[str, ...]
+    values: Any
+
+
+class Saved:
+    """A frozen dataclass that can be saved. The types of its fields say how:
+
+    an array `Annotated[Array, "time"]` over named dimensions, or a mapping from names to such; a
+    sequence of small dataclasses, rows of a table; event logs; a sequence of other results; and
+    else text, numbers, and mappings and lists of these.
+    """
+
+    def to_xarray(self) -> xr.Dataset:
+        """Arrays as variables, whose attributes `kind` and `name` are the field and the name in it;
+        other fields as attributes, mappings and lists as JSON."""
+        import xarray as xr  # here: slow to import
+
+        columns, attributes = _apart(self)
+        dimensions = {dimension for column in columns for dimension in column.dimensions}
+        variables: dict[str, Any] = {}
+        for field, name, over, values in columns:
+            title = f"{_PREFIXES.get(field, '')}{name}".replace("/", "_") if name else field
+            while title in variables or (name and title in dimensions):
+                title += "_"  # a state may have any name
+            variables[title] = (over, values, {"kind": field, "name": name})
+        return xr.Dataset(variables, attrs={WRITER: type(self).__name__, **attributes})
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a netCDF file; an older one stays until this one is whole.
+
+        Raises `ValueError` for what is no name of a file, `FileNotFoundError` for a missing folder,
+        `PermissionError` for what must not be changed.
+        """
+        import xarray as xr  # here: slow to import
+
+        groups = {"/": Saved.to_xarray(self)}
+        for field, (form, _) in _forms(type(self)).items():
+            if form == "results":
+                parts = enumerate(getattr(self, field))
+                groups |= {f"{field}_{k}": part.to_xarray() for k, part in parts}
+        save_result(xr.DataTree.from_dict(groups), path)
+
+    @classmethod
+    def load(cls: type[R], path: str | Path) -> R:
+        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
+        damaged or something else."""
+        with saved_result(path, cls.__name__) as tree:
+            made: R = _loaded(cls, tree)
+            return made
+
+
+def _forms(kind: Any) -> dict[str, tuple[str, Any]]:
+    """How each field of a dataclass is saved, and what that is about."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: _form(hints[field.name]) for field in fields(kind)}
+
+
+def _form(hint: Any) -> tuple[str, Any]:
+    """How, and of what: "array" or "arrays" over dimensions, "log" or "logs", "results" or "table"
+    of a class, "value" of a type, "json" and what makes tuples of lists where they were tuples."""
+    entry = next((a for a in reversed(get_args(hint)) if a is not NoneType), hint)
+    if dimensions := getattr(hint, "__metadata__", ()):
+        return "array", dimensions
+    if dimensions := getattr(entry, "__metadata__", ()):
+        return "arrays", dimensions
+    if entry is EventLog:
+        return ("logs" if get_origin(hint) is Sequence else "log"), entry
+    if isinstance(entry, type) and is_dataclass(entry):
+        return ("results" if issubclass(entry, Saved) else "table"), entry
+    if isinstance(hint, type):
+        return "value", hint
+    return "json", (lambda rows: tuple(map(tuple, rows))) if get_origin(entry) is Sequence else None
+
+
+def _apart(thing: Any) -> tuple[list[_Column], dict[str, Any]]:
+    """Arrays of a dataclass, and attributes."""
+    columns: list[_Column] = []
+    attributes: dict[str, Any] = {}
+    for field, (form, of) in _forms(type(thing)).items():
+        value = getattr(thing, field)
+        if form == "array":
+            columns.append(_Column(field, "", of, value))
+        elif form == "arrays":
+            columns += [_Column(field, name, of, row) for name, row in value.items()]
+        elif form == "table" and len(value):
+            for name in _forms(of):
+                column = np.array([getattr(row, name) for row in value])
+                more = (f"{field}_{name}_{k}" for k in range(1, column.ndim))
+                columns.append(_Column(field, f"{field}_{name}", (field, *more), column))
+        elif form in ("log", "logs") and value:
+            events, told = _apart(EventTable.of([value] if form == "log" else value))
+            columns, attributes = columns + events, attributes | told
+        elif form == "value":
+            attributes[field] = (
+                str(value) if issubclass(of, str) else int(value) if of is bool else value
+            )
+        elif form == "json":
+            attributes[field] = json.dumps(value, default=_for_json)
+    return columns, attributes
+
+
+def _for_json(value: Any) -> Any:
+    """A mapping, or numbers of NumPy."""
+    return dict(value) if isinstance(value, Mapping) else value.tolist()
+
+
+def _loaded(kind: Any, tree: xr.DataTree) -> Any:
+    """What `_apart` has taken apart, from a group of a file."""
+    columns: dict[str, dict[str, Any]] = {}
+    for variable in tree.dataset.variables.values():
+        about = variable.attrs
+        columns.setdefault(about["kind"], {})[about["name"]] = variable.to_numpy()
+    return _together(kind, columns, tree.attrs, tree.children)
+
+
+def _together(
+    kind: Any,
+    columns: Mapping[str, Mapping[str, Any]],
+    attributes: Mapping[Any, Any],
+    children: Mapping[str, Any],
+) -> Any:
+    """A dataclass from its arrays, attributes and groups."""
+    made: dict[str, Any] = {}
+    for field, (form, of) in _forms(kind).items():
+        mine = columns.get(field, {})
+        if form == "array":
+            made[field] = mine[""]
+        elif form == "arrays":
+            made[field] = dict(mine)
+        elif form == "table":
+            found = (mine[f"{field}_{name}"] for name in _forms(of) if mine)
+            rows = zip(*(c.tolist() if c.ndim == 1 else c for c in found), strict=True)
+            made[field] = [of(*row) for row in rows]
+        elif form in ("log", "logs"):
+            saved = "event_time" in columns
+            logs = _together(EventTable, columns, attributes, {}).logs() if saved else []
+            made[field] = logs if form == "logs" else next(iter(logs), None)
+        elif form == "results":
+            made[field] = [_loaded(of, children[f"{field}_{k}"]) for k in range(len(children))]
+        elif form == "value":
+            made[field] = of(attributes[field])
+        else:
+            value = json.loads(attributes[field])
+            made[field] = of(value) if of else value
+    return kind(**made)
