@@ -33,14 +33,14 @@ from kinesym.symbolic.hybrid import Hybrid
 
 
 def hybrid_trajectory(hybrid: Hybrid, given: SimulationArguments) -> Trajectory:
-    """The run that is asked for; warns if it ended early."""
+    """Simulate; warns if the run ended early."""
     run, meant = _run(hybrid, hybrid_ivp(hybrid, given))
     _warn(run, meant)
     return run
 
 
 def hybrid_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivities:
-    """The run that is asked for, with its derivatives; warns if it ended early."""
+    """Simulate with sensitivities; warns if the run ended early."""
     if given.members is not None:
         raise ValueError("sensitivities are those of one run; give numbers, not one per member")
     ivp = replace(hybrid_ivp(hybrid, given), tape=True)
@@ -90,7 +90,7 @@ def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:
 
 
 def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
-    """What the loop in C is to do; raises `ValueError` for what cannot be at the start."""
+    """The initial value problem; raises `ValueError` for a start that cannot be."""
     parameters = {name: float(value) for name, value in given.parameters.items()}
     inputs = {name: s for name, s in given.inputs.items() if isinstance(s, Signal)}
     _check_muscles(hybrid, parameters, inputs, given.time)
@@ -130,7 +130,7 @@ def _start(hybrid: Hybrid, given: SimulationArguments) -> HybridState:
 def _check_muscles(
     hybrid: Hybrid, values: Mapping[str, float], inputs: Mapping[str, Signal], grid: Array
 ) -> None:
-    """Their parameters, and that recruitment stays within 0 ... 1 where it is an input."""
+    """Parameters of muscles, and recruitment within 0 ... 1 where it is an input."""
     for muscle in hybrid.muscles:
         muscle.check(values)
         signal = inputs.get(f"{muscle.name}_recruitment")
@@ -160,7 +160,7 @@ def _slopes(hybrid: Hybrid) -> Built:
 def _run(
     hybrid: Hybrid, ivp: HybridIVP, stop: threading.Event | None = None
 ) -> tuple[Trajectory, bool]:
-    """What came out, and whether an event was meant to end it."""
+    """The trajectory, and whether an event that is no failure ended it."""
     found = integrated(ivp, stop)
     return _trajectory(hybrid, ivp, found), _meant(ivp, found)
 
@@ -176,7 +176,7 @@ def _warn(run: Trajectory, meant: bool) -> None:
 
 
 def _trajectory(hybrid: Hybrid, ivp: HybridIVP, found: RawTrajectory) -> Trajectory:
-    """What came out, by name, with outputs."""
+    """The trajectory by name, with outputs."""
     model, about, states = hybrid.model, ivp.about, found.states
     N = states.shape[1]
     names = [*about.inputs, *about.modes, *hybrid.forces]
@@ -205,7 +205,7 @@ def _trajectory(hybrid: Hybrid, ivp: HybridIVP, found: RawTrajectory) -> Traject
 def _ensemble(
     given: SimulationArguments, runs: list[Trajectory], failures: list[Failure]
 ) -> Ensemble:
-    """Members beside each other, NaN after the end of those that ended early."""
+    """The trajectories of all members as arrays, NaN after the end of those that ended early."""
     first, N = runs[0], len(given.time)
 
     def table(kind: str, name: str) -> Array:

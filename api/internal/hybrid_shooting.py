@@ -49,7 +49,7 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
 
 
 def _factor_of_squares(given: ShootingArguments) -> float:
-    """The factor of the least squares that the objective is."""
+    """The factor of the least squares, the only term of the objective."""
     objective = chosen_objective(given.objective)
     if objective.integrand != 0 or objective.terminal != 0:
         raise ValueError(
@@ -62,7 +62,7 @@ def _factor_of_squares(given: ShootingArguments) -> float:
 
 
 def _runner(hybrid: Hybrid, given: ShootingArguments) -> Runner:
-    """Simulates a trial with what its derivatives need."""
+    """A function that simulates a trial with its sensitivities."""
 
     def run(
         number: int,

@@ -34,7 +34,7 @@ def parametric(signal: Signal, what: str) -> ParametricSignal:
 def hybrid_signals(
     hybrid: Hybrid, trial: Experiment, number: int
 ) -> dict[str, Signal | ParametricSignal]:
-    """All inputs that a trial is given; raises `ValueError` for what is missing."""
+    """Inputs of a trial by name; raises `ValueError` for one that is missing."""
     given = by_name(trial.signals, hybrid.given, f"inputs of trial {number}")
     found: dict[str, Signal | ParametricSignal] = {}
     for name in hybrid.given:

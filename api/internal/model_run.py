@@ -41,8 +41,8 @@ _EXPLAINED = 8
 
 @dataclass(frozen=True, eq=False)
 class _Done:
-    """A simulation that was made. nodes : where those that were asked for are on its grid, which
-    has one more at each jump of an input."""
+    """A finished simulation. nodes : places of the user's nodes on its grid, which has one more at
+    each jump of an input."""
 
     model: Model
     method: str
@@ -71,7 +71,7 @@ class _Done:
 
 
 def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ensemble:
-    """The trajectory or the ensemble that is asked for; warns of what ended early."""
+    """Simulate one trajectory or an ensemble; warns of what ended early."""
     each = [s for u in given.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
     grid, nodes = with_jumps(given.time, [s for s in each if isinstance(s, Signal)])
     for name, value in given.inputs.items():
@@ -103,7 +103,7 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
 
 @lru_cache(maxsize=64)
 def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> Stepper:
-    """The built loops of a method; deriving them again for the same model would only take time.
+    """The compiled loops of a method, kept for the next simulation of the same model.
 
     varying : parameters differ between members. narrow : made for one trajectory.
     """
@@ -145,7 +145,7 @@ def _named(names: Sequence[str], rows: Sequence[Array] | Array) -> dict[str, Arr
 
 
 def _trajectory(done: _Done) -> Trajectory:
-    """The one trajectory, up to where it is valid; warns if that is not the end."""
+    """The trajectory up to where it is valid; warns if that is not the end."""
     about, ivp, raw = done.raw.stepper.about, done.raw.ivp, done.raw
     _, message = done.ended(0, True)
     if message:
@@ -195,7 +195,7 @@ def _ensemble(done: _Done) -> Ensemble:
 def warn_of_members(
     model: str, members: int, failures: Sequence[Failure], grown: bool, stacklevel: int
 ) -> None:
-    """Of members that ended early."""
+    """Warn of members that ended early, with the reason of the first."""
     if not failures:
         return
     first = failures[0]

@@ -60,7 +60,7 @@ def checked_trials(model: Any, trials: Any, *kinds: type) -> list[Experiment]:
 
 
 def check_signals(trials: Sequence[Experiment]) -> None:
-    """Raise `ValueError` for inputs that jump where a scheme on the nodes cannot follow."""
+    """Raise `ValueError` for inputs that jump between nodes, which a scheme cannot show."""
     for number, trial in enumerate(trials):
         for name, signal in trial.signals.items():
             signal.check_span(trial.grid, f"input {name} of trial {number}")
@@ -90,7 +90,7 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a problem asks for besides its equations, see `kinesym.symbolic.problem.Problem`."""
+    """Conditions of a problem besides its equations, see `kinesym.symbolic.problem.Problem`."""
 
     path: tuple[sp.Expr, ...] = ()
     boundary: tuple[sp.Expr, ...] = ()
@@ -184,7 +184,7 @@ def _signals(
 
 
 def _only_outputs(model: Model, name: str) -> str:
-    """Words on outputs that alone need an input, if the equations do not."""
+    """Part of a sentence: outputs that need an input which no equation needs."""
     needing: set[sp.Basic] = {u for u in model.inputs if name_of(u) == name}
     for symbol, expression in model.intermediates:
         if expression.atoms(sp.Symbol, AppliedUndef) & needing:
@@ -222,7 +222,7 @@ def check_times(expression: sp.Expr, what: str) -> None:
 
 
 def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
-    """Conditions of a list; an equation or inequality of SymPy is taken as such."""
+    """Conditions of a list: expressions, (expression, low, high), relations of SymPy."""
     if not isinstance(given, (list, tuple)):
         raise ValueError(f"{what}s must be a list, got {shown(given)}")
     found = []

@@ -1,4 +1,4 @@
-"""The parts of a shooting problem: checks of what the user gives, program, numbers."""
+"""Arguments of `ks.Shooting`, checked; and of a model the compiled program with its data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, ExplicitScheme
 
 
 def shooting_program(problem: Problem) -> Program:
-    """Objective and defects of the problem, and what steps its model."""
+    """Objective and defects of the problem, and kernels for time stepping."""
     scheme = problem.scheme
     made, about = shooting_kernels(
         problem.model,
@@ -67,9 +67,9 @@ def without_hessians(program: Program) -> Program:
 
 @dataclass(frozen=True)
 class ShootingArguments:
-    """What is asked for, checked. fine : the trials on the grids of the steps. starts, signals : of
-    each trial initial values, NaN where unknown, with whether contacts press, and the inputs of a
-    hybrid model. free : bounds of the unknown inputs."""
+    """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. starts,
+    signals : of each trial initial values, NaN where unknown, with whether contacts press, and the
+    inputs of a hybrid model. free : bounds of the unknown inputs."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -87,7 +87,7 @@ class ShootingArguments:
 
     @cached_property
     def layout(self) -> Layout:
-        """Of all trajectories, on the grids of the steps."""
+        """Layout of all trajectories on the grids of the steps."""
         return Layout(
             states=self.unknowns.states,
             inputs=self.unknowns.inputs,
@@ -100,7 +100,7 @@ class ShootingArguments:
 
     @property
     def system(self) -> System:
-        """What results say of the model."""
+        """Names and known values for results."""
         model = self.model
         return System(model.name, model.parameter_names, self.known, model.drawing)
 
@@ -119,7 +119,7 @@ def shooting_arguments(
     threads: int | None,
     options: Mapping[str, Any],
 ) -> ShootingArguments:
-    """What `ks.Shooting` is asked for; raises `ValueError` for what does not fit."""
+    """Check the arguments of `ks.Shooting`; raises `ValueError` for what does not fit."""
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
@@ -172,7 +172,7 @@ def shooting_arguments(
 
 
 def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict[str, float]]:
-    """The trials of a model, what their objective is, and how long that took [s]; raises
+    """Trials of a model, their symbolic problem, and seconds for deriving and compiling; raises
     `ValueError` for what does not fit."""
     unknowns, method = given.unknowns, given.steps.method
     problem = symbolic_problem(
@@ -259,7 +259,7 @@ def _check_unknowns(
     segments: int,
     inputs: Mapping[str, Any],
 ) -> None:
-    """Raise `ValueError` for what shooting cannot find, or steps that it cannot take."""
+    """Raise `ValueError` for unknowns or steps that shooting does not support."""
     if steps.substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
     if steps.substeps > 1 and steps.method in EXPLICIT and EXPLICIT[steps.method].error:
@@ -311,8 +311,7 @@ def initial_values(
 def _rows_of_trials(
     model: Model, contacts: Sequence[str], initial: Any, trials: int
 ) -> list[dict[str, Any]]:
-    """What is given for every state and for contacts, by trial; raises `ValueError` for what is
-    missing."""
+    """Initial states and contacts by trial; raises `ValueError` for one that is missing."""
     each = isinstance(initial, (list, tuple)) and all(isinstance(r, Mapping) for r in initial)
     if each and len(initial) != trials:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What a simulation is asked for, checked: of smooth systems and of those with events alike."""
+"""Arguments of `ks.simulate`, checked; for models and hybrid models alike."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Input = Signal | Sequence[Signal] | Array
 
 @dataclass(frozen=True, eq=False)
 class SimulationArguments:
-    """A simulation on the grid `time` (N,) [s]: numbers, or (M,) for the M `members` of an
-    ensemble; None for a single trajectory.
+    """Arguments of a simulation on the grid `time` (N,) [s]: numbers, or (M,) for the M `members`
+    of an ensemble; None for a single trajectory.
 
     start : the state from which an earlier run goes on, if that is given. pressing : whether each
     contact presses at the start.
@@ -45,7 +45,7 @@ class SimulationArguments:
     pressing: Mapping[str, Array] | None = None
 
     def of_member(self, k: int) -> SimulationArguments:
-        """What is asked for one member."""
+        """Those of one member of an ensemble."""
         return replace(
             self,
             initial=_of_member(self.initial, k),
@@ -77,7 +77,7 @@ def simulation_arguments(
     threads: int | None,
     progress: bool | None,
 ) -> SimulationArguments:
-    """What `simulate` is asked for; raises `ValueError` for what is missing or does not fit."""
+    """Check arguments of `simulate`; raises `ValueError` for what is missing or does not fit."""
     grid = time_grid(time)
     model = system if isinstance(system, Model) else system.model
     start: HybridState | None = None

@@ -23,12 +23,10 @@ from kinesym.runtime.stepping.hybrid_sensitivity import (
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Derivatives of a run, as `Sensitivities` has them, that know `names` besides states: outputs,
-    inputs, contact forces.
+    """Sensitivities of outputs, inputs and contact forces (`names`) beside those of states.
 
-    At a node these depend on the state there, on parameters, and on the pieces of inputs; so do the
-    forces of the contacts that press there. slopes : of `observed_program`, see
-    `codegen.switching`.
+    At a node they depend on the state there, on parameters, and on the pieces of inputs.
+    slopes : of `observed_program`, see `codegen.switching`.
     """
 
     names: Sequence[str]
@@ -37,7 +35,7 @@ class Observed:
 
     @cached_property
     def _slopes(self) -> Array:
-        """Of each output at each node (N, k, L), in the columns of `HybridSweep.observed`."""
+        """Derivatives of outputs at the nodes, (N, k, L), columns as of `HybridSweep.observed`."""
         made, time = self.run, self.run.run.time
         pattern = self.slopes.manifest.of(SlopesManifest).patterns["observed_slopes"]
         states = np.array([made.run[x] for x in made.ivp.about.states])
@@ -45,7 +43,7 @@ class Observed:
 
     @cached_property
     def _pieces(self) -> NDArray[np.intp]:
-        """Of each input the piece at each node, (m, N)."""
+        """Number of the piece of each input at each node, (m, N)."""
         return self.run.common.piece[:, self.run.sweep.segments(self.run.run.time)]
 
     def _columns(self, group: str) -> slice:

@@ -58,7 +58,7 @@ class ForwardSensitivities(ByName):
         return list(self.states)
 
     def at(self, record: EventRecord, of: Any = "time", side: str = "after") -> Array:
-        """Derivatives (P,) of when something happened, or of a state there, "before" or "after".
+        """Derivatives (P,) of the time of an event, or of a state "before" or "after" it.
 
         Raises `ValueError` if it did not happen in this run.
         """
@@ -78,7 +78,7 @@ GRAZES, RESET = 3, 4
 
 @dataclass(frozen=True, eq=False)
 class Sensitivities:
-    """Derivatives of a run: those of its steps and events, so that they are those of the motion to
+    """Sensitivities of a hybrid run: derivatives of its steps and events, those of the motion to
     the accuracy of the steps.
 
     run : the simulation.
@@ -97,7 +97,7 @@ class Sensitivities:
         wrt: Sequence[Any] = (),
         variations: Mapping[str, Mapping[str, SignalGradient]] | None = None,
     ) -> ForwardSensitivities:
-        """Derivatives of all states with respect to few things.
+        """Forward sensitivities: derivatives of all states in a few directions.
 
         wrt : names of parameters, and of states for their initial values. variations : by a name of
         their own, ways to change inputs: derivatives of their begins, values and slopes.
@@ -169,7 +169,7 @@ class Sensitivities:
     def gradient(
         self, of: Any, at: EventRecord | None = None, side: str = "after"
     ) -> HybridGradient:
-        """Derivatives of one quantity with respect to everything, by the adjoint.
+        """Adjoint sensitivities: derivatives of one quantity with respect to everything.
 
         of : a state, at the end or `at` something that happened ("before" or "after" it); "time",
         when it happened; or weights (N,) of states at the nodes by name, for their weighted sum.
@@ -222,7 +222,7 @@ def sensitivities_of(
     run: Trajectory,
     slopes: Built,
 ) -> Sensitivities:
-    """Of a run with a tape of its steps.
+    """Sensitivities of a run with a tape of its steps.
 
     Raises `ValueError` for runs that have none: releases by height, ended before the first step.
     """

@@ -90,14 +90,12 @@ class HybridTrials(Simulated):
         return np.asarray(np.sqrt(self._factor) * np.concatenate(parts))
 
     def trajectories(self, q: Array) -> list[Trajectory]:
-        """The trials with their measurements and what happened."""
         return [
             replace(made.run, measurements=dict(trial.measurements), std=dict(trial.std))
             for made, trial in zip(self.simulate(q), self.trials, strict=True)
         ]
 
     def largest(self, q: Array) -> list[tuple[Array, Array]]:
-        """Of each trial the largest absolute values of states."""
         names = self.unknowns.states
         return [
             (np.array([np.abs(made.run[x]).max() for x in names]), np.zeros(0))
@@ -123,7 +121,6 @@ class HybridTrials(Simulated):
         return self._observe(made) if self._observe else made
 
     def gradient(self, q: Array) -> Array:
-        """d J/d q by the adjoint."""
         result, unknowns = np.zeros(q.size), self.unknowns
         values = self.values(q)
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
@@ -143,11 +140,9 @@ class HybridTrials(Simulated):
         return result
 
     def forward_gradient(self, q: Array) -> Array:
-        """d J/d q from the derivatives of all residuals."""
         return np.asarray(2.0 * self.residuals(q) @ self._jacobian(q))
 
     def jacobian(self, q: Array) -> csr_array:
-        """d r/d q."""
         return _full(self._jacobian(q))
 
     def _jacobian(self, q: Array) -> Array:
@@ -177,7 +172,7 @@ class HybridTrials(Simulated):
     def _changes(
         self, trial: int, name: str, values: Mapping[str, float]
     ) -> dict[str, SignalGradient]:
-        """How the inputs of a trial change with a parameter, those that do."""
+        """Derivatives of the inputs of a trial that depend on a parameter, with respect to it."""
         return {
             u: signal.by(name, values)
             for u, signal in self._inputs[trial].items()
@@ -186,7 +181,7 @@ class HybridTrials(Simulated):
 
 
 def _full(matrix: Array) -> csr_array:
-    """As a sparse matrix in which entries that are zero here are kept: they may change."""
+    """As a sparse matrix that keeps entries which are zero here: elsewhere they may not be."""
     rows, columns = matrix.shape
     places = (np.tile(np.arange(columns), rows), np.arange(rows + 1) * columns)
     return csr_array((matrix.ravel(), *places), shape=matrix.shape)

@@ -57,15 +57,15 @@ class HybridIVP:
 
     @property
     def rows(self) -> int:
-        """Contact forces."""
+        """Number of contact forces R."""
         contacts = self.about.contacts
         return len(contacts) + sum(c.row >= 0 for c in contacts)
 
 
 @dataclass(frozen=True, eq=False)
 class RawTrajectory:
-    """States (n, N), inputs (m + d + R, N) at the nodes reached, the log, the end, the status, the
-    loop that led there."""
+    """What the loop leaves: states (n, N) and inputs (m + d + R, N) at the nodes reached, records
+    of events, the final state, how it ended."""
 
     states: Array
     inputs: Array
@@ -77,7 +77,7 @@ class RawTrajectory:
 
 
 def simulate(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajectory:
-    """Marches to the end of the grid, or as far as it goes, or until `stop` or Ctrl-C."""
+    """Simulate to the end of the grid, as far as possible, or until `stop` or Ctrl-C."""
     arrays, start, end = _arrays(ivp), ivp.start, float(ivp.time[-1])
     numbers = {
         "t": start.time,
@@ -123,12 +123,12 @@ def simulate(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajecto
 
 
 def _tableau(ivp: HybridIVP) -> TableauManifest:
-    """The numbers of the method."""
+    """Coefficients of the method."""
     return ivp.about.methods.get(ivp.method, TRAPEZOID)
 
 
 def _arrays(ivp: HybridIVP) -> Arrays:
-    """By the names of the fields of `hybrid_run`."""
+    """Arrays by the names of the fields of `hybrid_run`."""
     about, start, time = ivp.about, ivp.start, ivp.time
     contacts, events = about.contacts, about.events
     n, d, count = len(start.x), len(start.modes), len(contacts)

@@ -1,4 +1,4 @@
-"""What a hybrid run that cannot begin, or ended early, is told."""
+"""Why a hybrid run cannot begin, or ended early, in words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUIET = 1e-9
 
 
 def integrated(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajectory:
-    """`simulate`; raises `ValueError` if something is no number from the start."""
+    """`simulate`; raises `ValueError` if an expression is not finite at the start."""
     found = simulate(ivp, stop)
     if found.status is Switching.NO_NUMBER and found.final.time == ivp.start.time:
         strange = no_numbers(ivp, ivp.start)
@@ -68,7 +68,7 @@ def explain(ivp: HybridIVP, run: RawTrajectory) -> str:
 
 
 def _reset(ivp: HybridIVP, run: RawTrajectory) -> list[str]:
-    """What the last event has set to what is no number."""
+    """What the last event has set to a value that is not finite."""
     found = []
     for event in (e for e in run.happened[-1:] if e.kind == "event"):
         lost = np.isfinite(event.rows[0]) & ~np.isfinite(event.rows[1])
@@ -104,14 +104,14 @@ def _buried(ivp: HybridIVP, state: HybridState) -> tuple[str, float] | None:
 
 
 def _remedy(happened: Sequence[EventRecord]) -> str:
-    """Against chattering of contacts, or of events."""
+    """A remedy against chattering of contacts, or of events."""
     if any(event.kind == "event" for event in happened[-2:]):
         return "give events that switch back and forth a larger scale, or guards further apart"
     return "raise v_stop, or set restitution 0"
 
 
 def stuck(ivp: HybridIVP, final: HybridState, at: str) -> str:
-    """Contacts at the ground of which no modes are consistent."""
+    """A sentence on contacts at the ground for which no forces are consistent."""
     contacts = ivp.about.contacts
     here = np.flatnonzero((contact_numbers(ivp, final)[0] <= HYSTERESIS) | (final.contacts == 1))
     laws = {contacts[k].law for k in here}

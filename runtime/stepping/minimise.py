@@ -69,7 +69,7 @@ class Minimisation:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where an optimiser ended, whether it converged, and its words."""
+    """The point where an optimiser ended, whether it converged, and its message."""
 
     q: Array
     success: bool
@@ -273,23 +273,23 @@ def _refuse(options: Mapping[str, Any], known: Sequence[str], optimizer: str) ->
 
 
 class _Places:
-    """Where the entries of a sparse matrix are, of a pattern that stays."""
+    """Places of the entries of a sparse matrix, a pattern that stays."""
 
     def __init__(self, pattern: csr_array) -> None:
         self.rows, self.columns = pattern.tocoo().coords
         self.size = len(self.rows)
 
     def fill(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> None:
-        """Hand them to IPOPT."""
+        """Write the places into the arrays of IPOPT."""
         rows[:], columns[:] = self.rows, self.columns
 
     def values(self, matrix: csr_array) -> Array:
-        """The entries of a matrix there."""
+        """Values of a matrix at these places."""
         return np.asarray(csr_array(matrix)[self.rows, self.columns]).ravel()
 
 
 class _Callbacks:
-    """The scaled problem as IPOPT wants it; sparse matrices have the structure they have at q.
+    """Callbacks of the scaled problem for IPOPT; sparse matrices have the structure they have at q.
 
     Where the objective is a sum of squares, its Hessian is 2 J^T J.
     """

@@ -40,8 +40,8 @@ class Diverged(ValueError):
 
 @dataclass(frozen=True)
 class System:
-    """What results say of a model: its name, its parameters in their order, values of those that
-    are known, also of others, and its drawing."""
+    """A model as results name it: its name, its parameters in order, known values (also of other
+    parameters), and its drawing."""
 
     name: str
     parameters: Sequence[str]
@@ -156,7 +156,7 @@ def unstable(trial: int, modes: NDArray[Any], longest: float, remedy: str) -> st
 
 @dataclass(frozen=True)
 class Identification:
-    """Unknowns of simulated trials: the minimum of J within bounds, and how far it is known."""
+    """Identification of the unknowns: the minimum of J within bounds, and its confidence."""
 
     trials: Simulated
     bounds: tuple[Array, Array]

@@ -40,7 +40,7 @@ _LARGEST, _LARGEST_GROWTH = 1e100, 1e30
 
 @dataclass(frozen=True)
 class Stepper:
-    """A library that steps a model, and what the code generator says of it.
+    """The compiled time stepping of a model, and what the code generator says of it.
 
     loop : the name of an explicit method, or "implicit". work : operations per step, about.
     """
@@ -59,7 +59,7 @@ class Stepper:
 
     @property
     def tableau(self) -> TableauManifest | None:
-        """The numbers of an explicit method."""
+        """Coefficients of an explicit method."""
         return self.about.methods.get(self.loop)
 
     @property
@@ -69,7 +69,7 @@ class Stepper:
 
     @property
     def fixed(self) -> bool:
-        """Whether steps are explicit and as long as they are said to be."""
+        """Whether the method is explicit with steps of fixed length."""
         return self.tableau is not None and not self.adaptive
 
     @property

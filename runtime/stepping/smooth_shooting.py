@@ -38,7 +38,7 @@ from kinesym.runtime.stepping.unknowns import Unknowns
 
 @dataclass(frozen=True)
 class _TrialLoop:
-    """A trial bound to its part of z: what marches, and what it reads and writes."""
+    """The time stepping of a trial, bound to its part of z."""
 
     run: Run
     raw: RawTrajectories
@@ -105,7 +105,7 @@ class SmoothTrials(Simulated):
         return HELD if name in self.nlp.layout.held else LINEAR
 
     def _samples(self, trial: Experiment, name: str) -> tuple[Array, int]:
-        """A known input: to an implicit method what it is to the scheme of collocation."""
+        """Samples of a known input and their kind: for an implicit method those of collocation."""
         if self._stepper.fixed:
             samples, kind = trial.signals[name].sampled(trial.grid)
         else:
@@ -148,7 +148,6 @@ class SmoothTrials(Simulated):
         return self.nlp.cost(self.simulate(q))
 
     def gaps(self, q: Array) -> Array:
-        """End of each segment minus start of the next, all trials; zero for a solution."""
         self.simulate(q)
         parts = [
             ends[:-1].ravel() - q[self.unknowns.boundaries(k)] for k, ends in enumerate(self._ends)
@@ -178,7 +177,6 @@ class SmoothTrials(Simulated):
         return ""
 
     def trajectories(self, q: Array) -> list[Trajectory]:
-        """The trials at their own nodes, with their measurements."""
         z = self.simulate(q)
         return [self._trajectory(q, z, k) for k in range(len(self.trials))]
 
@@ -203,7 +201,6 @@ class SmoothTrials(Simulated):
         )
 
     def largest(self, q: Array) -> list[tuple[Array, Array]]:
-        """Of each trial the largest absolute values of states and of unknown inputs."""
         z, layout = self.simulate(q), self.nlp.layout
         rows = [np.abs(layout.trajectories(z, k)).max(axis=1) for k in range(len(self.trials))]
         n = len(layout.states)
@@ -212,30 +209,24 @@ class SmoothTrials(Simulated):
     # -- residuals --------------------------------------------------------------------------
 
     def check_squares(self) -> None:
-        """Raise `ValueError` if J is no sum of squares."""
         self._squares()
 
     def residuals(self, q: Array) -> Array:
-        """r with J = sum r^2."""
         return self._squares().values(self.simulate(q))
 
     def jacobian(self, q: Array) -> csr_array:
-        """d r/d q by tangents of all unknowns at once."""
         return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
 
     # -- derivatives ------------------------------------------------------------------------
 
     def forward_gradient(self, q: Array) -> Array:
-        """d J/d q from tangents."""
         direct = self.nlp.gradient(self.simulate(q))
         return np.asarray(self.tangent(q)[0].T @ direct)
 
     def gap_jacobian(self, q: Array) -> csr_array:
-        """d gaps/d q."""
         return self.tangent(q)[1]
 
     def gradient(self, q: Array) -> Array:
-        """d J/d q by the discrete adjoint; raises `Diverged`."""
         z = self.simulate(q)
         direct = self.nlp.gradient(z)
         result = np.zeros(self.unknowns.size)
