@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
 from kinesym.internal.model_run import model_results
+from kinesym.internal.problem import check_system
 from kinesym.internal.simulation_arguments import simulation_arguments
 from kinesym.internal.steps import checked_steps, methods_of
-from kinesym.runtime.arrays import shown
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
@@ -62,7 +62,7 @@ def simulate(
     grows beyond any plausible size; see `Trajectory.message` and `Ensemble.failures`. Raises
     `ValueError` for what is missing or does not fit, before anything is compiled.
     """
-    _check_system(system)
+    check_system(system)
     steps = checked_steps(methods_of(system), method, substeps, rtol, atol)
     given = simulation_arguments(
         system, time, initial, parameters, inputs, steps, threads, progress
@@ -96,7 +96,7 @@ def sensitivities(
     Raises `ValueError` as `simulate`, for ensembles, for implicit methods, and for contacts that
     end by their height.
     """
-    _check_system(system)
+    check_system(system)
     if isinstance(system, Model):
         system = _without_events(system)
     methods = methods_of(system, derivatives=True)
@@ -105,13 +105,6 @@ def sensitivities(
     steps = checked_steps(methods, method, substeps, rtol, atol)
     given = simulation_arguments(system, time, initial, parameters, inputs, steps, 1, progress)
     return hybrid_sensitivities(system, given)
-
-
-def _check_system(system: Any) -> None:
-    if not isinstance(system, (Model, Hybrid)):
-        raise ValueError(
-            f"expected a kinesym.Model or a kinesym.hybrid.Hybrid, got {shown(system)}"
-        )
 
 
 @lru_cache(maxsize=32)

@@ -46,9 +46,9 @@ def hybrid_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitiv
     ivp = replace(hybrid_ivp(hybrid, given), tape=True)
     slopes = _slopes(hybrid)
     found = integrated(ivp)
-    run = _trajectory(hybrid, ivp, found)
-    _warn(run, _meant(ivp, found))
-    return sensitivities_of(ivp, found, run, slopes)
+    run = _trajectory(hybrid, found)
+    _warn(run, _meant(found))
+    return sensitivities_of(found, run, slopes)
 
 
 def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:
@@ -162,11 +162,11 @@ def _run(
 ) -> tuple[Trajectory, bool]:
     """The trajectory, and whether an event that is no failure ended it."""
     found = integrated(ivp, stop)
-    return _trajectory(hybrid, ivp, found), _meant(ivp, found)
+    return _trajectory(hybrid, found), _meant(found)
 
 
-def _meant(ivp: HybridIVP, found: RawTrajectory) -> bool:
-    failures = {e.name for e in ivp.about.events if e.failure}
+def _meant(found: RawTrajectory) -> bool:
+    failures = {e.name for e in found.ivp.about.events if e.failure}
     return found.status is Switching.STOPPED and found.happened[-1].name not in failures
 
 
@@ -175,9 +175,10 @@ def _warn(run: Trajectory, meant: bool) -> None:
         warnings.warn(said(run.message, run.model), stacklevel=4)
 
 
-def _trajectory(hybrid: Hybrid, ivp: HybridIVP, found: RawTrajectory) -> Trajectory:
+def _trajectory(hybrid: Hybrid, found: RawTrajectory) -> Trajectory:
     """The trajectory by name, with outputs."""
-    model, about, states = hybrid.model, ivp.about, found.states
+    model, ivp, states = hybrid.model, found.ivp, found.states
+    about = ivp.about
     N = states.shape[1]
     names = [*about.inputs, *about.modes, *hybrid.forces]
     contacts = tuple(contact.name for contact in hybrid.contacts)
@@ -189,7 +190,7 @@ def _trajectory(hybrid: Hybrid, ivp: HybridIVP, found: RawTrajectory) -> Traject
         dict(zip(model.outputs, outputs(ivp, states, found.inputs), strict=True)),
         dict(zip(model.parameter_names, ivp.parameters.tolist(), strict=True)),
         model.name,
-        message=explain(ivp, found),
+        message=explain(found),
         drawing=model.drawing,
         event_log=EventLog(
             tuple(found.happened),

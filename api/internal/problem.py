@@ -40,15 +40,20 @@ def held(low: float | None = None, high: float | None = None) -> Held:
     return Held(low, high)
 
 
-def checked_trials(model: Any, trials: Any, *kinds: type) -> list[Experiment]:
-    """The trials as a list; raises `ValueError` if they are something else, or the model is not of
-    one of these kinds, a `Model` by default."""
-    kinds = kinds or (Model,)
-    if not isinstance(model, kinds):
+def check_system(system: Any, kinds: tuple[type, ...] = (Model, Hybrid), hint: str = "") -> None:
+    """Raise `ValueError` for what is not of one of these kinds."""
+    if not isinstance(system, kinds):
         names = {Model: "kinesym.Model", Hybrid: "kinesym.hybrid.Hybrid"}
         name = " or ".join(names[kind] for kind in kinds)
-        turned = "; the model comes first, the trials after it" if isinstance(trials, kinds) else ""
-        raise ValueError(f"expected a {name}, got {type(model).__name__}{turned}")
+        raise ValueError(f"expected a {name}, got {type(system).__name__}{hint}")
+
+
+def checked_trials(system: Any, trials: Any, *kinds: type) -> list[Experiment]:
+    """The trials as a list; raises `ValueError` if they are something else, or the system is not of
+    one of these kinds, a `Model` by default."""
+    kinds = kinds or (Model,)
+    turned = isinstance(trials, kinds)
+    check_system(system, kinds, "; the model comes first, the trials after it" * turned)
     several = isinstance(trials, Iterable) and not isinstance(trials, str | Mapping)
     listed = list(trials) if several else [trials]
     if not listed or not all(isinstance(trial, Experiment) for trial in listed):

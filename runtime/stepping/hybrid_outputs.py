@@ -38,7 +38,7 @@ class Observed:
         """Derivatives of outputs at the nodes, (N, k, L), columns as of `HybridSweep.observed`."""
         made, time = self.run, self.run.run.time
         pattern = self.slopes.manifest.of(SlopesManifest).patterns["observed_slopes"]
-        states = np.array([made.run[x] for x in made.ivp.about.states])
+        states = np.array([made.run[x] for x in made.raw.ivp.about.states])
         return made.sweep.observed(time, states, self.slopes.library, pattern, len(self.names))
 
     @cached_property
@@ -48,7 +48,7 @@ class Observed:
 
     def _columns(self, group: str) -> slice:
         """Of parameters "p", values "v" and slopes "s" of inputs."""
-        about, m = self.run.ivp.about, len(self.run.ivp.inputs)
+        about, m = self.run.raw.ivp.about, len(self.run.raw.ivp.inputs)
         n, r = len(about.states), len(about.parameters)
         first = {"p": n, "v": n + r, "s": n + r + m}[group]
         return slice(first, first + (r if group == "p" else m))
@@ -57,7 +57,7 @@ class Observed:
         self, wrt: Sequence[str], variations: Mapping[str, Mapping[str, SignalGradient]]
     ) -> dict[str, Array]:
         """Derivatives (P, N) of states and of what is observed; see `Sensitivities.forward`."""
-        ivp, about = self.run.ivp, self.run.ivp.about
+        ivp, about = self.run.raw.ivp, self.run.raw.ivp.about
         along = self.run.forward(wrt, variations)
         change = np.zeros((len(self.run.run.time), self._slopes.shape[2], len(along.wrt)))
         for row, x in enumerate(about.states):
@@ -77,7 +77,7 @@ class Observed:
 
     def gradient(self, weights: Mapping[str, Array]) -> HybridGradient:
         """Derivatives of a weighted sum (N,) of states and of what is observed."""
-        ivp, about = self.run.ivp, self.run.ivp.about
+        ivp, about = self.run.raw.ivp, self.run.raw.ivp.about
         none = np.zeros(len(self.run.run.time))
         mine = np.array([weights.get(name, none) for name in self.names])
         rows = np.einsum("kn,nkl->ln", mine, self._slopes)

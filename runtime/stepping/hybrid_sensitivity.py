@@ -17,7 +17,7 @@ from kinesym.runtime.results.event_log import EventRecord
 from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.signal import NO_BEGINS, Segments, SignalGradient, segments
-from kinesym.runtime.stepping.hybrid_simulation import HybridIVP, RawTrajectory
+from kinesym.runtime.stepping.hybrid_simulation import RawTrajectory
 
 
 class InputGradients(dict[str, SignalGradient]):
@@ -86,7 +86,6 @@ class Sensitivities:
 
     run: Trajectory
     raw: RawTrajectory = field(repr=False)
-    ivp: HybridIVP = field(repr=False)
     common: Segments = field(repr=False)
     sweep: HybridSweep = field(repr=False)
 
@@ -104,7 +103,7 @@ class Sensitivities:
 
         Raises `ValueError` for unknown names, and where an event has no derivative.
         """
-        about, extra = self.ivp.about, dict(variations or {})
+        about, extra = self.raw.ivp.about, dict(variations or {})
         names = [key_name(name) for name in wrt]
         P = len(names) + len(extra)
         states, parameters = about.states, about.parameters
@@ -129,7 +128,7 @@ class Sensitivities:
         self, variations: Mapping[str, Mapping[str, SignalGradient]], first: int, P: int
     ) -> Array:
         """Changes of value, slope and next begin of inputs, (segments, 3, m, P)."""
-        inputs = self.ivp.inputs
+        inputs = self.raw.ivp.inputs
         made = np.zeros((len(self.common.begin) - 1, 3, len(inputs), P))
         for column, change in enumerate(variations.values(), start=first):
             by_name = {key_name(key): value for key, value in change.items()}
@@ -158,7 +157,7 @@ class Sensitivities:
                 "crossing it: its time has no derivative"
             )
         if status == RESET:
-            name = self.ivp.about.events[event].name
+            name = self.raw.ivp.about.events[event].name
             raise ValueError(
                 f"event {name!r} follows the break of an input at t = {time:.9g} s and its reset "
                 "depends on inputs: that has no derivative here; move the break"
@@ -178,7 +177,7 @@ class Sensitivities:
         event has no derivative.
         """
         one_of(side, SIDES, "side")
-        names, log, N = list(self.ivp.about.states), self.run.log, len(self.run.time)
+        names, log, N = list(self.raw.ivp.about.states), self.run.log, len(self.run.time)
         n, E = len(names), len(log)
         weights, times, end = np.zeros((N, n)), np.zeros(E), np.zeros(n)
         events = {"before": np.zeros((E, n)), "after": np.zeros((E, n))}
@@ -199,7 +198,7 @@ class Sensitivities:
         status, initial, p, pieces = self.sweep.adjoint(end, weights, times, **events)
         self._check(status)
         return HybridGradient(
-            Named(zip(self.ivp.about.parameters, p.tolist(), strict=True)),
+            Named(zip(self.raw.ivp.about.parameters, p.tolist(), strict=True)),
             Named(zip(names, initial.tolist(), strict=True)),
             self._of_inputs(pieces),
         )
@@ -207,7 +206,7 @@ class Sensitivities:
     def _of_inputs(self, pieces: Array) -> InputGradients:
         """Derivatives by the pieces of each input from those by (segments, 3, m)."""
         found = InputGradients()
-        for row, (name, signal) in enumerate(self.ivp.inputs.items()):
+        for row, (name, signal) in enumerate(self.raw.ivp.inputs.items()):
             if not signal.coefficients[3].any():
                 (now, soon), B = self._own(row), len(signal.begin)
                 parts = zip((now, now, soon), pieces[:, :, row].T, strict=True)
@@ -216,16 +215,12 @@ class Sensitivities:
         return found
 
 
-def sensitivities_of(
-    ivp: HybridIVP,
-    found: RawTrajectory,
-    run: Trajectory,
-    slopes: Built,
-) -> Sensitivities:
+def sensitivities_of(found: RawTrajectory, run: Trajectory, slopes: Built) -> Sensitivities:
     """Sensitivities of a run with a tape of its steps.
 
     Raises `ValueError` for runs that have none: releases by height, ended before the first step.
     """
+    ivp = found.ivp
     if ivp.release != "force":
         raise ValueError("there are sensitivities for release='force' only")
     if not found.work[0]:
@@ -239,7 +234,6 @@ def sensitivities_of(
     return Sensitivities(
         run,
         found,
-        ivp,
         common,
         HybridSweep(found.run, slopes.library, told.patterns, told.solution, begins),
     )

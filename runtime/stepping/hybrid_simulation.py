@@ -67,6 +67,7 @@ class RawTrajectory:
     """What the loop leaves: states (n, N) and inputs (m + d + R, N) at the nodes reached, records
     of events, the final state, how it ended."""
 
+    ivp: HybridIVP
     states: Array
     inputs: Array
     happened: list[EventRecord]
@@ -112,6 +113,7 @@ def simulate(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajecto
         )
         log = {k[4:]: row[:logged] for k, row in arrays.items() if k.startswith("log_")}
         return RawTrajectory(
+            ivp,
             arrays["states"][:, :filled],
             arrays["inputs"][:, :filled],
             _event_records(ivp.about, log),

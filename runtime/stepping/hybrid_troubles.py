@@ -37,20 +37,20 @@ def integrated(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajec
     return found
 
 
-def explain(ivp: HybridIVP, run: RawTrajectory) -> str:
+def explain(run: RawTrajectory) -> str:
     """Why a run ended early or grew beyond any plausible size; empty if it did not."""
-    final, status = run.final, run.status
+    ivp, final, status = run.ivp, run.final, run.status
     at = f"at t = {final.time:.9g} s"
     happened = run.happened
     if status is Switching.DONE:
         _, words = growth(ivp.about.states, run.states, ivp.time)
         return Switching.GREW.said(growth=words) if words else ""
-    before = run.happened[-1].rows[0] if _reset(ivp, run) else final.x
+    before = run.happened[-1].rows[0] if _reset(run) else final.x
     there = ", ".join(
         f"{name} = {value:.6g}" for name, value in zip(ivp.about.states, before, strict=True)
     )
     if status in (Switching.NO_NUMBER, Switching.STEP, Switching.NEWTON):
-        names = _reset(ivp, run) or no_numbers(ivp, final) or _soon(ivp, final)
+        names = _reset(run) or no_numbers(ivp, final) or _soon(ivp, final)
         if status is Switching.NO_NUMBER or names:
             told = ", ".join(names) or "something within the next step"
             return Switching.NO_NUMBER.said(at=at, names=told, there=there)
@@ -67,7 +67,7 @@ def explain(ivp: HybridIVP, run: RawTrajectory) -> str:
     return status.said(at=at, there=there, event=event, remedy=_remedy(happened), last=last)
 
 
-def _reset(ivp: HybridIVP, run: RawTrajectory) -> list[str]:
+def _reset(run: RawTrajectory) -> list[str]:
     """What the last event has set to a value that is not finite."""
     found = []
     for event in (e for e in run.happened[-1:] if e.kind == "event"):
@@ -75,7 +75,7 @@ def _reset(ivp: HybridIVP, run: RawTrajectory) -> list[str]:
         found += [name for name, gone in zip(event.states, lost, strict=True) if gone]
         found += [
             name
-            for name, value in zip(ivp.about.modes, run.final.modes, strict=True)
+            for name, value in zip(run.ivp.about.modes, run.final.modes, strict=True)
             if not np.isfinite(value)
         ]
         found = [f"the value to which {event.name} sets {name}" for name in found]

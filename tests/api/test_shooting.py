@@ -727,6 +727,8 @@ def test_bad_experiments():
         shooting([TIME])
     with pytest.raises(ValueError, match=r"expected a kinesym.Model or kinesym.*Hybrid, got str"):
         ks.Shooting("swing", free)
+    with pytest.raises(TypeError, match="has no argument 'tol'; a method has substeps, rtol, atol"):
+        shooting(ks.Experiment(TIME, {u: PUSH}, {x: PUSH}), tol=1e-9)
 
 
 @pytest.mark.parametrize(

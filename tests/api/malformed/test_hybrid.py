@@ -325,7 +325,7 @@ INPUTS = [
 ]
 
 RUNS = [
-    (lambda: run("ball"), "a kinesym.Model or a kinesym.hybrid.Hybrid", "'ball'"),
+    (lambda: run("ball"), "a kinesym.Model or kinesym.hybrid.Hybrid", "got str"),
     (lambda: run(5), "kinesym.hybrid.Hybrid", "5"),
     (lambda: run([ball()]), "kinesym.hybrid.Hybrid"),
     (lambda: run(body()), "kinesym.hybrid.Hybrid"),
