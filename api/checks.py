@@ -1,4 +1,4 @@
-"""Checks of what users hand over: text, lists, mappings, flags, counts and options; and how a
+"""Checks of arguments: text, lists, mappings, flags, counts and options; and how a
 message shows what was given instead. Arrays and times are in `runtime/arrays.py`."""
 
 from __future__ import annotations
@@ -89,6 +89,12 @@ def check_name(value: Any, what: str) -> None:
         raise ValueError(f"{what} must not begin with a digit, got {value!r}")
 
 
+def check_choice(value: Any, choices: Iterable[str], what: str) -> None:
+    """Raise `ValueError` naming `what` for anything but one of these words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{what} is one of {', '.join(choices)}, got {shown(value)}")
+
+
 def flag(value: Any, what: str) -> bool:
     """True or False. Raises `ValueError` naming `what` for anything else."""
     if not isinstance(value, bool | np.bool_):
@@ -115,12 +121,6 @@ def finite(value: Any, what: str) -> float:
     if not -np.inf < number < np.inf:
         raise ValueError(f"{what} must be a finite number, got {shown(value)}")
     return number
-
-
-def one_of(value: Any, known: Iterable[str], what: str) -> None:
-    """Raise `ValueError`, naming `what`, for what is none of the known names."""
-    if value not in tuple(known):
-        raise ValueError(f"unknown {what} {shown(value)}; choose one of {', '.join(known)}")
 
 
 def positive(value: Any, what: str, least: float = 0.0) -> float:

@@ -294,7 +294,7 @@ class Collocation:
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
         cannot be loaded; `MemoryError`, before any is taken, if there is not enough.
         """
-        checks.one_of(hessian, HESSIANS, "hessian")
+        checks.check_choice(hessian, HESSIANS, "hessian")
         check_driver(driver)
         settings = checks.options(options)
         if max_iterations is not None:

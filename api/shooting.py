@@ -175,7 +175,7 @@ class Shooting:
         model, the gradient of the continuous problem, which differs by the error of the
         discretisation. Raises `ValueError` if a simulation does not reach its end, with the reason.
         """
-        checks.one_of(mode, MODES, "mode")
+        checks.check_choice(mode, MODES, "mode")
         q = self.pack(guess)
         if mode == "adjoint":
             return self._trials.gradient(q)
@@ -227,7 +227,7 @@ class Shooting:
         Ctrl-C returns the best iterate, marked unconverged. Raises `ValueError` if a simulation
         does not reach its end at the guess, or the objective does not suit the optimiser.
         """
-        checks.one_of(optimizer, OPTIMIZERS, "optimizer")
+        checks.check_choice(optimizer, OPTIMIZERS, "optimizer")
         if self.segments > 1 and optimizer != "ipopt":
             raise ValueError("multiple shooting has equations: use optimizer='ipopt'")
         limit = 500 if max_iterations is None else max_iterations

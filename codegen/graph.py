@@ -222,12 +222,10 @@ class Graph:
             rest |= {first: second, second: first}
         return rest, inside
 
-    def _is_hollow(self, node: int) -> bool:
-        """Whether `node` is chosen or zero, or a choice of a few and else zero."""
-        cases = 0
-        while self.op[node] == "select" and not self._is_mask(node) and cases < _FEW:
-            cases, node = cases + 1, self.args[node][2]
-        return self._is_mask(node) and (not cases or self.args[node][2] == self.zero)
+    def _is_hollow(self, node: int, cases: int = _FEW) -> bool:
+        """Whether `node` is a choice of a few, one of them zero."""
+        choices = self.args[node][1:] if self.op[node] == "select" and cases else ()
+        return self.zero in choices or any(self._is_hollow(c, cases - 1) for c in choices)
 
     def _is_mask(self, node: int) -> bool:
         """Whether `node` is chosen or zero."""
@@ -261,8 +259,8 @@ class Graph:
     def mul(self, a: int, b: int) -> int:
         """a * b; a constant factor comes first.
 
-        A factor `select(c, x, 0)`, or of a few more cases, takes the product inside: what is not
-        chosen counts for nothing, even if the other factor is not finite there.
+        A factor `select(c, x, 0)`, or of a few cases with a zero among them, takes the product
+        inside: what is not chosen counts for nothing, even if the other factor is not finite there.
         """
         value, op, args = self.value, self.op, self.args
         for x, y in ((a, b), (b, a)):

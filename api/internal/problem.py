@@ -45,7 +45,7 @@ def check_system(system: Any, kinds: tuple[type, ...] = (Model, Hybrid), hint: s
     if not isinstance(system, kinds):
         names = {Model: "kinesym.Model", Hybrid: "kinesym.hybrid.Hybrid"}
         name = " or ".join(names[kind] for kind in kinds)
-        raise ValueError(f"expected a {name}, got {type(system).__name__}{hint}")
+        raise ValueError(f"expected a {name}, got {shown(system)}{hint}")
 
 
 def checked_trials(system: Any, trials: Any, *kinds: type) -> list[Experiment]:

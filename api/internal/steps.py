@@ -46,6 +46,6 @@ def checked_steps(
     """One of the methods, None for the first, with its options; raises `ValueError` for what is
     unknown, not positive, or more than `most` substeps."""
     method = methods[0] if method is None else method
-    checks.one_of(method, methods, "method")
+    checks.check_choice(method, methods, "method")
     substeps = checks.count(substeps, "substeps", most=most)
     return Steps(method, substeps, checks.tolerances(rtol, atol))

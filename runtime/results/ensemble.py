@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.event_log import EventLog, EventRecord
 from kinesym.runtime.results.plot import panels
-from kinesym.runtime.results.trajectory import (
-    KINDS,
-    Drawing,
-    OverTime,
-    Series,
-    Trajectory,
-)
+from kinesym.runtime.results.trajectory import KINDS, Drawing, OverTime, Series, Trajectory
 
-Array = NDArray[np.float64]
 Rows: TypeAlias = Annotated[Array, "member", "time"]
 
 
@@ -107,9 +100,7 @@ class Ensemble(Series):
 
     def plot(self, title: str | None = None, shown: int = 30) -> Any:
         """A figure with one panel per trajectory: up to `shown` members, median and band of 90 %.
-
-        Members that ended early are shown, but count only if all did.
-        """
+        Members that ended early are shown, but count only if all did."""
         whole = sorted(set(range(len(self))) - {failure.member for failure in self.failures})
         members = np.unique(np.linspace(0, len(self) - 1, min(shown, len(self))).astype(int))
         figure, axes = panels(self.keys(), repr(self)[1:-1] if title is None else title)

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LOG_KINDS
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.intc]
 
 #: Kinds of entries of the log, in the order of their numbers in C.
@@ -72,11 +72,10 @@ class HybridState:
 
 @dataclass(frozen=True, eq=False)
 class EventLog:
-    """What happened in a run, in order, and where it ended.
+    """What happened in a run, in order, with the breaks of inputs, and where it ended.
 
-    entries : with the breaks of inputs. final : where it ended. contacts : their names, and which
-    of them `pressed` at the start. named : names of the events of the system. work : steps taken,
-    steps rejected, evaluations of x'.
+    contacts : names of all, and of those that `pressed` at the start. named : names of the events
+    of the system. work : steps taken, steps rejected, evaluations of x'.
     """
 
     entries: tuple[EventRecord, ...]
@@ -91,40 +90,11 @@ class EventLog:
         """Without breaks of inputs; those are `happened("clock")`."""
         return tuple(e for e in self.entries if e.kind != "clock")
 
-    def happened(self, kind: str, name: str | None = None) -> list[EventRecord]:
-        """Those of a kind, and of a contact or event.
 
-        Raises `ValueError` for an unknown kind, contact or event.
-        """
-        if kind not in KINDS:
-            raise ValueError(f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
-        known = (*self.contacts, *self.named)
-        if name is not None and name not in known:
-            raise ValueError(
-                f"there is no contact or event {name!r}; there are {', '.join(known) or 'none'}"
-            )
-        return [e for e in self.entries if e.kind == kind and name in (None, e.name)]
-
-    def pressing(self, contact: str, first: float) -> list[tuple[float, float]]:
-        """From when to when a contact presses, in a run from `first` on [s].
-
-        Raises `ValueError` for an unknown contact.
-        """
-        if contact not in self.contacts:
-            raise ValueError(
-                f"there is no contact {contact!r}; there are {', '.join(self.contacts) or 'none'}"
-            )
-        begin = first if contact in self.pressed else None
-        spans = []
-        for event in self.events:
-            if event.name != contact:
-                continue
-            if event.kind == "close" and begin is None:
-                begin = event.time
-            elif event.kind == "release" and begin is not None:
-                spans.append((begin, event.time))
-                begin = None
-        return spans if begin is None else [*spans, (begin, self.final.time)]
+def check_known(name: str, known: Sequence[str], what: str) -> None:
+    """Raise `ValueError` for an unknown kind of event, contact or event."""
+    if name not in known:
+        raise ValueError(f"there is no {what} {name!r}; there are {', '.join(known) or 'none'}")
 
 
 @dataclass(frozen=True)

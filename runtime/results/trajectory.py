@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.animate import animate
-from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState
+from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
+from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState, check_known
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import panels, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table, listed
 
-Array = NDArray[np.float64]
 OverTime: TypeAlias = Annotated[Array, "time"]
 
 #: Lines of a stick figure, each from point to point; a point `knee` is at outputs `knee_x`, ...
@@ -185,16 +184,26 @@ class Trajectory(Series):
     def happened(self, kind: str, name: str | None = None) -> list[EventRecord]:
         """What happened of a kind ("impact", "close", "release", "slide", "event" or "clock"), and
         of a contact or event. Raises `ValueError` for an unknown kind, contact or event."""
-        return self._events_or_none.happened(kind, name)
+        check_known(kind, EVENT_KINDS, "kind")
+        if name is not None:
+            events = self.event_log.named if self.event_log else ()
+            check_known(name, (*self.contacts, *events), "contact or event")
+        return [e for e in self.log if e.kind == kind and name in (None, e.name)]
 
     def pressing(self, contact: str) -> list[tuple[float, float]]:
         """From when to when a contact presses [s]; raises `ValueError` for an unknown contact."""
-        log = self._events_or_none
-        return log.pressing(contact, float(self.time[0]) if len(self.time) else log.final.time)
-
-    @property
-    def _events_or_none(self) -> EventLog:
-        return self.event_log or EventLog((), self.final)
+        check_known(contact, self.contacts, "contact")
+        end = self.final.time
+        start = float(self.time[0]) if len(self.time) else end
+        begin = start if contact in self.pressed else None
+        spans = []
+        for event in (e for e in self.events if e.name == contact):
+            if event.kind == "close" and begin is None:
+                begin = event.time
+            elif event.kind == "release" and begin is not None:
+                spans.append((begin, event.time))
+                begin = None
+        return spans if begin is None else [*spans, (begin, end)]
 
     def vector(self, name: str) -> Array:
         """Components `name_x`, `name_y` and, if there is one, `name_z` as (3, N) or (2, N)."""
@@ -360,12 +369,7 @@ class Trials(ByName, Saved):
         return self.trials[trial].plot(names, self._title)
 
     def animate(
-        self,
-        path: str | Path,
-        fps: float = 25.0,
-        speed: float = 1.0,
-        up: str = "z",
-        trial: int = 0,
+        self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z", trial: int = 0
     ) -> Path:
         """A moving stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
         return self.trials[trial].animate(path, fps, speed, up)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
-from kinesym.checks import flag, listed, one_of, positive, shown
+from kinesym.checks import check_choice, flag, listed, positive, shown
 from kinesym.runtime.arrays import AXES, Array, check_finite, real_array, time_grid
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.low_pass import passes
@@ -53,7 +53,7 @@ class Motion:
     sequence: str = "xyz"
 
     def __post_init__(self) -> None:
-        one_of(self.sequence, SEQUENCES, "sequence")
+        check_choice(self.sequence, SEQUENCES, "sequence")
         if not callable(self.coordinates):
             raise ValueError(
                 "the coordinates of a motion are a function of times (n,), got "
@@ -120,7 +120,7 @@ class Motion:
         Raises `ValueError` for other shapes, what is not finite, time that does not increase,
         angles that wrap, an impossible cutoff; warns of what looks like degrees.
         """
-        one_of(sequence, SEQUENCES, "sequence")
+        check_choice(sequence, SEQUENCES, "sequence")
         grid = time_grid(time)
         if len(grid) < 6:
             raise ValueError(f"a quintic spline needs at least 6 samples, got {len(grid)}")
@@ -263,12 +263,12 @@ class Recording:
     place: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        one_of(self.sequence, SEQUENCES, "sequence")
+        check_choice(self.sequence, SEQUENCES, "sequence")
         if not self.acceleration:
             raise ValueError(
                 "say what the accelerations are: acceleration='kinematic', 'derivative' or 'imu'"
             )
-        one_of(self.acceleration, ACCELERATIONS, "acceleration")
+        check_choice(self.acceleration, ACCELERATIONS, "acceleration")
         if self.acceleration == "derivative" and self.velocities is None:
             raise ValueError('accelerations of the kind "derivative" need velocities=...')
         grid = time_grid(self.time)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from kinesym.checks import one_of, shown
+from kinesym.checks import check_choice, shown
 from kinesym.runtime.arrays import Array, check_finite, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
@@ -55,7 +55,7 @@ class Signal:
     expressions: Sequence[Sequence[Any]]
 
     def __init__(self, times: ArrayLike, values: ArrayLike, between: str = "linear") -> None:
-        one_of(between, BETWEEN, "between")
+        check_choice(between, BETWEEN, "between of a signal")
         at, row = _checked([times, values], ["times", "values"])
         least = 1 if between == "held" else 2
         if len(at) < least:

@@ -47,7 +47,7 @@ class Calcium:
         if not finite(self.Um, "Um of a calcium clock") < 0.0:
             raise ValueError(f"Um must be negative (relaxation rate), got {self.Um}")
         flag(self.hold, "hold of a calcium clock")
-        checks.one_of(self.ramp, RAMPS, "ramp")
+        checks.check_choice(self.ramp, RAMPS, "ramp")
 
     def signal(self, impulses: ArrayLike, place: int = 0) -> Signal:
         """The clock over time for impulses at increasing times (n,) [s].

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import one_of
+from kinesym.checks import check_choice
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, SlopesManifest
 from kinesym.runtime.native import HybridSweep
@@ -65,7 +65,7 @@ class ForwardSensitivities(ByName):
         time, before, after = self.events[_number(self.run, record)]
         if key_name(of) == "time":
             return time
-        one_of(side, SIDES, "side")
+        check_choice(side, SIDES, "side")
         rows = after if side == "after" else before
         return np.asarray(rows[:, _place(list(self.states), of)])
 
@@ -176,7 +176,7 @@ class Sensitivities:
         Raises `ValueError` for unknown names, for what did not happen in this run, and where an
         event has no derivative.
         """
-        one_of(side, SIDES, "side")
+        check_choice(side, SIDES, "side")
         names, log, N = list(self.raw.ivp.about.states), self.run.log, len(self.run.time)
         n, E = len(names), len(log)
         weights, times, end = np.zeros((N, n)), np.zeros(E), np.zeros(n)

@@ -338,6 +338,7 @@ def test_derivatives_of_bounces():
         check_derivatives(problem, seed)
 
 
+@pytest.mark.study
 def test_derivatives_of_impacts_with_friction():
     """Corners that stick, impulses of two of them at once, and unknown inputs."""
     hybrid, s = block()

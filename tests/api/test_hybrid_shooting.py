@@ -308,7 +308,7 @@ def measuring(name):
 
 
 def test_what_does_not_fit():
-    bad(r"expected a kinesym\.Model or kinesym\.hybrid\.Hybrid, got str", hybrid="ball")
+    bad(r"expected a kinesym\.Model or kinesym\.hybrid\.Hybrid, got 'ball'", hybrid="ball")
     bad("trials must be an Experiment or a list of them", trials=[])
     bad(
         "the objective is the least squares of the measurements, but the experiment has none",
@@ -366,9 +366,9 @@ def test_guesses_that_do_not_fit(balls):
         balls.cost({v: 1.0})
     with pytest.raises(ValueError, match=r"shape \(1,\), but there are 3 unknowns"):
         balls.cost([1.0])
-    with pytest.raises(ValueError, match="unknown mode 'backward'"):
+    with pytest.raises(ValueError, match="mode is one of"):
         balls.gradient(mode="backward")
-    with pytest.raises(ValueError, match="unknown optimizer 'newton'"):
+    with pytest.raises(ValueError, match="optimizer is one of"):
         balls.solve(optimizer="newton")
     fixed = ks.Shooting(BALL, balls.trials, {g: (9.6, 9.6)}, initial={y: [1.0, 0.7], v: 0.0})
     with pytest.raises(ValueError, match="the bounds of g are equal; give it as known"):

@@ -6,8 +6,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.symbolic.schemes import EXPLICIT
-from kinesym.symbolic.schemes.scheme import ExplicitScheme
+from kinesym.symbolic.schemes import EXPLICIT, ExplicitScheme
 
 t = ks.t
 x, v, u = ks.dynamicsymbols("x v u")

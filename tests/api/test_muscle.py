@@ -77,13 +77,9 @@ def held(rate, **numbers):
     """A muscle whose ends move apart at a given rate."""
     length = sp.Function("length")(ks.t)
     muscle = kh.FESMuscle("m", rate=sp.Float(rate), **{**NUMBERS, **numbers})
-    model = ks.Model(
-        "held",
-        [length, *muscle.states],
-        muscle.inputs,
-        [],
-        [length.diff(ks.t) - rate, *muscle.equations],
-    )
+    rates = {length: rate, **dict(zip(muscle.states, muscle.rates, strict=True))}
+    equations = [x.diff(ks.t) - value for x, value in rates.items()]
+    model = ks.Model("held", list(rates), muscle.inputs, [], equations)
     return kh.Hybrid(model, muscle.modes, muscle.events), muscle
 
 

@@ -55,8 +55,8 @@ EVERY = [collocation, shooting, hybrid]
 @pytest.mark.parametrize(
     ("model", "trials", "words"),
     [
-        (trial(), MODEL, "expected a kinesym.Model, got Experiment; the model comes first"),
-        (None, trial(), "expected a kinesym.Model, got NoneType$"),
+        (trial(), MODEL, "expected a kinesym.Model, got <experiment.*; the model comes first"),
+        (None, trial(), "expected a kinesym.Model, got None$"),
         (MODEL, None, "trials must be an Experiment or a list of them, .* got NoneType"),
         (MODEL, 5, "trials must be an Experiment or a list of them, .* got int"),
         (MODEL, "trial", "trials must be an Experiment or a list of them, .* got str"),

@@ -105,6 +105,8 @@ def test_nan_stays_nan_compiled():
 
 
 GUARDED = sp.Piecewise((sp.log(1 + sp.exp(y / x)), x > 0), (3 * x + y**2, True))
+ROOT = x ** sp.Rational(2, 3)
+SHARED = sp.Piecewise((ROOT / 3, y < 0), (ROOT, y < 1), (3, True))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +116,8 @@ GUARDED = sp.Piecewise((sp.log(1 + sp.exp(y / x)), x > 0), (3 * x + y**2, True))
         (sp.sqrt(sp.Max(0, x, y, x * y - 3)) + x * y, (-1.0, -2.0), (-2, -1), (0, 1, 0)),
         (sp.Max(0, sp.Min(x, y), 2 * x) ** sp.Rational(1, 3), (-1.0, 2.0), (0, 0), (0, 0, 0)),
         (sp.Heaviside(y, 1) ** 3 * x**2, (-2.0, 3.0), (-4, 0), (2, 0, 0)),
+        (SHARED, (-1e-4, 2.0), (0, 0), (0, 0, 0)),
+        (SHARED.replace(sp.Pow, lambda a, _: sp.log(a)), (0.0, 2.0), (0, 0), (0, 0, 0)),
     ],
 )
 def test_what_is_not_chosen_does_not_count(e, at, first, second, lowered, values_of):
@@ -162,6 +166,7 @@ def test_remainder_of_nothing(lowered, values_of):
     np.testing.assert_array_equal(np.isnan(found), [[True, False], [False, True]])
 
 
+@pytest.mark.study
 def test_many_cases(lowered, values_of):
     """They are no matter of recursion, and derivatives grow with their number, not its square."""
     cases = sp.Piecewise(*[(k * x**2, x < k) for k in range(1, 1500)], (0, True))

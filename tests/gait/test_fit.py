@@ -208,6 +208,7 @@ def test_segments_are_rigid(nearest):
             )
 
 
+@pytest.mark.study
 def test_a_third_way(nearest):
     """SciPy's least squares with rotations of its own, at one instant."""
     body, targets, fitted, _, start = nearest
@@ -321,6 +322,7 @@ def test_relations_that_are_missing():
         segments_from_landmarks(ROWS, Landmarks(positions, found.axes))
 
 
+@pytest.mark.study
 def test_frames_that_cannot_be_fitted():
     """What is no number at one instant: it is named."""
     z = motion(4)
@@ -333,6 +335,7 @@ def test_frames_that_cannot_be_fitted():
         fit(BODY, bad, z)
 
 
+@pytest.mark.study
 def test_frames_that_cannot_be_made_consistent():
     """Points nowhere near a body: frame, instant, residual and worst constraint are named."""
     z = motion(3)
@@ -384,6 +387,7 @@ def test_names_of_carriers():
         marker_targets(BODY, z, {"m": z[:3]}, {"m": "tigh"})
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(4))
 def test_noise_of_four_centimetres(seed):
     """And a start that is off by it: no step that goes up is taken."""

@@ -211,6 +211,7 @@ def test_every_parameter_has_a_value(make):
     assert model.name == make.__name__
 
 
+@pytest.mark.study
 def test_rigid_person(runs):
     """The wrench of the ship and the moments of all locks, 0 to 30 s, and the published end."""
     expected, run = record("GRM3D"), runs["grm3d"]

@@ -32,7 +32,7 @@ WORDS = re.compile(
 )  # a refusal's
 SINGLE = 4  # expressions for every model
 # Seeds beyond the cut that once differed by the judge, or below the rounding of their rows.
-DIFFERED = (2342, 2431, 2546, 2618, 3648, 3994, 4492)
+DIFFERED = (2342, 2431, 2546, 2618, 3648, 3994, 4162, 4492)
 
 
 def ranges(step):
