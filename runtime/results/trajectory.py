@@ -13,8 +13,8 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.animate import animate
-from kinesym.runtime.results.event_log import KINDS as HAPPENINGS
-from kinesym.runtime.results.event_log import EventLog, Happening, State, check_known
+from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
+from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState, check_known
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import panels, subplots
 from kinesym.runtime.results.saved import R, Saved, read_dataset
@@ -156,12 +156,12 @@ class Trajectory(Series):
     # -- events -----------------------------------------------------------------------------
 
     @property
-    def log(self) -> tuple[Happening, ...]:
+    def log(self) -> tuple[EventRecord, ...]:
         """What happened, in order, with the breaks of inputs."""
         return self.event_log.entries if self.event_log else ()
 
     @property
-    def events(self) -> tuple[Happening, ...]:
+    def events(self) -> tuple[EventRecord, ...]:
         """What happened, in order, without the breaks of inputs."""
         return self.event_log.events if self.event_log else ()
 
@@ -176,21 +176,23 @@ class Trajectory(Series):
         return self.event_log.pressed if self.event_log else ()
 
     @property
-    def final(self) -> State:
+    def final(self) -> HybridState:
         """Where the run ended, to go on from."""
         if self.event_log:
             return self.event_log.final
-        return State(float(self.time[-1]), np.array([row[-1] for row in self.states.values()]))
+        return HybridState(
+            float(self.time[-1]), np.array([row[-1] for row in self.states.values()])
+        )
 
     @property
     def work(self) -> tuple[int, int, int]:
         """Steps taken, steps rejected, evaluations of x', where they were counted."""
         return self.event_log.work if self.event_log else (0, 0, 0)
 
-    def happened(self, kind: str, name: str | None = None) -> list[Happening]:
+    def happened(self, kind: str, name: str | None = None) -> list[EventRecord]:
         """What happened of a kind ("impact", "close", "release", "slide", "event" or "clock"), and
         of a contact or event. Raises `ValueError` for an unknown kind, contact or event."""
-        check_known(kind, HAPPENINGS, "kind")
+        check_known(kind, EVENT_KINDS, "kind")
         if name is not None:
             events = self.event_log.named if self.event_log else ()
             check_known(name, (*self.contacts, *events), "contact or event")
