@@ -24,10 +24,11 @@ def shown(value: Any) -> str:
         return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
     if getattr(type(value), "__repr__", None) is object.__repr__:
         return f"an object of type {type(value).__name__}"
+    plain = value.item() if isinstance(value, np.generic) else value
     try:
-        if isinstance(value, Integral) and abs(int(value)) >= 10**20:
-            return f"{Decimal(int(value)):.3e}"
-        text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+        if isinstance(plain, Integral) and abs(int(plain)) >= 10**20:
+            return f"{Decimal(int(plain)):.3e}"
+        text = " ".join(repr(plain).split())
     except ValueError:  # it holds an integer of thousands of digits
         return f"something of type {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."
