@@ -114,8 +114,8 @@ def test_starts_and_options_of_the_wrong_kind():
         with pytest.raises(ValueError, match=words):
             ks.simulate(ball(), TIME, start, **options)
     for options, words in (
-        ({"v_stop": np.nan}, "v_stop of ball must be a finite number, got nan"),
-        ({"per_second": 0}, "per_second of ball must be a whole number, 1 or more, got 0"),
+        ({"v_stop": np.nan}, "v_stop of ball must be positive, got nan"),
+        ({"per_second": 0}, "per_second of ball must be at least 1 and whole, got 0"),
         ({"release": "lambda"}, "release of ball is one of force, height, got 'lambda'"),
     ):
         with pytest.raises(ValueError, match=words):
