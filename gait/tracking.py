@@ -17,7 +17,7 @@ from kinesym.internal.model_run import compiled_stepper
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import PARABOLA
 from kinesym.runtime.signals.signal import Signal
-from kinesym.runtime.stepping.simulation import Outcome, Stepper, Task, bind, failure
+from kinesym.runtime.stepping.simulation import IVP, RawTrajectories, Stepper, bind, failure
 from kinesym.simulation import simulate
 from kinesym.symbolic.model import Model
 
@@ -115,7 +115,7 @@ def _sampled(
     """States with sampled actuators, whose effort is held from node to node, and the reason."""
     inputs, step = _inputs(needed, reference.time), float(reference.time[1] - reference.time[0])
     stepper = compiled_stepper(model, method, False, True)
-    index = {name: k for k, name in enumerate(stepper.inputs)}
+    index = {name: k for k, name in enumerate(stepper.about.inputs)}
     driven = [index[name] for name in _forces(needed)]
     before = np.zeros(len(gains))
 
@@ -127,46 +127,48 @@ def _sampled(
         added[driven] = world_moments(reference.z[:, k] - error, held)
         return added
 
-    free = {name: 0.0 for name in stepper.parameters if name.startswith("Kp_")} | {"Td": 0.0}
+    free = {name: 0.0 for name in stepper.about.parameters if name.startswith("Kp_")} | {"Td": 0.0}
     values = {**model.values, **numbers, **free}
-    task = Task(
+    ivp = IVP(
         reference.time,
         states(reference)[0][:, :1],
-        np.array([[values[name] for name in stepper.parameters]]),
-        [(inputs[name].parabolas_on(reference.time)[None], PARABOLA) for name in stepper.inputs],
+        np.array([[values[name] for name in stepper.about.parameters]]),
+        [
+            (inputs[name].parabolas_on(reference.time)[None], PARABOLA)
+            for name in stepper.about.inputs
+        ],
         tolerances=(RTOL, ATOL),
     )
-    outcome = _simulate_sampled(stepper, task, effort)
-    reached = int(outcome.reached[0])
-    message = "" if reached == len(reference.time) else failure(stepper, task, outcome, 0)
-    return outcome.states[:, 0, :reached], message
+    raw = _simulate_sampled(stepper, ivp, effort)
+    reached = int(raw.reached[0])
+    message = "" if reached == len(reference.time) else failure(raw, 0)
+    return raw.states[:, 0, :reached], message
 
 
 def _simulate_sampled(
-    stepper: Stepper, task: Task, control: Callable[[int, Array], Array]
-) -> Outcome:
+    stepper: Stepper, ivp: IVP, control: Callable[[int, Array], Array]
+) -> RawTrajectories:
     """March one member node by node; Ctrl-C ends it with what has been computed.
 
-    task : its inputs are parabolas on intervals, (1, 3 N - 2), and are not changed. control : takes
+    ivp : inputs are parabolas on intervals, (1, 3 N - 2), and are not changed. control : takes
     the number of a node and the states there (n,) to what is added to all inputs until the next
     node (m,).
     """
-    given = [samples.copy() for samples, _ in task.inputs]
-    inputs = [(row, kind) for row, (_, kind) in zip(given, task.inputs, strict=True)]
-    bound = replace(task, inputs=inputs)
-    N = len(task.time)
-    states = np.full((len(stepper.states), 1, N), np.nan)
-    values = np.full((len(stepper.outputs) + len(stepper.limits), 1, N), np.nan)
-    run, outcome = bind(stepper, bound, states, values)
+    given = [samples.copy() for samples, _ in ivp.inputs]
+    inputs = [(row, kind) for row, (_, kind) in zip(given, ivp.inputs, strict=True)]
+    bound = replace(ivp, inputs=inputs)
+    N = len(ivp.time)
+    states = np.full((len(stepper.about.states), 1, N), np.nan)
+    run, raw = bind(stepper, bound, states)
     with interruptible() as stop:
         for k in range(N - 1):
             added, here = control(k, states[:, 0, k]), slice(3 * k, 3 * k + 3)
-            for row, (samples, _), more in zip(given, task.inputs, added, strict=True):
+            for row, (samples, _), more in zip(given, ivp.inputs, added, strict=True):
                 row[0, here] = samples[0, here] + more
-            outcome.interrupted[0] = not run.march(stepper.loop, k, k + 1, stop)
-            if outcome.reached[0] < k + 2:
+            raw.interrupted[0] = not run.march(stepper.loop, k, k + 1, stop)
+            if raw.reached[0] < k + 2:
                 break
-    return outcome
+    return raw
 
 
 def _forces(needed: InverseDynamics) -> dict[str, Array]:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array, one_number, real_array
 from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.nlp import TrialData
@@ -237,7 +237,9 @@ def first_guess(
                 rows[k] = _made_up(name, trials, given, rates, number, durations[number])
     for k, name in enumerate(layout.parameters):
         j = layout.parameter_offset + k
-        z[j] = _scalar(name, given[name]) if name in given else defaults.get(name, np.nan)
+        z[j] = defaults.get(name, np.nan)
+        if name in given:
+            z[j] = one_number(given[name], f"the guess of {name}")
         fixed[j] = name in given
     if layout.free_duration:
         layout.durations(z)[:] = durations
@@ -293,13 +295,6 @@ def _inside(low: float, high: float) -> float:
     if np.isfinite(low) and np.isfinite(high):
         return 0.5 * (low + high)
     return float(np.clip(0.0, low, high))
-
-
-def _scalar(name: str, value: ArrayLike) -> float:
-    array = real_array(value, f"the guess of {name}")
-    if array.shape != () or not np.isfinite(array):
-        raise ValueError(f"the guess of {name} must be one finite number, got {value!r}")
-    return float(array)
 
 
 def _given_row(name: str, value: Any, number: int, trials: Sequence[Experiment]) -> Array:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.event_log import EventLog, Happening
+from kinesym.runtime.results.event_log import EventLog, EventRecord
 from kinesym.runtime.results.plot import panels
 from kinesym.runtime.results.trajectory import KINDS, Drawing, OverTime, Series, Trajectory
 
@@ -94,7 +94,7 @@ class Ensemble(Series):
             event_log=log,
         )
 
-    def happened(self, kind: str, name: str | None = None) -> list[list[Happening]]:
+    def happened(self, kind: str, name: str | None = None) -> list[list[EventRecord]]:
         """Of each member what happened of a kind, and of a contact or event; see `Trajectory`."""
         return [run.happened(kind, name) for run in self]
 

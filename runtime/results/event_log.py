@@ -24,8 +24,8 @@ def _none() -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class Happening:
-    """Something that happened: "clock" (an input breaks), "impact", "close" (a contact begins to
+class EventRecord:
+    """An entry of the log: "clock" (an input breaks), "impact", "close" (a contact begins to
     press), "release", "slide" (it begins or ends to slide), or "event".
 
     name : of the contact or event; "" for a clock. states : their names. rows : their values before
@@ -55,8 +55,8 @@ class Happening:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Where a simulation is: what it takes to go on, as `initial` of another one.
+class HybridState:
+    """Where a simulation is: all that it takes to go on, as `initial` of another one.
 
     x : states (n,). modes : (d,). contacts : of each, 0 open, 1 active, 2 leaving. friction : of
     active ones, 1 sticks, 2 slides forwards, 3 backwards. armed : of each event.
@@ -78,21 +78,21 @@ class EventLog:
     of the system. work : steps taken, steps rejected, evaluations of x'.
     """
 
-    entries: tuple[Happening, ...]
-    final: State
+    entries: tuple[EventRecord, ...]
+    final: HybridState
     contacts: tuple[str, ...] = ()
     pressed: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     work: tuple[int, int, int] = (0, 0, 0)
 
     @cached_property
-    def events(self) -> tuple[Happening, ...]:
+    def events(self) -> tuple[EventRecord, ...]:
         """Without breaks of inputs; those are `happened("clock")`."""
         return tuple(e for e in self.entries if e.kind != "clock")
 
 
 def check_known(name: str, known: Sequence[str], what: str) -> None:
-    """Raise `ValueError` for an unknown kind of happening, contact or event."""
+    """Raise `ValueError` for an unknown kind of event, contact or event."""
     if name not in known:
         raise ValueError(f"there is no {what} {name!r}; there are {', '.join(known) or 'none'}")
 
@@ -129,14 +129,14 @@ class EventTable:
 
     def logs(self) -> list[EventLog]:
         """What `of` took."""
-        entries: list[list[Happening]] = [[] for _ in self.ends]
+        entries: list[list[EventRecord]] = [[] for _ in self.ends]
         columns = (self.event_member, self.event_time, self.event_kind, self.event_name)
         for (k, time, kind, name), rows in zip(
             zip(*(column.tolist() for column in columns), strict=True),
             self.event_states,
             strict=True,
         ):
-            entries[k].append(Happening(time, kind, name, self.states, rows))
+            entries[k].append(EventRecord(time, kind, name, self.states, rows))
         return [
             EventLog(tuple(mine), _state(**end["final"]), *(tuple(end[name]) for name in _LISTS))
             for mine, end in zip(entries, self.ends, strict=True)
@@ -146,9 +146,9 @@ class EventTable:
 _LISTS = ("contacts", "pressed", "named", "work")
 
 
-def _state(time: float, x: Any, modes: Any, **integers: Any) -> State:
+def _state(time: float, x: Any, modes: Any, **integers: Any) -> HybridState:
     """Where a run ended, from lists of numbers."""
-    return State(
+    return HybridState(
         time,
         np.array(x, dtype=np.float64),
         np.array(modes, dtype=np.float64),

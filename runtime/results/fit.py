@@ -51,11 +51,11 @@ class Fit(Trials):
 
     `fit.parameters["p"]` is an estimate, `fit.initial["theta"]` that of an initial state, a list
     with one per trial if there are several; `fit["theta"]` is the trajectory of the first trial,
-    `fit.trials[k]` trial k. names, values : of all unknowns (n,). history : their course, with the
-    objective. gradient : of the objective at the end, (n,). condition : number of the problem in
-    unknowns divided by their values, states by their largest. covariance : (n, n), zero for what a
-    bound holds, NaN if there is none, as for states between segments. active : unknowns held by a
-    bound. notes : sentences on what the record does not identify.
+    `fit.trials[k]` trial k. names, values : of all unknowns (n,). history : their values by
+    iteration, with the objective. gradient : of the objective at the end, (n,). condition : number
+    of the problem in unknowns divided by their values, states by their largest. covariance : (n,
+    n), zero for what a bound holds, NaN if there is none, as for states between segments. active :
+    unknowns held by a bound. notes : sentences on what the record does not identify.
     """
 
     success: bool

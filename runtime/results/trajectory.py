@@ -7,19 +7,22 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.animate import animate
-from kinesym.runtime.results.event_log import KINDS as HAPPENINGS
-from kinesym.runtime.results.event_log import EventLog, Happening, State, check_known
+from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
+from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState, check_known
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import panels, subplots
-from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.results.saved import R, Saved, read_dataset
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table, listed
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 OverTime: TypeAlias = Annotated[Array, "time"]
 
@@ -86,6 +89,11 @@ class Series(ByName, Saved):
         """Names of states, inputs and outputs."""
         return [*self.states, *self.inputs, *self.outputs]
 
+    @classmethod
+    def from_xarray(cls: type[R], data: xr.Dataset) -> R:
+        """What `to_xarray` made; raises `ValueError` for any other dataset."""
+        return read_dataset(cls, data)
+
     def _colour(self, name: str) -> str:
         return "C0" if name in self.states else "C1" if name in self.inputs else "C2"
 
@@ -148,12 +156,12 @@ class Trajectory(Series):
     # -- events -----------------------------------------------------------------------------
 
     @property
-    def log(self) -> tuple[Happening, ...]:
+    def log(self) -> tuple[EventRecord, ...]:
         """What happened, in order, with the breaks of inputs."""
         return self.event_log.entries if self.event_log else ()
 
     @property
-    def events(self) -> tuple[Happening, ...]:
+    def events(self) -> tuple[EventRecord, ...]:
         """What happened, in order, without the breaks of inputs."""
         return self.event_log.events if self.event_log else ()
 
@@ -168,21 +176,23 @@ class Trajectory(Series):
         return self.event_log.pressed if self.event_log else ()
 
     @property
-    def final(self) -> State:
+    def final(self) -> HybridState:
         """Where the run ended, to go on from."""
         if self.event_log:
             return self.event_log.final
-        return State(float(self.time[-1]), np.array([row[-1] for row in self.states.values()]))
+        return HybridState(
+            float(self.time[-1]), np.array([row[-1] for row in self.states.values()])
+        )
 
     @property
     def work(self) -> tuple[int, int, int]:
         """Steps taken, steps rejected, evaluations of x', where they were counted."""
         return self.event_log.work if self.event_log else (0, 0, 0)
 
-    def happened(self, kind: str, name: str | None = None) -> list[Happening]:
+    def happened(self, kind: str, name: str | None = None) -> list[EventRecord]:
         """What happened of a kind ("impact", "close", "release", "slide", "event" or "clock"), and
         of a contact or event. Raises `ValueError` for an unknown kind, contact or event."""
-        check_known(kind, HAPPENINGS, "kind")
+        check_known(kind, EVENT_KINDS, "kind")
         if name is not None:
             events = self.event_log.named if self.event_log else ()
             check_known(name, (*self.contacts, *events), "contact or event")
