@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PARTS := symbolic codegen runtime gait models examples
 
-.PHONY: setup demo test tree bench clean
+.PHONY: setup demo check test lint tree bench clean
 
 setup: .venv/.kinesym
 
@@ -20,12 +20,17 @@ demo: setup
 	$(BIN)/kinesym run standing --out results
 	$(BIN)/kinesym run quiet_standing --out results
 
-test: setup tree
+check: lint
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not study"
+
+test: lint
+	$(BIN)/pytest -q -n auto --dist worksteal
+
+lint: setup tree
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	PYTHONPATH=build/tree $(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -q -n auto --dist worksteal
 
 # What 'import kinesym' sees, as relative links, for the tools that only read files.
 tree:

@@ -9,31 +9,25 @@ from setuptools import Extension, setup
 NATIVE = "runtime/native"
 
 
-def extension(name: str, *sources: str, **options: object) -> Extension:
-    """kinesym.runtime.native.NAME, made from NAME.pyx and C sources."""
+def extension(name: str, *sources: str, flags: tuple[str, ...] = ()) -> Extension:
+    """kinesym.runtime.native.NAME, made from NAME.pyx and C sources.
+
+    Names of C are hidden but for what Python and IPOPT look up: they must not be taken for those of
+    other libraries.
+    """
     return Extension(
         f"kinesym.runtime.native.{name}",
         [f"{NATIVE}/{name}.pyx", *sources],
         include_dirs=[f"{NATIVE}/c", f"{NATIVE}/c/include"],
         depends=sorted(glob(f"{NATIVE}/c/*/*.h")),
         libraries=["dl", "pthread"] if sys.platform.startswith("linux") else [],
-        **options,
+        extra_compile_args=["-fvisibility=hidden", *flags],
     )
 
 
 # The KKT solver is at once a module and the library that IPOPT loads.
-kkt = extension(
-    "_kkt",
-    *sorted(glob(f"{NATIVE}/c/kkt/*.c")),
-    extra_compile_args=["-O3", "-Wno-psabi"],
-)
-
-# Its own names, such as those of its steps, must not be taken for those of other libraries.
-hybrid = extension(
-    "_hybrid",
-    *sorted(glob(f"{NATIVE}/c/hybrid/*.c")),
-    extra_compile_args=["-O3", "-fvisibility=hidden"],
-)
+kkt = extension("_kkt", *sorted(glob(f"{NATIVE}/c/kkt/*.c")), flags=("-O3", "-Wno-psabi"))
+hybrid = extension("_hybrid", *sorted(glob(f"{NATIVE}/c/hybrid/*.c")), flags=("-O3",))
 
 modules = [extension("_native"), extension("_ipopt"), kkt, hybrid]
 setup(ext_modules=cythonize(modules, build_dir="build"))

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from kinesym.gait.support import center_of_pressure as center_of_pressure
     from kinesym.gait.support import interruptions as interruptions
     from kinesym.gait.support import support_loads as support_loads
-    from kinesym.internal.evaluate import compile as compile
     from kinesym.internal.phases import Phase as Phase
     from kinesym.internal.phases import Phases as Phases
-    from kinesym.internal.task import held as held
+    from kinesym.internal.pipeline import compile as compile
+    from kinesym.internal.problem import held as held
     from kinesym.runtime.results.compare import nrmse as nrmse
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
@@ -46,39 +46,29 @@ if TYPE_CHECKING:
     from kinesym.symbolic.objective import at_end as at_end
     from kinesym.symbolic.objective import at_start as at_start
 
-_HOME = {
-    "Collocation": "collocation",
-    "ContinuousAdjoint": "continuous_adjoint",
-    "Ensemble": "runtime.results.ensemble",
-    "Experiment": "runtime.signals.experiment",
-    "Fit": "runtime.results.fit",
-    "Integral": "symbolic.objective",
-    "Interruption": "gait.support",
-    "LeastSquares": "symbolic.objective",
-    "Model": "symbolic.model",
-    "Motion": "runtime.signals.motion",
-    "Phase": "internal.phases",
-    "Phases": "internal.phases",
-    "Recording": "runtime.signals.motion",
-    "Shooting": "shooting",
-    "Signal": "runtime.signals.signal",
-    "Solution": "runtime.results.solution",
-    "Support": "gait.support",
-    "Terminal": "symbolic.objective",
-    "Trajectory": "runtime.results.trajectory",
-    "at_end": "symbolic.objective",
-    "at_start": "symbolic.objective",
-    "center_of_pressure": "gait.support",
-    "compile": "internal.evaluate",
-    "dynamicsymbols": "symbolic.names",
-    "held": "internal.task",
-    "interruptions": "gait.support",
-    "nrmse": "runtime.results.compare",
-    "sensitivities": "simulation",
-    "simulate": "simulation",
-    "support_loads": "gait.support",
-    "t": "symbolic.names",
+#: Names by the module that has them.
+_NAMES = {
+    "collocation": "Collocation",
+    "continuous_adjoint": "ContinuousAdjoint",
+    "gait.support": "Interruption Support center_of_pressure interruptions support_loads",
+    "internal.pipeline": "compile",
+    "internal.phases": "Phase Phases",
+    "internal.problem": "held",
+    "runtime.results.compare": "nrmse",
+    "runtime.results.ensemble": "Ensemble",
+    "runtime.results.fit": "Fit",
+    "runtime.results.solution": "Solution",
+    "runtime.results.trajectory": "Trajectory",
+    "runtime.signals.experiment": "Experiment",
+    "runtime.signals.motion": "Motion Recording",
+    "runtime.signals.signal": "Signal",
+    "shooting": "Shooting",
+    "simulation": "sensitivities simulate",
+    "symbolic.model": "Model",
+    "symbolic.names": "dynamicsymbols t",
+    "symbolic.objective": "Integral LeastSquares Terminal at_end at_start",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 #: Modules that are loaded as a whole.
 _MODULES = ("gait", "hybrid", "models", "multibody")

@@ -1,4 +1,4 @@
-"""Checks of what users hand over: text, lists, mappings, flags, counts and options; and how a
+"""Checks of arguments: text, lists, mappings, flags, counts and options; and how a
 message shows what was given instead. Arrays and times are in `runtime/arrays.py`."""
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ def shown(value: Any) -> str:
         return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
     if getattr(type(value), "__repr__", None) is object.__repr__:
         return f"an object of type {type(value).__name__}"
+    plain = value.item() if isinstance(value, np.generic) else value
     try:
-        if isinstance(value, Integral) and abs(int(value)) >= 10**20:
-            return f"{Decimal(int(value)):.3e}"
-        text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+        if isinstance(plain, Integral) and abs(int(plain)) >= 10**20:
+            return f"{Decimal(int(plain)):.3e}"
+        text = " ".join(repr(plain).split())
     except ValueError:  # it holds an integer of thousands of digits
         return f"something of type {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."
@@ -107,6 +108,12 @@ def check_name(value: Any, what: str) -> None:
     check_text(value, what)
     if value[0].isdigit():
         raise ValueError(f"{what} must not begin with a digit, got {value!r}")
+
+
+def check_choice(value: Any, choices: Iterable[str], what: str) -> None:
+    """Raise `ValueError` naming `what` for anything but one of these words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{what} is one of {', '.join(choices)}, got {shown(value)}")
 
 
 def flag(value: Any, what: str) -> bool:

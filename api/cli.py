@@ -8,7 +8,6 @@ import os
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -75,16 +74,17 @@ def _first_line(text: str | None) -> str:
     return (text or "").strip().split("\n")[0]
 
 
+def _refused(words: str, status: int = 2) -> int:
+    print(words, file=sys.stderr)
+    return status
+
+
 def _run(options: argparse.Namespace) -> int:
     if options.example not in example_names():
-        print(
-            f"there is no example {options.example}; there are {', '.join(example_names())}",
-            file=sys.stderr,
-        )
-        return 2
+        there = ", ".join(example_names())
+        return _refused(f"there is no example {options.example}; there are {there}")
     if options.nodes is not None and options.nodes < 2:
-        print(f"--nodes must be at least 2, got {options.nodes}", file=sys.stderr)
-        return 2
+        return _refused(f"--nodes must be at least 2, got {options.nodes}")
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
     options.out.mkdir(parents=True, exist_ok=True)
     module = importlib.import_module(f"kinesym.examples.{options.example}")
@@ -99,26 +99,21 @@ def _bench(options: argparse.Namespace) -> int:
     folder = package.with_name("benchmarks")
     names = sorted(path.stem for path in folder.glob("*.py")) if package.name == "api" else []
     if not names:
-        print(
+        return _refused(
             "the benchmarks come with the sources of kinesym, not with the installed package; "
-            "get the sources, and run 'make bench' there",
-            file=sys.stderr,
+            "get the sources, and run 'make bench' there"
         )
-        return 2
     if options.name not in names:
-        print(
-            f"there is no benchmark {options.name}; there are {', '.join(names)}", file=sys.stderr
-        )
-        return 2
+        return _refused(f"there is no benchmark {options.name}; there are {', '.join(names)}")
     command = [sys.executable, str(folder / f"{options.name}.py"), *options.rest]
     return subprocess.run(command, check=False).returncode
 
 
 def _doctor(options: argparse.Namespace) -> int:
     healthy = True
-    for finding in _findings():
-        print(finding[1])
-        healthy = healthy and finding[0]
+    for name, good, text in diagnosis():
+        print(f"{'ok     ' if good else 'MISSING'} {name:<15} {text}")
+        healthy = healthy and good
     return 0 if healthy else 1
 
 
@@ -127,18 +122,11 @@ def _cache(options: argparse.Namespace) -> int:
     try:
         print(summary(folder))
     except CacheError as error:
-        print(error, file=sys.stderr)
-        return 1
+        return _refused(str(error), 1)
     if not options.clear:
         return 0
     left = clear(folder)
     if left:
-        print(f"{left} files in {folder} cannot be removed; are they yours?", file=sys.stderr)
-        return 1
+        return _refused(f"{left} files in {folder} cannot be removed; are they yours?", 1)
     print("removed")
     return 0
-
-
-def _findings() -> Iterator[tuple[bool, str]]:
-    for name, good, text in diagnosis():
-        yield good, f"{'ok     ' if good else 'MISSING'} {name:<15} {text}"

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
 from kinesym import checks
@@ -18,18 +18,18 @@ from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.diagnose import explain
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import realise
-from kinesym.internal.task import (
+from kinesym.internal.problem import (
     kinematic_pairs,
     known_values,
     named_bounds,
     symbolic_problem,
     warn_of_degrees,
 )
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
-from kinesym.runtime.ipopt.solve import Wishes, linear_solver_seconds, solve
+from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.collocation import (
@@ -57,7 +57,6 @@ from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import scheme_named
 
-Array = NDArray[np.float64]
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
 
@@ -295,8 +294,7 @@ class Collocation:
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
         cannot be loaded; `MemoryError`, before any is taken, if there is not enough.
         """
-        if hessian not in HESSIANS:
-            raise ValueError(f"unknown hessian {hessian!r}; choose one of {', '.join(HESSIANS)}")
+        checks.check_choice(hessian, HESSIANS, "hessian")
         check_driver(driver)
         settings = checks.options(options)
         if max_iterations is not None:
@@ -316,9 +314,9 @@ class Collocation:
             self.constraint_bounds,
             self.layout.stages(),
         )
-        wishes = Wishes(settings, hessian, linear_solver, driver, log)
+        chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
         with iteration_line(progress) as report:
-            result = solve(problem, Start(z, self._multipliers(guess)), wishes, report)
+            result = solve(problem, Start(z, self._multipliers(guess)), chosen, report)
         return self._solution(result, time.perf_counter() - start)
 
     def covariance(self, solution: Solution) -> Array:

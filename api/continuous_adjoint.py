@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sympy as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kinesym import checks
 from kinesym.checks import check_kind
-from kinesym.internal.evaluate import compile
+from kinesym.internal.pipeline import compile
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.nlp.collocation import filled
 from kinesym.runtime.results.trajectory import Trajectory
@@ -25,11 +26,6 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, dynamicsymbols, name_of, suggest
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
-
-if TYPE_CHECKING:
-    from kinesym.shooting import Shooting
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +135,8 @@ class ContinuousAdjoint:
         back, inputs = (forward.grid[-1] - forward.grid)[::-1], dict[str, Any]()
         for name in self.model.input_names:
             if name in self._adjoint.slopes:
-                course = np.diff(known[self._adjoint.slopes[name]]) / np.diff(forward.grid)
-                inputs[name] = Signal(back, np.append(course[::-1], course[0]), "held")
+                slope = np.diff(known[self._adjoint.slopes[name]]) / np.diff(forward.grid)
+                inputs[name] = Signal(back, np.append(slope[::-1], slope[0]), "held")
             elif name in self._held:
                 shifted = np.append(known[name][-2::-1], known[name][0])
                 inputs[name] = Signal(back, shifted, "held")
@@ -187,7 +183,7 @@ class ContinuousAdjoint:
         def integral(name: str) -> float:
             return float(0.5 * np.diff(time) @ (late[name] + early[name]))
 
-        def course(name: str) -> Array:
+        def history(name: str) -> Array:
             return np.append(early[name][::-1], late[name][0])
 
         def at_end(name: str | None) -> float:
@@ -196,63 +192,44 @@ class ContinuousAdjoint:
         densities = about.densities
         unknown = [name for name in densities if name in self._forward.parameter_names]
         shown = [*f.states, *about.costates.values(), *about.multipliers]
-        conjugates = {name: course(name) for name in dict.fromkeys(shown)}
+        conjugates = {name: history(name) for name in dict.fromkeys(shown)}
         conjugates |= {name: np.zeros(len(time)) for name in about.zero}
         return ContinuousGradient(
             cost=integral(about.psi) + at_end(about.phi),
             parameters={p: integral(densities[p]) + at_end(about.ends.get(p)) for p in unknown},
-            initial={x: float(course(name)[0]) for x, name in about.costates.items()},
-            inputs={u: course(densities[u]) for u in self._forward.input_names},
+            initial={x: float(history(name)[0]) for x, name in about.costates.items()},
+            inputs={u: history(densities[u]) for u in self._forward.input_names},
             duration=at_end(about.duration),
             conjugates=conjugates,
         )
 
 
-def continuous_gradient(
-    model: Model,
-    objective: Objective,
-    run: Trajectory,
-    signals: Mapping[Any, ArrayLike] | None = None,
-    unknown: Iterable[sp.Symbol | str] = (),
-    form: str = "first-order",
-    held: Iterable[Any] = (),
-) -> ContinuousGradient:
-    """Derivatives of `objective` at `run`; arguments as in `ContinuousAdjoint` and its `gradient`.
-
-    The adjoint of a model and an objective is derived and compiled when it is first asked for.
-    """
-    names, fixed = tuple(map(name_of, unknown)), tuple(map(name_of, held))
-    return _derived(model, objective, names, form, fixed).gradient(run, signals)
-
-
-def shooting_gradient(shooting: Shooting, q: ArrayLike) -> Array:
-    """dJ/dq of single shooting in the order of its names, by the first-order form on the nodes.
+def sampled_gradient(problem: Problem, runs: Sequence[Trajectory], names: Sequence[str]) -> Array:
+    """dJ/dq of single shooting in the order of the names of q, by the first-order form on the nodes
+    of its trials.
 
     A sum over samples counts as an integral whose weight makes the trapezoidal rule give that sum.
-    Raises `ValueError` for multiple shooting and hybrid models.
     """
-    if shooting.segments > 1:
-        raise ValueError(
-            "the continuous adjoint is that of single shooting; with segments use mode='adjoint'"
-        )
-    problem = shooting.symbolic
-    if problem is None:
-        raise ValueError(
-            "the continuous adjoint of a hybrid model would jump at events; use mode='adjoint'"
-        )
     unknown = tuple(name_of(p) for p in problem.unknown_parameters)
     held = tuple(sorted(problem.held))
-    about = _derived(shooting.model, _as_integral(problem), unknown, "first-order", held)
+    about = _derived(problem.model, _as_integral(problem), unknown, held)
     slopes = dict.fromkeys(unknown, 0.0)
-    for number, run in enumerate(shooting.trajectories(q)):
-        of = f" of trial {number}" if len(shooting.trials) > 1 else ""
+    for number, run in enumerate(runs):
+        of = f" of trial {number}" if len(runs) > 1 else ""
         found = about.gradient(run, _samples(run) if problem.objective.least_squares else {})
         slopes |= {p: slopes[p] + value for p, value in found.parameters.items()}
         slopes |= {f"{x}(0){of}": value for x, value in found.initial.items()}
         for u, density in found.inputs.items():
             effects = _sample_effects(run.time, density, u in problem.held)
             slopes |= {f"{u} at node {i}{of}": effect for i, effect in enumerate(effects)}
-    return np.array([slopes[name] for name in shooting.names])
+    return np.array([slopes[name] for name in names])
+
+
+@lru_cache(maxsize=64)
+def _derived(
+    model: Model, objective: Objective, unknown: tuple[str, ...], held: tuple[str, ...]
+) -> ContinuousAdjoint:
+    return ContinuousAdjoint(model, objective, unknown, held=held)
 
 
 def _as_integral(problem: Problem) -> Objective:
@@ -278,17 +255,6 @@ def _samples(run: Trajectory) -> dict[str, Array]:
     return signals
 
 
-@lru_cache(maxsize=64)
-def _derived(
-    model: Model,
-    objective: Objective,
-    unknown: tuple[str, ...],
-    form: str,
-    held: tuple[str, ...],
-) -> ContinuousAdjoint:
-    return ContinuousAdjoint(model, objective, unknown, form, held)
-
-
 def _sample_effects(time: Array, density: Array, held: bool) -> Array:
     """dJ/df_i (N,) of samples that are joined by lines or held, from the density dJ/df(t)."""
     step = np.diff(time)
@@ -308,18 +274,12 @@ def _check_run(model: Model, run: Trajectory) -> None:
     check_kind(run, Trajectory, "kinesym")
     if run.message:
         raise ValueError(f"the run of {run.model} is not complete: {run.message}")
-    groups = {
-        "state": (model.state_names, run.states),
-        "input": (model.input_names, run.inputs),
-        "parameter": (model.parameter_names, run.parameters),
-    }
-    for kind, (names, known) in groups.items():
-        for name in names:
-            if name not in known:
-                raise ValueError(
-                    f"the run, of model {run.model}, has no {kind} {name}; "
-                    f"simulate model {model.name}"
-                )
+    known = {*run.states, *run.inputs, *run.parameters}
+    for name in (*model.state_names, *model.input_names, *model.parameter_names):
+        if name not in known:
+            raise ValueError(
+                f"the run, of model {run.model}, has no {name}; simulate model {model.name}"
+            )
 
 
 def _evaluate(f: Functions, y: Array, u: Array, p: Array, time: Array) -> dict[str, Array]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from kinesym.checks import threads
-from kinesym.internal.evaluate import compile
+from kinesym.internal.pipeline import compile
 from kinesym.models import pendulum
 from kinesym.runtime.ipopt.library import IpoptMissing, load_ipopt
 from kinesym.runtime.ipopt.linear_solver import available, obstacle

@@ -1,7 +1,7 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
 from kinesym.internal.phases import Phase, Phases
-from kinesym.runtime.results.event_log import Happening, State
+from kinesym.runtime.results.event_log import EventRecord, HybridState
 from kinesym.runtime.signals.signal import SignalGradient
 from kinesym.runtime.signals.stimulation import Calcium, train
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
@@ -11,15 +11,15 @@ __all__ = [
     "Calcium",
     "Contact",
     "Event",
+    "EventRecord",
     "FESMuscle",
     "GroundPoint",
-    "Happening",
     "Hybrid",
+    "HybridState",
     "Phase",
     "Phases",
     "Sensitivities",
     "SignalGradient",
-    "State",
     "on_ground",
     "train",
 ]

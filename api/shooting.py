@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kinesym import checks
-from kinesym.continuous_adjoint import shooting_gradient
+from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.hybrid_shooting import hybrid_trials
-from kinesym.internal.shooting_task import asked_of, smooth_trials, warn_of_kinks
-from kinesym.internal.task import kinematic_pairs, warn_of_degrees
+from kinesym.internal.problem import kinematic_pairs, warn_of_degrees
+from kinesym.internal.shooting_arguments import shooting_arguments, smooth_trials, warn_of_kinks
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, results_of, values_of_results, within
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory
@@ -25,9 +26,18 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 MODES = ("adjoint", "forward", "continuous-adjoint")
+
+
+class StepOptions(TypedDict, total=False):
+    """Options of a method of time stepping, see `ks.simulate`."""
+
+    substeps: int
+    rtol: float
+    atol: float
 
 
 class Shooting:
@@ -49,14 +59,14 @@ class Shooting:
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         which is all that a hybrid model knows.
     method : of a model "rk4" (None), or implicit: "trapezoid", "midpoint", "backward-euler"; of a
-        hybrid model "dormand-prince" (None), with steps by rtol and atol, or "rk4".
-    substeps : steps per interval of the grids, for methods that do not choose them.
+        hybrid model "dormand-prince" (None) or "rk4".
     unknown_inputs : inputs of a model whose samples are to be found, with bounds (low, high) or
         None; `held(low, high)` if they are constant between nodes.
     segments : of a model, more than one for multiple shooting: the states at the inner boundaries
         are unknowns too, and continuity is an equation (optimiser "ipopt").
-    rtol, atol : of methods that choose their steps. threads : of the objective of a model; by
-        default OMP_NUM_THREADS or the number of processors.
+    threads : for the objective of a model; default: OMP_NUM_THREADS or the number of processors.
+    options : of the method, as of `ks.simulate`: substeps, steps per interval of the grids; rtol
+        and atol of "dormand-prince".
 
     The vector q of unknowns holds parameters, unknown initial states, states at inner boundaries,
     and samples of inputs; see `names`. Derivatives of a hybrid model are those of the motion with
@@ -76,14 +86,15 @@ class Shooting:
         initial: Mapping[Any, Any] | Sequence[Mapping[Any, Any]] | None = None,
         objective: Objective | None = None,
         method: str | None = None,
-        substeps: int = 1,
         unknown_inputs: Mapping[Any, Any] | None = None,
         segments: int = 1,
-        rtol: float = 1e-9,
-        atol: float = 1e-11,
         threads: int | None = None,
+        **options: Unpack[StepOptions],
     ) -> None:
-        asked = self._asked = asked_of(
+        for name in set(options) - set(StepOptions.__annotations__):
+            there = ", ".join(StepOptions.__annotations__)
+            raise TypeError(f"ks.Shooting has no argument {name!r}; a method has {there}")
+        given = self._given = shooting_arguments(
             system,
             trials,
             unknown=unknown,
@@ -91,29 +102,28 @@ class Shooting:
             initial=initial,
             objective=objective,
             method=method,
-            substeps=substeps,
             unknown_inputs=unknown_inputs,
             segments=segments,
-            tolerances=checks.tolerances(rtol, atol),
-            threads=checks.threads(threads),
+            threads=threads,
+            options=options,
         )
-        self.system, self.model, self.trials = system, asked.model, asked.trials
-        self.segments, self.bounds = asked.segments, asked.bounds
+        self.system, self.model, self.trials = system, given.model, given.trials
+        self.segments, self.bounds = given.segments, given.bounds
         warn_of_kinks(system)
         warn_of_degrees(self.model, self.trials)
         self._trials: Simulated
         self.timings: dict[str, float] = {}
         if isinstance(system, Hybrid):
-            self._trials, self.symbolic = hybrid_trials(system, asked), None
+            self._trials, self.symbolic = hybrid_trials(system, given), None
         else:
-            self._trials, self.symbolic, self.timings = smooth_trials(asked)
+            self._trials, self.symbolic, self.timings = smooth_trials(given)
 
     # -- the unknowns -----------------------------------------------------------------------
 
     @property
     def names(self) -> list[str]:
         """What each entry of q is."""
-        return list(self._asked.unknowns.names)
+        return list(self._given.unknowns.names)
 
     def pack(self, guess: Any = None) -> Array:
         """q from values by name, an array, None, or a result: a `Fit` of this or another problem,
@@ -124,7 +134,7 @@ class Shooting:
         All is moved into the bounds: results and what is made up silently, what is given with a
         warning. Raises `ValueError` naming what has a wrong size or is not finite.
         """
-        unknowns, fine, layout = self._asked.unknowns, self._asked.fine, self._asked.layout
+        unknowns, fine, layout = self._given.unknowns, self._given.fine, self._given.layout
         if isinstance(guess, Fit) and list(guess.names) == unknowns.names:
             return np.clip(guess.values, *self.bounds)
         result = results_of(guess)
@@ -165,14 +175,16 @@ class Shooting:
         model, the gradient of the continuous problem, which differs by the error of the
         discretisation. Raises `ValueError` if a simulation does not reach its end, with the reason.
         """
-        if mode not in MODES:
-            raise ValueError(f"unknown mode {mode!r}; choose one of {', '.join(MODES)}")
+        checks.check_choice(mode, MODES, "mode")
         q = self.pack(guess)
         if mode == "adjoint":
             return self._trials.gradient(q)
         if mode == "forward":
             return self._trials.forward_gradient(q)
-        return shooting_gradient(self, q)
+        if self.segments > 1 or self.symbolic is None:
+            what = "multiple shooting" if self.segments > 1 else "a hybrid model"
+            raise ValueError(f"there is no continuous adjoint of {what}; use mode='adjoint'")
+        return sampled_gradient(self.symbolic, self._trials.trajectories(q), self.names)
 
     def trajectories(self, guess: Any = None) -> list[Trajectory]:
         """The simulated trials at q, with their measurements; raises `ValueError` if one does not
@@ -215,10 +227,7 @@ class Shooting:
         Ctrl-C returns the best iterate, marked unconverged. Raises `ValueError` if a simulation
         does not reach its end at the guess, or the objective does not suit the optimiser.
         """
-        if optimizer not in OPTIMIZERS:
-            raise ValueError(
-                f"unknown optimizer {optimizer!r}; choose one of {', '.join(OPTIMIZERS)}"
-            )
+        checks.check_choice(optimizer, OPTIMIZERS, "optimizer")
         if self.segments > 1 and optimizer != "ipopt":
             raise ValueError("multiple shooting has equations: use optimizer='ipopt'")
         limit = 500 if max_iterations is None else max_iterations
@@ -233,5 +242,5 @@ class Shooting:
         words = self._trials.instability(q)
         if words:
             warnings.warn(words, stacklevel=2)
-        task = Identification(self._trials, self.bounds, self.timings)
-        return task.fit(q, optimizer, scale, progress, tolerance, limit, settings)
+        found = Identification(self._trials, self.bounds, self.timings)
+        return found.fit(q, optimizer, scale, progress, tolerance, limit, settings)

@@ -10,17 +10,20 @@ from numpy.typing import ArrayLike
 
 from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
 from kinesym.internal.model_run import model_results
-from kinesym.internal.simulation_task import request_of
-from kinesym.runtime.results.event_log import State
+from kinesym.internal.problem import check_system
+from kinesym.internal.simulation_arguments import simulation_arguments
+from kinesym.internal.steps import checked_steps, methods_of
+from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.schemes import SCHEMES
 
 
 def simulate(
     system: Model | Hybrid,
     time: ArrayLike,
-    initial: Mapping[Any, ArrayLike] | State,
+    initial: Mapping[Any, ArrayLike] | HybridState,
     parameters: Mapping[Any, ArrayLike] | None = None,
     inputs: Mapping[Any, Any] | None = None,
     method: str | None = None,
@@ -59,22 +62,24 @@ def simulate(
     grows beyond any plausible size; see `Trajectory.message` and `Ensemble.failures`. Raises
     `ValueError` for what is missing or does not fit, before anything is compiled.
     """
-    request = request_of(
-        system, time, initial, parameters, inputs, method, substeps, rtol, atol, threads, progress
+    check_system(system)
+    steps = checked_steps(methods_of(system), method, substeps, rtol, atol)
+    given = simulation_arguments(
+        system, time, initial, parameters, inputs, steps, threads, progress
     )
     if isinstance(system, Model):
-        return model_results(system, request)
-    run = hybrid_trajectory if request.members is None else hybrid_ensemble
-    return run(system, request)
+        return model_results(system, given)
+    run = hybrid_trajectory if given.members is None else hybrid_ensemble
+    return run(system, given)
 
 
 def sensitivities(
     system: Model | Hybrid,
     time: ArrayLike,
-    initial: Mapping[Any, float] | State,
+    initial: Mapping[Any, float] | HybridState,
     parameters: Mapping[Any, float] | None = None,
     inputs: Mapping[Any, Any] | None = None,
-    method: str = "dormand-prince",
+    method: str | None = None,
     substeps: int = 1,
     rtol: float = 1e-9,
     atol: float = 1e-11,
@@ -91,12 +96,15 @@ def sensitivities(
     Raises `ValueError` as `simulate`, for ensembles, for implicit methods, and for contacts that
     end by their height.
     """
+    check_system(system)
     if isinstance(system, Model):
         system = _without_events(system)
-    request = request_of(
-        system, time, initial, parameters, inputs, method, substeps, rtol, atol, 1, progress
-    )
-    return hybrid_sensitivities(system, request)
+    methods = methods_of(system, derivatives=True)
+    if method in tuple(SCHEMES):
+        raise ValueError(f"there are sensitivities for {' and '.join(methods)}, not for {method}")
+    steps = checked_steps(methods, method, substeps, rtol, atol)
+    given = simulation_arguments(system, time, initial, parameters, inputs, steps, 1, progress)
+    return hybrid_sensitivities(system, given)
 
 
 @lru_cache(maxsize=32)

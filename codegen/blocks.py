@@ -1,6 +1,6 @@
 """Diagonal blocks of M x' = b, solved on the graph: no branches, and no wrong number.
 
-Every solution knows when a pivot is too small for its digits to mean anything, and is NaN there.
+Every solution is NaN where a pivot is too small for its digits to mean anything.
 """
 
 from __future__ import annotations

@@ -17,6 +17,15 @@ from kinesym.codegen.schedule import PIECE, Piece, Schedule, schedule
 
 _LONGEST = 90  # characters of an expression that is written inside its only user
 _SUM, _PRODUCT, _ATOM = 1, 2, 3  # precedence
+#: Text of an operation, precedences that its operands need, and its own.
+_OPERATORS = {
+    "add": ("{} + {}", (_SUM, _PRODUCT), _SUM),
+    "sub": ("{} - {}", (_SUM, _PRODUCT), _SUM),
+    "mul": ("{}*{}", (_PRODUCT, _ATOM), _PRODUCT),
+    "div": ("{}/{}", (_PRODUCT, _ATOM), _PRODUCT),
+    "neg": ("-{}", (_ATOM,), _PRODUCT),
+    "inv": ("1.0/{}", (_ATOM,), _PRODUCT),
+}
 _INLINE = 300  # operations of a right-hand side that is compiled into the loop of explicit steps
 
 
@@ -363,18 +372,9 @@ class _Printer:
 
     def _expression(self, node: int) -> tuple[str, int]:
         op, args = self.graph.op[node], self.graph.args[node]
-        if op == "add":
-            return f"{self._operand(args[0], _SUM)} + {self._operand(args[1], _PRODUCT)}", _SUM
-        if op == "sub":
-            return f"{self._operand(args[0], _SUM)} - {self._operand(args[1], _PRODUCT)}", _SUM
-        if op == "mul":
-            return f"{self._operand(args[0], _PRODUCT)}*{self._operand(args[1], _ATOM)}", _PRODUCT
-        if op == "div":
-            return f"{self._operand(args[0], _PRODUCT)}/{self._operand(args[1], _ATOM)}", _PRODUCT
-        if op == "neg":
-            return f"-{self._operand(args[0], _ATOM)}", _PRODUCT
-        if op == "inv":
-            return f"1.0/{self._operand(args[0], _ATOM)}", _PRODUCT
+        if op in _OPERATORS:
+            text, inner, outer = _OPERATORS[op]
+            return text.format(*map(self._operand, args, inner)), outer
         if op == "pow" and self.graph.value.get(args[1]) in (1.5, 2.5):
             x = self._operand(args[0], _ATOM)
             square = "*".join([x] * int(self.graph.value[args[1]]))

@@ -177,7 +177,7 @@ def pullback(
 def jacobian(g: Graph, outputs: Sequence[int], wrt: Sequence[int]) -> Sparse:
     """Derivatives of `outputs` (rows) with respect to `wrt` (columns), by a forward sweep.
 
-    Each node carries the sparse row of its own derivatives, so the work is proportional to the
+    Each node has the sparse row of its own derivatives, so the work is proportional to the
     derivatives that exist.
     """
     column = {node: j for j, node in enumerate(wrt)}

@@ -82,6 +82,13 @@ def _functions(model: Model, s: ModelSymbols) -> dict[str, tuple[list[int], tupl
     }
 
 
+def rhs_kernel(model: Model, s: ModelSymbols) -> Kernel:
+    """The kernel `rhs` of x'; raises `NotExplicit` if the equations do not determine it."""
+    rates = tuple(model_rates(model, s.lower, s.nodes(s.xdot)))
+    labels = tuple(f"{name}'" for name in model.state_names)
+    return Kernel("rhs", s.graph, s.arguments, rates, labels, "x' = f(x, u, p, t)")
+
+
 def model_functions(model: Model) -> Program:
     """Kernels `residual`, `outputs` and `rhs` (if x' can be solved for).
 
@@ -97,9 +104,7 @@ def model_functions(model: Model) -> Program:
     ]
     explicit, reason = True, ""
     try:
-        rates = model_rates(model, s.lower, s.nodes(s.xdot))
-        names = tuple(f"{name}'" for name in model.state_names)
-        kernels.append(Kernel("rhs", g, s.arguments, tuple(rates), names, "x' = f(x, u, p, t)"))
+        kernels.append(rhs_kernel(model, s))
     except NotExplicit as error:
         explicit, reason = False, str(error)
     about = {**describe_model(model), "explicit": explicit, "reason": reason}

@@ -86,7 +86,7 @@ def interpret(kernel: Kernel, arrays: Mapping[str, Any], n: int) -> NDArray[Any]
 
 
 def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str | None:
-    """The first subexpression of output number `output` that is not finite, in words.
+    """The first subexpression of output number `output` that is not finite, as text.
 
     `arrays` hold one point. None if everything is finite.
     """

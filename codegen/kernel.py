@@ -58,7 +58,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Program:
-    """Kernels that are built into one library, with what the runtime must know about them."""
+    """Kernels that are built into one library, with their description for the runtime."""
 
     name: str
     kernels: tuple[Kernel, ...]

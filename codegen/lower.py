@@ -7,27 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 import sympy as sp
 
-from kinesym.codegen.graph import Graph
+from kinesym.codegen.graph import UNARY, Graph
 
 _FUNCTIONS: dict[type, str] = {
-    sp.sin: "sin",
-    sp.cos: "cos",
-    sp.tan: "tan",
-    sp.asin: "asin",
-    sp.acos: "acos",
-    sp.atan: "atan",
-    sp.sinh: "sinh",
-    sp.cosh: "cosh",
-    sp.tanh: "tanh",
-    sp.asinh: "asinh",
-    sp.acosh: "acosh",
-    sp.atanh: "atanh",
-    sp.exp: "exp",
     sp.Abs: "abs",
-    sp.sign: "sign",
-    sp.floor: "floor",
-    sp.erf: "erf",
-    sp.erfc: "erfc",
+    **{getattr(sp, name): name for name in UNARY - {"abs", "log", "sqrt"}},
 }
 
 _RELATIONS: dict[type, tuple[str, bool]] = {  # operation, operands exchanged

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Kernel
@@ -93,15 +94,13 @@ def _cut(
     """Pieces that compute `stores`; `given` nodes need no computation. Also the scratch size."""
     groups = _chunks(graph, stores, given, limit)
     home = {node: number for number, (nodes, _) in enumerate(groups) for node in nodes}
-    bodies: list[list[int]] = []
-    reads: list[set[int]] = []
-    for number, (nodes, chunk) in enumerate(groups):
-        body, foreign = _complete(graph, nodes, [n for _, n in chunk], given, home, number)
-        bodies.append(body)
-        reads.append(foreign)
-    slots = _assign_slots(reads, home)
+    made = [
+        _complete(graph, nodes, [n for _, n in chunk], given, home, number)
+        for number, (nodes, chunk) in enumerate(groups)
+    ]
+    slots = _assign_slots([foreign for _, foreign in made], home)
     pieces = []
-    for body, foreign, (nodes, chunk) in zip(bodies, reads, groups, strict=True):
+    for (body, foreign), (nodes, chunk) in zip(made, groups, strict=True):
         writes = {node: slots[node] for node in nodes if node in slots}
         wanted = {*writes, *(node for _, node in chunk)}
         read = {node: slots[node] for node in sorted(foreign)}
@@ -216,15 +215,11 @@ def _assign_slots(reads: list[set[int]], home: dict[int, int]) -> dict[int, int]
         by_home.setdefault(home[node], []).append(node)
     slots: dict[int, int] = {}
     free: list[int] = []
-    size = 0
+    unused = count()
     expiring: dict[int, list[int]] = {}
     for number in range(len(reads)):
         free.extend(expiring.pop(number, ()))  # last read by the piece before
         for node in by_home.get(number, ()):
-            if free:
-                slots[node] = free.pop()
-            else:
-                slots[node] = size
-                size += 1
+            slots[node] = free.pop() if free else next(unused)
             expiring.setdefault(last[node] + 1, []).append(slots[node])
     return slots

@@ -180,7 +180,7 @@ def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:
     return [members[c] for c in order]
 
 
-# -- x' that enters otherwise ------------------------------------------------------------------
+# -- x' that enters nonlinearly ------------------------------------------------------------------
 
 
 def affine_residual(
@@ -188,17 +188,19 @@ def affine_residual(
 ) -> list[int]:
     """The residual as M(x) x' + b(x).
 
-    Where x' enters otherwise, as in a friction law of x', it is exchanged by what the other
-    equations say it is, such as v for x' - v = 0. Raises `NotExplicit`, naming the
+    Where x' enters otherwise, as in a friction law of x', it is replaced by what follows from the
+    other equations, such as v for x' - v = 0. Raises `NotExplicit`, naming the
     equation and the term, if none does.
     """
-    bent = {i for i, node in enumerate(residual) if _bend(g, node, rates) is not None}
-    if not bent:
+    nonlinear = {
+        i for i, node in enumerate(residual) if _nonlinear_operation(g, node, rates) is not None
+    }
+    if not nonlinear:
         return list(residual)
-    known = _determined(g, [r for i, r in enumerate(residual) if i not in bent], rates, names)
-    result = [g.substitute([r], known)[0] if i in bent else r for i, r in enumerate(residual)]
-    for i in sorted(bent):
-        term = _bend(g, result[i], rates)
+    known = _determined(g, [r for i, r in enumerate(residual) if i not in nonlinear], rates, names)
+    result = [g.substitute([r], known)[0] if i in nonlinear else r for i, r in enumerate(residual)]
+    for i in sorted(nonlinear):
+        term = _nonlinear_operation(g, result[i], rates)
         if term is not None:
             text = describe(g, term, 4)
             for rate, name in zip(rates, names, strict=True):
@@ -209,7 +211,7 @@ def affine_residual(
     return result
 
 
-def _bend(g: Graph, output: int, rates: Sequence[int]) -> int | None:
+def _nonlinear_operation(g: Graph, output: int, rates: Sequence[int]) -> int | None:
     """The first operation through which `output` does not depend on the rates linearly."""
     active = set(rates)
     for node in g.ancestors([output]):

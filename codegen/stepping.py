@@ -8,9 +8,9 @@ from dataclasses import replace
 import sympy as sp
 
 from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian, pattern_of
-from kinesym.codegen.evaluate import ModelSymbols, describe_model, model_symbols
+from kinesym.codegen.evaluate import ModelSymbols, describe_model, model_symbols, rhs_kernel
 from kinesym.codegen.kernel import Argument, Kernel, Program
-from kinesym.codegen.solve import NotExplicit, linearised_rates, model_rates
+from kinesym.codegen.solve import NotExplicit, linearised_rates
 from kinesym.codegen.transcribe import interval_family
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
@@ -110,7 +110,7 @@ def shooting_kernels(
 
 def _rhs(model: Model, s: ModelSymbols, required: bool) -> list[Kernel]:
     try:
-        rates = model_rates(model, s.lower, s.nodes(s.xdot))
+        return [rhs_kernel(model, s)]
     except NotExplicit as error:
         if required:
             raise ValueError(
@@ -118,8 +118,6 @@ def _rhs(model: Model, s: ModelSymbols, required: bool) -> list[Kernel]:
                 "for example backward-euler"
             ) from error
         return []
-    labels = tuple(f"{x}'" for x in model.state_names)
-    return [Kernel("rhs", s.graph, s.arguments, tuple(rates), labels, "x' = f(x, u, p, t)")]
 
 
 def _outputs(model: Model, s: ModelSymbols) -> list[Kernel]:
@@ -148,23 +146,12 @@ def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel]
         g, jacobian(g, family.constraints, family.outer), jacobian(g, family.inner, after)
     )
     known = {v: e for v, e in zip(family.outer, family.inner, strict=True) if v != e}
-    labels = tuple(f"d {family.labels[i]} / d {model.state_names[j]}" for i, j in entries)
+    names = tuple(f"d {family.labels[i]} / d {model.state_names[j]}" for i, j in entries)
     purpose = f"defects of {scheme.name} on one step"
+    slopes = f"{purpose}, their derivatives with respect to its end"
+    defects = tuple(g.substitute(family.constraints, known))
+    newton = tuple(g.substitute(list(entries.values()), known))
     return [
-        Kernel(
-            "defect",
-            g,
-            arguments,
-            tuple(g.substitute(family.constraints, known)),
-            tuple(family.labels),
-            purpose,
-        ),
-        Kernel(
-            "newton",
-            g,
-            arguments,
-            tuple(g.substitute(list(entries.values()), known)),
-            labels,
-            f"{purpose}, their derivatives with respect to its end",
-        ),
+        Kernel("defect", g, arguments, defects, tuple(family.labels), purpose),
+        Kernel("newton", g, arguments, newton, names, slopes),
     ], entries

@@ -35,12 +35,12 @@ def hybrid_program(hybrid: Hybrid) -> Program:
     names, changes = [e.name for e in hybrid.events], _changes(hybrid)
     guards = [*(e.guard for e in hybrid.events), *(e.when for e in hybrid.events)]
     armed = [f"{name}, armed" for name in names]
-    for kind, said, of in (
+    for kind, names_of_rows, of in (
         ("guards", [*names, *armed], guards),
         ("resets", [name for name, _ in changes], [e for _, e in changes]),
     ):
         if of:
-            kernels.append(Kernel(kind, g, arguments, tuple(lowered(of)), tuple(said)))
+            kernels.append(Kernel(kind, g, arguments, tuple(lowered(of)), tuple(names_of_rows)))
     if hybrid.contacts:
         kernels.append(_contact(hybrid, point, _contact_dynamics(hybrid, point, rates)))
     values = [point.lower(e) for e in model.outputs.values()]
@@ -64,7 +64,7 @@ def _lowered(
         raise ValueError(
             f"model {hybrid.model.name} has no explicit derivatives, which events and "
             f"contacts need: {error}; differentiate its algebraic equations, or give "
-            "what they hold up a mass"
+            "masses to the bodies that they hold"
         ) from error
     explicit = dict(zip(point.nodes(point.xdot), rates, strict=True))
 

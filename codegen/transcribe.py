@@ -1,6 +1,6 @@
 """A symbolic problem becomes the kernels of its nonlinear program.
 
-Families of points carry everything: *intervals* (defects, and what contains x'), *nodes* (costs
+Kernels belong to families of points: *intervals* (defects, and what contains x'), *nodes* (costs
 and path conditions of one node), *ends* (terminal cost and boundary conditions), *links* between
 the end of a trial and the start of the next, and the *cycle* from the last to the first. Each is
 one scalar cost and some constraints, functions of local variables z; it yields up to five kernels:
@@ -13,8 +13,7 @@ then share all their work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -139,8 +138,8 @@ def _second_derivatives(
     else:
         gradient, second = hessian(g, [family.cost], [g.symbol("factor")], family.outer)
         second = _with_squares(family, second)
-    bend = [hessian(g, [v], [g.one], family.z)[1] for v in family.inner]
-    entries = compose_hessian(g, gradient, second, inner, bend)
+    curvatures = [hessian(g, [v], [g.one], family.z)[1] for v in family.inner]
+    entries = compose_hessian(g, gradient, second, inner, curvatures)
     labels = [f"d2 L / d {_variable(family, i)} d {_variable(family, j)}" for i, j in entries]
     weighted = (factor, multipliers)
     kernel = _kernel(family, "hessian", list(entries.values()), labels, weighted)
@@ -204,12 +203,12 @@ def _moves(problem: Problem, e: sp.Expr) -> bool:
 
 
 def _on_interval(problem: Problem, e: sp.Expr) -> bool:
-    """Whether `e` contains x' and so belongs to intervals; some schemes know x' at the nodes."""
+    """Whether `e` contains x' and so belongs to intervals; some schemes have x' at the nodes."""
     return not isinstance(problem.scheme, NodeScheme) and _moves(problem, e)
 
 
 def _integrates_on_intervals(problem: Problem) -> bool:
-    """Whether the integrand contains x' or a held signal, which nodes know nothing of."""
+    """Whether the integrand contains x' or a held signal, which have no values at the nodes."""
     integrand = problem.objective.integrand
     behind = atoms_through(problem.model, [integrand])
     held = {name_of(f) for f in behind if isinstance(f, AppliedUndef)} & problem.held
@@ -238,56 +237,35 @@ def _squares(
 def interval_family(problem: Problem) -> Family:
     """Defects of the scheme, and cost terms that belong to intervals."""
     s = Symbols(problem)
-    groups = _IntervalGroups.of(s)
+    groups = _Interval(s)
     if isinstance(problem.scheme, StageScheme):
         return _stage_interval(problem.scheme, s, groups)
     assert isinstance(problem.scheme, NodeScheme)
     return _node_interval(problem.scheme, s, groups)
 
 
-@dataclass(frozen=True)
-class _IntervalGroups:
+class _Interval:
     """The arguments of an interval, and its first time and length as nodes."""
 
-    x: tuple[Argument, Argument]
-    u: tuple[Argument, Argument]
-    s: tuple[Argument, Argument]
-    variables: tuple[Argument, ...]
-    data: tuple[Argument, ...]
-    measured: Mapping[str, sp.Expr]
-    t0: int
-    h: int
-    parameters: Sequence[int]
-
-    @classmethod
-    def of(cls, s: Symbols) -> _IntervalGroups:
-        """The groups of the problem of `s`."""
-        problem = s.problem
-        g, model = s.graph, problem.model
-        x, u = s.pair("x", model.states), s.pair("u", problem.unknown_inputs)
-        signals = s.pair("s", problem.signals)
+    def __init__(self, s: Symbols) -> None:
+        problem, g = s.problem, s.graph
+        self.x, self.u = s.pair("x", problem.model.states), s.pair("u", problem.unknown_inputs)
+        self.s = s.pair("s", problem.signals)
         p, duration, k = s.parameters()
         step, time = s.group("h", ["step"]), s.group("t", ["time"])
         measured = {n: e for n, e in problem.measurements.items() if _on_interval(problem, e)}
+        self.measured = list(measured.values())
         y, w = s.group("y", list(measured)), s.group("w", list(measured))
-        h, t0 = s.nodes(step)[0], s.nodes(time)[0]
+        self.h, self.t0 = s.nodes(step)[0], s.nodes(time)[0]
         if problem.free_duration:
             T = s.nodes(duration)[0]
-            h, t0 = g.mul(T, h), g.mul(T, t0)
-        return cls(
-            x,
-            u,
-            signals,
-            (*x, *u, p, duration),
-            (k, *signals, step, time, y, w),
-            measured,
-            t0,
-            h,
-            [*s.nodes(p), *s.nodes(duration)],
-        )
+            self.h, self.t0 = g.mul(T, self.h), g.mul(T, self.t0)
+        self.variables = (*self.x, *self.u, p, duration)
+        self.data = (k, *self.s, step, time, y, w)
+        self.parameters = [*s.nodes(p), *s.nodes(duration)]
 
 
-def _stage_interval(scheme: StageScheme, s: Symbols, groups: _IntervalGroups) -> Family:
+def _stage_interval(scheme: StageScheme, s: Symbols, groups: _Interval) -> Family:
     """Everything at the one collocation point of the interval."""
     problem, g = s.problem, s.graph
     model, h = problem.model, groups.h
@@ -316,11 +294,11 @@ def _stage_interval(scheme: StageScheme, s: Symbols, groups: _IntervalGroups) ->
         constraints=[lower(e) for e in model.equations],
         labels=[_equation_label(problem, number) for number in range(len(model.equations))],
         outputs={n: lower(e) for n, e in model.outputs.items() if _on_interval(problem, e)},
-        squares=_squares(problem, lower, list(groups.measured.values()), y, w),
+        squares=_squares(problem, lower, groups.measured, y, w),
     )
 
 
-def _node_interval(scheme: NodeScheme, s: Symbols, groups: _IntervalGroups) -> Family:
+def _node_interval(scheme: NodeScheme, s: Symbols, groups: _Interval) -> Family:
     """Defects from the explicit derivatives at the two nodes."""
     problem, g = s.problem, s.graph
     t0, t1, h = g.symbols(["stage.t0", "stage.t1", "stage.h"])
@@ -405,11 +383,8 @@ def _node(problem: Problem) -> Family:
     s = Symbols(problem)
     g = s.graph
     x, u = s.group("x", model.states), s.group("u", problem.unknown_inputs)
-    signals, weight, time = (
-        s.group("s", problem.signals),
-        s.group("q", ["weight"]),
-        s.group("t", ["time"]),
-    )
+    signals = s.group("s", problem.signals)
+    weight, time = s.group("q", ["weight"]), s.group("t", ["time"])
     p, duration, k = s.parameters()
     chosen = {n: e for n, e in problem.measurements.items() if not _on_interval(problem, e)}
     y, w = s.group("y", list(chosen)), s.group("w", list(chosen))
@@ -421,8 +396,8 @@ def _node(problem: Problem) -> Family:
     at = (s.nodes(x), s.nodes(u), s.nodes(signals), outer_t)
     integrand = problem.objective.integrand
     wanted = [integrand, *chosen.values(), *model.outputs.values(), *problem.path]
-    knows_rates = isinstance(problem.scheme, NodeScheme) and any(_moves(problem, e) for e in wanted)
-    lower = s.lowering(*at, s.explicit(*at) if knows_rates else ())
+    with_rates = isinstance(problem.scheme, NodeScheme) and any(_moves(problem, e) for e in wanted)
+    lower = s.lowering(*at, s.explicit(*at) if with_rates else ())
     contacts = contact_rows(s, at) if problem.contacts else {}
     terms = []
     if not _integrates_on_intervals(problem):

@@ -381,7 +381,7 @@ def walk(body, duration, rtol=1e-6):
     """A walk under the regulator: intensities of all impulses by muscle, seconds of computing in
     the simulation, evaluations of x', and where the hip ended [m]."""
     regulator, here, touches = Regulator(), at_start(body), ["Rheel", "Rtoe"]
-    now: dict | ks.hybrid.State = {**here, **dict.fromkeys(touches, True)}
+    now: dict | ks.hybrid.HybridState = {**here, **dict.fromkeys(touches, True)}
     pattern: dict = {f"{side}{name}": [] for side in SIDES for name in MUSCLES}
     spent, calls = 0.0, 0
     for k in range(round(duration / PERIOD)):

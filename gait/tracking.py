@@ -17,7 +17,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import PARABOLA
 from kinesym.runtime.signals.signal import Signal
-from kinesym.runtime.stepping.simulation import Task, bind, failure
+from kinesym.runtime.stepping.simulation import IVP, bind, failure
 from kinesym.simulation import simulate
 from kinesym.symbolic.model import Model
 
@@ -92,18 +92,19 @@ def _sampled(
     time, g = reference.time, len(gains)
     step = float(time[1] - time[0])
     stepper = compiled_stepper(model, method, False, True)
-    given = {name: np.array(inputs[name].parabolas_on(time), ndmin=2) for name in stepper.inputs}
+    given = {
+        name: np.array(inputs[name].parabolas_on(time), ndmin=2) for name in stepper.about.inputs
+    }
     values = {**model.values, **values}
-    task = Task(
+    ivp = IVP(
         time,
         states(reference)[0][:, :1],
-        np.array([[values[name] for name in stepper.parameters]]),
+        np.array([[values[name] for name in stepper.about.parameters]]),
         [(samples, PARABOLA) for samples in given.values()],
         tolerances=(RTOL, ATOL),
     )
-    x = np.full((len(stepper.states), 1, len(time)), np.nan)
-    rest = np.full((len(stepper.outputs) + len(stepper.limits), 1, len(time)), np.nan)
-    run, outcome = bind(stepper, task, x, rest)
+    x = np.full((len(stepper.about.states), 1, len(time)), np.nan)
+    run, raw = bind(stepper, ivp, x)
     before = np.zeros(g)
     with interruptible() as stop:
         for k in range(len(time) - 1):
@@ -113,11 +114,11 @@ def _sampled(
             added = world_moments(reference.z[:, k] - error, held)
             for name, more in zip(driven, added, strict=True):
                 given[name][0, 3 * k : 3 * k + 3] += more
-            outcome.interrupted[0] = not run.march(stepper.loop, k, k + 1, stop)
-            if outcome.reached[0] < k + 2:
+            raw.interrupted[0] = not run.march(stepper.loop, k, k + 1, stop)
+            if raw.reached[0] < k + 2:
                 break
-    reached = int(outcome.reached[0])
-    return x[:, 0, :reached], "" if reached == len(time) else failure(stepper, task, outcome, 0)
+    reached = int(raw.reached[0])
+    return x[:, 0, :reached], "" if reached == len(time) else failure(raw, 0)
 
 
 def _forces(needed: InverseDynamics) -> dict[str, Array]:

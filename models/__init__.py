@@ -1,4 +1,4 @@
-"""Ready-made models of the literature, one function each; values carry units and source."""
+"""Ready-made models of the literature, one function each; values have units and a source."""
 
 from kinesym.models.n_link import n_link_pendulum_on_cart
 from kinesym.models.pendulum import pendulum

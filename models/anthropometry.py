@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from kinesym.symbolic.multibody.segments import number
+from kinesym.checks import finite
 
 #: Mean stature and segment lengths [mm] of the people measured, de Leva 1996, table 4.
 STATURE = {"F": 1735.0, "M": 1741.0}
@@ -64,7 +64,7 @@ def segment(name: str, mass: float, stature: float, sex: str = "M") -> SegmentPa
 
 def person(mass: float, stature: float) -> tuple[float, float]:
     """Mass [kg] and stature [m] of a person; raises `ValueError` for what nobody has."""
-    mass, stature = number(mass, "mass"), number(stature, "stature")
+    mass, stature = finite(mass, "mass"), finite(stature, "stature")
     if not (mass > 0.0 and stature > 0.0):
         raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")
     if stature > 3.0:

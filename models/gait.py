@@ -23,8 +23,8 @@ def inverse_dynamics(tree: Tree) -> Model:
 
     `total_force_x`, ... [N] and `total_moment_x`, ... [N m] about the origin: external forces
     without gravity. For each segment `shank_force_x`, ... and, about its joint,
-    `shank_moment_x`, ...: what it and all that it carries need; `shank_place_x`, ... of its joint
-    [m]; `shank_attitude_xx`, ...: its axes.
+    `shank_moment_x`, ...: what it and all segments beyond it need; `shank_place_x`, ... of its
+    joint [m]; `shank_attitude_xx`, ...: its axes.
     """
     outputs: dict[str, sp.Expr] = {}
     force, moment = tree.wrench()

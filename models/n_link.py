@@ -36,7 +36,7 @@ def n_link_pendulum_on_cart(n: int) -> Model:
 
     ax, ay = u[0].diff(t), sp.S.Zero  # acceleration of the mass at hand
     partial = [(sp.S.One, sp.S.Zero)]
-    inertia = [(m[0] * ax, sp.S.Zero)]  # m (a - gravity); the cart is carried by its rail
+    inertia = [(m[0] * ax, sp.S.Zero)]  # m (a - gravity); the rail bears the cart
     for i in range(1, n + 1):
         s, c = named(f"s_{i}", sp.sin(q[i])), named(f"c_{i}", sp.cos(q[i]))
         rate, square = u[i].diff(t), named(f"w_{i}", u[i] ** 2)

@@ -27,7 +27,7 @@ TOGETHER = {"RH": HIP, "LH": HIP, "RS": "shoulder", "LS": "shoulder"}
 @dataclass(frozen=True)
 class Group:
     """Segments of the whole body that move as one; it turns about `proximal` of the plane, where
-    `about` are, and carries these points; its centre of mass by the name of the group if none."""
+    `about` are, and has these points; its centre of mass by the name of the group if none."""
 
     name: str
     members: tuple[str, ...]
@@ -145,7 +145,7 @@ def planar_body(segments: Sequence[PlanarSegment] | None = None) -> Tree:
     """A tree of segments that turn about y, on a hip that moves freely in the plane.
 
     Coordinates are the place of the hip `hip_px`, `hip_pz` [m] and the angle of each segment
-    against the one that carries it, `Rshank_y` [rad], positive from z towards x; against the world
+    against its parent, `Rshank_y` [rad], positive from z towards x; against the world
     for those that hang on the hip. Speeds are `hip_vx`, `hip_vz` [m/s] and `Rshank_wy` [rad/s],
     forces the total one and torques of joints. `joint_angles` leads to angles in the world. With 7
     segments 9 degrees of freedom, with 11 it is 13.

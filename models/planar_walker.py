@@ -269,24 +269,17 @@ def passive_walker(law: str = "stick", friction_coefficient: float = 1.0) -> Hyb
     lift = {side: CLEARANCE * mode * (mode - LATE) / 2 for side, mode in phase.items()}
     stored = (k * (q["Rfoot_y"] ** 2 + q["Lfoot_y"] ** 2) + spring * apart**2) / 2
     more = {"spring_energy": stored, **{f"{side}_lift": e for side, e in lift.items()}}
-    bare = on_ground(
-        tree,
-        _points(heel, toe, sole, law, friction_coefficient),
-        torques,
-        ["places", "energy", more],
-    )
+    points = _points(heel, toe, sole, law, friction_coefficient)
+    bare = on_ground(tree, points, torques, ["places", "energy", more])
     loss = sp.Add(*(-c * u[f"{side}foot_wy"] ** 2 for side in SIDES))
     contacts = [
         replace(contact, height=contact.height + lift[contact.name[0]]) for contact in bare.contacts
     ]
     heights = {contact.name: contact.height for contact in contacts}
-    events = [
-        event
-        for side, other in ("RL", "LR")
-        for event in _phases(
-            side, phase[side], heights[f"{side}toe"], q[f"{side}leg_y"], q[f"{other}leg_y"]
-        )
-    ]
+    events: list[Event] = []
+    for side, other in ("RL", "LR"):
+        legs = q[f"{side}leg_y"], q[f"{other}leg_y"]
+        events += _phases(side, phase[side], heights[f"{side}toe"], *legs)
     return replace(
         bare,
         model=bare.model.extended({_signal("damper_work"): loss}),

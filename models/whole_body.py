@@ -12,19 +12,13 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
-from kinesym.checks import listed, listed_of, mapping
+from kinesym.checks import finite, listed, listed_of, mapping
 from kinesym.models.anthropometry import person
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic
-from kinesym.symbolic.multibody.segments import (
-    PlanarSegment,
-    Position,
-    Segment,
-    number,
-    owners,
-)
+from kinesym.symbolic.multibody.segments import PlanarSegment, Position, Segment, owners
 from kinesym.symbolic.multibody.tree import Tree
-from kinesym.symbolic.names import suggest
+from kinesym.symbolic.names import check_known
 
 #: The joint at which pelvis and torso meet, whose place tells where the body is.
 ROOT = "J1"
@@ -74,8 +68,8 @@ def segments_from_tables(
     """Segments from the rows of two tables in kg, m, kg m^2, see `kinesym.gait.read_segments`."""
     rows = _segments(table, points, 1.0, 1.0)
     if abs(sum(row.mass for row in rows) - 1.0) < 1e-3:
-        raise ValueError("the masses sum up to 1: these are shares, not kg")
-    whole_body(rows)  # says what does not hang together
+        raise ValueError("the masses sum up to 1: these are fractions, not kg")
+    whole_body(rows)  # raises for segments without a parent
     return rows
 
 
@@ -113,14 +107,11 @@ def _segments(
     """From the rows of two tables, in these units."""
     rows = list(table)
     names = [_cell(row, "segment", "") for row in rows]
-    carried: dict[str, dict[str, Position]] = {name: {} for name in names}
+    points_of: dict[str, dict[str, Position]] = {name: {} for name in names}
     for row in points:
         name, point = (_cell(row, column, "") for column in ("segment", "point"))
-        if name not in carried:
-            raise ValueError(
-                f"point {point!r}: there is no segment {name!r}; {suggest(name, names)}"
-            )
-        carried[name][point] = _numbers(row, ("x", "y", "z"), f"point {point!r}", length)
+        check_known(name, names, f"point {point!r}: there is no segment {name!r}")
+        points_of[name][point] = _numbers(row, ("x", "y", "z"), f"point {point!r}", length)
     return tuple(
         Segment(
             name,
@@ -128,7 +119,7 @@ def _segments(
             _number(row, "mass", f"segment {name!r}") * mass,
             _numbers(row, ("com_x", "com_y", "com_z"), f"segment {name!r}", length),
             _numbers(row, ("I_xx", "I_yy", "I_zz"), f"segment {name!r}", mass * length**2),
-            carried[name],
+            points_of[name],
             _cell(row, "basis_point", name),
             _cell(row, "basis_vectors", name),
         )
@@ -187,12 +178,10 @@ def segments_with(
     by_field: dict[str, Mapping[str, Any]] = {"mass": masses, "com": coms, "inertia": inertias}
     names = [row.name for row in segments]
     for name in (name for given in by_field.values() for name in given):
-        if name not in names:
-            raise ValueError(f"there is no segment {name!r}; {suggest(name, names)}")
+        check_known(name, names, f"there is no segment {name!r}")
     known = [point for row in segments for point in row.points]
     for point in moved:
-        if point not in known:
-            raise ValueError(f"no segment has a point {point!r}; {suggest(point, known)}")
+        check_known(point, known, f"no segment has a point {point!r}")
     return tuple(
         replace(
             row,
@@ -206,7 +195,7 @@ def segments_with(
 def check_mass(segments: Sequence[Segment] | Sequence[PlanarSegment], body_mass: float) -> None:
     """Warn if the masses of the segments differ by more than 1 % from that of the body [kg]."""
     total = sum(row.mass for row in listed(segments, "segments"))
-    if not number(body_mass, "the mass of a body") > 0.0:
+    if not finite(body_mass, "the mass of a body") > 0.0:
         raise ValueError(f"the mass of a body must be positive, got {body_mass} kg")
     if abs(total - body_mass) > MASS * body_mass:
         warnings.warn(

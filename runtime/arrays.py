@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any
 
@@ -47,6 +48,14 @@ def real_array(value: ArrayLike, what: str, missing: bool = False) -> Array:
     if mask is not None:
         numbers[mask] = np.nan
     return numbers
+
+
+def one_number(value: ArrayLike, what: str, remedy: str = "") -> float:
+    """One finite number; raises `ValueError`, naming `what`, for anything else."""
+    number = real_array(value, what)
+    if number.ndim or not np.isfinite(number):
+        raise ValueError(f"{what} must be one finite number, got {value!r}{remedy}")
+    return float(number)
 
 
 def seconds(value: ArrayLike, what: str) -> Array:
@@ -95,6 +104,21 @@ def time_grid(time: ArrayLike) -> Array:
             f"step {k} of time, from {grid[k]:g} to {grid[k + 1]:g}, is no time in seconds"
         )
     return grid
+
+
+def check_finite(rows: Array, what: str, time: Array, of: Callable[[int], str] = str) -> None:
+    """Raise `ValueError`, naming `what`, for samples (N,) or (M, N) that are not finite.
+
+    of : says which row it is.
+    """
+    bad = np.argwhere(~np.isfinite(rows.T))
+    if len(bad):
+        k, *row = bad[0].tolist()
+        which = f" for {of(*row)}" if row else ""
+        raise ValueError(
+            f"{what}: {len(bad)} values are not finite, the first{which} at index {k} "
+            f"(t = {time[k]:.6g} s)"
+        )
 
 
 def _array(value: Any, what: str) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.manifest import (
     Built,
     FunctionsManifest,
@@ -21,8 +21,6 @@ from kinesym.runtime.library.manifest import (
 )
 from kinesym.runtime.native import Call, Library, Plan
 from kinesym.runtime.nlp.places import rows
-
-Array = NDArray[np.float64]
 
 #: What Jacobians can be taken with respect to.
 GROUPS = ("states", "derivatives", "inputs", "parameters")
@@ -52,11 +50,11 @@ def _kernels(built: Built) -> dict[str, tuple[Library, KernelManifest]]:
 
 
 class Functions:
-    """Residual, right-hand side, outputs and Jacobians of a model, mapped over n points.
+    """Residual, right-hand side, outputs and Jacobians of a model, evaluated at n points.
 
-    Arguments everywhere: xdot and x (n_states, n), u (n_inputs, n), p (n_parameters,), t (n,) or a
-    number. Arguments for a single point may lack the last axis; the result then lacks it too.
-    Raises `ValueError` naming the argument whose shape does not fit.
+    Arguments: xdot and x (n_states, n), u (n_inputs, n), p (n_parameters,), t (n,) or a number. For
+    a single point the last axis may be left out, and the result has none. Raises `ValueError`
+    naming the argument whose shape does not fit.
     """
 
     def __init__(self, built: Built, jacobians: Callable[[], Built]) -> None:
@@ -107,10 +105,8 @@ class Functions:
         of: str = "residual",
         wrt: str = "states",
     ) -> Array:
-        """Dense derivatives, (n_out, n_wrt, n), for inspection.
-
-        of : "residual" or "outputs". wrt : "states", "derivatives", "inputs" or "parameters".
-        """
+        """Dense Jacobian (n_out, n_wrt, n) of "residual" or "outputs" with respect to "states",
+        "derivatives", "inputs" or "parameters"; raises `ValueError` for anything else."""
         if of not in ("residual", "outputs") or wrt not in GROUPS:
             raise ValueError(
                 f"no Jacobian of {of!r} with respect to {wrt!r}; of is residual or outputs, wrt is "

@@ -11,10 +11,8 @@ from types import FrameType
 
 @contextmanager
 def interruptible(flag: threading.Event | None = None) -> Iterator[threading.Event]:
-    """An event, `flag` or a new one, that Ctrl-C sets instead of raising; a second one raises.
-
-    Nothing sets it outside the main thread, or where Ctrl-C is ignored, as in background jobs.
-    """
+    """An event, `flag` or a new one, that the first Ctrl-C sets; the second one raises. Nothing
+    sets it outside the main thread, or where Ctrl-C is ignored, as in background jobs."""
     flag = flag or threading.Event()
     in_main = threading.current_thread() is threading.main_thread()
     if not in_main or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):

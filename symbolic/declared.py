@@ -143,8 +143,7 @@ def check_explicit(model: Model) -> None:
     """Only declared symbols and intermediates in the explicit form of a model."""
     form = model.explicit
     assert form is not None
-    known: set[sp.Basic] = {*model.states, *model.inputs, *model.parameters, t}
-    known |= {symbol for symbol, _ in (*model.intermediates, *form.intermediates)}
+    known = model.symbols | {symbol for symbol, _ in form.intermediates}
     where = f"model {model.name}: the explicit form of"
     for symbol, e in (*form.intermediates, *zip(model.derivatives, form.rates, strict=True)):
         check_atoms(atoms_of(e), known, set(), f"{where} {symbol}")
@@ -157,11 +156,18 @@ def atoms_of(*expressions: sp.Expr) -> set[sp.Basic]:
 
 def atoms_through(model: Model, expressions: Iterable[sp.Expr]) -> set[sp.Basic]:
     """The same, through the intermediates that they use."""
-    atoms = atoms_of(*expressions)
+    return atoms_of(*through(model, expressions))
+
+
+def through(model: Model, expressions: Iterable[sp.Expr]) -> list[sp.Expr]:
+    """`expressions`, and those of the intermediates that they use."""
+    found = list(expressions)
+    atoms = atoms_of(*found)
     for symbol, expression in reversed(model.intermediates):
         if symbol in atoms:
             atoms |= atoms_of(expression)
-    return atoms
+            found.append(expression)
+    return found
 
 
 def check_atoms(

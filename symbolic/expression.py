@@ -52,7 +52,7 @@ def real_expression(value: Any, what: str, hint: str = "") -> sp.Expr:
     try:
         found = sp.sympify(value, strict=True)  # noqa: TID251
     except (sp.SympifyError, AttributeError, TypeError) as error:
-        if hasattr(value, "_sympy_"):  # it says itself why it is none
+        if hasattr(value, "_sympy_"):  # it raises its own message
             raise ValueError(f"{what}: {getattr(error, 'expr', error)}") from error
         raise ValueError(f"{what} is no expression: {shown(value)}{_also(hint)}") from error
     if isinstance(found, sp.MatrixBase) or getattr(found, "is_Matrix", False):

@@ -23,22 +23,24 @@ from kinesym.symbolic.declared import (
     check_signal,
 )
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
-from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
+from kinesym.symbolic.kane import kane_equations
+from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t
 
 #: What to write instead of a relation.
 _RELATION = "write 5 - x for x < 5"
 
-#: What an explicit form is the solution of.
-_SOLVED = frozenset(("states", "equations", "intermediates"))
+#: What an explicit form is the solution of, and itself.
+_SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
 
 
 @dataclass(frozen=True, eq=False)
 class Explicit:
     """x' of all states, in their order, from x, u, p, t: a program of its own, intermediates
-    first."""
+    first. solves : states, equations and intermediates of the model whose x' these are."""
 
     intermediates: tuple[tuple[sp.Symbol, sp.Expr], ...]
     rates: tuple[sp.Expr, ...]
+    solves: tuple[object, ...] = ()
 
 
 def _exchanged(
@@ -63,12 +65,12 @@ class Model:
         intermediates may use. Large models are written this way, never as one expression.
     values : default values of parameters, by symbol or name [units of the model].
     positive : parameters that must be positive, by symbol or name.
-    limits : expressions that must not be negative, by the sentence to say where one is: there a
+    limits : expressions that must not be negative, by the message where one is: there a
         simulation ends. Those of parameters alone are checked at once.
     drawing : lines of a stick figure, each from point to point; a point `knee` is where outputs
-        `knee_x`, `knee_y` and, in space, `knee_z` say [m].
+        `knee_x`, `knee_y` and, in space, `knee_z` place it [m].
     explicit : x' solved for, if there is a better way than to eliminate x' from the equations; see
-        `solved_by`. `extended` and `substitute` carry it along.
+        `solved_by`. A model with other states, equations or intermediates has none.
 
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
@@ -84,7 +86,7 @@ class Model:
     positive: Sequence[Any] = ()
     limits: Mapping[str, sp.Expr] = field(default_factory=dict)
     drawing: Sequence[Sequence[str]] = ()
-    explicit: Explicit | None = field(default=None, init=False)
+    explicit: Explicit | None = None
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a model")
@@ -100,12 +102,13 @@ class Model:
         outputs = by_name(outputs, None, f"{where}outputs")
         put("outputs", real_expressions(outputs, f"{where}output", _RELATION))
         limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
-        said = f"{where}the limit "
-        put("limits", {k: real_expression(e, f"{said}{k!r}", _RELATION) for k, e in limits.items()})
+        what = f"{where}the limit "
+        put("limits", {k: real_expression(e, f"{what}{k!r}", _RELATION) for k, e in limits.items()})
         check_drawing(self)
         check_declarations(self)
         check_expressions(self)
         self._put_values()
+        self._put_explicit()
 
     def _put_values(self) -> None:
         """Values and positive parameters by name, in the order of the parameters."""
@@ -138,8 +141,6 @@ class Model:
         differential equations and Kane's dynamical equations Fr + Fr* = 0, which need no solution
         for u'. `parameters=None` takes every constant of the equations, sorted by name.
         """
-        from kinesym.symbolic.kane import kane_equations
-
         states, equations = kane_equations(kane)
         mapping({} if outputs is None else outputs, f"model {name}: outputs", "{name: expression}")
         used = {*equations, *(outputs or {}).values()}
@@ -179,6 +180,12 @@ class Model:
         return {k: v for k, v in self.__dict__.items() if k != "_limits_of_parameters"}
 
     @property
+    def symbols(self) -> set[sp.Basic]:
+        """What expressions of the model may contain, besides x'."""
+        names = {symbol for symbol, _ in self.intermediates}
+        return {*self.states, *self.inputs, *self.parameters, *names, t}
+
+    @property
     def state_names(self) -> tuple[str, ...]:
         """Names of the states."""
         return tuple(map(name_of, self.states))
@@ -201,10 +208,7 @@ class Model:
         """
         chosen = names_of(names, f"model {self.name}: what gets rates")
         for name in chosen:
-            if name not in self.input_names:
-                raise ValueError(
-                    f"model {self.name} has no input {name}; {suggest(name, self.input_names)}"
-                )
+            check_known(name, self.input_names, f"model {self.name} has no input {name}")
         states = [u for u in self.inputs if name_of(u) in chosen]
         rates = [sp.Function(f"{name_of(u)}_rate")(t) for u in states]
         return self.extended(dict(zip(states, rates, strict=True)), rates)
@@ -244,24 +248,35 @@ class Model:
         return larger.solved_by(Explicit(known, (*self.explicit.rates, *rates.values())))
 
     def solved_by(self, explicit: Explicit) -> Model:
-        """The model whose x' follow from this, not from an elimination; the same model if x' stands
-        on the right.
+        """The model whose x' follow from this, not from an elimination, unless x' stands on the
+        right.
 
-        Other equations, states or intermediates have no explicit form, nor has what
-        `dataclasses.replace` makes of a model.
+        `extended`, `substitute` and `dataclasses.replace` keep it; the last two drop it where
+        states, equations or intermediates are given anew. Raises `ValueError` for other symbols
+        than those of the model.
         """
-        if not isinstance(explicit, Explicit) or len(explicit.rates) != len(self.states):
-            raise ValueError(
-                f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
-                f"got {shown(explicit)}"
-            )
-        every = (*explicit.rates, *(e for _, e in explicit.intermediates))
-        if any(e.has(sp.Derivative) for e in every):
-            return self
         solved = copy(self)
         object.__setattr__(solved, "explicit", explicit)
-        check_explicit(solved)
+        solved._put_explicit()
         return solved
+
+    def _put_explicit(self) -> None:
+        """The explicit form, none if it is that of other equations."""
+        form, here = self.explicit, (self.states, self.equations, self.intermediates)
+        if form is None:
+            return
+        known = isinstance(form, Explicit)
+        stale = known and form.solves not in ((), here)
+        if not known or (not stale and len(form.rates) != len(self.states)):
+            raise ValueError(
+                f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
+                f"got {shown(form)}"
+            )
+        every = (*form.rates, *(e for _, e in form.intermediates))
+        stale = stale or any(e.has(sp.Derivative) for e in every)
+        object.__setattr__(self, "explicit", None if stale else replace(form, solves=here))
+        if not stale:
+            check_explicit(self)
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
         """A model with symbols exchanged, e.g. an input by a feedback law.
@@ -271,23 +286,18 @@ class Model:
         """
         table = self._replacement(replacement)
         for name in changes:
-            if name not in self.__dataclass_fields__:
-                raise ValueError(
-                    f"a model has no field {name}; {suggest(name, self.__dataclass_fields__)}"
-                )
+            check_known(name, self.__dataclass_fields__, f"a model has no field {name}")
         new: dict[str, Any] = {
             "equations": [e.xreplace(table) for e in self.equations],
             "outputs": {k: e.xreplace(table) for k, e in self.outputs.items()},
             "intermediates": _exchanged(self.intermediates, table),
             "limits": {k: e.xreplace(table) for k, e in self.limits.items()},
         }
-        kept_fields = ("name", "states", "inputs", "parameters", "values", "drawing")
-        same = {k: getattr(self, k) for k in kept_fields}
         kept = names_of(
             changes.get("parameters", self.parameters), f"model {self.name}: parameters"
         )
         new["positive"] = [name for name in self.positive if name in kept]
-        found = Model(**{**same, **new, **changes})
+        found = replace(self, **{"explicit": None, **new, **changes})
         if self.explicit is None or not _SOLVED.isdisjoint(changes):
             return found
         rates = tuple(e.xreplace(table) for e in self.explicit.rates)
@@ -296,8 +306,7 @@ class Model:
     def _replacement(self, given: Mapping[Any, Any]) -> dict[Any, sp.Expr]:
         """By symbol, all of which the model contains."""
         what = f"model {self.name}: the replacement"
-        known = {*self.states, *self.inputs, *self.parameters, t}
-        known |= {symbol for symbol, _ in self.intermediates}
+        known = self.symbols
         every = [*self.equations, *self.outputs.values(), *(e for _, e in self.intermediates)]
         for key in mapping(given, what, "{symbol: expression}"):
             if not isinstance(key, sp.Expr):
@@ -342,7 +351,7 @@ class Model:
         )
 
     def _parts(self) -> list[tuple[str, str]]:
-        """States, inputs, parameters and outputs, in words."""
+        """Names of states, inputs, parameters and outputs, by the kind."""
         known = ", ".join(_with_value(p, self.values) for p in self.parameter_names)
         return [
             ("states", ", ".join(self.state_names)),
@@ -401,7 +410,7 @@ def _intermediate(where: str, row: Any) -> tuple[sp.Basic, sp.Expr]:
         raise ValueError(f"{where}intermediates are (symbol, expression) pairs, got {shown(row)}")
     symbol, value = row
     if not isinstance(symbol, (sp.Symbol, AppliedUndef)) or symbol == t:
-        raise ValueError(f"{where}an intermediate is called by a symbol, got {shown(symbol)}")
+        raise ValueError(f"{where}the name of an intermediate is a symbol, got {shown(symbol)}")
     return symbol, real_expression(value, f"{where}intermediate {name_of(symbol)}", _RELATION)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 import sympy as sp
@@ -28,6 +28,12 @@ def name_of(key: object) -> str:
     if isinstance(key, (sp.Symbol, AppliedUndef)):
         return str(key.name)
     raise TypeError(f"{shown(key)} is neither a name nor a symbol")
+
+
+def check_known(name: object, known: Collection[str], what: str) -> None:
+    """Raise `ValueError` with `what` and a suggestion for a name that is not `known`."""
+    if name not in known:
+        raise ValueError(f"{what}; {suggest(name, known)}")
 
 
 def dynamicsymbols(names: str | Iterable[str], level: int = 0, **assumptions: Any) -> Any:
@@ -71,8 +77,8 @@ def by_name(given: Mapping[Any, Value], known: Iterable[str] | None, what: str) 
     result: dict[str, Value] = {}
     for key, value in mapping(given, what).items():
         name = named(key, what)
-        if names is not None and name not in names:
-            raise ValueError(f"{what}: {name} is unknown; {suggest(name, names)}")
+        if names is not None:
+            check_known(name, names, f"{what}: {name} is unknown")
         if name in result:
             raise ValueError(f"{what}: {name} is given twice")
         result[name] = value

@@ -79,8 +79,8 @@ def Integral(integrand: sp.Expr | Number) -> Objective:
     """The integral of `integrand(x', x, u, p, t)` over the trial, by the quadrature of the scheme.
 
     It is evaluated at the nodes (trapezoidal rule for the midpoint scheme); with x', or with an
-    input that is held between nodes (zero-order hold), at the collocation points. Signals that the
-    model does not know, e.g. a measured trajectory, are given as inputs of the experiment.
+    input that is held between nodes (zero-order hold), at the collocation points. Signals that are
+    not in the model, e.g. a measured trajectory, are given as inputs of the experiment.
     """
     return Objective(integrand=real_expression(integrand, "the integrand"))
 

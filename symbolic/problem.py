@@ -12,7 +12,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.symbolic.declared import atoms_of, check_atoms
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import name_of, suggest, t
+from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.schemes import NodeScheme, Scheme
 
@@ -32,9 +32,9 @@ class Problem:
     links : expressions of `at_end(...)` of each trial and `at_start(...)` of the next one; cycle :
         of the last trial and the first one.
     contacts : of a hybrid model whose phases the trials are: their forces are unknown inputs, and
-        signals `closed_NAME`, `stuck_NAME` (with friction) and `hit_NAME`, 0 or 1, say which press
-        in a trial, which of them do not slide, and which are hit at its start. The states then
-        continue from trial to trial, through impacts. Needs a scheme that knows x' at the nodes.
+        signals `closed_NAME`, `stuck_NAME` (with friction) and `hit_NAME`, 0 or 1: which are
+        closed in a trial, which of them do not slide, and which are hit at its start. The states
+        then continue from trial to trial, through impacts. Needs a scheme with x' at the nodes.
 
     Raises `ValueError` naming what does not fit.
     """
@@ -63,7 +63,7 @@ class Problem:
         for what, expression in terms.items():
             if expression.atoms(at_start, at_end):
                 raise ValueError(
-                    f"{what} contains at_start or at_end, which belong into boundary conditions; "
+                    f"{what} contains at_start or at_end, which belong in boundary conditions; "
                     "Terminal(...) is taken at the end anyway"
                 )
             check_atoms(atoms_of(expression), known, rates, what)
@@ -74,7 +74,7 @@ class Problem:
         ):
             for number, condition in enumerate(conditions):
                 _check_boundary(condition, known, rates, moving, f"{what} {number}")
-        at_nodes = isinstance(self.scheme, NodeScheme)  # these know x' at the nodes
+        at_nodes = isinstance(self.scheme, NodeScheme)  # with x' at the nodes
         paths = [] if at_nodes else [what for what in terms if what.startswith("path")]
         for what in ("terminal cost", *paths):
             if terms[what].atoms(sp.Symbol, sp.Derivative) & moving:
@@ -104,9 +104,7 @@ class Problem:
     @property
     def known_symbols(self) -> set[sp.Basic]:
         """Everything an objective or condition may contain."""
-        model = self.model
-        names = {s for s, _ in model.intermediates}
-        return {*model.states, *model.inputs, *model.parameters, *self.signals, *names, t}
+        return self.model.symbols | {*self.signals}
 
     @property
     def known_parameters(self) -> tuple[sp.Symbol, ...]:
@@ -166,9 +164,6 @@ def measured_expressions(model: Model, names: Sequence[str]) -> dict[str, sp.Exp
     known: dict[str, sp.Expr] = {name_of(x): x for x in (*model.states, *model.inputs)}
     known.update(model.outputs)
     for name in names:
-        if name not in known:
-            raise ValueError(
-                f"measurement {name} is neither a state, an input nor an output of "
-                f"model {model.name}; {suggest(name, known)}"
-            )
+        what = f"measurement {name} is neither a state, an input nor an output of"
+        check_known(name, known, f"{what} model {model.name}")
     return {name: known[name] for name in names}

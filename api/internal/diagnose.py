@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.codegen.interpret import first_failure, interpret
 from kinesym.codegen.kernel import Kernel, Program
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import TableauManifest
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.stepping.simulation import Outcome, Stepper, Task, refined, simulate, within
+from kinesym.runtime.stepping.simulation import (
+    IVP,
+    RawTrajectories,
+    refined,
+    simulate,
+    within,
+)
 
-Array = NDArray[np.float64]
-
-_CALLBACKS = ("constraints", "cost", "gradient", "jacobian", "hessian")
 _BLOCK = 4096  # points per evaluation of the interpreter
 
 
@@ -29,8 +32,8 @@ def explain(program: Program, nlp: NLP, z: Array) -> str | None:
         "jacobian": lambda: nlp.jacobian(z),
         "hessian": lambda: nlp.hessian(z, ones, 1.0),
     }
-    for what in _CALLBACKS:
-        if not np.isfinite(np.sum(calls[what]())):
+    for what, call in calls.items():
+        if not np.isfinite(np.sum(call())):
             found = _locate(program, nlp, what, (z, ones, np.ones(1)))
             return found or f"the {what} is not finite: its sum overflows"
     return None
@@ -72,15 +75,13 @@ _PARTS = 100_000
 _DIVERGED = 1e100
 
 
-def explain_step(
-    program: Program, stepper: Stepper, task: Task, outcome: Outcome, member: int
-) -> str:
+def explain_step(program: Program, raw: RawTrajectories, member: int) -> str:
     """Why a member has not reached its end, if an expression is not finite: which one, of which
     equation or rate, where and when. Empty if that is not the cause, as in a divergence."""
-    node = int(outcome.reached[member]) - 1
+    stepper, node = raw.stepper, int(raw.reached[member]) - 1
     adaptive = stepper.adaptive
-    parts = 1000 if adaptive else min(task.substeps, _PARTS)
-    fine = refined(task, outcome.states, member, node, parts)
+    parts = 1000 if adaptive else min(raw.ivp.substeps, _PARTS)
+    fine = refined(raw, member, node, parts)
     found = simulate(stepper, fine, progress=False)
     last = int(found.reached[0]) - 1
     if last == parts:
@@ -94,12 +95,12 @@ def explain_step(
 
 
 class _Search:
-    """Looks for what is not finite in the step after node `last` of a task of one member."""
+    """Looks for what is not finite in the step of one member after node `last`."""
 
-    def __init__(self, program: Program, task: Task, last: int) -> None:
-        self.program, self.task, self.last = program, task, last
-        self.begin = float(task.time[last])
-        self.h = float(task.time[last + 1]) - self.begin
+    def __init__(self, program: Program, ivp: IVP, last: int) -> None:
+        self.program, self.ivp, self.last = program, ivp, last
+        self.begin = float(ivp.time[last])
+        self.h = float(ivp.time[last + 1]) - self.begin
 
     def stages(self, x: Array, tableau: TableauManifest) -> str:
         """Those of an explicit step."""
@@ -162,12 +163,12 @@ class _Search:
         return _not_finite(kernel, given, out, time), out
 
     def _inputs(self, share: Array) -> Array:
-        courses = [within(row[0], kind, self.last, share) for row, kind in self.task.inputs]
-        return np.array(courses).reshape(len(courses), len(share))
+        rows = [within(row[0], kind, self.last, share) for row, kind in self.ivp.inputs]
+        return np.array(rows).reshape(len(rows), len(share))
 
     def _parameters(self, kernel: Kernel, points: int) -> Array:
         varying = any(a.varying for a in kernel.arguments if a.name in ("p", "k"))
-        row = self.task.parameters[0]
+        row = self.ivp.parameters[0]
         return np.tile(row[:, None], points) if varying else row
 
 

@@ -11,70 +11,68 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.codegen.switching import hybrid_program, slopes_program
 from kinesym.internal.model_run import warn_of_members
 from kinesym.internal.pipeline import realise
-from kinesym.internal.simulation_task import Request
+from kinesym.internal.simulation_arguments import SimulationArguments
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built, HybridManifest
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.results.ensemble import Ensemble, Failure
-from kinesym.runtime.results.event_log import EventLog, State
+from kinesym.runtime.results.event_log import EventLog, HybridState
 from kinesym.runtime.results.trajectory import KINDS, Trajectory
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities, sensitivities_of
-from kinesym.runtime.stepping.hybrid_simulation import HybridTask, Marched, outputs
-from kinesym.runtime.stepping.hybrid_troubles import check_start, explain, marched
+from kinesym.runtime.stepping.hybrid_simulation import HybridIVP, RawTrajectory, outputs
+from kinesym.runtime.stepping.hybrid_troubles import check_start, explain, integrated
 from kinesym.runtime.stepping.simulation import said
 from kinesym.symbolic.hybrid import Hybrid
 
-Array = NDArray[np.float64]
 
-
-def hybrid_trajectory(hybrid: Hybrid, request: Request) -> Trajectory:
-    """The run that is asked for; warns if it ended early."""
-    run, meant = _run(hybrid, hybrid_task(hybrid, request))
+def hybrid_trajectory(hybrid: Hybrid, given: SimulationArguments) -> Trajectory:
+    """Simulate; warns if the run ended early."""
+    run, meant = _run(hybrid, hybrid_ivp(hybrid, given))
     _warn(run, meant)
     return run
 
 
-def hybrid_sensitivities(hybrid: Hybrid, request: Request) -> Sensitivities:
-    """The run that is asked for, with its derivatives; warns if it ended early."""
-    if request.members is not None:
+def hybrid_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivities:
+    """Simulate with sensitivities; warns if the run ended early."""
+    if given.members is not None:
         raise ValueError("sensitivities are those of one run; give numbers, not one per member")
-    task = replace(hybrid_task(hybrid, request), tape=True)
+    ivp = replace(hybrid_ivp(hybrid, given), tape=True)
     slopes = _slopes(hybrid)
-    found = marched(task)
-    run = _trajectory(hybrid, task, found)
-    _warn(run, _meant(task, found))
-    return sensitivities_of(task, found, run, slopes)
+    found = integrated(ivp)
+    run = _trajectory(hybrid, found)
+    _warn(run, _meant(found))
+    return sensitivities_of(found, run, slopes)
 
 
-def hybrid_ensemble(hybrid: Hybrid, request: Request) -> Ensemble:
+def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:
     """Members on several threads, each with its own sequence of events; Ctrl-C ends all that are
     left. Raises `ValueError` naming a member that cannot begin."""
-    members = request.members or 0
-    tasks: list[HybridTask] = []
+    members = given.members or 0
+    ivps: list[HybridIVP] = []
     for k in range(members):
         try:
-            tasks.append(hybrid_task(hybrid, request.of_member(k)))
+            ivps.append(hybrid_ivp(hybrid, given.of_member(k)))
         except ValueError as error:
             raise ValueError(f"member {k}: {error}") from error
     stop = threading.Event()
 
     def run(k: int) -> tuple[Trajectory, bool]:
         try:
-            return _run(hybrid, tasks[k], stop)
+            return _run(hybrid, ivps[k], stop)
         except ValueError as error:
             raise ValueError(f"member {k}: {error}") from error
 
     with (
         interruptible(stop),
-        ThreadPoolExecutor(request.threads) as pool,
-        node_bar(members, request.progress) as advance,
+        ThreadPoolExecutor(given.threads) as pool,
+        node_bar(members, given.progress) as advance,
     ):
         found = []
         for pair in pool.map(run, range(members)):
@@ -85,43 +83,43 @@ def hybrid_ensemble(hybrid: Hybrid, request: Request) -> Ensemble:
     ]
     told = [failure for failure in failures if not found[failure.member][1]]
     warn_of_members(hybrid.model.name, members, told, False, stacklevel=4)
-    return _ensemble(request, [one for one, _ in found], failures)
+    return _ensemble(given, [one for one, _ in found], failures)
 
 
 # -- what goes in ---------------------------------------------------------------------------
 
 
-def hybrid_task(hybrid: Hybrid, request: Request) -> HybridTask:
-    """What the loop in C is to do; raises `ValueError` for what cannot be at the start."""
-    parameters = {name: float(value) for name, value in request.parameters.items()}
-    inputs = {name: s for name, s in request.inputs.items() if isinstance(s, Signal)}
-    _check_muscles(hybrid, parameters, inputs, request.time)
+def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
+    """The initial value problem; raises `ValueError` for a start that cannot be."""
+    parameters = {name: float(value) for name, value in given.parameters.items()}
+    inputs = {name: s for name, s in given.inputs.items() if isinstance(s, Signal)}
+    _check_muscles(hybrid, parameters, inputs, given.time)
     built = _compiled(hybrid)
-    task = HybridTask(
+    ivp = HybridIVP(
         built.library,
         built.manifest.of(HybridManifest),
-        request.time,
-        _start(hybrid, request) if request.start is None else request.start,
+        given.time,
+        _start(hybrid, given) if given.start is None else given.start,
         np.array(list(parameters.values())),
         inputs,
-        *request.tolerances,
+        *given.steps.tolerances,
         hybrid.v_stop,
         hybrid.release,
         hybrid.per_second,
-        request.method,
-        float(np.diff(request.time).max()) / request.substeps,
-        progress=request.progress,
+        given.steps.method,
+        float(np.diff(given.time).max()) / given.steps.substeps,
+        progress=given.progress,
     )
-    check_start(task)
-    return task
+    check_start(ivp)
+    return ivp
 
 
-def _start(hybrid: Hybrid, request: Request) -> State:
-    pressing = request.pressing or {}
+def _start(hybrid: Hybrid, given: SimulationArguments) -> HybridState:
+    pressing = given.pressing or {}
     names = [contact.name for contact in hybrid.contacts]
-    return State(
-        float(request.time[0]),
-        np.array([float(value) for value in request.initial.values()]),
+    return HybridState(
+        float(given.time[0]),
+        np.array([float(value) for value in given.initial.values()]),
         np.array(list(hybrid.modes.values()), dtype=np.float64),
         np.array([bool(pressing.get(name, False)) for name in names], dtype=np.intc),
         np.ones(len(names), dtype=np.intc),
@@ -132,7 +130,7 @@ def _start(hybrid: Hybrid, request: Request) -> State:
 def _check_muscles(
     hybrid: Hybrid, values: Mapping[str, float], inputs: Mapping[str, Signal], grid: Array
 ) -> None:
-    """Their parameters, and that recruitment stays within 0 ... 1 where it is an input."""
+    """Parameters of muscles, and recruitment within 0 ... 1 where it is an input."""
     for muscle in hybrid.muscles:
         muscle.check(values)
         signal = inputs.get(f"{muscle.name}_recruitment")
@@ -160,15 +158,15 @@ def _slopes(hybrid: Hybrid) -> Built:
 
 
 def _run(
-    hybrid: Hybrid, task: HybridTask, stop: threading.Event | None = None
+    hybrid: Hybrid, ivp: HybridIVP, stop: threading.Event | None = None
 ) -> tuple[Trajectory, bool]:
-    """What came out, and whether an event was meant to end it."""
-    found = marched(task, stop)
-    return _trajectory(hybrid, task, found), _meant(task, found)
+    """The trajectory, and whether an event that is no failure ended it."""
+    found = integrated(ivp, stop)
+    return _trajectory(hybrid, found), _meant(found)
 
 
-def _meant(task: HybridTask, found: Marched) -> bool:
-    failures = {e.name for e in task.about.events if e.failure}
+def _meant(found: RawTrajectory) -> bool:
+    failures = {e.name for e in found.ivp.about.events if e.failure}
     return found.status is Switching.STOPPED and found.happened[-1].name not in failures
 
 
@@ -177,23 +175,22 @@ def _warn(run: Trajectory, meant: bool) -> None:
         warnings.warn(said(run.message, run.model), stacklevel=4)
 
 
-def _trajectory(hybrid: Hybrid, task: HybridTask, found: Marched) -> Trajectory:
-    """What came out, by name, with outputs."""
-    model, about, states = hybrid.model, task.about, found.states
+def _trajectory(hybrid: Hybrid, found: RawTrajectory) -> Trajectory:
+    """The trajectory by name, with outputs."""
+    model, ivp, states = hybrid.model, found.ivp, found.states
+    about = ivp.about
     N = states.shape[1]
     names = [*about.inputs, *about.modes, *hybrid.forces]
     contacts = tuple(contact.name for contact in hybrid.contacts)
-    pressed = [
-        name for name, state in zip(contacts, task.start.contacts, strict=True) if state == 1
-    ]
+    pressed = [name for name, state in zip(contacts, ivp.start.contacts, strict=True) if state == 1]
     return Trajectory(
-        task.time[:N],
+        ivp.time[:N],
         dict(zip(model.state_names, states, strict=True)),
         dict(zip(names, found.inputs, strict=True)),
-        dict(zip(model.outputs, outputs(task, states, found.inputs), strict=True)),
-        dict(zip(model.parameter_names, task.parameters.tolist(), strict=True)),
+        dict(zip(model.outputs, outputs(ivp, states, found.inputs), strict=True)),
+        dict(zip(model.parameter_names, ivp.parameters.tolist(), strict=True)),
         model.name,
-        message=explain(task, found),
+        message=explain(found),
         drawing=model.drawing,
         event_log=EventLog(
             tuple(found.happened),
@@ -206,9 +203,11 @@ def _trajectory(hybrid: Hybrid, task: HybridTask, found: Marched) -> Trajectory:
     )
 
 
-def _ensemble(request: Request, runs: list[Trajectory], failures: list[Failure]) -> Ensemble:
-    """Members beside each other, NaN after the end of those that ended early."""
-    first, N = runs[0], len(request.time)
+def _ensemble(
+    given: SimulationArguments, runs: list[Trajectory], failures: list[Failure]
+) -> Ensemble:
+    """The trajectories of all members as arrays, NaN after the end of those that ended early."""
+    first, N = runs[0], len(given.time)
 
     def table(kind: str, name: str) -> Array:
         rows = np.full((len(runs), N), np.nan)
@@ -221,7 +220,7 @@ def _ensemble(request: Request, runs: list[Trajectory], failures: list[Failure])
         kind: {name: table(kind, name) for name in getattr(first, kind)} for kind in KINDS
     }
     return Ensemble(
-        request.time,
+        given.time,
         **groups,
         parameters={
             name: np.array([run.parameters[name] for run in runs]) for name in first.parameters

@@ -11,9 +11,9 @@ import sympy as sp
 from kinesym.codegen.switching import observed_program
 from kinesym.internal.hybrid_run import hybrid_sensitivities
 from kinesym.internal.pipeline import realise
-from kinesym.internal.shooting_task import Asked
-from kinesym.internal.simulation_task import request_of
-from kinesym.internal.task import chosen_objective
+from kinesym.internal.problem import chosen_objective
+from kinesym.internal.shooting_arguments import ShootingArguments
+from kinesym.internal.simulation_arguments import simulation_arguments
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.stepping.hybrid_outputs import Observed
@@ -23,10 +23,10 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.problem import measured_expressions
 
 
-def hybrid_trials(hybrid: Hybrid, asked: Asked) -> HybridTrials:
+def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
     """The trials of a hybrid model; raises `ValueError` for what does not fit."""
-    factor = _factor_of_squares(asked)
-    names = list(dict.fromkeys(name for trial in asked.trials for name in trial.measurements))
+    factor = _factor_of_squares(given)
+    names = list(dict.fromkeys(name for trial in given.trials for name in trial.measurements))
     measured = measured_expressions(hybrid.model, names)
     if not measured:
         raise ValueError(
@@ -37,20 +37,20 @@ def hybrid_trials(hybrid: Hybrid, asked: Asked) -> HybridTrials:
 
     check_compiler()  # before any long work
     return HybridTrials(
-        _runner(hybrid, asked),
-        asked.system,
-        asked.trials,
-        asked.starts,
-        asked.signals,
-        asked.unknowns,
+        _runner(hybrid, given),
+        given.system,
+        given.trials,
+        given.starts,
+        given.signals,
+        given.unknowns,
         _observer(hybrid, observed) if observed else None,
         factor,
     )
 
 
-def _factor_of_squares(asked: Asked) -> float:
-    """The factor of the least squares that the objective is."""
-    objective = chosen_objective(asked.objective)
+def _factor_of_squares(given: ShootingArguments) -> float:
+    """The factor of the least squares, the only term of the objective."""
+    objective = chosen_objective(given.objective)
     if objective.integrand != 0 or objective.terminal != 0:
         raise ValueError(
             "the objective of a hybrid model is LeastSquares(); make what is to be small an output "
@@ -61,8 +61,8 @@ def _factor_of_squares(asked: Asked) -> float:
     return objective.least_squares
 
 
-def _runner(hybrid: Hybrid, asked: Asked) -> Runner:
-    """Simulates a trial with what its derivatives need."""
+def _runner(hybrid: Hybrid, given: ShootingArguments) -> Runner:
+    """A function that simulates a trial with its sensitivities."""
 
     def run(
         number: int,
@@ -72,19 +72,17 @@ def _runner(hybrid: Hybrid, asked: Asked) -> Runner:
     ) -> Sensitivities:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # an early end is told by its message
-            request = request_of(
+            arguments = simulation_arguments(
                 hybrid,
-                asked.trials[number].grid,
+                given.trials[number].grid,
                 start,
                 parameters,
                 inputs,
-                asked.method,
-                asked.substeps,
-                *asked.tolerances,
+                given.steps,
                 threads=1,
                 progress=False,
             )
-            return hybrid_sensitivities(hybrid, request)
+            return hybrid_sensitivities(hybrid, arguments)
 
     return run
 

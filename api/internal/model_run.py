@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from kinesym.codegen.stepping import stepper as stepper_program
 from kinesym.internal.diagnose import explain_step
 from kinesym.internal.pipeline import realise
-from kinesym.internal.simulation_task import Input, Request
+from kinesym.internal.simulation_arguments import Input, SimulationArguments
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LINEAR, PARABOLA
 from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.signal import Signal, with_jumps
 from kinesym.runtime.stepping.simulation import (
+    IVP,
     STIFF,
-    Outcome,
+    RawTrajectories,
     Stepper,
-    Task,
     cause_of_growth,
     failure,
     growth,
@@ -34,82 +35,75 @@ from kinesym.runtime.stepping.simulation import simulate as march
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
-Array = NDArray[np.float64]
-
 #: Members of an ensemble of which it is found out which expression was not finite.
 _EXPLAINED = 8
 
 
 @dataclass(frozen=True, eq=False)
 class _Done:
-    """A simulation that was made. nodes : where those that were asked for are on its grid, which
-    has one more at each jump of an input."""
+    """A finished simulation. nodes : places of the user's nodes on its grid, which has one more at
+    each jump of an input."""
 
     model: Model
     method: str
-    stepper: Stepper
-    task: Task
-    outcome: Outcome
+    raw: RawTrajectories
     nodes: NDArray[np.intp]
 
     def ended(self, member: int, explained: bool) -> tuple[int, str]:
         """The node at which a member ended early or grew beyond any plausible size, and why;
         nothing of others. explained : an expression that is not finite is looked for."""
-        stepper, task, outcome = self.stepper, self.task, self.outcome
-        node = int(outcome.reached[member])
-        if node == len(task.time):
-            node, words = growth(stepper.states, outcome.states[:, member], task.time)
+        raw, about, node = self.raw, self.raw.stepper.about, int(self.raw.reached[member])
+        if node == len(raw.ivp.time):
+            node, words = growth(about.states, raw.states[:, member], raw.ivp.time)
             if words:
-                words += f"; {cause_of_growth(stepper, task, outcome, member, node)}"
+                words += f"; {cause_of_growth(raw, member, node)}"
             return node, words
-        known = outcome.interrupted[member] or member in outcome.broken
-        if not explained or known or outcome.trouble[member] == STIFF:
-            return node, failure(stepper, task, outcome, member)
-        program = stepper_program(self.model, SCHEMES.get(self.method), stepper.varying)
-        undefined = explain_step(program, stepper, task, outcome, member)
-        return node, failure(stepper, task, outcome, member, undefined)
+        known = raw.interrupted[member] or member in raw.broken
+        if not explained or known or raw.trouble[member] == STIFF:
+            return node, failure(raw, member)
+        program = stepper_program(self.model, SCHEMES.get(self.method), about.varying)
+        return node, failure(raw, member, explain_step(program, raw, member))
 
     def samples(self, k: int) -> Array:
         """Input k at the nodes, (1 or M, N)."""
-        rows, kind = self.task.inputs[k]
+        rows, kind = self.raw.ivp.inputs[k]
         return rows[:, self.nodes * (3 if kind == PARABOLA else 1)]
 
 
-def model_results(model: Model, request: Request) -> Trajectory | Ensemble:
-    """The trajectory or the ensemble that is asked for; warns of what ended early."""
-    each = [s for u in request.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
-    grid, nodes = with_jumps(request.time, [s for s in each if isinstance(s, Signal)])
-    for name, value in request.inputs.items():
+def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ensemble:
+    """Simulate one trajectory or an ensemble; warns of what ended early."""
+    each = [s for u in given.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
+    grid, nodes = with_jumps(given.time, [s for s in each if isinstance(s, Signal)])
+    for name, value in given.inputs.items():
         if isinstance(value, Signal):
             value.warn_of_coarse(grid, f"input {name}", stacklevel=3)
-    count = request.members or 1
-    task = Task(
+    count = given.members or 1
+    ivp = IVP(
         time=grid,
-        initial=np.array([np.broadcast_to(v, count) for v in request.initial.values()]).reshape(
+        initial=np.array([np.broadcast_to(v, count) for v in given.initial.values()]).reshape(
             -1, count
         ),
-        parameters=_parameter_rows(request, count),
-        inputs=[_sampled(value, request.time, grid) for value in request.inputs.values()],
-        substeps=request.substeps,
-        tolerances=request.tolerances,
-        threads=request.threads,
+        parameters=_parameter_rows(given, count),
+        inputs=[_sampled(value, given.time, grid) for value in given.inputs.values()],
+        substeps=given.steps.substeps,
+        tolerances=given.steps.tolerances,
+        threads=given.threads,
     )
-    stepper = compiled_stepper(
-        model, request.method, len(task.parameters) > 1, request.members is None
-    )
-    outcome = march(stepper, task, request.progress)
-    single = len(grid) == 2 and task.substeps == 1 and not stepper.adaptive
-    if single and outcome.reached.min() == 2:
-        words = too_long(stepper, task, outcome)
+    varying, narrow = len(ivp.parameters) > 1, given.members is None
+    stepper = compiled_stepper(model, given.steps.method, varying, narrow)
+    raw = march(stepper, ivp, given.progress)
+    single = len(grid) == 2 and ivp.substeps == 1 and not stepper.adaptive
+    if single and raw.reached.min() == 2:
+        words = too_long(raw)
         if words:
             warnings.warn(f"{model.name}: {words}", stacklevel=3)
-    done = _Done(model, request.method, stepper, task, outcome, nodes)
-    return _trajectory(done) if request.members is None else _ensemble(done)
+    done = _Done(model, given.steps.method, raw, nodes)
+    return _trajectory(done) if given.members is None else _ensemble(done)
 
 
 @lru_cache(maxsize=64)
 def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> Stepper:
-    """The built loops of a method; deriving them again for the same model would only take time.
+    """The compiled loops of a method, kept for the next simulation of the same model.
 
     varying : parameters differ between members. narrow : made for one trajectory.
     """
@@ -135,9 +129,9 @@ def _sampled(value: Input, time: Array, grid: Array) -> tuple[Array, int]:
     return np.array([signal.parabolas_on(grid) for signal in signals]), PARABOLA
 
 
-def _parameter_rows(request: Request, members: int) -> Array:
+def _parameter_rows(given: SimulationArguments, members: int) -> Array:
     """(1, r) if all members share them, else (M, r)."""
-    values = request.parameters.values()
+    values = given.parameters.values()
     count = members if any(v.ndim for v in values) else 1
     rows = [np.broadcast_to(v, count) for v in values]
     return np.ascontiguousarray(np.array(rows).reshape(len(rows), count).T)
@@ -151,49 +145,48 @@ def _named(names: Sequence[str], rows: Sequence[Array] | Array) -> dict[str, Arr
 
 
 def _trajectory(done: _Done) -> Trajectory:
-    """The one trajectory, up to where it is valid; warns if that is not the end."""
-    stepper, outcome = done.stepper, done.outcome
+    """The trajectory up to where it is valid; warns if that is not the end."""
+    about, ivp, raw = done.raw.stepper.about, done.raw.ivp, done.raw
     _, message = done.ended(0, True)
     if message:
-        warnings.warn(said(message, stepper.model), stacklevel=4)
-    end = int(np.searchsorted(done.nodes, outcome.reached[0]))
-    whole = len(done.nodes) == len(done.task.time)
+        warnings.warn(said(message, about.model), stacklevel=4)
+    end = int(np.searchsorted(done.nodes, raw.reached[0]))
+    whole = len(done.nodes) == len(ivp.time)
     nodes = slice(end) if whole else done.nodes[:end]
     return Trajectory(
-        time=done.task.time[nodes],
-        states=_named(stepper.states, outcome.states[:, 0, nodes]),
-        inputs=_named(
-            stepper.inputs, [done.samples(k)[0, :end] for k in range(len(stepper.inputs))]
-        ),
-        outputs=_named(stepper.outputs, outcome.values[:, 0, nodes]),
-        parameters=dict(zip(stepper.parameters, map(float, done.task.parameters[0]), strict=True)),
-        model=stepper.model,
+        time=ivp.time[nodes],
+        states=_named(about.states, raw.states[:, 0, nodes]),
+        inputs=_named(about.inputs, [done.samples(k)[0, :end] for k in range(len(about.inputs))]),
+        outputs=_named(about.outputs, raw.values[:, 0, nodes]),
+        parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=True)),
+        model=about.model,
         message=message,
         drawing=done.model.drawing,
     )
 
 
 def _ensemble(done: _Done) -> Ensemble:
-    stepper, task, outcome, nodes = done.stepper, done.task, done.outcome, done.nodes
-    members, N = outcome.states.shape[1:]
-    grown = implausible(outcome.states[:, :, 0], outcome.states[:, :, -1]).any(axis=0)
+    raw, nodes = done.raw, done.nodes
+    about, ivp = raw.stepper.about, raw.ivp
+    members, N = raw.states.shape[1:]
+    grown = implausible(raw.states[:, :, 0], raw.states[:, :, -1]).any(axis=0)
     failures: list[Failure] = []
-    for k in np.flatnonzero((outcome.reached < N) | grown).tolist():
+    for k in np.flatnonzero((raw.reached < N) | grown).tolist():
         node, message = done.ended(k, len(failures) < _EXPLAINED)
-        failures.append(Failure(k, float(task.time[node]), message))
-    warn_of_members(stepper.model, members, failures, bool(grown.any()), stacklevel=5)
+        failures.append(Failure(k, float(ivp.time[node]), message))
+    warn_of_members(about.model, members, failures, bool(grown.any()), stacklevel=5)
     inputs = [
-        np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(task.inputs))
+        np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(ivp.inputs))
     ]
-    columns = np.broadcast_to(task.parameters, (members, len(stepper.parameters))).T
+    columns = np.broadcast_to(ivp.parameters, (members, len(about.parameters))).T
     whole = len(nodes) == N
     return Ensemble(
-        time=task.time[nodes],
-        states=_named(stepper.states, outcome.states if whole else outcome.states[:, :, nodes]),
-        inputs=_named(stepper.inputs, inputs),
-        outputs=_named(stepper.outputs, outcome.values if whole else outcome.values[:, :, nodes]),
-        parameters=_named(stepper.parameters, columns),
-        model=stepper.model,
+        time=ivp.time[nodes],
+        states=_named(about.states, raw.states if whole else raw.states[:, :, nodes]),
+        inputs=_named(about.inputs, inputs),
+        outputs=_named(about.outputs, raw.values if whole else raw.values[:, :, nodes]),
+        parameters=_named(about.parameters, columns),
+        model=about.model,
         failures=tuple(failures),
         drawing=done.model.drawing,
     )
@@ -202,7 +195,7 @@ def _ensemble(done: _Done) -> Ensemble:
 def warn_of_members(
     model: str, members: int, failures: Sequence[Failure], grown: bool, stacklevel: int
 ) -> None:
-    """Of members that ended early."""
+    """Warn of members that ended early, with the reason of the first."""
     if not failures:
         return
     first = failures[0]

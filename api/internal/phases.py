@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
-from kinesym.internal.task import Condition, Conditions, checked_trials, conditions
+from kinesym.internal.problem import Condition, Conditions, checked_trials, conditions
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
@@ -107,7 +107,7 @@ class Phases:
 
 
 class Row(NamedTuple):
-    """A condition, None for one that contacts bring along, and its bounds by trial."""
+    """A condition (None for one of a contact) and its bounds in each trial."""
 
     expression: sp.Expr | None
     bounds: Sequence[Pair]
@@ -115,7 +115,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Posed:
-    """Trials of a model and all that is asked of them.
+    """Trials of a model and the conditions on them.
 
     scheme, objective : those that are meant if none is named.
     """
@@ -133,7 +133,7 @@ class Posed:
 
     @property
     def asked(self) -> Conditions:
-        """The expressions."""
+        """The expressions of all conditions."""
         path, boundary, links, cycle = (
             tuple(e for e, _ in rows if e is not None)
             for rows in (self.path, self.boundary, self.links, self.cycle)
@@ -187,12 +187,12 @@ def _in_all(conditions: Sequence[Condition], count: int) -> list[Row]:
 
 
 def _where(zero: Sequence[bool]) -> list[Pair]:
-    """Bounds of what is to be zero in some phases and is free in others."""
+    """Bounds of a quantity that is zero in some phases and free in others."""
     return [(0.0, 0.0) if here else _FREE for here in zero]
 
 
 def _of_phases(system: Model | Hybrid, phases: Phases) -> Posed:
-    """The phases with their links, and what is asked at the ends of all."""
+    """The phases with their links, and conditions at the ends of the motion."""
     count = len(phases.sequence)
     others = [_FREE] * (count - 1)
     ends = [Row(e, [(low, high), *others]) for e, low, high in phases.start]
@@ -211,7 +211,7 @@ def _of_phases(system: Model | Hybrid, phases: Phases) -> Posed:
 
 
 def _of_hybrid(hybrid: Any, steps: Sequence[Phase], ends: Sequence[Row], drift: float) -> Posed:
-    """Forces are unknown; contacts that press do not move, and pull nothing."""
+    """Contact forces are unknown inputs; closed contacts do not move and do not pull."""
     contacts, tangential = hybrid.contacts, hybrid.tangential
     hits = [_hits(hybrid, steps, k) for k in range(len(steps))]
     closed = [set(step.closed) for step in steps]

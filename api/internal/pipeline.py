@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import time
 
+from kinesym.checks import check_kind
 from kinesym.codegen.c import emit
+from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.kernel import Program
+from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import build
 from kinesym.runtime.library.manifest import Built, load_manifest
+from kinesym.symbolic.model import Model
 
 
 def realise(
@@ -32,3 +36,14 @@ def realise(
     derive = time.perf_counter() - start
     library, seconds = build(source.files, lanes, more_flags, narrow)
     return Built(library, load_manifest(source.manifest), derive, seconds)
+
+
+def compile(model: Model) -> Functions:
+    """Generate, build and open residual, right-hand side and outputs of `model`.
+
+    An unchanged model is taken from the cache. Jacobians are built when the first is asked for.
+    Raises `kinesym.runtime.library.build.CompilerError` if there is no working C compiler,
+    `ValueError` for what is no model or has no C.
+    """
+    check_kind(model, Model, "kinesym")
+    return Functions(realise(model_functions(model)), lambda: realise(model_jacobians(model)))

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
 from kinesym.runtime.native import NO_FILE, Plan, Problem, overheard
 from kinesym.runtime.status import Solve
 
-Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
 
 #: Ways to IPOPT: its C interface directly, or through the package cyipopt.
@@ -160,33 +160,25 @@ def _entries(structure: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return rows, columns
 
 
-def _through_cyipopt(problem: IpoptProblem, watch: Watch) -> tuple[Any, Callable[[], float]]:
-    """The problem in cyipopt, and a function that gives the seconds of evaluations."""
+def _through_cyipopt(problem: IpoptProblem, watch: Watch) -> tuple[Any, Any]:
+    """The problem in cyipopt, and what counts the `seconds` of evaluations."""
     callbacks = _Callbacks(problem, watch)
     bounds = (*problem.bounds, *problem.constraint_bounds)
     made = load_cyipopt().Problem(*problem.sizes, callbacks, *bounds)
     set_options(made, NO_FILE, required=())
-    return made, lambda: callbacks.seconds
+    return made, callbacks
 
 
-def _directly(problem: IpoptProblem, watch: Watch) -> tuple[Any, Callable[[], float]]:
+def _directly(problem: IpoptProblem, watch: Watch) -> tuple[Any, Any]:
     """The same through IPOPT's C interface."""
-    made = Problem(
-        load_ipopt(),
-        problem.callbacks,
-        problem.structures,
-        problem.bounds,
-        problem.constraint_bounds,
-        watch.intermediate,
-    )
-    return made, lambda: made.seconds
+    bounds = (problem.bounds, problem.constraint_bounds)
+    made = Problem(load_ipopt(), problem.callbacks, problem.structures, *bounds, watch.intermediate)
+    return made, made
 
 
 def check_driver(driver: str) -> str:
-    """ "direct" or "cyipopt"; "auto" is the first that works.
-
-    Raises `ValueError` if the name is unknown, `IpoptMissing` if it cannot be loaded.
-    """
+    """ "direct" or "cyipopt"; "auto" is the first that works. Raises `ValueError` for another name,
+    `IpoptMissing` if it cannot be loaded."""
     if driver not in DRIVERS:
         raise ValueError(f"unknown driver {driver!r}; choose one of {', '.join(DRIVERS)}")
     if driver == "cyipopt":
@@ -210,12 +202,10 @@ def run(
     watch: Watch,
     driver: str = "auto",
 ) -> Solved:
-    """Solve from `start`. Options that this IPOPT does not know are ignored unless required.
-
-    Raises `IpoptMissing`, or `ValueError` if an option is not accepted.
-    """
+    """Solve from `start`. Options that this IPOPT does not know are ignored unless required. Raises
+    `IpoptMissing`, or `ValueError` if an option is not accepted."""
     make = _directly if check_driver(driver) == "direct" else _through_cyipopt
-    made, evaluation = make(problem, watch)
+    made, clock = make(problem, watch)
     more = {} if start.multipliers is None else dict(zip(_WARM, start.multipliers, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         story = Path(folder) / "ipopt.txt"
@@ -230,17 +220,15 @@ def run(
         text = story.read_text(errors="replace") if story.exists() else ""
     multipliers = (info["mult_g"], info["mult_x_L"], info["mult_x_U"])
     iterations = tuple(watch.iterations)
-    return Solved(z, multipliers, float(info["obj_val"]), status, evaluation(), text, iterations)
+    return Solved(z, multipliers, float(info["obj_val"]), status, clock.seconds, text, iterations)
 
 
 _WARM = ("lagrange", "zl", "zu")
 
 
 def set_options(problem: Any, options: Mapping[str, Any], required: Collection[str]) -> None:
-    """Set options of a problem; those that this IPOPT does not know are ignored unless required.
-
-    Raises `ValueError` with IPOPT's reason, which would otherwise go to stdout.
-    """
+    """Set options; those that this IPOPT does not know are ignored unless required. Raises
+    `ValueError` with IPOPT's reason, which would otherwise go to stdout."""
     for name, value in options.items():
         reason = ""
         if name == "option_file_name" and value and not Path(value).is_file():

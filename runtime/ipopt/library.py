@@ -6,6 +6,7 @@ import ctypes.util
 import importlib.util
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -40,7 +41,8 @@ def load_ipopt() -> Ipopt:
             return Ipopt(path)
         except OSError as error:
             reasons.append(str(error))
-    raise IpoptMissing(f"IPOPT is missing{_listed(reasons)}; {_REMEDY}")
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    raise IpoptMissing(f"IPOPT is missing{why}; {_REMEDY}")
 
 
 def warn_if_missing() -> None:
@@ -51,15 +53,15 @@ def warn_if_missing() -> None:
         warnings.warn(f"the problem cannot be solved: {error}", stacklevel=3)
 
 
-def _listed(reasons: list[str]) -> str:
-    return f" ({'; '.join(reasons)})" if reasons else ""
-
-
 def _candidates() -> Iterator[str]:
     """Libraries with IPOPT's C interface, or linked to one that has it."""
-    wrapper = _wrapper_of_cyipopt()
-    if wrapper is not None:
-        yield wrapper
+    with suppress(IpoptMissing):
+        load_cyipopt()
+        names = ("cyipopt.ipopt_wrapper", "ipopt_wrapper")  # before version 1.5: the second
+        specs = (importlib.util.find_spec(name) for name in names)
+        path = next((spec.origin for spec in specs if spec and spec.origin), None)
+        if path is not None:
+            yield path
     casadi = importlib.util.find_spec("casadi")
     for folder in (casadi.submodule_search_locations or []) if casadi else []:
         yield from map(str, sorted(Path(folder).glob("libipopt*.so*"), reverse=True))
@@ -67,16 +69,3 @@ def _candidates() -> Iterator[str]:
     system = ctypes.util.find_library("ipopt")
     if system is not None:
         yield system
-
-
-def _wrapper_of_cyipopt() -> str | None:
-    """The extension of cyipopt, which is linked to IPOPT; None if it does not import."""
-    try:
-        load_cyipopt()
-    except IpoptMissing:
-        return None
-    for name in ("cyipopt.ipopt_wrapper", "ipopt_wrapper"):  # before version 1.5: the second
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.origin is not None:
-            return spec.origin
-    return None

@@ -49,10 +49,8 @@ def options_of(name: str) -> dict[str, Any]:
 
 
 def choose(name: str, options: Mapping[str, Any]) -> tuple[str, str]:
-    """The linear solver for a wish and IPOPT's options, and why if the wish was "auto".
-
-    Raises `ValueError` if the one that is wished for does not work here.
-    """
+    """The linear solver to use for a name and IPOPT's options, and why if the name is "auto" and it
+    is not the time-structured one. Raises `ValueError` for one that does not work here."""
     if "linear_solver" in options:
         if name not in (AUTO, options["linear_solver"]):
             raise ValueError(
@@ -89,11 +87,8 @@ def obstacle() -> str:
 
 @contextmanager
 def session(order: int, stages: NDArray[np.int32]) -> Iterator[Report]:
-    """A solve of KKT systems of this order by the time-structured solver on this thread.
-
-    stages : those of the first unknowns. The dictionary is filled at the end, see `kkt_report` in
-    `runtime/native/c/kkt/session.h`.
-    """
+    """The time-structured solver, on this thread, for KKT systems of an order whose first unknowns
+    have these stages. The report is filled at the end, see `kkt_report` in `kkt/session.h`."""
     report: Report = {}
     open_session(order, stages)
     try:
@@ -103,11 +98,8 @@ def session(order: int, stages: NDArray[np.int32]) -> Iterator[Report]:
 
 
 def kkt_stages(problem: IpoptProblem) -> tuple[int, NDArray[np.int32]]:
-    """Order of IPOPT's KKT systems, and the stages of their first unknowns.
-
-    Unknowns are the variables that bounds do not fix, a slack for each inequality, and the
-    multipliers.
-    """
+    """Order of IPOPT's KKT systems, and the stages of their first unknowns. Unknowns are variables
+    that bounds do not fix, a slack for each inequality, and the multipliers."""
     (low, high), (below, above) = problem.bounds, problem.constraint_bounds
     stages = problem.stages[low < high]
     return len(stages) + int(np.count_nonzero(below < above)) + len(below), stages
@@ -122,19 +114,15 @@ def available() -> list[str]:
 
 def _loads(libraries: tuple[str, ...]) -> bool:
     for library in libraries:
-        try:
+        with suppress(OSError):
             ctypes.CDLL(library)
-        except OSError:
-            continue
-        return True
+            return True
     return False
 
 
 def check_solver(name: str, options: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if IPOPT cannot use a linear solver here, naming those that it can.
-
-    options : of IPOPT, which may name the library of the solver.
-    """
+    """Raise `ValueError` if IPOPT cannot use a linear solver here, naming those that it can; its
+    options may name the library of the solver."""
     library = options.get("hsllib")
     if name in _HSL and not _loads((str(library),) if library else _HSL_LIBRARIES):
         where = library or "libhsl.so or libcoinhsl.so"  # IPOPT 3.14 crashes without some of them

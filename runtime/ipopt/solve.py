@@ -21,9 +21,9 @@ from kinesym.runtime.status import Factors, Solve
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """How to solve. options : further ones of IPOPT. hessian : "limited-memory", or anything else
-    for the one of the nonlinear program."""
+class SolverOptions:
+    """How IPOPT is to solve. options : further ones, by name. hessian : "limited-memory", or
+    anything else for the one of the nonlinear program."""
 
     options: Mapping[str, Any]
     hessian: str = "exact"
@@ -33,7 +33,7 @@ class Wishes:
 
 
 def solve(
-    problem: IpoptProblem, start: Start, wishes: Wishes, report: Callable[[Iteration], None]
+    problem: IpoptProblem, start: Start, chosen: SolverOptions, report: Callable[[Iteration], None]
 ) -> Solved:
     """Solve; `report` is called after each iteration.
 
@@ -41,13 +41,13 @@ def solve(
     ends the iteration: the result is the last iterate, with that status. Raises `IpoptMissing`, or
     `ValueError` if an option is not accepted.
     """
-    solver, reason = choose(wishes.linear_solver, wishes.options)
+    solver, reason = choose(chosen.linear_solver, chosen.options)
     watch = Watch(report)
     if solver != TIME_STRUCTURED:
-        found = _run(problem, start, wishes, watch, solver)
+        found = _run(problem, start, chosen, watch, solver)
         return replace(found, linear_solver=f"{solver} ({reason})" if reason else solver)
     with session(*kkt_stages(problem)) as kkt:
-        found = _run(problem, start, wishes, watch, solver)
+        found = _run(problem, start, chosen, watch, solver)
     ended = Factors(kkt["status"])
     if found.status.code >= 0 or ended is Factors.OK:  # what IPOPT calls a failure is below zero
         return replace(found, linear_solver=_about(kkt))
@@ -55,7 +55,7 @@ def solve(
         return replace(found, status=Solve.NOT_FINITE, linear_solver=_about(kkt))
     if not kkt["factorisations"]:  # what IPOPT reports until then has moved nothing
         found = replace(found, iterations=())
-    return _continued(problem, start, wishes, watch, found, ended.sentence)
+    return _continued(problem, start, chosen, watch, found, ended.sentence)
 
 
 def _about(kkt: Report) -> str:
@@ -71,17 +71,22 @@ def _about(kkt: Report) -> str:
 
 
 def _continued(
-    problem: IpoptProblem, start: Start, wishes: Wishes, watch: Watch, stopped: Solved, reason: str
+    problem: IpoptProblem,
+    start: Start,
+    chosen: SolverOptions,
+    watch: Watch,
+    stopped: Solved,
+    reason: str,
 ) -> Solved:
     """Go on with MUMPS from where the other linear solver stopped, or from the start if that was
     before the first step."""
     steps = stopped.iterations[-1].number if stopped.iterations else 0
-    more: dict[str, Any] = {"max_iter": max(int(wishes.options.get("max_iter", 3000)) - steps, 0)}
+    more: dict[str, Any] = {"max_iter": max(int(chosen.options.get("max_iter", 3000)) - steps, 0)}
     if steps:
         start = Start(stopped.z, stopped.multipliers)
         more |= {"mu_init": watch.mu} if watch.mu else {}
     later = Watch(watch.report, number=steps, interrupted=watch.interrupted)
-    found = _run(problem, start, wishes, later, "mumps", more)
+    found = _run(problem, start, chosen, later, "mumps", more)
     before = tuple(i for i in stopped.iterations if i.number < steps)
     when = f" after {steps} iteration{'' if steps == 1 else 's'}" if steps else ""
     return replace(
@@ -96,28 +101,28 @@ def _continued(
 def _run(
     problem: IpoptProblem,
     start: Start,
-    wishes: Wishes,
+    chosen: SolverOptions,
     watch: Watch,
     solver: str,
     more: Mapping[str, Any] | None = None,
 ) -> Solved:
-    """Run with a linear solver; the options that are wished for, and then `more`, come first."""
+    """Run with a linear solver; the options that were chosen, and then `more`, come first."""
     settings: dict[str, Any] = {
         "sb": "yes",
         **options_of(solver),
-        "print_level": 5 if wishes.log else 0,
+        "print_level": 5 if chosen.log else 0,
         "file_print_level": 5,
         "print_timing_statistics": "yes",
     }
-    if wishes.hessian == "limited-memory":
+    if chosen.hessian == "limited-memory":
         settings["hessian_approximation"] = "limited-memory"
     if start.multipliers is not None:
         settings.update(warm_start_init_point="yes", mu_init=1e-6)
         settings.update(warm_start_bound_push=1e-9, warm_start_mult_bound_push=1e-9)
-    chosen = {k: v for k, v in wishes.options.items() if k != "linear_solver"}
-    settings |= {**chosen, **(more or {})}
-    required = {*wishes.options, "linear_solver"}  # others may be unknown to this IPOPT
-    found = run(problem, start, settings, required, watch, wishes.driver)
+    settings |= {k: v for k, v in chosen.options.items() if k != "linear_solver"}
+    settings |= more or {}
+    required = {*chosen.options, "linear_solver"}  # others may be unknown to this IPOPT
+    found = run(problem, start, settings, required, watch, chosen.driver)
     failed = found.status in (Solve.RESTORATION_FAILED, Solve.STEP_FAILED)
     if failed and "out of memory" in found.log:  # MUMPS says so there
         return replace(found, status=Solve.NO_MEMORY)

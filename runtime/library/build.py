@@ -3,10 +3,10 @@
 Libraries are kept by content: source, interface, compiler, its version, flags, processor and C
 library. Numbers are never part of a source, so new data never rebuild anything.
 
-What is kept is looked for first, and asks for no right to write. Nor for a compiler: the cache
-remembers those that filled it, each with the abilities of the processor that it compiled for, and
-where no compiler is found, the keys of those are tried whose processor had no more than this one.
-What a cache cannot take is kept in a private folder, see `cache.private_folder`.
+A kept library needs no right to write and no compiler: the cache remembers the compilers that
+filled it with the abilities of their processor, and where none is found, those are tried whose
+processor had no more than this one. What a cache cannot take goes to a private folder, see
+`cache.private_folder`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _FLAGS = (
 ).split()
 
 
-#: Beginnings of the files where more than -O2 pays: the map over points, explicit steps. At -O1
-#: products and sums are not fused, and small kernels take up to 1.4 times as long.
+#: Beginnings of the files where more than -O2 pays: the map over points, explicit steps. (At -O1
+#: products and sums are not fused: small kernels take up to 1.4 times as long.)
 _FASTEST = ("map.c", "fixed_")
 
 
@@ -52,7 +52,7 @@ class CompilerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler with what it can do. `identity` distinguishes versions and processors."""
+    """A C compiler and what it can do; `identity` differs between versions and processors."""
 
     command: tuple[str, ...]
     identity: str
@@ -66,10 +66,7 @@ class Compiler:
 
 
 def find_compiler() -> Compiler:
-    """The compiler named by `CC`, else cc, gcc or clang.
-
-    Raises `CompilerError` with the remedy if there is none.
-    """
+    """The compiler named by `CC`, else cc, gcc or clang; raises `CompilerError` without one."""
     return _find_compiler(os.environ.get("CC", ""), os.environ.get("PATH", ""))
 
 
@@ -104,13 +101,13 @@ def _commands(chosen: str) -> list[list[str]]:
 def _probe(command: tuple[str, ...]) -> Compiler:
     """Version, target processor, and which optional flags and libraries work."""
     try:
-        answers = [_run([*command, "--version"])[0], _run([*command, "-dumpmachine"])[0]]
-        answers.append(_run([*command, "-march=native", "-dM", "-E", "-x", "c", os.devnull])[0])
+        questions = ("--version", "-dumpmachine", f"-march=native -dM -E -x c {os.devnull}")
+        answers = [_run([*command, *question.split()])[0] for question in questions]
         flags = [f for f in _FLAGS if f != "-march=native" or _works(command, [f])]
         libraries = ["-lm"]
         if sys.platform == "linux" and _works(command, ["-lmvec", "-lm"]):
             libraries.insert(0, "-lmvec")
-        if _works(command, ["-fopenmp"]):
+        if _works(command, ["-fopenmp"], "#pragma omp parallel\n"):
             flags.append("-fopenmp")
     except OSError as error:
         raise CompilerError(
@@ -135,10 +132,11 @@ def _run(command: list[str], folder: str | None = None) -> tuple[str, str | None
     return done.stdout, None if done.returncode == 0 else done.stderr.strip()
 
 
-def _works(command: tuple[str, ...], options: list[str]) -> bool:
+def _works(command: tuple[str, ...], options: list[str], pragma: str = "") -> bool:
+    """Whether a program can be linked so; where options alone are passed over, with a `pragma`."""
     with tempfile.TemporaryDirectory(prefix=cache.WORK) as folder:
         source = Path(folder) / "probe.c"
-        source.write_text("int main(void) { return 0; }\n")
+        source.write_text(f"int main(void) {{\n{pragma}    {{}}\n    return 0;\n}}\n")
         return _run([*command, "probe.c", "-o", "probe", *options], folder)[1] is None
 
 
@@ -160,11 +158,10 @@ def build(
 ) -> tuple[Library, float]:
     """The opened library of the translation units `files`, and the seconds spent compiling.
 
-    lanes : points per vector; None lets the processor decide, `narrow` for short vectors, whose
-        operations take less time each (for what is done one step after the other).
-    more_flags : for the compiler.
+    lanes : points per vector; None lets the processor decide, with short vectors if `narrow`: their
+        operations take less time, for steps one after the other. more_flags : of the compiler.
     Raises `CompilerError` with the words of the compiler, `CacheError` if others may write to the
-    cache or nothing can be stored. A warning says that the cache could not be written.
+    cache or nothing can be stored. Warns if the cache cannot be written.
     """
     options = [*more_flags, *([f"-DKS_LANES={lanes}"] if lanes else [])]
     options += ["-DKS_NARROW"] if narrow else []
@@ -173,17 +170,15 @@ def build(
         compiler = find_compiler()
     except CompilerError as missing:
         return _without_compiler(files, options, missing), 0.0
-    task = _Task(files, compiler, (*compiler.flags, *options))
-    library = _kept(task)
-    if library is not None:
+    recipe = _Recipe(files, compiler, (*compiler.flags, *options))
+    if library := _kept(recipe):
         return library, 0.0
     start = time.perf_counter()
-    library = _built(task)
-    return library, time.perf_counter() - start
+    return _built(recipe), time.perf_counter() - start
 
 
 @dataclass(frozen=True)
-class _Task:
+class _Recipe:
     """What a library, or an object of one file, is made of."""
 
     files: Mapping[str, str]
@@ -204,7 +199,7 @@ class _Task:
         return digest.hexdigest()[:32]
 
 
-def _places() -> Iterator[Path]:
+def _folders() -> Iterator[Path]:
     """Folders where libraries may be found."""
     yield cache.cache_folder()
     with suppress(OSError):  # without any temporary folder
@@ -213,10 +208,10 @@ def _places() -> Iterator[Path]:
             yield private
 
 
-def _kept(task: _Task) -> Library | None:
+def _kept(recipe: _Recipe) -> Library | None:
     """The library if it is kept whole, and can be opened."""
-    for folder in _places():
-        target = folder / f"{task.key}.so"
+    for folder in _folders():
+        target = folder / f"{recipe.key}.so"
         if cache.read(target) is not None:
             with suppress(OSError):
                 return Library(target)
@@ -229,8 +224,7 @@ def _without_compiler(
     """A kept library that runs on this processor. Raises `missing`, with what was looked for."""
     compilers = list(_remembered())
     for compiler in compilers:
-        library = _kept(_Task(files, compiler, (*compiler.flags, *options)))
-        if library is not None:
+        if library := _kept(_Recipe(files, compiler, (*compiler.flags, *options))):
             return library
     if not compilers:
         raise missing
@@ -244,17 +238,15 @@ def _remembered() -> Iterator[Compiler]:
     """Compilers that filled the cache for processors like this one; none if CC names another."""
     if os.environ.get("CC"):
         return
-    for folder in _places():
+    for folder in _folders():
         for path in sorted(folder.glob("*.json")):
             with suppress(ValueError, KeyError, TypeError):  # written by another version
                 about = json.loads(cache.read(path) or b"")
-                if _processor().issuperset(about["processor"]):
-                    yield Compiler(
-                        tuple(about["command"]),
-                        about["identity"],
-                        tuple(about["flags"]),
-                        tuple(about["libraries"]),
-                    )
+                if _processor().issuperset(about.pop("processor")):
+                    yield Compiler(**{**about, **{k: tuple(about[k]) for k in _LISTS}})
+
+
+_LISTS = ("command", "flags", "libraries")
 
 
 def _remember(compiler: Compiler, folder: Path) -> None:
@@ -275,16 +267,16 @@ def _processor() -> frozenset[str]:
     return frozenset((platform.processor(), platform.node()))
 
 
-def _built(task: _Task) -> Library:
+def _built(recipe: _Recipe) -> Library:
     """The library, built into the cache, or where that is impossible into the private folder."""
     folder = cache.cache_folder()
     try:
-        return _install(task, folder)
+        return _install(recipe, folder)
     except OSError as error:
         reason = error
     try:
         private = cache.private_folder()
-        library = _install(task, private)
+        library = _install(recipe, private)
     except (OSError, CacheError) as error:
         raise CacheError(
             f"no library can be stored and opened in the cache folder {folder} ({reason}), nor in "
@@ -299,60 +291,62 @@ def _built(task: _Task) -> Library:
     return library
 
 
-def _install(task: _Task, folder: Path) -> Library:
+def _install(recipe: _Recipe, folder: Path) -> Library:
     """The library, built into `folder` by one process at a time and opened."""
     cache.cache_limit()  # a wrong one is said before the work
     cache.prepare(folder)
     cache.prepare(folder / "objects")
-    target = folder / f"{task.key}.so"
+    target = folder / f"{recipe.key}.so"
     with cache.locked(target.with_suffix(".lock")):
         whole = cache.read(target) is not None
         if whole:  # another process was first, or it cannot be opened: then nothing of it is used
             with suppress(OSError):
                 return Library(target)
-        cache.store(target, _linked(task, None if whole else folder / "objects"))
-        _remember(task.compiler, folder)
+        cache.store(target, _linked(recipe, None if whole else folder / "objects"))
+        _remember(recipe.compiler, folder)
         library = Library(target)
     cache.tidy(folder, target)
     return library
 
 
-def _linked(task: _Task, objects: Path | None) -> bytes:
+def _linked(recipe: _Recipe, objects: Path | None) -> bytes:
     """Compile the units in parallel, and link; `objects` is where their objects are kept."""
-    longest_first = sorted(task.files, key=lambda name: (-len(task.files[name]), name))
+    longest_first = sorted(recipe.files, key=lambda name: (-len(recipe.files[name]), name))
     with tempfile.TemporaryDirectory(prefix=cache.WORK) as work:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            made = sorted(pool.map(lambda name: _object(task, name, objects, work), longest_first))
-        command = ["-shared", *made, "-o", "library.so", *task.compiler.libraries]
-        return _output(task, command, work, "the library")
+            made = sorted(
+                pool.map(lambda name: _object(recipe, name, objects, work), longest_first)
+            )
+        command = ["-shared", *made, "-o", "library.so", *recipe.compiler.libraries]
+        return _output(recipe, command, work, "the library")
 
 
 def _optimisation(name: str) -> str:
     return "-O3" if name.startswith(_FASTEST) else "-O2"
 
 
-def _object(task: _Task, name: str, objects: Path | None, work: str) -> str:
-    """The object file of one unit, in `work`. It is kept: loops, and pieces that did not change,
-    are not compiled again."""
+def _object(recipe: _Recipe, name: str, objects: Path | None, work: str) -> str:
+    """The object file of one unit, in `work`. It is kept: what did not change is not compiled
+    again."""
     made = f"{name}.o"
-    one = replace(task, files={name: task.files[name]})
+    one = replace(recipe, files={name: recipe.files[name]})
     kept = objects / f"{one.key}.o" if objects else None
     data = cache.read(kept) if kept else None
     if data is not None:
         (Path(work) / made).write_bytes(data)
         return made
-    (Path(work) / name).write_text(task.files[name], encoding="utf-8")
+    (Path(work) / name).write_text(recipe.files[name], encoding="utf-8")
     options = [_optimisation(name), f"-I{INCLUDE.absolute()}", "-c", name, "-o", made]
-    data = _output(task, options, work, name)
+    data = _output(recipe, options, work, name)
     if kept:
         cache.store(kept, data)
     return made
 
 
-def _output(task: _Task, options: list[str], work: str, name: str) -> bytes:
+def _output(recipe: _Recipe, options: list[str], work: str, name: str) -> bytes:
     """What the compiler makes: the file named after the option -o."""
-    command = " ".join(task.compiler.command)
-    complaint = _run([*task.compiler.command, *task.flags, *options], work)[1]
+    command = " ".join(recipe.compiler.command)
+    complaint = _run([*recipe.compiler.command, *recipe.flags, *options], work)[1]
     if complaint is not None:
         raise CompilerError(f"{command} failed on {name}:\n{complaint}")
     made = Path(work) / options[options.index("-o") + 1]

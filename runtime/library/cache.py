@@ -25,7 +25,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
@@ -43,7 +42,7 @@ WORK = "kinesym-work-"
 _DEFAULT_LIMIT = 2000.0  # MB
 _STALE = 86400.0  # s; what a killed build left is removed when it is older
 _WAIT = 600.0  # s; longest wait for another process that builds the same library
-_KEPT = re.compile(r"[0-9a-f]{32}\.(so|o|json)(\.sum)?")
+_NAMES = re.compile(r"[0-9a-f]{32}\.(so|o|json)(\.sum)?")
 _WORK = re.compile(f"{WORK}.*")
 _LEFT = re.compile(f"{WORK}.*|[0-9a-f]{{32}}[.]lock")
 _INSTALLER = Path(__file__).stat().st_uid
@@ -52,15 +51,6 @@ _ANOTHER = f"name another folder in the environment variable {CACHE_VARIABLE}"
 
 class CacheError(RuntimeError):
     """The folder for built libraries cannot be used."""
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """A kept file and its record: last use, size of both in bytes."""
-
-    path: Path
-    used: float
-    size: int
 
 
 def cache_folder() -> Path:
@@ -133,10 +123,8 @@ def _links(path: Path) -> Iterator[Path]:
 
 
 def prepare(folder: Path) -> None:
-    """Make `folder`, for the user alone, if there is none.
-
-    Raises `CacheError` if others may write to it, `OSError` if the user may not.
-    """
+    """Make `folder`, for the user alone, if there is none. Raises `CacheError` if others may write
+    to it, `OSError` if the user may not."""
     _make(folder)
     check(folder)
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -234,46 +222,45 @@ def tidy(folder: Path, newest: Path) -> None:
             status = item.stat(follow_symlinks=False)
             if status.st_uid == os.geteuid() and time.time() - status.st_mtime > _STALE:
                 _remove(Path(item.path))
-    entries = sorted(_entries(folder), key=lambda entry: entry.used)
-    size, limit = sum(entry.size for entry in entries), cache_limit()
-    for entry in entries:
-        if size <= limit:
+    kept, limit = _kept(folder), cache_limit()
+    total = sum(size for _, size in kept.values())
+    for path, (_, size) in sorted(kept.items(), key=lambda entry: entry[1][0]):
+        if total <= limit:
             break
-        if entry.path != newest and entry.path.suffix != ".json":
-            _remove(entry.path)
-            _remove(_record(entry.path))
-            size -= entry.size
+        if path != newest and path.suffix != ".json":
+            _remove(path)
+            _remove(_record(path))
+            total -= size
 
 
 def summary(folder: Path) -> str:
     """What `folder` holds, in a line. Raises `CacheError` if the limit is no number."""
-    entries = _entries(folder)
-    kinds = [entry.path.suffix for entry in entries]
-    size, limit = sum(entry.size for entry in entries) / 1e6, cache_limit() / 1e6
+    kept = _kept(folder)
+    kinds, total = [path.suffix for path in kept], sum(size for _, size in kept.values())
     return (
         f"{folder}, {kinds.count('.so')} libraries, {kinds.count('.o')} objects, "
-        f"{size:.1f} MB of {limit:g} MB"
+        f"{total / 1e6:.1f} MB of {cache_limit() / 1e6:g} MB"
     )
 
 
 def clear(folder: Path) -> int:
     """Remove all that builds left in `folder`, and nothing else; returns how many files stay."""
-    for names in (_KEPT, _LEFT):
+    for names in (_NAMES, _LEFT):
         for item in _items(folder, names):
             _remove(Path(item.path))
-    return len(_items(folder, _KEPT))
+    return len(_items(folder, _NAMES))
 
 
-def _entries(folder: Path) -> list[_Entry]:
-    found: dict[Path, _Entry] = {}
-    for item in _items(folder, _KEPT):
+def _kept(folder: Path) -> dict[Path, tuple[float, int]]:
+    """Last use of each file that is kept, and its size with its record [bytes]."""
+    found: dict[Path, tuple[float, int]] = {}
+    for item in _items(folder, _NAMES):
         path = Path(item.path.removesuffix(".sum"))
         with suppress(OSError):  # removed meanwhile
             status = item.stat(follow_symlinks=False)
-            other = found.get(path, _Entry(path, 0.0, 0))
-            used = max(other.used, status.st_mtime)
-            found[path] = _Entry(path, used, other.size + status.st_size)
-    return list(found.values())
+            used, size = found.get(path, (0.0, 0))
+            found[path] = max(used, status.st_mtime), size + status.st_size
+    return found
 
 
 def _items(folder: Path, names: re.Pattern[str]) -> list[os.DirEntry[str]]:

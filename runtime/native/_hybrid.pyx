@@ -27,9 +27,9 @@ cdef extern from "kinesym.h" nogil:
 
 cdef extern from "hybrid/contact.h" nogil:
     enum: HYBRID_CONTACTS
-    enum: LAW_SLIP
-    enum: LAW_STICK
-    enum: LAW_COULOMB
+    enum: KS_LAW_SLIP
+    enum: KS_LAW_STICK
+    enum: KS_LAW_COULOMB
 
     ctypedef struct contact_set:
         int count
@@ -38,17 +38,17 @@ cdef extern from "hybrid/contact.h" nogil:
         const int *tangent
         const double *mu
 
-    int contact_solve(const contact_set *, const double *, const double *, const int *,
-                      const double *, int *, double *)
+    int ks_contact_solve(const contact_set *, const double *, const double *, const int *,
+                         const double *, int *, double *)
 
 
 cdef extern from "hybrid/hybrid.h" nogil:
-    enum: LOG_CLOCK
-    enum: LOG_IMPACT
-    enum: LOG_CLOSE
-    enum: LOG_RELEASE
-    enum: LOG_SLIDE
-    enum: LOG_EVENT
+    enum: KS_LOG_CLOCK
+    enum: KS_LOG_IMPACT
+    enum: KS_LOG_CLOSE
+    enum: KS_LOG_RELEASE
+    enum: KS_LOG_SLIDE
+    enum: KS_LOG_EVENT
     enum: HYBRID_DONE
     enum: HYBRID_STOPPED
     enum: HYBRID_LOG_FULL
@@ -128,13 +128,13 @@ cdef extern from "hybrid/hybrid.h" nogil:
         int (*interrupted)(void *) noexcept nogil
         void *whom
 
-    int hybrid_march(hybrid_run *, double)
-    ptrdiff_t hybrid_log_margin(const hybrid_run *)
+    int ks_hybrid_march(hybrid_run *, double)
+    ptrdiff_t ks_hybrid_log_margin(const hybrid_run *)
 
 
 cdef extern from "hybrid/sweep.h" nogil:
-    enum: PIECE
-    enum: SWEEP_NO_MEMORY
+    enum: KS_PIECE
+    enum: KS_SWEEP_NO_MEMORY
 
     ctypedef struct hybrid_slopes:
         const ks_kernel *kernel
@@ -156,12 +156,12 @@ cdef extern from "hybrid/sweep.h" nogil:
         double trouble
         int event
 
-    int hybrid_forward(hybrid_sweep *, ptrdiff_t, double *, const double *, const double *,
-                       double *, double *, double *, double *)
-    int hybrid_adjoint(hybrid_sweep *, double *, const double *, const double *, const double *,
-                       const double *, double *, double *)
-    int hybrid_observe(hybrid_sweep *, const hybrid_slopes *, ptrdiff_t, ptrdiff_t,
-                       const double *, const double *, double *)
+    int ks_hybrid_forward(hybrid_sweep *, ptrdiff_t, double *, const double *, const double *,
+                          double *, double *, double *, double *)
+    int ks_hybrid_adjoint(hybrid_sweep *, double *, const double *, const double *, const double *,
+                          const double *, double *, double *)
+    int ks_hybrid_observe(hybrid_sweep *, const hybrid_slopes *, ptrdiff_t, ptrdiff_t,
+                          const double *, const double *, double *)
 
 
 #: More contacts than this cannot be solved for.
@@ -181,9 +181,9 @@ NEWTON = HYBRID_NEWTON
 INTERRUPTED = HYBRID_INTERRUPTED
 
 #: Numbers in C by the names of entries of the log, and of laws of contacts.
-LOG_KINDS = {"clock": LOG_CLOCK, "impact": LOG_IMPACT, "close": LOG_CLOSE,
-             "release": LOG_RELEASE, "slide": LOG_SLIDE, "event": LOG_EVENT}
-CONTACT_LAWS = {"slip": LAW_SLIP, "stick": LAW_STICK, "coulomb": LAW_COULOMB}
+LOG_KINDS = {"clock": KS_LOG_CLOCK, "impact": KS_LOG_IMPACT, "close": KS_LOG_CLOSE,
+             "release": KS_LOG_RELEASE, "slide": KS_LOG_SLIDE, "event": KS_LOG_EVENT}
+CONTACT_LAWS = {"slip": KS_LAW_SLIP, "stick": KS_LAW_STICK, "coulomb": KS_LAW_COULOMB}
 
 
 cdef double *doubles(array, tuple shape, str name, bint written=False) except? NULL:
@@ -229,8 +229,8 @@ def _check_contacts(law, tangent, ptrdiff_t rows):
     if not count <= rows <= 2 * count:
         raise ValueError(f"{count} contacts have {count} to {2 * count} rows, got {rows}")
     inside = (tangent >= count) & (tangent < rows)
-    if not (((law >= 0) & (law <= LAW_COULOMB)).all() and (inside | (tangent == -1)).all()
-            and inside[law == LAW_COULOMB].all()):
+    if not (((law >= 0) & (law <= KS_LAW_COULOMB)).all() and (inside | (tangent == -1)).all()
+            and inside[law == KS_LAW_COULOMB].all()):
         raise ValueError("a law or the row of a tangential direction of a contact cannot be")
 
 
@@ -359,7 +359,7 @@ cdef class HybridRun:
     @property
     def margin(self):
         """Entries of the log that must be free at any time."""
-        return hybrid_log_margin(&self.run)
+        return ks_hybrid_log_margin(&self.run)
 
     def march(self, double end, stop=None):
         """To `end` [s]; one of the values of the enumeration in hybrid.h.
@@ -369,7 +369,7 @@ cdef class HybridRun:
         cdef int status
         self.stop, self.error = stop, None
         with nogil:
-            status = hybrid_march(&self.run, end)
+            status = ks_hybrid_march(&self.run, end)
         if self.error is not None:
             raise self.error
         return status
@@ -448,7 +448,7 @@ cdef class HybridSweep:
         """Raises what Ctrl-C raises; else the status."""
         if self.run.error is not None:
             raise self.run.error
-        if status == SWEEP_NO_MEMORY:
+        if status == KS_SWEEP_NO_MEMORY:
             raise MemoryError("a sweep over a run")
         return status
 
@@ -465,7 +465,7 @@ cdef class HybridSweep:
         before, after = np.empty((E, n, P)), np.empty((E, n, P))
         cdef double *a = doubles(x, (n, P), "x")
         cdef double *b = doubles(p, (self.sweep.r, P), "p")
-        cdef double *c = doubles(pieces, (r.segments, PIECE, r.m, P), "pieces")
+        cdef double *c = doubles(pieces, (r.segments, KS_PIECE, r.m, P), "pieces")
         cdef double *d = doubles(states, (n, P, r.node), "states")
         cdef double *e = doubles(times, (E, P), "times")
         cdef double *f = doubles(before, (E, n, P), "before")
@@ -473,7 +473,7 @@ cdef class HybridSweep:
         cdef ptrdiff_t count = P
         self.run.stop = self.run.error = None
         with nogil:
-            status = hybrid_forward(&self.sweep, count, a, b, c, d, e, f, g)
+            status = ks_hybrid_forward(&self.sweep, count, a, b, c, d, e, f, g)
         return self.done(status), states, times, before, after
 
     def adjoint(self, x, weights, times, before, after):
@@ -484,17 +484,17 @@ cdef class HybridSweep:
         cdef int status
         n, E = r.n, r.logged
         doubles(x, (n,), "x")
-        x, p, pieces = x.copy(), np.zeros(self.sweep.r), np.zeros((r.segments, PIECE, r.m))
+        x, p, pieces = x.copy(), np.zeros(self.sweep.r), np.zeros((r.segments, KS_PIECE, r.m))
         cdef double *a = doubles(x, (n,), "x")
         cdef double *b = doubles(weights, (r.node, n), "weights")
         cdef double *c = doubles(times, (E,), "times")
         cdef double *d = doubles(before, (E, n), "before")
         cdef double *e = doubles(after, (E, n), "after")
         cdef double *f = doubles(p, (self.sweep.r,), "p")
-        cdef double *g = doubles(pieces, (r.segments, PIECE, r.m), "pieces")
+        cdef double *g = doubles(pieces, (r.segments, KS_PIECE, r.m), "pieces")
         self.run.stop = self.run.error = None
         with nogil:
-            status = hybrid_adjoint(&self.sweep, a, b, c, d, e, f, g)
+            status = ks_hybrid_adjoint(&self.sweep, a, b, c, d, e, f, g)
         return self.done(status), x, p, pieces
 
     def observed(self, time, states, library=None, pattern=((), ()), ptrdiff_t rows=0):
@@ -506,7 +506,7 @@ cdef class HybridSweep:
         cdef hybrid_slopes *of = NULL
         cdef int status
         cdef ptrdiff_t N = len(time)
-        out = np.empty((N, r.n if library is None else rows, r.n + self.sweep.r + PIECE * r.m))
+        out = np.empty((N, r.n if library is None else rows, r.n + self.sweep.r + KS_PIECE * r.m))
         if library is not None:
             made = {"observed_slopes": rows}
             table = self.slopes(library, "observed_slopes", {"observed_slopes": pattern}, made)
@@ -515,7 +515,7 @@ cdef class HybridSweep:
         cdef double *b = doubles(states, (r.n, N), "states")
         cdef double *c = doubles(out, out.shape, "out")
         with nogil:
-            status = hybrid_observe(&self.sweep, of, rows, N, a, b, c)
+            status = ks_hybrid_observe(&self.sweep, of, rows, N, a, b, c)
         self.done(status)
         return out
 
@@ -546,7 +546,7 @@ def solve_contacts(law, tangent, mu, W, b, near, slide, mode):
     points.law, points.tangent = ints(law, (count,), "law"), ints(tangent, (count,), "tangent")
     points.mu = doubles(mu, (count,), "mu")
     _check_contacts(law, tangent, rows)
-    if not contact_solve(
+    if not ks_contact_solve(
             &points, doubles(W, (rows, rows), "W"), doubles(b, (rows,), "b"),
             ints(near, (count,), "near"), doubles(slide, (count,), "slide"),
             ints(mode, (count,), "mode"), doubles(f, (rows,), "f")):

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, one_number, real_array
 from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.nlp import TrialData
@@ -17,8 +17,6 @@ from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
-
-Array = NDArray[np.float64]
 
 
 def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:
@@ -44,9 +42,9 @@ def trial_data(
     the known parameters."""
     N, grid = trial.n_nodes, trial.grid
     steps = np.diff(grid)
-    signals = [trial.inputs[name] for name in about.signals]
-    stacked = np.concatenate([np.zeros(0), *signals])
+    stacked = np.concatenate([np.zeros(0), *(trial.inputs[name] for name in about.signals)])
     values = np.array([known[name] for name in about.known_parameters])
+    one, last = int(bool(about.signals)), (N - 1) * bool(about.signals)
     y, w = _measured(about.node_measurements, trial)
     left, right = about.state_weights
     yi, wi = _measured(about.interval_measurements, trial)
@@ -57,7 +55,7 @@ def trial_data(
     quadrature[1:] += q1 * steps
     arrays = {
         ("interval", "s0"): (stacked, 0, N),
-        ("interval", "s1"): (stacked, 1 if signals else 0, N),
+        ("interval", "s1"): (stacked, one, N),
         ("interval", "h"): (steps, 0, N - 1),
         ("interval", "t"): (grid, 0, N),
         ("interval", "y"): (yi.ravel(), 0, N - 1),
@@ -68,14 +66,14 @@ def trial_data(
         ("node", "y"): (y.ravel(), 0, N),
         ("node", "w"): (w.ravel(), 0, N),
         ("ends", "s0"): (stacked, 0, N),
-        ("ends", "s1"): (stacked, N - 1 if signals else 0, N),
+        ("ends", "s1"): (stacked, last, N),
         ("ends", "t0"): (grid, 0, N),
         ("ends", "t1"): (grid, N - 1, N),
     }
     later = trial if following is None else following
     after = np.array([later.inputs[name][0] for name in about.signals])
     for family in ("link", "cycle"):
-        arrays[family, "s0"] = (stacked, N - 1 if signals else 0, N)
+        arrays[family, "s0"] = (stacked, last, N)
         arrays[family, "s1"] = (after, 0, 1)
         arrays[family, "t0"] = (grid, N - 1, N)
         arrays[family, "t1"] = (later.grid, 0, later.n_nodes)
@@ -84,11 +82,8 @@ def trial_data(
 
 
 def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
-    """Samples and weights 1/std^2, (n_measurements, N).
-
-    A missing sample has weight 0 and the value interpolated between its neighbours, which matters
-    where two nodes share a term.
-    """
+    """Samples and weights 1/std^2, (n_measurements, N). A missing sample has weight 0 and a value
+    interpolated between its neighbours, which matters where two nodes share a term."""
     y = np.zeros((len(names), trial.n_nodes))
     w = np.zeros_like(y)
     for k, name in enumerate(names):
@@ -103,10 +98,8 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
 
 
 def bound_pair(name: str, bound: object) -> tuple[float, float]:
-    """(low, high) of a bound given as such, with None for a free side, or as None.
-
-    Raises `ValueError` if it is not a pair, crossed, or nothing finite is between.
-    """
+    """(low, high) of a bound given as such, with None for a free side, or as None. Raises
+    `ValueError` if it is not a pair, crossed, or nothing finite is between."""
     if bound is None:
         return -np.inf, np.inf
     try:
@@ -129,30 +122,25 @@ def bound_pair(name: str, bound: object) -> tuple[float, float]:
 def variable_bounds(
     layout: Layout, trials: Sequence[Experiment], bounds: Mapping[str, tuple[float, float]]
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds of z from bounds by name.
-
-    An input that is held between nodes acts on nothing at the last node: it is fixed there.
-    """
-    low = np.full(layout.n_variables, -np.inf)
-    high = np.full(layout.n_variables, np.inf)
-    for array, side in ((low, 0), (high, 1)):
-        for trial in range(len(trials)):
-            rows = layout.trajectories(array, trial)
-            for k, name in enumerate((*layout.states, *layout.inputs)):
-                if name in bounds:
-                    rows[k] = bounds[name][side]
-        values = layout.parameter_values(array)
-        for k, name in enumerate(layout.parameters):
-            if name in bounds:
-                values[k] = bounds[name][side]
+    """Lower and upper bounds of z from bounds by name. An input that is held between nodes acts on
+    nothing at the last node: it is fixed there."""
+    free = (-np.inf, np.inf)
+    names = (*layout.states, *layout.inputs)
+    sides = []
+    for side in (0, 1):
+        array = np.empty(layout.n_variables)
+        for number in range(len(trials)):
+            rows = layout.trajectories(array, number)
+            for k, name in enumerate(names):
+                low, high = bounds.get(name, free)
+                rows[k] = (low, high)[side]
+                if name in layout.held:
+                    rows[k, -1] = _inside(low, high)
+        layout.parameter_values(array)[:] = [bounds.get(p, free)[side] for p in layout.parameters]
         if layout.free_duration:
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
-    for number in range(len(trials)):
-        lower, upper = layout.trajectories(low, number), layout.trajectories(high, number)
-        for k, name in enumerate(layout.inputs, start=len(layout.states)):
-            if name in layout.held:
-                lower[k, -1] = upper[k, -1] = _inside(lower[k, -1], upper[k, -1])
-    return low, high
+        sides.append(array)
+    return sides[0], sides[1]
 
 
 def constraint_bounds(
@@ -160,7 +148,7 @@ def constraint_bounds(
 ) -> tuple[Array, Array]:
     """Lower and upper bounds of the constraints, by family and trial: those of its last conditions;
     zero for what comes before, such as the equations of motion."""
-    low, high = np.zeros(layout.n_constraints), np.zeros(layout.n_constraints)
+    low, high = np.zeros((2, layout.n_constraints))
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)
         mine = pairs[family][trial] if family in pairs else ()
@@ -181,10 +169,8 @@ def filled(samples: Array, time: Array) -> Array:
 
 
 def results_of(guess: Any) -> tuple[Sequence[Trajectory], Mapping[str, float]] | None:
-    """The trajectories of a guess that is a result, one per trial, and values of parameters.
-
-    A result is a `Solution`, a `Fit`, a `Trajectory` or a list of these; None for anything else.
-    """
+    """The trajectories of a guess that is a `Solution`, a `Fit`, a `Trajectory` or a list of these,
+    one per trial, and values of parameters; None for anything else."""
     if isinstance(guess, Solution | Fit):
         return guess.trials, {**guess.known, **guess.parameters}
     runs = [guess] if isinstance(guess, Trajectory) else guess
@@ -199,10 +185,8 @@ def values_of_results(
     layout: Layout,
     trials: Sequence[Experiment],
 ) -> dict[str, Any]:
-    """A guess by name from trajectories of other trials, interpolated in relative time.
-
-    Raises `ValueError` if there are not as many, or one has less than two instants.
-    """
+    """A guess by name from trajectories of other trials, interpolated in relative time. Raises
+    `ValueError` if there are not as many, or one has less than two instants."""
     if len(runs) != len(trials):
         raise ValueError(f"the guess has {len(runs)} trials, this problem {len(trials)}")
     for number, run in enumerate(runs):
@@ -253,7 +237,9 @@ def first_guess(
                 rows[k] = _made_up(name, trials, given, rates, number, durations[number])
     for k, name in enumerate(layout.parameters):
         j = layout.parameter_offset + k
-        z[j] = _scalar(name, given[name]) if name in given else defaults.get(name, np.nan)
+        z[j] = defaults.get(name, np.nan)
+        if name in given:
+            z[j] = one_number(given[name], f"the guess of {name}")
         fixed[j] = name in given
     if layout.free_duration:
         layout.durations(z)[:] = durations
@@ -311,13 +297,6 @@ def _inside(low: float, high: float) -> float:
     return float(np.clip(0.0, low, high))
 
 
-def _scalar(name: str, value: ArrayLike) -> float:
-    array = real_array(value, f"the guess of {name}")
-    if array.shape != () or not np.isfinite(array):
-        raise ValueError(f"the guess of {name} must be one finite number, got {value!r}")
-    return float(array)
-
-
 def _given_row(name: str, value: Any, number: int, trials: Sequence[Experiment]) -> Array:
     """What is given for a trajectory of a trial: a number or (N,), or one of these per trial."""
     what, many, N = f"the guess of {name}", len(trials), trials[number].n_nodes
@@ -351,9 +330,11 @@ def _made_up(
     trial = trials[number]
     if name in trial.measurements:
         return filled(trial.measurements[name], trial.grid)
-    source = rates.get(name)
-    if source is not None and source in given:
-        return np.gradient(_given_row(source, given[source], number, trials), trial.grid * duration)
-    if source is not None and source in trial.measurements:
-        return np.gradient(filled(trial.measurements[source], trial.grid), trial.grid * duration)
-    return np.zeros(trial.n_nodes)
+    source = rates.get(name, "")
+    if source in given:
+        row = _given_row(source, given[source], number, trials)
+    elif source in trial.measurements:
+        row = filled(trial.measurements[source], trial.grid)
+    else:
+        return np.zeros(trial.n_nodes)
+    return np.gradient(row, trial.grid * duration)

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import BORDER
-
-Array = NDArray[np.float64]
 
 #: Kinds of points, in the order of the constraints.
 FAMILIES = ("interval", "node", "ends", "link", "cycle")
@@ -92,23 +92,23 @@ class Layout:
         return bool(self.labels["link"])
 
     @cached_property
+    def _counts(self) -> dict[tuple[int, str], int]:
+        """Number of constraints of each trial and family, in their order."""
+        return {
+            (trial, family): len(self.labels[family]) * self.points(trial, family)
+            for trial in range(len(self.nodes))
+            for family in FAMILIES
+        }
+
+    @cached_property
     def constraint_offsets(self) -> dict[tuple[int, str], int]:
         """Where the constraints of each trial and family begin."""
-        offsets, total = {}, 0
-        for trial in range(len(self.nodes)):
-            for family in FAMILIES:
-                offsets[trial, family] = total
-                total += len(self.labels[family]) * self.points(trial, family)
-        return offsets
+        return dict(zip(self._counts, accumulate(self._counts.values(), initial=0), strict=False))
 
     @cached_property
     def n_constraints(self) -> int:
         """Number of constraints."""
-        return sum(
-            len(self.labels[family]) * self.points(trial, family)
-            for trial in range(len(self.nodes))
-            for family in FAMILIES
-        )
+        return sum(self._counts.values())
 
     def stages(self) -> NDArray[np.int32]:
         """The stage in time of each variable: its node, counted on through the trials, with a gap
@@ -164,16 +164,10 @@ class Layout:
         """Trial, family, number of the equation and number of the point of constraint i."""
         if not 0 <= i < self.n_constraints:
             raise IndexError(f"constraint {i} of {self.n_constraints}")
-        owners = [
-            (trial, family)
-            for (trial, family), begin in self.constraint_offsets.items()
-            if begin <= i and self.points(trial, family) * len(self.labels[family])
-        ]
-        trial, family = owners[-1]
-        label, point = divmod(
-            i - self.constraint_offsets[trial, family], self.points(trial, family)
-        )
-        return trial, family, label, point
+        owners = (key for key, begin in self.constraint_offsets.items() if begin <= i)
+        trial, family = [key for key in owners if self._counts[key]][-1]
+        begin = self.constraint_offsets[trial, family]
+        return trial, family, *divmod(i - begin, self.points(trial, family))
 
     def where(self, trial: int, family: str, point: int) -> str:
         """A place in words: node or interval, time, trial."""

@@ -16,13 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.places import Places, packed, places, rows
 from kinesym.runtime.nlp.sparsity import Run, Structure, Written, assemble
-
-Array = NDArray[np.float64]
 
 _PER_THREAD = 500_000  # operations that are worth a thread
 
@@ -57,7 +56,7 @@ class NLP:
         self.layout, self.library, self._kernels = layout, built.library, built.manifest.kernels
         self._about = built.manifest.of(CollocationManifest)
         self._data, self._threads = data, threads
-        n, m = layout.n_variables, layout.n_constraints
+        self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
         self._no_multipliers, self._one = np.zeros(m), np.ones(1)
         self.jacobian_structure, jacobian = self._packed_jacobian()
@@ -73,16 +72,6 @@ class NLP:
         )
 
     # -- values -----------------------------------------------------------------------------
-
-    @property
-    def n_variables(self) -> int:
-        """Length of z."""
-        return self.layout.n_variables
-
-    @property
-    def n_constraints(self) -> int:
-        """Number of constraints."""
-        return self.layout.n_constraints
 
     def cost(self, z: Array) -> float:
         """The objective."""
@@ -121,10 +110,8 @@ class NLP:
         return out
 
     def outputs(self, z: Array, trial: int) -> dict[str, Array]:
-        """Outputs of the model at the nodes of a trial, by name, each (N,).
-
-        Outputs that contain x' are known between nodes and interpolated linearly.
-        """
+        """Outputs of the model at the nodes of a trial, by name, each (N,); those that contain x'
+        are known between nodes and interpolated linearly."""
         result: dict[str, Array] = {}
         for family in ("node", "interval"):
             names = self._about.families[family].outputs
@@ -148,10 +135,8 @@ class NLP:
     def arguments(
         self, trial: int, kernel: str, arrays: tuple[Array, Array, Array]
     ) -> dict[str, Array]:
-        """What a kernel reads, by argument: (count, n) per point, (count,) if uniform.
-
-        `arrays` are z, multipliers, and the factor of the cost.
-        """
+        """What a kernel reads, by argument: (count, n) per point, (count,) if uniform; `arrays` are
+        z, multipliers, and the factor of the cost."""
         family = kernel.split("_")[0]
         n = self.layout.points(trial, family)
         about = self._kernels[kernel]
@@ -227,7 +212,9 @@ class NLP:
             trial = layout.following(trial) if after else trial
             shift = 0 if after else layout.nodes[trial] - 1
         else:
-            shift = _shift(family, group, layout.nodes[trial])
+            # from the first node of the point, of the trial for its ends
+            across = layout.nodes[trial] - 1 if family == "ends" else 1
+            shift = across if group.endswith("1") else 0
         N = layout.nodes[trial]
         begin = layout.offsets[trial] + (len(layout.states) * N if group[0] == "u" else 0)
         return begin + shift, N
@@ -240,19 +227,13 @@ class NLP:
             if f"{family}_{what}" in self._kernels and self.layout.points(trial, family)
         ]
 
-    def _locals(self, family: str) -> list[tuple[str, int]]:
-        """(group, number within the group) of every local variable of a family."""
-        return [(g, k) for g, count in self._about.families[family].variables for k in range(count)]
-
     def _gradient_places(self) -> tuple[dict[tuple[int, str], Places], NDArray[np.intp]]:
         found = {}
         written = Written(self.n_variables)
         for trial, family in self._with_kernel("gradient"):
-            members, n = self._locals(family), self.layout.points(trial, family)
-            runs = []
-            for j in self._about.families[family].gradient:
-                begin, step = self._entry(trial, family, members[j])
-                runs.append(Run(begin, 0, step, 0, n, _mode(family, members[j][0])))
+            entries, n = self._entries(trial, family), self.layout.points(trial, family)
+            mine = [entries[j] for j in self._about.families[family].gradient]
+            runs = [Run(begin, 0, step, 0, n, _mode(family, group)) for begin, step, group in mine]
             begins = [run.row for run in runs]
             mode, late = written.modes(runs, begins)
             found[trial, family] = places(len(runs), base=begins, count=n, late=late, mode=mode)
@@ -267,46 +248,35 @@ class NLP:
             for key in self._with_kernel("constraints")
         }
 
-    def _entry(self, trial: int, family: str, member: tuple[str, int]) -> tuple[int, int]:
-        """Index in z of a local variable at point 0, and its step from point to point."""
-        group, k = member
-        begin, ld = self._variable(trial, family, group)
-        return begin + k * ld, 0 if group in ("p", "T") else 1
+    def _entries(self, trial: int, family: str) -> list[tuple[int, int, str]]:
+        """Of every local variable its index in z at point 0, its step from point to point, and its
+        group."""
+        found = []
+        for group, count in self._about.families[family].variables:
+            begin, ld = self._variable(trial, family, group)
+            step = 0 if group in ("p", "T") else 1
+            found += [(begin + k * ld, step, group) for k in range(count)]
+        return found
 
     def _jacobian_runs(self, trial: int, family: str) -> list[Run]:
-        members, n = self._locals(family), self.layout.points(trial, family)
+        entries, n = self._entries(trial, family), self.layout.points(trial, family)
         first = self.layout.constraint_offsets[trial, family]
-        runs = []
-        for i, j in zip(*self._about.families[family].jacobian, strict=True):
-            column, step = self._entry(trial, family, members[j])
-            runs.append(Run(first + i * n, column, 1, step, n, ADD))
-        return runs
+        pairs = zip(*self._about.families[family].jacobian, strict=True)
+        return [Run(first + i * n, entries[j][0], 1, entries[j][1], n, ADD) for i, j in pairs]
 
     def _hessian_runs(self, trial: int, family: str) -> list[Run]:
         """Second derivatives, in the lower triangle."""
-        members, n = self._locals(family), self.layout.points(trial, family)
+        entries, n = self._entries(trial, family), self.layout.points(trial, family)
         runs = []
-        for i, j in zip(*self._about.families[family].hessian, strict=True):
-            high, low = sorted(
-                (self._entry(trial, family, members[k]) for k in (i, j)), reverse=True
-            )
-            mode = _mode(family, members[i][0], members[j][0])
-            runs.append(Run(high[0], low[0], high[1], low[1], n, mode))
+        for pair in zip(*self._about.families[family].hessian, strict=True):
+            low, high = sorted(entries[k] for k in pair)
+            runs.append(Run(high[0], low[0], high[1], low[1], n, _mode(family, high[2], low[2])))
         return runs
 
 
-def _shift(family: str, group: str, N: int) -> int:
-    """Distance in nodes from the first node of the point, or of the trial for `ends`."""
-    if not group.endswith("1"):
-        return 0
-    return N - 1 if family == "ends" else 1
-
-
 def _mode(family: str, *groups: str) -> int:
-    """How an output that belongs to these groups of variables is added to what is there.
-
-    Late, if a neighbouring interval writes the same entry: it touches only right nodes.
-    """
+    """How an output that belongs to these groups of variables is added to what is there; late, if a
+    neighbouring interval writes the same entry: it touches only right nodes."""
     if all(group in ("p", "T") for group in groups):
         return SUM
     right = family == "interval" and any(group.endswith("1") for group in groups)

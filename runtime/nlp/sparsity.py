@@ -129,11 +129,8 @@ class _Stretch:
 
 
 def assemble(calls: Sequence[Sequence[Run]], lanes: int) -> Assembly:
-    """Place the runs of all calls; the calls are made in this order.
-
-    The first run on an entry sets it, later ones add to it. What a call sets lies packed: one
-    stream of values, which memory likes best.
-    """
+    """Place the runs of all calls, which are made in this order. The first run on an entry sets it,
+    later ones add to it. What a call sets lies packed, as one stream of values."""
     owner = _stretches([run for runs in calls for run in runs])
     blocks: list[tuple[Run, ...]] = []
     size = 0
@@ -167,9 +164,7 @@ def assemble(calls: Sequence[Sequence[Run]], lanes: int) -> Assembly:
 
 def _place(runs: Sequence[Run], owner: dict[Run, _Stretch], size: int) -> list[tuple[Run, ...]]:
     """Place the stretches that a call is the first to write, from `size` on; returns the blocks.
-
-    Those that neighbouring points share come first: the others follow them without a gap.
-    """
+    Those that neighbouring points share come first: the others follow them without a gap."""
     shared = partners(runs)
     order = [*sorted(shared), *(k for k in range(len(runs)) if k not in shared)]
     fresh: dict[int, tuple[_Stretch, Run]] = {}

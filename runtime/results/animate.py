@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.results.files import replacing
-
-Array = NDArray[np.float64]
 
 #: Axes forwards, to the left and upwards with their signs, by what points up.
 _VIEWS = {"z": {"x": 1.0, "y": 1.0, "z": 1.0}, "y": {"x": 1.0, "z": -1.0, "y": 1.0}}

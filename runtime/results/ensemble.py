@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kinesym.runtime.results.event_log import EventLog, Happening
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.event_log import EventLog, EventRecord
 from kinesym.runtime.results.plot import panels
-from kinesym.runtime.results.trajectory import (
-    KINDS,
-    Drawing,
-    OverTime,
-    Series,
-    Trajectory,
-)
+from kinesym.runtime.results.trajectory import KINDS, Drawing, OverTime, Series, Trajectory
 
-Array = NDArray[np.float64]
 Rows: TypeAlias = Annotated[Array, "member", "time"]
 
 
@@ -101,15 +94,13 @@ class Ensemble(Series):
             event_log=log,
         )
 
-    def happened(self, kind: str, name: str | None = None) -> list[list[Happening]]:
+    def happened(self, kind: str, name: str | None = None) -> list[list[EventRecord]]:
         """Of each member what happened of a kind, and of a contact or event; see `Trajectory`."""
         return [run.happened(kind, name) for run in self]
 
     def plot(self, title: str | None = None, shown: int = 30) -> Any:
         """A figure with one panel per trajectory: up to `shown` members, median and band of 90 %.
-
-        Members that ended early are shown, but count only if all did.
-        """
+        Members that ended early are shown, but count only if all did."""
         whole = sorted(set(range(len(self))) - {failure.member for failure in self.failures})
         members = np.unique(np.linspace(0, len(self) - 1, min(shown, len(self))).astype(int))
         figure, axes = panels(self.keys(), repr(self)[1:-1] if title is None else title)

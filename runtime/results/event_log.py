@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LOG_KINDS
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.intc]
 
 #: Kinds of entries of the log, in the order of their numbers in C.
@@ -24,8 +24,8 @@ def _none() -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class Happening:
-    """Something that happened: "clock" (an input breaks), "impact", "close" (a contact begins to
+class EventRecord:
+    """An entry of the log: "clock" (an input breaks), "impact", "close" (a contact begins to
     press), "release", "slide" (it begins or ends to slide), or "event".
 
     name : of the contact or event; "" for a clock. states : their names. rows : their values before
@@ -55,8 +55,8 @@ class Happening:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Where a simulation is: what it takes to go on, as `initial` of another one.
+class HybridState:
+    """Where a simulation is: all that it takes to go on, as `initial` of another one.
 
     x : states (n,). modes : (d,). contacts : of each, 0 open, 1 active, 2 leaving. friction : of
     active ones, 1 sticks, 2 slides forwards, 3 backwards. armed : of each event.
@@ -72,59 +72,29 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class EventLog:
-    """What happened in a run, in order, and where it ended.
+    """What happened in a run, in order, with the breaks of inputs, and where it ended.
 
-    entries : with the breaks of inputs. final : where it ended. contacts : their names, and which
-    of them `pressed` at the start. named : names of the events of the system. work : steps taken,
-    steps rejected, evaluations of x'.
+    contacts : names of all, and of those that `pressed` at the start. named : names of the events
+    of the system. work : steps taken, steps rejected, evaluations of x'.
     """
 
-    entries: tuple[Happening, ...]
-    final: State
+    entries: tuple[EventRecord, ...]
+    final: HybridState
     contacts: tuple[str, ...] = ()
     pressed: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     work: tuple[int, int, int] = (0, 0, 0)
 
     @cached_property
-    def events(self) -> tuple[Happening, ...]:
+    def events(self) -> tuple[EventRecord, ...]:
         """Without breaks of inputs; those are `happened("clock")`."""
         return tuple(e for e in self.entries if e.kind != "clock")
 
-    def happened(self, kind: str, name: str | None = None) -> list[Happening]:
-        """Those of a kind, and of a contact or event.
 
-        Raises `ValueError` for an unknown kind, contact or event.
-        """
-        if kind not in KINDS:
-            raise ValueError(f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
-        known = (*self.contacts, *self.named)
-        if name is not None and name not in known:
-            raise ValueError(
-                f"there is no contact or event {name!r}; there are {', '.join(known) or 'none'}"
-            )
-        return [e for e in self.entries if e.kind == kind and name in (None, e.name)]
-
-    def pressing(self, contact: str, first: float) -> list[tuple[float, float]]:
-        """From when to when a contact presses, in a run from `first` on [s].
-
-        Raises `ValueError` for an unknown contact.
-        """
-        if contact not in self.contacts:
-            raise ValueError(
-                f"there is no contact {contact!r}; there are {', '.join(self.contacts) or 'none'}"
-            )
-        begin = first if contact in self.pressed else None
-        spans = []
-        for event in self.events:
-            if event.name != contact:
-                continue
-            if event.kind == "close" and begin is None:
-                begin = event.time
-            elif event.kind == "release" and begin is not None:
-                spans.append((begin, event.time))
-                begin = None
-        return spans if begin is None else [*spans, (begin, self.final.time)]
+def check_known(name: str, known: Sequence[str], what: str) -> None:
+    """Raise `ValueError` for an unknown kind of event, contact or event."""
+    if name not in known:
+        raise ValueError(f"there is no {what} {name!r}; there are {', '.join(known) or 'none'}")
 
 
 @dataclass(frozen=True)
@@ -159,14 +129,14 @@ class EventTable:
 
     def logs(self) -> list[EventLog]:
         """What `of` took."""
-        entries: list[list[Happening]] = [[] for _ in self.ends]
+        entries: list[list[EventRecord]] = [[] for _ in self.ends]
         columns = (self.event_member, self.event_time, self.event_kind, self.event_name)
         for (k, time, kind, name), rows in zip(
             zip(*(column.tolist() for column in columns), strict=True),
             self.event_states,
             strict=True,
         ):
-            entries[k].append(Happening(time, kind, name, self.states, rows))
+            entries[k].append(EventRecord(time, kind, name, self.states, rows))
         return [
             EventLog(tuple(mine), _state(**end["final"]), *(tuple(end[name]) for name in _LISTS))
             for mine, end in zip(entries, self.ends, strict=True)
@@ -176,9 +146,9 @@ class EventTable:
 _LISTS = ("contacts", "pressed", "named", "work")
 
 
-def _state(time: float, x: Any, modes: Any, **integers: Any) -> State:
+def _state(time: float, x: Any, modes: Any, **integers: Any) -> HybridState:
     """Where a run ended, from lists of numbers."""
-    return State(
+    return HybridState(
         time,
         np.array(x, dtype=np.float64),
         np.array(modes, dtype=np.float64),

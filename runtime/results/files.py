@@ -89,11 +89,8 @@ def save_result(data: xr.DataTree, path: str | Path) -> None:
 
 @contextmanager
 def saved_result(path: str | Path, writer: str) -> Iterator[xr.DataTree]:
-    """What `save_result` wrote, to be read by the class `writer`.
-
-    Raises `FileNotFoundError`, and `ValueError` for a damaged file and for one of something else,
-    in reading it too.
-    """
+    """What `save_result` wrote, to be read by the class `writer`. Raises `FileNotFoundError`, and
+    `ValueError` for a damaged file and for one of something else, in reading it too."""
     _check_content(path, writer)
     import xarray as xr  # here: slow to import
 

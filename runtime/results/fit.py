@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Named, Trajectory, Trials
 from kinesym.runtime.stepping.minimise import Step
 
-Array = NDArray[np.float64]
 Unknowns: TypeAlias = Annotated[Array, "unknown"]
 
 
@@ -53,12 +51,11 @@ class Fit(Trials):
 
     `fit.parameters["p"]` is an estimate, `fit.initial["theta"]` that of an initial state, a list
     with one per trial if there are several; `fit["theta"]` is the trajectory of the first trial,
-    `fit.trials[k]` trial k. names, values : all unknowns, and
-    `history` their course with the objective. gradient : of the objective at the end, (n,).
-    condition : of the problem in unknowns divided by their values, states by their largest.
-    covariance : (n, n), zero for what a bound holds, NaN if there is none, as for states between
-    segments. active : unknowns held by a bound. notes : sentences on what the record does not
-    identify.
+    `fit.trials[k]` trial k. names, values : of all unknowns (n,). history : their values by
+    iteration, with the objective. gradient : of the objective at the end, (n,). condition : number
+    of the problem in unknowns divided by their values, states by their largest. covariance : (n,
+    n), zero for what a bound holds, NaN if there is none, as for states between segments. active :
+    unknowns held by a bound. notes : sentences on what the record does not identify.
     """
 
     success: bool

@@ -79,6 +79,16 @@ class Saved:
             return made
 
 
+def read_dataset(kind: type[R], data: xr.Dataset) -> R:
+    """What `to_xarray` of this class made; raises `ValueError` for any other dataset."""
+    import xarray as xr  # here: slow to import
+
+    if data.attrs.get(WRITER) != kind.__name__:
+        raise ValueError(f"the dataset was not made by {kind.__name__}.to_xarray")
+    made: R = _loaded(kind, xr.DataTree(data))
+    return made
+
+
 def _forms(kind: Any) -> dict[str, tuple[str, Any]]:
     """How each field of a dataclass is saved, and what that is about."""
     hints = get_type_hints(kind, include_extras=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.trajectory import KINDS, Named, Trajectory, Trials
@@ -17,7 +17,6 @@ from kinesym.runtime.status import Solve
 if TYPE_CHECKING:
     import xarray as xr
 
-Array = NDArray[np.float64]
 Variables: TypeAlias = Annotated[Array, "variable"]
 
 
@@ -25,12 +24,11 @@ Variables: TypeAlias = Annotated[Array, "variable"]
 class Solution(Trials):
     """The result of `Collocation.solve`.
 
-    `solution["theta"]` is the trajectory of the first trial; `solution.trials[k]["theta"]` that of
-    trial k. `parameters` are the identified ones; `known` those that were given. `multipliers`
-    belong to the constraints of the problem. `status` is the name of how the solve ended, `message`
-    a sentence. `linear_solver` says which one was used, and why if it
-    was not the time-structured one. `timings` are seconds: derive, compile, evaluate,
-    linear solver, total.
+    `solution["theta"]` is the trajectory of the first trial, `solution.trials[k]["theta"]` that of
+    trial k. parameters : identified ones. known : those that were given. multipliers : of the
+    constraints. status : the name of how the solve ended. message : a sentence on it.
+    linear_solver : which one was used, and why if it was not the time-structured one. timings :
+    seconds to derive, compile, evaluate, in the linear solver, in total.
     """
 
     success: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +12,9 @@ from numpy.typing import NDArray
 from scipy.sparse import block_array, coo_array, csc_array, diags_array, tril
 from scipy.sparse.linalg import splu
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import UNKNOWN, Factorisation
 from kinesym.runtime.nlp.nlp import NLP
-
-Array = NDArray[np.float64]
-
 
 #: Share of the distance between two bounds up to which a value counts as near one of them.
 _NEAR = 1e-2
@@ -47,10 +46,8 @@ def stiffness_of_bounds(
 
 
 def at_bounds(stiffness: Array, curvature: Array) -> NDArray[np.bool_]:
-    """Which unknowns (n,) a bound holds: without it the minimum would be far beyond.
-
-    stiffness : see `stiffness_of_bounds`. curvature : of J without bounds, (n,).
-    """
+    """Which unknowns (n,) a bound holds: without it the minimum would be far beyond. stiffness : of
+    `stiffness_of_bounds`. curvature : of J without bounds, (n,)."""
     return np.asarray((stiffness > 0.0) & (stiffness > _BEYOND * curvature))
 
 
@@ -78,10 +75,8 @@ def parameter_covariance(
     singular: the parameters are not identifiable.
     """
     n, m, layout = nlp.n_variables, nlp.n_constraints, nlp.layout
-    rows, columns = nlp.hessian_structure.arrays()
-    values, off = nlp.hessian(z, multipliers[0], 1.0), rows != columns
-    lower = coo_array((values, (rows, columns)), shape=(n, n))
-    upper = coo_array((values[off], (columns[off], rows[off])), shape=(n, n))
+    entries = (nlp.hessian(z, multipliers[0], 1.0), nlp.hessian_structure.arrays())
+    lower = coo_array(entries, shape=(n, n))
     jacobian = coo_array((nlp.jacobian(z), nlp.jacobian_structure.arrays()), shape=(m, n))
     stiff = stiffness_of_bounds(z, bounds, multipliers[1:], _WIDENED)
     of_rows = stiffness_of_bounds(
@@ -89,7 +84,7 @@ def parameter_covariance(
     )
     active = np.flatnonzero(of_rows)
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    hessian, rows_of = (lower + upper).tocsr(), jacobian.tocsr()[active]
+    hessian, rows_of = (lower + tril(lower, -1).T).tocsr(), jacobian.tocsr()[active]
     softness = 1.0 / of_rows[active]
     inverse = inverse_block(hessian, rows_of, softness, stiff, mine, layout.stages())
     return 2.0 * without_held(inverse, stiff[mine])[0]
@@ -144,21 +139,17 @@ def inverse_block(
 
 
 def _solve(kkt: Any, stages: NDArray[np.int32] | None, b: Array) -> Array:
-    """x of kkt x = b (n, r) by the time-structured solver, refined once, or by SuperLU.
-
-    stages : of the unknowns, see `kkt.h`. Raises `RuntimeError` if the matrix is singular.
-    """
-    if stages is None:
-        return np.asarray(splu(kkt).solve(b))
-    lower = tril(kkt, format="coo")
-    try:
-        factors = Factorisation(len(b), lower.row, lower.col, stages)
-    except ValueError:  # no narrow stages
-        return np.asarray(splu(kkt).solve(b))
-    if factors.factorise(lower.data) != "ok":
-        raise RuntimeError("singular")
-    x = factors.solve(b)
-    return np.asarray(x + factors.solve(b - kkt @ x))
+    """x of kkt x = b (n, r) by the time-structured solver, refined once, or by SuperLU. Raises
+    `RuntimeError` if the matrix is singular. stages : of the unknowns, see `kkt.h`."""
+    if stages is not None:
+        lower = tril(kkt, format="coo")
+        with suppress(ValueError):  # no narrow stages
+            factors = Factorisation(len(b), lower.row, lower.col, stages)
+            if factors.factorise(lower.data) != "ok":
+                raise RuntimeError("singular")
+            x = factors.solve(b)
+            return np.asarray(x + factors.solve(b - kkt @ x))
+    return np.asarray(splu(kkt).solve(b))
 
 
 #: Scaled condition number from which parameters count as not identifiable together.
@@ -281,7 +272,7 @@ def _inverse(matrix: Array) -> Array:
 
 
 def _variance(objective: float, samples: int | None, unknowns: int) -> float:
-    """Of residuals: 1 if they are divided by their standard deviations, else estimated."""
+    """Of residuals; 1 if they are divided by their standard deviations."""
     return 1.0 if samples is None else objective / max(samples - unknowns, 1)
 
 

@@ -7,21 +7,23 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.animate import animate
-from kinesym.runtime.results.event_log import EventLog, Happening, State
+from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
+from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState, check_known
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import panels, subplots
-from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.results.saved import R, Saved, read_dataset
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table, listed
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    import xarray as xr
+
 OverTime: TypeAlias = Annotated[Array, "time"]
 
 #: Lines of a stick figure, each from point to point; a point `knee` is at outputs `knee_x`, ...
@@ -87,6 +89,11 @@ class Series(ByName, Saved):
         """Names of states, inputs and outputs."""
         return [*self.states, *self.inputs, *self.outputs]
 
+    @classmethod
+    def from_xarray(cls: type[R], data: xr.Dataset) -> R:
+        """What `to_xarray` made; raises `ValueError` for any other dataset."""
+        return read_dataset(cls, data)
+
     def _colour(self, name: str) -> str:
         return "C0" if name in self.states else "C1" if name in self.inputs else "C2"
 
@@ -149,12 +156,12 @@ class Trajectory(Series):
     # -- events -----------------------------------------------------------------------------
 
     @property
-    def log(self) -> tuple[Happening, ...]:
+    def log(self) -> tuple[EventRecord, ...]:
         """What happened, in order, with the breaks of inputs."""
         return self.event_log.entries if self.event_log else ()
 
     @property
-    def events(self) -> tuple[Happening, ...]:
+    def events(self) -> tuple[EventRecord, ...]:
         """What happened, in order, without the breaks of inputs."""
         return self.event_log.events if self.event_log else ()
 
@@ -169,30 +176,42 @@ class Trajectory(Series):
         return self.event_log.pressed if self.event_log else ()
 
     @property
-    def final(self) -> State:
+    def final(self) -> HybridState:
         """Where the run ended, to go on from."""
         if self.event_log:
             return self.event_log.final
-        return State(float(self.time[-1]), np.array([row[-1] for row in self.states.values()]))
+        return HybridState(
+            float(self.time[-1]), np.array([row[-1] for row in self.states.values()])
+        )
 
     @property
     def work(self) -> tuple[int, int, int]:
         """Steps taken, steps rejected, evaluations of x', where they were counted."""
         return self.event_log.work if self.event_log else (0, 0, 0)
 
-    def happened(self, kind: str, name: str | None = None) -> list[Happening]:
+    def happened(self, kind: str, name: str | None = None) -> list[EventRecord]:
         """What happened of a kind ("impact", "close", "release", "slide", "event" or "clock"), and
         of a contact or event. Raises `ValueError` for an unknown kind, contact or event."""
-        return self._events_or_none.happened(kind, name)
+        check_known(kind, EVENT_KINDS, "kind")
+        if name is not None:
+            events = self.event_log.named if self.event_log else ()
+            check_known(name, (*self.contacts, *events), "contact or event")
+        return [e for e in self.log if e.kind == kind and name in (None, e.name)]
 
     def pressing(self, contact: str) -> list[tuple[float, float]]:
         """From when to when a contact presses [s]; raises `ValueError` for an unknown contact."""
-        log = self._events_or_none
-        return log.pressing(contact, float(self.time[0]) if len(self.time) else log.final.time)
-
-    @property
-    def _events_or_none(self) -> EventLog:
-        return self.event_log or EventLog((), self.final)
+        check_known(contact, self.contacts, "contact")
+        end = self.final.time
+        start = float(self.time[0]) if len(self.time) else end
+        begin = start if contact in self.pressed else None
+        spans = []
+        for event in (e for e in self.events if e.name == contact):
+            if event.kind == "close" and begin is None:
+                begin = event.time
+            elif event.kind == "release" and begin is not None:
+                spans.append((begin, event.time))
+                begin = None
+        return spans if begin is None else [*spans, (begin, end)]
 
     def vector(self, name: str) -> Array:
         """Components `name_x`, `name_y` and, if there is one, `name_z` as (3, N) or (2, N)."""
@@ -358,12 +377,7 @@ class Trials(ByName, Saved):
         return self.trials[trial].plot(names, self._title)
 
     def animate(
-        self,
-        path: str | Path,
-        fps: float = 25.0,
-        speed: float = 1.0,
-        up: str = "z",
-        trial: int = 0,
+        self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z", trial: int = 0
     ) -> Path:
         """A moving stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
         return self.trials[trial].animate(path, fps, speed, up)

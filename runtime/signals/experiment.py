@@ -8,15 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kinesym.checks import count, mapping
-from kinesym.runtime.arrays import LONGEST, SHORTEST, real_array, seconds, time_grid
+from kinesym.runtime.arrays import (
+    LONGEST,
+    SHORTEST,
+    Array,
+    check_finite,
+    real_array,
+    seconds,
+    time_grid,
+)
 from kinesym.runtime.native import HELD
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 from kinesym.runtime.summary import html_table, listed
-
-Array = NDArray[np.float64]
 
 #: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
 MOST_NODES = 10**8
@@ -176,12 +182,7 @@ class Experiment:
                     f"measurement {name} has {size_words(array)}, expected {self.n_nodes}, "
                     "one per node"
                 )
-            if np.isinf(array).any():
-                k = _first(np.isinf(array))
-                raise ValueError(
-                    f"measurement {name} contains {int(np.isinf(array).sum())} values that are not "
-                    f"finite, the first at index {k} (t = {self.grid[k]:g})"
-                )
+            check_finite(np.where(np.isnan(array), 0.0, array), f"measurement {name}", self.grid)
             if np.isnan(array).all():
                 raise ValueError(f"measurement {name} has no sample at all; leave it out")
             found[name] = array
@@ -206,7 +207,7 @@ class Experiment:
                 weight = value**-2.0
             odd = ~((value > 0.0) & (weight > 0.0) & (weight < np.inf))
             if odd.any():
-                k = _first(np.atleast_1d(odd))
+                k = int(np.argmax(odd))
                 where = f" at index {k}" if value.ndim else ""
                 raise ValueError(
                     f"std of {name} must be positive and finite, got {np.atleast_1d(value)[k]:g}"
@@ -252,7 +253,3 @@ def _by_name(what: str, given: Any) -> dict[str, Any]:
             raise ValueError(f"{what}: {name} is given twice, by symbol and by name")
         found[name] = value
     return found
-
-
-def _first(mask: NDArray[np.bool_]) -> int:
-    return int(np.flatnonzero(mask)[0])

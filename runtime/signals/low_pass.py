@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import butter, sosfiltfilt
 
 from kinesym.checks import finite
-
-Array = NDArray[np.float64]
+from kinesym.runtime.arrays import Array
 
 
 def passes(time: Array, cutoff: float, jitter: float) -> tuple[Array, float]:

@@ -20,14 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
-from kinesym.checks import flag, listed, positive, shown
-from kinesym.runtime.arrays import AXES, real_array, time_grid
-from kinesym.runtime.results.plot import subplots
+from kinesym.checks import check_choice, flag, listed, positive, shown
+from kinesym.runtime.arrays import AXES, Array, check_finite, real_array, time_grid
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.low_pass import passes
 from kinesym.runtime.signals.signal import Signal
-
-Array = NDArray[np.float64]
 
 SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
 #: Letters of the inputs, see above.
@@ -35,14 +32,15 @@ KINDS = ("", "w", "dw", "a", "dv", "imu", "v", "p")
 
 #: What accelerations a record can hold, and their letters.
 ACCELERATIONS = {"kinematic": "a", "derivative": "dv", "imu": "imu"}
+_VECTORS = (*"angles rates angular_accelerations accelerations velocities place".split(),)
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
     """The motion of a base with six degrees of freedom, twice differentiable.
 
-    course : takes times (n,) [s] to (3, 6, n): values, first and second derivatives of the Bryant
-        angles about x, y, z [rad] and of the place of the origin in world axes x, y, z [m].
+    coordinates : takes times (n,) [s] to (3, 6, n): values, first and second derivatives of the
+        Bryant angles about x, y, z [rad] and of the place of the origin in world axes [m].
     span : where it is known [s].
     sequence : order in which the angles turn about the axes of the base, such as "zyx" for yaw,
         pitch, roll; the same as that of the base in the model.
@@ -50,21 +48,25 @@ class Motion:
     Nothing here is singular; measured angles may jump where the second passes +-pi/2.
     """
 
-    course: Callable[[Array], Array]
+    coordinates: Callable[[Array], Array]
     span: tuple[float, float] = (-np.inf, np.inf)
     sequence: str = "xyz"
 
     def __post_init__(self) -> None:
-        _check("sequence", self.sequence, SEQUENCES)
-        if not callable(self.course):
+        check_choice(self.sequence, SEQUENCES, "sequence")
+        if not callable(self.coordinates):
             raise ValueError(
-                "the course of a motion is a function of times (n,), got "
-                f"{shown(self.course)}; see Motion.samples"
+                "the coordinates of a motion are a function of times (n,), got "
+                f"{shown(self.coordinates)}; see Motion.samples"
             )
-        if not _is_span(self.span):
-            raise ValueError(
-                f"the span of a motion must be (begin, end) [s], got {shown(self.span)}"
-            )
+        span = np.array(self.span, dtype=object)
+        if (
+            span.shape != (2,)
+            or not all(isinstance(t, Real) for t in span)
+            or not span[0] < span[1]
+        ):
+            got = shown(self.span)
+            raise ValueError(f"the span of a motion must be (begin, end) [s], got {got}")
 
     # -- where it comes from --------------------------------------------------------------------
 
@@ -79,21 +81,19 @@ class Motion:
 
         Derivatives are exact. Raises `ValueError` for other shapes and what is not finite.
         """
-        names = ("omega", "amplitude", "phase")
-        given = [
-            real_array(part, name)
-            for name, part in zip(names, (omega, amplitude, phase), strict=True)
-        ]
+        rows = {"omega": omega, "amplitude": amplitude, "phase": phase}
+        given = [real_array(row, name) for name, row in rows.items()]
+        shape = given[1].shape
         try:
-            if len(given[1]) != 6:
-                raise ValueError
-            parts = np.array([np.broadcast_to(part, (6, given[1].shape[1])) for part in given])
-        except (ValueError, IndexError, TypeError) as error:
+            parts = np.array([np.broadcast_to(part, shape) for part in given])
+        except ValueError:
+            shape = ()
+        if len(shape) != 2 or shape[0] != 6:
             shapes = ", ".join(str(part.shape) for part in given)
-            raise ValueError(f"omega, amplitude, phase must be (6, K), got {shapes}") from error
+            raise ValueError(f"omega, amplitude, phase must be (6, K), got {shapes}")
         if not np.isfinite(parts).all():
-            of, i, k = _first(~np.isfinite(parts))
-            raise ValueError(f"{names[of]} of row {i}, harmonic {k} is {parts[of, i, k]}")
+            of, i, k = np.argwhere(~np.isfinite(parts))[0]
+            raise ValueError(f"{list(rows)[of]} of row {i}, harmonic {k} is {parts[of, i, k]}")
         return cls(_sum_of_sines(*parts), sequence=sequence)
 
     @classmethod
@@ -120,7 +120,7 @@ class Motion:
         Raises `ValueError` for other shapes, what is not finite, time that does not increase,
         angles that wrap, an impossible cutoff; warns of what looks like degrees.
         """
-        _check("sequence", sequence, SEQUENCES)
+        check_choice(sequence, SEQUENCES, "sequence")
         grid = time_grid(time)
         if len(grid) < 6:
             raise ValueError(f"a quintic spline needs at least 6 samples, got {len(grid)}")
@@ -145,18 +145,17 @@ class Motion:
         pace = float(np.sqrt(length))
         factors = np.repeat([[1.0], [length]], 3, axis=0) / pace ** np.arange(3.0)[:, None, None]
         span = (self.span[0] * pace, self.span[1] * pace)
-        return Motion(lambda time: factors * self.course(time / pace), span, self.sequence)
+        return Motion(lambda time: factors * self.coordinates(time / pace), span, self.sequence)
 
     def at(self, point: ArrayLike) -> Motion:
         """The motion of another point of the base, its coordinates (3,) in base axes [m]."""
         arm = real_array(point, "a point of the base").reshape(-1, 1)
         if arm.shape != (3, 1) or not np.isfinite(arm).all():
-            raise ValueError(
-                f"a point of the base has three finite coordinates, got {shown(point)}"
-            )
+            got = shown(point)
+            raise ValueError(f"a point of the base has three finite coordinates, got {got}")
 
-        def course(time: Array) -> Array:
-            result = np.array(self.course(time))
+        def coordinates(time: Array) -> Array:
+            result = np.array(self.coordinates(time))
             attitude, w, dw = _turning(self.sequence, result[:, :3])
             spin = np.cross(w, arm, axis=0)
             change = np.cross(dw, arm, axis=0) + np.cross(w, spin, axis=0)
@@ -164,7 +163,7 @@ class Motion:
             result[:, 3:] += np.einsum("ijn,kjn->kin", attitude, offset)
             return result
 
-        return Motion(course, self.span, self.sequence)
+        return Motion(coordinates, self.span, self.sequence)
 
     def flipped(self) -> Motion:
         """The same motion in axes whose y and z are reversed, in the world and in the base.
@@ -173,7 +172,7 @@ class Motion:
         angles about y and z and places along y and z change sign, which is exact.
         """
         signs = np.array([[1.0], [-1.0], [-1.0]] * 2)
-        return Motion(lambda time: signs * self.course(time), self.span, self.sequence)
+        return Motion(lambda time: signs * self.coordinates(time), self.span, self.sequence)
 
     # -- what follows from it -------------------------------------------------------------------
 
@@ -194,12 +193,12 @@ class Motion:
                 f"the run needs {first:.10g} ... {last:.10g} s, the motion is known "
                 f"for {begin:.10g} ... {end:.10g} s"
             )
-        course, shape = np.asarray(self.course(np.clip(times, begin, end))), (3, 6, len(times))
-        if course.shape != shape:
-            raise ValueError(f"the course of a motion must return {shape}, got {course.shape}")
-        attitude, w, dw = _turning(self.sequence, course[:, :3])
-        v, a = np.einsum("jin,kjn->kin", attitude, course[1:, 3:])
-        return {"": course[0, :3], "w": w, "dw": dw, "a": a, "v": v, "p": course[0, 3:]}
+        q, shape = np.asarray(self.coordinates(np.clip(times, begin, end))), (3, 6, len(times))
+        if q.shape != shape:
+            raise ValueError(f"the coordinates of a motion must return {shape}, got {q.shape}")
+        attitude, w, dw = _turning(self.sequence, q[:, :3])
+        v, a = np.einsum("jin,kjn->kin", attitude, q[1:, 3:])
+        return {"": q[0, :3], "w": w, "dw": dw, "a": a, "v": v, "p": q[0, 3:]}
 
     def inputs(
         self,
@@ -235,18 +234,6 @@ class Motion:
             for name, (kind, axis) in wanted.items()
         }
 
-    def plot(self, time: ArrayLike) -> Any:
-        """A figure at times (n,) [s]: angles in degrees on the left, place on the right."""
-        values = self.kinematics(time)
-        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
-        rows = np.vstack([np.degrees(values[""]), values["p"]])
-        for k, (panel, row) in enumerate(zip(axes.T.flat, rows, strict=True)):
-            panel.plot(time, row, lw=1.2, color=f"C{k // 3}")
-            panel.set_ylabel(f"{('angle', 'place')[k // 3]} {AXES[k % 3]} [{'°m'[k // 3]}]")
-            panel.grid(alpha=0.3)
-        figure.supxlabel("time [s]")
-        return figure
-
 
 @dataclass(frozen=True, eq=False)
 class Recording:
@@ -276,26 +263,19 @@ class Recording:
     place: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        _check("sequence", self.sequence, SEQUENCES)
+        check_choice(self.sequence, SEQUENCES, "sequence")
         if not self.acceleration:
             raise ValueError(
                 "say what the accelerations are: acceleration='kinematic', 'derivative' or 'imu'"
             )
-        _check("acceleration", self.acceleration, tuple(ACCELERATIONS))
+        check_choice(self.acceleration, ACCELERATIONS, "acceleration")
         if self.acceleration == "derivative" and self.velocities is None:
             raise ValueError('accelerations of the kind "derivative" need velocities=...')
         grid = time_grid(self.time)
         object.__setattr__(self, "time", grid)
         if self.place is None:
             object.__setattr__(self, "place", np.zeros((3, len(grid))))
-        for name in (
-            "angles",
-            "rates",
-            "angular_accelerations",
-            "accelerations",
-            "velocities",
-            "place",
-        ):
+        for name in _VECTORS:
             if name != "velocities" or self.velocities is not None:
                 object.__setattr__(self, name, _rows(name, getattr(self, name), grid))
         _check_angles(np.asarray(self.angles), grid, stacklevel=4)
@@ -332,12 +312,11 @@ class Recording:
         times = _with_midpoints(nodes)
         nearest = _matching(times, grid, flag(interpolate, "interpolate"))
         rows = {name: np.asarray(have[kind])[axis] for name, (kind, axis) in wanted.items()}
-        return {
-            name: Signal.parabolas(
-                nodes, CubicSpline(grid, row)(times) if nearest is None else row[nearest]
-            )
-            for name, row in rows.items()
-        }
+        if nearest is None:
+            rows = {name: CubicSpline(grid, row)(times) for name, row in rows.items()}
+        else:
+            rows = {name: row[nearest] for name, row in rows.items()}
+        return {name: Signal.parabolas(nodes, row) for name, row in rows.items()}
 
     def _compare_rates(self, grid: Array) -> None:
         """Warn if the angular velocity is not the one that follows from the angles.
@@ -364,15 +343,8 @@ class Recording:
         )
 
 
-def _is_span(given: Any) -> bool:
-    """Whether it is two numbers that increase."""
-    pair = np.array(given, dtype=object)
-    numbers = pair.shape == (2,) and all(isinstance(t, Real) for t in pair)
-    return numbers and bool(pair[0] < pair[1])
-
-
 def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Array], Array]:
-    """The course of a motion from arrays (6, K); each frequency is evaluated once for all rows."""
+    """Coordinates of a motion from arrays (6, K); each frequency is evaluated once for all."""
     w, where = np.unique(omega, return_inverse=True)
     rows = np.repeat(np.arange(6), omega.shape[1])
     a, b = np.zeros((2, 6, len(w)))  # weights of sines and cosines
@@ -387,14 +359,14 @@ def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Arr
         ]
     )
 
-    def course(time: Array) -> Array:
+    def coordinates(time: Array) -> Array:
         result = np.empty((18, len(time)))
         for begin in range(0, len(time), 4096):  # pieces that stay in the cache
             angle = np.outer(w, time[begin : begin + 4096])
             result[:, begin : begin + 4096] = weights @ np.vstack([np.sin(angle), np.cos(angle)])
         return result.reshape(3, 6, len(time))
 
-    return course
+    return coordinates
 
 
 def _turning(sequence: str, angles: Array) -> tuple[Array, Array, Array]:
@@ -464,7 +436,7 @@ def _matching(times: Array, grid: Array, interpolate: bool) -> NDArray[np.intp] 
         return nearest
     if interpolate:
         return None
-    (k,) = _first(missing)
+    (k,) = np.argwhere(missing)[0]
     what = f"the record has no sample at {times[k]:.10g} s"
     if not missing[::2].any():
         what = (
@@ -506,13 +478,7 @@ def _rows(name: str, values: ArrayLike, time: Array) -> Array:
     rows = real_array(values, name)
     if rows.shape != (3, len(time)):
         raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")
-    bad = ~np.isfinite(rows)
-    if bad.any():
-        k, axis = _first(bad.T)
-        raise ValueError(
-            f"{name}: {int(bad.sum())} values are not finite, the first for axis "
-            f"{AXES[axis]} at index {k} (t = {time[k]:.6g} s)"
-        )
+    check_finite(rows, name, time, lambda axis: f"axis {AXES[axis]}")
     return rows
 
 
@@ -526,18 +492,9 @@ def _check_angles(angles: Array, time: Array, stacklevel: int) -> None:
         )
     jumps = np.abs(np.diff(angles)) > np.pi
     if jumps.any():
-        k, axis = _first(jumps.T)
+        k, axis = np.argwhere(jumps.T)[0]
         raise ValueError(
             f"the angle about {AXES[axis]} jumps from {angles[axis, k]:.4g} to "
             f"{angles[axis, k + 1]:.4g} rad at {time[k]:.6g} s; numpy.unwrap joins "
             "angles that wrap"
         )
-
-
-def _check(what: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"unknown {what} {shown(value)}; choose one of {', '.join(known)}")
-
-
-def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:
-    return tuple(int(k) for k in np.argwhere(mask)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from kinesym.checks import shown
-from kinesym.runtime.arrays import real_array
+from kinesym.checks import check_choice, shown
+from kinesym.runtime.arrays import Array, check_finite, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
-
-Array = NDArray[np.float64]
 
 #: What is between samples.
 BETWEEN = ("linear", "held", "cubic")
@@ -25,6 +23,8 @@ TOGETHER = 1e-12
 _JUMP = 1e-12
 #: Samples of an interval that a parabola there can show, at most.
 _MOST_WITHIN = 3
+#: Why a cubic signal has no derivatives with respect to its pieces.
+NO_BEGINS = "the pieces of a cubic signal follow from all of its samples; give ks.Signal.pieces"
 #: How far beyond its samples a signal may be asked for, relative: the rounding of grids.
 _SLACK = 1e-9
 
@@ -55,10 +55,7 @@ class Signal:
     expressions: Sequence[Sequence[Any]]
 
     def __init__(self, times: ArrayLike, values: ArrayLike, between: str = "linear") -> None:
-        if between not in BETWEEN:
-            raise ValueError(
-                f"between of a signal is one of {', '.join(BETWEEN)}, got {shown(between)}"
-            )
+        check_choice(between, BETWEEN, "between of a signal")
         at, row = _checked([times, values], ["times", "values"])
         least = 1 if between == "held" else 2
         if len(at) < least:
@@ -289,13 +286,7 @@ def _finite_samples(given: Any, time: Array, what: str) -> Array:
     row = real_array(given, what)
     if row.shape not in ((), time.shape):
         raise ValueError(f"{what} has {size_words(row)}, {expected}")
-    bad = np.flatnonzero(~np.isfinite(row))
-    if len(bad):
-        where = f" (t = {time[bad[0]]:g} s)" if row.ndim else ""
-        raise ValueError(
-            f"{what} contains {len(bad)} values that are not finite, the first at index "
-            f"{bad[0]}{where}"
-        )
+    check_finite(np.atleast_1d(row), what, time)
     return row
 
 
@@ -348,24 +339,56 @@ def _listed(names: Sequence[str]) -> str:
 @dataclass(frozen=True, eq=False)
 class SignalGradient:
     """Derivatives with respect to begin, value and slope of each piece of a signal, (B,) each; or
-    how these change with something, (B,) or (B, P)."""
+    how these change with something. A piece moves with its begin, and keeps its curvature."""
 
     begin: Array
     value: Array
     slope: Array
 
     @classmethod
-    def zeros(cls, signal: Signal) -> SignalGradient:
-        """Of nothing, to be added to; NaN where a begin has no such derivative, as the samples of a
-        signal that is not made of straight lines."""
-        nothing = np.zeros(len(signal.begin))
-        curved = bool(signal.coefficients[2:].any())
-        return cls(np.where(curved, np.nan, nothing), nothing.copy(), nothing.copy())
+    def of_breaks(cls, signal: Signal, breaks: Array, value: Array, slope: Array) -> SignalGradient:
+        """From derivatives with respect to when one piece gives way to the next, and to values and
+        slopes at the times where pieces begin, of a signal that is not cubic."""
+        _, b, c, _ = signal.coefficients
+        return cls(breaks - b * value - 2.0 * c * slope, value, slope)
+
+    def at_breaks(self, signal: Signal) -> tuple[Array, Array]:
+        """Changes of values and slopes at the times where pieces begin before the change.
+
+        Raises `ValueError` for begins of cubic pieces, which would change curvatures there.
+        """
+        _, b, c, d = signal.coefficients
+        if (np.asarray(self.begin)[d != 0.0] != 0.0).any():
+            raise ValueError(f"begins cannot change: {NO_BEGINS}")
+        return self.value - b * self.begin, self.slope - 2.0 * c * self.begin
 
     @property
     def parts(self) -> tuple[Array, Array, Array]:
         """All three."""
         return self.begin, self.value, self.slope
+
+
+@dataclass(frozen=True, eq=False)
+class ParametricSignal:
+    """A signal whose pieces are functions of parameters: their names; rows of begins, values and
+    slopes; and by name of a parameter how these rows change with it."""
+
+    names: Sequence[str]
+    pieces: Callable[..., Any]
+    slopes: Mapping[str, Callable[..., Any]]
+
+    def at(self, values: Mapping[str, float]) -> Signal:
+        """For values of the parameters; raises `ValueError` for begins that do not increase."""
+        return Signal.pieces(*self._rows(self.pieces, values))
+
+    def by(self, name: str, values: Mapping[str, float]) -> SignalGradient:
+        """How its pieces change with a parameter."""
+        return SignalGradient(*self._rows(self.slopes[name], values))
+
+    def _rows(self, function: Callable[..., Any], values: Mapping[str, float]) -> Array:
+        with np.errstate(all="ignore"):  # a signal refuses what is not finite
+            given = (np.float64(values[name]) for name in self.names)
+            return np.array(function(*given), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

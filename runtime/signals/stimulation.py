@@ -10,10 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym import checks
 from kinesym.checks import finite, flag, positive
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.signals.signal import Signal, SignalGradient
-
-Array = NDArray[np.float64]
 
 RAMPS = ("to_Um", "to_zero")
 
@@ -49,8 +47,7 @@ class Calcium:
         if not finite(self.Um, "Um of a calcium clock") < 0.0:
             raise ValueError(f"Um must be negative (relaxation rate), got {self.Um}")
         flag(self.hold, "hold of a calcium clock")
-        if self.ramp not in RAMPS:
-            raise ValueError(f"ramp is one of {', '.join(RAMPS)}, got {self.ramp!r}")
+        checks.check_choice(self.ramp, RAMPS, "ramp")
 
     def signal(self, impulses: ArrayLike, place: int = 0) -> Signal:
         """The clock over time for impulses at increasing times (n,) [s].

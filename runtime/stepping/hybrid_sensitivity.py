@@ -9,25 +9,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import check_choice
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, SlopesManifest
 from kinesym.runtime.native import HybridSweep
-from kinesym.runtime.results.event_log import Happening
+from kinesym.runtime.results.event_log import EventRecord
 from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
 from kinesym.runtime.signals.experiment import key_name
-from kinesym.runtime.signals.signal import Segments, SignalGradient, segments
-from kinesym.runtime.stepping.hybrid_simulation import HybridTask, Marched
+from kinesym.runtime.signals.signal import NO_BEGINS, Segments, SignalGradient, segments
+from kinesym.runtime.stepping.hybrid_simulation import RawTrajectory
 
-Array = NDArray[np.float64]
+
+class InputGradients(dict[str, SignalGradient]):
+    """By name of an input; raises `ValueError` for one that has no derivatives."""
+
+    def __missing__(self, name: str) -> SignalGradient:
+        raise ValueError(f"no derivatives with respect to input {name}: {NO_BEGINS}")
 
 
 @dataclass(frozen=True, eq=False)
 class HybridGradient:
     """Derivatives of one quantity with respect to parameters and initial values of states, by name,
-    and to the pieces of each given input."""
+    and to the pieces of each given input that is not cubic."""
 
     parameters: Mapping[str, float]
     initial: Mapping[str, float]
-    inputs: Mapping[str, SignalGradient]
+    inputs: InputGradients
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,33 +57,35 @@ class ForwardSensitivities(ByName):
         """Names of the states."""
         return list(self.states)
 
-    def at(self, happening: Happening, of: Any = "time", side: str = "after") -> Array:
-        """Derivatives (P,) of when something happened, or of a state there, "before" or "after".
+    def at(self, record: EventRecord, of: Any = "time", side: str = "after") -> Array:
+        """Derivatives (P,) of the time of an event, or of a state "before" or "after" it.
 
         Raises `ValueError` if it did not happen in this run.
         """
-        time, before, after = self.events[_number(self.run, happening)]
+        time, before, after = self.events[_number(self.run, record)]
         if key_name(of) == "time":
             return time
-        rows = after if _is_after(side) else before
+        check_choice(side, SIDES, "side")
+        rows = after if side == "after" else before
         return np.asarray(rows[:, _place(list(self.states), of)])
 
 
+#: Of an event.
+SIDES = ("before", "after")
 #: What a sweep returns, see runtime/native/c/hybrid/sweep.h.
 GRAZES, RESET = 3, 4
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivities:
-    """Derivatives of a run: those of its steps and events, so that they are those of the motion to
+    """Sensitivities of a hybrid run: derivatives of its steps and events, those of the motion to
     the accuracy of the steps.
 
     run : the simulation.
     """
 
     run: Trajectory
-    marched: Marched = field(repr=False)
-    task: HybridTask = field(repr=False)
+    raw: RawTrajectory = field(repr=False)
     common: Segments = field(repr=False)
     sweep: HybridSweep = field(repr=False)
 
@@ -85,16 +94,16 @@ class Sensitivities:
     def forward(
         self,
         wrt: Sequence[Any] = (),
-        courses: Mapping[str, Mapping[str, SignalGradient]] | None = None,
+        variations: Mapping[str, Mapping[str, SignalGradient]] | None = None,
     ) -> ForwardSensitivities:
-        """Derivatives of all states with respect to few things.
+        """Forward sensitivities: derivatives of all states in a few directions.
 
-        wrt : names of parameters, and of states for their initial values. courses : by a name of
+        wrt : names of parameters, and of states for their initial values. variations : by a name of
         their own, ways to change inputs: derivatives of their begins, values and slopes.
 
         Raises `ValueError` for unknown names, and where an event has no derivative.
         """
-        about, extra = self.task.about, dict(courses or {})
+        about, extra = self.raw.ivp.about, dict(variations or {})
         names = [key_name(name) for name in wrt]
         P = len(names) + len(extra)
         states, parameters = about.states, about.parameters
@@ -116,23 +125,22 @@ class Sensitivities:
         )
 
     def _pieces(
-        self, courses: Mapping[str, Mapping[str, SignalGradient]], first: int, P: int
+        self, variations: Mapping[str, Mapping[str, SignalGradient]], first: int, P: int
     ) -> Array:
         """Changes of value, slope and next begin of inputs, (segments, 3, m, P)."""
-        inputs = self.task.inputs
+        inputs = self.raw.ivp.inputs
         made = np.zeros((len(self.common.begin) - 1, 3, len(inputs), P))
-        for column, change in enumerate(courses.values(), start=first):
+        for column, change in enumerate(variations.values(), start=first):
             by_name = {key_name(key): value for key, value in change.items()}
             strange = set(by_name) - set(inputs)
             if strange:
-                raise ValueError(f"courses: {min(strange)} is no input that is given")
+                raise ValueError(f"variations: {min(strange)} is no input that is given")
             for row, (name, signal) in enumerate(inputs.items()):
                 if name in by_name:
-                    begin, value, slope = by_name[name].parts
                     now, soon = self._own(row)
-                    made[:, 0, row, column] = (value - signal.slope * begin)[now]
-                    made[:, 1, row, column] = slope[now]
-                    made[:, 2, row, column] = begin[soon]
+                    value, slope = by_name[name].at_breaks(signal)
+                    made[:, :2, row, column] = np.stack([value[now], slope[now]], axis=1)
+                    made[:, 2, row, column] = by_name[name].begin[soon]
         return made
 
     def _own(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -149,7 +157,7 @@ class Sensitivities:
                 "crossing it: its time has no derivative"
             )
         if status == RESET:
-            name = self.task.about.events[event].name
+            name = self.raw.ivp.about.events[event].name
             raise ValueError(
                 f"event {name!r} follows the break of an input at t = {time:.9g} s and its reset "
                 "depends on inputs: that has no derivative here; move the break"
@@ -157,8 +165,10 @@ class Sensitivities:
 
     # -- adjoint --------------------------------------------------------------------------------
 
-    def gradient(self, of: Any, at: Happening | None = None, side: str = "after") -> HybridGradient:
-        """Derivatives of one quantity with respect to everything, by the adjoint.
+    def gradient(
+        self, of: Any, at: EventRecord | None = None, side: str = "after"
+    ) -> HybridGradient:
+        """Adjoint sensitivities: derivatives of one quantity with respect to everything.
 
         of : a state, at the end or `at` something that happened ("before" or "after" it); "time",
         when it happened; or weights (N,) of states at the nodes by name, for their weighted sum.
@@ -166,8 +176,8 @@ class Sensitivities:
         Raises `ValueError` for unknown names, for what did not happen in this run, and where an
         event has no derivative.
         """
-        _is_after(side)
-        names, log, N = list(self.task.about.states), self.run.log, len(self.run.time)
+        check_choice(side, SIDES, "side")
+        names, log, N = list(self.raw.ivp.about.states), self.run.log, len(self.run.time)
         n, E = len(names), len(log)
         weights, times, end = np.zeros((N, n)), np.zeros(E), np.zeros(n)
         events = {"before": np.zeros((E, n)), "after": np.zeros((E, n))}
@@ -188,58 +198,50 @@ class Sensitivities:
         status, initial, p, pieces = self.sweep.adjoint(end, weights, times, **events)
         self._check(status)
         return HybridGradient(
-            Named(zip(self.task.about.parameters, p.tolist(), strict=True)),
+            Named(zip(self.raw.ivp.about.parameters, p.tolist(), strict=True)),
             Named(zip(names, initial.tolist(), strict=True)),
             self._of_inputs(pieces),
         )
 
-    def _of_inputs(self, pieces: Array) -> dict[str, SignalGradient]:
+    def _of_inputs(self, pieces: Array) -> InputGradients:
         """Derivatives by the pieces of each input from those by (segments, 3, m)."""
-        found = {}
-        for row, (name, signal) in enumerate(self.task.inputs.items()):
-            begin, value, slope = SignalGradient.zeros(signal).parts
-            now, soon = self._own(row)
-            np.add.at(value, now, pieces[:, 0, row])
-            np.add.at(slope, now, pieces[:, 1, row])
-            np.add.at(begin, soon, pieces[:, 2, row])
-            found[name] = SignalGradient(begin - signal.slope * value, value, slope)
+        found = InputGradients()
+        for row, (name, signal) in enumerate(self.raw.ivp.inputs.items()):
+            if not signal.coefficients[3].any():
+                (now, soon), B = self._own(row), len(signal.begin)
+                parts = zip((now, now, soon), pieces[:, :, row].T, strict=True)
+                value, slope, breaks = (summed(k, part, B) for k, part in parts)
+                found[name] = SignalGradient.of_breaks(signal, breaks, value, slope)
         return found
 
 
-def sensitivities_of(
-    task: HybridTask,
-    found: Marched,
-    run: Trajectory,
-    slopes: Built,
-) -> Sensitivities:
-    """Of a run with a tape of its steps.
+def sensitivities_of(found: RawTrajectory, run: Trajectory, slopes: Built) -> Sensitivities:
+    """Sensitivities of a run with a tape of its steps.
 
-    Raises `ValueError` for runs that have none: by the trapezoidal rule, releases by height, ended
-    before the first step.
+    Raises `ValueError` for runs that have none: releases by height, ended before the first step.
     """
-    methods = list(task.about.methods)
-    if task.method not in methods:
-        raise ValueError(
-            f"there are sensitivities for {' and '.join(methods)}, not for {task.method}"
-        )
-    if task.release != "force":
+    ivp = found.ivp
+    if ivp.release != "force":
         raise ValueError("there are sensitivities for release='force' only")
     if not found.work[0]:
         raise ValueError("the run ended before its first step: it has no derivatives")
-    common = segments(task.inputs, float(task.start.time), float(task.time[-1]))
+    common = segments(ivp.inputs, float(ivp.start.time), float(ivp.time[-1]))
     own = [
-        signal.begin[piece]
-        for signal, piece in zip(task.inputs.values(), common.piece, strict=True)
+        signal.begin[piece] for signal, piece in zip(ivp.inputs.values(), common.piece, strict=True)
     ]
     told = slopes.manifest.of(SlopesManifest)
     begins = np.array(own).reshape(common.piece.shape)
     return Sensitivities(
         run,
         found,
-        task,
         common,
         HybridSweep(found.run, slopes.library, told.patterns, told.solution, begins),
     )
+
+
+def summed(places: NDArray[np.intp], row: Array, count: int) -> Array:
+    """Sums (count,) of the entries of a row that have the same place."""
+    return np.asarray(np.bincount(places, row, count), dtype=np.float64)
 
 
 def _place(names: Sequence[str], key: Any) -> int:
@@ -249,14 +251,8 @@ def _place(names: Sequence[str], key: Any) -> int:
     return list(names).index(name)
 
 
-def _is_after(side: str) -> bool:
-    if side not in ("before", "after"):
-        raise ValueError(f"side is 'before' or 'after', got {side!r}")
-    return side == "after"
-
-
-def _number(run: Trajectory, happening: Happening) -> int:
+def _number(run: Trajectory, record: EventRecord) -> int:
     for number, event in enumerate(run.log):
-        if event is happening:
+        if event is record:
             return number
-    raise ValueError(f"'{happening}' is nothing that happened in this run")
+    raise ValueError(f"'{record}' is nothing that happened in this run")

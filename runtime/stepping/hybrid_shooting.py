@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.signals.signal import Signal, SignalGradient
+from kinesym.runtime.signals.signal import ParametricSignal, Signal, SignalGradient
 from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_outputs import Observed
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.unknowns import Unknowns
-
-Array = NDArray[np.float64]
-
-
-class Course(Protocol):
-    """An input of a trial whose pieces depend on parameters: their `names`."""
-
-    names: Sequence[str]
-
-    def at(self, values: Mapping[str, float]) -> Signal:
-        """The input for values of the parameters."""
-
-    def by(self, name: str, values: Mapping[str, float]) -> SignalGradient:
-        """How its pieces change with a parameter."""
-
 
 #: From a trial's number, start, parameters and inputs to a run; raises `ValueError`.
 Runner = Callable[
@@ -57,7 +41,7 @@ class HybridTrials(Simulated):
         system: System,
         trials: Sequence[Experiment],
         initial: Sequence[Mapping[str, float]],
-        inputs: Sequence[Mapping[str, Signal | Course]],
+        inputs: Sequence[Mapping[str, Signal | ParametricSignal]],
         unknowns: Unknowns,
         observe: Callable[[Sensitivities], Observed] | None,
         factor: float = 1.0,
@@ -85,7 +69,7 @@ class HybridTrials(Simulated):
             made = self._run_trial(number, start, numbers, inputs)
         except ValueError as error:  # a start that cannot be, breaks that do not increase
             raise Diverged(f"{of}{error}") from error
-        if made.marched.status is Switching.INTERRUPTED:
+        if made.raw.status is Switching.INTERRUPTED:
             raise KeyboardInterrupt
         if made.run.message:
             raise Diverged(f"{of}{made.run.message}")
@@ -106,14 +90,12 @@ class HybridTrials(Simulated):
         return np.asarray(np.sqrt(self._factor) * np.concatenate(parts))
 
     def trajectories(self, q: Array) -> list[Trajectory]:
-        """The trials with their measurements and what happened."""
         return [
             replace(made.run, measurements=dict(trial.measurements), std=dict(trial.std))
             for made, trial in zip(self.simulate(q), self.trials, strict=True)
         ]
 
     def largest(self, q: Array) -> list[tuple[Array, Array]]:
-        """Of each trial the largest absolute values of states."""
         names = self.unknowns.states
         return [
             (np.array([np.abs(made.run[x]).max() for x in names]), np.zeros(0))
@@ -139,7 +121,6 @@ class HybridTrials(Simulated):
         return self._observe(made) if self._observe else made
 
     def gradient(self, q: Array) -> Array:
-        """d J/d q by the adjoint."""
         result, unknowns = np.zeros(q.size), self.unknowns
         values = self.values(q)
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
@@ -159,11 +140,9 @@ class HybridTrials(Simulated):
         return result
 
     def forward_gradient(self, q: Array) -> Array:
-        """d J/d q from the derivatives of all residuals."""
         return np.asarray(2.0 * self.residuals(q) @ self._jacobian(q))
 
     def jacobian(self, q: Array) -> csr_array:
-        """d r/d q."""
         return _full(self._jacobian(q))
 
     def _jacobian(self, q: Array) -> Array:
@@ -172,8 +151,11 @@ class HybridTrials(Simulated):
             own = [p for p in unknowns.parameters if p in self.system.parameters]
             changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
             moved = {p: change for p, change in changes.items() if change}
-            wrt, courses = [*own, *unknowns.initial], {f"course {p}": c for p, c in moved.items()}
-            along = self._derivatives(made).forward(wrt, courses)
+            wrt, variations = (
+                [*own, *unknowns.initial],
+                {f"variation {p}": c for p, c in moved.items()},
+            )
+            along = self._derivatives(made).forward(wrt, variations)
             columns = [
                 *(unknowns.parameters.index(p) for p in own),
                 *range(q.size)[unknowns.starts(k)],
@@ -190,16 +172,16 @@ class HybridTrials(Simulated):
     def _changes(
         self, trial: int, name: str, values: Mapping[str, float]
     ) -> dict[str, SignalGradient]:
-        """How the inputs of a trial change with a parameter, those that do."""
+        """Derivatives of the inputs of a trial that depend on a parameter, with respect to it."""
         return {
-            u: course.by(name, values)
-            for u, course in self._inputs[trial].items()
-            if not isinstance(course, Signal) and name in course.names
+            u: signal.by(name, values)
+            for u, signal in self._inputs[trial].items()
+            if not isinstance(signal, Signal) and name in signal.names
         }
 
 
 def _full(matrix: Array) -> csr_array:
-    """As a sparse matrix in which entries that are zero here are kept: they may change."""
+    """As a sparse matrix that keeps entries which are zero here: elsewhere they may not be."""
     rows, columns = matrix.shape
     places = (np.tile(np.arange(columns), rows), np.arange(rows + 1) * columns)
     return csr_array((matrix.ravel(), *places), shape=matrix.shape)

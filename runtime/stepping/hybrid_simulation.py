@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import HybridManifest, TableauManifest
-from kinesym.runtime.native import CONTACT_LAWS, Call, HybridRun, Library, Plan
-from kinesym.runtime.nlp.places import rows
+from kinesym.runtime.native import CONTACT_LAWS, HybridRun, Library
 from kinesym.runtime.progress import time_bar
-from kinesym.runtime.results.event_log import KINDS, Happening, State
+from kinesym.runtime.results.event_log import KINDS, EventRecord, HybridState
 from kinesym.runtime.signals.signal import Signal, segments
 from kinesym.runtime.status import Switching
+from kinesym.runtime.stepping.simulation import mapped
 
-Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
 #: Numbers of the trapezoidal rule, which has no explicit stages.
@@ -31,17 +31,18 @@ TAPE, LOG = 1024, 256
 
 
 @dataclass(frozen=True, eq=False)
-class HybridTask:
-    """What to simulate. about : what the code generator says of the model, see `codegen.switching`.
+class HybridIVP:
+    """An initial value problem with events.
 
-    method : "trapezoid", or a name in `about.methods`. step : of methods that do not choose it
-    [s]. release : "force" or "height". tape : whether every step is kept.
+    about : what the code generator says of the model, see `codegen.switching`. method :
+    "trapezoid", or a name in `about.methods`. step : of methods that do not choose it [s]. release
+    : "force" or "height". tape : whether every step is kept.
     """
 
     library: Library
     about: HybridManifest
     time: Array
-    start: State
+    start: HybridState
     parameters: Array
     inputs: Mapping[str, Signal]
     rtol: float
@@ -56,49 +57,50 @@ class HybridTask:
 
     @property
     def rows(self) -> int:
-        """Contact forces."""
+        """Number of contact forces R."""
         contacts = self.about.contacts
         return len(contacts) + sum(c.row >= 0 for c in contacts)
 
 
 @dataclass(frozen=True, eq=False)
-class Marched:
-    """States (n, N), inputs (m + d + R, N) at the nodes reached, the log, the end, the status, the
-    loop that led there."""
+class RawTrajectory:
+    """What the loop leaves: states (n, N) and inputs (m + d + R, N) at the nodes reached, records
+    of events, the final state, how it ended."""
 
+    ivp: HybridIVP
     states: Array
     inputs: Array
-    happened: list[Happening]
-    final: State
+    happened: list[EventRecord]
+    final: HybridState
     status: Switching
     work: tuple[int, int, int]
     run: HybridRun
 
 
-def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
-    """Marches to the end of the grid, or as far as it goes, or until `stop` or Ctrl-C."""
-    arrays, start, end = _arrays(task), task.start, float(task.time[-1])
+def simulate(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajectory:
+    """Simulate to the end of the grid, as far as possible, or until `stop` or Ctrl-C."""
+    arrays, start, end = _arrays(ivp), ivp.start, float(ivp.time[-1])
     numbers = {
         "t": start.time,
-        "rtol": task.rtol,
-        "atol": task.atol,
-        "v_stop": task.v_stop,
-        "by_height": task.release == "height",
-        "per_second": task.per_second,
-        "order": _tableau(task).order,
-        "fixed": task.step,
+        "rtol": ivp.rtol,
+        "atol": ivp.atol,
+        "v_stop": ivp.v_stop,
+        "by_height": ivp.release == "height",
+        "per_second": ivp.per_second,
+        "order": _tableau(ivp).order,
+        "fixed": ivp.step,
         "pause": STEPS_AT_ONCE,
     }
     sizes = (
         len(start.x),
-        len(task.inputs),
+        len(ivp.inputs),
         len(start.modes),
-        len(task.about.contacts),
-        task.rows,
-        len(task.about.events),
+        len(ivp.about.contacts),
+        ivp.rows,
+        len(ivp.about.events),
     )
-    run = HybridRun(task.library, sizes, numbers, arrays)
-    with interruptible(stop) as flag, time_bar(start.time, end, task.progress) as show:
+    run = HybridRun(ivp.library, sizes, numbers, arrays)
+    with interruptible(stop) as flag, time_bar(start.time, end, ivp.progress) as show:
         go_on = (Switching.LOG_FULL, Switching.PAUSED)
         while (status := Switching.of(run.march(end, flag))) in go_on:
             show(run.at[0])
@@ -106,12 +108,15 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
                 arrays |= _grown(arrays, run)
                 run.room(arrays)
         now, filled, logged, _ = run.at
-        final = State(now, *(arrays[key] for key in ("x", "mode", "state", "friction", "armed")))
+        final = HybridState(
+            now, *(arrays[key] for key in ("x", "mode", "state", "friction", "armed"))
+        )
         log = {k[4:]: row[:logged] for k, row in arrays.items() if k.startswith("log_")}
-        return Marched(
+        return RawTrajectory(
+            ivp,
             arrays["states"][:, :filled],
             arrays["inputs"][:, :filled],
-            _happenings(task.about, log),
+            _event_records(ivp.about, log),
             final,
             status,
             run.work,
@@ -119,22 +124,22 @@ def simulate(task: HybridTask, stop: threading.Event | None = None) -> Marched:
         )
 
 
-def _tableau(task: HybridTask) -> TableauManifest:
-    """The numbers of the method."""
-    return task.about.methods.get(task.method, TRAPEZOID)
+def _tableau(ivp: HybridIVP) -> TableauManifest:
+    """Coefficients of the method."""
+    return ivp.about.methods.get(ivp.method, TRAPEZOID)
 
 
-def _arrays(task: HybridTask) -> Arrays:
-    """By the names of the fields of `hybrid_run`."""
-    about, start, time = task.about, task.start, task.time
+def _arrays(ivp: HybridIVP) -> Arrays:
+    """Arrays by the names of the fields of `hybrid_run`."""
+    about, start, time = ivp.about, ivp.start, ivp.time
     contacts, events = about.contacts, about.events
     n, d, count = len(start.x), len(start.modes), len(contacts)
-    common = segments(task.inputs, float(start.time), float(time[-1]))
+    common = segments(ivp.inputs, float(start.time), float(time[-1]))
     arrays: Arrays = {
         "begin": common.begin,
         "coefficients": common.coefficients,
-        **{key: np.array(row) for key, row in vars(_tableau(task)).items() if key != "order"},
-        "parameters": task.parameters,
+        **{key: np.array(row) for key, row in vars(_tableau(ivp)).items() if key != "order"},
+        "parameters": ivp.parameters,
         "law": np.array([CONTACT_LAWS[c.law] for c in contacts], dtype=np.intc),
         "tangent": np.array([c.row for c in contacts], dtype=np.intc),
         "mu": np.array([c.friction_coefficient for c in contacts], dtype=np.float64),
@@ -153,10 +158,10 @@ def _arrays(task: HybridTask) -> Arrays:
         "armed": start.armed.copy(),
         "time": time,
         "states": np.full((n, len(time)), np.nan),
-        "inputs": np.full((len(task.inputs) + d + task.rows, len(time)), np.nan),
+        "inputs": np.full((len(ivp.inputs) + d + ivp.rows, len(time)), np.nan),
     }
     room = LOG + 80 * (2 * count + len(events))
-    return arrays | _log(room, n, count) | _tape(TAPE if task.tape else 0, n, d, count)
+    return arrays | _log(room, n, count) | _tape(TAPE if ivp.tape else 0, n, d, count)
 
 
 def _log(size: int, n: int, count: int) -> Arrays:
@@ -198,36 +203,23 @@ def _grown(arrays: Arrays, run: HybridRun) -> Arrays:
     return larger
 
 
-def outputs(task: HybridTask, states: Array, inputs: Array) -> Array:
+def outputs(ivp: HybridIVP, states: Array, inputs: Array) -> Array:
     """Outputs (n_out, N) at the nodes, from states and all inputs there."""
-    N, count = states.shape[1], len(task.about.outputs)
+    N, count = states.shape[1], len(ivp.about.outputs)
     if not count or not N:
         return np.empty((count, N))
-    point = points(task, states, inputs, task.time[:N])
-    if task.about.outputs_move:
-        point = [mapped(task.library, "smooth", point, len(states)), *point]
-    return mapped(task.library, "outputs", point, count)
+    point = points(ivp, states, inputs, ivp.time[:N])
+    if ivp.about.outputs_move:
+        point = [mapped(ivp.library, "smooth", point, len(states)), *point]
+    return mapped(ivp.library, "outputs", point, count)
 
 
-def points(task: HybridTask, states: Array, inputs: Array, time: Array) -> list[Array]:
+def points(ivp: HybridIVP, states: Array, inputs: Array, time: Array) -> list[Array]:
     """Arguments (rows, N) of kernels: x, u, p, t."""
-    return [states, inputs, task.parameters[:, None], time[None]]
+    return [states, inputs, ivp.parameters[:, None], time[None]]
 
 
-def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) -> Array:
-    """A kernel at many points: arguments (rows, N), or (rows, 1) if they are equal everywhere."""
-    N = max(argument.shape[1] for argument in arguments)
-    given = [
-        (np.ascontiguousarray(a).ravel(), 0, a.shape[1] if a.shape[1] == N else 1)
-        for a in arguments
-    ]
-    out = np.empty(n_out * N)
-    call = Call(library, kernel, N, given, (), rows(n_out, N), out.size)
-    Plan([call], [], out.size)((), out)
-    return out.reshape(n_out, N)
-
-
-def _happenings(about: HybridManifest, log: Mapping[str, NDArray[Any]]) -> list[Happening]:
+def _event_records(about: HybridManifest, log: Mapping[str, NDArray[Any]]) -> list[EventRecord]:
     pairs = np.stack([log["before"], log["after"]], axis=1)
     named = {"event": [e.name for e in about.events], "clock": None}
     contacts = [c.name for c in about.contacts]
@@ -236,5 +228,7 @@ def _happenings(about: HybridManifest, log: Mapping[str, NDArray[Any]]) -> list[
         log["time"].tolist(), log["kind"].tolist(), log["index"].tolist(), pairs, strict=True
     ):
         names = named.get(KINDS[kind], contacts)
-        found.append(Happening(time, KINDS[kind], names[index] if names else "", about.states, row))
+        found.append(
+            EventRecord(time, KINDS[kind], names[index] if names else "", about.states, row)
+        )
     return found

@@ -1,4 +1,4 @@
-"""What a hybrid run that cannot begin, or ended early, is told."""
+"""Why a hybrid run cannot begin, or ended early, in words."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kinesym.runtime.results.event_log import Happening, State
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.event_log import EventRecord, HybridState
 from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_simulation import (
-    HybridTask,
-    Marched,
-    mapped,
+    HybridIVP,
+    RawTrajectory,
     points,
     simulate,
 )
-from kinesym.runtime.stepping.simulation import growth
-
-Array = NDArray[np.float64]
+from kinesym.runtime.stepping.simulation import growth, mapped
 
 #: A contact is at the ground within this [m]: the root of the machine epsilon.
 HYSTERESIS = 2.0**-26
@@ -28,95 +25,95 @@ HYSTERESIS = 2.0**-26
 QUIET = 1e-9
 
 
-def marched(task: HybridTask, stop: threading.Event | None = None) -> Marched:
-    """`simulate`; raises `ValueError` if something is no number from the start."""
-    found = simulate(task, stop)
-    if found.status is Switching.NO_NUMBER and found.final.time == task.start.time:
-        strange = no_numbers(task, task.start)
+def integrated(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajectory:
+    """`simulate`; raises `ValueError` if an expression is not finite at the start."""
+    found = simulate(ivp, stop)
+    if found.status is Switching.NO_NUMBER and found.final.time == ivp.start.time:
+        strange = no_numbers(ivp, ivp.start)
         if strange:
             raise ValueError(
-                f"no finite number at the start, t = {task.start.time:g} s: {', '.join(strange)}"
+                f"no finite number at the start, t = {ivp.start.time:g} s: {', '.join(strange)}"
             )
     return found
 
 
-def explain(task: HybridTask, run: Marched) -> str:
+def explain(run: RawTrajectory) -> str:
     """Why a run ended early or grew beyond any plausible size; empty if it did not."""
-    final, status = run.final, run.status
+    ivp, final, status = run.ivp, run.final, run.status
     at = f"at t = {final.time:.9g} s"
     happened = run.happened
     if status is Switching.DONE:
-        _, words = growth(task.about.states, run.states, task.time)
+        _, words = growth(ivp.about.states, run.states, ivp.time)
         return Switching.GREW.said(growth=words) if words else ""
-    before = run.happened[-1].rows[0] if _reset(task, run) else final.x
+    before = run.happened[-1].rows[0] if _reset(run) else final.x
     there = ", ".join(
-        f"{name} = {value:.6g}" for name, value in zip(task.about.states, before, strict=True)
+        f"{name} = {value:.6g}" for name, value in zip(ivp.about.states, before, strict=True)
     )
     if status in (Switching.NO_NUMBER, Switching.STEP, Switching.NEWTON):
-        names = _reset(task, run) or no_numbers(task, final) or _soon(task, final)
+        names = _reset(run) or no_numbers(ivp, final) or _soon(ivp, final)
         if status is Switching.NO_NUMBER or names:
             told = ", ".join(names) or "something within the next step"
             return Switching.NO_NUMBER.said(at=at, names=told, there=there)
     last = "; ".join(str(e) for e in happened[-20:])
     if status in (Switching.CHATTER, Switching.STUCK):
-        buried = _buried(task, final)
+        buried = _buried(ivp, final)
         if buried:
             contact, depth = buried
             return Switching.BURIED.said(contact=contact, depth=depth, at=at, last=last)
         quiet = not (happened and happened[-1].time >= final.time - QUIET)
         if quiet or status is Switching.STUCK:  # what was located changed nothing
-            return stuck(task, final, at)
+            return stuck(ivp, final, at)
     event = happened[-1].name if happened else "an event"
     return status.said(at=at, there=there, event=event, remedy=_remedy(happened), last=last)
 
 
-def _reset(task: HybridTask, run: Marched) -> list[str]:
-    """What the last event has set to what is no number."""
+def _reset(run: RawTrajectory) -> list[str]:
+    """What the last event has set to a value that is not finite."""
     found = []
     for event in (e for e in run.happened[-1:] if e.kind == "event"):
         lost = np.isfinite(event.rows[0]) & ~np.isfinite(event.rows[1])
         found += [name for name, gone in zip(event.states, lost, strict=True) if gone]
         found += [
             name
-            for name, value in zip(task.about.modes, run.final.modes, strict=True)
+            for name, value in zip(run.ivp.about.modes, run.final.modes, strict=True)
             if not np.isfinite(value)
         ]
         found = [f"the value to which {event.name} sets {name}" for name in found]
     return found
 
 
-def _soon(task: HybridTask, state: State) -> list[str]:
+def _soon(ivp: HybridIVP, state: HybridState) -> list[str]:
     """Names of expressions that are not finite a little later on a straight line, as in the step
     that failed."""
-    rate = mapped(task.library, "smooth", _point(task, state), len(state.x))[:, 0]
-    for h in (task.time[-1] - task.time[0]) * 2.0 ** np.arange(-50.0, 0.0):
+    rate = mapped(ivp.library, "smooth", _point(ivp, state), len(state.x))[:, 0]
+    for h in (ivp.time[-1] - ivp.time[0]) * 2.0 ** np.arange(-50.0, 0.0):
         later = replace(state, time=state.time + h, x=state.x + h * rate)
-        names = no_numbers(task, later)
+        names = no_numbers(ivp, later)
         if names:
             return [f"{name} within the next step" for name in names]
     return []
 
 
-def _buried(task: HybridTask, state: State) -> tuple[str, float] | None:
+def _buried(ivp: HybridIVP, state: HybridState) -> tuple[str, float] | None:
     """A contact that a reset or a mode has put below the ground, and how deep [m]."""
-    heights, _ = contact_numbers(task, state)
-    for contact, height, how in zip(task.about.contacts, heights, state.contacts, strict=True):
+    heights, _ = contact_numbers(ivp, state)
+    for contact, height, how in zip(ivp.about.contacts, heights, state.contacts, strict=True):
         if how != 1 and height < -1e3 * HYSTERESIS:
             return contact.name, -float(height)
     return None
 
 
-def _remedy(happened: Sequence[Happening]) -> str:
-    """Against chattering of contacts, or of events."""
+def _remedy(happened: Sequence[EventRecord]) -> str:
+    """A remedy against chattering of contacts, or of events."""
     if any(event.kind == "event" for event in happened[-2:]):
         return "give events that switch back and forth a larger scale, or guards further apart"
     return "raise v_stop, or set restitution 0"
 
 
-def stuck(task: HybridTask, final: State, at: str) -> str:
-    """Contacts at the ground of which no modes are consistent."""
-    contacts = task.about.contacts
-    here = np.flatnonzero((contact_numbers(task, final)[0] <= HYSTERESIS) | (final.contacts == 1))
+def stuck(ivp: HybridIVP, final: HybridState, at: str) -> str:
+    """A sentence on contacts at the ground for which no forces are consistent."""
+    contacts = ivp.about.contacts
+    here = np.flatnonzero((contact_numbers(ivp, final)[0] <= HYSTERESIS) | (final.contacts == 1))
     laws = {contacts[k].law for k in here}
     status = (
         Switching.NO_STICKING
@@ -128,16 +125,16 @@ def stuck(task: HybridTask, final: State, at: str) -> str:
     return status.said(contacts=", ".join(contacts[k].name for k in here), at=at)
 
 
-def _point(task: HybridTask, state: State) -> list[Array]:
+def _point(ivp: HybridIVP, state: HybridState) -> list[Array]:
     """Arguments of the kernels there, without contact forces."""
-    given = [course([state.time])[0] for course in task.inputs.values()]
-    u = np.concatenate([given, state.modes, np.zeros(task.rows)])
-    return points(task, state.x[:, None], u[:, None], np.array([state.time]))
+    given = [signal([state.time])[0] for signal in ivp.inputs.values()]
+    u = np.concatenate([given, state.modes, np.zeros(ivp.rows)])
+    return points(ivp, state.x[:, None], u[:, None], np.array([state.time]))
 
 
-def no_numbers(task: HybridTask, state: State) -> list[str]:
+def no_numbers(ivp: HybridIVP, state: HybridState) -> list[str]:
     """Names of expressions that are not finite."""
-    about, point = task.about, _point(task, state)
+    about, point = ivp.about, _point(ivp, state)
     kernels = {
         "smooth": [f"the rate of {x}" for x in about.states],
         "guards": [f"the guard of {e.name}" for e in about.events],
@@ -147,30 +144,28 @@ def no_numbers(task: HybridTask, state: State) -> list[str]:
     for kernel, names in kernels.items():
         if names:
             total = about.sizes[kernel]
-            values = mapped(task.library, kernel, point, total)[: len(names), 0]
+            values = mapped(ivp.library, kernel, point, total)[: len(names), 0]
             found += [
                 name for name, value in zip(names, values, strict=True) if not np.isfinite(value)
             ]
     return found
 
 
-def contact_numbers(task: HybridTask, state: State) -> tuple[Array, Array]:
+def contact_numbers(ivp: HybridIVP, state: HybridState) -> tuple[Array, Array]:
     """Heights [m] of contacts and their rates [m/s]."""
-    count = len(task.about.contacts)
+    count = len(ivp.about.contacts)
     if not count:
         return np.empty(0), np.empty(0)
-    out = mapped(task.library, "contact", _point(task, state), task.about.sizes["contact"])
+    out = mapped(ivp.library, "contact", _point(ivp, state), ivp.about.sizes["contact"])
     return out[:count, 0], out[count : 2 * count, 0]
 
 
-def check_start(task: HybridTask) -> None:
+def check_start(ivp: HybridIVP) -> None:
     """Raise `ValueError` for contacts that cannot be so at the start, naming them."""
-    if not task.about.contacts:
+    if not ivp.about.contacts:
         return
-    heights, _ = contact_numbers(task, task.start)
-    for contact, height, state in zip(
-        task.about.contacts, heights, task.start.contacts, strict=True
-    ):
+    heights, _ = contact_numbers(ivp, ivp.start)
+    for contact, height, state in zip(ivp.about.contacts, heights, ivp.start.contacts, strict=True):
         if height < -HYSTERESIS * (2.0 if state == 2 else 1.0):
             raise ValueError(f"contact {contact.name!r} starts {-height:.3g} m below the ground")
         if state == 1 and height > HYSTERESIS:

@@ -11,16 +11,11 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares, minimize
 from scipy.sparse import csr_array, diags_array, tril
 
-from kinesym import checks
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Start, Watch, run
 from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.status import Solve
-
-Array = NDArray[np.float64]
-
-OPTIMIZERS = ("steepest-descent", "bfgs", "least-squares", "ipopt")
-
 
 #: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
 _STATIONARY = 1e-6
@@ -74,7 +69,7 @@ class Minimisation:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where an optimiser ended, whether it converged, and its words."""
+    """The point where an optimiser ended, whether it converged, and its message."""
 
     q: Array
     success: bool
@@ -83,7 +78,7 @@ class Minimum:
 
 def minimise(
     optimizer: str,
-    task: Minimisation,
+    problem: Minimisation,
     q: Array,
     tolerance: float,
     limit: int,
@@ -91,101 +86,92 @@ def minimise(
 ) -> Minimum:
     """Run one of `OPTIMIZERS` from q; Ctrl-C returns the best iterate so far.
 
-    Raises `ValueError` for a tolerance, a limit of iterations or options that cannot be.
+    Raises `ValueError` for options that it does not have.
     """
-    tolerance = checks.positive(tolerance, "tolerance")
-    limit = checks.count(limit, "max_iterations", least=0)
-    options = checks.options(options)
-    run = {
-        "steepest-descent": steepest_descent,
-        "bfgs": bfgs,
-        "least-squares": trust_region,
-        "ipopt": ipopt,
-    }[optimizer]
     try:
         with np.errstate(over="ignore"):  # far away from the minimum costs may be huge
-            found = run(task, q, tolerance, limit, options)
+            found = OPTIMIZERS[optimizer](problem, q, tolerance, limit, options)
     except KeyboardInterrupt:
-        best = _best(task, q)
-        which = "best" if task.gaps is None else "last"
+        best = _best(problem, q)
+        which = "best" if problem.gaps is None else "last"
         words = f"interrupted: this is the {which} iterate, not a solution"
         return Minimum(best.values, False, words)
-    best = _best(task, found.q)
-    worse = task.cost(found.q) - best.objective > 1e-9 * abs(best.objective)
-    if task.gaps is None and worse:
+    best = _best(problem, found.q)
+    worse = problem.cost(found.q) - best.objective > 1e-9 * abs(best.objective)
+    if problem.gaps is None and worse:
         return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
-    if task.gaps is None and found.success:
-        J, left = task.cost(found.q), _left(task, found.q)
-        if left > _REST * abs(J) + _ROUNDING * task.unit:
+    if problem.gaps is None and found.success:
+        J, left = problem.cost(found.q), _left(problem, found.q)
+        if left > _REST * abs(J) + _ROUNDING * problem.unit:
             words = f"one more step lowers the objective by {left:.1e}; go on from here"
             return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
     return found
 
 
-def _left(task: Minimisation, q: Array) -> float:
+def _left(problem: Minimisation, q: Array) -> float:
     """By how much a step along the scaled gradient lowers the cost, as long as the curvature there,
     by a difference, says; zero if none does. Unknowns that are pushed against a near bound stay."""
-    y, (low, high) = q / task.scale, task.scaled_bounds
-    J, here = task.cost(q), task.gradient(q) * task.scale
+    y, (low, high) = q / problem.scale, problem.scaled_bounds
+    J, here = problem.cost(q), problem.gradient(q) * problem.scale
     g = here.copy()
     g[((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR))] = 0.0
     size = float(np.linalg.norm(g))
     if size == 0.0:
         return 0.0
     d = -g / size
-    at = task.scale * np.clip(y + _NEAR * d, low, high)
-    if not np.isfinite(task.cost(at)):
+    at = problem.scale * np.clip(y + _NEAR * d, low, high)
+    if not np.isfinite(problem.cost(at)):
         return 0.0
-    bend = float((task.gradient(at) * task.scale - here) @ d) / _NEAR
+    bend = float((problem.gradient(at) * problem.scale - here) @ d) / _NEAR
     if not bend > 0.0:
         return 0.0
-    return max(0.0, J - task.cost(task.scale * np.clip(y + size / bend * d, low, high)))
+    return max(0.0, J - problem.cost(problem.scale * np.clip(y + size / bend * d, low, high)))
 
 
-def _best(task: Minimisation, q: Array) -> Step:
+def _best(problem: Minimisation, q: Array) -> Step:
     """The iterate of lowest cost (the last one of multiple shooting); q if there is none yet."""
-    if not task.history:
-        task.note(q, task.cost(q))
-    if task.gaps is not None:  # a low cost means little while segments do not meet
-        return task.history[-1]
-    return min(task.history, key=lambda step: step.objective)
+    if not problem.history:
+        problem.note(q, problem.cost(q))
+    if problem.gaps is not None:  # a low cost means little while segments do not meet
+        return problem.history[-1]
+    return min(problem.history, key=lambda step: step.objective)
 
 
 def steepest_descent(
-    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+    problem: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
 ) -> Minimum:
     """Along the negative gradient of the scaled variables, with a line search (Armijo's rule: the
     step doubles while that helps and halves until the cost falls enough); steps stay in bounds."""
     _refuse(options, (), "steepest-descent")
-    low, high = task.scaled_bounds
-    y, J, step = q / task.scale, task.cost(q), 0.0
+    low, high = problem.scaled_bounds
+    y, J, step = q / problem.scale, problem.cost(q), 0.0
     for _ in range(limit + 1):
-        g = task.gradient(task.scale * y) * task.scale
+        g = problem.gradient(problem.scale * y) * problem.scale
         slope = float(np.linalg.norm(np.clip(y - g, low, high) - y))
-        task.note(task.scale * y, J, slope)
-        if slope <= tolerance * task.unit:
-            return Minimum(task.scale * y, True, "converged: the gradient is small")
-        if len(task.history) > limit:
+        problem.note(problem.scale * y, J, slope)
+        if slope <= tolerance * problem.unit:
+            return Minimum(problem.scale * y, True, "converged: the gradient is small")
+        if len(problem.history) > limit:
             break
         if step == 0.0:
             step = 0.1 / float(np.linalg.norm(g))
-        new, step, J = _line_search(task, y, J, g, step, (low, high))
+        new, step, J = _line_search(problem, y, J, g, step, (low, high))
         if new is None:
             words = "no step along the gradient lowers the cost any more"
-            small = slope <= _STATIONARY * task.unit
-            return Minimum(task.scale * y, small, f"converged: {words}" if small else words)
+            small = slope <= _STATIONARY * problem.unit
+            return Minimum(problem.scale * y, small, f"converged: {words}" if small else words)
         y = new
-    return Minimum(task.scale * y, False, f"the limit of {limit} iterations was reached")
+    return Minimum(problem.scale * y, False, f"the limit of {limit} iterations was reached")
 
 
 def _line_search(
-    task: Minimisation, y: Array, J: float, g: Array, step: float, bounds: tuple[Array, Array]
+    problem: Minimisation, y: Array, J: float, g: Array, step: float, bounds: tuple[Array, Array]
 ) -> tuple[Array | None, float, float]:
     """The next point (None if there is none), the length of the step, and the cost."""
 
     def at(length: float) -> tuple[Array, float]:
         point = np.clip(y - length * g, *bounds)
-        return point, task.cost(task.scale * point)
+        return point, problem.cost(problem.scale * point)
 
     def enough(point: Array, value: float) -> bool:
         return value < J - 1e-4 * float(g @ (y - point))
@@ -207,21 +193,21 @@ def _line_search(
 
 
 def bfgs(
-    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+    problem: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
 ) -> Minimum:
     """L-BFGS-B of SciPy."""
 
     def value(y: Array) -> tuple[float, Array]:
-        J = task.cost(task.scale * y)
+        J = problem.cost(problem.scale * y)
         if not np.isfinite(J):  # a failed simulation: far uphill, so that the line search shrinks
             return 1e10, np.zeros_like(y)
-        return J / task.unit, task.gradient(task.scale * y) * task.scale / task.unit
+        return J / problem.unit, problem.gradient(problem.scale * y) * problem.scale / problem.unit
 
     def note(intermediate_result: Any) -> None:
-        task.note(task.scale * intermediate_result.x, intermediate_result.fun * task.unit)
+        problem.note(problem.scale * intermediate_result.x, intermediate_result.fun * problem.unit)
 
     _refuse(options, _BFGS, "bfgs")
-    task.note(q, task.cost(q))
+    problem.note(q, problem.cost(q))
     settings = {
         "maxiter": limit,
         "gtol": tolerance,
@@ -230,49 +216,49 @@ def bfgs(
         "maxcor": 30,
         **options,
     }
-    bounds = list(zip(*task.scaled_bounds, strict=True))
+    bounds = list(zip(*problem.scaled_bounds, strict=True))
     found = minimize(
         value,
-        q / task.scale,
+        q / problem.scale,
         jac=True,
         method="L-BFGS-B",
         callback=note,
         bounds=bounds,
         options=settings,
     )
-    low, high = task.scaled_bounds
+    low, high = problem.scaled_bounds
     slope = np.clip(found.x - found.jac, low, high) - found.x
     stuck = found.status == 2  # its line search ended; 1 is a limit
     if stuck and np.linalg.norm(slope) <= _STATIONARY:
-        return Minimum(task.scale * found.x, True, "converged: no step lowers the cost any more")
-    return Minimum(task.scale * found.x, bool(found.success), str(found.message).lower())
+        return Minimum(problem.scale * found.x, True, "converged: no step lowers the cost any more")
+    return Minimum(problem.scale * found.x, bool(found.success), str(found.message).lower())
 
 
 def trust_region(
-    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+    problem: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
 ) -> Minimum:
     """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
-    residuals, jacobian = task.residuals, task.jacobian
+    residuals, jacobian = problem.residuals, problem.jacobian
     if residuals is None or jacobian is None:
         raise ValueError("least-squares needs residuals and their derivatives; use bfgs")
-    count, unit = len(residuals(q)), np.sqrt(task.unit)
+    count, unit = len(residuals(q)), np.sqrt(problem.unit)
 
     def values(y: Array) -> Array:
-        r = residuals(task.scale * y) / unit
+        r = residuals(problem.scale * y) / unit
         return r if np.isfinite(r).all() else np.full(count, 1e10)
 
     def slopes(y: Array) -> Array:
-        at = task.scale * y
-        r, matrix = residuals(at), jacobian(at).toarray() * task.scale
-        task.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
+        at = problem.scale * y
+        r, matrix = residuals(at), jacobian(at).toarray() * problem.scale
+        problem.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
         return matrix / unit
 
     _refuse(options, _TRUST_REGION, "least-squares")
-    low, high = task.scaled_bounds
-    inside = np.clip(q / task.scale, low, high)
+    low, high = problem.scaled_bounds
+    inside = np.clip(q / problem.scale, low, high)
     settings = {"gtol": tolerance, "ftol": 1e-15, "xtol": 1e-14, "max_nfev": limit, **options}
     found = least_squares(values, inside, jac=slopes, bounds=(low, high), method="trf", **settings)
-    return Minimum(task.scale * found.x, found.status > 0, str(found.message).lower())
+    return Minimum(problem.scale * found.x, found.status > 0, str(found.message).lower())
 
 
 _BFGS = ("maxcor", "ftol", "gtol", "maxfun", "maxiter", "maxls")
@@ -287,31 +273,31 @@ def _refuse(options: Mapping[str, Any], known: Sequence[str], optimizer: str) ->
 
 
 class _Places:
-    """Where the entries of a sparse matrix are, of a pattern that stays."""
+    """Places of the entries of a sparse matrix, a pattern that stays."""
 
     def __init__(self, pattern: csr_array) -> None:
         self.rows, self.columns = pattern.tocoo().coords
         self.size = len(self.rows)
 
     def fill(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> None:
-        """Hand them to IPOPT."""
+        """Write the places into the arrays of IPOPT."""
         rows[:], columns[:] = self.rows, self.columns
 
     def values(self, matrix: csr_array) -> Array:
-        """The entries of a matrix there."""
+        """Values of a matrix at these places."""
         return np.asarray(csr_array(matrix)[self.rows, self.columns]).ravel()
 
 
 class _Callbacks:
-    """The scaled problem as IPOPT wants it; sparse matrices have the structure they have at q.
+    """Callbacks of the scaled problem for IPOPT; sparse matrices have the structure they have at q.
 
     Where the objective is a sum of squares, its Hessian is 2 J^T J.
     """
 
-    def __init__(self, task: Minimisation, q: Array) -> None:
-        self.task, self._y = task, q / task.scale
-        self._scaling = diags_array(task.scale)
-        n, slopes, squares = len(q), task.gap_jacobian, task.jacobian
+    def __init__(self, problem: Minimisation, q: Array) -> None:
+        self.problem, self._y = problem, q / problem.scale
+        self._scaling = diags_array(problem.scale)
+        n, slopes, squares = len(q), problem.gap_jacobian, problem.jacobian
         nothing = csr_array((n, n))
         self.gap_places = _Places(nothing if slopes is None else slopes(q))
         pattern = nothing if squares is None else csr_array(squares(q))
@@ -320,43 +306,45 @@ class _Callbacks:
 
     def cost(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
         self._y = y
-        out[0] = self.task.cost(self.task.scale * y) / self.task.unit
+        out[0] = self.problem.cost(self.problem.scale * y) / self.problem.unit
 
     def gradient(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        out[:] = self.task.gradient(self.task.scale * y) * self.task.scale / self.task.unit
+        scale = self.problem.scale
+        out[:] = self.problem.gradient(scale * y) * scale / self.problem.unit
 
     def constraints(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        assert self.task.gaps is not None
-        out[:] = self.task.gaps(self.task.scale * y)
+        assert self.problem.gaps is not None
+        out[:] = self.problem.gaps(self.problem.scale * y)
 
     def jacobian(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        assert self.task.gap_jacobian is not None
-        out[:] = self.gap_places.values(self.task.gap_jacobian(self.task.scale * y) @ self._scaling)
+        assert self.problem.gap_jacobian is not None
+        slopes = self.problem.gap_jacobian(self.problem.scale * y)
+        out[:] = self.gap_places.values(slopes @ self._scaling)
 
     def hessian(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        assert self.task.jacobian is not None
-        slopes = self.task.jacobian(self.task.scale * y) @ self._scaling
-        matrix = (2.0 * factor / self.task.unit) * (slopes.T @ slopes)
+        assert self.problem.jacobian is not None
+        slopes = self.problem.jacobian(self.problem.scale * y) @ self._scaling
+        matrix = (2.0 * factor / self.problem.unit) * (slopes.T @ slopes)
         out[:] = self.hessian_places.values(matrix)
 
     def note(self, step: Iteration) -> None:
         """Keep the iterate that IPOPT reports."""
-        task = self.task
-        J = step.objective * task.unit
-        task.note(task.scale * self._y, J, step.optimality, step.infeasibility)
+        problem = self.problem
+        J = step.objective * problem.unit
+        problem.note(problem.scale * self._y, J, step.optimality, step.infeasibility)
 
 
 def ipopt(
-    task: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
+    problem: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
 ) -> Minimum:
     """IPOPT with the Gauss-Newton Hessian of a sum of squares, else a limited-memory one."""
-    solver = str(options.get("linear_solver", "mumps"))
+    solver, gaps = str(options.get("linear_solver", "mumps")), problem.gaps
     check_solver(solver, options)
-    callbacks, zero = _Callbacks(task, q), np.zeros(0 if task.gaps is None else len(task.gaps(q)))
-    problem = IpoptProblem(
+    callbacks, zero = _Callbacks(problem, q), np.zeros(0 if gaps is None else len(gaps(q)))
+    nlp = IpoptProblem(
         callbacks,
         (callbacks.gap_places, callbacks.hessian_places),
-        task.scaled_bounds,
+        problem.scaled_bounds,
         (zero, zero),
         np.full(q.size, BORDER, dtype=np.int32),
     )
@@ -367,10 +355,19 @@ def ipopt(
         "sb": "yes",
         "linear_solver": solver,
     }
-    if task.jacobian is None:
+    if problem.jacobian is None:
         settings["hessian_approximation"] = "limited-memory"
     settings, watch = {**settings, **options}, Watch(callbacks.note)
-    found = run(problem, Start(q / task.scale), settings, settings, watch)
+    found = run(nlp, Start(q / problem.scale), settings, settings, watch)
     if found.status is Solve.INTERRUPTED:
         raise KeyboardInterrupt
-    return Minimum(task.scale * found.z, found.status.success, found.status.sentence)
+    return Minimum(problem.scale * found.z, found.status.success, found.status.sentence)
+
+
+#: By the names that users give them.
+OPTIMIZERS: Mapping[str, Callable[..., Minimum]] = {
+    "steepest-descent": steepest_descent,
+    "bfgs": bfgs,
+    "least-squares": trust_region,
+    "ipopt": ipopt,
+}

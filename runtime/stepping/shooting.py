@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.fit import Fit, poor_fits, typical_sizes
 from kinesym.runtime.results.statistics import (
@@ -29,8 +30,6 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.minimise import Minimisation, Minimum, minimise
 from kinesym.runtime.stepping.unknowns import Unknowns
 
-Array = NDArray[np.float64]
-
 #: Growth of a small error over a trial, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0
 
@@ -41,8 +40,8 @@ class Diverged(ValueError):
 
 @dataclass(frozen=True)
 class System:
-    """What results say of a model: its name, its parameters in their order, values of those that
-    are known, also of others, and its drawing."""
+    """A model as results name it: its name, its parameters in order, known values (also of other
+    parameters), and its drawing."""
 
     name: str
     parameters: Sequence[str]
@@ -157,7 +156,7 @@ def unstable(trial: int, modes: NDArray[Any], longest: float, remedy: str) -> st
 
 @dataclass(frozen=True)
 class Identification:
-    """Unknowns of simulated trials: the minimum of J within bounds, and how far it is known."""
+    """Identification of the unknowns: the minimum of J within bounds, and its confidence."""
 
     trials: Simulated
     bounds: tuple[Array, Array]
@@ -181,7 +180,7 @@ class Identification:
             self._check_room()
         J, size = self.trials.cost(q), self._sizes(q)
         with iteration_line(progress) as report:
-            task = Minimisation(
+            problem = Minimisation(
                 self.trials.cost,
                 self.trials.gradient,
                 size if scale else np.ones_like(q),
@@ -190,12 +189,12 @@ class Identification:
                 report,
             )
             if squares:
-                task.residuals = self._residuals
-                task.jacobian = None if self.trials.unknowns.inputs else self.trials.jacobian
+                problem.residuals = self._residuals
+                problem.jacobian = None if self.trials.unknowns.inputs else self.trials.jacobian
             if self.trials.unknowns.several:
-                task.gaps, task.gap_jacobian = self._gaps, self.trials.gap_jacobian
-            found = minimise(optimizer, task, q, tolerance, limit, options)
-        return self._fit(found, task, optimizer, size, time.perf_counter() - begin)
+                problem.gaps, problem.gap_jacobian = self._gaps, self.trials.gap_jacobian
+            found = minimise(optimizer, problem, q, tolerance, limit, options)
+        return self._fit(found, problem, optimizer, size, time.perf_counter() - begin)
 
     def _squares(self, optimizer: str) -> bool:
         """Whether J is a sum of squares; least squares need that."""
@@ -283,13 +282,13 @@ class Identification:
     # -- results ----------------------------------------------------------------------------
 
     def _fit(
-        self, found: Minimum, task: Minimisation, optimizer: str, size: Array, seconds: float
+        self, found: Minimum, problem: Minimisation, optimizer: str, size: Array, seconds: float
     ) -> Fit:
         q, unknowns, system = found.q, self.trials.unknowns, self.trials.system
         J = self.trials.cost(q)
         ended = np.isfinite(J)
         gradient = self.trials.gradient(q) if ended else np.full_like(q, np.nan)
-        sure = self._confidence(q, task, J, gradient, size)
+        sure = self._confidence(q, problem, J, gradient, size)
         trials = self.trials.trajectories(q) if ended else []
         notes = [*sure.notes, *(poor_fits(trials) if self.trials.measured else ())]
         return Fit(
@@ -303,7 +302,7 @@ class Identification:
             names=list(unknowns.names),
             values=q,
             gradient=gradient,
-            history=list(task.history),
+            history=list(problem.history),
             condition=sure.condition,
             covariance=sure.covariance,
             active=[name for name, at in zip(unknowns.names, sure.held, strict=True) if at],
@@ -314,7 +313,7 @@ class Identification:
         )
 
     def _confidence(
-        self, q: Array, task: Minimisation, J: float, gradient: Array, size: Array
+        self, q: Array, problem: Minimisation, J: float, gradient: Array, size: Array
     ) -> Confidence:
         """From residuals, else from differences of gradients."""
         nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
@@ -322,8 +321,8 @@ class Identification:
             return nothing
         unknowns = self.trials.unknowns
         found = Estimate(q, unknowns.names, self.bounds, J, gradient, self._natural_sizes(q))
-        if task.jacobian is not None:
-            slopes = task.jacobian(q)
+        if problem.jacobian is not None:
+            slopes = problem.jacobian(q)
             slopes.eliminate_zeros()
             telling = int((np.diff(slopes.indptr) > 0).sum())
             samples = None if self.trials.weighted else telling // self.trials.substeps

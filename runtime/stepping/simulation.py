@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built, SteppingManifest, TableauManifest
 from kinesym.runtime.native import HELD, PARABOLA, Call, Library, Plan, Run
 from kinesym.runtime.nlp.places import rows
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.status import UNSTABLE, Stepping
-
-Array = NDArray[np.float64]
 
 #: Steps of all members, and operations of a vector, between two looks at the clock and at Ctrl-C.
 #: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.
@@ -32,7 +31,7 @@ _WORTHWHILE = 1e4
 #: Growth of a small error, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0
 
-#: In `Outcome.trouble`: an adaptive method needed too many steps.
+#: In `RawTrajectories.trouble`: an adaptive method needed too many steps.
 STIFF = 1.0
 
 #: No state of a body is as large as this, or has grown so much from where it began, or from 1.
@@ -41,28 +40,14 @@ _LARGEST, _LARGEST_GROWTH = 1e100, 1e30
 
 @dataclass(frozen=True)
 class Stepper:
-    """A library that steps a model, and the names of what it steps.
+    """The compiled time stepping of a model, and what the code generator says of it.
 
-    `loop` is the name of an explicit method, whose numbers are `tableau`, or "implicit"; parameters
-    are `varying` if they may differ between members; `limits` are the sentences of what must not be
-    negative; `pattern` and `solution` are places of derivatives, see kinesym.h; `work` are
-    operations per step, about.
+    loop : the name of an explicit method, or "implicit". work : operations per step, about.
     """
 
     library: Library
+    about: SteppingManifest
     loop: str
-    tableau: TableauManifest | None
-    model: str
-    states: tuple[str, ...]
-    inputs: tuple[str, ...]
-    parameters: tuple[str, ...]
-    outputs: tuple[str, ...]
-    limits: tuple[str, ...]
-    values: Mapping[str, float]
-    varying: bool
-    outputs_need_rates: bool
-    pattern: tuple[Sequence[int], Sequence[int]]
-    solution: tuple[Sequence[int], Sequence[int]]
     work: float
 
     @classmethod
@@ -70,15 +55,12 @@ class Stepper:
         """From a built library."""
         about, kernels = built.manifest.of(SteppingManifest), built.manifest.kernels
         operations = {name: float(kernel.operations) for name, kernel in kernels.items()}
-        named = {k: v for k, v in vars(about).items() if k not in ("solution", "methods")}
-        return cls(
-            library=built.library,
-            loop=loop,
-            solution=([i for i, _ in about.solution], [j for _, j in about.solution]),
-            tableau=about.methods.get(loop),
-            work=_work(loop, operations, len(about.states)),
-            **named,
-        )
+        return cls(built.library, about, loop, _work(loop, operations, len(about.states)))
+
+    @property
+    def tableau(self) -> TableauManifest | None:
+        """Coefficients of an explicit method."""
+        return self.about.methods.get(self.loop)
 
     @property
     def adaptive(self) -> bool:
@@ -87,7 +69,7 @@ class Stepper:
 
     @property
     def fixed(self) -> bool:
-        """Whether steps are explicit and as long as they are said to be."""
+        """Whether the method is explicit with steps of fixed length."""
         return self.tableau is not None and not self.adaptive
 
     @property
@@ -104,8 +86,8 @@ def _work(loop: str, operations: Mapping[str, float], n: int) -> float:
 
 
 @dataclass(frozen=True)
-class Task:
-    """What to simulate: M members on N nodes.
+class IVP:
+    """Initial value problems of M members on N nodes.
 
     time : (N,). initial : (n, M). parameters : (1 or M, r). inputs : per input its samples
     (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see kinesym.h).
@@ -126,14 +108,17 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """States (n, M, N) and outputs (n_out, M, N), NaN beyond the `reached` nodes of each member.
+class RawTrajectories:
+    """What the loop leaves: states (n, M, N) and values (n_out, M, N) of outputs and limits, NaN
+    beyond the `reached` nodes of each member.
 
     trouble : (M,), the defect where Newton's method failed; adaptive: whether the steps were too
     many. interrupted : (M,), whether Ctrl-C ended it. broken : the limit that ended a member, by
     its number.
     """
 
+    stepper: Stepper
+    ivp: IVP
     states: Array
     values: Array
     reached: NDArray[np.intp]
@@ -141,82 +126,79 @@ class Outcome:
     interrupted: NDArray[np.bool_]
     broken: Mapping[int, str] = field(default_factory=dict)
 
+    @property
+    def limits(self) -> Array:
+        """Values (n_limits, M, N) of what must not be negative."""
+        return self.values[len(self.stepper.about.outputs) :]
 
-def bind(stepper: Stepper, task: Task, states: Array, values: Array) -> tuple[Run, Outcome]:
+
+def bind(stepper: Stepper, ivp: IVP, states: Array | None = None) -> tuple[Run, RawTrajectories]:
     """The loop bound to its arrays; the initial states are put in place."""
-    members = states.shape[1]
-    states[:, :, 0] = task.initial
-    reached = np.ones(members, dtype=np.intp)
-    trouble = np.zeros(members)
+    about, shape = stepper.about, (ivp.members, len(ivp.time))
+    states = np.empty((len(about.states), *shape)) if states is None else states
+    values = np.empty((len(about.outputs) + len(about.limits), *shape))
+    members, reached, trouble = shape[0], np.ones(shape[0], dtype=np.intp), np.zeros(shape[0])
+    states[:, :, 0] = ivp.initial
     run = Run(
         stepper.library,
-        stepper.pattern,
-        stepper.solution,
-        task.time,
-        list(task.inputs),
-        task.parameters,
+        about.pattern,
+        ([i for i, _ in about.solution], [j for _, j in about.solution]),
+        ivp.time,
+        list(ivp.inputs),
+        ivp.parameters,
         states,
         values,
         reached,
         np.zeros(members),
         trouble,
-        task.substeps,
-        *task.tolerances,
-        task.threads,
-        stepper.outputs_need_rates,
-        _budget(stepper, task, members),
+        ivp.substeps,
+        *ivp.tolerances,
+        ivp.threads,
+        about.outputs_need_rates,
+        _budget(stepper, ivp, members),
         vars(stepper.tableau) if stepper.tableau else None,
     )
-    return run, Outcome(states, values, reached, trouble, np.zeros(members, dtype=bool))
+    interrupted = np.zeros(members, dtype=bool)
+    return run, RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)
 
 
-def _budget(stepper: Stepper, task: Task, members: int) -> int:
+def _budget(stepper: Stepper, ivp: IVP, members: int) -> int:
     """Steps of each block of members in one call: blocks share threads."""
     blocks = -(-members // stepper.library.lanes)
     return max(
         min(_LEAST_STEPS, stepper.steps_at_once),
-        stepper.steps_at_once * min(task.threads, blocks) // blocks,
+        stepper.steps_at_once * min(ivp.threads, blocks) // blocks,
     )
 
 
-def simulate(stepper: Stepper, task: Task, progress: bool | None = None) -> Outcome:
+def simulate(stepper: Stepper, ivp: IVP, progress: bool | None = None) -> RawTrajectories:
     """March through all nodes; Ctrl-C ends it with what has been computed.
 
     Raises `ValueError` if a limit is broken at the start.
     """
-    members, N = task.initial.shape[1], len(task.time)
-    states = np.empty((len(stepper.states), members, N))
-    n_outputs = len(stepper.outputs)
-    values = np.empty((_rows(stepper), members, N))
-    run, outcome = bind(stepper, task, states, values)
+    run, raw = bind(stepper, ivp)
     with interruptible() as stop:
-        check_start(stepper, task, run, values[n_outputs:, :, 0])
-        _march(stepper, task, run, outcome, progress, stop)
-        run.outputs(0, int(outcome.reached.max()) - 1)
-        broken = broken_limits(stepper, values[n_outputs:], outcome.reached)
-        for member in np.flatnonzero(outcome.reached < N):
-            states[:, member, outcome.reached[member] :] = np.nan
-            values[:, member, outcome.reached[member] :] = np.nan
+        _check_start(raw, run)
+        _march(raw, run, progress, stop)
+        run.outputs(0, int(raw.reached.max()) - 1)
+        broken = _broken_limits(raw)
+        for member in np.flatnonzero(raw.reached < len(ivp.time)):
+            raw.states[:, member, raw.reached[member] :] = np.nan
+            raw.values[:, member, raw.reached[member] :] = np.nan
         for k in broken:
-            outcome.interrupted[k] = False
-        kept = values[:n_outputs]
-        if n_outputs < len(stepper.limits):  # do not keep the limits alive
+            raw.interrupted[k] = False
+        kept = raw.values[: len(stepper.about.outputs)]
+        if len(kept) < len(stepper.about.limits):  # do not keep the limits alive
             kept = kept.copy()
-        return Outcome(states, kept, outcome.reached, outcome.trouble, outcome.interrupted, broken)
+        return replace(raw, values=kept, broken=broken)
 
 
-def _march(
-    stepper: Stepper,
-    task: Task,
-    run: Run,
-    outcome: Outcome,
-    progress: bool | None,
-    stop: threading.Event,
-) -> None:
+def _march(raw: RawTrajectories, run: Run, progress: bool | None, stop: threading.Event) -> None:
     """Through all nodes, or until `stop` is set: then the members that were on their way are noted
     as interrupted."""
-    N, done, reached = len(task.time), 0, outcome.reached
-    chunk = max(1, stepper.steps_at_once // (len(reached) * task.substeps))
+    stepper, ivp = raw.stepper, raw.ivp
+    N, done, reached = len(ivp.time), 0, raw.reached
+    chunk = max(1, stepper.steps_at_once // (len(reached) * ivp.substeps))
     if stepper.adaptive:
         chunk = _ADAPTIVE_NODES_AT_ONCE
     with node_bar(N - 1, progress) as advance:
@@ -227,33 +209,34 @@ def _march(
             advance(end - done)
             done = end
     if stop.is_set():
-        outcome.interrupted[:] = (reached < N) & (reached > done) & ~run.failed
+        raw.interrupted[:] = (reached < N) & (reached > done) & ~run.failed
 
 
-def check_start(stepper: Stepper, task: Task, run: Run, limits: Array) -> None:
-    """Raise `ValueError` if one of the limits (n_limits, M) is broken by the initial state."""
-    if not stepper.limits:
+def _check_start(raw: RawTrajectories, run: Run) -> None:
+    """Raise `ValueError` if one of the limits is broken by the initial state."""
+    about = raw.stepper.about
+    if not about.limits:
         return
     run.outputs(0, 0)
-    for limit, member in np.argwhere(limits < 0.0):
-        state = zip(stepper.states, task.initial[:, member], strict=True)
+    for limit, member in np.argwhere(raw.limits[:, :, 0] < 0.0):
+        state = zip(about.states, raw.ivp.initial[:, member], strict=True)
         moved = [f"{name} = {x:.4g}" for name, x in state if x]
         more = f", and {len(moved) - 24} more" if len(moved) > 24 else ""
-        which = f" of member {member}" if limits.shape[1] > 1 else ""
+        which = f" of member {member}" if raw.ivp.members > 1 else ""
         raise ValueError(
-            f"the initial state{which} of {stepper.model} cannot be: "
-            f"{stepper.limits[limit]} ({', '.join(moved[:24])}{more})"
+            f"the initial state{which} of {about.model} cannot be: "
+            f"{about.limits[limit]} ({', '.join(moved[:24])}{more})"
         )
 
 
-def broken_limits(stepper: Stepper, limits: Array, reached: NDArray[np.intp]) -> dict[int, str]:
-    """The first limit (n_limits, M, N) that each member breaks; `reached` ends before that node."""
+def _broken_limits(raw: RawTrajectories) -> dict[int, str]:
+    """The first limit that each member breaks; `reached` ends before that node."""
     found: dict[int, str] = {}
-    for row, sentence in zip(limits, stepper.limits, strict=True):
+    for row, sentence in zip(raw.limits, raw.stepper.about.limits, strict=True):
         for member in np.flatnonzero((row < 0.0).any(axis=1)).tolist():
             node = int(np.argmax(row[member] < 0.0))
-            if node < reached[member]:
-                reached[member] = node
+            if node < raw.reached[member]:
+                raw.reached[member] = node
                 found[member] = sentence
     return found
 
@@ -261,36 +244,36 @@ def broken_limits(stepper: Stepper, limits: Array, reached: NDArray[np.intp]) ->
 # -- why a run ended early ------------------------------------------------------------------
 
 
-def failure(
-    stepper: Stepper, task: Task, outcome: Outcome, member: int, undefined: str = ""
-) -> str:
+def failure(raw: RawTrajectories, member: int, undefined: str = "") -> str:
     """Why a member did not reach the end, in words: time, state, cause and remedy.
 
     undefined : an expression that is not finite there, if that is known to be the cause.
     """
-    last = int(outcome.reached[member]) - 1
-    time, x = task.time, outcome.states[:, member, last]
-    if outcome.interrupted[member]:
+    stepper, ivp, last = raw.stepper, raw.ivp, int(raw.reached[member]) - 1
+    time, x = ivp.time, raw.states[:, member, last]
+    if raw.interrupted[member]:
         return Stepping.INTERRUPTED.said(time=time[last])
     place = f"between t = {time[last]:g} and {time[last + 1]:g} s"
-    state = ", ".join(f"{k} = {v:.4g}" for k, v in list(zip(stepper.states, x, strict=True))[:12])
+    state = ", ".join(
+        f"{k} = {v:.4g}" for k, v in list(zip(stepper.about.states, x, strict=True))[:12]
+    )
     if len(x) > 12:
         state += f", and {len(x) - 12} more"
-    step = (time[last + 1] - time[last]) / task.substeps
-    if undefined or member in outcome.broken:
-        advice = _unstable(stepper, task, outcome, member, step) if stepper.fixed else ""
+    step = (time[last + 1] - time[last]) / ivp.substeps
+    if undefined or member in raw.broken:
+        advice = _unstable(raw, member, step) if stepper.fixed else ""
         more = f"; but {advice}" if advice.startswith("the step of") else ""
-        status, cause = Stepping.NOT_POSSIBLE, f"{undefined or outcome.broken[member]}{more}"
-    elif not stepper.fixed and implausible(outcome.states[:, member, 0], x).any():
+        status, cause = Stepping.NOT_POSSIBLE, f"{undefined or raw.broken[member]}{more}"
+    elif not stepper.fixed and implausible(raw.states[:, member, 0], x).any():
         status, cause = Stepping.DIVERGED, UNSTABLE
     elif stepper.loop == "implicit":
         status, cause = Stepping.NEWTON, ""
     elif stepper.adaptive:
-        stiff = outcome.trouble[member] == STIFF
+        stiff = raw.trouble[member] == STIFF
         status, cause = Stepping.STIFF if stiff else Stepping.STEP, ""
     else:
-        status, cause = Stepping.DIVERGED, _unstable(stepper, task, outcome, member, step)
-    words = status.said(place=place, cause=cause, defect=outcome.trouble[member], step=step)
+        status, cause = Stepping.DIVERGED, _unstable(raw, member, step)
+    words = status.said(place=place, cause=cause, defect=raw.trouble[member], step=step)
     return f"{words}; last state {state}"
 
 
@@ -313,12 +296,12 @@ def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
     return len(time), ""
 
 
-def cause_of_growth(stepper: Stepper, task: Task, outcome: Outcome, member: int, node: int) -> str:
+def cause_of_growth(raw: RawTrajectories, member: int, node: int) -> str:
     """The likely cause that a member grew beyond any plausible size at a node."""
-    if not stepper.fixed:
+    if not raw.stepper.fixed:
         return UNSTABLE
-    step = float(task.time[node] - task.time[node - 1]) / task.substeps
-    return _unstable(stepper, task, outcome, member, step)
+    step = float(raw.ivp.time[node] - raw.ivp.time[node - 1]) / raw.ivp.substeps
+    return _unstable(raw, member, step)
 
 
 # -- whether a single step is enough --------------------------------------------------------
@@ -327,56 +310,52 @@ def cause_of_growth(stepper: Stepper, task: Task, outcome: Outcome, member: int,
 _PARTS, _TOLERABLE = 16, 0.01
 
 
-def too_long(stepper: Stepper, task: Task, outcome: Outcome) -> str:
-    """Of a task with two nodes and one step between them: a sentence if shorter steps lead
+def too_long(raw: RawTrajectories) -> str:
+    """Of a simulation with two nodes and one step between them: a sentence if shorter steps lead
     elsewhere, else nothing."""
-    shorter = replace(task, substeps=_PARTS)
-    states, values = np.empty_like(outcome.states), np.empty((_rows(stepper), task.members, 2))
-    bind(stepper, shorter, states, values)[0].march(stepper.loop, 0, 1)
-    ends, truer = outcome.states[:, :, 1], states[:, :, 1]
-    size = np.maximum(np.abs(task.initial), np.abs(truer))
+    stepper, ivp = raw.stepper, raw.ivp
+    run, shorter = bind(stepper, replace(ivp, substeps=_PARTS))
+    run.march(stepper.loop, 0, 1)
+    ends, truer = raw.states[:, :, 1], shorter.states[:, :, 1]
+    size = np.maximum(np.abs(ivp.initial), np.abs(truer))
     size = np.maximum(size, 1e-6 * size.max(axis=0))  # what is next to nothing may differ
     wrong = np.argwhere(~(np.abs(ends - truer) <= _TOLERABLE * size))
     if not len(wrong):
         return ""
     k, member = wrong[0]
-    begin, end = task.time
-    of = f" of member {member}" if task.members > 1 else ""
+    begin, end = ivp.time
+    of = f" of member {member}" if ivp.members > 1 else ""
     return (
-        f"one step of {end - begin:g} s is too long: {stepper.states[k]}{of} ends at "
+        f"one step of {end - begin:g} s is too long: {stepper.about.states[k]}{of} ends at "
         f"{ends[k, member]:.4g}, with {_PARTS} steps at {truer[k, member]:.4g}; time is the "
         f"grid of nodes, for example np.linspace({begin:g}, {end:g}, 2001)"
     )
 
 
-def _rows(stepper: Stepper) -> int:
-    """Rows of what the kernel `outputs` gives."""
-    return len(stepper.outputs) + len(stepper.limits)
-
-
 # -- within an interval ---------------------------------------------------------------------
 
 
-def refined(task: Task, states: Array, member: int, node: int, parts: int) -> Task:
-    """One interval of one member, from its state (n, M, N) at `node`, on a grid of equal parts."""
-    begin, end = task.time[node], task.time[node + 1]
+def refined(raw: RawTrajectories, member: int, node: int, parts: int) -> IVP:
+    """One interval of one member, from its state at `node`, on a grid of equal parts."""
+    ivp = raw.ivp
+    begin, end = ivp.time[node], ivp.time[node + 1]
     share = np.arange(parts + 1) / parts
     inputs = []
-    for samples, kind in task.inputs:
+    for samples, kind in ivp.inputs:
         row = samples[member if len(samples) > 1 else 0]
-        course = within(row, kind, node, share)
+        made = within(row, kind, node, share)
         if kind == PARABOLA:
             thirds = (np.arange(parts)[:, None] + [0.0, 0.5, 1.0]) / parts
-            course = np.append(within(row, kind, node, thirds.ravel()), course[-1])
-        inputs.append((np.ascontiguousarray(course)[None], kind))
-    row = member if len(task.parameters) > 1 else 0
-    return Task(
+            made = np.append(within(row, kind, node, thirds.ravel()), made[-1])
+        inputs.append((np.ascontiguousarray(made)[None], kind))
+    row = member if len(ivp.parameters) > 1 else 0
+    return IVP(
         begin + share * (end - begin),
-        states[:, member, [node]],
-        task.parameters[row : row + 1],
+        raw.states[:, member, [node]],
+        ivp.parameters[row : row + 1],
         inputs,
         1,
-        task.tolerances,
+        ivp.tolerances,
     )
 
 
@@ -401,24 +380,24 @@ def said(reason: str, model: str = "") -> str:
     return f"{what} ended early: {reason}"
 
 
-def _unstable(stepper: Stepper, task: Task, outcome: Outcome, member: int, step: float) -> str:
+def _unstable(raw: RawTrajectories, member: int, step: float) -> str:
     """Whether the step is too long for the fastest mode at the start or at the last state."""
-    last = int(outcome.reached[member]) - 1
-    spent = float(task.time[last] - task.time[0])
+    ivp, last = raw.ivp, int(raw.reached[member]) - 1
+    spent = float(ivp.time[last] - ivp.time[0])
     for node in (0, last):
-        modes = modes_at(stepper, task, outcome.states[:, member, node], node, member)
+        modes = modes_at(raw, node, member)
         mode, worst = modes[np.argmax(np.abs(modes))], modes[np.argmax(modes.real)]
-        longest = longest_step(stepper, mode)
+        longest = longest_step(raw.stepper, mode)
         if longest < step < _WORTHWHILE * longest:
             return (
                 f"the step of {step:g} s is too long for the mode {eigenvalue(mode)} 1/s at "
-                f"t = {task.time[node]:g} s: use steps of at most {rounded_down(longest)} s "
-                f"(substeps={int(np.ceil(task.substeps * step / longest))}) or method='trapezoid'"
+                f"t = {ivp.time[node]:g} s: use steps of at most {rounded_down(longest)} s "
+                f"(substeps={int(np.ceil(ivp.substeps * step / longest))}) or method='trapezoid'"
             )
         if worst.real * spent > _GROWTH:
             return (
                 f"the model is unstable: eigenvalue {eigenvalue(worst)} 1/s at "
-                f"t = {task.time[node]:g} s"
+                f"t = {ivp.time[node]:g} s"
             )
     return f"the model is unstable, or the step of {step:g} s too long (raise substeps)"
 
@@ -453,19 +432,22 @@ def rounded_down(value: float) -> str:
     return f"{np.floor(value / unit) * unit:.2g}"
 
 
-def modes_at(
-    stepper: Stepper, task: Task, x: Array, node: int, member: int = 0
-) -> NDArray[np.complex128]:
-    """The eigenvalues of d x'/d x [1/s] at a state, by differences; NaN if it is not finite."""
+def modes_at(raw: RawTrajectories, node: int, member: int = 0) -> NDArray[np.complex128]:
+    """The eigenvalues of d x'/d x [1/s] at a node, by differences; NaN if it is not finite."""
+    stepper, ivp, x = raw.stepper, raw.ivp, raw.states[:, member, node]
     n = len(x)
     steps = 1e-6 * np.maximum(1.0, np.abs(x))
     points = x[:, None] + np.hstack([np.diag(steps), -np.diag(steps)])
     inputs = [
         samples[member if len(samples) > 1 else 0, 3 * node if kind == PARABOLA else node]
-        for samples, kind in task.inputs
+        for samples, kind in ivp.inputs
     ]
-    parameters = task.parameters[member if len(task.parameters) > 1 else 0]
-    rates = evaluate_rhs(stepper, points, np.array(inputs), parameters, float(task.time[node]))
+    parameters = ivp.parameters[member if len(ivp.parameters) > 1 else 0]
+    given = [np.reshape(row, (-1, 1)) for row in (inputs, parameters, ivp.time[node])]
+    point = [points, *(np.repeat(row, 2 * n, axis=1) for row in given)]
+    if not stepper.about.varying:
+        point[2] = given[1]
+    rates = mapped(stepper.library, "rhs", point, n)
     with np.errstate(invalid="ignore"):
         matrix = (rates[:, :n] - rates[:, n:]) / (2.0 * steps)
     if not np.isfinite(matrix).all():
@@ -473,16 +455,14 @@ def modes_at(
     return np.asarray(np.linalg.eigvals(matrix), dtype=np.complex128)
 
 
-def evaluate_rhs(stepper: Stepper, x: Array, u: Array, p: Array, t: float) -> Array:
-    """x' at the points x (n, k) for one input u (m,), parameters p (r,) and time."""
-    n, count = x.shape
-    out = np.empty(n * count)
-    given = (np.ascontiguousarray(x), np.repeat(u, count), p, np.full(count, t))
-    arguments = [(a.ravel(), 0, count) for a in given]
-    if stepper.varying:
-        arguments[2] = (np.repeat(p, count), 0, count)
-    else:
-        arguments[2] = (np.ascontiguousarray(p), 0, 1)
-    call = Call(stepper.library, "rhs", count, arguments, (), rows(n, count), out.size)
+def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) -> Array:
+    """A kernel at many points: arguments (rows, N), or (rows, 1) if they are equal everywhere."""
+    N = max(argument.shape[1] for argument in arguments)
+    given = [
+        (np.ascontiguousarray(a).ravel(), 0, a.shape[1] if a.shape[1] == N else 1)
+        for a in arguments
+    ]
+    out = np.empty(n_out * N)
+    call = Call(library, kernel, N, given, (), rows(n_out, N), out.size)
     Plan([call], [], out.size)((), out)
-    return out.reshape(n, count)
+    return out.reshape(n_out, N)

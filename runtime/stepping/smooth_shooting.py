@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import FamilyManifest
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.nlp import NLP
@@ -21,9 +23,9 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.simulation import (
-    Outcome,
+    IVP,
+    RawTrajectories,
     Stepper,
-    Task,
     bind,
     failure,
     longest_step,
@@ -33,19 +35,15 @@ from kinesym.runtime.stepping.simulation import (
 )
 from kinesym.runtime.stepping.unknowns import Unknowns
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
-class _Trial:
-    """A trial bound to its part of z: what marches, and what it reads and writes."""
+class _TrialLoop:
+    """The time stepping of a trial, bound to its part of z."""
 
     run: Run
-    task: Task
-    outcome: Outcome
+    raw: RawTrajectories
     states: Array  # (n, N), a view of z
     inputs: Array  # (m unknown, N), a view of z
-    parameters: Array  # (1, r), shared by all trials
     initial: Array  # (n,), fixed values; unknown ones are overwritten
 
 
@@ -82,32 +80,32 @@ class SmoothTrials(Simulated):
         self.nlp, self._stepper, self._interval, self._squares = nlp, stepper, interval, squares
         self._fine = fine
         self._z = np.zeros(nlp.n_variables)
-        self._values = np.array([[system.known.get(name, 0.0) for name in stepper.parameters]])
-        self._free = [stepper.parameters.index(name) for name in unknowns.parameters]
-        self._varied = np.array([stepper.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
-        self._starts = [stepper.states.index(x) for x in unknowns.initial]
+        about = stepper.about
+        self._values = np.array([[system.known.get(name, 0.0) for name in about.parameters]])
+        self._free = [about.parameters.index(name) for name in unknowns.parameters]
+        self._varied = np.array([about.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
+        self._starts = [unknowns.states.index(x) for x in unknowns.initial]
         self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
-        self._ends = [np.zeros((len(s), len(stepper.states))) for s in unknowns.segments]
+        self._ends = [np.zeros((len(s), len(unknowns.states))) for s in unknowns.segments]
 
-    def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _Trial:
-        n, N = len(self._stepper.states), trial.n_nodes
+    def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _TrialLoop:
+        n, N = len(self.unknowns.states), trial.n_nodes
         rows = self.nlp.layout.trajectories(self._z, number)
         free = dict(zip(self.unknowns.inputs, rows[n:], strict=True))
         signals = [
             self._samples(trial, u) if u not in free else (free[u][None], self._kind(u))
-            for u in self._stepper.inputs
+            for u in self._stepper.about.inputs
         ]
-        start = np.array([initial[x] for x in self._stepper.states])
-        task = Task(trial.grid, start[:, None], self._values, signals)
-        values = np.empty((len(self._stepper.outputs), 1, N))
-        run, outcome = bind(self._stepper, task, rows[:n].reshape(n, 1, N), values)
-        return _Trial(run, task, outcome, rows[:n], rows[n:], self._values, start)
+        start = np.array([initial[x] for x in self.unknowns.states])
+        ivp = IVP(trial.grid, start[:, None], self._values, signals)
+        run, raw = bind(self._stepper, ivp, rows[:n].reshape(n, 1, N))
+        return _TrialLoop(run, raw, rows[:n], rows[n:], start)
 
     def _kind(self, name: str) -> int:
         return HELD if name in self.nlp.layout.held else LINEAR
 
     def _samples(self, trial: Experiment, name: str) -> tuple[Array, int]:
-        """A known input: to an implicit method what it is to the scheme of collocation."""
+        """Samples of a known input and their kind: for an implicit method those of collocation."""
         if self._stepper.fixed:
             samples, kind = trial.signals[name].sampled(trial.grid)
         else:
@@ -131,14 +129,14 @@ class SmoothTrials(Simulated):
 
     def _march(self, number: int, starts: Array) -> None:
         """All segments of a trial; the states at their ends are kept apart."""
-        trial, reached = self._trials[number], self._trials[number].outcome.reached
-        trial.outcome.trouble[:] = 0.0
+        trial, reached = self._trials[number], self._trials[number].raw.reached
+        trial.raw.trouble[:] = 0.0
         for j, (begin, end) in enumerate(self.pieces(number)):
             trial.states[:, begin] = starts[j]
             reached[:] = begin + 1
             trial.run.march(self._stepper.loop, begin, end)
             if reached[0] != end + 1:
-                raise Diverged(said(failure(self._stepper, trial.task, trial.outcome, 0)))
+                raise Diverged(said(failure(trial.raw, 0)))
             self._ends[number][j] = trial.states[:, end]
 
     def pieces(self, trial: int) -> list[tuple[int, int]]:
@@ -150,7 +148,6 @@ class SmoothTrials(Simulated):
         return self.nlp.cost(self.simulate(q))
 
     def gaps(self, q: Array) -> Array:
-        """End of each segment minus start of the next, all trials; zero for a solution."""
         self.simulate(q)
         parts = [
             ends[:-1].ravel() - q[self.unknowns.boundaries(k)] for k, ends in enumerate(self._ends)
@@ -163,8 +160,8 @@ class SmoothTrials(Simulated):
             return ""
         self.simulate(q)
         for k, trial in enumerate(self._trials):
-            grid = trial.task.time
-            modes = modes_at(self._stepper, trial.task, trial.states[:, 0], 0)
+            grid = trial.raw.ivp.time
+            modes = modes_at(trial.raw, 0)
             fastest = modes[np.argmax(np.abs(modes))]
             step, longest = float(np.max(np.diff(grid))), (grid[-1] - grid[0]) / len(self.pieces(k))
             allowed = longest_step(self._stepper, fastest)
@@ -180,7 +177,6 @@ class SmoothTrials(Simulated):
         return ""
 
     def trajectories(self, q: Array) -> list[Trajectory]:
-        """The trials at their own nodes, with their measurements."""
         z = self.simulate(q)
         return [self._trajectory(q, z, k) for k in range(len(self.trials))]
 
@@ -205,7 +201,6 @@ class SmoothTrials(Simulated):
         )
 
     def largest(self, q: Array) -> list[tuple[Array, Array]]:
-        """Of each trial the largest absolute values of states and of unknown inputs."""
         z, layout = self.simulate(q), self.nlp.layout
         rows = [np.abs(layout.trajectories(z, k)).max(axis=1) for k in range(len(self.trials))]
         n = len(layout.states)
@@ -214,35 +209,29 @@ class SmoothTrials(Simulated):
     # -- residuals --------------------------------------------------------------------------
 
     def check_squares(self) -> None:
-        """Raise `ValueError` if J is no sum of squares."""
         self._squares()
 
     def residuals(self, q: Array) -> Array:
-        """r with J = sum r^2."""
         return self._squares().values(self.simulate(q))
 
     def jacobian(self, q: Array) -> csr_array:
-        """d r/d q by tangents of all unknowns at once."""
         return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
 
     # -- derivatives ------------------------------------------------------------------------
 
     def forward_gradient(self, q: Array) -> Array:
-        """d J/d q from tangents."""
         direct = self.nlp.gradient(self.simulate(q))
         return np.asarray(self.tangent(q)[0].T @ direct)
 
     def gap_jacobian(self, q: Array) -> csr_array:
-        """d gaps/d q."""
         return self.tangent(q)[1]
 
     def gradient(self, q: Array) -> Array:
-        """d J/d q by the discrete adjoint; raises `Diverged`."""
         z = self.simulate(q)
         direct = self.nlp.gradient(z)
         result = np.zeros(self.unknowns.size)
         parameters = self.nlp.layout.parameter_values(direct).copy()
-        n = len(self._stepper.states)
+        n = len(self.unknowns.states)
         for k, sweeper in enumerate(self._sweepers(z)):
             rows = self.nlp.layout.trajectories(direct, k)
             node, inputs = rows[:n], rows[n:].copy()
@@ -269,7 +258,7 @@ class SmoothTrials(Simulated):
         values, begin, sweepers = self._defect_slopes(z), 0, list[Run | Chain]()
         for N in self.unknowns.nodes:
             end = begin + len(rows) * (N - 1)
-            n = len(self._stepper.states)
+            n = len(self.unknowns.states)
             sweepers.append(Chain(self.nlp.library, n, N, rows, columns, values[begin:end]))
             begin = end
         return sweepers
@@ -281,7 +270,7 @@ class SmoothTrials(Simulated):
         if all(len(begins) == 1 for begins in self.unknowns.segments):
             return values
         ended, count = z.copy(), len(self._interval.jacobian[0])
-        n, lanes = len(self._stepper.states), self.nlp.library.lanes
+        n, lanes = len(self.unknowns.states), self.nlp.library.lanes
         for k, begins in enumerate(self.unknowns.segments):
             inner = list(begins[1:])
             self.nlp.layout.trajectories(ended, k)[:n, inner] = self._ends[k][:-1].T
@@ -303,31 +292,30 @@ class SmoothTrials(Simulated):
         if self.unknowns.inputs:
             raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
         z, unknowns, layout = self.simulate(q), self.unknowns, self.nlp.layout
-        n, r, m = len(self._stepper.states), len(unknowns.parameters), layout.n_variables
-        unit = np.arange(r)
-        states = [coo_array((np.ones(r), (layout.parameter_offset + unit, unit)), (m, q.size))]
-        gaps: list[tuple[Array, NDArray[np.intp], NDArray[np.intp]]] = []
+        n, r, m = len(self.unknowns.states), len(unknowns.parameters), layout.n_variables
+        places = layout.parameter_offset + np.arange(r)
+        one = np.ones((1, 1, 1))
+        states = [_Block(one, np.array([[p]]), np.array([k])) for k, p in enumerate(places)]
+        gaps = list[_Block]()
         for k, sweeper in enumerate(self._sweepers(z)):
             N, pieces = unknowns.nodes[k], self.pieces(k)
             for j, (begin, end) in enumerate(pieces):
                 columns, along = self._along(sweeper, k, j, begin, end)
                 last = end + 1 if j == len(pieces) - 1 else end
                 rows = layout.offsets[k] + np.arange(n) * N + np.arange(begin, last)[:, None]
-                states.append(_placed(along[: last - begin], rows, columns, (m, q.size)))
+                states.append(_Block(along[: last - begin], rows, columns))
                 if j < len(pieces) - 1:
                     after = self._start_columns(k, j + 1)[0]
                     jump = np.concatenate([along[-1:], -np.eye(n)[None]], axis=2)
                     rows = n * len(gaps) + np.arange(n)[None]
-                    gaps.append((jump, rows, np.concatenate([columns, after])))
-        shape = (n * len(gaps), q.size)
-        placed = [_placed(*gap, shape) for gap in gaps]
-        return _total(states), _total(placed) if placed else csr_array(shape)
+                    gaps.append(_Block(jump, rows, np.concatenate([columns, after])))
+        return _sparse(states, (m, q.size)), _sparse(gaps, (n * len(gaps), q.size))
 
     def _along(
         self, sweeper: Run | Chain, trial: int, piece: int, begin: int, end: int
     ) -> tuple[NDArray[np.intp], Array]:
         """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns)."""
-        n, r = len(self._stepper.states), len(self.unknowns.parameters)
+        n, r = len(self.unknowns.states), len(self.unknowns.parameters)
         starts, rows = self._start_columns(trial, piece)
         carry = np.zeros((n, r + len(starts)))
         carry[rows, r + np.arange(len(starts))] = 1.0
@@ -338,7 +326,7 @@ class SmoothTrials(Simulated):
 
     def _start_columns(self, trial: int, piece: int) -> tuple[list[int], list[int]]:
         """Places in q of the start of a segment, and the states that they are."""
-        n = len(self._stepper.states)
+        n = len(self.unknowns.states)
         if piece == 0:
             places = range(self.unknowns.size)[self.unknowns.starts(trial)]
             return list(places), self._starts
@@ -346,20 +334,22 @@ class SmoothTrials(Simulated):
         return list(range(begin, begin + n)), list(range(n))
 
 
-def _placed(
-    blocks: Array, rows: NDArray[np.intp], columns: NDArray[np.intp], shape: tuple[int, int]
-) -> coo_array:
-    """Blocks (k, n, c) as a sparse matrix: block entry [i, j, l] at (rows[i, j], columns[l])."""
-    where = np.broadcast_to(rows[:, :, None], blocks.shape).ravel()
-    across = np.broadcast_to(columns, blocks.shape).ravel()
-    return coo_array((blocks.ravel(), (where, across)), shape)
+class _Block(NamedTuple):
+    """Dense values (k, n, c) of a sparse matrix: entry [i, j, l] at (rows[i, j], columns[l])."""
+
+    values: Array
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
 
 
-def _total(parts: Sequence[coo_array]) -> csr_array:
-    """The sum of sparse matrices that do not overlap."""
-    data = np.concatenate([part.data for part in parts])
-    rows, columns = (np.concatenate([part.coords[k] for part in parts]) for k in (0, 1))
-    return coo_array((data, (rows, columns)), parts[0].shape).tocsr()
+def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
+    """The matrix of blocks that do not overlap."""
+    if not blocks:
+        return csr_array(shape)
+    rows = [np.broadcast_to(b.rows[:, :, None], b.values.shape).ravel() for b in blocks]
+    columns = [np.broadcast_to(b.columns, b.values.shape).ravel() for b in blocks]
+    places = (np.concatenate(rows), np.concatenate(columns))
+    return coo_array((np.concatenate([b.values.ravel() for b in blocks]), places), shape).tocsr()
 
 
 class Residuals:

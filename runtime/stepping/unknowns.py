@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
 
-Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 
 

@@ -148,7 +148,7 @@ def _equations_of_motion(
         if slow & set(system.mass[i]):
             raise ValueError(
                 f"model {system.model.name}: equation {i} contains rates of both {_names(v)} and "
-                f"{_names(s)}, which the second-order form does not know; use form='first-order'"
+                f"{_names(s)}, which the second-order form does not cover; use form='first-order'"
             )
     return [system.equations[i] for i in rows]
 

@@ -12,7 +12,7 @@ from kinesym.checks import shown
 from kinesym.symbolic.adjoint.forms import Form, first_order, rate_of, second_order
 from kinesym.symbolic.adjoint.system import ForwardSystem
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import dynamicsymbols, name_of, names_of, suggest, t
+from kinesym.symbolic.names import check_known, dynamicsymbols, name_of, names_of, t
 from kinesym.symbolic.objective import Objective
 
 FORMS = ("first-order", "second-order")
@@ -79,11 +79,8 @@ def adjoint(
 def _unknown(model: Model, unknown: Iterable[sp.Symbol | str]) -> list[sp.Symbol]:
     names = names_of(unknown, "unknown")
     for name in names:
-        if name not in model.parameter_names:
-            raise ValueError(
-                f"unknown: {name} is no parameter of model {model.name}; "
-                f"{suggest(name, model.parameter_names)}"
-            )
+        what = f"unknown: {name} is no parameter of model {model.name}"
+        check_known(name, model.parameter_names, what)
     return [p for p in model.parameters if name_of(p) in names]
 
 

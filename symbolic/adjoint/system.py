@@ -101,7 +101,7 @@ def _check_objective(model: Model, objective: Objective) -> None:
     costs = {"the integrand": objective.integrand, "the terminal cost": objective.terminal}
     if any(e.atoms(at_start, at_end) for e in costs.values()):
         raise ValueError(
-            "at_start and at_end belong into boundary conditions, not into the "
+            "at_start and at_end belong in boundary conditions, not into the "
             "objective; Terminal(...) is taken at the end anyway"
         )
     for where, expression in {**expressions, **costs}.items():
@@ -111,12 +111,10 @@ def _check_objective(model: Model, objective: Objective) -> None:
                 f"{where} contains {kinks[0]}: sensitivity is not defined at kinks; "
                 f"smooth {kinks[0].func.__name__} or mark events"
             )
-    known = {*model.states, *model.inputs, *model.parameters, t}
-    known |= {s for s, _ in model.intermediates}
     for where, expression in costs.items():
         atoms = atoms_of(expression)
         signals = {a for a in atoms if isinstance(a, AppliedUndef) and a.args == (t,)}
-        check_atoms(atoms, known | signals, set(model.derivatives), where)
+        check_atoms(atoms, model.symbols | signals, set(model.derivatives), where)
     impulses = objective.terminal.atoms(AppliedUndef) & set(model.inputs)
     if impulses:
         name = name_of(min(impulses, key=name_of))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kinesym.checks import check_text, shown
+from kinesym.checks import check_choice, check_text
 from kinesym.symbolic.expression import real_expression, real_number
 from kinesym.symbolic.names import named
 
@@ -57,8 +57,7 @@ class Contact:
 
 def check_law(where: str, law: Any, friction_coefficient: Any, restitution: Any) -> None:
     """Raise `ValueError` for what no contact does."""
-    if law not in LAWS:
-        raise ValueError(f"{where}law is one of {', '.join(LAWS)}, got {shown(law)}")
+    check_choice(law, LAWS, f"{where}law")
     if not 0.0 <= real_number(restitution, f"{where}restitution") <= 1.0:
         raise ValueError(f"{where}restitution must be within 0 ... 1, got {restitution}")
     if not real_number(friction_coefficient, f"{where}the friction coefficient") >= 0.0:

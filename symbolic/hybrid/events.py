@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from kinesym.checks import check_text, flag, mapping, shown
-from kinesym.symbolic.expression import real_expression, real_expressions, real_number
+from kinesym.checks import check_text, flag, mapping, positive, shown
+from kinesym.symbolic.expression import real_expression, real_expressions
 from kinesym.symbolic.names import names_of
 
 
@@ -17,8 +17,8 @@ class Event:
     """A state event: where its guard, the event function, crosses zero, its reset map jumps.
 
     guard : expression of states, inputs, modes, parameters and time. direction : -1 when it falls
-    below zero, 1 when it rises above, 0 both. scale : a typical size of the guard, which says what
-    is negligible. resets : the reset map, states -> their values after it, expressions of those
+    below zero, 1 when it rises above, 0 both. scale : a typical size of the guard: what is
+    negligible. resets : the reset map, states -> their values after it, expressions of those
     before. sets : the same for modes. when : armed only while this expression of modes is positive.
     level : it also happens if the guard is found beyond zero after another event; for switches
     without a reset that moves the guard. stop : the simulation ends; failure : it does, with a
@@ -44,8 +44,7 @@ class Event:
         put, where = partial(object.__setattr__, self), f"event {self.name!r}: "
         if self.direction not in (-1, 0, 1):
             raise ValueError(f"{where}direction is -1, 0 or 1, got {shown(self.direction)}")
-        if not real_number(self.scale, f"{where}scale") > 0.0:
-            raise ValueError(f"{where}scale must be positive, got {self.scale}")
+        positive(self.scale, f"{where}scale")
         for name in ("level", "stop", "failure"):
             flag(getattr(self, name), where + name)
         put("guard", real_expression(self.guard, f"{where}the guard", "write x - 5 for x > 5"))
@@ -57,7 +56,7 @@ class Event:
             names_of(list(given), where + group)
             put(group, real_expressions(given, where + what))
         if self.level and self.direction == 0:
-            raise ValueError(f"event {self.name!r}: a level has a side; give direction -1 or 1")
+            raise ValueError(f"event {self.name!r}: level needs one direction, -1 or 1")
         if self.level and not (self.sets or self.stop or self.failure):
             raise ValueError(
                 f"event {self.name!r}: a level that sets no mode would happen again "

@@ -17,7 +17,7 @@ from kinesym.symbolic.hybrid.muscle import FESMuscle
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import Vector, vector
-from kinesym.symbolic.names import dynamicsymbols, suggest
+from kinesym.symbolic.names import check_known, dynamicsymbols
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,8 @@ def on_ground(
     check_kind(tree, Tree, "kinesym.multibody")
     points = listed_of(points, GroundPoint, f"points of {tree.name} on the ground")
     for point in points:
-        names = [body.name for body in tree.bodies]
-        if point.body not in names:
-            raise ValueError(
-                f"point {point.name!r}: {point.body} is no body of {tree.name}; "
-                f"{suggest(point.body, names)}"
-            )
+        what = f"point {point.name!r}: {point.body} is no body of {tree.name}"
+        check_known(point.body, [body.name for body in tree.bodies], what)
     n, s = _directions(up, along)
     loads = [
         Load(point.body, point.normal * n + point.friction * s, at=point.at) for point in points
@@ -111,8 +107,8 @@ def on_ground(
     lines = {f"{name}_height": n @ place for name, place in places.items()}
     lines |= {f"{name}_place": s @ place for name, place in places.items()}
     single = isinstance(outputs, (str, Mapping))
-    asked = [outputs] if single else listed(outputs, f"outputs of {tree.name}")
-    model = touched.model(torques, [*asked, lines], values)
+    families = [outputs] if single else listed(outputs, f"outputs of {tree.name}")
+    model = touched.model(torques, [*families, lines], values)
     contacts = [p.contact(lines[f"{p.name}_height"], lines[f"{p.name}_place"]) for p in points]
     return Hybrid(model, {} if modes is None else modes, events, contacts, muscles)
 

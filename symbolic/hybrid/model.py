@@ -14,14 +14,14 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_kind, listed_of, mapping, shown
-from kinesym.symbolic.declared import atoms_of, check_atoms
+from kinesym.checks import check_choice, check_kind, count, listed_of, mapping, positive
+from kinesym.symbolic.declared import atoms_of, check_atoms, through
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.muscle import FESMuscle, with_muscle
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
+from kinesym.symbolic.names import by_name, check_known, name_of, names_of, t
 
 #: How a contact ends: when its force does, or when its height has grown by the hysteresis.
 RELEASES = ("force", "height")
@@ -65,21 +65,12 @@ class Hybrid:
         )
         if len(self.contacts) > MOST_CONTACTS:
             raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got {len(self.contacts)}")
-        self._check_options(of)
+        check_choice(self.release, RELEASES, f"release {of}")
+        positive(self.v_stop, f"v_stop {of}")
+        count(self.per_second, f"per_second {of}")
         self._check_inputs()
         self._check_events()
         self._check_heights()
-
-    def _check_options(self, of: str) -> None:
-        if self.release not in RELEASES:
-            raise ValueError(
-                f"release {of} is one of {', '.join(RELEASES)}, got {shown(self.release)}"
-            )
-        if not real_number(self.v_stop, f"v_stop {of}") > 0.0:
-            raise ValueError(f"v_stop {of} must be positive, got {self.v_stop}")
-        events = real_number(self.per_second, f"per_second {of}")
-        if events < 1 or events != int(events):
-            raise ValueError(f"per_second {of} must be a whole number, 1 or more, got {events:g}")
 
     def _add_muscles(self) -> None:
         """Their states, modes and events, if they have not been added before."""
@@ -106,10 +97,7 @@ class Hybrid:
             ]
         names = [name for _, name in taken]
         for where, name in taken:
-            if name not in inputs:
-                raise ValueError(
-                    f"{where}{name} is no input of {self.model.name}; {suggest(name, inputs)}"
-                )
+            check_known(name, inputs, f"{where}{name} is no input of {self.model.name}")
             if names.count(name) > 1:
                 raise ValueError(f"{name} is a mode or the force of two contacts")
 
@@ -119,43 +107,36 @@ class Hybrid:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"two events or contacts are called {twice!r}")
-        states, hidden = self.model.state_names, dict(self.model.intermediates)
+        states = self.model.state_names
         for event in self.events:
-            if not _depends_on(event.guard, hidden):
+            if not _depends_on(event.guard, self.model):
                 raise ValueError(
                     f"event {event.name!r}: the guard, {event.guard}, is constant; it "
                     "crosses zero nowhere"
                 )
+            where = f"event {event.name!r}"
             for target in map(name_of, event.resets):
-                if target not in states:
-                    raise ValueError(
-                        f"event {event.name!r} resets {target}, which is no state; "
-                        f"{suggest(target, states)}"
-                    )
+                check_known(target, states, f"{where} resets {target}, which is no state")
             for target in map(name_of, event.sets):
-                if target not in self.modes:
-                    raise ValueError(
-                        f"event {event.name!r} sets {target}, which is no mode; "
-                        f"{suggest(target, list(self.modes))}"
-                    )
+                check_known(target, self.modes, f"{where} sets {target}, which is no mode")
 
     def _check_heights(self) -> None:
         """Heights and places depend on states, modes and parameters alone."""
         known = {*self.model.states, *self.model.parameters}
         known |= {u for u in self.model.inputs if name_of(u) in self.modes}
-        hidden = dict(self.model.intermediates)
+        names = {symbol for symbol, _ in self.model.intermediates}
         for contact in self.contacts:
             for what, e in (("height", contact.height), ("place", contact.place)):
                 if e is None:
                     continue
                 where = f"contact {contact.name!r}: its {what}"
-                check_atoms(e.atoms(sp.Symbol) - {t}, {*known, *hidden}, set(), where)
-                if not _depends_on(e, hidden):
+                check_atoms(e.atoms(sp.Symbol) - {t}, known | names, set(), where)
+                if not _depends_on(e, self.model):
                     raise ValueError(f"{where}, {e}, is constant")
-                strange = sorted(map(str, _depends_on(e, hidden) - known))
-                if strange:
+                others = sorted(map(str, _depends_on(e, self.model) - known))
+                if others:
                     raise ValueError(
-                        f"{where} depends on {strange[0]}, which is no state and no "
+                        f"{where} depends on {others[0]}, which is no state and no "
                         "mode; make what moves the ground a state"
                     )
 
@@ -183,9 +164,7 @@ def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event
     Raises `ValueError` for what is neither.
     """
     names = {*model.state_names, *model.input_names, *model.parameter_names}
-    known = {*model.states, *model.inputs, *model.parameters, t}
-    known |= {symbol for symbol, _ in model.intermediates}
-    new: set[sp.Basic] = set()
+    known, new = model.symbols, set[sp.Basic]()
     for event in events:
         every = (event.guard, event.when, *event.resets.values(), *event.sets.values())
         atoms = atoms_of(*every)
@@ -209,18 +188,10 @@ def _new_name(atom: sp.Basic, modes: Mapping[str, Any]) -> str | None:
     return name_of(atom) if mode else None
 
 
-def _depends_on(e: sp.Expr, intermediates: Mapping[Any, Any]) -> set[Any]:
+def _depends_on(e: sp.Expr, model: Model) -> set[Any]:
     """Time and functions of time in an expression, also those behind intermediates."""
-    found: set[Any] = set()
-    seen, rest = set(), [e]
-    while rest:
-        here = rest.pop()
-        signals = here.atoms(AppliedUndef)
-        plain = here.xreplace({signal: sp.Dummy() for signal in signals})
-        for atom in signals | plain.atoms(sp.Symbol):
-            if atom not in intermediates:
-                found |= {atom} if atom == t or atom in signals else set()
-            elif atom not in seen:
-                seen.add(atom)
-                rest.append(intermediates[atom])
-    return found
+    every = through(model, [e])
+    signals = set().union(*(part.atoms(AppliedUndef) for part in every))
+    bare = {signal: sp.Dummy() for signal in signals}
+    signals |= {t for part in every if t in part.xreplace(bare).atoms(sp.Symbol)}
+    return signals - {symbol for symbol, _ in model.intermediates}

@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_name, shown
+from kinesym.checks import check_choice, check_name
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.model import Model
@@ -62,10 +62,7 @@ class FESMuscle:
                 f'muscle {self.name!r}: recruitment is a number or "input", '
                 f"got {self.recruitment!r}"
             )
-        if self.slack not in ("error", "hold"):
-            raise ValueError(
-                f"muscle {self.name!r}: slack is 'error' or 'hold', got {shown(self.slack)}"
-            )
+        check_choice(self.slack, ("error", "hold"), f"muscle {self.name!r}: slack")
         numbers = self.check({})
         if len(numbers) == 5 and numbers["recruitment"] > 0.0:
             self._check_unique(**numbers)
@@ -185,11 +182,6 @@ class FESMuscle:
         stretch = self.rate - self.Lc0 * x
         hanging = [(closed - 1) * stretch] if self._hanging else []
         return [kc_rate, closed * self.ks * stretch, *hanging]
-
-    @property
-    def equations(self) -> list[sp.Expr]:
-        """Of the states, each = 0."""
-        return [x.diff(t) - rate for x, rate in zip(self.states, self.rates, strict=True)]
 
     @property
     def events(self) -> list[Event]:

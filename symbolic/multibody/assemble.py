@@ -33,7 +33,7 @@ def assemble(
 
 def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None:
     """x' of the states by articulated bodies; None if a mass matrix is singular: the torques of a
-    motion can still be asked for."""
+    motion can still be computed."""
     steps = Steps()
     steps.definitions.update(tree.recursion.steps.definitions)
     frames, bodies = tree.recursion.frames, {body.name: body for body in tree.bodies}
@@ -117,7 +117,7 @@ def check_symbols(tree: Mechanism, names: Iterable[str]) -> None:
         if "." in name:
             raise ValueError(
                 f"{tree.name}: {name} comes from another tree, or from this one before lock, "
-                "with_locks or parametrised; ask this tree for the expression"
+                "with_locks or parametrised; take the expression from this tree"
             )
 
 

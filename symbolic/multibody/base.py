@@ -1,4 +1,4 @@
-"""What carries a tree: nothing that moves, or something whose motion is known."""
+"""The base of a tree: fixed, or with a prescribed motion."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from kinesym.checks import check_identifier, shown
+from kinesym.checks import check_choice, check_identifier
 from kinesym.symbolic.multibody.joints import Spherical, check_joint
 from kinesym.symbolic.multibody.passes import Frame, bryant_matrix, change_matrices
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Steps, Vector
@@ -28,10 +28,10 @@ class FixedBase:
 
 @dataclass(frozen=True)
 class PrescribedBase:
-    """A base whose motion is given by inputs, vectors in its own axes if not said otherwise.
+    """A base whose motion is given by inputs, vectors in its own axes unless noted.
 
     Inputs are named after it: Bryant angles `ship_x`, ... [rad]; angular velocity `ship_wx`, ...
-    [rad/s]; angular acceleration `ship_dwx`, ... [rad/s^2]; what `acceleration` says [m/s^2]; where
+    [rad/s]; angular acceleration `ship_dwx`, ... [rad/s^2]; its `acceleration` [m/s^2]; where
     needed, the velocity of its origin `ship_vx`, ... [m/s] and its place in world axes `ship_px`,
     ... [m].
     acceleration : "kinematic": the acceleration of its origin, `ship_ax`, ...; "derivative": the
@@ -47,11 +47,7 @@ class PrescribedBase:
     def __post_init__(self) -> None:
         check_identifier(self.name, "the name of a base")
         check_joint(Spherical(self.sequence))
-        if self.acceleration not in list(ACCELERATIONS):
-            raise ValueError(
-                f"the acceleration of a base is one of {', '.join(ACCELERATIONS)}, "
-                f"got {shown(self.acceleration)}"
-            )
+        check_choice(self.acceleration, ACCELERATIONS, "the acceleration of a base")
 
     def inputs(self, kind: str) -> Vector:
         """Three inputs by their letters: "", "w", "dw", "v", "p" or of `ACCELERATIONS`."""

@@ -14,19 +14,19 @@ from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.multibody.joints import Joint, Revolute, Spherical, check_joint
 from kinesym.symbolic.multibody.segments import ROUNDING, check_inertia
 from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, matrix, vector
-from kinesym.symbolic.names import suggest, t
+from kinesym.symbolic.names import check_known, suggest, t
 
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body and the joint that carries it. Numbers, symbols and expressions may be mixed.
+    """A rigid body and the joint to its parent. Numbers, symbols and expressions may be mixed.
 
     mass : [kg]. com : centre of mass from the joint, in the axes of the body [m].
     inertia : about the centre of mass, three principal moments in the axes of the body or a
         symmetric 3x3 matrix [kg m^2].
     joint : how it moves relative to its parent. at : the joint from the parent's joint, in the axes
         of the parent [m].
-    parent : the body that carries it; None for the base.
+    parent : name of the body on the other side of the joint; None for the base.
     end : its far end in its axes, for pictures [m]; its centre of mass by default.
 
     Raises `ValueError` for a body that cannot exist.
@@ -213,10 +213,7 @@ def check_loads(tree: str, bodies: Sequence[Body], loads: Sequence[Load]) -> Non
     """Raise `ValueError` for loads on nothing or in unknown axes."""
     names = [body.name for body in bodies]
     for load in loads:
-        if load.body not in names:
-            raise ValueError(
-                f"load on {load.body}, which is no body of {tree}; {suggest(load.body, names)}"
-            )
+        check_known(load.body, names, f"load on {load.body}, which is no body of {tree}")
         for what in ("force", "torque", "at"):
             given = vector(getattr(load, what), f"load on {load.body}: {what}")
             if any(e.is_number and not (e.is_real and e.is_finite) for e in given):

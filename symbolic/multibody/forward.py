@@ -1,6 +1,6 @@
 """Rates of the speeds by articulated bodies: operations grow with the number of bodies.
 
-Inwards, each link with all that it carries is a body whose inertia is what the free joints beyond
+Inwards, each link with all its descendants is a body whose inertia is what the free joints beyond
 leave of it; outwards, rates follow. R. Featherstone (1983), The calculation of robot dynamics using
 articulated-body inertias, Int J Robotics Research 2(1):13.
 
@@ -96,7 +96,7 @@ def speed_rates(
 ) -> dict[str, sp.Expr] | None:
     """u' by name; None if the mass matrix is singular whatever the numbers.
 
-    bodies : A and b of the joints that carry a body, loads included. locks : 1 for speeds that are
+    bodies : A and b of the links with a body, loads included. locks : 1 for speeds that are
     locked, the symbol for those that can be.
     """
     sums = [bodies.get(k) or Articulated(steps, j.link.name) for k, j in enumerate(joints)]
@@ -112,11 +112,11 @@ def speed_rates(
                 return None
             left, pivot = found
             pivots[k].append(replace(pivot, speed=speed))
-        if isinstance(joint.link.primitive, Aim):  # nothing that carries it turns it
+        if isinstance(joint.link.primitive, Aim):  # its parent does not turn it
             A = {place: e for place, e in left.A.items() if min(place) >= 3}
             left = Articulated(steps, left.name, A, [*ZERO, *left.b[3:]])
         if joint.link.parent >= 0:
-            carry(sums[joint.link.parent], left, joint, drift[k])
+            add_to_parent(sums[joint.link.parent], left, joint, drift[k])
     return outwards_rates(steps, joints, drift, pivots)
 
 
@@ -172,10 +172,10 @@ def eliminated(
     return new.named(stage), Pivot("", direction, row, rest, inverse, axis)
 
 
-def carry(
-    onto: Articulated, left: Articulated, joint: Moving, drift: tuple[Vector, Vector]
+def add_to_parent(
+    parent: Articulated, left: Articulated, joint: Moving, drift: tuple[Vector, Vector]
 ) -> None:
-    """Add what a link demands of the one that carries it."""
+    """Add A and b of a link to those of its parent."""
     steps, name = left.steps, left.name
     J, H, M = left.block(0, 0), left.block(0, 1), left.block(1, 1)
     turning, moving = drift
@@ -188,7 +188,7 @@ def carry(
     H = turned(steps, f"H.{name}", R, H, False)
     PM = steps.matrix(f"PM.{name}", p.skew @ M)
     HP, PMP = H @ p.skew.T, PM @ p.skew.T
-    onto.add(J + HP + HP.T + PMP, H + PM, M, moment, force)
+    parent.add(J + HP + HP.T + PMP, H + PM, M, moment, force)
 
 
 def turned(steps: Steps, name: str, R: Matrix, K: Matrix, symmetric: bool) -> Matrix:
@@ -219,9 +219,9 @@ def outwards_rates(
         dw, a = alphas[link.parent] if known else (base.angular_rate, base.acceleration)
         back = joint.frame.rotation.T
         turned_by = ZERO if isinstance(link.primitive, Aim) else back @ dw
-        carried = [*(turned_by + turning), *(back @ (a + dw.cross(offset(link))) + moving)]
-        carried = [steps.scalar(f"c.{link.name}.{i}", e) for i, e in enumerate(carried)]
-        alpha = list(carried)
+        inherited = [*(turned_by + turning), *(back @ (a + dw.cross(offset(link))) + moving)]
+        inherited = [steps.scalar(f"c.{link.name}.{i}", e) for i, e in enumerate(inherited)]
+        alpha = list(inherited)
         for pivot in reversed(own):
             others = sp.Add(*(pivot.row[j] * alpha[j] for j in SIX if j != pivot.axis))
             value = steps.scalar(f"dU.{pivot.speed}", (pivot.rest - others) * pivot.inverse)
@@ -229,7 +229,7 @@ def outwards_rates(
                 found[pivot.speed] = value
                 alpha = [e + d * value for e, d in zip(alpha, pivot.direction, strict=True)]
             else:
-                found[pivot.speed] = value - carried[pivot.axis]
+                found[pivot.speed] = value - inherited[pivot.axis]
                 alpha[pivot.axis] = value
         alpha = [steps.scalar(f"alpha.{link.name}.{i}", e) for i, e in enumerate(alpha)]
         alphas.append((Vector(alpha[:3]), Vector(alpha[3:])))

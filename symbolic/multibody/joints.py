@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import sympy as sp
@@ -73,8 +73,8 @@ class Spherical:
 
 @dataclass(frozen=True)
 class Oriented:
-    """Any rotation, like `Spherical`, but told in the world: Bryant angles are those of the body,
-    speeds its angular velocity in its own axes, whatever carries it.
+    """Any rotation, as `Spherical`, but relative to the world, not to the parent: by Bryant angles
+    of the body, with its angular velocity in its own axes as speeds.
 
     Generalised forces are torques between world and body.
     """
@@ -97,47 +97,39 @@ def unit(axis: str) -> Vector:
     return Vector(sp.Integer(axis == other) for other in AXES)
 
 
+#: The field with axes, how many they may be, and what is expected, by the kind of joint.
+_RULES: dict[type, tuple[str, Sequence[int], str]] = {
+    Prismatic: ("axes", (1, 2, 3), "the axes of a prismatic joint are some of x, y, z"),
+    Planar: ("plane", (2,), "the plane of a planar joint has two axes such as 'xz'"),
+    Universal: ("axes", (2,), "a universal joint has two different axes such as 'xy'"),
+    **dict.fromkeys(
+        (Spherical, Oriented, Free),
+        ("sequence", (3,), "Bryant angles turn about three different axes such as 'xyz'"),
+    ),
+}
+
+
 def check_joint(joint: Joint) -> None:
     """Raise `ValueError` for what is no joint, and for axes that make none."""
-    match joint:
-        case Revolute(axis=str() as axis) if axis not in AXES or len(axis) != 1:
+    if isinstance(joint, Revolute):
+        axis = joint.axis
+        if isinstance(axis, str) and axis not in list(AXES):
             raise ValueError(f"the axis of a revolute joint is x, y, z or a vector, got {axis!r}")
-        case Revolute(axis=axis) if not isinstance(axis, str):
-            if np.shape(axis) != (3,) or not any(axis):
-                raise ValueError(
-                    "the axis of a revolute joint has three components, not all 0, "
-                    f"got {shown(axis)}"
-                )
-        case Prismatic(axes=s) if not _different(s):
-            raise ValueError(f"the axes of a prismatic joint are some of x, y, z, got {shown(s)}")
-        case Planar(plane=s) if not _different(s) or len(s) != 2:
+        if not isinstance(axis, str) and (np.shape(axis) != (3,) or not any(axis)):
             raise ValueError(
-                f"the plane of a planar joint has two axes such as 'xz', got {shown(s)}"
+                f"the axis of a revolute joint has three components, not all 0, got {shown(axis)}"
             )
-        case Universal(axes=s) if not _different(s) or len(s) != 2:
-            raise ValueError(
-                f"a universal joint has two different axes such as 'xy', got {shown(s)}"
-            )
-        case Spherical(sequence=s) | Oriented(sequence=s) | Free(sequence=s) if (
-            not _different(s) or len(s) != 3
-        ):
-            raise ValueError(
-                f"Bryant angles turn about three different axes such as 'xyz', got {shown(s)}"
-            )
-        case Fixed() | Revolute() | Prismatic() | Planar() | Universal():
-            pass
-        case Spherical() | Oriented() | Free():
-            pass
-        case _:
-            raise ValueError(
-                "a joint is Fixed(), Revolute('x'), Prismatic('x'), Planar('xz'), Universal('xy'), "
-                f"Spherical('xyz'), Oriented('xyz') or Free('xyz'), got {shown(joint)}"
-            )
-
-
-def _different(axes: Any) -> bool:
-    """Whether this is text of different letters x, y, z."""
-    return isinstance(axes, str) and 0 < len(axes) == len(set(axes) & set(AXES))
+    elif type(joint) in _RULES:
+        name, counts, expected = _RULES[type(joint)]
+        axes = getattr(joint, name)
+        different = isinstance(axes, str) and len(axes) == len(set(axes) & set(AXES))
+        if not different or len(axes) not in counts:
+            raise ValueError(f"{expected}, got {shown(axes)}")
+    elif not isinstance(joint, Fixed):
+        raise ValueError(
+            "a joint is Fixed(), Revolute('x'), Prismatic('x'), Planar('xz'), Universal('xy'), "
+            f"Spherical('xyz'), Oriented('xyz') or Free('xyz'), got {shown(joint)}"
+        )
 
 
 def turn(direction: Vector, sine: sp.Expr, cosine: sp.Expr) -> Matrix:

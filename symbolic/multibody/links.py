@@ -67,7 +67,7 @@ Primitive = Hinge | Ball | Aim | Slide | Weld
 
 @dataclass(frozen=True)
 class Link:
-    """One primitive motion relative to another link, and the body that it carries if any.
+    """One primitive motion relative to the parent link, and the body that moves with it, if any.
 
     parent : number of the link before it, -1 for the base. at : its origin in the axes of that.
     q, u : coordinates and speeds, functions of time.
@@ -83,7 +83,7 @@ class Link:
 
 
 def links_of(name: str, joint: Joint, parent: int, at: Vector, number: int) -> list[Link]:
-    """The links of a body, of which the last one carries it; the first gets this number."""
+    """The links of a body, which moves with the last one; the first gets this number."""
     parts: list[tuple[Primitive, list[str], list[str]]]
     match joint:
         case Fixed():

@@ -41,15 +41,7 @@ from kinesym.symbolic.multibody.bodies import Body, inertia_matrix, mass_of
 from kinesym.symbolic.multibody.joints import Spherical, bryant_rates, turn, unit
 from kinesym.symbolic.multibody.outputs import Expressions, Outputs
 from kinesym.symbolic.multibody.tree import Tree
-from kinesym.symbolic.multibody.vectors import (
-    AXES,
-    IDENTITY,
-    ZERO,
-    Matrix,
-    Steps,
-    Vector,
-    vector,
-)
+from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Matrix, Steps, Vector, vector
 from kinesym.symbolic.names import by_name, name_of, t
 
 #: Blocks of speeds of the base: its rotation, its translation.
@@ -66,7 +58,7 @@ class Matrices:
 
     bias : B y + C y. speeds, rates : y and y', zeros where locked; first angular velocity and
         velocity of the base in its axes. kinematics : rates of Bryant angles by name (20).
-    links : links[k][j] = R^jk, the blocks of Q (10), for all bodies k that j carries.
+    links : links[k][j] = R^jk, the blocks of Q (10), for all bodies k beyond j.
     """
 
     steps: Steps
@@ -207,7 +199,7 @@ def bryant(
 
 
 def spin_of(steps: Steps, k: int, R: Matrix, y: Vector, inner: Spin | None) -> Spin:
-    """The rotation of body k with the speeds y of its joint, carried by `inner`.
+    """The rotation of body k with the speeds y of its joint, relative to `inner`.
 
     With R^jk = R^j0 (R^k0)' block k of Q' y is R^k0 (W' y), and that of Qdot' y is
     R^k0 (Wdot' y) + Rdot^k0 (W' y), of which the second term is w x w = 0.
@@ -299,17 +291,17 @@ def stacked(steps: Steps, name: str, rows: Rows, count: int) -> sp.Matrix:
 
 
 def check(tree: Tree, outputs: Expressions) -> None:
-    """Raise `ValueError` for what these matrices do not know."""
+    """Raise `ValueError` for what these matrices do not cover."""
     for body in tree.bodies:
         if not isinstance(body.joint, Spherical):
             raise ValueError(
-                f"body {body.name}: the matrices know spherical joints only, got "
+                f"body {body.name}: the matrices cover spherical joints only, got "
                 f"{body.joint}; use Tree.model"
             )
     if tree.lockable:
         raise ValueError(
             f"{min(tree.lockable)} can be locked at run time, which the matrices do "
-            "not know; use Tree.lock or Tree.model"
+            "not cover; use Tree.lock or Tree.model"
         )
     for name, e in outputs.items():
         if any("." in name_of(s) for s in e.free_symbols):

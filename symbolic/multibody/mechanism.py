@@ -37,7 +37,7 @@ from kinesym.symbolic.multibody.passes import (
     subtract,
 )
 from kinesym.symbolic.multibody.vectors import ZERO, Matrix, Steps, Vector, vector
-from kinesym.symbolic.names import by_name, name_of, names_of, suggest, t
+from kinesym.symbolic.names import by_name, check_known, name_of, names_of, t
 
 Self = TypeVar("Self", bound="Mechanism")
 
@@ -92,10 +92,7 @@ class Mechanism:
             sorted(given, key=str) if isinstance(given, Set) else given, f"{group} of {self.name}"
         )
         for name in names:
-            if name not in self.speeds:
-                raise ValueError(
-                    f"{group} of {self.name}: {name} is no speed; {suggest(name, self.speeds)}"
-                )
+            check_known(name, self.speeds, f"{group} of {self.name}: {name} is no speed")
         return frozenset(names)
 
     def numbers(self, values: Mapping[Any, Any] | None) -> dict[str, float]:
@@ -111,7 +108,7 @@ class Mechanism:
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
-        """The links of all bodies, each after the one that carries it."""
+        """The links of all bodies, each after its parent."""
         numbers: dict[str | None, int] = {None: -1}
         links: list[Link] = []
         for body in self.bodies:
@@ -155,15 +152,12 @@ class Mechanism:
         bodies = [body.name for body in self.bodies]
         chosen: list[str] = [] if names else list(self.speeds)
         for name in map(name_of, names):
+            what = f"{name} is no joint and no speed of {self.name}"
+            check_known(name, [*self.speeds, *bodies], what)
             if name in self.speeds:
                 chosen.append(name)
-            elif name in bodies:
-                chosen += [name_of(u) for link in self.joint_of(name) for u in link.u]
             else:
-                known = [*self.speeds, *bodies]
-                raise ValueError(
-                    f"{name} is no joint and no speed of {self.name}; {suggest(name, known)}"
-                )
+                chosen += [name_of(u) for link in self.joint_of(name) for u in link.u]
         return list(dict.fromkeys(chosen))
 
     def lock(self: Self, *names: Any) -> Self:
@@ -349,8 +343,5 @@ class Mechanism:
         return -sp.Add(*(mass_of(b) * (gravity @ self.place(b.name, b.com)) for b in self.bodies))
 
     def _number(self, body: str) -> int:
-        for number, link in enumerate(self.links):
-            if link.body == body:
-                return number
-        known = [b.name for b in self.bodies]
-        raise ValueError(f"{body} is no body of {self.name}; {suggest(body, known)}")
+        check_known(body, [b.name for b in self.bodies], f"{body} is no body of {self.name}")
+        return next(number for number, link in enumerate(self.links) if link.body == body)

@@ -13,7 +13,7 @@ from kinesym.symbolic.expression import real_expressions
 from kinesym.symbolic.multibody.bodies import mass_of
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.vectors import AXES
-from kinesym.symbolic.names import by_name, suggest
+from kinesym.symbolic.names import by_name, check_known
 
 Expressions = dict[str, sp.Expr]
 
@@ -37,8 +37,7 @@ def named_outputs(
     what = f"outputs of {tree.name}"
     for part in [wanted] if isinstance(wanted, (Mapping, str)) else listed(wanted, what):
         if isinstance(part, str):
-            if part not in FAMILIES:
-                raise ValueError(f"outputs: there is no family {part}; {suggest(part, FAMILIES)}")
+            check_known(part, FAMILIES, f"outputs: there is no family {part}")
             found = FAMILIES[part](tree, torques)
             drawing = stick_figure(tree) if part == "places" else drawing
         else:
@@ -66,25 +65,25 @@ def _merged(parts: Iterable[Expressions]) -> Expressions:
 
 
 def places(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
-    """`shank_place_x`, ...: joints, and `head_end_x`, ... of bodies that carry no other: in world
+    """`shank_place_x`, ...: joints, and `head_end_x`, ... of bodies without children: in world
     axes [m]."""
     joints = _merged(components(f"{b.name}_place", tree.place(b.name)) for b in tree.bodies)
-    carrying = {b.parent for b in tree.bodies}
+    parents = {b.parent for b in tree.bodies}
     ends = _merged(
         components(f"{b.name}_end", tree.place(b.name, b.com if b.end is None else b.end))
         for b in tree.bodies
-        if b.name not in carrying or b.end is not None
+        if b.name not in parents or b.end is not None
     )
     return {**joints, **ends}
 
 
 def stick_figure(tree: Mechanism) -> tuple[tuple[str, ...], ...]:
-    """Lines from each joint to those that its body carries, or to the end of the body."""
+    """Lines from each joint to those of the children of its body, or to the end of the body."""
     lines = []
     for body in tree.bodies:
-        carried = [b.name for b in tree.bodies if b.parent == body.name]
-        lines += [(f"{body.name}_place", f"{name}_place") for name in carried]
-        if not carried or body.end is not None:
+        children = [b.name for b in tree.bodies if b.parent == body.name]
+        lines += [(f"{body.name}_place", f"{name}_place") for name in children]
+        if not children or body.end is not None:
             lines.append((f"{body.name}_place", f"{body.name}_end"))
     return tuple(lines)
 
@@ -149,7 +148,7 @@ def base_wrench(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
 
 
 def joint_wrenches(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
-    """`shank_force_x`, ... [N], `shank_moment_x`, ... [N m]: of what carries a body on it, about
+    """`shank_force_x`, ... [N], `shank_moment_x`, ... [N m]: of the parent on a body, about
     its joint and in its axes."""
     found: Expressions = {}
     for body in tree.bodies:
@@ -167,7 +166,7 @@ def held(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     return {f"held_{name}": needed[name] - torques.get(name, 0) for name in names}
 
 
-#: What outputs can be asked for by the name of their family.
+#: Families of outputs by name.
 FAMILIES: dict[str, Callable[[Mechanism, Mapping[str, sp.Expr]], Expressions]] = {
     function.__name__: function
     for function in (

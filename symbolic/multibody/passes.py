@@ -175,7 +175,7 @@ def inwards(
     """For each link, and the base at the end, in its axes and about its origin: force and moment
     that reach it through its joint; and Kane's, which follow speeds. own : what a link needs.
 
-    They differ in the moment of links that are `Aim`ed: nothing that carries these turns them.
+    They differ in the moment of links that are `Aim`ed: their parents do not turn them.
     """
     aimed = any(isinstance(link.primitive, Aim) for link in links)
     count = len(links) + 1  # the base is the last one, number -1

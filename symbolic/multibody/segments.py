@@ -1,4 +1,4 @@
-"""Segments of a body: rows of a table, each of which hangs on a point of an earlier one.
+"""Segments of a body: rows of a table, each with its joint at a point of an earlier one.
 
 Nothing here needs SymPy, so that what only computes can use it.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeAlias
 
-from kinesym.checks import check_text, mapping, shown
+from kinesym.checks import check_text, finite, mapping, shown
 
 Position: TypeAlias = tuple[float, float, float]
 PlanarPosition: TypeAlias = tuple[float, float]
@@ -21,13 +21,13 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Segment:
-    """A rigid body that hangs on a point of another one.
+    """A rigid body with its joint at a point of another one.
 
     proximal : the point that it turns about; the root or a point of an earlier segment. mass :
     [kg]. com : its centre of mass from there, in its axes, x forwards, y to the left, z up when
-    standing upright [m]. inertia : principal moments about it [kg m^2]. points : positions of the
-    points that it carries [m]. basis_point, basis_vectors : one of these and two of the unit
-    vectors u, v, w along x, y, z, which span the segment in natural coordinates.
+    standing upright [m]. inertia : principal moments about it [kg m^2]. points : positions of its
+    points [m]. basis_point, basis_vectors : one of these and two of the unit vectors u, v, w along
+    x, y, z, which span the segment in natural coordinates.
 
     Raises `ValueError` for numbers that no body has.
     """
@@ -56,8 +56,8 @@ class PlanarSegment:
 
     proximal : the point that it turns about; the root or a point of an earlier segment. mass :
     [kg]. com : its centre of mass from there, in its axes, which are those of the world when
-    standing upright [m]. inertia : about it, about y [kg m^2]. points : positions of the points
-    that it carries [m]; the first one spans it in natural coordinates.
+    standing upright [m]. inertia : about it, about y [kg m^2]. points : positions of its points
+    [m]; the first one spans it in natural coordinates.
 
     Raises `ValueError` for numbers that no body has.
     """
@@ -71,14 +71,14 @@ class PlanarSegment:
 
     def __post_init__(self) -> None:
         where = _check_segment(self, "two")
-        if not number(self.inertia, f"{where}inertia") >= 0.0:
+        if not finite(self.inertia, f"{where}inertia") >= 0.0:
             raise ValueError(f"{where}inertia must not be negative, got {self.inertia}")
 
 
 def owners(segments: Sequence[Segment] | Sequence[PlanarSegment], root: str) -> dict[str, str]:
-    """The segment that carries each point, the root first, then in the order of the table.
+    """The segment that each point belongs to, the root first, then in the order of the table.
 
-    Raises `ValueError` for a proximal point that no earlier segment carries, and for a point that
+    Raises `ValueError` for a proximal point of no earlier segment, and for a point that
     belongs to two segments.
     """
     found = {root: root}
@@ -106,13 +106,6 @@ def check_inertia(moments: Iterable[float]) -> None:
         )
 
 
-def number(value: Any, what: str) -> float:
-    """A finite number; raises `ValueError` naming `what` for anything else."""
-    if isinstance(value, bool) or not _finite([value], 1):
-        raise ValueError(f"{what} must be a finite number, got {shown(value)}")
-    return float(value)
-
-
 def _check_segment(row: Segment | PlanarSegment, count: str) -> str:
     """Raise `ValueError` for what both kinds have and is wrong; else how messages begin."""
     check_text(row.name, "the name of a segment")
@@ -122,19 +115,15 @@ def _check_segment(row: Segment | PlanarSegment, count: str) -> str:
     _check_numbers(f"{where}com", row.com, count)
     for name, position in points.items():
         _check_numbers(f"{where}point {name!r}", position, count)
-    if not number(row.mass, f"{where}mass") >= 0.0:
+    if not finite(row.mass, f"{where}mass") >= 0.0:
         raise ValueError(f"{where}mass must not be negative, got {row.mass}")
     return where
 
 
 def _check_numbers(what: str, given: Any, count: str) -> None:
-    if not _finite(given, {"two": 2, "three": 3}[count]):
-        raise ValueError(f"{what} must be {count} finite numbers, got {shown(given)}")
-
-
-def _finite(given: Any, count: int) -> bool:
-    """Whether these are so many finite numbers."""
     try:
-        return len(given) == count and all(map(isfinite, given))
+        right = len(given) == {"two": 2, "three": 3}[count] and all(map(isfinite, given))
     except (TypeError, OverflowError):
-        return False
+        right = False
+    if not right:
+        raise ValueError(f"{what} must be {count} finite numbers, got {shown(given)}")

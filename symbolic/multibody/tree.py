@@ -14,7 +14,7 @@ from kinesym.symbolic.multibody.assemble import assemble
 from kinesym.symbolic.multibody.bodies import check_values
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.outputs import named_outputs
-from kinesym.symbolic.names import by_name, suggest
+from kinesym.symbolic.names import by_name, check_known
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,5 @@ class Tree(Mechanism):
         """Generalised forces by the name of their speed; raises `ValueError` for another name."""
         torques = by_name({} if given is None else given, None, f"torques of {self.name}")
         for name in torques:
-            if name not in self.speeds:
-                raise ValueError(f"torques: {name} is no speed; {suggest(name, self.speeds)}")
+            check_known(name, self.speeds, f"torques: {name} is no speed")
         return real_expressions(torques, "torque")

@@ -144,6 +144,7 @@ def test_solution_guides_a_finer_grid(oscillator):
     assert fine.solve(guess=first).success
 
 
+@pytest.mark.study
 def test_covariance_is_that_of_repeated_draws(oscillator):
     """Standard errors against the spread over 40 draws of the noise."""
     record = run(oscillator)

@@ -149,6 +149,7 @@ def test_600_steps_by_complex_steps(sway):
     assert relative(2.0 * slopes.T @ residuals, gradient) < 1e-12
 
 
+@pytest.mark.study
 def test_6000_steps_by_complex_steps(sway):
     """Noise held, reference interpolated; substeps are the same as a finer grid."""
     method, _ = sway
@@ -268,6 +269,7 @@ def differences(function, q, size=3e-5):
     return np.array(slopes)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("which", WHICH)
 def test_adjoint_tangents_and_differences(which, method):

@@ -142,8 +142,8 @@ def test_stimulated_members(knee):
     trains = [CLOCK.signal(kh.train(0.05, period, 8)) for period in (0.05, 0.1, 0.2)]
     start = dict.fromkeys(knee.model.state_names, 0.0)
     runs = ks.simulate(knee, TIME, start, inputs={"quad_u": trains}, threads=2)
-    for run, course in zip(runs, trains, strict=True):
-        equal_runs(run, ks.simulate(knee, TIME, start, inputs={"quad_u": course}))
+    for run, signal in zip(runs, trains, strict=True):
+        equal_runs(run, ks.simulate(knee, TIME, start, inputs={"quad_u": signal}))
     assert len({len(events) for events in runs.happened("clock")}) > 1
 
 

@@ -475,26 +475,26 @@ def test_points_that_depend_on_each_other(seed, points):
 def test_table_of_the_clock(options, expected):
     """Begins [ms], rates [1/s] and slopes [1/s^2] after each of three impulses 50 ms apart."""
     numbers = {"tau": 0.02, "tau1": 0.015, "tau2": 0.01, "Up": 20.0, "Um": -15.0, **options}
-    course = kh.Calcium(**numbers).signal(kh.train(0.1, 0.05, 3))
+    signal = kh.Calcium(**numbers).signal(kh.train(0.1, 0.05, 3))
     rows = [
         (0.1 + 0.05 * k + begin / 1000, value, bend)
         for k in range(3)
         for begin, value, bend in expected
     ]
     np.testing.assert_allclose(
-        np.transpose([course.begin, *course.coefficients[:2]])[1:], rows, atol=1e-11
+        np.transpose([signal.begin, *signal.coefficients[:2]])[1:], rows, atol=1e-11
     )
-    assert course(0.0) == -15.0 and course(1.0) == -15.0
+    assert signal(0.0) == -15.0 and signal(1.0) == -15.0
 
 
 def test_five_minutes_of_stimulation():
     """6,000 impulses: the last second is the second one; breaks are where they are computed."""
     time = np.append(np.linspace(50.0, 51.0, 101), np.linspace(298.0, 299.0, 101))
-    course = CLOCK.signal(kh.train(0.0, 0.05, 6_000))
-    run = kick(np.append(0.0, time), [course], rtol=1e-9, atol=1e-11)
+    signal = CLOCK.signal(kh.train(0.0, 0.05, 6_000))
+    run = kick(np.append(0.0, time), [signal], rtol=1e-9, atol=1e-11)
     assert not run.message
     breaks = np.array([e.time for e in run.happened("clock")])
-    begins = np.asarray(course.begin)
+    begins = np.asarray(signal.begin)
     begins = begins[(begins > 0.0) & (begins < 299.0)]
     np.testing.assert_array_equal(breaks, begins)
     for name, size in (("theta", 1.0), ("quad0_F", 100.0)):

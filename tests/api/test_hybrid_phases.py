@@ -10,7 +10,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.internal.task import Conditions, symbolic_problem
+from kinesym.internal.problem import Conditions, symbolic_problem
 from kinesym.symbolic.schemes import TRAPEZOID
 
 BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())
@@ -338,6 +338,7 @@ def test_derivatives_of_bounces():
         check_derivatives(problem, seed)
 
 
+@pytest.mark.study
 def test_derivatives_of_impacts_with_friction():
     """Corners that stick, impulses of two of them at once, and unknown inputs."""
     hybrid, s = block()

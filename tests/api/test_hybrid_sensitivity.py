@@ -63,8 +63,8 @@ class Case:
     def move_breaks_together(self):
         """What breaks at one time stays at one time: apart, there is a derivative per side."""
         first = {}
-        for name, course in self.given[2].items():
-            for k, begin in enumerate(course.begin.tolist()):
+        for name, signal in self.given[2].items():
+            for k, begin in enumerate(signal.begin.tolist()):
                 moved = self.change[2][name].begin
                 moved[k] = first.setdefault(begin, moved[k])
 
@@ -73,13 +73,13 @@ class Case:
             {k: a + e * change[k] for k, a in group.items()}
             for group, change in zip(self.given[:2], self.change, strict=False)
         ]
-        courses = {}
+        signals = {}
         for name, c in self.given[2].items():
             d = self.change[2][name]
-            courses[name] = ks.Signal.pieces(
+            signals[name] = ks.Signal.pieces(
                 c.begin + e * d.begin, c.value + e * d.value, c.slope + e * d.slope
             )
-        return (self.hybrid, self.time, values[0], values[1], courses)
+        return (self.hybrid, self.time, values[0], values[1], signals)
 
     def numbers(self, run):
         """States at nodes, then times of events, then states before and after."""
@@ -151,7 +151,7 @@ class Case:
         return sum(parts)
 
 
-def courses(rng, names, end, size=1.0):
+def signals(rng, names, end, size=1.0):
     """Random inputs of four pieces; the first two break together once."""
     found, shared = {}, rng.uniform(0.1 * end, 0.9 * end)
     for k, name in enumerate(names):
@@ -310,7 +310,7 @@ def switched_case(seed, options=TIGHT):
     p |= {"a0": p["a0"] - 0.3, "a3": p["a3"] - 0.3, "a1": p["a1"] + 3.0, "a2": p["a2"] - 3.0}
     p |= {"level": abs(p["level"]) + 0.5, "share": 0.2 * p["share"]}
     start = dict(zip(("s0", "s1"), 0.1 * rng.normal(size=2), strict=True))
-    inputs = courses(rng, ("u", "w"), 3.0)
+    inputs = signals(rng, ("u", "w"), 3.0)
     return Case(hybrid, np.linspace(0.0, 3.0, 13), start, p, inputs, seed + 1, options)
 
 
@@ -347,8 +347,8 @@ def test_reset_that_follows_the_jump_of_an_input():
     u = sp.Function("u")(ks.t)
     model = ks.Model("jump", [x, z], [u], [], [x.diff(ks.t) - 1 - u / 10, z.diff(ks.t) - x])
     hybrid = kh.Hybrid(model, events=[kh.Event("on", u - 0.5, 1, resets={x: x * u})])
-    course = ks.Signal.pieces([-0.5, 0.7], [0.0, 2.0], [0.1, 0.1])
-    case = Case(hybrid, np.linspace(0.0, 2.0, 9), {"x": 0.3, "z": 0.0}, {}, {"u": course}, 0)
+    signal = ks.Signal.pieces([-0.5, 0.7], [0.0, 2.0], [0.1, 0.1])
+    case = Case(hybrid, np.linspace(0.0, 2.0, 9), {"x": 0.3, "z": 0.0}, {}, {"u": signal}, 0)
     with pytest.raises(ValueError, match=r"'on' follows the break of an input at t = 0\.7 s"):
         case.check()
 
@@ -419,7 +419,7 @@ def body_case(laws, restitution, seed, tilted=False, end=1.2):
     p = {name: typical[name] * (1.0 + 0.2 * rng.normal()) for name in hybrid.model.parameter_names}
     start = dict(zip(hybrid.model.state_names, rng.normal(size=6), strict=True))
     start |= {"x": 0.0, "z": rng.uniform(0.9, 1.3), "th": 0.4 * start["th"], "w": 2.0 * start["w"]}
-    inputs = courses(rng, ("pull", "turn"), end)
+    inputs = signals(rng, ("pull", "turn"), end)
     return Case(hybrid, np.linspace(0.0, end, 7), start, p, inputs, seed + 1)
 
 
@@ -469,9 +469,9 @@ def slider():
 
 def test_stick_and_slip():
     """It stops at v/(mu g), and starts again when the force is mu m g: both in closed form."""
-    course = ks.Signal.pieces([-1.0, 1.0, 2.5], [0.0, 0.0, 0.0], [0.0, 4.0, 0.0])
+    signal = ks.Signal.pieces([-1.0, 1.0, 2.5], [0.0, 0.0, 0.0], [0.0, 4.0, 0.0])
     rest = {"s": 0.0, "h": 0.0, "vs": 0.8, "vh": 0.0, "floor": True}
-    s = ks.sensitivities(slider(), np.linspace(0.0, 3.0, 7), rest, {}, {"pull": course}, **TIGHT)
+    s = ks.sensitivities(slider(), np.linspace(0.0, 3.0, 7), rest, {}, {"pull": signal}, **TIGHT)
     stops, starts = (
         s.run.happened("slide")[-3:-1]
         if len(s.run.happened("slide")) > 3
@@ -560,14 +560,14 @@ def test_slack_tendon():
     length, rate = ks.dynamicsymbols("length rate")
     muscle = kh.FESMuscle("m", rate=rate, recruitment=0.3, slack="hold", **MUSCLE)
     model = ks.Model("held", [length], [rate], [], [length.diff(ks.t) - rate])
-    course = ks.Signal.pieces([-0.5, 0.1, 0.2], [0.0, -1.5, 0.5])
+    signal = ks.Signal.pieces([-0.5, 0.1, 0.2], [0.0, -1.5, 0.5])
     start = {"length": 0.0, "m_kc": 0.0, "m_F": 0.0, "m_slack": 0.0}
     case = Case(
         kh.Hybrid(model, muscles=[muscle]),
         np.linspace(0.0, 0.5, 8),
         start,
         {},
-        {"rate": course, "m_u": ks.Signal.pieces([-1.0], [20.0])},
+        {"rate": signal, "m_u": ks.Signal.pieces([-1.0], [20.0])},
         3,
     )
     case.change[0].update(dict.fromkeys(("m_F", "m_slack"), 0.0), m_kc=1.0)
@@ -578,7 +578,7 @@ def test_slack_tendon():
 def test_synchronised_clocks_of_two_muscles():
     """Each gradient by the times of a clock is that of the muscle alone, in any order."""
     length, rate = ks.dynamicsymbols("length rate")
-    course = CLOCK.signal(kh.train(0.05, 0.05, 5))
+    signal = CLOCK.signal(kh.train(0.05, 0.05, 5))
 
     def gradient(names, of):
         muscles = [
@@ -587,7 +587,7 @@ def test_synchronised_clocks_of_two_muscles():
         ]
         model = ks.Model("held", [length], [rate], [], [length.diff(ks.t) - rate])
         start = {"length": 0.0, **{state: 0.0 for mu in muscles for state in mu.states}}
-        inputs = {rate: 0.05, **{mu.clock: course for mu in muscles}}
+        inputs = {rate: 0.05, **{mu.clock: signal for mu in muscles}}
         s = ks.sensitivities(
             kh.Hybrid(model, muscles=muscles), [0.0, 0.3], start, None, inputs, **TIGHT
         )
@@ -612,7 +612,7 @@ def test_the_run_is_that_of_simulate():
     arguments = (hybrid, np.linspace(0.0, 1.6, 17), start, {"F0": 1200.0, "k0": 3e4}, inputs)
     run = ks.simulate(*arguments, **TIGHT)
     s = ks.sensitivities(*arguments, **TIGHT)
-    assert s.marched.work[0] > 1024
+    assert s.raw.work[0] > 1024
     for name in ("theta", "quad_F"):
         np.testing.assert_array_equal(s.run[name], run[name])
     assert [e.time for e in s.run.log] == [e.time for e in run.log]
@@ -641,10 +641,50 @@ def test_derivatives_of_a_run_that_goes_on():
     close(matrix(second) @ matrix(first), matrix(whole), 1e-8)
 
 
+@pytest.mark.parametrize("method", ["dormand-prince", "rk4"])
+def test_parabolas_move_with_their_begins(method):
+    """Their curvature stays; at the begins between them the signal then jumps."""
+    rng = np.random.default_rng(5)
+    model = ks.Model("tank", [y], [v], [], [y.diff(ks.t) + y**2 - v])
+    times, samples = np.array([-0.1, 0.7, 1.3, 2.1]), rng.normal(size=7)
+    options = {"method": method, "substeps": 1 if method == "dormand-prince" else 500, **TIGHT}
+
+    def given(e=0.0, change=None):
+        signal = ks.Signal.parabolas(times, samples)
+        if change is not None:
+            rows = signal.coefficients.copy()
+            rows[:2] += e * np.array([change.value, change.slope])
+            signal.begin, signal.coefficients = times + e * change.begin, rows
+            signal.span = (-1.0, 3.0)
+        return kh.Hybrid(model), [0.0, 0.5, 1.0, 2.0], {y: 0.4}, {}, {v: signal}
+
+    s = ks.sensitivities(*given(), **options)
+    change = kh.SignalGradient(*rng.normal(size=(3, 4)))
+    runs = [ks.simulate(*given(e, change), **options) for e in (1e-5, -1e-5)]
+    expected = (runs[0]["y"] - runs[1]["y"]) / 2e-5
+    close(s.forward([], {"moved": {"v": change}})["y"][0], expected, 1e-7)
+    parts = zip(s.gradient("y").inputs["v"].parts, change.parts, strict=True)
+    close(sum(float(a @ b) for a, b in parts), expected[-1], 1e-7)
+    cubic = {v: ks.Signal(times, samples[::2], "cubic")}
+    s = ks.sensitivities(*given()[:-1], cubic, **options)
+    with pytest.raises(ValueError, match="with respect to input v: the pieces of a cubic signal"):
+        s.gradient("y").inputs["v"]
+    with pytest.raises(ValueError, match="begins cannot change: the pieces of a cubic signal"):
+        s.forward([], {"moved": {"v": change}})
+
+
+def test_methods_without_sensitivities():
+    model = ks.Model("tank", [y], [], [], [y.diff(ks.t) + y**2])
+    for method in ("trapezoid", "backward-euler"):
+        words = f"sensitivities for dormand-prince and rk4, not for {method}"
+        with pytest.raises(ValueError, match=words):
+            ks.sensitivities(model, [0.0, 1.0], {y: 1.0}, method=method)
+
+
 def test_what_cannot_be_differentiated():
     time, start = [0.0, 1.0], {y: 1.0, v: 0.0}
     with pytest.raises(
-        ValueError, match="sensitivities for rk4 and dormand-prince, not for trapezoid"
+        ValueError, match="sensitivities for dormand-prince and rk4, not for trapezoid"
     ):
         ks.sensitivities(ball_at(0.3), time, start, method="trapezoid")
     with pytest.raises(ValueError, match="sensitivities for release='force' only"):
@@ -661,5 +701,5 @@ def test_what_cannot_be_differentiated():
         s.forward(["y"]).at(other)
     rate = {"rate": 1.0}
     s = ks.sensitivities(thermostat(), time, {"T": 0.25}, {}, rate)
-    with pytest.raises(ValueError, match="courses: pace is no input that is given"):
+    with pytest.raises(ValueError, match="variations: pace is no input that is given"):
         s.forward([], {"faster": {"pace": s.gradient("T").inputs["rate"]}})

@@ -229,7 +229,7 @@ def test_levels_and_breaks_of_an_input_are_found():
     hybrid = kh.Hybrid(model, muscles=[muscle])
     on, off, ramp, up, down = sp.symbols("on off ramp up down")
     fall = -(up + down) / ramp
-    course = (
+    signal = (
         [-1, on, off, off + ramp * up / (up + down), off + ramp],
         [-down, up, up, 0, -down],
         [0, 0, fall, fall, 0],
@@ -237,12 +237,12 @@ def test_levels_and_breaks_of_an_input_are_found():
     true = {F0: 900.0, "on": 0.08, "off": 0.4, "ramp": 0.05, "up": 18.0, "down": 12.0}
     start = {stretch: 0.0, **muscle.rest}
     number = {s: true[s.name] for s in (on, off, ramp, up, down)}
-    told = ks.Signal.pieces(*[[float(sp.S(e).subs(number)) for e in row] for row in course])
+    told = ks.Signal.pieces(*[[float(sp.S(e).subs(number)) for e in row] for row in signal])
     time = np.linspace(0.0, 0.8, 161)
     inputs = {rate: ks.Signal.pieces([0.0, 0.2, 0.3], [0.0, 0.1, 0.0]), muscle.clock: told}
     run = ks.simulate(hybrid, time, start, {F0: 900.0}, inputs)
     noise = 2.0 * np.random.default_rng(5).standard_normal(len(time))
-    inputs[muscle.clock] = ks.Signal.pieces(*course)
+    inputs[muscle.clock] = ks.Signal.pieces(*signal)
     trial = ks.Experiment(time, inputs, {"m_F": run["m_F"] + noise}, {"m_F": 2.0})
     unknown = {
         F0: (100, 3000),
@@ -308,7 +308,7 @@ def measuring(name):
 
 
 def test_what_does_not_fit():
-    bad(r"expected a kinesym\.Model or kinesym\.hybrid\.Hybrid, got str", hybrid="ball")
+    bad(r"expected a kinesym\.Model or kinesym\.hybrid\.Hybrid, got 'ball'", hybrid="ball")
     bad("trials must be an Experiment or a list of them", trials=[])
     bad(
         "the objective is the least squares of the measurements, but the experiment has none",
@@ -366,9 +366,9 @@ def test_guesses_that_do_not_fit(balls):
         balls.cost({v: 1.0})
     with pytest.raises(ValueError, match=r"shape \(1,\), but there are 3 unknowns"):
         balls.cost([1.0])
-    with pytest.raises(ValueError, match="unknown mode 'backward'"):
+    with pytest.raises(ValueError, match="mode is one of"):
         balls.gradient(mode="backward")
-    with pytest.raises(ValueError, match="unknown optimizer 'newton'"):
+    with pytest.raises(ValueError, match="optimizer is one of"):
         balls.solve(optimizer="newton")
     fixed = ks.Shooting(BALL, balls.trials, {g: (9.6, 9.6)}, initial={y: [1.0, 0.7], v: 0.0})
     with pytest.raises(ValueError, match="the bounds of g are equal; give it as known"):

@@ -105,7 +105,7 @@ def test_starts_and_options_of_the_wrong_kind():
     for options, words in (
         ({"rtol": 0.0}, "rtol must be positive, got 0"),
         ({"atol": -1.0}, "atol must be positive, got -1"),
-        ({"method": "euler"}, "unknown method of a system with events 'euler'; choose one of rk4"),
+        ({"method": "euler"}, "method is one of dormand-prince, rk4"),
         ({"substeps": 0, "method": "rk4"}, "substeps must be at least 1 and whole, got 0"),
         ({"parameters": {g: np.nan}}, "the parameter g is nan, not a finite number"),
         ({"parameters": {"k": 1.0}}, "parameters: k is unknown"),
@@ -114,8 +114,8 @@ def test_starts_and_options_of_the_wrong_kind():
         with pytest.raises(ValueError, match=words):
             ks.simulate(ball(), TIME, start, **options)
     for options, words in (
-        ({"v_stop": np.nan}, "v_stop of ball must be a finite number, got nan"),
-        ({"per_second": 0}, "per_second of ball must be a whole number, 1 or more, got 0"),
+        ({"v_stop": np.nan}, "v_stop of ball must be positive, got nan"),
+        ({"per_second": 0}, "per_second of ball must be at least 1 and whole, got 0"),
         ({"release": "lambda"}, "release of ball is one of force, height, got 'lambda'"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -161,7 +161,7 @@ def test_models_that_cannot_be():
         "law is one of slip, stick, coulomb, got 'glue'": lambda: kh.Contact("a", y, lam, "glue"),
         "direction is -1, 0 or 1, got 2": lambda: kh.Event("a", y, 2),
         "scale must be positive, got 0": lambda: kh.Event("a", y, scale=0.0),
-        "a level has a side; give direction -1 or 1": lambda: kh.Event("a", y, 0, level=True),
+        "level needs one direction, -1 or 1": lambda: kh.Event("a", y, 0, level=True),
         "the guard is no expression": lambda: kh.Event("a", y > 0),
         "q is no input of ball": lambda: kh.Hybrid(model, {"q": 1.0}),
         "lam is a mode or the force of two": lambda: kh.Hybrid(model, {lam: 1.0}, (), contacts),
@@ -266,9 +266,9 @@ def test_numbers_of_muscles_that_are_parameters():
         with pytest.raises(ValueError, match=f"muscle 'quad': {name} must be positive, got -5"):
             ks.simulate(hybrid, TIME, start, {**values, symbol: -5.0}, inputs)
     outside = (1.5, ks.Signal.pieces([0.0, 0.5], [0.2, 0.4], [0.0, -1.0]))
-    for course, got in zip(outside, ("1.5", "-0.1"), strict=True):
+    for signal, got in zip(outside, ("1.5", "-0.1"), strict=True):
         with pytest.raises(ValueError, match=rf"recruitment must be within 0 \.\.\. 1, got {got}"):
-            ks.simulate(hybrid, TIME, start, values, {**inputs, "quad_recruitment": course})
+            ks.simulate(hybrid, TIME, start, values, {**inputs, "quad_recruitment": signal})
 
 
 def test_tendons_that_are_too_soft():
@@ -350,9 +350,9 @@ def test_impulses_that_come_too_soon():
     with pytest.warns(UserWarning, match=r"impulses 0\.03 s apart cut the pulse before them"):
         clock.signal(kh.train(0.0, 0.03, 3))
     with pytest.warns(UserWarning, match="cut the pulse before them"):
-        course = kh.Calcium(**CLOCK, hold=True).signal(kh.train(0.0, 0.012, 3))
+        signal = kh.Calcium(**CLOCK, hold=True).signal(kh.train(0.0, 0.012, 3))
     assert [
-        t for t, u in zip(course.begin, course.coefficients[0], strict=True) if u == 20.0
+        t for t, u in zip(signal.begin, signal.coefficients[0], strict=True) if u == 20.0
     ] == pytest.approx([0.02, 0.032, 0.044, 0.059])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -378,8 +378,8 @@ def test_sticking_without_a_solution():
 
 def test_sticking_that_fails_on_the_way():
     """It presses at first; the pull grows."""
-    course = ks.Signal.pieces([0.0], [0.0], [400.0])
-    said = ended(rod("stick"), [0.0, 0.5], {**REST, "tip": True}, inputs={"pull": course})
+    signal = ks.Signal.pieces([0.0], [0.0], [400.0])
+    said = ended(rod("stick"), [0.0, 0.5], {**REST, "tip": True}, inputs={"pull": signal})
     assert said.startswith("contacts tip: no consistent sticking state at t = 0.0")
 
 

@@ -6,9 +6,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.internal import shooting_task, simulation_task
-from kinesym.symbolic.schemes import EXPLICIT
-from kinesym.symbolic.schemes.scheme import ExplicitScheme
+from kinesym.symbolic.schemes import EXPLICIT, ExplicitScheme
 
 t = ks.t
 x, v, u = ks.dynamicsymbols("x v u")
@@ -44,12 +42,6 @@ def methods():
     with pytest.MonkeyPatch.context() as patch:
         for scheme in (KUTTA, PAIR):
             patch.setitem(EXPLICIT, scheme.name, scheme)
-            for module, names in (
-                (simulation_task, "METHODS"),
-                (simulation_task, "HYBRID_METHODS"),
-                (shooting_task, "METHODS"),
-            ):
-                patch.setattr(module, names, (*getattr(module, names), scheme.name))
         yield
 
 

@@ -77,13 +77,9 @@ def held(rate, **numbers):
     """A muscle whose ends move apart at a given rate."""
     length = sp.Function("length")(ks.t)
     muscle = kh.FESMuscle("m", rate=sp.Float(rate), **{**NUMBERS, **numbers})
-    model = ks.Model(
-        "held",
-        [length, *muscle.states],
-        muscle.inputs,
-        [],
-        [length.diff(ks.t) - rate, *muscle.equations],
-    )
+    rates = {length: rate, **dict(zip(muscle.states, muscle.rates, strict=True))}
+    equations = [x.diff(ks.t) - value for x, value in rates.items()]
+    model = ks.Model("held", list(rates), muscle.inputs, [], equations)
     return kh.Hybrid(model, muscle.modes, muscle.events), muscle
 
 
@@ -135,8 +131,8 @@ def test_rate_of_the_contractile_element():
 
 
 def test_an_hour_of_stimulation_does_not_drift():
-    course = CLOCK.signal(kh.train(0.1, 0.05, 72_000))
-    begin = np.asarray(course.begin)[1:].reshape(-1, 5)
+    signal = CLOCK.signal(kh.train(0.1, 0.05, 72_000))
+    begin = np.asarray(signal.begin)[1:].reshape(-1, 5)
     assert begin.shape[0] == 72_000
     np.testing.assert_allclose(begin[:, 0], 0.1 + 0.05 * np.arange(72_000), atol=5e-13)
     assert begin[-1, 0] == 0.1 + 0.05 * 71_999
@@ -162,10 +158,10 @@ def test_slack_tendon_is_held_until_it_is_tight():
     muscle = kh.FESMuscle("m", rate=rate, slack="hold", **NUMBERS)
     model = ks.Model("held", [length], [rate], [], [length.diff(ks.t) - rate])
     hybrid = kh.Hybrid(model, muscles=[muscle])
-    course = ks.Signal.pieces([0.0, 0.1, 0.2], [0.0, -1.5, 0.5])
+    signal = ks.Signal.pieces([0.0, 0.1, 0.2], [0.0, -1.5, 0.5])
     time = np.linspace(0.0, 0.5, 501)
     run = ks.simulate(
-        hybrid, time, {"length": 0.0, **muscle.rest}, inputs={rate: course, muscle.clock: 20.0}
+        hybrid, time, {"length": 0.0, **muscle.rest}, inputs={rate: signal, muscle.clock: 20.0}
     )
     (slack,), (tight,) = run.happened("event", "m goes slack"), run.happened("event", "m is tight")
     assert 0.1 < slack.time < 0.2 < tight.time < 0.5
@@ -173,7 +169,7 @@ def test_slack_tendon_is_held_until_it_is_tight():
     np.testing.assert_array_equal(run["m_F"][within], 0.0)
     assert (run["m_slack"][within] > 0.0).all() and run["m_F"][-1] > 10.0
     grown = np.gradient(run["m_slack"][within], 1e-3)
-    expected = -(course(time[within]) - P["Lc0"] * run["m_rate"][within])
+    expected = -(signal(time[within]) - P["Lc0"] * run["m_rate"][within])
     np.testing.assert_allclose(grown[5:-5], expected[5:-5], atol=0.02)
     stopped = kh.Hybrid(model, muscles=[kh.FESMuscle("m", rate=rate, **NUMBERS)])
     with pytest.warns(UserWarning, match="the tendon is slack"):
@@ -181,6 +177,6 @@ def test_slack_tendon_is_held_until_it_is_tight():
             stopped,
             time,
             {"length": 0.0, "m_kc": 0.0, "m_F": 0.0},
-            inputs={rate: course, muscle.clock: 20.0},
+            inputs={rate: signal, muscle.clock: 20.0},
         )
     assert "the tendon is slack" in with_error.message

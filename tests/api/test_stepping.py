@@ -85,25 +85,25 @@ def implicit_step(method, f, z0, at0, middle, at1, h):
     return z
 
 
-def rk4_step(f, z, course, time, h):
-    """One classical Runge-Kutta step; `course` gives the inputs at a fraction of the step."""
-    k1 = f(z, course(0.0), time)
-    k2 = f(z + 0.5 * h * k1, course(0.5), time + 0.5 * h)
-    k3 = f(z + 0.5 * h * k2, course(0.5), time + 0.5 * h)
-    k4 = f(z + h * k3, course(1.0), time + h)
+def rk4_step(f, z, history, time, h):
+    """One classical Runge-Kutta step; `history` gives the inputs at a fraction of the step."""
+    k1 = f(z, history(0.0), time)
+    k2 = f(z + 0.5 * h * k1, history(0.5), time + 0.5 * h)
+    k3 = f(z + 0.5 * h * k2, history(0.5), time + 0.5 * h)
+    k4 = f(z + h * k3, history(1.0), time + h)
     return z + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
 
 
-def marched(method, f, time, start, course, substeps=1):
-    """(N, n) states; `course(i, fraction)` gives the inputs within interval i."""
+def rk4_states(method, f, time, start, history, substeps=1):
+    """(N, n) states; `history(i, fraction)` gives the inputs within interval i."""
     z, rows = np.array(start, dtype=float), [np.array(start, dtype=float)]
     for i, length in enumerate(np.diff(time)):
         h = length / substeps
         for part in range(substeps):
             now = time[i] + part * h
-            at = [(course(i, (part + r) / substeps), now + r * h) for r in (0.0, 0.5, 1.0)]
+            at = [(history(i, (part + r) / substeps), now + r * h) for r in (0.0, 0.5, 1.0)]
             if method == "rk4":
-                z = rk4_step(f, z, lambda r, i=i, p=part: course(i, (p + r) / substeps), now, h)
+                z = rk4_step(f, z, lambda r, i=i, p=part: history(i, (p + r) / substeps), now, h)
             else:
                 mean = [0.5 * (y0 + y1) for y0, y1 in zip(at[0][0], at[2][0], strict=True)]
                 z = implicit_step(method, f, z, at[0], (mean, at[1][1]), at[2], h)
@@ -153,7 +153,7 @@ def test_same_scheme_in_numpy(method, hold, substeps):
     def linear(samples, i, r):
         return samples[i] + r * (samples[i + 1] - samples[i]) if r > 0.0 else samples[i]
 
-    def course(i, r):
+    def history(i, r):
         if hold == "midpoints":
             parabola = np.polynomial.Polynomial.fit([0.0, 0.5, 1.0], second[2 * i : 2 * i + 3], 2)
             return linear(first, i, r), parabola(r)
@@ -166,7 +166,7 @@ def test_same_scheme_in_numpy(method, hold, substeps):
         method=method,
         substeps=substeps,
     )
-    expected = marched(method, driven, time, [0.7, -0.4], course, substeps)
+    expected = rk4_states(method, driven, time, [0.7, -0.4], history, substeps)
     np.testing.assert_allclose(states(run), expected, rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(run["w"], second[::2] if hold == "midpoints" else second)
 
@@ -197,13 +197,13 @@ def test_midpoint_samples_are_nodes_of_half_steps(method):
 
 
 def test_order_with_inputs():
-    """A cubic course: order 4 only with samples at midpoints, 2 with linear, 1 with held ones."""
+    """A cubic signal: order 4 only with samples at midpoints, 2 with linear, 1 with held ones."""
 
-    def course(time):
+    def history(time):
         return 3.0 * time**3 - 4.0 * time**2 + 1.0
 
     truth = solve_ivp(
-        lambda time, z: driven(z, (course(time), 0.0), time),
+        lambda time, z: driven(z, (history(time), 0.0), time),
         (0.0, 1.5),
         [0.7, -0.4],
         method="DOP853",
@@ -215,7 +215,7 @@ def test_order_with_inputs():
         errors = []
         for N in (21, 41, 81):
             nodes = np.linspace(0.0, 1.5, N)
-            samples = course(np.linspace(0.0, 1.5, 2 * N - 1) if kind == "midpoints" else nodes)
+            samples = history(np.linspace(0.0, 1.5, 2 * N - 1) if kind == "midpoints" else nodes)
             run = simulate(nodes, first=given(nodes, samples, kind))
             errors.append(np.abs(states(run)[-1] - truth).max())
         orders[kind] = np.log2(np.divide(errors[:-1], errors[1:]))
@@ -223,7 +223,7 @@ def test_order_with_inputs():
 
     fine = np.linspace(0.0, 1.5, 41)  # the same samples: parabolas are better than lines
     ways = [(fine[::2], ks.Signal.parabolas), (fine, ks.Signal)]
-    found = [simulate(at, first=make(at, course(fine)), substeps=20) for at, make in ways]
+    found = [simulate(at, first=make(at, history(fine)), substeps=20) for at, make in ways]
     parabolas, lines = (np.abs(states(run)[-1] - truth).max() for run in found)
     assert parabolas < 0.01 * lines
     np.testing.assert_allclose(orders["linear"], 2.0, atol=0.3)
@@ -346,9 +346,9 @@ def test_adaptive_with_noise(kind):
         if kind == "held":
             samples = samples[:1]
         places = np.linspace(time[i], time[i + 1], len(samples))
-        course = np.polynomial.Polynomial.fit(places, samples, len(samples) - 1)
+        history = np.polynomial.Polynomial.fit(places, samples, len(samples) - 1)
         z = solve_ivp(
-            lambda now, y, c=course: driven(y, (c(now), 0.2), now),
+            lambda now, y, c=history: driven(y, (c(now), 0.2), now),
             time[i : i + 2],
             z,
             method="DOP853",
@@ -425,8 +425,8 @@ def test_simulation_satisfies_collocation(which, method):
     other pairs are in test_gradients.py.)"""
     make, start, forcing = CONSISTENT[which]
     model, time = make(), np.linspace(0.0, 3.0, 201) ** 1.1
-    course = np.random.default_rng(1).normal(size=201) + 3.0 * np.sin(3.0 * time)
-    inputs = {forcing: given(time, course, "held" if method == "midpoint" else "linear")}
+    history = np.random.default_rng(1).normal(size=201) + 3.0 * np.sin(3.0 * time)
+    inputs = {forcing: given(time, history, "held" if method == "midpoint" else "linear")}
     run = ks.simulate(model, time, start, inputs=inputs, method=method)
     name = model.state_names[0]
     trial = ks.Experiment(time, inputs, {name: run[name]})

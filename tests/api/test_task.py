@@ -55,8 +55,8 @@ EVERY = [collocation, shooting, hybrid]
 @pytest.mark.parametrize(
     ("model", "trials", "words"),
     [
-        (trial(), MODEL, "expected a kinesym.Model, got Experiment; the model comes first"),
-        (None, trial(), "expected a kinesym.Model, got NoneType$"),
+        (trial(), MODEL, "expected a kinesym.Model, got <experiment.*; the model comes first"),
+        (None, trial(), "expected a kinesym.Model, got None$"),
         (MODEL, None, "trials must be an Experiment or a list of them, .* got NoneType"),
         (MODEL, 5, "trials must be an Experiment or a list of them, .* got int"),
         (MODEL, "trial", "trials must be an Experiment or a list of them, .* got str"),
@@ -102,18 +102,18 @@ def test_trials_from_a_generator():
         ({"unknown": [k]}, "unknown must be a mapping"),
         (
             {"known": {c: [1, 2]}},
-            r"value of parameter c must be a number, one for all trials, got \[1",
+            r"value of parameter c must be one finite number, got \[1",
         ),
         (
             {"known": {c: np.array([1.0])}},
-            "value of parameter c must be a number, one for all trials",
+            "value of parameter c must be one finite number",
         ),
         ({"known": {c: "a"}}, "the value of parameter c must be real numbers, got text"),
-        ({"known": {c: None}}, "the value of parameter c must be a number, .*, got None"),
+        ({"known": {c: None}}, "the value of parameter c must be one finite number, got None"),
         ({"known": {c: 1j}}, "the value of parameter c must be real numbers, got complex"),
         (
             {"known": {c: np.inf}},
-            "the value of parameter c must be a number, one for all trials, got",
+            "the value of parameter c must be one finite number, got",
         ),
     ],
 )
@@ -127,7 +127,7 @@ def test_values_that_are_arrays():
     odd = ks.Model("odd", [x], [], [k, c], [x.diff(t) + k * c * x], values={k: 1.0})
     object.__setattr__(odd, "values", {"k": np.array([1.0, 2.0]), "c": 1.0})
     for unknown in ({k: None}, {c: None}):
-        with pytest.raises(ValueError, match="the value of parameter k must be a number, one for"):
+        with pytest.raises(ValueError, match="the value of parameter k must be one finite number"):
             ks.Collocation(odd, ks.Experiment(TIME, measurements={x: TIME}), unknown)
 
 

@@ -233,6 +233,7 @@ def test_sine_and_cosine_of_one_angle(lanes):
     )
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 @pytest.mark.parametrize("make", [models.standing, lambda: models.n_link_pendulum_on_cart(7)])
 def test_no_warnings_from_the_loops(make, lanes):
@@ -365,6 +366,7 @@ def test_hoisting_in_the_text():
     assert_twins(library, kernel)
 
 
+@pytest.mark.study
 def test_large_kernels_have_files_of_their_own():
     """A kernel of more operations than a piece is cut; pieces are about as long as asked."""
     g = Graph()
@@ -446,6 +448,7 @@ def test_sympy_expression_to_c(lowered, as_kernel):
     np.testing.assert_allclose(run(library, kernel, {"x": points}, 3)[0], expected, rtol=1e-14)
 
 
+@pytest.mark.study
 def test_any_name_compiles():
     """Greek, LaTeX and C keywords as names; names that differ only in what C cannot spell."""
     import sympy as sp

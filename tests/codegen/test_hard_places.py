@@ -166,6 +166,7 @@ def test_remainder_of_nothing(lowered, values_of):
     np.testing.assert_array_equal(np.isnan(found), [[True, False], [False, True]])
 
 
+@pytest.mark.study
 def test_many_cases(lowered, values_of):
     """They are no matter of recursion, and derivatives grow with their number, not its square."""
     cases = sp.Piecewise(*[(k * x**2, x < k) for k in range(1, 1500)], (0, True))

@@ -294,6 +294,7 @@ def test_derivatives_of_exchanged_rows():
         np.testing.assert_allclose(D[:, j], exact, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("order", ["XYZ", "ZXZ", "ZYX", "XYX"])
 @pytest.mark.parametrize("third", [0.0, np.pi / 2])
 def test_free_body_by_kane_from_ordinary_angles(order, third):

@@ -168,6 +168,7 @@ def test_the_other_formulation(needed):
     np.testing.assert_allclose(needed.forces, expected, atol=1e-9)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("control", [None, ks.gait.PD()])
 def test_back_to_motion(walk, body, contacts, control):
     """Eighteen segments with 57 degrees of freedom, a tenth of a second."""

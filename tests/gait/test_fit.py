@@ -241,6 +241,7 @@ def test_segments_are_rigid(nearest):
             )
 
 
+@pytest.mark.study
 def test_a_third_way(nearest):
     """SciPy's least squares with rotations of its own, at one instant."""
     body, targets, fitted, _, start = nearest
@@ -354,6 +355,7 @@ def test_relations_that_are_missing():
         segments_from_landmarks(ROWS, Landmarks(positions, found.axes))
 
 
+@pytest.mark.study
 def test_frames_that_cannot_be_fitted():
     """What is no number at one instant: it is named."""
     z = motion(4)
@@ -393,6 +395,7 @@ def test_segments_that_nothing_holds(count):
         fit(BODY, targets, start)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(4))
 def test_noise_of_four_centimetres(seed):
     """And a start that is off by it: no step that goes up is taken."""

@@ -111,6 +111,7 @@ def errors(body, method, steps, end):
     return [np.abs(run(body, h, end, method=method).error[:, -1]).max() for h in steps]
 
 
+@pytest.mark.study
 def test_order_of_the_trapezoid(body):
     found = errors(body, "trapezoid", (0.01, 0.005, 0.0025, 0.00125), 0.2)
     np.testing.assert_allclose(np.divide(found[:-1], found[1:]), 4.0, atol=0.1)
@@ -122,6 +123,7 @@ def test_order_of_runge_kutta(body):
     np.testing.assert_allclose(np.divide(found[:-1], found[1:]), 16.0, atol=1.5)
 
 
+@pytest.mark.study
 def test_runge_kutta_beats_the_trapezoid(body):
     """At four times the step."""
     for step in (0.001, 0.0025):
@@ -222,6 +224,7 @@ def solved(rates, span, x):
     return found.y[:, -1]
 
 
+@pytest.mark.study
 def test_control_against_a_push(pushed):
     """PD efforts are generalised forces along the coordinates: of the equations of motion in
     natural coordinates the same motion follows."""
@@ -242,6 +245,7 @@ def test_control_against_a_push(pushed):
     np.testing.assert_allclose(found.z[:, -1], expected[:G], atol=2e-5)
 
 
+@pytest.mark.study
 def test_sampled_control(pushed):
     """Held over each step: force and moments in the world of what was off at its begin."""
     equations, step = Equations(), 2e-3
@@ -282,6 +286,7 @@ def test_divergence(body):
     assert found.trajectory().message == found.message
 
 
+@pytest.mark.study
 def test_newton_that_fails(body):
     """Steps of 0.2 s are too long."""
     with pytest.warns(
@@ -293,6 +298,7 @@ def test_newton_that_fails(body):
     assert len(found.time) == 2 and found.horizon(10.0) == pytest.approx(0.2)
 
 
+@pytest.mark.study
 def test_a_first_step_that_fails(body):
     """What is left is the begin, and the message."""
     with pytest.warns(UserWarning, match="ended at t = 0 s"):

@@ -130,6 +130,7 @@ class Newton:
 # -- what a motion needs ----------------------------------------------------------------------
 
 
+@pytest.mark.study
 def test_generalised_forces(body):
     """Total force and torques from the world are those of the natural coordinates, at states that
     another implementation does not choose."""
@@ -470,6 +471,7 @@ def test_columns(loads):
     assert next(iter(columns)) == "time_s"
 
 
+@pytest.mark.study
 def test_files(loads, tmp_path):
     """What is written is what is read: CSV to ten digits, netCDF exactly, with the figure."""
     trajectory = loads.trajectory()

@@ -86,6 +86,7 @@ def test_exact_markers():
     np.testing.assert_allclose(here.zd, rate, atol=0.02)
 
 
+@pytest.mark.study
 def test_noise_of_markers():
     """1 mm of noise: points are missed by millimetres, of angles little is left."""
     z, rng = motion(), np.random.default_rng(1)
@@ -165,6 +166,7 @@ def test_postures_that_angles_cannot_describe():
         )
 
 
+@pytest.mark.study
 def test_noise_is_smoothed_away_or_warned_of():
     """White noise of 1.2 mm is found, the default leaves little of it, less smoothing is warned
     of."""
@@ -179,7 +181,9 @@ def test_noise_is_smoothed_away_or_warned_of():
         warnings.simplefilter("error")
         found = reconstruct(ROWS, relations(), noisy, calibration())
     assert noise(found.smoothed) < 0.15 * noise(noisy)
-    with pytest.warns(UserWarning, match=r"noise of about 1\.\d mm, .* smoothing: forces will oscillate"):
+    with pytest.warns(
+        UserWarning, match=r"noise of about 1\.\d mm, .* smoothing: forces will oscillate"
+    ):
         reconstruct(ROWS, relations(), noisy, calibration(), smooth=SSA(noise=4e-4))
 
 

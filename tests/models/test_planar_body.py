@@ -109,6 +109,7 @@ def test_three_formulations(count):
         np.testing.assert_allclose(J.T @ torques, expected, atol=1e-9)
 
 
+@pytest.mark.study
 def test_flight():
     """Energy is kept in flight; the trapezoid rule is of second order."""
     segments = planar_segments(85.0, 1.82, 7)

@@ -211,6 +211,7 @@ def test_every_parameter_has_a_value(make):
     assert model.name == make.__name__
 
 
+@pytest.mark.study
 def test_rigid_person(runs):
     """The wrench of the ship and the moments of all locks, 0 to 30 s, and the published end."""
     expected, run = record("GRM3D"), runs["grm3d"]
@@ -309,13 +310,13 @@ def test_similar_persons_on_similar_ships(models):
 
 def test_ends_and_deck(runs):
     """Rigid parts of the ship: finite rotations of the corners, and of the whole rigid person."""
-    course = motion().kinematics(TIME)
-    turn = Rotation.from_euler("XYZ", course[""].T)
+    found = motion().kinematics(TIME)
+    turn = Rotation.from_euler("XYZ", found[""].T)
     for name, at in DECK.items():
-        for axis, row in zip(AXES, course["p"] + turn.apply(at).T, strict=True):
+        for axis, row in zip(AXES, found["p"] + turn.apply(at).T, strict=True):
             close(runs["sim3d"][f"{name}_{axis}"], row, 1e-12)
     height = GIVEN["q_next"]
-    crown = course["p"] + turn.apply(np.sum(height, axis=0)).T
+    crown = found["p"] + turn.apply(np.sum(height, axis=0)).T
     for axis, row in zip(AXES, crown, strict=True):
         close(runs["grm3d"][f"head_end_{axis}"], row, 1e-12)
     ring = (*DECK, next(iter(DECK)))

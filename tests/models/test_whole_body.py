@@ -240,6 +240,7 @@ def test_tree_and_natural_coordinates(tree_model, bodies):
         np.testing.assert_allclose(sum(energy.values()), total, rtol=1e-12)
 
 
+@pytest.mark.study
 def test_flight(tree_model):
     """Nothing but weight acts: energy and angular momentum about the centre of mass are kept, and
     momentum changes by weight times time."""
@@ -378,7 +379,7 @@ def test_the_table_of_the_package_is_in_shares(tmp_path):
         Path(str(files("kinesym.models").joinpath("data", f"body18{end}.csv")))
         for end in ("", "_points")
     ]
-    with pytest.raises(ValueError, match="sum up to 1: these are shares, not kg"):
+    with pytest.raises(ValueError, match="sum up to 1: these are fractions, not kg"):
         read_segments(*names)
     with pytest.raises(FileNotFoundError, match=r"there is no file none\.csv"):
         read_segments("none.csv", names[1])

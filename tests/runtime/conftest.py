@@ -7,7 +7,7 @@ import pytest
 
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.results.ensemble import Ensemble, Failure
-from kinesym.runtime.results.event_log import EventLog, Happening, State
+from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
@@ -77,13 +77,13 @@ def fit():
 def hybrid():
     rows = np.array([[0.1, -1.0], [0.1, 1.0]])
     log = [
-        Happening(0.1 * k, kind, name, ["x", "v"], rows)
+        EventRecord(0.1 * k, kind, name, ["x", "v"], rows)
         for k, (kind, name) in enumerate(
             [("clock", ""), ("impact", "floor"), ("event", "peak"), ("clock", "")]
         )
     ]
     whole = np.zeros(1, dtype=np.intc)
-    final = State(1.0, np.array([0.1, 0.2]), np.zeros(1), whole, whole, whole)
+    final = HybridState(1.0, np.array([0.1, 0.2]), np.zeros(1), whole, whole, whole)
     events = EventLog(tuple(log), final, ("floor",), (), ("peak", "never"), (9, 1, 50))
     return replace(trajectory(), event_log=events)
 

@@ -61,7 +61,7 @@ def members(**changes):
 
 def state(n=2, contacts=1, events=1):
     integers = (np.zeros(size, dtype=np.intc) for size in (contacts, contacts, events))
-    return kh.State(0.0, np.ones(n), np.zeros(0), *integers)
+    return kh.HybridState(0.0, np.ones(n), np.zeros(0), *integers)
 
 
 def phases(of, sequence, **more):
@@ -117,7 +117,7 @@ PARTS = [
     (lambda: event(failure="no"), "event 'e': failure is True or False", "'no'"),
     (lambda: event(level="low"), "event 'e': level is True or False", "'low'"),
     (lambda: event(level=True), "event 'e': a level that sets no mode"),
-    (lambda: event(level=True, direction=0), "event 'e': a level has a side"),
+    (lambda: event(level=True, direction=0), "event 'e': level needs one direction"),
     (lambda: event(resets=[v]), "event 'e': resets must be a mapping", "[v(t)]"),
     (lambda: event(resets=v), "event 'e': resets must be a mapping", "v(t)"),
     (lambda: event(resets="v"), "event 'e': resets must be a mapping", "'v'"),
@@ -231,9 +231,9 @@ MUSCLES = [
     (lambda: muscle(recruitment=None), "muscle 'q': recruitment is no expression", "None"),
     (lambda: muscle(force_factor="f"), "muscle 'q': force_factor is text"),
     (lambda: muscle(stiffness_factor=None), "muscle 'q': stiffness_factor is no expression"),
-    (lambda: muscle(slack="loose"), "muscle 'q': slack is 'error' or 'hold'", "'loose'"),
-    (lambda: muscle(slack=None), "muscle 'q': slack is 'error' or 'hold'", "None"),
-    (lambda: muscle(slack=["hold"]), "muscle 'q': slack is 'error' or 'hold'"),
+    (lambda: muscle(slack="loose"), "muscle 'q': slack is one of error, hold", "'loose'"),
+    (lambda: muscle(slack=None), "muscle 'q': slack is one of error, hold", "None"),
+    (lambda: muscle(slack=["hold"]), "muscle 'q': slack is one of error, hold"),
 ]
 
 GROUND = [
@@ -325,7 +325,7 @@ INPUTS = [
 ]
 
 RUNS = [
-    (lambda: run("ball"), "a kinesym.Model or a kinesym.hybrid.Hybrid", "'ball'"),
+    (lambda: run("ball"), "a kinesym.Model or kinesym.hybrid.Hybrid", "'ball'"),
     (lambda: run(5), "kinesym.hybrid.Hybrid", "5"),
     (lambda: run([ball()]), "kinesym.hybrid.Hybrid"),
     (lambda: run(body()), "kinesym.hybrid.Hybrid"),
@@ -376,8 +376,8 @@ RUNS = [
     (lambda: run(initial={x: 1.0, v: 0.0, "floor": None}), "floor says whether", "None"),
     (lambda: run(initial={x: 1.0, v: 0.0, "floor": 5}), "floor says whether", "5"),
     (lambda: run(initial={x: 1.0, v: 0.0, "floor": [[True]]}), "floor says whether"),
-    (lambda: run(method="euler"), "unknown method", "'euler'"),
-    (lambda: run(method=["rk4"]), "unknown method", "['rk4']"),
+    (lambda: run(method="euler"), "method is one of", "'euler'"),
+    (lambda: run(method=["rk4"]), "method is one of", "['rk4']"),
     (lambda: run(method="rk4", substeps=0), "substeps must be at least 1", "0"),
     (lambda: run(method="rk4", substeps="2"), "substeps must be at least 1", "'2'"),
     (lambda: run(method="rk4", substeps=[2]), "substeps must be at least 1", "[2]"),
@@ -390,13 +390,13 @@ RUNS = [
     (lambda: hybrid(v_stop="slow"), "v_stop of ball", "'slow'"),
     (lambda: hybrid(release="soft"), "release of ball is one of", "'soft'"),
     (lambda: hybrid(release=None), "release of ball is one of", "None"),
-    (lambda: hybrid(per_second=0), "per_second of ball must be a whole number", "0"),
-    (lambda: hybrid(per_second=2.5), "per_second of ball must be a whole number", "2.5"),
+    (lambda: hybrid(per_second=0), "per_second of ball must be at least 1 and whole", "0"),
+    (lambda: hybrid(per_second=2.5), "per_second of ball must be at least 1 and whole", "2.5"),
     (lambda: hybrid(per_second="many"), "per_second of ball", "'many'"),
     (lambda: run(call=ks.sensitivities, parameters={k: [1.0, 2.0]}), "those of one run"),
     (lambda: run("ball", call=ks.sensitivities), "a kinesym.Model or", "'ball'"),
     (lambda: run(call=ks.sensitivities, parameters={k: np.nan}), "parameter k", "finite"),
-    (lambda: run(call=ks.sensitivities, method="euler"), "unknown method"),
+    (lambda: run(call=ks.sensitivities, method="euler"), "method is one of"),
     (lambda: phases(ball(), [ks.Experiment(TIME)]), "which contacts of ball press", "ks.Phases"),
     (lambda: ks.Collocation(ball(), ks.Experiment(TIME)), "which contacts", "ks.Phases"),
 ]

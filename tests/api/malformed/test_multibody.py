@@ -278,7 +278,7 @@ MODELS = [
     (lambda: arm().lock("a").model(torques={"a_wz": 1}), "a_wz is no speed"),
     (lambda: matrix_model(None), "Tree", "None"),
     (lambda: matrix_model(arm().model()), "Tree"),
-    (lambda: matrix_model(arm()), "body a: the matrices know spherical joints only"),
+    (lambda: matrix_model(arm()), "body a: the matrices cover spherical joints only"),
     (lambda: matrix_model(ball().with_locks("a")), "can be locked at run time"),
     (lambda: matrix_model(ball(), torques=5), "torques of arm must be a mapping", "5"),
     (lambda: matrix_model(ball(), torques={"zz": 1.0}), "zz is no speed"),

@@ -125,6 +125,7 @@ def test_accelerations_of_a_moving_chain(seed):
     np.testing.assert_allclose(CHAIN.inverse_dynamics(q, qd, qdd, t, chosen), 0.0, atol=1e-9)
 
 
+@pytest.mark.study
 def test_simulation_of_a_moving_chain():
     """A rod turns over; against an adaptive integration in angles. Of order 4."""
     start, expected = np.array([0.5, 1.0, 8.0, 8.0]), lagrange()

@@ -14,7 +14,7 @@ from kinesym import cli
 from kinesym.cli import main
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
-from kinesym.runtime.library.build import CompilerError, build
+from kinesym.runtime.library.build import CompilerError, build, find_compiler
 from kinesym.runtime.library.cache import tidy
 
 
@@ -189,3 +189,18 @@ def test_runtime_without_sympy():
         " or 'kinesym.codegen' in m]; sys.exit(str(bad) if bad else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_openmp_counts_only_if_it_links(tmp_path, monkeypatch):
+    """A compiler may take -fopenmp and have no library for it."""
+    wrapper = tmp_path / "cc"
+    wrapper.write_text(
+        "#!/bin/sh\n"
+        'case " $* " in *" -c "*) ;; *-fopenmp*)\n'
+        "  cc -fopenmp -c probe.c -o probe.o && exec cc probe.o -o probe ;;\n"
+        "esac\n"
+        'exec cc "$@"\n'
+    )
+    wrapper.chmod(0o700)
+    monkeypatch.setenv("CC", str(wrapper))
+    assert not find_compiler().openmp

@@ -75,7 +75,7 @@ def scene(folder):
         (folder / name).mkdir()
 
     def key(files):
-        return building._Task(files, compiler, compiler.flags).key
+        return building._Recipe(files, compiler, compiler.flags).key
 
     libraries = [kept / f"{key(program(number))}.so" for number in (7, 5)]
     units = [
@@ -737,6 +737,7 @@ def ends(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attack(name, ends):
     _, expected, pattern = ATTACKS[name]

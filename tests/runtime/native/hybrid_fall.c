@@ -77,12 +77,12 @@ static void fall_without_modes(void) {
     double begin[2];
     hybrid_run r = made(1.0, begin);
     r.smooth = &kernel;
-    const int status = hybrid_march(&r, 1.0);
+    const int status = ks_hybrid_march(&r, 1.0);
     printf("%d %.6f %.6f\n", status, x[0], x[1]);
 }
 
 static void bounce(void) {
-    const int count[] = {2, 2, 1, 1}, law = LAW_SLIP, tangent = -1;
+    const int count[] = {2, 2, 1, 1}, law = KS_LAW_SLIP, tangent = -1;
     const int row[] = {0, 1, 1, 1, 2}, column[] = {1, 2, 3, 4, 7};
     const int touch_row[] = {0, 1, 2, 4}, touch_column[] = {0, 1, 3, 3};
     const unsigned char varying[] = {1, 1, 0, 1};
@@ -94,19 +94,20 @@ static void bounce(void) {
     r.smooth = kernels, r.contact = kernels + 1, r.m = 1, r.coefficients = force;
     r.points = (contact_set){1, 1, &law, &tangent, &mu};
     r.restitution = &restitution, r.state = contacts, r.friction = contacts + 1;
-    const int status = hybrid_march(&r, 0.8);
+    const int status = ks_hybrid_march(&r, 0.8);
     printf("%d %.6f %.6f\n", status, x[0], x[1]);
     hybrid_sweep s = {.run = &r, .smooth = {kernels + 2, 5, row, column},
                       .touch = {kernels + 3, 4, touch_row, touch_column}, .r = 1, .own = &own};
     enum { P = 4 };
-    double X[2 * P] = {1, 0, 0, 0, 0, 1, 0, 0}, p[P] = {0, 0, 1, 0}, pieces[PIECE * P] = {0, 0, 0, 1};
+    double X[2 * P] = {1, 0, 0, 0, 0, 1, 0, 0}, p[P] = {0, 0, 1, 0};
+    double pieces[KS_PIECE * P] = {0, 0, 0, 1};
     static double along[2 * P * NODES], times[ROOM], before[2 * P * ROOM], after[2 * P * ROOM];
-    if (hybrid_forward(&s, P, X, p, pieces, along, times, before, after)) return;
+    if (ks_hybrid_forward(&s, P, X, p, pieces, along, times, before, after)) return;
     const double *last = along + NODES - 1;
     printf("%.9f %.9f %.9f %.9f\n", last[0], last[NODES], last[2 * NODES], last[3 * NODES]);
-    double end[] = {1.0, 0.0}, of_g[] = {0.0}, of_force[PIECE] = {0.0};
+    double end[] = {1.0, 0.0}, of_g[] = {0.0}, of_force[KS_PIECE] = {0.0};
     static double none[2 * ROOM];
-    if (hybrid_adjoint(&s, end, none, none, none, none, of_g, of_force)) return;
+    if (ks_hybrid_adjoint(&s, end, none, none, none, none, of_g, of_force)) return;
     printf("%.9f %.9f %.9f %.9f\n", end[0], end[1], of_g[0], of_force[0]);
 }
 

@@ -8,8 +8,9 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.internal.hybrid_run import _slopes, hybrid_task
-from kinesym.internal.simulation_task import request_of
+from kinesym.internal.hybrid_run import _slopes, hybrid_ivp
+from kinesym.internal.simulation_arguments import simulation_arguments
+from kinesym.internal.steps import Steps
 from kinesym.runtime.library.manifest import SlopesManifest
 from kinesym.runtime.native import DONE, Call, Chain, Factorisation, Plan, Run, solve_contacts
 from kinesym.runtime.native._hybrid import MOST_CONTACTS, HybridRun, HybridSweep
@@ -115,9 +116,10 @@ def ball():
 @pytest.fixture(scope="module")
 def bound():
     """What a run of the ball is bound to."""
-    options = (None, 1, 1e-9, 1e-11, None, None)
-    request = request_of(ball(), TIME, {x: 1.0, v: 0.0}, None, {u: 0.0}, *options)
-    task = hybrid_task(ball(), request)
+    steps = Steps("dormand-prince", 1, (1e-9, 1e-11))
+    start, inputs = {x: 1.0, v: 0.0}, {u: 0.0}
+    arguments = simulation_arguments(ball(), TIME, start, None, inputs, steps, None, None)
+    ivp = hybrid_ivp(ball(), arguments)
     numbers = {
         "t": 0.0,
         "rtol": 1e-9,
@@ -129,13 +131,13 @@ def bound():
         "fixed": 0.1,
         "pause": 100,
     }
-    return task, (2, 1, 1, 1, 1, 1), numbers
+    return ivp, (2, 1, 1, 1, 1, 1), numbers
 
 
 def hybrid_run(bound, sizes=None, arrays=None, **numbers):
-    task, fitting, given = bound
-    made = hybrid_simulation._arrays(task) | hybrid_simulation._tape(500, 2, 1, 1) | (arrays or {})
-    return HybridRun(task.library, sizes or fitting, {**given, **numbers}, made)
+    ivp, fitting, given = bound
+    made = hybrid_simulation._arrays(ivp) | hybrid_simulation._tape(500, 2, 1, 1) | (arrays or {})
+    return HybridRun(ivp.library, sizes or fitting, {**given, **numbers}, made)
 
 
 def test_every_array_of_a_hybrid_run(bound):
@@ -173,7 +175,7 @@ def test_sizes_of_a_hybrid_run(bound, sizes):
 
 def test_every_array_of_a_sweep(bound):
     """Derivatives of the ball that reads them: they agree in both directions, or are refused."""
-    task = bound[0]
+    ivp = bound[0]
     run = hybrid_run(bound)
     run.march(1.0)
     built, own = _slopes(ball()), np.zeros((1, 1))
@@ -205,7 +207,7 @@ def test_every_array_of_a_sweep(bound):
     with pytest.raises(ValueError, match="steps of a solution lie outside"):
         HybridSweep(run, library, patterns, [[2], [0]], own)
     with pytest.raises(ValueError, match="has no kernel smooth_slopes"):
-        HybridSweep(run, task.library, patterns, solution, own)
+        HybridSweep(run, ivp.library, patterns, solution, own)
     with pytest.raises(ValueError, match="own must be"):
         HybridSweep(run, library, patterns, solution, np.zeros((2, 1)))
     with pytest.raises(ValueError, match="there is no tape"):
@@ -264,8 +266,8 @@ def runs():
             ks.simulate(swing, TIME, {x: 1.0, v: 0.0}, inputs={u: 0.0}, method=name)
         patch.setattr(simulation, "Run", kept("shooting"))
         trial = ks.Experiment(TIME, {u: 0.0}, {x: TIME})
-        task = ks.Shooting(swing, trial, {k: None}, initial={x: None, v: 0.0})
-        task.gradient([4.0, 0.0])
+        ivp = ks.Shooting(swing, trial, {k: None}, initial={x: None, v: 0.0})
+        ivp.gradient([4.0, 0.0])
     return found
 
 

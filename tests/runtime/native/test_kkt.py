@@ -315,6 +315,7 @@ FEATURES = {
 }
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("feature", FEATURES)
 def test_random_systems(feature):
     """150 systems of each kind, stages given or found, both directions."""
@@ -347,6 +348,7 @@ def test_one_stage():
     np.testing.assert_array_equal(f.solve([3.0]), [-1.5])
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("kind", ["diagonal", "zero"])
 def test_dichotomy(kind):
     """Rates of -100 and 100 over 300 nodes: products of transition matrices would be 10^+-1300,
@@ -362,6 +364,7 @@ def test_dichotomy(kind):
     check([system], rng, typical=1.0)
 
 
+@pytest.mark.study
 def test_scales_of_an_interior_point_method():
     """Sigma from 1e-10 to 1e12 on variables and slacks: the inertia is right, and each equation is
     solved well by the measure of its own row."""
@@ -399,6 +402,7 @@ def test_absurd_stages():
     np.testing.assert_allclose(f.solve([3.0, 0.0]), [1.0, 1.0], rtol=1e-15)
 
 
+@pytest.mark.study
 def test_order_of_unknowns():
     """Unknowns in any order, with stages or without: inertia and solution are the same."""
     rng = np.random.default_rng(6)

@@ -44,6 +44,7 @@ def stress(folder, *flags, seed, systems):
     return done.stdout
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     "more",
     [[], ["-D__clang__"]],  # dense.c has code for chosen processors, but not for clang
@@ -55,6 +56,7 @@ def test_no_reports(tmp_path, more):
     assert said.startswith("50 systems")
 
 
+@pytest.mark.study
 def test_optimised(tmp_path):
     """250 systems with the optimisation of a release."""
     said = stress(tmp_path, "-O2", seed=4, systems=250)

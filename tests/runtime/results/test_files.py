@@ -287,6 +287,15 @@ def test_states_may_have_any_name(results, kind, tmp_path):
     np.testing.assert_array_equal(again.time, result.time)
 
 
+@pytest.mark.parametrize("kind", ["Trajectory", "Ensemble"])
+def test_datasets_come_back(results, kind):
+    result = results[kind]
+    assert digest(type(result).from_xarray(result.to_xarray())) == digest(result)
+    for other in (xr.Dataset(), results["Fit"].to_xarray()):
+        with pytest.raises(ValueError, match=f"the dataset was not made by {kind}.to_xarray"):
+            type(result).from_xarray(other)
+
+
 def test_trials_keep_their_order(results, tmp_path):
     trials = [replace(results["Fit"].trials[0], model=str(k)) for k in range(12)]
     replace(results["Fit"], trials=trials).save(tmp_path / "run.nc")

@@ -60,7 +60,7 @@ MASKED = np.ma.masked_less(Y, 0.8)
         ({"time": [0.0, 1e-320]}, "step 0 of time, .* is no time in seconds"),
         (
             {"measurements": {"y": np.where(TIME > 0.5, np.inf, Y)}},
-            "5 values that are not .* index 6",
+            "5 values are not .* index 6",
         ),
         (
             {"measurements": {theta: Y, "theta": Y}},

@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.internal.simulation_task import METHODS
+from kinesym.internal.steps import METHODS
 from kinesym.runtime.stepping import simulation
 
 t = ks.t

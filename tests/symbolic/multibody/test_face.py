@@ -451,6 +451,7 @@ def test_unlocked_is_as_without_locks():
             close(found[name], row)
 
 
+@pytest.mark.study
 def test_names_of_locks():
     """Parameters with value 0 for what is named and not locked already."""
     tree = octopus().with_locks("arm", "head_wx")
@@ -501,6 +502,7 @@ def numbered():
     return replace(tree, bodies=bodies, gravity=(0, 0, -9.81), loads=())
 
 
+@pytest.mark.study
 def test_parameters_are_as_good_as_numbers():
     """Same rates and outputs; zeros, and what was a symbol, stay as they are."""
     tree, values = numbered(), random_values(seed=4)

@@ -162,6 +162,7 @@ def turns(tree, values, n):
     return {name: R.as_matrix() for name, R in found.items()}
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     "parents, locked",
     [
@@ -273,6 +274,7 @@ def check_moments(found, expected, tree):
             np.testing.assert_allclose(held, expected[f"lock{k}"], rtol=0.0, atol=1e-9)
 
 
+@pytest.mark.study
 def test_rigid_human_on_a_ship():
     """All joints locked: 30 s of the rigid body of Graham's model."""
     tree, torques = human()
@@ -284,6 +286,7 @@ def test_rigid_human_on_a_ship():
     np.testing.assert_allclose([found[name][-1] for name in WRENCH], end, rtol=2e-10)
 
 
+@pytest.mark.study
 def test_one_joint_free_on_a_ship():
     """Roll and pitch of the ankle free: 30 s by RK4, ship motion exact at half steps."""
     tree, torques = human()
@@ -307,7 +310,7 @@ def test_what_matrices_do_not_know():
     hinge = Tree("t", [Body("a", 1.0, joint=Revolute("x"))])
     ball = Tree("t", [Body("a", 1.0, (0, 0, 1))])
     cases = [
-        (hinge, {}, {}, "body a: the matrices know spherical joints only"),
+        (hinge, {}, {}, "body a: the matrices cover spherical joints only"),
         (ball, {"a_wq": 1}, {}, "torques: a_wq is no speed; did you mean a_w"),
         (ball, {}, {"x": ball.place("a", (0, 0, 1))[0]}, "output x: .* is for Tree.model"),
         (ball.with_locks("a"), {}, {}, "can be locked at run time"),

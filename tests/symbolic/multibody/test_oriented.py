@@ -201,6 +201,7 @@ def in_world(relative, oriented, values, rates):
     return values, rates
 
 
+@pytest.mark.study
 @settings(max_examples=8, deadline=None, derandomize=True, database=None)
 @given(shapes, st.integers(0, 2**16), st.sampled_from([FixedBase(), PrescribedBase("ship")]))
 def test_the_same_motion_needs_the_same_wrenches(shape, seed, base):

@@ -85,7 +85,7 @@ static void least(int n, double *x, const double *null, int nullity, const doubl
         for (int k = 0; k < n; k++) x[k] += c[i] * null[i * n + k];
 }
 
-void contact_linear(int n, double *a, double *b, double *x) {
+void ks_contact_linear(int n, double *a, double *b, double *x) {
     double unused[HYBRID_ROWS * HYBRID_ROWS];
     int nullity;
     solve(n, 1, a, b, x, unused, &nullity, INFINITY);
@@ -95,15 +95,16 @@ void contact_linear(int n, double *a, double *b, double *x) {
 static int closed(const contact_set *c, const double *W, const int *mode, int *unknown, double *a) {
     int n = 0;
     for (int i = 0; i < c->count; i++)
-        if (mode[i] != CONTACT_OPEN) unknown[n++] = i;
+        if (mode[i] != KS_CONTACT_OPEN) unknown[n++] = i;
     for (int i = 0; i < c->count; i++)
-        if (mode[i] == CONTACT_STICKS && c->law[i] != LAW_SLIP) unknown[n++] = c->tangent[i];
+        if (mode[i] == KS_CONTACT_STICKS && c->law[i] != KS_LAW_SLIP) unknown[n++] = c->tangent[i];
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
             const int k = unknown[j], row = unknown[i] * c->rows;
             a[i * n + j] = W[row + k];
-            if (k < c->count && mode[k] >= CONTACT_FORWARDS) /* friction follows the normal force */
-                a[i * n + j] += (mode[k] == CONTACT_FORWARDS ? -1.0 : 1.0) * c->mu[k] *
+            /* friction follows the normal force */
+            if (k < c->count && mode[k] >= KS_CONTACT_FORWARDS)
+                a[i * n + j] += (mode[k] == KS_CONTACT_FORWARDS ? -1.0 : 1.0) * c->mu[k] *
                                 W[row + c->tangent[k]];
         }
     return n;
@@ -112,12 +113,12 @@ static int closed(const contact_set *c, const double *W, const int *mode, int *u
 /* Friction of what slides */
 static void add_friction(const contact_set *c, const int *mode, double *f) {
     for (int i = 0; i < c->count; i++)
-        if (mode[i] >= CONTACT_FORWARDS)
-            f[c->tangent[i]] = (mode[i] == CONTACT_FORWARDS ? -1.0 : 1.0) * c->mu[i] * f[i];
+        if (mode[i] >= KS_CONTACT_FORWARDS)
+            f[c->tangent[i]] = (mode[i] == KS_CONTACT_FORWARDS ? -1.0 : 1.0) * c->mu[i] * f[i];
 }
 
-int contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
-                   double doubt, double *f) {
+int ks_contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
+                      double doubt, double *f) {
     int unknown[HYBRID_ROWS];
     double a[HYBRID_ROWS * HYBRID_ROWS], side[HYBRID_ROWS], found[HYBRID_ROWS];
     const int n = closed(c, W, mode, unknown, a);
@@ -144,7 +145,7 @@ int contact_forces(const contact_set *c, const double *W, const double *b, const
     return 1;
 }
 
-void contact_map(const contact_set *c, const double *W, const int *mode, double *map) {
+void ks_contact_map(const contact_set *c, const double *W, const int *mode, double *map) {
     const int R = c->rows;
     int unknown[HYBRID_ROWS], nullity = 0;
     double a[HYBRID_ROWS * HYBRID_ROWS], side[HYBRID_ROWS * HYBRID_ROWS], weight[HYBRID_ROWS];
@@ -178,17 +179,17 @@ static int agrees(const contact_set *c, const double *W, const double *b, const 
     const double little = NEGLIGIBLE * force, slow = NEGLIGIBLE * speed;
     for (int i = 0; i < c->count; i++) {
         if (!near[i]) continue;
-        if (mode[i] == CONTACT_OPEN) {
+        if (mode[i] == KS_CONTACT_OPEN) {
             if (motion[i] < -slow) return 0;
             continue;
         }
         if (f[i] < -little) return 0;
-        if (c->law[i] != LAW_COULOMB) continue;
+        if (c->law[i] != KS_LAW_COULOMB) continue;
         const int t = c->tangent[i];
-        if (mode[i] == CONTACT_STICKS) {
+        if (mode[i] == KS_CONTACT_STICKS) {
             if (fabs(f[t]) > c->mu[i] * f[i] + little) return 0;
         } else if (fabs(slide[i]) <= STANDING) { /* starts to slide against its friction */
-            if ((mode[i] == CONTACT_FORWARDS ? motion[t] : -motion[t]) < -slow) return 0;
+            if ((mode[i] == KS_CONTACT_FORWARDS ? motion[t] : -motion[t]) < -slow) return 0;
         }
     }
     return 1;
@@ -196,19 +197,19 @@ static int agrees(const contact_set *c, const double *W, const double *b, const 
 
 /* Which modes a contact may be in: bits 1 << mode */
 static int possible(const contact_set *c, int i, const int *near, const double *slide) {
-    if (!near[i]) return 1 << CONTACT_OPEN;
-    int bits = 1 << CONTACT_OPEN;
-    if (c->law[i] != LAW_COULOMB) return bits | 1 << CONTACT_STICKS;
-    if (slide[i] > STANDING) return bits | 1 << CONTACT_FORWARDS;
-    if (slide[i] < -STANDING) return bits | 1 << CONTACT_BACKWARDS;
-    return bits | 1 << CONTACT_STICKS | 1 << CONTACT_FORWARDS | 1 << CONTACT_BACKWARDS;
+    if (!near[i]) return 1 << KS_CONTACT_OPEN;
+    int bits = 1 << KS_CONTACT_OPEN;
+    if (c->law[i] != KS_LAW_COULOMB) return bits | 1 << KS_CONTACT_STICKS;
+    if (slide[i] > STANDING) return bits | 1 << KS_CONTACT_FORWARDS;
+    if (slide[i] < -STANDING) return bits | 1 << KS_CONTACT_BACKWARDS;
+    return bits | 1 << KS_CONTACT_STICKS | 1 << KS_CONTACT_FORWARDS | 1 << KS_CONTACT_BACKWARDS;
 }
 
 /* Tries all modes that differ from `start` in exactly `left` of the contacts from i on */
 static int search(const contact_set *c, const double *W, const double *b, const int *near,
                   const double *slide, const int *start, int i, int left, int *mode, double *f) {
     if (i == c->count)
-        return left == 0 && contact_forces(c, W, b, mode, DOUBT, f) &&
+        return left == 0 && ks_contact_forces(c, W, b, mode, KS_DOUBT, f) &&
                agrees(c, W, b, near, slide, mode, f);
     const int bits = possible(c, i, near, slide);
     if (bits & 1 << start[i]) {
@@ -224,8 +225,8 @@ static int search(const contact_set *c, const double *W, const double *b, const 
     return 0;
 }
 
-int contact_solve(const contact_set *c, const double *W, const double *b, const int *near,
-                  const double *slide, int *mode, double *f) {
+int ks_contact_solve(const contact_set *c, const double *W, const double *b, const int *near,
+                     const double *slide, int *mode, double *f) {
     int start[HYBRID_CONTACTS];
     memcpy(start, mode, (size_t)c->count * sizeof *start);
     for (int different = 0; different <= c->count; different++)

@@ -12,8 +12,13 @@
 #define HYBRID_CONTACTS 8 /* at most */
 #define HYBRID_ROWS (2 * HYBRID_CONTACTS)
 
-enum { CONTACT_OPEN = 0, CONTACT_STICKS = 1, CONTACT_FORWARDS = 2, CONTACT_BACKWARDS = 3 };
-enum { LAW_SLIP = 0, LAW_STICK = 1, LAW_COULOMB = 2 };
+enum {
+    KS_CONTACT_OPEN = 0,
+    KS_CONTACT_STICKS = 1,
+    KS_CONTACT_FORWARDS = 2,
+    KS_CONTACT_BACKWARDS = 3
+};
+enum { KS_LAW_SLIP = 0, KS_LAW_STICK = 1, KS_LAW_COULOMB = 2 };
 
 typedef struct {
     int count, rows;          /* contacts, rows */
@@ -23,27 +28,27 @@ typedef struct {
 } contact_set;
 
 /* By how much redundant equations may contradict each other, as a share of b */
-#define DOUBT 1e-7
+#define KS_DOUBT 1e-7
 
 /* Forces f (rows) for given modes of all contacts; returns 0 if the equations contradict each other
  * by more than the share `doubt`. */
-int contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
-                   double doubt, double *f);
+int ks_contact_forces(const contact_set *c, const double *W, const double *b, const int *mode,
+                      double doubt, double *f);
 
 /* Changes of these forces are map (rows, rows) times those of b: the least of all where points are
  * redundant */
-void contact_map(const contact_set *c, const double *W, const int *mode, double *map);
+void ks_contact_map(const contact_set *c, const double *W, const int *mode, double *map);
 
 /* Solves a x = b (n x n, symmetric, n <= HYBRID_ROWS), destroying a and b; equations that the others
  * imply are left out. */
-void contact_linear(int n, double *a, double *b, double *x);
+void ks_contact_linear(int n, double *a, double *b, double *x);
 
 /* Modes of the contacts that are `near`, all others open, and forces f that agree with them:
  * pressing where closed, not moving into the ground where open, friction within its cone. `slide`
  * are tangential velocities: a point that slides keeps its direction. The search begins at the modes
  * given and goes on to those that differ from them in as few contacts as possible. Returns 0 if
  * there are none. */
-int contact_solve(const contact_set *c, const double *W, const double *b, const int *near,
-                  const double *slide, int *mode, double *f);
+int ks_contact_solve(const contact_set *c, const double *W, const double *b, const int *near,
+                     const double *slide, int *mode, double *f);
 
 #endif

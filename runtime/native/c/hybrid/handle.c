@@ -6,7 +6,7 @@
 
 #define RESTING 1e-9 /* a point this slow along its height rests [m/s] */
 
-void note(work *w, int kind, int index) {
+void ks_note(work *w, int kind, int index) {
     hybrid_run *r = w->r;
     const ptrdiff_t k = r->logged;
     r->log_time[k] = r->t, r->log_kind[k] = kind, r->log_index[k] = index;
@@ -29,7 +29,7 @@ static int at_ground(const work *w, int *near) {
     const hybrid_run *r = w->r;
     int some = 0;
     for (int i = 0; i < r->points.count; i++) {
-        near[i] = r->state[i] == POINT_ACTIVE || heights(w)[i] <= HYSTERESIS;
+        near[i] = r->state[i] == KS_POINT_ACTIVE || heights(w)[i] <= HYSTERESIS;
         some |= near[i];
     }
     return some;
@@ -60,15 +60,16 @@ static int impact(work *w, const int *near) {
     for (int i = 0; i < R; i++) b[i] = speeds(w)[i];
     for (int i = 0; i < r->points.count; i++) {
         b[i] *= 1.0 + e; /* Moreau: 0 <= impulse, v+ + e v- >= 0, one of them 0 */
-        mode[i] = near[i] ? CONTACT_STICKS : CONTACT_OPEN;
+        mode[i] = near[i] ? KS_CONTACT_STICKS : KS_CONTACT_OPEN;
     }
     memset(slide, 0, sizeof slide); /* what counts is the velocity afterwards */
-    if (!contact_solve(&r->points, coupling(w), b, near, slide, mode, impulse)) return 0;
+    if (!ks_contact_solve(&r->points, coupling(w), b, near, slide, mode, impulse)) return 0;
     if (leave_slowly(w, near, impulse)) {
         e = 0.0;
         for (int i = 0; i < r->points.count; i++)
-            if (near[i] && mode[i] == CONTACT_OPEN) mode[i] = CONTACT_STICKS;
-        if (!contact_forces(&r->points, coupling(w), speeds(w), mode, DOUBT, impulse)) return 0;
+            if (near[i] && mode[i] == KS_CONTACT_OPEN) mode[i] = KS_CONTACT_STICKS;
+        if (!ks_contact_forces(&r->points, coupling(w), speeds(w), mode, KS_DOUBT, impulse))
+            return 0;
     }
     for (ptrdiff_t j = 0; j < r->n; j++)
         for (int i = 0; i < R; i++) r->x[j] += effects(w)[j * R + i] * impulse[i];
@@ -84,36 +85,36 @@ static int settle(work *w) {
     int near[HYBRID_CONTACTS], mode[HYBRID_CONTACTS], old[HYBRID_CONTACTS], ground[HYBRID_CONTACTS];
     double f[HYBRID_ROWS], slide[HYBRID_CONTACTS];
     memset(w->u + r->m + r->d, 0, (size_t)r->points.rows * sizeof(double));
-    evaluate(w, &w->contact, r->x, r->t);
+    ks_evaluate(w, &w->contact, r->x, r->t);
     at_ground(w, ground);
     memcpy(old, r->state, sizeof(int) * (size_t)r->points.count);
-    sliding(w, slide);
+    ks_sliding(w, slide);
     for (int i = 0; i < r->points.count; i++) {
-        const int slides = r->friction[i] >= CONTACT_FORWARDS &&
+        const int slides = r->friction[i] >= KS_CONTACT_FORWARDS &&
                            (w->begins || fabs(slide[i]) > RESTING);
         near[i] = ground[i] && fabs(speeds(w)[i]) <= RESTING;
-        mode[i] = !near[i]                                ? CONTACT_OPEN
+        mode[i] = !near[i]                                ? KS_CONTACT_OPEN
                   : w->ended[i] >= 0                      ? w->ended[i]
-                  : r->state[i] == POINT_LEAVING          ? CONTACT_OPEN
-                  : r->state[i] == POINT_ACTIVE && slides ? r->friction[i]
-                                                          : CONTACT_STICKS;
+                  : r->state[i] == KS_POINT_LEAVING          ? KS_CONTACT_OPEN
+                  : r->state[i] == KS_POINT_ACTIVE && slides ? r->friction[i]
+                                                          : KS_CONTACT_STICKS;
     }
-    if (!contact_solve(&r->points, coupling(w), free_motion(w), near, slide, mode, f)) return -1;
+    if (!ks_contact_solve(&r->points, coupling(w), free_motion(w), near, slide, mode, f)) return -1;
     int changed = 0;
     for (int i = 0; i < r->points.count; i++) {
         const int was = r->friction[i];
-        if (mode[i] != CONTACT_OPEN) {
-            r->state[i] = POINT_ACTIVE, r->friction[i] = mode[i];
+        if (mode[i] != KS_CONTACT_OPEN) {
+            r->state[i] = KS_POINT_ACTIVE, r->friction[i] = mode[i];
         } else {
-            r->state[i] = heights(w)[i] <= HYSTERESIS ? POINT_LEAVING : POINT_OPEN;
+            r->state[i] = heights(w)[i] <= HYSTERESIS ? KS_POINT_LEAVING : KS_POINT_OPEN;
         }
-        if (r->state[i] == old[i] && !(r->state[i] == POINT_ACTIVE && was != r->friction[i]))
+        if (r->state[i] == old[i] && !(r->state[i] == KS_POINT_ACTIVE && was != r->friction[i]))
             continue;
         changed = 1;
-        if (r->state[i] == POINT_ACTIVE)
-            note(w, old[i] == POINT_ACTIVE ? LOG_SLIDE : LOG_CLOSE, i);
-        else if (old[i] == POINT_ACTIVE)
-            note(w, LOG_RELEASE, i);
+        if (r->state[i] == KS_POINT_ACTIVE)
+            ks_note(w, old[i] == KS_POINT_ACTIVE ? KS_LOG_SLIDE : KS_LOG_CLOSE, i);
+        else if (old[i] == KS_POINT_ACTIVE)
+            ks_note(w, KS_LOG_RELEASE, i);
     }
     return changed;
 }
@@ -124,7 +125,7 @@ static int handle_contacts(work *w) {
     int near[HYBRID_CONTACTS], changed = 0;
     if (r->points.count == 0) return 0;
     memset(w->u + r->m + r->d, 0, (size_t)r->points.rows * sizeof(double));
-    evaluate(w, &w->contact, r->x, r->t);
+    ks_evaluate(w, &w->contact, r->x, r->t);
     if (at_ground(w, near)) {
         int hits = -1;
         for (int i = 0; i < r->points.count; i++)
@@ -133,7 +134,7 @@ static int handle_contacts(work *w) {
         if (hits >= 0) {
             memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
             if (!impact(w, near)) return -1;
-            note(w, LOG_IMPACT, hits);
+            ks_note(w, KS_LOG_IMPACT, hits);
             memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
             changed = 1;
         }
@@ -144,17 +145,17 @@ static int handle_contacts(work *w) {
 
 /* Takes the drift of active points back: the least change of x along the gradients of their heights
  * and places, and of velocities by impulses without energy to speak of */
-void project(work *w) {
+void ks_project(work *w) {
     hybrid_run *r = w->r;
     const int R = r->points.rows;
-    if (!some_active(r)) return;
-    evaluate(w, &w->contact, r->x, r->t);
+    if (!ks_some_active(r)) return;
+    ks_evaluate(w, &w->contact, r->x, r->t);
     double b[HYBRID_ROWS], impulse[HYBRID_ROWS], square[HYBRID_ROWS * HYBRID_ROWS];
     int mode[HYBRID_CONTACTS], active[HYBRID_CONTACTS], count = 0;
     for (int i = 0; i < r->points.count; i++) {
-        mode[i] = r->state[i] == POINT_ACTIVE ? r->friction[i] : CONTACT_OPEN;
-        if (mode[i] != CONTACT_OPEN) active[count++] = i;
-        if (mode[i] >= CONTACT_FORWARDS) mode[i] = CONTACT_STICKS;
+        mode[i] = r->state[i] == KS_POINT_ACTIVE ? r->friction[i] : KS_CONTACT_OPEN;
+        if (mode[i] != KS_CONTACT_OPEN) active[count++] = i;
+        if (mode[i] >= KS_CONTACT_FORWARDS) mode[i] = KS_CONTACT_STICKS;
     }
     for (int i = 0; i < count; i++) {
         const double *mine = gradients(w) + active[i] * r->n;
@@ -165,18 +166,18 @@ void project(work *w) {
             for (ptrdiff_t j = 0; j < r->n; j++) square[i * count + k] += mine[j] * other[j];
         }
     }
-    contact_linear(count, square, b, impulse);
+    ks_contact_linear(count, square, b, impulse);
     for (int i = 0; i < count; i++)
         for (ptrdiff_t j = 0; j < r->n; j++)
             r->x[j] -= gradients(w)[active[i] * r->n + j] * impulse[i];
     contact_set normal = r->points;
     int smooth[HYBRID_CONTACTS];
     for (int i = 0; i < r->points.count; i++) /* what slides keeps its velocity along the ground */
-        smooth[i] = r->friction[i] >= CONTACT_FORWARDS ? LAW_SLIP : r->points.law[i];
+        smooth[i] = r->friction[i] >= KS_CONTACT_FORWARDS ? KS_LAW_SLIP : r->points.law[i];
     normal.law = smooth;
-    evaluate(w, &w->contact, r->x, r->t);
+    ks_evaluate(w, &w->contact, r->x, r->t);
     for (int i = 0; i < R; i++) b[i] = speeds(w)[i];
-    contact_forces(&normal, coupling(w), b, mode, INFINITY, impulse); /* b is rounding itself */
+    ks_contact_forces(&normal, coupling(w), b, mode, INFINITY, impulse); /* b is rounding itself */
     for (ptrdiff_t j = 0; j < r->n; j++)
         for (int i = 0; i < R; i++) r->x[j] += effects(w)[j * R + i] * impulse[i];
 }
@@ -187,7 +188,7 @@ static void happen(work *w, ptrdiff_t k) {
     hybrid_run *r = w->r;
     const ptrdiff_t first = r->first_target[k], last = r->first_target[k + 1];
     memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
-    if (last > first) evaluate(w, &w->resets, r->x, r->t);
+    if (last > first) ks_evaluate(w, &w->resets, r->x, r->t);
     for (ptrdiff_t j = first; j < last; j++) {
         if (r->target[j] < r->n)
             r->x[r->target[j]] = w->resets.out[j];
@@ -195,7 +196,7 @@ static void happen(work *w, ptrdiff_t k) {
             w->u[r->m + r->target[j] - r->n] = r->mode[r->target[j] - r->n] = w->resets.out[j];
     }
     r->armed[k] = UNARMED;
-    note(w, LOG_EVENT, (int)k);
+    ks_note(w, KS_LOG_EVENT, (int)k);
 }
 
 /* What a contact turns to when one of its functions has crossed zero: there the forces of its old
@@ -205,37 +206,37 @@ static void expect(work *w, ptrdiff_t which) {
     for (int i = 0; i < r->points.count; i++) w->ended[i] = -1;
     if (which < r->events) return;
     const int i = (int)(which - r->events) / 4, what = (int)(which - r->events) % 4;
-    if (what == 1) w->ended[i] = CONTACT_OPEN;
+    if (what == 1) w->ended[i] = KS_CONTACT_OPEN;
     if (what < 2) return;
-    set_forces(w, r->x, r->t);
+    ks_set_forces(w, r->x, r->t);
     const double *f = w->u + r->m + r->d;
     double largest = 0.0;
     for (int k = 0; k < r->points.count; k++) largest = fmax(largest, f[k]);
     if (what == 2 && f[i] < 1e-9 * largest) { /* shared friction ends with pressure */
-        w->ended[i] = CONTACT_OPEN;
+        w->ended[i] = KS_CONTACT_OPEN;
         return;
     }
     for (int k = 0; k < r->points.count; k++) { /* points of one body begin and end together */
-        if (r->state[k] != POINT_ACTIVE || r->points.law[k] != LAW_COULOMB) continue;
-        const int tangent = r->points.tangent[k], sticks = r->friction[k] == CONTACT_STICKS;
+        if (r->state[k] != KS_POINT_ACTIVE || r->points.law[k] != KS_LAW_COULOMB) continue;
+        const int tangent = r->points.tangent[k], sticks = r->friction[k] == KS_CONTACT_STICKS;
         const double room = r->points.mu[k] * f[k] - fabs(f[tangent]);
         if (what == 2 && sticks && (k == i || room < 1e-9 * largest))
-            w->ended[k] = f[tangent] < 0.0 ? CONTACT_FORWARDS : CONTACT_BACKWARDS;
+            w->ended[k] = f[tangent] < 0.0 ? KS_CONTACT_FORWARDS : KS_CONTACT_BACKWARDS;
         if (what == 3 && !sticks && (k == i || fabs(speeds(w)[tangent]) <= RESTING))
-            w->ended[k] = CONTACT_STICKS;
+            w->ended[k] = KS_CONTACT_STICKS;
     }
 }
 
-int handle(work *w, ptrdiff_t which) {
+int ks_handle(work *w, ptrdiff_t which) {
     hybrid_run *r = w->r;
     int stop = 0;
     /* drift is no motion, but for a height that ends a contact; at the start it is not known what
      * slides */
-    if (r->steps > 0 && !r->by_height) project(w);
+    if (r->steps > 0 && !r->by_height) ks_project(w);
     memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
-    set_inputs(w, r->t); /* nodes of the grid may have been filled since */
+    ks_set_inputs(w, r->t); /* nodes of the grid may have been filled since */
     expect(w, which);
-    if (!w->begins) watch(w, r->x, r->t, w->now);
+    if (!w->begins) ks_watch(w, r->x, r->t, w->now);
     for (ptrdiff_t k = 0; k < r->events && !w->begins; k++) { /* what crosses together with it */
         const int armed = !r->level[k] && (r->armed[k] == ABOVE || r->armed[k] == BELOW);
         if (k != which && !(armed && w->now[k] <= HYSTERESIS * r->scale[k])) continue;
@@ -245,7 +246,7 @@ int handle(work *w, ptrdiff_t which) {
     for (int pass = 0; pass < PASSES; pass++) {
         int changed = handle_contacts(w);
         if (changed < 0) return HYBRID_STUCK;
-        watch(w, r->x, r->t, w->now);
+        ks_watch(w, r->x, r->t, w->now);
         for (ptrdiff_t k = 0; k < r->events; k++) {
             const int clear = r->armed[k] == ABOVE || r->armed[k] == BELOW;
             const double beyond = r->level[k] || !clear ? 0.0 : -HYSTERESIS * r->scale[k];
@@ -253,11 +254,11 @@ int handle(work *w, ptrdiff_t which) {
             happen(w, k);
             if (r->stop[k]) return HYBRID_STOPPED;
             changed = 1;
-            watch(w, r->x, r->t, w->now);
+            ks_watch(w, r->x, r->t, w->now);
         }
         if (chatters(r)) return HYBRID_CHATTER;
         if (!changed) {
-            project(w);
+            ks_project(w);
             return stop ? HYBRID_STOPPED : 0;
         }
     }

@@ -10,8 +10,8 @@
 static void fill(work *w, ptrdiff_t node, const double *x, double t) {
     hybrid_run *r = w->r;
     const ptrdiff_t all = r->m + r->d + r->points.rows;
-    set_inputs(w, t);
-    if (r->points.count > 0) set_forces(w, x, t);
+    ks_set_inputs(w, t);
+    if (r->points.count > 0) ks_set_forces(w, x, t);
     for (ptrdiff_t i = 0; i < r->n; i++) r->states[i * r->nodes + node] = x[i];
     for (ptrdiff_t i = 0; i < all; i++) r->inputs[i * r->nodes + node] = w->u[i];
 }
@@ -21,13 +21,13 @@ static void fill_nodes(work *w, double h) {
     hybrid_run *r = w->r;
     while (r->node < r->nodes && r->time[r->node] < r->t + h) {
         const double s = (r->time[r->node] - r->t) / h;
-        dense(w, h, s > 0.0 ? s : 0.0, w->trial);
+        ks_dense(w, h, s > 0.0 ? s : 0.0, w->trial);
         fill(w, r->node, w->trial, r->time[r->node]);
         r->node++;
     }
 }
 
-int open_pool(pool *p) {
+int ks_open_pool(pool *p) {
     const size_t bytes = (p->used + 8) * sizeof(double);
     p->memory = aligned_alloc(64, bytes);
     p->used = 0;
@@ -35,7 +35,7 @@ int open_pool(pool *p) {
     return p->memory == NULL;
 }
 
-void bind(const work *w, bound *b, const ks_kernel *k, pool *p) {
+void ks_bind(const work *w, bound *b, const ks_kernel *k, pool *p) {
     *b = (bound){k, NULL, NULL, NULL};
     if (k == NULL) return;
     b->uniform = take(p, k->n_uniform), b->scratch = take(p, k->n_scratch);
@@ -45,17 +45,17 @@ void bind(const work *w, bound *b, const ks_kernel *k, pool *p) {
     if (p->memory != NULL && k->n_uniform > 0) k->uniform(arg, b->uniform, b->scratch);
 }
 
-void bind_work(work *w, pool *p) {
+void ks_bind_work(work *w, pool *p) {
     const hybrid_run *r = w->r;
-    const ptrdiff_t n = r->n, seen = watches(r);
+    const ptrdiff_t n = r->n, seen = ks_watches(r);
     w->u = take(p, r->m + r->d + r->points.rows);
     for (int s = 0; s <= r->method.stages || s < STAGES_OF_TRAPEZOID; s++) w->k[s] = take(p, n);
     w->y = take(p, n), w->trial = take(p, n), w->before = take(p, n);
     w->sample = take(p, seen), w->now = take(p, seen);
     w->matrix = take(p, r->method.stages > 0 ? 0 : n * n);
     for (int s = 0; s <= SAMPLES; s++) w->watched[s] = take(p, seen);
-    bind(w, &w->smooth, r->smooth, p), bind(w, &w->guards, r->guards, p);
-    bind(w, &w->resets, r->resets, p), bind(w, &w->contact, r->contact, p);
+    ks_bind(w, &w->smooth, r->smooth, p), ks_bind(w, &w->guards, r->guards, p);
+    ks_bind(w, &w->resets, r->resets, p), ks_bind(w, &w->contact, r->contact, p);
 }
 
 /* Whether the step came to the end of its segment of the inputs */
@@ -65,12 +65,12 @@ static int next_segment(hybrid_run *r) {
     return 1;
 }
 
-ptrdiff_t hybrid_log_margin(const hybrid_run *r) {
+ptrdiff_t ks_hybrid_log_margin(const hybrid_run *r) {
     return PASSES * (2 * r->points.count + r->events + 2);
 }
 
 static int room_left(const hybrid_run *r) {
-    return r->logged + hybrid_log_margin(r) <= r->log_size &&
+    return r->logged + ks_hybrid_log_margin(r) <= r->log_size &&
            (r->tape_size == 0 || r->taped < r->tape_size);
 }
 
@@ -80,17 +80,17 @@ static void tape(work *w, double h) {
     const ptrdiff_t k = r->taped, count = r->points.count;
     if (r->tape_size == 0) return;
     r->tape_time[k] = r->t, r->tape_length[k] = h;
-    r->tape_segment[k] = (int)r->segment, r->tape_cause[k] = TAPE_PLAIN;
+    r->tape_segment[k] = (int)r->segment, r->tape_cause[k] = KS_TAPE_PLAIN;
     memcpy(r->tape_state + k * r->n, r->x, (size_t)r->n * sizeof(double));
     if (r->d > 0) memcpy(r->tape_mode + k * r->d, r->mode, (size_t)r->d * sizeof(double));
     for (int i = 0; i < count; i++)
         r->tape_contact[k * count + i] =
-            r->state[i] == POINT_ACTIVE ? r->friction[i] : CONTACT_OPEN;
+            r->state[i] == KS_POINT_ACTIVE ? r->friction[i] : KS_CONTACT_OPEN;
     r->taped++;
 }
 
 /* Takes one step of at most `rest`, again and again until its error is small enough; its length, or
- * what hybrid_march returns, as a negative number */
+ * what ks_hybrid_march returns, as a negative number */
 static double accepted(work *w, double rest) {
     hybrid_run *r = w->r;
     const double power = -1.0 / r->method.order;
@@ -98,8 +98,8 @@ static double accepted(work *w, double rest) {
         double h = r->step * 1.000001 >= rest ? rest : r->step;
         if (r->method.error == NULL) h = rest / fmax(1.0, ceil(rest / r->fixed - 1e-9));
         w->failed = 0;
-        one_step(w, h);
-        const double size = step_error(w, h);
+        ks_one_step(w, h);
+        const double size = ks_step_error(w, h);
         if (w->failed & 4) return -HYBRID_NEWTON;
         if (size <= 1.0) {
             const double wanted = h * fmin(size > 1e-10 ? 0.9 * pow(size, power) : 5.0, 5.0);
@@ -116,18 +116,18 @@ static double accepted(work *w, double rest) {
 /* The rate here; whether it is finite */
 static int begin_step(work *w) {
     hybrid_run *r = w->r;
-    rate(w, r->x, r->t, w->k[0]);
+    ks_rate(w, r->x, r->t, w->k[0]);
     for (ptrdiff_t i = 0; i < r->n; i++)
         if (!isfinite(w->k[0][i])) return 0;
-    send_back(w);
-    set_inputs(w, r->t);
+    ks_send_back(w);
+    ks_set_inputs(w, r->t);
     return !(w->failed & 2);
 }
 
 /* Times closer than this are one [s] */
-static double instant(const hybrid_run *r) { return 8.0 * EPSILON * fmax(1.0, fabs(r->t)); }
+static double ks_instant(const hybrid_run *r) { return 8.0 * EPSILON * fmax(1.0, fabs(r->t)); }
 
-/* One step and what happens at its end; 0, or what hybrid_march returns */
+/* One step and what happens at its end; 0, or what ks_hybrid_march returns */
 static int advance(work *w, double end) {
     hybrid_run *r = w->r;
     double target = r->segment + 1 < r->segments ? r->begin[r->segment + 1] : end;
@@ -136,11 +136,11 @@ static int advance(work *w, double end) {
     double h = accepted(w, rest);
     if (h < 0.0) return (int)-h;
     const double planned = r->step;
-    const ptrdiff_t which = rest > instant(r) ? first_event(w, &h) : -1;
+    const ptrdiff_t which = rest > ks_instant(r) ? ks_first_event(w, &h) : -1;
     if (w->failed & 2) return HYBRID_NO_NUMBER;
     fill_nodes(w, h);
     tape(w, h);
-    r->t = h + instant(r) >= rest ? target : r->t + h;
+    r->t = h + ks_instant(r) >= rest ? target : r->t + h;
     memcpy(r->x, w->y, (size_t)r->n * sizeof(double));
     r->steps++;
     r->step = planned;
@@ -150,17 +150,17 @@ static int advance(work *w, double end) {
         return 0;
     }
     const ptrdiff_t logged = r->logged;
-    if (r->tape_size > 0) r->tape_cause[r->taped - 1] = which < 0 ? TAPE_CLOCK : (int)which;
+    if (r->tape_size > 0) r->tape_cause[r->taped - 1] = which < 0 ? KS_TAPE_CLOCK : (int)which;
     if (clock) {
-        set_inputs(w, r->t);
+        ks_set_inputs(w, r->t);
         memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
-        note(w, LOG_CLOCK, (int)r->segment);
+        ks_note(w, KS_LOG_CLOCK, (int)r->segment);
     }
-    const int status = handle(w, which);
+    const int status = ks_handle(w, which);
     if (status) return status;
     w->silent = r->logged > logged ? 0 : w->silent + 1;
     if (w->silent > PASSES) return HYBRID_CHATTER;
-    arm(w, r->x, r->t);
+    ks_arm(w, r->x, r->t);
     return begin_step(w) ? 0 : HYBRID_NO_NUMBER;
 }
 
@@ -171,14 +171,14 @@ static int march(work *w, double end) {
     hybrid_run *r = w->r;
     if (!room_left(r)) return HYBRID_LOG_FULL;
     w->begins = 1;
-    int status = handle(w, -1);
+    int status = ks_handle(w, -1);
     w->begins = 0;
     if (status) return status;
-    arm(w, r->x, r->t);
+    ks_arm(w, r->x, r->t);
     if (!begin_step(w)) return HYBRID_NO_NUMBER;
-    if (!(r->step > 0.0)) r->step = first_step(w);
+    if (!(r->step > 0.0)) r->step = ks_first_step(w);
     const ptrdiff_t pause = r->steps + r->pause;
-    while (r->t + instant(r) < end) {
+    while (r->t + ks_instant(r) < end) {
         if (!room_left(r)) return HYBRID_LOG_FULL;
         if (r->steps >= pause) return HYBRID_PAUSED;
         if (r->steps % HEARING == 0 && r->interrupted != NULL && r->interrupted(r->whom))
@@ -186,7 +186,7 @@ static int march(work *w, double end) {
         status = advance(w, end);
         if (status) return status;
     }
-    if (!r->by_height) project(w); /* who goes on from here begins without drift */
+    if (!r->by_height) ks_project(w); /* who goes on from here begins without drift */
     r->t = end;
     if (r->node < r->nodes) {
         fill(w, r->node, r->x, r->t);
@@ -195,14 +195,14 @@ static int march(work *w, double end) {
     return HYBRID_DONE;
 }
 
-int hybrid_march(hybrid_run *r, double end) {
+int ks_hybrid_march(hybrid_run *r, double end) {
     work w = {.r = r, .last = r->method.stages > 0 ? r->method.stages : 1};
     pool p = {NULL, 0};
-    bind_work(&w, &p); /* counts */
-    if (open_pool(&p)) return HYBRID_NO_MEMORY;
-    bind_work(&w, &p);
+    ks_bind_work(&w, &p); /* counts */
+    if (ks_open_pool(&p)) return HYBRID_NO_MEMORY;
+    ks_bind_work(&w, &p);
     for (ptrdiff_t k = 0; k < r->d; k++) w.u[r->m + k] = r->mode[k];
-    set_inputs(&w, r->t);
+    ks_set_inputs(&w, r->t);
     const int status = march(&w, end);
     free(p.memory);
     return status;

@@ -9,16 +9,23 @@
 #include "include/kinesym.h"
 
 /* States of a contact point: LEAVING is above the ground by less than the hysteresis and moves up */
-enum { POINT_OPEN = 0, POINT_ACTIVE = 1, POINT_LEAVING = 2 };
+enum { KS_POINT_OPEN = 0, KS_POINT_ACTIVE = 1, KS_POINT_LEAVING = 2 };
 
 /* Kinds of entries of the log */
-enum { LOG_CLOCK = 0, LOG_IMPACT = 1, LOG_CLOSE = 2, LOG_RELEASE = 3, LOG_SLIDE = 4, LOG_EVENT = 5 };
+enum {
+    KS_LOG_CLOCK = 0,
+    KS_LOG_IMPACT = 1,
+    KS_LOG_CLOSE = 2,
+    KS_LOG_RELEASE = 3,
+    KS_LOG_SLIDE = 4,
+    KS_LOG_EVENT = 5
+};
 
 /* What ended a step of the tape: nothing, a break of the inputs, or the watched function of that
  * number (events, then of each contact: height, pressure, friction, sliding) */
-enum { TAPE_PLAIN = -2, TAPE_CLOCK = -1 };
+enum { KS_TAPE_PLAIN = -2, KS_TAPE_CLOCK = -1 };
 
-/* What hybrid_march returns */
+/* What ks_hybrid_march returns */
 enum {
     HYBRID_DONE = 0,      /* the end is reached */
     HYBRID_STOPPED = 1,   /* an event that stops has happened */
@@ -82,9 +89,9 @@ typedef struct {
 } hybrid_run;
 
 /* Room in the log without which nothing is begun: more than can happen at one instant */
-ptrdiff_t hybrid_log_margin(const hybrid_run *r);
+ptrdiff_t ks_hybrid_log_margin(const hybrid_run *r);
 
 /* Marches to `end`; see the enumeration above. */
-int hybrid_march(hybrid_run *r, double end);
+int ks_hybrid_march(hybrid_run *r, double end);
 
 #endif

@@ -14,9 +14,9 @@ static void hand_out(sweep *b, ptrdiff_t P) {
     const hybrid_sweep *s = b->s;
     const ptrdiff_t n = r->n, R = r->points.rows;
     pool *p = &b->memory;
-    bind_work(&b->w, p);
-    bind(&b->w, &b->smooth, s->smooth.kernel, p), bind(&b->w, &b->guards, s->guards.kernel, p);
-    bind(&b->w, &b->resets, s->resets.kernel, p), bind(&b->w, &b->touch, s->touch.kernel, p);
+    ks_bind_work(&b->w, p);
+    ks_bind(&b->w, &b->smooth, s->smooth.kernel, p), ks_bind(&b->w, &b->guards, s->guards.kernel, p);
+    ks_bind(&b->w, &b->resets, s->resets.kernel, p), ks_bind(&b->w, &b->touch, s->touch.kernel, p);
     for (int j = 0; j <= r->method.stages; j++) {
         point *q = j < r->method.stages ? b->stage + j : &b->here;
         q->numbers = take(p, n + s->smooth.entries + s->solution);
@@ -29,7 +29,7 @@ static void hand_out(sweep *b, ptrdiff_t P) {
     b->kappa = take(p, n), b->bar = take(p, b->columns);
 }
 
-int sweep_open(sweep *b, hybrid_sweep *s, ptrdiff_t P) {
+int ks_sweep_open(sweep *b, hybrid_sweep *s, ptrdiff_t P) {
     *b = (sweep){.s = s, .r = *s->run};
     b->r.state = b->state, b->r.friction = b->friction;
     b->w = (work){.r = &b->r, .last = b->r.method.stages};
@@ -37,49 +37,50 @@ int sweep_open(sweep *b, hybrid_sweep *s, ptrdiff_t P) {
     b->columns = 2 * b->r.n + b->all + s->r + 1;
     hand_out(b, P); /* counts */
     b->from = calloc((size_t)b->columns, sizeof *b->from);
-    if (open_pool(&b->memory) || b->from == NULL) {
-        sweep_close(b);
+    if (ks_open_pool(&b->memory) || b->from == NULL) {
+        ks_sweep_close(b);
         return 1;
     }
     hand_out(b, P);
     return 0;
 }
 
-void sweep_close(sweep *b) {
+void ks_sweep_close(sweep *b) {
     free(b->memory.memory);
     free(b->from);
 }
 
-void place(sweep *b, ptrdiff_t k) {
+void ks_move_to(sweep *b, ptrdiff_t k) {
     hybrid_run *r = &b->r;
     const int count = r->points.count;
     r->segment = r->tape_segment[k];
     for (int i = 0; i < count; i++) {
         const int mode = r->tape_contact[k * count + i];
-        r->state[i] = mode == CONTACT_OPEN ? POINT_OPEN : POINT_ACTIVE, r->friction[i] = mode;
+        r->state[i] = mode == KS_CONTACT_OPEN ? KS_POINT_OPEN : KS_POINT_ACTIVE;
+        r->friction[i] = mode;
     }
     if (r->d > 0) memcpy(b->w.u + r->m, r->tape_mode + k * r->d, (size_t)r->d * sizeof(double));
 }
 
-void linearise(sweep *b, point *q, const double *x, double t) {
-    q->t = t, q->active = some_active(&b->r);
-    set_inputs(&b->w, t);
-    set_forces(&b->w, x, t);
+void ks_linearise(sweep *b, point *q, const double *x, double t) {
+    q->t = t, q->active = ks_some_active(&b->r);
+    ks_set_inputs(&b->w, t);
+    ks_set_forces(&b->w, x, t);
     if (q->active) {
         const size_t size = (size_t)(b->r.n * b->r.points.rows) * sizeof(double);
-        contact_map(&b->r.points, coupling(&b->w), b->friction, q->forces);
+        ks_contact_map(&b->r.points, coupling(&b->w), b->friction, q->forces);
         memcpy(q->effects, effects(&b->w), size);
     }
     bound kernel = b->smooth;
     kernel.out = q->numbers;
-    evaluate(&b->w, &kernel, x, t);
+    ks_evaluate(&b->w, &kernel, x, t);
 }
 
-void linearise_step(sweep *b, ptrdiff_t k, double h) {
+void ks_linearise_step(sweep *b, ptrdiff_t k, double h) {
     const hybrid_run *r = &b->r;
     const int stages = r->method.stages;
     const double *x = r->tape_state + k * r->n;
-    place(b, k);
+    ks_move_to(b, k);
     for (int s = 0; s <= stages; s++) {
         const double *a = r->method.a + s * stages;
         double *y = s < stages ? b->x : b->end;
@@ -89,7 +90,7 @@ void linearise_step(sweep *b, ptrdiff_t k, double h) {
             y[i] = x[i] + h * sum;
         }
         const double share = fmin(fmax(r->method.c[s], INSIDE), 1.0 - INSIDE);
-        if (s < stages) linearise(b, b->stage + s, y, r->tape_time[k] + share * h);
+        if (s < stages) ks_linearise(b, b->stage + s, y, r->tape_time[k] + share * h);
     }
 }
 
@@ -100,20 +101,20 @@ static double since(const sweep *b, ptrdiff_t i, double t) {
     return t - b->s->own[i * b->r.segments + b->r.segment];
 }
 
-void input_changes(const sweep *b, const changes *c, double t, const double *T, double *U) {
+void ks_input_changes(const sweep *b, const changes *c, double t, const double *T, double *U) {
     const hybrid_run *r = &b->r;
     for (ptrdiff_t i = 0; i < r->m; i++) {
-        const double moves = input_rate(r, i, t);
+        const double moves = ks_input_rate(r, i, t);
         for (ptrdiff_t j = 0; j < c->P; j++) U[i * c->P + j] = T == NULL ? 0.0 : moves * T[j];
         double power = 1.0;
-        for (ptrdiff_t k = 0; k < POWERS; k++, power *= since(b, i, t)) {
+        for (ptrdiff_t k = 0; k < KS_POWERS; k++, power *= since(b, i, t)) {
             const double *of = c->pieces + (k * r->m + i) * c->P;
             for (ptrdiff_t j = 0; j < c->P; j++) U[i * c->P + j] += power * of[j];
         }
     }
 }
 
-void set_from(sweep *b, const changes *c, const double *X, const double *U, const double *T) {
+void ks_set_from(sweep *b, const changes *c, const double *X, const double *U, const double *T) {
     const hybrid_run *r = &b->r;
     const double **from = b->from;
     for (ptrdiff_t i = 0; i < r->n; i++) *from++ = X + i * c->P;
@@ -144,8 +145,8 @@ static ptrdiff_t entry_of(const hybrid_slopes *s, ptrdiff_t row) {
     return low;
 }
 
-void push(const sweep *b, const hybrid_slopes *s, const double *entries, ptrdiff_t first,
-          ptrdiff_t last, ptrdiff_t P, double *out) {
+void ks_push(const sweep *b, const hybrid_slopes *s, const double *entries, ptrdiff_t first,
+             ptrdiff_t last, ptrdiff_t P, double *out) {
     for (ptrdiff_t e = entry_of(s, first); e < s->entries && s->row[e] < last; e++) {
         const double *from = b->from[s->column[e]], value = entries[e];
         if (from == NULL) continue;
@@ -154,13 +155,13 @@ void push(const sweep *b, const hybrid_slopes *s, const double *entries, ptrdiff
     }
 }
 
-void push_rates(sweep *b, const point *q, ptrdiff_t P, double *K) {
+void ks_push_rates(sweep *b, const point *q, ptrdiff_t P, double *K) {
     const hybrid_run *r = &b->r;
     const hybrid_sweep *s = b->s;
     const ptrdiff_t R = r->points.rows, n = r->n;
     const double *entries = q->numbers + n, *steps = entries + s->smooth.entries;
     memset(K, 0, (size_t)(n * P) * sizeof(double));
-    push(b, &s->smooth, entries, 0, n, P, K);
+    ks_push(b, &s->smooth, entries, 0, n, P, K);
     for (ptrdiff_t k = 0; k < s->solution; k++) {
         double *to = K + s->target[k] * P;
         const double *from = K + s->source[k] * P;
@@ -171,14 +172,14 @@ void push_rates(sweep *b, const point *q, ptrdiff_t P, double *K) {
     if (q->active) {
         for (ptrdiff_t i = 0; i < n; i++) b->from[b->columns - n + i] = K + i * P;
         memset(b->A, 0, (size_t)(R * P) * sizeof(double));
-        push(b, &s->smooth, entries, n, n + R, P, b->A);
+        ks_push(b, &s->smooth, entries, n, n + R, P, b->A);
         multiply_add(R, R, P, q->forces, b->A, b->F);
         multiply_add(n, R, P, q->effects, b->F, K);
     }
     for (ptrdiff_t i = 0; i < R; i++) b->from[n + r->m + r->d + i] = b->F + i * P;
 }
 
-void step_forward(sweep *b, const changes *c, double h, double *X) {
+void ks_step_forward(sweep *b, const changes *c, double h, double *X) {
     const hybrid_run *r = &b->r;
     const int stages = r->method.stages;
     const ptrdiff_t size = r->n * c->P;
@@ -190,9 +191,9 @@ void step_forward(sweep *b, const changes *c, double h, double *X) {
             for (ptrdiff_t i = 0; i < size && a[j] != 0.0; i++) Y[i] += h * a[j] * b->K[j][i];
         if (s == stages) break;
         const point *q = b->stage + s;
-        input_changes(b, c, q->t, NULL, b->U);
-        set_from(b, c, Y, b->U, NULL);
-        push_rates(b, q, c->P, b->K[s]);
+        ks_input_changes(b, c, q->t, NULL, b->U);
+        ks_set_from(b, c, Y, b->U, NULL);
+        ks_push_rates(b, q, c->P, b->K[s]);
     }
 }
 
@@ -232,7 +233,7 @@ static void pull_rate(sweep *b, const point *q, const double *row) {
     pull(b, entries, 0, n, rates);
 }
 
-void step_back(sweep *b, double h, const double *row, double *x, double *pieces) {
+void ks_step_back(sweep *b, double h, const double *row, double *x, double *pieces) {
     const hybrid_run *r = &b->r;
     const int stages = r->method.stages;
     const size_t size = (size_t)r->n * sizeof(double);
@@ -249,7 +250,7 @@ void step_back(sweep *b, double h, const double *row, double *x, double *pieces)
         for (ptrdiff_t i = 0; i < r->n; i++) x[i] += b->eta[s][i];
         for (ptrdiff_t i = 0; i < r->m; i++) {
             double power = 1.0;
-            for (ptrdiff_t k = 0; k < POWERS; k++, power *= since(b, i, b->stage[s].t))
+            for (ptrdiff_t k = 0; k < KS_POWERS; k++, power *= since(b, i, b->stage[s].t))
                 pieces[k * r->m + i] += power * b->bar[r->n + i];
         }
     }

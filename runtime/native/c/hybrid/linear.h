@@ -11,7 +11,7 @@ typedef struct {
     int active;
 } point;
 
-/* P changes: of parameters (r, P), and of the pieces of all inputs in one segment (PIECE, m, P) */
+/* P changes: of parameters (r, P), and of the pieces of all inputs in one segment (KS_PIECE, m, P) */
 typedef struct {
     ptrdiff_t P;
     const double *p, *pieces;
@@ -36,38 +36,38 @@ typedef struct {
 } sweep;
 
 /* Room for P changes at once; 1 if there is no memory */
-int sweep_open(sweep *b, hybrid_sweep *s, ptrdiff_t P);
-void sweep_close(sweep *b);
+int ks_sweep_open(sweep *b, hybrid_sweep *s, ptrdiff_t P);
+void ks_sweep_close(sweep *b);
 
 /* To the begin of a step of the tape: its modes, contacts, inputs */
-void place(sweep *b, ptrdiff_t k);
+void ks_move_to(sweep *b, ptrdiff_t k);
 /* The derivatives at (x, t) */
-void linearise(sweep *b, point *q, const double *x, double t);
+void ks_linearise(sweep *b, point *q, const double *x, double t);
 /* Those of the stages of a step of the tape of length h; its end in b->end */
-void linearise_step(sweep *b, ptrdiff_t k, double h);
+void ks_linearise_step(sweep *b, ptrdiff_t k, double h);
 
 /* Changes of given inputs (m, P) at t, which changes by T (P) or does not (NULL) */
-void input_changes(const sweep *b, const changes *c, double t, const double *T, double *U);
+void ks_input_changes(const sweep *b, const changes *c, double t, const double *T, double *U);
 /* Where the changes of all columns are; there are none of forces */
-void set_from(sweep *b, const changes *c, const double *X, const double *U, const double *T);
+void ks_set_from(sweep *b, const changes *c, const double *X, const double *U, const double *T);
 /* out (rows, P) += entries of rows first <= i < last, times what b->from says */
-void push(const sweep *b, const hybrid_slopes *s, const double *entries, ptrdiff_t first,
-          ptrdiff_t last, ptrdiff_t P, double *out);
+void ks_push(const sweep *b, const hybrid_slopes *s, const double *entries, ptrdiff_t first,
+             ptrdiff_t last, ptrdiff_t P, double *out);
 /* K (n, P): changes of x' with the forces that follow, of which b->F (R, P) and b->from know
  * afterwards */
-void push_rates(sweep *b, const point *q, ptrdiff_t P, double *K);
+void ks_push_rates(sweep *b, const point *q, ptrdiff_t P, double *K);
 
 /* X (n, P) becomes that at the end of the linearised step */
-void step_forward(sweep *b, const changes *c, double h, double *X);
-/* x (n) += what `row` (n) at its end is worth at its begin; added to b->bar and pieces (PIECE, m) */
-void step_back(sweep *b, double h, const double *row, double *x, double *pieces);
+void ks_step_forward(sweep *b, const changes *c, double h, double *X);
+/* x (n) += what `row` (n) at its end is worth at its begin; added to b->bar and pieces (KS_PIECE, m) */
+void ks_step_back(sweep *b, double h, const double *row, double *x, double *pieces);
 
 /* What follows step k of the tape (-1: the start), which has been linearised: X (n, P) becomes that
  * after all of it. Of its entries of the log, if wanted: changes of times (P), of states before and
  * after, (n, P) each. */
-int instant(sweep *b, ptrdiff_t k, const changes *c, double *X, double *times, double *before,
-            double *after);
+int ks_instant(sweep *b, ptrdiff_t k, const changes *c, double *X, double *times, double *before,
+               double *after);
 /* Entries of the log that follow step k */
-ptrdiff_t entries_of(const sweep *b, ptrdiff_t k, ptrdiff_t *first);
+ptrdiff_t ks_entries_of(const sweep *b, ptrdiff_t k, ptrdiff_t *first);
 
 #endif

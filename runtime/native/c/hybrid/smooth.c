@@ -4,64 +4,64 @@
 #include <math.h>
 #include <string.h>
 
-void evaluate(const work *w, const bound *b, const double *x, double t) {
+void ks_evaluate(const work *w, const bound *b, const double *x, double t) {
     const ks_arg arg[4] = {{x, 1}, {w->u, 1}, {w->r->parameters, 0}, {&t, 1}};
     b->k->block(1, arg, b->uniform, b->out, 1, 0, b->scratch);
 }
 
-double input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t) {
+double ks_input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t) {
     const ptrdiff_t degree = r->m * r->segments;
     const double *c = r->coefficients + i * r->segments + segment, s = t - r->begin[segment];
     return c[0] + s * (c[degree] + s * (c[2 * degree] + s * c[3 * degree]));
 }
 
-double input_rate(const hybrid_run *r, ptrdiff_t i, double t) {
+double ks_input_rate(const hybrid_run *r, ptrdiff_t i, double t) {
     const ptrdiff_t degree = r->m * r->segments;
     const double *c = r->coefficients + i * r->segments + r->segment, s = t - r->begin[r->segment];
     return c[degree] + s * (2.0 * c[2 * degree] + s * 3.0 * c[3 * degree]);
 }
 
-void set_inputs(const work *w, double t) {
-    for (ptrdiff_t i = 0; i < w->r->m; i++) w->u[i] = input_at(w->r, i, w->r->segment, t);
+void ks_set_inputs(const work *w, double t) {
+    for (ptrdiff_t i = 0; i < w->r->m; i++) w->u[i] = ks_input_at(w->r, i, w->r->segment, t);
 }
 
-int some_active(const hybrid_run *r) {
+int ks_some_active(const hybrid_run *r) {
     for (int i = 0; i < r->points.count; i++)
-        if (r->state[i] == POINT_ACTIVE) return 1;
+        if (r->state[i] == KS_POINT_ACTIVE) return 1;
     return 0;
 }
 
-void sliding(const work *w, double *slide) {
+void ks_sliding(const work *w, double *slide) {
     for (int i = 0; i < w->r->points.count; i++)
         slide[i] = w->r->points.tangent[i] < 0 ? 0.0 : speeds(w)[w->r->points.tangent[i]];
 }
 
-void set_forces(work *w, const double *x, double t) {
+void ks_set_forces(work *w, const double *x, double t) {
     hybrid_run *r = w->r;
     double *f = w->u + r->m + r->d;
     memset(f, 0, (size_t)r->points.rows * sizeof *f);
-    if (!some_active(r)) return;
-    evaluate(w, &w->contact, x, t);
+    if (!ks_some_active(r)) return;
+    ks_evaluate(w, &w->contact, x, t);
     int mode[HYBRID_CONTACTS];
     for (int i = 0; i < r->points.count; i++)
-        mode[i] = r->state[i] == POINT_ACTIVE ? r->friction[i] : CONTACT_OPEN;
+        mode[i] = r->state[i] == KS_POINT_ACTIVE ? r->friction[i] : KS_CONTACT_OPEN;
     if (!r->by_height) {
-        if (!contact_forces(&r->points, coupling(w), free_motion(w), mode, DOUBT, f))
+        if (!ks_contact_forces(&r->points, coupling(w), free_motion(w), mode, KS_DOUBT, f))
             w->failed |= 1;
         return;
     }
     double slide[HYBRID_CONTACTS];
     int near[HYBRID_CONTACTS];
-    sliding(w, slide);
-    for (int i = 0; i < r->points.count; i++) near[i] = r->state[i] == POINT_ACTIVE;
-    if (!contact_solve(&r->points, coupling(w), free_motion(w), near, slide, mode, f))
+    ks_sliding(w, slide);
+    for (int i = 0; i < r->points.count; i++) near[i] = r->state[i] == KS_POINT_ACTIVE;
+    if (!ks_contact_solve(&r->points, coupling(w), free_motion(w), near, slide, mode, f))
         w->failed |= 1;
 }
 
-void rate(work *w, const double *x, double t, double *out) {
-    set_inputs(w, t);
-    set_forces(w, x, t);
-    evaluate(w, &w->smooth, x, t);
+void ks_rate(work *w, const double *x, double t, double *out) {
+    ks_set_inputs(w, t);
+    ks_set_forces(w, x, t);
+    ks_evaluate(w, &w->smooth, x, t);
     memcpy(out, w->smooth.out, (size_t)w->r->n * sizeof *out);
     w->r->calls++;
 }
@@ -77,7 +77,7 @@ static void explicit_step(work *w, double h) {
             for (int j = 0; j < s; j++) sum += a[j] * w->k[j][i];
             w->y[i] = r->x[i] + h * sum;
         }
-        rate(w, w->y, r->t + r->method.c[s] * h, w->k[s]);
+        ks_rate(w, w->y, r->t + r->method.c[s] * h, w->k[s]);
     }
 }
 
@@ -86,11 +86,11 @@ static void explicit_step(work *w, double h) {
 static void newton_matrix(work *w, double h) {
     const ptrdiff_t n = w->r->n;
     double *now = w->k[w->last], *moved = w->k[2];
-    rate(w, w->y, w->r->t + h, now);
+    ks_rate(w, w->y, w->r->t + h, now);
     for (ptrdiff_t j = 0; j < n; j++) {
         const double kept = w->y[j], d = HYSTERESIS * fmax(1.0, fabs(kept));
         w->y[j] = kept + d;
-        rate(w, w->y, w->r->t + h, moved);
+        ks_rate(w, w->y, w->r->t + h, moved);
         w->y[j] = kept;
         for (ptrdiff_t i = 0; i < n; i++)
             w->matrix[i * n + j] = (i == j) - 0.5 * h * (moved[i] - now[i]) / d;
@@ -141,17 +141,17 @@ static void trapezoid_step(work *w, double h) {
         if (left <= 1e-13 * (1.0 + size)) break;
         if (!(left < INFINITY) || round == 19) w->failed |= 4;
     }
-    rate(w, w->y, r->t + h, end);
+    ks_rate(w, w->y, r->t + h, end);
 }
 
-void one_step(work *w, double h) {
+void ks_one_step(work *w, double h) {
     if (w->r->method.stages > 0)
         explicit_step(w, h);
     else
         trapezoid_step(w, h);
 }
 
-double step_error(const work *w, double h) {
+double ks_step_error(const work *w, double h) {
     const hybrid_run *r = w->r;
     const double *weight = r->method.error;
     double sum = 0.0;
@@ -164,7 +164,7 @@ double step_error(const work *w, double h) {
     return sqrt(sum / (double)r->n);
 }
 
-void dense(const work *w, double h, double s, double *out) {
+void ks_dense(const work *w, double h, double s, double *out) {
     const double *weight = w->r->method.dense;
     for (ptrdiff_t i = 0; i < w->r->n; i++) {
         const double x = w->r->x[i], first = h * w->k[0][i], last = h * w->k[w->last][i];
@@ -176,7 +176,7 @@ void dense(const work *w, double h, double s, double *out) {
 }
 
 /* A first step from the sizes of x and x' (Hairer, Norsett, Wanner I, section II.4, simplified) */
-double first_step(const work *w) {
+double ks_first_step(const work *w) {
     const hybrid_run *r = w->r;
     double x = 0.0, slope = 0.0;
     for (ptrdiff_t i = 0; i < r->n; i++) {

@@ -19,7 +19,7 @@ static int reaches(const hybrid_run *r, ptrdiff_t node, ptrdiff_t k) {
 }
 
 static int eventful(const hybrid_run *r, ptrdiff_t k) {
-    return k < 0 ? r->logged > 0 && r->log_step[0] == 0 : r->tape_cause[k] != TAPE_PLAIN;
+    return k < 0 ? r->logged > 0 && r->log_step[0] == 0 : r->tape_cause[k] != KS_TAPE_PLAIN;
 }
 
 /* -- forwards -------------------------------------------------------------------------------------- */
@@ -39,40 +39,40 @@ static int march_forward(sweep *b, ptrdiff_t P, double *X, const double *p, cons
     const ptrdiff_t size = r->n * P;
     ptrdiff_t node = 0, logged = 0;
     for (ptrdiff_t k = -1; k < r->taped; k++) {
-        if (k >= 0 && stopped(r, k)) return SWEEP_INTERRUPTED;
-        const changes c = {P, p, pieces + r->tape_segment[k < 0 ? 0 : k] * PIECE * r->m * P};
+        if (k >= 0 && stopped(r, k)) return KS_SWEEP_INTERRUPTED;
+        const changes c = {P, p, pieces + r->tape_segment[k < 0 ? 0 : k] * KS_PIECE * r->m * P};
         const double end = k + 1 < r->taped ? r->tape_time[k + 1 > 0 ? k + 1 : 0] : r->t;
         for (; k >= 0 && node < r->node && r->time[node] < fmin(end, r->t); node++) {
             const double h = r->time[node] - r->tape_time[k];
             memcpy(moved, X, (size_t)size * sizeof(double));
-            linearise_step(b, k, h);
-            step_forward(b, &c, h, moved);
+            ks_linearise_step(b, k, h);
+            ks_step_forward(b, &c, h, moved);
             write_node(r, node, P, moved, to->states);
         }
         if (k >= 0) {
-            linearise_step(b, k, r->tape_length[k]);
-            step_forward(b, &c, r->tape_length[k], X);
+            ks_linearise_step(b, k, r->tape_length[k]);
+            ks_step_forward(b, &c, r->tape_length[k], X);
         }
         if (!eventful(r, k)) continue;
-        const int status = instant(b, k, &c, X, to->times + logged * P, to->before + logged * size,
-                                   to->after + logged * size);
+        const int status = ks_instant(b, k, &c, X, to->times + logged * P, to->before + logged * size,
+                                      to->after + logged * size);
         if (status) return status;
         ptrdiff_t first;
-        logged += entries_of(b, k, &first);
+        logged += ks_entries_of(b, k, &first);
     }
     for (; node < r->node; node++) write_node(r, node, P, X, to->states);
-    return SWEEP_DONE;
+    return KS_SWEEP_DONE;
 }
 
-int hybrid_forward(hybrid_sweep *s, ptrdiff_t P, double *x, const double *p, const double *pieces,
-                   double *states, double *times, double *before, double *after) {
+int ks_hybrid_forward(hybrid_sweep *s, ptrdiff_t P, double *x, const double *p, const double *pieces,
+                      double *states, double *times, double *before, double *after) {
     const written to = {states, times, before, after};
     sweep b;
     double *moved = malloc((size_t)(s->run->n * P + 1) * sizeof *moved);
-    int status = moved == NULL || sweep_open(&b, s, P) ? SWEEP_NO_MEMORY : SWEEP_DONE;
+    int status = moved == NULL || ks_sweep_open(&b, s, P) ? KS_SWEEP_NO_MEMORY : KS_SWEEP_DONE;
     if (!status) {
         status = march_forward(&b, P, x, p, pieces, &to, moved);
-        sweep_close(&b);
+        ks_sweep_close(&b);
     }
     free(moved);
     return status;
@@ -96,13 +96,13 @@ static void hand_out(unit *u, const hybrid_run *r) {
 
 static int open_unit(unit *u, const hybrid_sweep *s) {
     const hybrid_run *r = s->run;
-    *u = (unit){.L = r->n + s->r + PIECE * r->m};
+    *u = (unit){.L = r->n + s->r + KS_PIECE * r->m};
     for (ptrdiff_t e = 0, same = 0; e < r->logged; e++) {
         same = e > 0 && r->log_step[e] == r->log_step[e - 1] ? same + 1 : 1;
         if (same > u->most) u->most = same;
     }
     hand_out(u, r);
-    if (open_pool(&u->memory)) return 1;
+    if (ks_open_pool(&u->memory)) return 1;
     hand_out(u, r);
     for (ptrdiff_t i = 0; i < u->L; i++) u->one[i * u->L + i] = 1.0;
     return 0;
@@ -122,12 +122,12 @@ typedef struct {
 /* x (n) after what follows step k becomes that before it */
 static int instant_back(sweep *b, unit *u, ptrdiff_t k, const worth *v, double *x) {
     const hybrid_run *r = b->s->run;
-    const ptrdiff_t n = r->n, L = u->L, m = PIECE * r->m;
+    const ptrdiff_t n = r->n, L = u->L, m = KS_PIECE * r->m;
     const changes c = {L, u->one + n * L, u->one + (n + b->s->r) * L};
     ptrdiff_t first;
-    const ptrdiff_t count = entries_of(b, k, &first);
+    const ptrdiff_t count = ks_entries_of(b, k, &first);
     memcpy(u->X, u->one, (size_t)(n * L) * sizeof(double));
-    const int status = instant(b, k, &c, u->X, u->times, u->before, u->after);
+    const int status = ks_instant(b, k, &c, u->X, u->times, u->before, u->after);
     if (status) return status;
     memset(u->row, 0, (size_t)L * sizeof(double));
     multiply(u, n, x, u->X, u->row);
@@ -140,7 +140,7 @@ static int instant_back(sweep *b, unit *u, ptrdiff_t k, const worth *v, double *
     for (ptrdiff_t j = 0; j < b->s->r; j++) v->p[j] += u->row[n + j];
     double *pieces = v->pieces + r->tape_segment[k < 0 ? 0 : k] * m;
     for (ptrdiff_t j = 0; j < m; j++) pieces[j] += u->row[n + b->s->r + j];
-    return SWEEP_DONE;
+    return KS_SWEEP_DONE;
 }
 
 /* Whether anything at this node is wanted */
@@ -157,38 +157,38 @@ static int march_back(sweep *b, unit *u, const worth *v, double *x, double *sum)
     for (; node >= 0 && r->time[node] >= r->t; node--)
         for (ptrdiff_t i = 0; i < n; i++) x[i] += v->weights[node * n + i];
     for (ptrdiff_t k = r->taped - 1; k >= 0; k--) {
-        if (stopped(r, k)) return SWEEP_INTERRUPTED;
-        double *pieces = v->pieces + r->tape_segment[k] * PIECE * r->m;
-        linearise_step(b, k, r->tape_length[k]);
-        const int status = eventful(r, k) ? instant_back(b, u, k, v, x) : SWEEP_DONE;
+        if (stopped(r, k)) return KS_SWEEP_INTERRUPTED;
+        double *pieces = v->pieces + r->tape_segment[k] * KS_PIECE * r->m;
+        ks_linearise_step(b, k, r->tape_length[k]);
+        const int status = eventful(r, k) ? instant_back(b, u, k, v, x) : KS_SWEEP_DONE;
         if (status) return status;
-        place(b, k);
+        ks_move_to(b, k);
         memset(sum, 0, (size_t)n * sizeof(double));
-        step_back(b, r->tape_length[k], x, sum, pieces);
+        ks_step_back(b, r->tape_length[k], x, sum, pieces);
         for (; reaches(r, node, k); node--) {
             if (!wanted(r, v->weights + node * n)) continue;
-            linearise_step(b, k, r->time[node] - r->tape_time[k]);
-            step_back(b, r->time[node] - r->tape_time[k], v->weights + node * n, sum, pieces);
+            ks_linearise_step(b, k, r->time[node] - r->tape_time[k]);
+            ks_step_back(b, r->time[node] - r->tape_time[k], v->weights + node * n, sum, pieces);
         }
         memcpy(x, sum, (size_t)n * sizeof(double));
     }
-    return eventful(r, -1) ? instant_back(b, u, -1, v, x) : SWEEP_DONE;
+    return eventful(r, -1) ? instant_back(b, u, -1, v, x) : KS_SWEEP_DONE;
 }
 
-int hybrid_adjoint(hybrid_sweep *s, double *x, const double *weights, const double *times,
-                   const double *before, const double *after, double *p, double *pieces) {
+int ks_hybrid_adjoint(hybrid_sweep *s, double *x, const double *weights, const double *times,
+                      const double *before, const double *after, double *p, double *pieces) {
     const hybrid_run *r = s->run;
     const worth v = {weights, times, before, after, p, pieces};
     sweep b;
     unit u;
     double *sum = malloc((size_t)r->n * sizeof *sum);
-    int status = open_unit(&u, s) || sum == NULL ? SWEEP_NO_MEMORY : SWEEP_DONE;
-    if (!status && sweep_open(&b, s, u.L)) status = SWEEP_NO_MEMORY;
+    int status = open_unit(&u, s) || sum == NULL ? KS_SWEEP_NO_MEMORY : KS_SWEEP_DONE;
+    if (!status && ks_sweep_open(&b, s, u.L)) status = KS_SWEEP_NO_MEMORY;
     if (!status) {
         status = march_back(&b, &u, &v, x, sum);
         const ptrdiff_t first = r->n + b.all;
         for (ptrdiff_t j = 0; j < s->r; j++) p[j] += b.bar[first + j];
-        sweep_close(&b);
+        ks_sweep_close(&b);
     }
     free(sum);
     free(u.memory.memory);
@@ -202,43 +202,43 @@ static void observe(sweep *b, const unit *u, const bound *kernel, const hybrid_s
     const hybrid_run *r = &b->r;
     const ptrdiff_t n = r->n, L = u->L;
     const changes c = {L, u->one + n * L, u->one + (n + b->s->r) * L};
-    linearise(b, &b->here, b->x, t);
-    input_changes(b, &c, t, NULL, b->U);
-    set_from(b, &c, u->one, b->U, NULL);
-    push_rates(b, &b->here, L, b->K[0]);
+    ks_linearise(b, &b->here, b->x, t);
+    ks_input_changes(b, &c, t, NULL, b->U);
+    ks_set_from(b, &c, u->one, b->U, NULL);
+    ks_push_rates(b, &b->here, L, b->K[0]);
     if (observed == NULL) {
         memcpy(out, b->K[0], (size_t)(n * L) * sizeof(double));
         return;
     }
     memset(out, 0, (size_t)(rows * L) * sizeof(double));
-    if (kernel->k != NULL) evaluate(&b->w, kernel, b->x, t);
-    push(b, observed, kernel->out, 0, rows, L, out);
+    if (kernel->k != NULL) ks_evaluate(&b->w, kernel, b->x, t);
+    ks_push(b, observed, kernel->out, 0, rows, L, out);
 }
 
-int hybrid_observe(hybrid_sweep *s, const hybrid_slopes *observed, ptrdiff_t rows, ptrdiff_t nodes,
-                   const double *time, const double *states, double *out) {
+int ks_hybrid_observe(hybrid_sweep *s, const hybrid_slopes *observed, ptrdiff_t rows, ptrdiff_t nodes,
+                      const double *time, const double *states, double *out) {
     const hybrid_run *r = s->run;
     const ptrdiff_t n = r->n, size = observed == NULL ? n : rows;
     sweep b;
     unit u;
-    if (open_unit(&u, s)) return SWEEP_NO_MEMORY;
-    if (sweep_open(&b, s, u.L)) {
+    if (open_unit(&u, s)) return KS_SWEEP_NO_MEMORY;
+    if (ks_sweep_open(&b, s, u.L)) {
         free(u.memory.memory);
-        return SWEEP_NO_MEMORY;
+        return KS_SWEEP_NO_MEMORY;
     }
     bound kernel = {NULL, NULL, NULL, NULL};
     pool p = {NULL, 0};
-    if (observed != NULL) bind(&b.w, &kernel, observed->kernel, &p);
-    int status = open_pool(&p) ? SWEEP_NO_MEMORY : SWEEP_DONE;
-    if (!status && observed != NULL) bind(&b.w, &kernel, observed->kernel, &p);
+    if (observed != NULL) ks_bind(&b.w, &kernel, observed->kernel, &p);
+    int status = ks_open_pool(&p) ? KS_SWEEP_NO_MEMORY : KS_SWEEP_DONE;
+    if (!status && observed != NULL) ks_bind(&b.w, &kernel, observed->kernel, &p);
     for (ptrdiff_t i = 0, k = 0; i < nodes && !status; i++) {
         while (k + 1 < r->taped && r->tape_time[k + 1] <= time[i]) k++;
-        place(&b, k);
+        ks_move_to(&b, k);
         for (ptrdiff_t j = 0; j < n; j++) b.x[j] = states[j * nodes + i];
         observe(&b, &u, &kernel, observed, rows, time[i], out + i * size * u.L);
     }
     free(p.memory);
-    sweep_close(&b);
+    ks_sweep_close(&b);
     free(u.memory.memory);
     return status;
 }

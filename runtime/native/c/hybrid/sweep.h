@@ -16,11 +16,11 @@ typedef struct {
     const int *row, *column;
 } hybrid_slopes;
 
-enum { POWERS = 2 };         /* numbers of a piece of an input: value and slope */
-enum { PIECE = POWERS + 1 }; /* and when the next one begins */
+enum { KS_POWERS = 2 };            /* numbers of a piece of an input: value and slope */
+enum { KS_PIECE = KS_POWERS + 1 }; /* and when the next one begins */
 
 /* Letters: those of hybrid.h, r parameters, P changes at once. Arrays of pieces are
- * (segments, PIECE, m, P), those of the log (logged, ...). */
+ * (segments, KS_PIECE, m, P), those of the log (logged, ...). */
 typedef struct {
     const hybrid_run *run; /* marched, with a tape */
     /* Of M x', where M^-1 is `solution` steps, each x'[target] -= value x'[source], or, if they are
@@ -38,27 +38,27 @@ typedef struct {
 
 /* What the functions return */
 enum {
-    SWEEP_DONE = 0,
-    SWEEP_NO_MEMORY = 1,
-    SWEEP_INTERRUPTED = 2,
-    SWEEP_GRAZES = 3, /* a guard touches zero without crossing it */
-    SWEEP_RESET = 4   /* a reset depends on inputs that break there */
+    KS_SWEEP_DONE = 0,
+    KS_SWEEP_NO_MEMORY = 1,
+    KS_SWEEP_INTERRUPTED = 2,
+    KS_SWEEP_GRAZES = 3, /* a guard touches zero without crossing it */
+    KS_SWEEP_RESET = 4   /* a reset depends on inputs that break there */
 };
 
 /* x : (n, P) at the start, becomes that at the end. p : (r, P). Written: states (n, P, nodes reached),
  * times of the entries of the log (P), states before and after them (n, P). */
-int hybrid_forward(hybrid_sweep *s, ptrdiff_t P, double *x, const double *p, const double *pieces,
-                   double *states, double *times, double *before, double *after);
+int ks_hybrid_forward(hybrid_sweep *s, ptrdiff_t P, double *x, const double *p, const double *pieces,
+                      double *states, double *times, double *before, double *after);
 
 /* The derivatives of a sum: x (n) by states at the end, becomes that by states at the start; weights
  * (nodes reached, n), times, before (n), after (n) as above. Added to: p (r), pieces. */
-int hybrid_adjoint(hybrid_sweep *s, double *x, const double *weights, const double *times,
-                   const double *before, const double *after, double *p, double *pieces);
+int ks_hybrid_adjoint(hybrid_sweep *s, double *x, const double *weights, const double *times,
+                      const double *before, const double *after, double *p, double *pieces);
 
 /* At nodes, states (n, nodes): derivatives, in columns [x | p | pieces] of the segment there, of x'
  * with the forces that follow, out (nodes, n, L), or, if there are `rows` of them, of what
  * `observed` differentiates, (nodes, rows, L). */
-int hybrid_observe(hybrid_sweep *s, const hybrid_slopes *observed, ptrdiff_t rows, ptrdiff_t nodes,
-                   const double *time, const double *states, double *out);
+int ks_hybrid_observe(hybrid_sweep *s, const hybrid_slopes *observed, ptrdiff_t rows, ptrdiff_t nodes,
+                      const double *time, const double *states, double *out);
 
 #endif

@@ -7,13 +7,13 @@
 #define NARROW 1e-6 /* share of a step within which the dense output leaves a crossing */
 #define SOON 1e-8 /* when a motion shows its direction [s] */
 
-ptrdiff_t watches(const hybrid_run *r) { return r->events + 4 * r->points.count; }
+ptrdiff_t ks_watches(const hybrid_run *r) { return r->events + 4 * r->points.count; }
 
-void watch(work *w, const double *x, double t, double *out) {
+void ks_watch(work *w, const double *x, double t, double *out) {
     hybrid_run *r = w->r;
-    set_inputs(w, t);
-    if (r->points.count > 0) set_forces(w, x, t);
-    if (r->events > 0) evaluate(w, &w->guards, x, t);
+    ks_set_inputs(w, t);
+    if (r->points.count > 0) ks_set_forces(w, x, t);
+    if (r->events > 0) ks_evaluate(w, &w->guards, x, t);
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const double little = HYSTERESIS * r->scale[k], guard = w->guards.out[k];
         const double when = w->guards.out[r->events + k];
@@ -28,23 +28,23 @@ void watch(work *w, const double *x, double t, double *out) {
             out[k] = r->armed[k] == 0 ? INFINITY : side;
     }
     if (r->points.count == 0) return;
-    if (!some_active(r)) evaluate(w, &w->contact, x, t);
+    if (!ks_some_active(r)) ks_evaluate(w, &w->contact, x, t);
     const double *f = w->u + r->m + r->d;
     for (int i = 0; i < r->points.count; i++) {
         double *mine = out + r->events + 4 * i;
         const double height = heights(w)[i];
         const int tangent = r->points.tangent[i];
         if (height != height) w->failed |= 2;
-        mine[0] = r->state[i] == POINT_OPEN ? height : height + HYSTERESIS;
+        mine[0] = r->state[i] == KS_POINT_OPEN ? height : height + HYSTERESIS;
         mine[1] = mine[2] = mine[3] = INFINITY;
-        if (r->state[i] != POINT_ACTIVE) continue;
+        if (r->state[i] != KS_POINT_ACTIVE) continue;
         mine[0] = INFINITY;
         mine[1] = r->by_height ? HYSTERESIS - height : f[i];
-        if (r->points.law[i] != LAW_COULOMB) continue;
-        if (r->friction[i] == CONTACT_STICKS)
+        if (r->points.law[i] != KS_LAW_COULOMB) continue;
+        if (r->friction[i] == KS_CONTACT_STICKS)
             mine[2] = r->points.mu[i] * f[i] - fabs(f[tangent]);
         else
-            mine[3] = (r->friction[i] == CONTACT_FORWARDS ? 1.0 : -1.0) * speeds(w)[tangent];
+            mine[3] = (r->friction[i] == KS_CONTACT_FORWARDS ? 1.0 : -1.0) * speeds(w)[tangent];
     }
 }
 
@@ -62,28 +62,28 @@ static int rearm(work *w) {
             r->armed[k] = ABOVE, changed = 1;
     }
     for (int i = 0; i < r->points.count; i++)
-        if (r->state[i] == POINT_LEAVING && heights(w)[i] > HYSTERESIS)
-            r->state[i] = POINT_OPEN, changed = 1;
+        if (r->state[i] == KS_POINT_LEAVING && heights(w)[i] > HYSTERESIS)
+            r->state[i] = KS_POINT_OPEN, changed = 1;
     return changed;
 }
 
-void arm(work *w, const double *x, double t) {
+void ks_arm(work *w, const double *x, double t) {
     hybrid_run *r = w->r;
-    set_inputs(w, t);
-    if (r->events > 0) evaluate(w, &w->guards, x, t);
-    if (r->points.count > 0) evaluate(w, &w->contact, x, t);
+    ks_set_inputs(w, t);
+    if (r->events > 0) ks_evaluate(w, &w->guards, x, t);
+    if (r->points.count > 0) ks_evaluate(w, &w->contact, x, t);
     rearm(w);
 }
 
-void send_back(work *w) {
+void ks_send_back(work *w) {
     hybrid_run *r = w->r;
     if (r->events == 0) return;
-    set_inputs(w, r->t);
-    evaluate(w, &w->guards, r->x, r->t);
+    ks_set_inputs(w, r->t);
+    ks_evaluate(w, &w->guards, r->x, r->t);
     memcpy(w->now, w->guards.out, (size_t)r->events * sizeof(double));
     for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + SOON * w->k[0][i];
-    set_inputs(w, r->t + SOON);
-    evaluate(w, &w->guards, w->trial, r->t + SOON);
+    ks_set_inputs(w, r->t + SOON);
+    ks_evaluate(w, &w->guards, w->trial, r->t + SOON);
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const double change = w->guards.out[k] - w->now[k];
         const int away = r->armed[k] != UNARMED || r->direction[k] * change < 0.0;
@@ -94,8 +94,8 @@ void send_back(work *w) {
 
 /* The value of one watched function at the end of a true step of length s h, left in y */
 static double after_step(work *w, double h, ptrdiff_t which) {
-    one_step(w, h);
-    watch(w, w->y, w->r->t + h, w->sample);
+    ks_one_step(w, h);
+    ks_watch(w, w->y, w->r->t + h, w->sample);
     return w->sample[which];
 }
 
@@ -109,8 +109,8 @@ static double locate(work *w, double h, ptrdiff_t which, double a, double va, do
         double s = (k % 3 == 2 || !isfinite(va) || !isfinite(vb)) ? 0.5 * (a + b)
                                                                  : b - vb * (b - a) / (vb - va);
         if (!(s > a && s < b)) s = 0.5 * (a + b);
-        dense(w, h, s, w->trial);
-        watch(w, w->trial, r->t + s * h, w->sample);
+        ks_dense(w, h, s, w->trial);
+        ks_watch(w, w->trial, r->t + s * h, w->sample);
         const double v = w->sample[which];
         if (v < 0.0)
             b = s, vb = v;
@@ -134,35 +134,35 @@ static double locate(work *w, double h, ptrdiff_t which, double a, double va, do
 static double fall(work *w, double whole, ptrdiff_t k, double a, double va, double b, double vb) {
     hybrid_run *r = w->r;
     const ptrdiff_t point = (k - r->events) / 4;
-    one_step(w, whole);
+    ks_one_step(w, whole);
     double s = b;
     for (int halved = 0; halved < 24 && !(va > 0.0); halved++) {
         s = a + 0.5 * (s - a);
-        dense(w, whole, s, w->trial);
-        watch(w, w->trial, r->t + s * whole, w->sample);
+        ks_dense(w, whole, s, w->trial);
+        ks_watch(w, w->trial, r->t + s * whole, w->sample);
         if (w->sample[k] > 0.0) a = s, va = w->sample[k];
     }
     const double found = locate(w, whole, k, a, va, b, vb);
-    if (k < r->events || r->state[point] != POINT_LEAVING) return found;
+    if (k < r->events || r->state[point] != KS_POINT_LEAVING) return found;
     const double middle = 0.5 * (a + found / whole);
-    one_step(w, whole);
-    dense(w, whole, middle, w->trial);
-    arm(w, w->trial, r->t + middle * whole);
-    if (r->state[point] == POINT_LEAVING) return found;
-    watch(w, w->trial, r->t + middle * whole, w->sample);
+    ks_one_step(w, whole);
+    ks_dense(w, whole, middle, w->trial);
+    ks_arm(w, w->trial, r->t + middle * whole);
+    if (r->state[point] == KS_POINT_LEAVING) return found;
+    ks_watch(w, w->trial, r->t + middle * whole, w->sample);
     return locate(w, whole, k, middle, w->sample[k], b, vb - HYSTERESIS);
 }
 
-ptrdiff_t first_event(work *w, double *h) {
+ptrdiff_t ks_first_event(work *w, double *h) {
     hybrid_run *r = w->r;
-    const ptrdiff_t count = watches(r);
+    const ptrdiff_t count = ks_watches(r);
     const double whole = *h, begin = r->t;
-    watch(w, r->x, begin, w->watched[0]);
+    ks_watch(w, r->x, begin, w->watched[0]);
     for (int s = 1; s <= SAMPLES; s++) {
         const double share = (double)s / SAMPLES, last = (double)(s - 1) / SAMPLES;
         const double *x = w->y;
-        if (s < SAMPLES) dense(w, whole, share, w->trial), x = w->trial;
-        watch(w, x, begin + share * whole, w->watched[s]);
+        if (s < SAMPLES) ks_dense(w, whole, share, w->trial), x = w->trial;
+        ks_watch(w, x, begin + share * whole, w->watched[s]);
         ptrdiff_t which = -1;
         double earliest = INFINITY;
         for (ptrdiff_t k = 0; k < count; k++) {
@@ -172,7 +172,7 @@ ptrdiff_t first_event(work *w, double *h) {
             if (guess < earliest) earliest = guess, which = k;
         }
         if (which < 0) {
-            if (rearm(w) && s < SAMPLES) watch(w, x, begin + share * whole, w->watched[s]);
+            if (rearm(w) && s < SAMPLES) ks_watch(w, x, begin + share * whole, w->watched[s]);
             continue;
         }
         double length = INFINITY;
@@ -183,7 +183,7 @@ ptrdiff_t first_event(work *w, double *h) {
             const double found = fall(w, whole, k, last, fmax(a, 0.0), share, b);
             if (found < length) length = found, chosen = k;
         }
-        one_step(w, length);
+        ks_one_step(w, length);
         *h = length;
         return chosen;
     }

@@ -46,33 +46,33 @@ static inline double *take(pool *p, ptrdiff_t count) {
 /* -- hybrid.c -- */
 
 /* Memory for what was counted, all zero; 1 if there is none */
-int open_pool(pool *p);
-void bind(const work *w, bound *b, const ks_kernel *k, pool *p);
-void bind_work(work *w, pool *p);
+int ks_open_pool(pool *p);
+void ks_bind(const work *w, bound *b, const ks_kernel *k, pool *p);
+void ks_bind_work(work *w, pool *p);
 
 /* -- smooth.c -- */
 
 /* A kernel at (x, t) with the inputs, modes and forces of w->u */
-void evaluate(const work *w, const bound *b, const double *x, double t);
+void ks_evaluate(const work *w, const bound *b, const double *x, double t);
 /* A given input at t on a segment, and how fast it changes on the present one */
-double input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t);
-double input_rate(const hybrid_run *r, ptrdiff_t i, double t);
+double ks_input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t);
+double ks_input_rate(const hybrid_run *r, ptrdiff_t i, double t);
 /* Given inputs at t, into u */
-void set_inputs(const work *w, double t);
+void ks_set_inputs(const work *w, double t);
 /* Contact forces at (x, t), into u; what is not active has none */
-void set_forces(work *w, const double *x, double t);
+void ks_set_forces(work *w, const double *x, double t);
 /* x' at (x, t) */
-void rate(work *w, const double *x, double t, double *out);
+void ks_rate(work *w, const double *x, double t, double *out);
 /* One step of length h from (t, x), whose rate is k[0]; the end in y, its rate in k[last] */
-void one_step(work *w, double h);
+void ks_one_step(work *w, double h);
 /* The error of a step as a share of what is allowed; 0 for methods that do not know it */
-double step_error(const work *w, double h);
+double ks_step_error(const work *w, double h);
 /* The state at the share s of the step, of order 4; of order 3 for the other methods */
-void dense(const work *w, double h, double s, double *out);
-double first_step(const work *w);
+void ks_dense(const work *w, double h, double s, double *out);
+double ks_first_step(const work *w);
 /* Tangential velocities of contacts, 0 without friction */
-void sliding(const work *w, double *slide);
-int some_active(const hybrid_run *r);
+void ks_sliding(const work *w, double *slide);
+int ks_some_active(const hybrid_run *r);
 
 /* Parts of what the contact kernel gives */
 static inline const double *heights(const work *w) { return w->contact.out; }
@@ -89,27 +89,27 @@ static inline const double *gradients(const work *w) {
 /* -- watch.c -- */
 
 /* How many functions are watched: events, then four of each contact */
-ptrdiff_t watches(const hybrid_run *r);
+ptrdiff_t ks_watches(const hybrid_run *r);
 /* Values that trigger when they fall below zero; INFINITY where nothing is watched. First the
  * events, then of each contact: height, pressure, what is left of its friction, sliding. */
-void watch(work *w, const double *x, double t, double *out);
+void ks_watch(work *w, const double *x, double t, double *out);
 /* Guards that have moved away from zero can trigger again, points that have risen are open */
-void arm(work *w, const double *x, double t);
+void ks_arm(work *w, const double *x, double t);
 /* Guards near zero that were sent there, or move away from it as after a bounce: they happen when they
  * are clearly beyond, even if they never get as far back as the hysteresis */
-void send_back(work *w);
+void ks_send_back(work *w);
 /* The first thing that happens within the step, -1 if nothing does; *h becomes its length, the state
  * there is in y */
-ptrdiff_t first_event(work *w, double *h);
+ptrdiff_t ks_first_event(work *w, double *h);
 
 /* -- handle.c -- */
 
-void note(work *w, int kind, int index);
+void ks_note(work *w, int kind, int index);
 /* Everything that follows at this instant, `which` being what was located (-1: a clock). Returns 0,
- * or what hybrid_march returns. */
-int handle(work *w, ptrdiff_t which);
+ * or what ks_hybrid_march returns. */
+int ks_handle(work *w, ptrdiff_t which);
 
 /* Takes the drift of active points back */
-void project(work *w);
+void ks_project(work *w);
 
 #endif

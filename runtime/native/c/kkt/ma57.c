@@ -40,7 +40,7 @@ static _Thread_local kkt_plan *kept; /* frees itself when its thread ends, see `
 /* -- what is kept ------------------------------------------------------------------------------- */
 
 static atomic_int n_kept;
-static pthread_key_t key;
+static pthread_key_t at_exit;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int without_key;
 
@@ -49,7 +49,7 @@ static void forget_plan(void *plan) {
     n_kept--;
 }
 
-static void make_key(void) { without_key = pthread_key_create(&key, forget_plan); }
+static void make_key(void) { without_key = pthread_key_create(&at_exit, forget_plan); }
 
 /* Keeps a plan in the place of another one; it can be used either way. If it cannot be freed with
  * its thread the session frees it at its end. */
@@ -59,16 +59,16 @@ static void keep(kkt_plan *plan) {
     if (kept != NULL) forget_plan(kept);
     kept = plan;
     if (plan != NULL) n_kept++;
-    if (!without_key) pthread_setspecific(key, plan);
+    if (!without_key) pthread_setspecific(at_exit, plan);
 }
 
-EXPORT int kkt_kept(void) { return n_kept; }
+int kkt_kept(void) { return n_kept; }
 
-EXPORT void kkt_forget(void) { keep(NULL); }
+void kkt_forget(void) { keep(NULL); }
 
 /* -- sessions ----------------------------------------------------------------------------------- */
 
-EXPORT int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits) {
+int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits) {
     kkt_report ignored;
     kkt_close(&ignored);
     now = calloc(1, sizeof *now);
@@ -89,7 +89,7 @@ static double plan_bytes(const kkt_plan *p) {
     return 8.0 * (double)p->n_entries + 4.0 * p->n + (double)sizeof(kkt_front) * (double)p->n_fronts;
 }
 
-EXPORT void kkt_close(kkt_report *report) {
+void kkt_close(kkt_report *report) {
     memset(report, 0, sizeof *report);
     if (now == NULL) return;
     *report = now->report;

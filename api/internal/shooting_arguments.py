@@ -1,4 +1,4 @@
-"""The parts of a shooting problem: checks of what the user gives, program, numbers."""
+"""Arguments of `ks.Shooting`, checked; and of a model the compiled program with its data."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
 from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
-from kinesym.internal.hybrid_signals import Pieces, hybrid_signals, new_names
+from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.pipeline import realise
+from kinesym.internal.problem import checked_trials, known_values, named_bounds, symbolic_problem
 from kinesym.internal.squares import residual_problem
-from kinesym.internal.task import checked_trials, known_values, named_bounds, symbolic_problem
-from kinesym.runtime.arrays import real_array
+from kinesym.internal.steps import Steps, checked_steps, methods_of
+from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.collocation import bound_pair, make_layout, trial_data
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
-from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.shooting import System
 from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Residuals, SmoothTrials
@@ -41,14 +41,9 @@ from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, ExplicitScheme
 
-Array = NDArray[np.float64]
-
-METHODS = (*(name for name, scheme in EXPLICIT.items() if not scheme.error), *SCHEMES)
-HYBRID_METHODS = tuple(sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error))
-
 
 def shooting_program(problem: Problem) -> Program:
-    """Objective and defects of the problem, and what steps its model."""
+    """Objective and defects of the problem, and kernels for time stepping."""
     scheme = problem.scheme
     made, about = shooting_kernels(
         problem.model,
@@ -71,10 +66,10 @@ def without_hessians(program: Program) -> Program:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked for, checked. fine : the trials on the grids of the steps. starts, signals : of
-    each trial initial values, NaN where unknown, with whether contacts press, and the inputs of a
-    hybrid model. free : bounds of the unknown inputs."""
+class ShootingArguments:
+    """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. starts,
+    signals : of each trial initial values, NaN where unknown, with whether contacts press, and the
+    inputs of a hybrid model. free : bounds of the unknown inputs."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -83,18 +78,16 @@ class Asked:
     bounds: tuple[Array, Array]
     known: Mapping[str, float]
     starts: Sequence[Mapping[str, float]]
-    signals: Sequence[Mapping[str, Signal | Pieces]]
+    signals: Sequence[Mapping[str, Signal | ParametricSignal]]
     free: Mapping[str, Any]
     objective: Objective | None
-    method: str
-    substeps: int
+    steps: Steps
     segments: int
-    tolerances: tuple[float, float]
     threads: int
 
     @cached_property
     def layout(self) -> Layout:
-        """Of all trajectories, on the grids of the steps."""
+        """Layout of all trajectories on the grids of the steps."""
         return Layout(
             states=self.unknowns.states,
             inputs=self.unknowns.inputs,
@@ -107,31 +100,37 @@ class Asked:
 
     @property
     def system(self) -> System:
-        """What results say of the model."""
+        """Names and known values for results."""
         model = self.model
         return System(model.name, model.parameter_names, self.known, model.drawing)
 
 
-def asked_of(
+def shooting_arguments(
     system: Model | Hybrid,
     trials: Any,
     *,
     unknown: Any,
     known: Any,
     initial: Any,
+    objective: Objective | None,
     method: str | None,
-    substeps: int,
     unknown_inputs: Any,
     segments: int,
-    **others: Any,
-) -> Asked:
-    """What `ks.Shooting` is asked for; raises `ValueError` for what does not fit."""
+    threads: int | None,
+    options: Mapping[str, Any],
+) -> ShootingArguments:
+    """Check the arguments of `ks.Shooting`; raises `ValueError` for what does not fit."""
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
     free = {} if unknown_inputs is None else unknown_inputs
     free = by_name(free, model.input_names, "unknown_inputs")
-    method, substeps = checked_steps(system, listed, method, substeps, segments, free)
+    longest = max(trial.n_nodes for trial in listed)
+    methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
+    steps = checked_steps(methods, method, most=most, **options)
+    _check_unknowns(hybrid, listed, steps, segments, free)
+    if hybrid and threads is not None:
+        raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
     signals = [
         hybrid_signals(system, trial, k) if isinstance(system, Hybrid) else {}
         for k, trial in enumerate(listed)
@@ -146,7 +145,7 @@ def asked_of(
             "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
             "unknown start"
         )
-    fine = listed if hybrid else [trial.refined(substeps) for trial in listed]
+    fine = listed if hybrid else [trial.refined(steps.substeps) for trial in listed]
     unknowns = Unknowns(
         states=model.state_names,
         parameters=tuple(p for p in every if p in unknown),
@@ -155,7 +154,7 @@ def asked_of(
         segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
         nodes=tuple(trial.n_nodes for trial in fine),
     )
-    return Asked(
+    return ShootingArguments(
         model=model,
         trials=listed,
         fine=fine,
@@ -165,24 +164,24 @@ def asked_of(
         starts=starts,
         signals=signals,
         free=free,
-        method=method,
-        substeps=substeps,
+        objective=objective,
+        steps=steps,
         segments=segments,
-        **others,
+        threads=checks.threads(threads),
     )
 
 
-def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]]:
-    """The trials of a model, what their objective is, and how long that took [s]; raises
+def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict[str, float]]:
+    """Trials of a model, their symbolic problem, and seconds for deriving and compiling; raises
     `ValueError` for what does not fit."""
-    unknowns, method = asked.unknowns, asked.method
+    unknowns, method = given.unknowns, given.steps.method
     problem = symbolic_problem(
-        asked.model,
-        asked.fine,
+        given.model,
+        given.fine,
         unknowns.parameters,
-        asked.free,
+        given.free,
         EXPLICIT.get(method) or SCHEMES[method],
-        asked.objective,
+        given.objective,
     )
     check_compiler()  # before any long work
     begin = time.perf_counter()
@@ -191,22 +190,22 @@ def smooth_trials(asked: Asked) -> tuple[SmoothTrials, Problem, dict[str, float]
 
     @cache
     def squares() -> Residuals:
-        symbolic, trials = residual_problem(problem, asked.fine)
+        symbolic, trials = residual_problem(problem, given.fine)
         made = realise(without_hessians(transcribe(symbolic)))
-        return Residuals(make_nlp(made, trials, asked.known, asked.threads), trials)
+        return Residuals(make_nlp(made, trials, given.known, given.threads), trials)
 
     objective = problem.objective
     trials = SmoothTrials(
         unknowns,
-        asked.system,
-        asked.trials,
-        nlp=make_nlp(built, asked.fine, asked.known, asked.threads),
+        given.system,
+        given.trials,
+        nlp=make_nlp(built, given.fine, given.known, given.threads),
         stepper=Stepper.of(built, method if method in EXPLICIT else "implicit"),
         interval=built.manifest.of(CollocationManifest).families["interval"],
         squares=squares,
-        fine=asked.fine,
-        initial=asked.starts,
-        substeps=asked.substeps,
+        fine=given.fine,
+        initial=given.starts,
+        substeps=given.steps.substeps,
         measured=bool(objective.least_squares),
         weighted=objective.integrand == 0 and objective.terminal == 0,
     )
@@ -253,27 +252,18 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
     return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
 
 
-def checked_steps(
-    system: Model | Hybrid,
+def _check_unknowns(
+    hybrid: bool,
     trials: Sequence[Experiment],
-    method: str | None,
-    substeps: int,
+    steps: Steps,
     segments: int,
     inputs: Mapping[str, Any],
-) -> tuple[str, int]:
-    """The method, and steps per interval of the grids; raises `ValueError` for what shooting cannot
-    use."""
-    hybrid = isinstance(system, Hybrid)
-    methods = HYBRID_METHODS if hybrid else METHODS
-    method = methods[0] if method is None else method
-    if method not in methods:
-        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(methods)}")
-    longest = max((trial.n_nodes for trial in trials), default=1)
-    substeps = checks.count(substeps, "substeps", most=max(1, MOST_NODES // longest))
-    if substeps > 1 and inputs:
+) -> None:
+    """Raise `ValueError` for unknowns or steps that shooting does not support."""
+    if steps.substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-    if substeps > 1 and method in EXPLICIT and EXPLICIT[method].error:
-        raise ValueError(f"{method} chooses its steps by rtol and atol; substeps are for rk4")
+    if steps.substeps > 1 and steps.method in EXPLICIT and EXPLICIT[steps.method].error:
+        raise ValueError(f"{steps.method} chooses its steps by rtol and atol; substeps are for rk4")
     if hybrid and inputs:
         raise ValueError(
             "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "
@@ -286,7 +276,6 @@ def checked_steps(
         )
     if any(trial.free_duration for trial in trials):
         raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
-    return method, substeps
 
 
 def initial_values(
@@ -311,24 +300,18 @@ def initial_values(
         if all(unknown):
             bounds[name] = [bound_pair(f"initial {name}", value) for value in given]
         for k, value in enumerate(given):
-            values[k][name] = np.nan if unknown[k] else _initial_value(name, value)
+            values[k][name] = (
+                np.nan if unknown[k] else one_number(value, f"the initial value of {name}")
+            )
     for mine, row in zip(values, rows, strict=True):
         mine |= {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
     return values, bounds
 
 
-def _initial_value(name: str, value: Any) -> float:
-    number = real_array(value, f"the initial value of {name}")
-    if number.ndim or not np.isfinite(number):
-        raise ValueError(f"the initial value of {name} must be one finite number, got {value!r}")
-    return float(number)
-
-
 def _rows_of_trials(
     model: Model, contacts: Sequence[str], initial: Any, trials: int
 ) -> list[dict[str, Any]]:
-    """What is given for every state and for contacts, by trial; raises `ValueError` for what is
-    missing."""
+    """Initial states and contacts by trial; raises `ValueError` for one that is missing."""
     each = isinstance(initial, (list, tuple)) and all(isinstance(r, Mapping) for r in initial)
     if each and len(initial) != trials:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What a simulation is asked for, checked: of smooth systems and of those with events alike."""
+"""Arguments of `ks.simulate`, checked; for models and hybrid models alike."""
 
 from __future__ import annotations
 
@@ -8,35 +8,26 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kinesym import checks
 from kinesym.checks import shown
-from kinesym.runtime.arrays import real_array, time_grid
-from kinesym.runtime.results.event_log import State
+from kinesym.internal.steps import Steps
+from kinesym.runtime.arrays import Array, check_finite, real_array, time_grid
+from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.signals.signal import Signal, signal_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name
-from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, TRAPEZOID
-
-Array = NDArray[np.float64]
-
-#: Implicit methods are the schemes of collocation.
-METHODS = (*EXPLICIT, *SCHEMES)
-HYBRID_METHODS = (*EXPLICIT, TRAPEZOID.name)
-
-#: With more, rounding is most of what a step does.
-MOST_SUBSTEPS = 10**10
 
 #: An input: the same for all members, or for each its own; (M, N) are joined by straight lines.
 Input = Signal | Sequence[Signal] | Array
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
-    """A simulation on the grid `time` (N,) [s]: numbers, or (M,) for the M `members` of an
-    ensemble; None for a single trajectory.
+class SimulationArguments:
+    """Arguments of a simulation on the grid `time` (N,) [s]: numbers, or (M,) for the M `members`
+    of an ensemble; None for a single trajectory.
 
     start : the state from which an earlier run goes on, if that is given. pressing : whether each
     contact presses at the start.
@@ -47,16 +38,14 @@ class Request:
     parameters: Mapping[str, Array]
     inputs: Mapping[str, Input]
     members: int | None
-    method: str
-    substeps: int
-    tolerances: tuple[float, float]
+    steps: Steps
     threads: int
     progress: bool | None
-    start: State | None = None
+    start: HybridState | None = None
     pressing: Mapping[str, Array] | None = None
 
-    def of_member(self, k: int) -> Request:
-        """What is asked for one member."""
+    def of_member(self, k: int) -> SimulationArguments:
+        """Those of one member of an ensemble."""
         return replace(
             self,
             initial=_of_member(self.initial, k),
@@ -78,31 +67,22 @@ def _of_member(rows: Mapping[str, Array], k: int) -> dict[str, Array]:
     return {name: row[k] if row.ndim else row for name, row in rows.items()}
 
 
-def request_of(
+def simulation_arguments(
     system: Any,
     time: ArrayLike,
     initial: Any,
     parameters: Any,
     inputs: Any,
-    method: str | None,
-    substeps: int,
-    rtol: float,
-    atol: float,
+    steps: Steps,
     threads: int | None,
     progress: bool | None,
-) -> Request:
-    """What `simulate` is asked for; raises `ValueError` for what is missing or does not fit."""
-    if not isinstance(system, (Model, Hybrid)):
-        raise ValueError(
-            f"expected a kinesym.Model or a kinesym.hybrid.Hybrid, got {shown(system)}"
-        )
-    method = _method(system, method)
-    substeps = checks.count(substeps, "substeps", most=MOST_SUBSTEPS)
-    tolerances, grid = checks.tolerances(rtol, atol), time_grid(time)
+) -> SimulationArguments:
+    """Check arguments of `simulate`; raises `ValueError` for what is missing or does not fit."""
+    grid = time_grid(time)
     model = system if isinstance(system, Model) else system.model
-    start: State | None = None
+    start: HybridState | None = None
     pressing: dict[str, Array] = {}
-    if isinstance(initial, State):
+    if isinstance(initial, HybridState):
         start, values = initial, _numbers_of_state(system, initial, grid)
     else:
         values, pressing = _initial(system, model, initial)
@@ -110,31 +90,18 @@ def request_of(
     check_values(model, known)
     names = model.input_names if isinstance(system, Model) else tuple(system.given)
     signals = _inputs(grid, names, inputs)
-    return Request(
+    return SimulationArguments(
         time=grid,
         initial=values,
         parameters=known,
         inputs=signals,
         members=_members({**values, **known, **pressing}, signals),
-        method=method,
-        substeps=substeps,
-        tolerances=tolerances,
+        steps=steps,
         threads=checks.threads(threads),
         progress=progress,
         start=start,
         pressing=pressing,
     )
-
-
-def _method(system: Model | Hybrid, method: str | None) -> str:
-    smooth = isinstance(system, Model)
-    if method is None:
-        return "rk4" if smooth else "dormand-prince"
-    known = METHODS if smooth else HYBRID_METHODS
-    if method not in known:
-        of = "" if smooth else " of a system with events"
-        raise ValueError(f"unknown method{of} {method!r}; choose one of {', '.join(known)}")
-    return method
 
 
 def _initial(
@@ -155,7 +122,7 @@ def _initial(
     return values, pressing
 
 
-def _numbers_of_state(system: Model | Hybrid, state: State, grid: Array) -> dict[str, Array]:
+def _numbers_of_state(system: Model | Hybrid, state: HybridState, grid: Array) -> dict[str, Array]:
     """Values of the states to go on from, if that belongs to the system."""
     model = system if isinstance(system, Model) else system.model
     rows: list[tuple[str, Any, Sequence[Any]]] = [("states", state.x, model.state_names)]
@@ -241,12 +208,7 @@ def _rows(value: Any, grid: Array, what: str) -> Array:
         raise ValueError(
             f"{what} has shape {rows.shape}, expected {len(grid)} values, one per node"
         )
-    if not np.isfinite(rows).all():
-        member, node = np.argwhere(~np.isfinite(rows))[0]
-        raise ValueError(
-            f"{what} contains {int((~np.isfinite(rows)).sum())} values that are not finite, the "
-            f"first at node {node} of member {member}"
-        )
+    check_finite(rows, what, grid, lambda member: f"member {member}")
     return rows
 
 

@@ -15,7 +15,7 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from kinesym.checks import shown
-from kinesym.runtime.arrays import real_array
+from kinesym.runtime.arrays import one_number
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_expression
@@ -40,15 +40,20 @@ def held(low: float | None = None, high: float | None = None) -> Held:
     return Held(low, high)
 
 
-def checked_trials(model: Any, trials: Any, *kinds: type) -> list[Experiment]:
-    """The trials as a list; raises `ValueError` if they are something else, or the model is not of
-    one of these kinds, a `Model` by default."""
-    kinds = kinds or (Model,)
-    if not isinstance(model, kinds):
+def check_system(system: Any, kinds: tuple[type, ...] = (Model, Hybrid), hint: str = "") -> None:
+    """Raise `ValueError` for what is not of one of these kinds."""
+    if not isinstance(system, kinds):
         names = {Model: "kinesym.Model", Hybrid: "kinesym.hybrid.Hybrid"}
         name = " or ".join(names[kind] for kind in kinds)
-        turned = "; the model comes first, the trials after it" if isinstance(trials, kinds) else ""
-        raise ValueError(f"expected a {name}, got {type(model).__name__}{turned}")
+        raise ValueError(f"expected a {name}, got {shown(system)}{hint}")
+
+
+def checked_trials(system: Any, trials: Any, *kinds: type) -> list[Experiment]:
+    """The trials as a list; raises `ValueError` if they are something else, or the system is not of
+    one of these kinds, a `Model` by default."""
+    kinds = kinds or (Model,)
+    turned = isinstance(trials, kinds)
+    check_system(system, kinds, "; the model comes first, the trials after it" * turned)
     several = isinstance(trials, Iterable) and not isinstance(trials, str | Mapping)
     listed = list(trials) if several else [trials]
     if not listed or not all(isinstance(trial, Experiment) for trial in listed):
@@ -60,7 +65,7 @@ def checked_trials(model: Any, trials: Any, *kinds: type) -> list[Experiment]:
 
 
 def check_signals(trials: Sequence[Experiment]) -> None:
-    """Raise `ValueError` for inputs that jump where a scheme on the nodes cannot follow."""
+    """Raise `ValueError` for inputs that jump between nodes, which a scheme cannot show."""
     for number, trial in enumerate(trials):
         for name, signal in trial.signals.items():
             signal.check_span(trial.grid, f"input {name} of trial {number}")
@@ -90,7 +95,7 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a problem asks for besides its equations, see `kinesym.symbolic.problem.Problem`."""
+    """Conditions of a problem besides its equations, see `kinesym.symbolic.problem.Problem`."""
 
     path: tuple[sp.Expr, ...] = ()
     boundary: tuple[sp.Expr, ...] = ()
@@ -184,7 +189,7 @@ def _signals(
 
 
 def _only_outputs(model: Model, name: str) -> str:
-    """Words on outputs that alone need an input, if the equations do not."""
+    """Part of a sentence: outputs that need an input which no equation needs."""
     needing: set[sp.Basic] = {u for u in model.inputs if name_of(u) == name}
     for symbol, expression in model.intermediates:
         if expression.atoms(sp.Symbol, AppliedUndef) & needing:
@@ -222,7 +227,7 @@ def check_times(expression: sp.Expr, what: str) -> None:
 
 
 def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
-    """Conditions of a list; an equation or inequality of SymPy is taken as such."""
+    """Conditions of a list: expressions, (expression, low, high), relations of SymPy."""
     if not isinstance(given, (list, tuple)):
         raise ValueError(f"{what}s must be a list, got {shown(given)}")
     found = []
@@ -249,15 +254,14 @@ def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
 
 def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, float]]:
     """lhs - rhs with its bounds."""
-    if isinstance(relation, sp.Eq):
-        pair = (0.0, 0.0)
-    elif isinstance(relation, (sp.Le, sp.Lt)):
-        pair = (-np.inf, 0.0)
-    elif isinstance(relation, (sp.Ge, sp.Gt)):
-        pair = (0.0, np.inf)
-    else:
-        raise ValueError(f"{name}, {relation}, is neither an equation nor an inequality")
-    return relation.lhs - relation.rhs, pair
+    for kinds, low, high in (
+        (sp.Eq, 0.0, 0.0),
+        ((sp.Le, sp.Lt), -np.inf, 0.0),
+        ((sp.Ge, sp.Gt), 0.0, np.inf),
+    ):
+        if isinstance(relation, kinds):
+            return relation.lhs - relation.rhs, (low, high)
+    raise ValueError(f"{name}, {relation}, is neither an equation nor an inequality")
 
 
 def known_values(
@@ -278,21 +282,14 @@ def known_values(
                 f"parameter {name} has no value; give known={{{name!r}: ...}} or make it unknown"
             )
         if name in values:
-            number = one_number(values[name], f"the value of parameter {name}")
+            number = one_number(
+                values[name],
+                f"the value of parameter {name}",
+                "; what differs between trials can be an input",
+            )
             result.update({} if name in unknown else {name: number})
     check_values(model, result)
     return result
-
-
-def one_number(value: Any, what: str) -> float:
-    """A finite number; raises `ValueError` naming `what` for anything else."""
-    number = real_array(value, what)
-    if number.ndim or not np.isfinite(number):
-        raise ValueError(
-            f"{what} must be a number, one for all trials, got {value!r}; what differs"
-            " between trials can be an input"
-        )
-    return float(number)
 
 
 def named_bounds(
