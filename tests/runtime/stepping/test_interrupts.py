@@ -128,7 +128,7 @@ KINDS = {
         SAID_FIT,
     ),
     "hybrid shooting": (
-        "task = ks.Shooting(toy, measured(2001), {k: (0.1, 9.0)}, initial=start)",
+        "task = ks.Shooting(toy, measured(20_001), {k: (0.1, 9.0)}, initial=start)",
         "task.solve({k: 4.0}, 'least-squares', tolerance=1e-300, max_iterations=10**6).message",
         SAID_FIT,
     ),
