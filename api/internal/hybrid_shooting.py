@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 
 import sympy as sp
 
@@ -16,7 +16,6 @@ from kinesym.internal.shooting_arguments import ShootingArguments
 from kinesym.internal.simulation_arguments import simulation_arguments
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.signals.signal import Signal
-from kinesym.runtime.stepping.hybrid_outputs import Observed
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.stepping.hybrid_shooting import HybridTrials, Runner
 from kinesym.symbolic.hybrid import Hybrid
@@ -37,13 +36,12 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
 
     check_compiler()  # before any long work
     return HybridTrials(
-        _runner(hybrid, given),
+        _runner(hybrid, given, observed),
         given.system,
         given.trials,
         given.starts,
         given.signals,
         given.unknowns,
-        _observer(hybrid, observed) if observed else None,
         factor,
     )
 
@@ -61,8 +59,11 @@ def _factor_of_squares(given: ShootingArguments) -> float:
     return objective.least_squares
 
 
-def _runner(hybrid: Hybrid, given: ShootingArguments) -> Runner:
-    """A function that simulates a trial with its sensitivities."""
+def _runner(hybrid: Hybrid, given: ShootingArguments, observed: Mapping[str, sp.Expr]) -> Runner:
+    """A function that simulates a trial with its sensitivities, also of what is observed."""
+    slopes = None
+    if observed:
+        slopes = realise(observed_program(hybrid, list(observed.values())), lanes=1)
 
     def run(
         number: int,
@@ -82,13 +83,7 @@ def _runner(hybrid: Hybrid, given: ShootingArguments) -> Runner:
                 threads=1,
                 progress=False,
             )
-            return hybrid_sensitivities(hybrid, arguments)
+            made = hybrid_sensitivities(hybrid, arguments)
+        return replace(made, observed=(list(observed), slopes)) if slopes else made
 
     return run
-
-
-def _observer(
-    hybrid: Hybrid, observed: Mapping[str, sp.Expr]
-) -> Callable[[Sensitivities], Observed]:
-    slopes = realise(observed_program(hybrid, list(observed.values())), lanes=1)
-    return partial(Observed, list(observed), slopes)

@@ -362,6 +362,9 @@ class SignalGradient:
             raise ValueError(f"begins cannot change: {NO_BEGINS}")
         return self.value - b * self.begin, self.slope - 2.0 * c * self.begin
 
+    def __add__(self, other: SignalGradient) -> SignalGradient:
+        return SignalGradient(*(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+
     @property
     def parts(self) -> tuple[Array, Array, Array]:
         """All three."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,9 @@ class HybridGradient:
 class ForwardSensitivities(ByName):
     """Derivatives with respect to P things, which `wrt` names.
 
-    states : by name, (P, N) at the nodes, at equal times. events : of each entry of the log, when
-    it happens (P,) and the states there, in all, before and after it: (P, n).
+    states : by name, (P, N) at the nodes, at equal times, with what is observed. events : of each
+    entry of the log, when it happens (P,) and the states there, in all, before and after it: (P,
+    n).
     """
 
     wrt: Sequence[str]
@@ -81,13 +83,35 @@ class Sensitivities:
     """Sensitivities of a hybrid run: derivatives of its steps and events, those of the motion to
     the accuracy of the steps.
 
-    run : the simulation.
+    run : the simulation. observed : outputs, inputs and contact forces that have derivatives too,
+    as functions of the state at a node, parameters, and pieces of inputs, with their first
+    derivatives; see `codegen.switching.observed_program`.
     """
 
     run: Trajectory
     raw: RawTrajectory = field(repr=False)
     common: Segments = field(repr=False)
     sweep: HybridSweep = field(repr=False)
+    observed: tuple[Sequence[str], Built] | None = field(default=None, repr=False)
+
+    @property
+    def _names(self) -> list[str]:
+        """States, and what is observed."""
+        return [*self.raw.ivp.about.states, *(self.observed[0] if self.observed else ())]
+
+    @cached_property
+    def _slopes(self) -> Array:
+        """Derivatives (N, k, L) of what is observed, columns as of `HybridSweep.observed`."""
+        assert self.observed is not None
+        names, built = self.observed
+        states = np.array([self.run[x] for x in self.raw.ivp.about.states])
+        pattern = built.manifest.of(SlopesManifest).patterns["observed_slopes"]
+        return self.sweep.observed(self.run.time, states, built.library, pattern, len(names))
+
+    @cached_property
+    def _segments(self) -> NDArray[np.intc]:
+        """The segment of inputs in which each node is, (N,)."""
+        return self.sweep.segments(self.run.time)
 
     # -- forward --------------------------------------------------------------------------------
 
@@ -117,9 +141,15 @@ class Sensitivities:
         pieces = self._pieces(extra, len(names), P)
         status, nodes, times, before, after = self.sweep.forward(x, p, pieces)
         self._check(status)
+        if self.observed:
+            N = len(self.run.time)
+            inputs = pieces[self._segments].reshape(N, -1, P)
+            of_all = [np.moveaxis(nodes, 2, 0), np.broadcast_to(p, (N, *p.shape)), inputs]
+            more = self._slopes @ np.concatenate(of_all, axis=1)
+            nodes = np.concatenate([nodes, np.moveaxis(more, (0, 1, 2), (2, 0, 1))])
         return ForwardSensitivities(
             [*names, *extra],
-            dict(zip(states, nodes, strict=True)),
+            dict(zip(self._names, nodes, strict=True)),
             [(t, a.T, b.T) for t, a, b in zip(times, before, after, strict=True)],
             self.run,
         )
@@ -171,7 +201,8 @@ class Sensitivities:
         """Adjoint sensitivities: derivatives of one quantity with respect to everything.
 
         of : a state, at the end or `at` something that happened ("before" or "after" it); "time",
-        when it happened; or weights (N,) of states at the nodes by name, for their weighted sum.
+        when it happened; or weights (N,) of states (and what is observed) at the nodes by name, for
+        their weighted sum.
 
         Raises `ValueError` for unknown names, for what did not happen in this run, and where an
         event has no derivative.
@@ -179,7 +210,7 @@ class Sensitivities:
         check_choice(side, SIDES, "side")
         names, log, N = list(self.raw.ivp.about.states), self.run.log, len(self.run.time)
         n, E = len(names), len(log)
-        weights, times, end = np.zeros((N, n)), np.zeros(E), np.zeros(n)
+        weights, times, end = np.zeros((len(self._names), N)), np.zeros(E), np.zeros(n)
         events = {"before": np.zeros((E, n)), "after": np.zeros((E, n))}
         if isinstance(of, Mapping):
             for name, row in of.items():
@@ -187,7 +218,7 @@ class Sensitivities:
                     raise ValueError(
                         f"weights of {name} have shape {np.shape(row)}, expected {(N,)}"
                     )
-                weights[:, _place(names, name)] = row
+                weights[_place(self._names, name)] = row
         elif at is None:
             end[_place(names, of)] = 1.0
         elif key_name(of) == "time":
@@ -195,23 +226,35 @@ class Sensitivities:
         else:
             column = _place(names, of)
             events[side][_number(self.run, at), column] = 1.0
-        status, initial, p, pieces = self.sweep.adjoint(end, weights, times, **events)
+        direct = None
+        if self.observed:
+            direct = np.einsum("kn,nkl->ln", weights[n:], self._slopes)
+            weights = weights[:n] + direct[:n]
+        status, initial, p, pieces = self.sweep.adjoint(
+            end, np.ascontiguousarray(weights.T), times, **events
+        )
         self._check(status)
+        if direct is not None:
+            p = p + direct[n : n + len(p)].sum(axis=1)
         return HybridGradient(
             Named(zip(self.raw.ivp.about.parameters, p.tolist(), strict=True)),
             Named(zip(names, initial.tolist(), strict=True)),
-            self._of_inputs(pieces),
+            self._of_inputs(pieces, None if direct is None else direct[n + len(p) :]),
         )
 
-    def _of_inputs(self, pieces: Array) -> InputGradients:
-        """Derivatives by the pieces of each input from those by (segments, 3, m)."""
-        found = InputGradients()
+    def _of_inputs(self, pieces: Array, direct: Array | None) -> InputGradients:
+        """Derivatives by the pieces of each input from those by (segments, 3, m), and those of what
+        is observed by values and slopes of all inputs at the nodes, (2 m and more, N)."""
+        found, m = InputGradients(), len(self.raw.ivp.inputs)
         for row, (name, signal) in enumerate(self.raw.ivp.inputs.items()):
             if not signal.coefficients[3].any():
                 (now, soon), B = self._own(row), len(signal.begin)
                 parts = zip((now, now, soon), pieces[:, :, row].T, strict=True)
                 value, slope, breaks = (summed(k, part, B) for k, part in parts)
                 found[name] = SignalGradient.of_breaks(signal, breaks, value, slope)
+                if direct is not None:
+                    here = (summed(now[self._segments], direct[k], B) for k in (row, m + row))
+                    found[name] += SignalGradient.of_breaks(signal, np.zeros(1), *here)
         return found
 
 

@@ -13,7 +13,6 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal, SignalGradient
 from kinesym.runtime.status import Switching
-from kinesym.runtime.stepping.hybrid_outputs import Observed
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.unknowns import Unknowns
@@ -30,9 +29,9 @@ class HybridTrials(Simulated):
 
     Parameters
     ----------
-    run : simulates a trial. system : names. trials : with measurements. initial : per trial the
-    initial values by state, NaN where unknown, and whether contacts press. inputs : per trial, by
-    name. observe : makes derivatives that know what is measured besides states; None if nothing is.
+    run : simulates a trial, with derivatives of all that is measured. system : names. trials : with
+    measurements. initial : per trial the initial values by state, NaN where unknown, and whether
+    contacts press. inputs : per trial, by name.
     """
 
     def __init__(
@@ -43,12 +42,11 @@ class HybridTrials(Simulated):
         initial: Sequence[Mapping[str, float]],
         inputs: Sequence[Mapping[str, Signal | ParametricSignal]],
         unknowns: Unknowns,
-        observe: Callable[[Sensitivities], Observed] | None,
         factor: float = 1.0,
     ) -> None:
         super().__init__(unknowns, system, trials)
         self._run_trial, self._initial, self._inputs = run, initial, inputs
-        self._observe, self._factor = observe, factor
+        self._factor = factor
 
     # -- values -----------------------------------------------------------------------------
 
@@ -117,9 +115,6 @@ class HybridTrials(Simulated):
 
     # -- derivatives ------------------------------------------------------------------------
 
-    def _derivatives(self, made: Sensitivities) -> Sensitivities | Observed:
-        return self._observe(made) if self._observe else made
-
     def gradient(self, q: Array) -> Array:
         result, unknowns = np.zeros(q.size), self.unknowns
         values = self.values(q)
@@ -130,7 +125,7 @@ class HybridTrials(Simulated):
                 )
                 for name, measured in trial.measurements.items()
             }
-            slopes = self._derivatives(made).gradient(weights)
+            slopes = made.gradient(weights)
             result[unknowns.starts(k)] = [slopes.initial[x] for x in unknowns.initial]
             for j, p in enumerate(unknowns.parameters):
                 result[j] += slopes.parameters.get(p, 0.0)
@@ -155,7 +150,7 @@ class HybridTrials(Simulated):
                 [*own, *unknowns.initial],
                 {f"variation {p}": c for p, c in moved.items()},
             )
-            along = self._derivatives(made).forward(wrt, variations)
+            along = made.forward(wrt, variations)
             columns = [
                 *(unknowns.parameters.index(p) for p in own),
                 *range(q.size)[unknowns.starts(k)],
