@@ -9,7 +9,7 @@ them) are summed by the kernels' driver, so that each entry exists once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
-from kinesym.runtime.nlp.places import Places, packed, places, rows
+from kinesym.runtime.nlp.places import Places, places, rows
 from kinesym.runtime.nlp.sparsity import Run, Structure, Written, assemble
 
 _PER_THREAD = 500_000  # operations that are worth a thread
@@ -59,8 +59,8 @@ class NLP:
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
         self._no_multipliers, self._one = np.zeros(m), np.ones(1)
-        self.jacobian_structure, jacobian = self._packed_jacobian()
-        self.hessian_structure, hessian = self._assembled_hessian()
+        self.jacobian_structure, jacobian = self._assembled("jacobian", self._jacobian_runs)
+        self.hessian_structure, hessian = self._assembled("hessian", self._hessian_runs)
         self.plans = Plans(
             cost=self._plan(
                 "cost", {key: places(1, mode=SUM) for key in self._with_kernel("cost")}, [0], 1
@@ -169,25 +169,15 @@ class NLP:
             calls.append(Call(self.library, name, n, arguments, self._sizes, place, size, threads))
         return Plan(calls, zero, size)
 
-    def _packed_jacobian(self) -> tuple[Structure, Plan]:
-        """No two kernels share an entry: values lie as they are made, one call after the other."""
-        blocks, found, size = [], {}, 0
-        for trial, family in self._with_kernel("jacobian"):
-            runs = self._jacobian_runs(trial, family)
-            if runs:
-                found[trial, family] = packed(len(runs), runs[0].count, size)
-                blocks.append(tuple(runs))
-                size += len(runs) * runs[0].count
-        structure = Structure(tuple(blocks), self.library.lanes)
-        return structure, self._plan("jacobian", found, [], size)
-
-    def _assembled_hessian(self) -> tuple[Structure, Plan]:
-        """Entries of a node from its two intervals and from node terms are merged."""
-        keys = self._with_kernel("hessian")
-        assembly = assemble([self._hessian_runs(*key) for key in keys], self.library.lanes)
-        found = dict(zip(keys, assembly.places, strict=True))
-        plan = self._plan("hessian", found, assembly.zero, assembly.structure.size)
-        return assembly.structure, plan
+    def _assembled(
+        self, what: str, runs: Callable[[int, str], list[Run]]
+    ) -> tuple[Structure, Plan]:
+        """A matrix of the runs of each trial and family; entries that they share, such as those of
+        a node from its two intervals and from node terms in the Hessian, are merged."""
+        keys = self._with_kernel(what)
+        made = assemble([runs(*key) for key in keys], self.library.lanes)
+        found = {key: place for key, place in zip(keys, made.places, strict=True) if len(place)}
+        return made.structure, self._plan(what, found, made.zero, made.structure.size)
 
     def _argument(self, trial: int, family: str, name: str) -> tuple[Any, int, int]:
         """(source, offset, ld) of a kernel argument: part of z, multipliers, factor, or data."""

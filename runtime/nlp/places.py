@@ -26,8 +26,3 @@ def places(size: int, **fields: Any) -> Places:
 def rows(n_out: int, n: int, base: int = 0) -> Places:
     """The rows of an array (n_out, n)."""
     return places(n_out, base=base + n * np.arange(n_out), count=n)
-
-
-def packed(n_out: int, n: int, base: int = 0) -> Places:
-    """Packed in the order in which the outputs are made."""
-    return places(n_out, base=base, members=n_out, slot=np.arange(n_out), count=n)
