@@ -45,6 +45,7 @@ from kinesym.runtime.nlp.collocation import (
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.progress import iteration_line
+from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.statistics import parameter_covariance
 from kinesym.runtime.results.trajectory import Trajectory
@@ -353,6 +354,7 @@ class Collocation:
         timings = {**self.timings, "evaluate": found.evaluation, **linear_solver_seconds(found.log)}
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
+        trials = [self._trial_result(found.z, k) for k in range(len(self.trials))]
         return Solution(
             success=found.status.success,
             message=message,
@@ -360,7 +362,8 @@ class Collocation:
             objective=found.objective,
             parameters=self._parameters(found.z),
             known=dict(self._known),
-            trials=[self._trial_result(found.z, k) for k in range(len(self.trials))],
+            trials=trials,
+            notes=poor_fits(trials) if self.symbolic.objective.least_squares else (),
             free_vector=found.z,
             multipliers=multipliers,
             lower_multipliers=lower,
@@ -368,14 +371,13 @@ class Collocation:
             history=found.iterations,
             linear_solver=found.linear_solver,
             timings=timings,
+            model=self.model.name,
             problem={
-                "model": self.model.name,
                 "scheme": self.symbolic.scheme.name,
                 "variables": self.n_variables,
                 "constraints": self.n_constraints,
                 "trajectories": [*self.layout.states, *self.layout.inputs],
                 "nodes": self.layout.nodes,
-                "fitted": bool(self.symbolic.objective.least_squares),
             },
             log=found.log,
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
-from kinesym.runtime.results.trajectory import Named, Trajectory, Trials
+from kinesym.runtime.results.trajectory import Named, Trials
 from kinesym.runtime.stepping.minimise import Step
 
 Unknowns: TypeAlias = Annotated[Array, "unknown"]
@@ -45,26 +45,19 @@ def poor_fits(trials: Sequence[Any]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Fit(Trials):
-    """The result of `Shooting.solve`.
+    """The result of `Shooting.solve`; see `Trials`.
 
     `fit.parameters["p"]` is an estimate, `fit.initial["theta"]` that of an initial state, a list
-    with one per trial if there are several; `fit["theta"]` is the trajectory of the first trial,
-    `fit.trials[k]` trial k. names, values : of all unknowns (n,). history : their values by
-    iteration, with the objective. gradient : of the objective at the end, (n,). condition : number
-    of the problem in unknowns divided by their values, states by their largest. covariance : (n,
-    n), zero for what a bound holds, NaN if there is none, as for states between segments. active :
-    unknowns held by a bound. notes : sentences on what the record does not identify.
+    with one per trial if there are several. names, values : of all unknowns (n,). history : their
+    values by iteration, with the objective. gradient : of the objective at the end, (n,). condition
+    : number of the problem in unknowns divided by their values, states by their largest. covariance
+    : (n, n), zero for what a bound holds, NaN if there is none, as for states between segments.
+    active : unknowns held by a bound. notes : sentences on what the record does not identify.
     """
 
-    success: bool
-    message: str
-    objective: float
-    parameters: Mapping[str, float]
-    known: Mapping[str, float]
     initial: Mapping[str, Any]
-    trials: Sequence[Trajectory]
     names: Sequence[str]
     values: Unknowns
     gradient: Unknowns
@@ -72,14 +65,11 @@ class Fit(Trials):
     condition: float
     covariance: Annotated[Array, "unknown", "other"]
     active: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
     optimizer: str = ""
-    model: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("parameters", "known", "initial"):
-            object.__setattr__(self, name, Named(getattr(self, name)))
+        super().__post_init__()
+        object.__setattr__(self, "initial", Named(self.initial))
 
     @property
     def iterations(self) -> int:
@@ -93,15 +83,8 @@ class Fit(Trials):
         return dict(zip(self.names, map(float, errors), strict=True))
 
     @property
-    def _title(self) -> str:
-        return f"{self.model}: {self.message}"
-
-    @property
     def _heading(self) -> str:
-        return (
-            f"{self._title}, objective {self.objective:.8g}, {self.iterations} iterations of "
-            f"{self.optimizer}"
-        )
+        return f"{super()._heading}, {self.iterations} iterations of {self.optimizer}"
 
     def _estimates(self) -> list[tuple[str, str]]:
         """Names with value and standard error."""
@@ -113,8 +96,7 @@ class Fit(Trials):
 
     def _rows(self) -> list[tuple[str, str]]:
         active = [("at a bound", ", ".join(self.active))] if self.active else []
-        notes = [("note", note) for note in self.notes]
-        return [("condition", f"{self.condition:.3g} (scaled)"), *active, *notes]
+        return [("condition", f"{self.condition:.3g} (scaled)"), *active, *super()._rows()]
 
     def plot_history(self) -> Any:
         """A figure of the objective and of the unknowns, relative to the end, over iterations."""

@@ -10,8 +10,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
-from kinesym.runtime.results.fit import poor_fits
-from kinesym.runtime.results.trajectory import KINDS, Named, Trajectory, Trials
+from kinesym.runtime.results.trajectory import KINDS, Trajectory, Trials
 from kinesym.runtime.status import Solve
 
 if TYPE_CHECKING:
@@ -20,37 +19,24 @@ if TYPE_CHECKING:
 Variables: TypeAlias = Annotated[Array, "variable"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Solution(Trials):
-    """The result of `Collocation.solve`.
+    """The result of `Collocation.solve`; see `Trials`.
 
-    `solution["theta"]` is the trajectory of the first trial, `solution.trials[k]["theta"]` that of
-    trial k. parameters : identified ones. known : those that were given. multipliers : of the
-    constraints. status : the name of how the solve ended. message : a sentence on it.
-    linear_solver : which one was used, and why if it was not the time-structured one. timings :
-    seconds to derive, compile, evaluate, in the linear solver, in total.
+    status : the name of how the solve ended. multipliers : of the constraints. linear_solver :
+    which one was used, and why if it was not the time-structured one. timings : seconds to derive,
+    compile, evaluate, in the linear solver, in total. problem : sizes and names.
     """
 
-    success: bool
-    message: str
     status: Solve
-    objective: float
-    parameters: Mapping[str, float]
-    known: Mapping[str, float]
-    trials: Sequence[Trajectory]
     free_vector: Variables
     multipliers: Annotated[Array, "constraint"]
     lower_multipliers: Variables
     upper_multipliers: Variables
     history: Sequence[Iteration]
-    timings: Mapping[str, float]
     linear_solver: str = ""
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parameters", Named(self.parameters))
-        object.__setattr__(self, "known", Named(self.known))
 
     @property
     def iterations(self) -> int:
@@ -79,21 +65,8 @@ class Solution(Trials):
         time = np.concatenate([trial.time for trial in trials])
         return replace(trials[0], time=time, measurements={}, std={}, **groups)
 
-    @property
-    def _title(self) -> str:
-        return f"{self.problem.get('model', '')}: {self.message}"
-
-    @property
-    def _heading(self) -> str:
-        name = self.problem.get("model", "problem")
-        return f"{name}: {self.message}, objective {self.objective:.8g}"
-
-    def _estimates(self) -> list[tuple[str, str]]:
-        return [(name, f"{value:.6g}") for name, value in self.parameters.items()]
-
     def _rows(self) -> list[tuple[str, str]]:
-        notes = poor_fits(self.trials) if self.problem.get("fitted") else ()
-        return [*(("note", words) for words in notes), ("solver", self.linear_solver)]
+        return [*super()._rows(), ("solver", self.linear_solver)]
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
         """A trial, see `Trajectory.to_xarray`; how the solve ended as its attributes `success` (0

@@ -312,11 +312,29 @@ class Trajectory(Series):
             )
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Trials(ByName, Saved):
-    """A result with trajectories of several trials: of the first one by name, pictures, texts."""
+    """A result with trajectories of several trials.
 
+    `result["theta"]` is the trajectory of the first trial, `result.trials[k]["theta"]` that of
+    trial k. message : a sentence on how the solve ended. parameters : identified ones. known :
+    those that were given. notes : sentences on what cannot be relied on. timings : seconds by what
+    they were spent on. model : its name.
+    """
+
+    success: bool
+    message: str
+    objective: float
+    parameters: Mapping[str, float]
+    known: Mapping[str, float]
     trials: Sequence[Trajectory]
-    timings: Mapping[str, float]
+    notes: Sequence[str] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", Named(self.parameters))
+        object.__setattr__(self, "known", Named(self.known))
 
     def __getitem__(self, key: object) -> Array:
         return self.trials[0][key]
@@ -336,19 +354,19 @@ class Trials(ByName, Saved):
 
     @property
     def _title(self) -> str:
-        raise NotImplementedError
+        return f"{self.model}: {self.message}"
 
     @property
     def _heading(self) -> str:
-        raise NotImplementedError
+        return f"{self._title}, objective {self.objective:.8g}"
 
     def _estimates(self) -> list[tuple[str, str]]:
         """Names and values of what was identified."""
-        raise NotImplementedError
+        return [(name, f"{value:.6g}") for name, value in self.parameters.items()]
 
     def _rows(self) -> list[tuple[str, str]]:
         """What more there is to say."""
-        raise NotImplementedError
+        return [("note", note) for note in self.notes]
 
     def __repr__(self) -> str:
         shown = listed((" = ".join(pair) for pair in self._estimates()), 6)
