@@ -53,9 +53,8 @@ def emit(program: Program) -> Source:
 
 
 def _manifest(program: Program) -> dict[str, object]:
-    kernels = [
-        {
-            "name": k.name,
+    kernels = {
+        k.name: {
             "arguments": [a.name for a in k.arguments],
             "counts": [len(a.symbols) for a in k.arguments],
             "varying": [a.varying for a in k.arguments],
@@ -63,7 +62,7 @@ def _manifest(program: Program) -> dict[str, object]:
             "operations": k.operations,
         }
         for k in program.kernels
-    ]
+    }
     return {"abi": ABI, "name": program.name, "kernels": kernels, **program.description}
 
 

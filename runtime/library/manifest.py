@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
+from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from kinesym.checks import shown
@@ -24,7 +25,6 @@ class KernelManifest:
     """A kernel: its arguments with their counts, whether they vary from point to point, labels of
     its outputs, operations per point."""
 
-    name: str
     arguments: tuple[str, ...]
     counts: tuple[int, ...]
     varying: tuple[bool, ...]
@@ -166,27 +166,24 @@ class SlopesManifest:
     solution: Pattern
 
 
-_SECTIONS: dict[str, Any] = {
-    "collocation": CollocationManifest,
-    "stepping": SteppingManifest,
-    "functions": FunctionsManifest,
-    "jacobians": JacobiansManifest,
-    "hybrid": HybridManifest,
-    "slopes": SlopesManifest,
-}
-
-
 @dataclass(frozen=True)
 class Manifest:
-    """Kernels of a library by name, and what else is said of it."""
+    """What is said of a library: the version of its interface, its kernels by name, and the
+    sections that it has."""
 
+    abi: int
     name: str
     kernels: Mapping[str, KernelManifest]
-    sections: tuple[Any, ...]
+    collocation: CollocationManifest | None = None
+    stepping: SteppingManifest | None = None
+    functions: FunctionsManifest | None = None
+    jacobians: JacobiansManifest | None = None
+    hybrid: HybridManifest | None = None
+    slopes: SlopesManifest | None = None
 
     def of(self, kind: type[T]) -> T:
         """The section of a kind; raises `ValueError` if there is none."""
-        for section in self.sections:
+        for section in vars(self).values():
             if isinstance(section, kind):
                 return section
         raise ValueError(f"the manifest of {self.name} has no {kind.__name__}")
@@ -206,28 +203,16 @@ class Built:
 def load_manifest(text: str) -> Manifest:
     """The manifest in JSON that comes with a library; raises `ValueError` for what is none."""
     given = json.loads(text)
-    if not isinstance(given, dict):
-        raise ValueError(f"a manifest is a mapping in JSON, got {shown(given)}")
-    name, abi, kernels = (given.pop(key, None) for key in ("name", "abi", "kernels"))
-    about = f"the manifest of {name!r}: "
+    name, abi = (given.get("name"), given.get("abi")) if isinstance(given, dict) else (None, ABI)
     if abi != ABI:
-        raise ValueError(f"{about}its interface is {abi}, this kinesym has {ABI}")
-    for key in given:
-        if key not in _SECTIONS:
-            raise ValueError(f"{about}there is no section {key!r}, only {', '.join(_SECTIONS)}")
-    made = _loaded(tuple[KernelManifest, ...], kernels, about + "kernels")
-    return Manifest(
-        _loaded(str, name, about + "name"),
-        {kernel.name: kernel for kernel in made},
-        tuple(_loaded(_SECTIONS[key], value, about + key) for key, value in given.items()),
-    )
+        raise ValueError(
+            f"the manifest of {name!r}: its interface is {abi}, this kinesym has {ABI}"
+        )
+    found: Manifest = _loaded(Manifest, given, f"the manifest of {name!r}")
+    return found
 
 
-@cache
-def _fields(kind: type) -> dict[str, tuple[Any, bool]]:
-    """Type of each field, and whether it may be missing."""
-    hints = get_type_hints(kind)
-    return {field.name: (hints[field.name], field.default is not MISSING) for field in fields(kind)}
+_hints = cache(get_type_hints)
 
 
 def _loaded(kind: Any, value: Any, where: str) -> Any:
@@ -237,15 +222,17 @@ def _loaded(kind: Any, value: Any, where: str) -> Any:
     if kind is float and type(value) in (int, float):
         return float(value)
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
-        known = _fields(kind)
-        for name, (_, optional) in known.items():
-            if name not in value and not optional:
-                raise ValueError(f"{where} has no {name}")
+        known = _hints(kind)
+        for field in fields(kind):
+            if field.name not in value and field.default is MISSING:
+                raise ValueError(f"{where} has no {field.name}")
         for name in value:
             if name not in known:
                 raise ValueError(f"{where} has a {name}, which is none of {', '.join(known)}")
-        return kind(**{k: _loaded(known[k][0], v, f"{where}.{k}") for k, v in value.items()})
+        return kind(**{k: _loaded(known[k], v, f"{where}.{k}") for k, v in value.items()})
     of = get_args(kind)
+    if NoneType in of:
+        return _loaded(of[0], value, where)
     if get_origin(kind) is Mapping and isinstance(value, dict):
         return {k: _loaded(of[1], v, f"{where}.{k}") for k, v in value.items()}
     if get_origin(kind) is tuple and isinstance(value, list):

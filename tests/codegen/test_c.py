@@ -394,8 +394,8 @@ def test_manifest():
     program = model_functions(models.cip())
     manifest = json.loads(emit(program).manifest)
     assert manifest["name"] == "cip" and manifest["abi"] == ABI
-    for about, kernel in zip(manifest["kernels"], program.kernels, strict=True):
-        assert about["name"] == kernel.name and about["outputs"] == list(kernel.labels)
+    for (name, about), kernel in zip(manifest["kernels"].items(), program.kernels, strict=True):
+        assert name == kernel.name and about["outputs"] == list(kernel.labels)
         assert about["counts"] == [len(a.symbols) for a in kernel.arguments]
         assert about["operations"] == kernel.operations
 

@@ -87,20 +87,22 @@ def change(path, value=None):
 
 
 FAMILY = ("collocation", "families", "interval")
-PLACE = r"the manifest of 'pendulum_trapezoid': "
+KERNEL = ("kernels", "node_cost")
+PLACE = r"the manifest of 'pendulum_trapezoid'"
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[]", "a manifest is a mapping"),
-        (change(["abi"], 1), rf"{PLACE}its interface is 1, this kinesym has "),
-        (change(["name"], 5), "the manifest of 5: name must be str, got 5"),
-        (change(["kernels"]), f"{PLACE}kernels must be .*, got None"),
-        (change(["kernels", 0, "counts"]), rf"{PLACE}kernels\[0\] has no counts"),
-        (change(["kernels", 1, "operations"], "many"), r"kernels\[1\].operations must be int"),
-        (change(["kernels", 0, "colour"], 1), r"kernels\[0\] has a colour, which is none of name"),
-        (change(["weather"], {}), "there is no section 'weather', only collocation"),
+        ("[]", r"the manifest of None must be Manifest, got \[\]"),
+        (change(["abi"], 1), rf"{PLACE}: its interface is 1, this kinesym has "),
+        (change(["name"], 5), "the manifest of 5.name must be str, got 5"),
+        (change(["kernels"]), f"{PLACE} has no kernels"),
+        (change(["kernels"], [1]), rf"{PLACE}.kernels must be .*, got \[1\]"),
+        (change([*KERNEL, "counts"]), rf"{PLACE}.kernels.node_cost has no counts"),
+        (change([*KERNEL, "operations"], "many"), r"node_cost.operations must be int"),
+        (change([*KERNEL, "colour"], 1), r"node_cost has a colour, which is none of arguments"),
+        (change(["weather"], {}), "has a weather, which is none of abi, name, kernels, coll"),
         (change(["collocation"], 5), "collocation must be CollocationManifest, got 5"),
         (change(["collocation", "free_duration"], 1), "free_duration must be bool, got 1"),
         (change(["collocation", "quadrature"], [1.0]), r"quadrature must be .*, got \[1.0\]"),
