@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Start, Watch, 
 from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.status import Solve
+
+if TYPE_CHECKING:
+    from kinesym.runtime.stepping.shooting import Simulated
 
 #: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
 _STATIONARY = 1e-6
@@ -35,25 +38,31 @@ class Step:
 
 @dataclass
 class Minimisation:
-    """What is minimised, J(q) within bounds, with q = scale * y.
+    """What is minimised, J(q) of trials within bounds, with q = scale * y; and how.
 
-    cost, gradient : of q; an infinite cost is a failed simulation. unit : a typical cost, so that
-    tolerances are relative. residuals, jacobian : r(q) and d r/d q with J = sum r^2, if J is a sum
-    of squares. gaps, gap_jacobian : equations of multiple shooting. report is called after each
-    iteration. `history` is filled on the way.
+    unit : a typical cost, so that tolerances are relative. squares : whether J is a sum of squares
+    r(q)^2 with known d r/d q. report is called after each iteration. limit : of iterations. options
+    : further ones, of the optimiser. `history` is filled on the way.
     """
 
-    cost: Callable[[Array], float]
-    gradient: Callable[[Array], Array]
+    trials: Simulated
     scale: Array
     unit: float
     bounds: tuple[Array, Array]
+    squares: bool
     report: Callable[[Iteration], None]
-    residuals: Callable[[Array], Array] | None = None
-    jacobian: Callable[[Array], csr_array] | None = None
-    gaps: Callable[[Array], Array] | None = None
-    gap_jacobian: Callable[[Array], csr_array] | None = None
+    tolerance: float
+    limit: int
+    options: Mapping[str, Any]
     history: list[Step] = field(default_factory=list)
+
+    def cost(self, y: Array) -> float:
+        """J, infinite where a simulation fails."""
+        return self.trials.cost(self.scale * y)
+
+    def gradient(self, y: Array) -> Array:
+        """d J/d y."""
+        return self.trials.gradient(self.scale * y) * self.scale
 
     def note(self, q: Array, J: float, slope: float = np.nan, gap: float = 0.0) -> None:
         """Keep an iterate and show it."""
@@ -76,32 +85,26 @@ class Minimum:
     message: str
 
 
-def minimise(
-    optimizer: str,
-    problem: Minimisation,
-    q: Array,
-    tolerance: float,
-    limit: int,
-    options: Mapping[str, Any],
-) -> Minimum:
+def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
     """Run one of `OPTIMIZERS` from q; Ctrl-C returns the best iterate so far.
 
     Raises `ValueError` for options that it does not have.
     """
     try:
         with np.errstate(over="ignore"):  # far away from the minimum costs may be huge
-            found = OPTIMIZERS[optimizer](problem, q, tolerance, limit, options)
+            found = OPTIMIZERS[optimizer](problem, q)
     except KeyboardInterrupt:
         best = _best(problem, q)
-        which = "best" if problem.gaps is None else "last"
+        which = "last" if problem.trials.unknowns.several else "best"
         words = f"interrupted: this is the {which} iterate, not a solution"
         return Minimum(best.values, False, words)
-    best = _best(problem, found.q)
-    worse = problem.cost(found.q) - best.objective > 1e-9 * abs(best.objective)
-    if problem.gaps is None and worse:
+    best, J = _best(problem, found.q), problem.trials.cost(found.q)
+    if problem.trials.unknowns.several:
+        return found
+    if J - best.objective > 1e-9 * abs(best.objective):
         return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
-    if problem.gaps is None and found.success:
-        J, left = problem.cost(found.q), _left(problem, found.q)
+    if found.success:
+        left = _left(problem, found.q)
         if left > _REST * abs(J) + _ROUNDING * problem.unit:
             words = f"one more step lowers the objective by {left:.1e}; go on from here"
             return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
@@ -112,44 +115,42 @@ def _left(problem: Minimisation, q: Array) -> float:
     """By how much a step along the scaled gradient lowers the cost, as long as the curvature there,
     by a difference, says; zero if none does. Unknowns that are pushed against a near bound stay."""
     y, (low, high) = q / problem.scale, problem.scaled_bounds
-    J, here = problem.cost(q), problem.gradient(q) * problem.scale
+    J, here = problem.trials.cost(q), problem.trials.gradient(q) * problem.scale
     g = here.copy()
     g[((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR))] = 0.0
     size = float(np.linalg.norm(g))
     if size == 0.0:
         return 0.0
     d = -g / size
-    at = problem.scale * np.clip(y + _NEAR * d, low, high)
+    at = np.clip(y + _NEAR * d, low, high)
     if not np.isfinite(problem.cost(at)):
         return 0.0
-    bend = float((problem.gradient(at) * problem.scale - here) @ d) / _NEAR
+    bend = float((problem.gradient(at) - here) @ d) / _NEAR
     if not bend > 0.0:
         return 0.0
-    return max(0.0, J - problem.cost(problem.scale * np.clip(y + size / bend * d, low, high)))
+    return max(0.0, J - problem.cost(np.clip(y + size / bend * d, low, high)))
 
 
 def _best(problem: Minimisation, q: Array) -> Step:
     """The iterate of lowest cost (the last one of multiple shooting); q if there is none yet."""
     if not problem.history:
-        problem.note(q, problem.cost(q))
-    if problem.gaps is not None:  # a low cost means little while segments do not meet
+        problem.note(q, problem.trials.cost(q))
+    if problem.trials.unknowns.several:  # a low cost means little while segments do not meet
         return problem.history[-1]
     return min(problem.history, key=lambda step: step.objective)
 
 
-def steepest_descent(
-    problem: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
-) -> Minimum:
+def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
     """Along the negative gradient of the scaled variables, with a line search (Armijo's rule: the
     step doubles while that helps and halves until the cost falls enough); steps stay in bounds."""
-    _refuse(options, (), "steepest-descent")
-    low, high = problem.scaled_bounds
-    y, J, step = q / problem.scale, problem.cost(q), 0.0
+    _refuse(problem.options, (), "steepest-descent")
+    (low, high), limit = problem.scaled_bounds, problem.limit
+    y, J, step = q / problem.scale, problem.trials.cost(q), 0.0
     for _ in range(limit + 1):
-        g = problem.gradient(problem.scale * y) * problem.scale
+        g = problem.gradient(y)
         slope = float(np.linalg.norm(np.clip(y - g, low, high) - y))
         problem.note(problem.scale * y, J, slope)
-        if slope <= tolerance * problem.unit:
+        if slope <= problem.tolerance * problem.unit:
             return Minimum(problem.scale * y, True, "converged: the gradient is small")
         if len(problem.history) > limit:
             break
@@ -171,7 +172,7 @@ def _line_search(
 
     def at(length: float) -> tuple[Array, float]:
         point = np.clip(y - length * g, *bounds)
-        return point, problem.cost(problem.scale * point)
+        return point, problem.cost(point)
 
     def enough(point: Array, value: float) -> bool:
         return value < J - 1e-4 * float(g @ (y - point))
@@ -192,29 +193,27 @@ def _line_search(
     return None, step, J
 
 
-def bfgs(
-    problem: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
-) -> Minimum:
+def bfgs(problem: Minimisation, q: Array) -> Minimum:
     """L-BFGS-B of SciPy."""
 
     def value(y: Array) -> tuple[float, Array]:
-        J = problem.cost(problem.scale * y)
+        J = problem.cost(y)
         if not np.isfinite(J):  # a failed simulation: far uphill, so that the line search shrinks
             return 1e10, np.zeros_like(y)
-        return J / problem.unit, problem.gradient(problem.scale * y) * problem.scale / problem.unit
+        return J / problem.unit, problem.gradient(y) / problem.unit
 
     def note(intermediate_result: Any) -> None:
         problem.note(problem.scale * intermediate_result.x, intermediate_result.fun * problem.unit)
 
-    _refuse(options, _BFGS, "bfgs")
-    problem.note(q, problem.cost(q))
+    _refuse(problem.options, _BFGS, "bfgs")
+    problem.note(q, problem.trials.cost(q))
     settings = {
-        "maxiter": limit,
-        "gtol": tolerance,
+        "maxiter": problem.limit,
+        "gtol": problem.tolerance,
         "ftol": 1e-15,
-        "maxfun": 100 * limit,
+        "maxfun": 100 * problem.limit,
         "maxcor": 30,
-        **options,
+        **problem.options,
     }
     bounds = list(zip(*problem.scaled_bounds, strict=True))
     found = minimize(
@@ -234,29 +233,26 @@ def bfgs(
     return Minimum(problem.scale * found.x, bool(found.success), str(found.message).lower())
 
 
-def trust_region(
-    problem: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
-) -> Minimum:
+def trust_region(problem: Minimisation, q: Array) -> Minimum:
     """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
-    residuals, jacobian = problem.residuals, problem.jacobian
-    if residuals is None or jacobian is None:
-        raise ValueError("least-squares needs residuals and their derivatives; use bfgs")
-    count, unit = len(residuals(q)), np.sqrt(problem.unit)
+    trials, unit = problem.trials, np.sqrt(problem.unit)
+    count = len(trials.residuals(q))
 
     def values(y: Array) -> Array:
-        r = residuals(problem.scale * y) / unit
+        r = trials.tried_residuals(problem.scale * y) / unit
         return r if np.isfinite(r).all() else np.full(count, 1e10)
 
     def slopes(y: Array) -> Array:
         at = problem.scale * y
-        r, matrix = residuals(at), jacobian(at).toarray() * problem.scale
+        r, matrix = trials.residuals(at), trials.jacobian(at).toarray() * problem.scale
         problem.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
         return matrix / unit
 
-    _refuse(options, _TRUST_REGION, "least-squares")
+    _refuse(problem.options, _TRUST_REGION, "least-squares")
     low, high = problem.scaled_bounds
     inside = np.clip(q / problem.scale, low, high)
-    settings = {"gtol": tolerance, "ftol": 1e-15, "xtol": 1e-14, "max_nfev": limit, **options}
+    settings: dict[str, Any] = {"gtol": problem.tolerance, "ftol": 1e-15, "xtol": 1e-14}
+    settings |= {"max_nfev": problem.limit, **problem.options}
     found = least_squares(values, inside, jac=slopes, bounds=(low, high), method="trf", **settings)
     return Minimum(problem.scale * found.x, found.status > 0, str(found.message).lower())
 
@@ -295,35 +291,30 @@ class _Callbacks:
     """
 
     def __init__(self, problem: Minimisation, q: Array) -> None:
-        self.problem, self._y = problem, q / problem.scale
+        self.problem, self.trials, self._y = problem, problem.trials, q / problem.scale
         self._scaling = diags_array(problem.scale)
-        n, slopes, squares = len(q), problem.gap_jacobian, problem.jacobian
-        nothing = csr_array((n, n))
-        self.gap_places = _Places(nothing if slopes is None else slopes(q))
-        pattern = nothing if squares is None else csr_array(squares(q))
+        several, nothing = self.trials.unknowns.several, csr_array((len(q), len(q)))
+        self.gap_places = _Places(self.trials.gap_jacobian(q) if several else nothing)
+        pattern = csr_array(self.trials.jacobian(q)) if problem.squares else nothing
         pattern.data[:] = 1.0
         self.hessian_places = _Places(csr_array(tril(pattern.T @ pattern)))
 
     def cost(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
         self._y = y
-        out[0] = self.problem.cost(self.problem.scale * y) / self.problem.unit
+        out[0] = self.problem.cost(y) / self.problem.unit
 
     def gradient(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        scale = self.problem.scale
-        out[:] = self.problem.gradient(scale * y) * scale / self.problem.unit
+        out[:] = self.problem.gradient(y) / self.problem.unit
 
     def constraints(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        assert self.problem.gaps is not None
-        out[:] = self.problem.gaps(self.problem.scale * y)
+        out[:] = self.trials.tried_gaps(self.problem.scale * y)
 
     def jacobian(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        assert self.problem.gap_jacobian is not None
-        slopes = self.problem.gap_jacobian(self.problem.scale * y)
+        slopes = self.trials.gap_jacobian(self.problem.scale * y)
         out[:] = self.gap_places.values(slopes @ self._scaling)
 
     def hessian(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        assert self.problem.jacobian is not None
-        slopes = self.problem.jacobian(self.problem.scale * y) @ self._scaling
+        slopes = self.trials.jacobian(self.problem.scale * y) @ self._scaling
         matrix = (2.0 * factor / self.problem.unit) * (slopes.T @ slopes)
         out[:] = self.hessian_places.values(matrix)
 
@@ -334,13 +325,11 @@ class _Callbacks:
         problem.note(problem.scale * self._y, J, step.optimality, step.infeasibility)
 
 
-def ipopt(
-    problem: Minimisation, q: Array, tolerance: float, limit: int, options: Mapping[str, Any]
-) -> Minimum:
+def ipopt(problem: Minimisation, q: Array) -> Minimum:
     """IPOPT with the Gauss-Newton Hessian of a sum of squares, else a limited-memory one."""
-    solver, gaps = str(options.get("linear_solver", "mumps")), problem.gaps
-    check_solver(solver, options)
-    callbacks, zero = _Callbacks(problem, q), np.zeros(0 if gaps is None else len(gaps(q)))
+    solver = str(problem.options.get("linear_solver", "mumps"))
+    check_solver(solver, problem.options)
+    callbacks, zero = _Callbacks(problem, q), np.zeros(len(problem.trials.gaps(q)))
     nlp = IpoptProblem(
         callbacks,
         (callbacks.gap_places, callbacks.hessian_places),
@@ -349,15 +338,15 @@ def ipopt(
         np.full(q.size, BORDER, dtype=np.int32),
     )
     settings: dict[str, Any] = {
-        "tol": tolerance,
-        "max_iter": limit,
+        "tol": problem.tolerance,
+        "max_iter": problem.limit,
         "print_level": 0,
         "sb": "yes",
         "linear_solver": solver,
     }
-    if problem.jacobian is None:
+    if not problem.squares:
         settings["hessian_approximation"] = "limited-memory"
-    settings, watch = {**settings, **options}, Watch(callbacks.note)
+    settings, watch = {**settings, **problem.options}, Watch(callbacks.note)
     found = run(nlp, Start(q / problem.scale), settings, settings, watch)
     if found.status is Solve.INTERRUPTED:
         raise KeyboardInterrupt

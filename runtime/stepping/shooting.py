@@ -121,9 +121,24 @@ class Simulated(ABC):
     def jacobian(self, q: Array) -> csr_array:
         """d r/d q; zeros that may be something elsewhere are kept."""
 
+    def tried_residuals(self, q: Array) -> Array:
+        """The same, infinite if a simulation does not reach its end."""
+        try:
+            return self.residuals(q)
+        except Diverged:
+            return np.array([np.inf])
+
     def gaps(self, q: Array) -> Array:
         """End of each segment minus start of the next, all trials; zero for a solution."""
         return np.zeros(0)
+
+    def tried_gaps(self, q: Array) -> Array:
+        """The same, NaN if a simulation does not reach its end."""
+        try:
+            return self.gaps(q)
+        except Diverged:
+            count = sum(len(begins) - 1 for begins in self.unknowns.segments)
+            return np.full(count * len(self.unknowns.states), np.nan)
 
     def gap_jacobian(self, q: Array) -> csr_array:
         """d gaps/d q."""
@@ -181,19 +196,17 @@ class Identification:
         J, size = self.trials.cost(q), self._sizes(q)
         with iteration_line(progress) as report:
             problem = Minimisation(
-                self.trials.cost,
-                self.trials.gradient,
+                self.trials,
                 size if scale else np.ones_like(q),
                 J if J > 0.0 else 1.0,
                 self.bounds,
+                squares and not self.trials.unknowns.inputs,
                 report,
+                tolerance,
+                limit,
+                options,
             )
-            if squares:
-                problem.residuals = self._residuals
-                problem.jacobian = None if self.trials.unknowns.inputs else self.trials.jacobian
-            if self.trials.unknowns.several:
-                problem.gaps, problem.gap_jacobian = self._gaps, self.trials.gap_jacobian
-            found = minimise(optimizer, problem, q, tolerance, limit, options)
+            found = minimise(optimizer, problem, q)
         return self._fit(found, problem, optimizer, size, time.perf_counter() - begin)
 
     def _squares(self, optimizer: str) -> bool:
@@ -220,22 +233,6 @@ class Identification:
                 f"the bounds of {name} are equal; give it as known, or use another optimiser than "
                 "least-squares"
             )
-
-    # -- callbacks, where trials may not reach their ends -----------------------------------
-
-    def _residuals(self, q: Array) -> Array:
-        try:
-            return self.trials.residuals(q)
-        except Diverged:
-            return np.array([np.inf])
-
-    def _gaps(self, q: Array) -> Array:
-        try:
-            return self.trials.gaps(q)
-        except Diverged:
-            unknowns = self.trials.unknowns
-            count = sum(len(begins) - 1 for begins in unknowns.segments)
-            return np.full(count * len(unknowns.states), np.nan)
 
     # -- sizes ------------------------------------------------------------------------------
 
@@ -321,8 +318,8 @@ class Identification:
             return nothing
         unknowns = self.trials.unknowns
         found = Estimate(q, unknowns.names, self.bounds, J, gradient, self._natural_sizes(q))
-        if problem.jacobian is not None:
-            slopes = problem.jacobian(q)
+        if problem.squares:
+            slopes = self.trials.jacobian(q)
             slopes.eliminate_zeros()
             telling = int((np.diff(slopes.indptr) > 0).sum())
             samples = None if self.trials.weighted else telling // self.trials.substeps
