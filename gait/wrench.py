@@ -16,7 +16,7 @@ from scipy.interpolate import interp1d
 
 from kinesym.checks import check_kind, finite
 from kinesym.gait.support import center_of_pressure
-from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
+from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass
 
@@ -124,12 +124,7 @@ class Wrench:
         Raises `ValueError` for times outside those of the wrench.
         """
         grid = time_grid(time)
-        slack = 1e-9 * (1.0 + abs(self.time[0]) + abs(self.time[-1]))
-        if grid[0] < self.time[0] - slack or grid[-1] > self.time[-1] + slack:
-            raise ValueError(
-                f"the wrench is known for {self.time[0]:.6g} ... {self.time[-1]:.6g} "
-                f"s, asked for {grid[0]:.6g} ... {grid[-1]:.6g} s"
-            )
+        check_span(grid, (self.time[0], self.time[-1]), "the wrench")
         rows, steps = self.rows, np.diff(grid)
         if np.mean(steps) <= np.mean(np.diff(self.time)) * (1.0 + 1e-6):
             found = np.array([np.interp(grid, self.time, row) for row in rows])

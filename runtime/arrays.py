@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -18,6 +18,9 @@ AXES = "xyz"
 
 #: Steps outside of this are no times, and their squares may be no numbers [s].
 SHORTEST, LONGEST = 1e-100, 1e100
+
+#: How far beyond its span a quantity may be asked for, relative: the rounding of grids.
+_SLACK = 1e-9
 
 _KINDS = {
     "c": "complex numbers",
@@ -104,6 +107,40 @@ def time_grid(time: ArrayLike) -> Array:
             f"step {k} of time, from {grid[k]:g} to {grid[k + 1]:g}, is no time in seconds"
         )
     return grid
+
+
+def check_span(time: Array, span: tuple[float, float], what: str) -> None:
+    """Raise `ValueError`, naming `what`, for times (n,) outside of (begin, end) [s], by more than
+    the rounding of grids."""
+    first, last, (begin, end) = float(np.min(time)), float(np.max(time)), span
+    slack = _SLACK * max(1.0, abs(first), abs(last))
+    if first < begin - slack or last > end + slack:
+        raise ValueError(
+            f"{what} is known for {begin:.10g} ... {end:.10g} s, but needed for "
+            f"{first:.10g} ... {last:.10g} s"
+        )
+
+
+def increasing(rows: Sequence[Any], names: Sequence[str], of: str) -> list[Array]:
+    """Rows (B,) of finite numbers, the first of increasing times [s]; raises `ValueError` naming
+    them and what they belong to."""
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    found = [real_array(row, f"the {name} of {of}") for row, name in zip(rows, names, strict=True)]
+    shape = found[0].shape
+    if len(shape) != 1 or not shape[0] or any(row.shape != shape for row in found):
+        shapes = ", ".join(str(row.shape) for row in found)
+        raise ValueError(f"{listed} of {of} must be (B,), got {shapes}")
+    for row, name in zip(found, names, strict=True):
+        if not np.isfinite(row).all():
+            k = int(np.argmin(np.isfinite(row)))
+            raise ValueError(f"the {name} of {of} must be finite, number {k} is {row[k]}")
+    time = found[0]
+    if (np.diff(time) <= 0.0).any():
+        k = int(np.argmax(np.diff(time) <= 0.0))
+        raise ValueError(
+            f"{names[0]} of {of} must increase; {time[k + 1]:g} s comes after {time[k]:g} s"
+        )
+    return found
 
 
 def check_finite(rows: Array, what: str, time: Array, of: Callable[[int], str] = str) -> None:

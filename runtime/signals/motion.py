@@ -21,7 +21,7 @@ from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
 from kinesym.checks import check_choice, flag, listed, positive, shown
-from kinesym.runtime.arrays import AXES, Array, check_finite, real_array, time_grid
+from kinesym.runtime.arrays import AXES, Array, check_finite, check_span, real_array, time_grid
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.low_pass import passes
 from kinesym.runtime.signals.signal import Signal
@@ -186,14 +186,8 @@ class Motion:
         times = real_array(time, "times")
         if times.ndim != 1 or not len(times) or not np.isfinite(times).all():
             raise ValueError(f"times must be finite numbers (n,), got {shown(time)}")
-        first, last, (begin, end) = float(times.min()), float(times.max()), self.span
-        slack = 1e-9 * (1.0 + abs(first) + abs(last))  # rounding of grids
-        if first < begin - slack or last > end + slack:
-            raise ValueError(
-                f"the run needs {first:.10g} ... {last:.10g} s, the motion is known "
-                f"for {begin:.10g} ... {end:.10g} s"
-            )
-        q, shape = np.asarray(self.coordinates(np.clip(times, begin, end))), (3, 6, len(times))
+        check_span(times, self.span, "the motion")
+        q, shape = np.asarray(self.coordinates(np.clip(times, *self.span))), (3, 6, len(times))
         if q.shape != shape:
             raise ValueError(f"the coordinates of a motion must return {shape}, got {q.shape}")
         attitude, w, dw = _turning(self.sequence, q[:, :3])

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
 from kinesym.checks import check_choice, shown
-from kinesym.runtime.arrays import Array, check_finite, real_array
+from kinesym.runtime.arrays import Array, check_finite, check_span, increasing, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
 #: What is between samples.
@@ -25,8 +25,6 @@ _JUMP = 1e-12
 _MOST_WITHIN = 3
 #: Why a cubic signal has no derivatives with respect to its pieces.
 NO_BEGINS = "the pieces of a cubic signal follow from all of its samples; give ks.Signal.pieces"
-#: How far beyond its samples a signal may be asked for, relative: the rounding of grids.
-_SLACK = 1e-9
 
 
 class Signal:
@@ -56,7 +54,7 @@ class Signal:
 
     def __init__(self, times: ArrayLike, values: ArrayLike, between: str = "linear") -> None:
         check_choice(between, BETWEEN, "between of a signal")
-        at, row = _checked([times, values], ["times", "values"])
+        at, row = increasing([times, values], ["times", "values"], "a signal")
         least = 1 if between == "held" else 2
         if len(at) < least:
             raise ValueError(f"a {between} signal needs {least} samples or more, got {len(at)}")
@@ -91,7 +89,7 @@ class Signal:
                 )
             signal.expressions = tuple(tuple(row) for row in rows)
             return signal
-        at, level, rise = _checked(rows, ["begins", "values", "slopes"])
+        at, level, rise = increasing(rows, ["begins", "values", "slopes"], "a signal")
         nothing = np.zeros(len(at))
         signal._put(at, np.array([level, rise, nothing, nothing]), (-np.inf, np.inf), "pieces")
         return signal
@@ -109,8 +107,8 @@ class Signal:
                 f"a signal of parabolas needs (N,) times and (2 N - 1,) values, got {at.shape} and "
                 f"{row.shape}"
             )
-        at, _ = _checked([at, row[::2]], ["times", "values"])
-        _checked([np.arange(len(row)), row], ["times", "values"])
+        at, _ = increasing([at, row[::2]], ["times", "values"], "a signal")
+        increasing([np.arange(len(row)), row], ["times", "values"], "a signal")
         a, b, c, h = row[:-1:2], row[1::2], row[2::2], np.diff(at)
         coefficients = np.zeros((4, len(at)))
         coefficients[0] = row[::2]
@@ -161,13 +159,7 @@ class Signal:
                 f"{what} depends on parameters, {first}; only ks.Shooting of a system with events "
                 "can find those, give numbers here"
             )
-        first, last, (begin, end) = float(np.min(time)), float(np.max(time)), self.span
-        slack = _SLACK * max(1.0, abs(first), abs(last))
-        if first < begin - slack or last > end + slack:
-            raise ValueError(
-                f"{what} is known for {begin:.10g} ... {end:.10g} s, but needed for "
-                f"{first:.10g} ... {last:.10g} s"
-            )
+        check_span(time, self.span, what)
 
     def _values(self, time: Array, side: float = 0.0) -> Array:
         """side : +1 for values just after breaks that are at these times but for rounding, -1 for
@@ -308,32 +300,6 @@ def _slack(time: Array, grid: Array) -> Array:
 
 def _rounding(time: Array) -> Array:
     return np.asarray(TOGETHER * np.maximum(1.0, np.abs(time)))
-
-
-def _checked(rows: Sequence[Any], names: Sequence[str]) -> list[Array]:
-    """Rows (B,) of finite numbers, the first of increasing times."""
-    found = [
-        real_array(row, f"the {name} of a signal") for row, name in zip(rows, names, strict=True)
-    ]
-    shape = found[0].shape
-    if len(shape) != 1 or not shape[0] or any(row.shape != shape for row in found):
-        shapes = ", ".join(str(row.shape) for row in found)
-        raise ValueError(f"{_listed(names)} of a signal must be (B,), got {shapes}")
-    for row, name in zip(found, names, strict=True):
-        if not np.isfinite(row).all():
-            k = int(np.argmin(np.isfinite(row)))
-            raise ValueError(f"the {name} of a signal must be finite, number {k} is {row[k]}")
-    time = found[0]
-    if (np.diff(time) <= 0.0).any():
-        k = int(np.argmax(np.diff(time) <= 0.0))
-        raise ValueError(
-            f"{names[0]} of a signal must increase; {time[k + 1]:g} s comes after {time[k]:g} s"
-        )
-    return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym import checks
 from kinesym.checks import finite, flag, positive
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array, increasing, real_array
 from kinesym.runtime.signals.signal import Signal, SignalGradient
 
 RAMPS = ("to_Um", "to_zero")
@@ -59,17 +59,8 @@ class Calcium:
         Warns if an impulse comes before the sequence of the last one is over; raises `ValueError`
         for times that do not increase and, without `hold`, if none can act.
         """
-        at = real_array(impulses, "impulses")
+        [at] = increasing([impulses], ["impulses"], "a train")
         place = checks.count(place, "the place of a clock", least=0)
-        if at.ndim != 1 or not len(at):
-            raise ValueError(f"impulses must be at increasing times (n,), got {at.shape}")
-        if not np.isfinite(at).all():
-            raise ValueError(f"impulse {int(np.argmin(np.isfinite(at)))} is at no finite time")
-        if (np.diff(at) <= 0.0).any():
-            k = int(np.argmax(np.diff(at) <= 0.0))
-            raise ValueError(
-                f"impulses must be at increasing times; {at[k + 1]:g} s comes after {at[k]:g} s"
-            )
         at = at + place * 100.0 * np.finfo(float).eps * np.maximum(1.0, np.abs(at))
         shortest = float(np.diff(at).min()) if len(at) > 1 else np.inf
         if self.hold:

@@ -261,7 +261,7 @@ def test_plates_of_another_time(walk, needed):
     plate = walk[1]["right"]
     with pytest.raises(ValueError, match=r"at other times than the motion; use wrench.at\(time\)"):
         needed.joints({"Rforefoot": plate})
-    with pytest.raises(ValueError, match=r"the wrench is known for .* s, asked for"):
+    with pytest.raises(ValueError, match=r"the wrench is known for .* s, but needed for"):
         plate.at(needed.time + 10.0)
 
 
