@@ -36,7 +36,6 @@ from kinesym.runtime.nlp.collocation import (
     constraint_bounds,
     first_guess,
     make_layout,
-    results_of,
     trial_data,
     values_of_results,
     variable_bounds,
@@ -194,20 +193,19 @@ class Collocation:
                 )
             z = real_array(guess, "the free vector")
             return within(z, bounds, np.ones(len(z), dtype=bool), self.variable_name)
-        result = results_of(guess)
-        if result is not None:
-            values, rates = values_of_results(*result, layout, self.trials), {}
-        elif isinstance(guess, Mapping | None):
+        values, rates = values_of_results(guess, layout, self.trials), dict[str, str]()
+        by_hand = values is None
+        if values is None:
+            if not isinstance(guess, Mapping | None):
+                raise ValueError(
+                    "a guess is a mapping of names to values, a Solution, a Fit, a "
+                    f"Trajectory, or an array, not {guess!r}"
+                )
             known = [*layout.states, *layout.inputs, *layout.parameters]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
-        else:
-            raise ValueError(
-                "a guess is a mapping of names to values, a Solution, a Fit, a "
-                f"Trajectory, or an array, not {guess!r}"
-            )
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
-        return within(z, bounds, given & (result is None), self.variable_name)
+        return within(z, bounds, given & by_hand, self.variable_name)
 
     def unpack(self, z: Array) -> dict[str, Any]:
         """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""

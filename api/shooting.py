@@ -15,7 +15,7 @@ from kinesym.internal.hybrid_shooting import hybrid_trials
 from kinesym.internal.problem import kinematic_pairs, warn_of_degrees
 from kinesym.internal.shooting_arguments import shooting_arguments, smooth_trials, warn_of_kinks
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.collocation import first_guess, results_of, values_of_results, within
+from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
@@ -137,20 +137,18 @@ class Shooting:
         unknowns, fine, layout = self._given.unknowns, self._given.fine, self._given.layout
         if isinstance(guess, Fit) and list(guess.names) == unknowns.names:
             return np.clip(guess.values, *self.bounds)
-        result = results_of(guess)
-        given = np.full(unknowns.size, result is None)
-        if result is not None:
-            values = values_of_results(*result, layout, fine)
-        elif isinstance(guess, Mapping | None):
-            states = unknowns.states if unknowns.several else unknowns.initial
-            names = [*states, *unknowns.inputs, *unknowns.parameters]
-            values = by_name(guess or {}, names, "guess")
-            given &= np.array([owner in values for owner in unknowns.owners])
-        else:
+        values = values_of_results(guess, layout, fine)
+        given = np.full(unknowns.size, values is None)
+        if values is None and not isinstance(guess, Mapping | None):
             q, (low, high) = vector_of_guess(guess, unknowns.names), self.bounds
             if (np.isfinite(q) & (q >= low) & (q <= high)).all():  # as nearly always
                 return q
             return within(q, self.bounds, given, unknowns.names.__getitem__)
+        if values is None:
+            states = unknowns.states if unknowns.several else unknowns.initial
+            names = [*states, *unknowns.inputs, *unknowns.parameters]
+            values = by_name(guess or {}, names, "guess")
+            given &= np.array([owner in values for owner in unknowns.owners])
         z, _ = first_guess(
             layout, fine, values, dict(self.model.values), kinematic_pairs(self.model)
         )

@@ -13,9 +13,7 @@ from kinesym.runtime.arrays import Array, one_number, real_array
 from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.nlp import TrialData
-from kinesym.runtime.results.fit import Fit
-from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.trajectory import Trajectory, Trials
 from kinesym.runtime.signals.experiment import Experiment
 
 
@@ -168,30 +166,26 @@ def filled(samples: Array, time: Array) -> Array:
     return np.interp(time, time[present], samples[present])
 
 
-def results_of(guess: Any) -> tuple[Sequence[Trajectory], Mapping[str, float]] | None:
-    """The trajectories of a guess that is a `Solution`, a `Fit`, a `Trajectory` or a list of these,
-    one per trial, and values of parameters; None for anything else."""
-    if isinstance(guess, Solution | Fit):
-        return guess.trials, {**guess.known, **guess.parameters}
-    runs = [guess] if isinstance(guess, Trajectory) else guess
-    if not isinstance(runs, Sequence) or isinstance(runs, str) or not len(runs):
-        return None
-    return (runs, runs[0].parameters) if all(isinstance(r, Trajectory) for r in runs) else None
-
-
 def values_of_results(
-    runs: Sequence[Trajectory],
-    values: Mapping[str, float],
-    layout: Layout,
-    trials: Sequence[Experiment],
-) -> dict[str, Any]:
-    """A guess by name from trajectories of other trials, interpolated in relative time. Raises
-    `ValueError` if there are not as many, or one has less than two instants."""
+    result: Any, layout: Layout, trials: Sequence[Experiment]
+) -> dict[str, Any] | None:
+    """A guess by name from a `Solution`, a `Fit`, a `Trajectory` or a list of these, one per trial,
+    interpolated in relative time; None for anything else. Raises `ValueError` if there are not as
+    many trials, or one has less than two instants."""
+    runs = result.trials if isinstance(result, Trials) else result
+    runs = [runs] if isinstance(runs, Trajectory) else runs
+    if not isinstance(runs, Sequence) or not runs:
+        return None
+    if not all(isinstance(run, Trajectory) for run in runs):
+        return None
     if len(runs) != len(trials):
         raise ValueError(f"the guess has {len(runs)} trials, this problem {len(trials)}")
     for number, run in enumerate(runs):
         if len(run.time) < 2:
             raise ValueError(f"the guess of trial {number} has less than two instants")
+    values = runs[0].parameters
+    if isinstance(result, Trials):
+        values = {**result.known, **result.parameters}
     guess: dict[str, Any] = {}
     for name in (*layout.states, *layout.inputs):
         if all(name in run.states or name in run.inputs for run in runs):

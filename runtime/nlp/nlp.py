@@ -175,9 +175,9 @@ class NLP:
         """A matrix of the runs of each trial and family; entries that they share, such as those of
         a node from its two intervals and from node terms in the Hessian, are merged."""
         keys = self._with_kernel(what)
-        made = assemble([runs(*key) for key in keys], self.library.lanes)
-        found = {key: place for key, place in zip(keys, made.places, strict=True) if len(place)}
-        return made.structure, self._plan(what, found, made.zero, made.structure.size)
+        structure, made, zero = assemble([runs(*key) for key in keys], self.library.lanes)
+        found = {key: place for key, place in zip(keys, made, strict=True) if len(place)}
+        return structure, self._plan(what, found, zero, structure.size)
 
     def _argument(self, trial: int, family: str, name: str) -> tuple[Any, int, int]:
         """(source, offset, ld) of a kernel argument: part of z, multipliers, factor, or data."""

@@ -97,15 +97,6 @@ def _fill(out: Index, lines: Sequence[tuple[int, int]], lanes: int) -> None:
             part += begin
 
 
-@dataclass(frozen=True)
-class Assembly:
-    """Structure of a matrix and, per call, the places of its outputs."""
-
-    structure: Structure
-    places: list[Places]
-    zero: NDArray[np.intp]  # entries to be zeroed before the calls
-
-
 @dataclass
 class _Stretch:
     """Entries without gap on one line, and their place.
@@ -128,9 +119,12 @@ class _Stretch:
         return Run(row, column, run.row_step, run.column_step, count, SET)
 
 
-def assemble(calls: Sequence[Sequence[Run]], lanes: int) -> Assembly:
-    """Place the runs of all calls, which are made in this order. The first run on an entry sets it,
-    later ones add to it. What a call sets lies packed, as one stream of values."""
+def assemble(
+    calls: Sequence[Sequence[Run]], lanes: int
+) -> tuple[Structure, list[Places], NDArray[np.intp]]:
+    """Structure of a matrix, the places of the outputs of each call, which are made in this order,
+    and entries to be zeroed before. The first run on an entry sets it, later ones add to it. What a
+    call sets lies packed, as one stream of values."""
     owner = _stretches([run for runs in calls for run in runs])
     blocks: list[tuple[Run, ...]] = []
     size = 0
@@ -159,7 +153,7 @@ def assemble(calls: Sequence[Sequence[Run]], lanes: int) -> Assembly:
                 mode=modes,
             )
         )
-    return Assembly(Structure(tuple(blocks), lanes), made, _packed(written.zero, stretches, lanes))
+    return Structure(tuple(blocks), lanes), made, _packed(written.zero, stretches, lanes)
 
 
 def _place(runs: Sequence[Run], owner: dict[Run, _Stretch], size: int) -> list[tuple[Run, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -207,7 +207,9 @@ class Estimate:
         push = downhill(self.gradient)
         return at_bounds(stiffness_of_bounds(self.values, self.bounds, push), curvature)
 
-    def judged(self, free: NDArray[np.intp], curvature: Array, variance: float) -> Confidence:
+    def judged(
+        self, free: NDArray[np.intp], curvature: Array, variance: float
+    ) -> tuple[float, list[str]]:
         """Condition and notes from the curvature J^T J of the `free` unknowns.
 
         They are scaled by their natural sizes or else by their values, which are at least their
@@ -222,9 +224,7 @@ class Estimate:
         names = [self.names[k] for k in free]
         small = (values < error) & ~(natural > 0.0)
         near_zero = [name for name, is_small in zip(names, small, strict=True) if is_small]
-        n = len(self.values)
-        condition, notes = identifiability(curvature * np.outer(size, size), names, near_zero)
-        return Confidence(np.zeros(n, dtype=bool), np.full((n, n), np.nan), condition, notes)
+        return identifiability(curvature * np.outer(size, size), names, near_zero)
 
 
 def confidence_of_squares(found: Estimate, slopes: Array, samples: int | None = None) -> Confidence:
@@ -236,7 +236,7 @@ def confidence_of_squares(found: Estimate, slopes: Array, samples: int | None = 
     covariance[np.ix_(free, free)] = part
     variance = _variance(found.objective, samples, len(free))
     about = found.judged(free, slopes[:, free].T @ slopes[:, free], variance)
-    return replace(about, held=held, covariance=covariance)
+    return Confidence(held, covariance, *about)
 
 
 def confidence_of_segments(
@@ -261,7 +261,7 @@ def confidence_of_segments(
     variance = _variance(found.objective, samples, int(left.sum()))
     covariance[np.ix_(first, first)] = 2.0 * variance * inverse
     curvature = _inverse(2.0 * inverse[np.ix_(left, left)])
-    return replace(found.judged(first[left], curvature, variance), held=held, covariance=covariance)
+    return Confidence(held, covariance, *found.judged(first[left], curvature, variance))
 
 
 def _inverse(matrix: Array) -> Array:

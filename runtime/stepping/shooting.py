@@ -336,7 +336,7 @@ class Identification:
         if not np.isfinite(rows).all():
             return replace(nothing, held=held)
         curvature = 0.5 * np.reshape(rows, (len(free), q.size))[:, free]
-        return replace(found.judged(free, curvature, 0.0), held=held)
+        return Confidence(held, nothing.covariance, *found.judged(free, curvature, 0.0))
 
     def _slope_of_gradient(self, q: Array, k: int, step: float) -> Array:
         """d gradient/d q_k by central differences; NaN where a simulation fails."""
