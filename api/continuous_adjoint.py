@@ -20,6 +20,7 @@ from kinesym.runtime.nlp.collocation import filled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.status import Stepping
 from kinesym.simulation import simulate
 from kinesym.symbolic.adjoint import adjoint
 from kinesym.symbolic.model import Model
@@ -109,7 +110,7 @@ class ContinuousAdjoint:
             trial.signals,
             method="trapezoid",
         )
-        if back.message.startswith("interrupted"):
+        if back.message.startswith(Stepping.INTERRUPTED):
             raise KeyboardInterrupt
         if len(back.time) < len(trial.grid):
             raise FloatingPointError(

@@ -115,7 +115,10 @@ class Stepping(Status):
     """How time stepping ended early. {place} : between which times. {time}, {step} : in s."""
 
     INTERRUPTED = "interrupted", "interrupted at t = {time:g} s"
-    NOT_POSSIBLE = "not possible", "{place}: {cause}"  # a limit, or an expression without a number
+    NOT_POSSIBLE = (
+        "not possible",
+        "ended {place}: {cause}",
+    )  # a limit, or an expression without a number
     DIVERGED = "diverged", "diverged {place}; {cause}"
     NEWTON = (
         "Newton failed",

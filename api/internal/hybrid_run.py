@@ -28,7 +28,6 @@ from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities, sensitivities_of
 from kinesym.runtime.stepping.hybrid_simulation import HybridIVP, RawTrajectory, outputs
 from kinesym.runtime.stepping.hybrid_troubles import check_start, explain, integrated
-from kinesym.runtime.stepping.simulation import said
 from kinesym.symbolic.hybrid import Hybrid
 
 
@@ -172,7 +171,7 @@ def _meant(found: RawTrajectory) -> bool:
 
 def _warn(run: Trajectory, meant: bool) -> None:
     if run.message and not meant:
-        warnings.warn(said(run.message, run.model), stacklevel=4)
+        warnings.warn(f"the simulation of {run.model}: {run.message}", stacklevel=4)
 
 
 def _trajectory(hybrid: Hybrid, found: RawTrajectory) -> Trajectory:

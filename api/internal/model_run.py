@@ -28,7 +28,6 @@ from kinesym.runtime.stepping.simulation import (
     failure,
     growth,
     implausible,
-    said,
     too_long,
 )
 from kinesym.runtime.stepping.simulation import simulate as march
@@ -149,7 +148,7 @@ def _trajectory(done: _Done) -> Trajectory:
     about, ivp, raw = done.raw.stepper.about, done.raw.ivp, done.raw
     _, message = done.ended(0, True)
     if message:
-        warnings.warn(said(message, about.model), stacklevel=4)
+        warnings.warn(f"the simulation of {about.model}: {message}", stacklevel=4)
     end = int(np.searchsorted(done.nodes, raw.reached[0]))
     whole = len(done.nodes) == len(ivp.time)
     nodes = slice(end) if whole else done.nodes[:end]

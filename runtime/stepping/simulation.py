@@ -370,16 +370,6 @@ def within(samples: Array, kind: int, node: int, share: Array) -> Array:
     return samples[node] + share * (samples[node + 1] - samples[node])
 
 
-def said(reason: str, model: str = "") -> str:
-    """The reason as a sentence about the simulation."""
-    what = f"the simulation of {model}" if model else "the simulation"
-    if reason.startswith(("diverged", "grew")):
-        return f"{what} {reason}"
-    if reason.startswith("interrupted"):
-        return f"{what} was {reason}"
-    return f"{what} ended early: {reason}"
-
-
 def _unstable(raw: RawTrajectories, member: int, step: float) -> str:
     """Whether the step is too long for the fastest mode at the start or at the last state."""
     ivp, last = raw.ivp, int(raw.reached[member]) - 1

@@ -31,7 +31,6 @@ from kinesym.runtime.stepping.simulation import (
     longest_step,
     modes_at,
     rounded_down,
-    said,
 )
 from kinesym.runtime.stepping.unknowns import Unknowns
 
@@ -136,7 +135,7 @@ class SmoothTrials(Simulated):
             reached[:] = begin + 1
             trial.run.march(self._stepper.loop, begin, end)
             if reached[0] != end + 1:
-                raise Diverged(said(failure(trial.raw, 0)))
+                raise Diverged(f"the simulation of {self.system.name}: {failure(trial.raw, 0)}")
             self._ends[number][j] = trial.states[:, end]
 
     def pieces(self, trial: int) -> list[tuple[int, int]]:

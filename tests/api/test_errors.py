@@ -324,7 +324,7 @@ def test_simulate(changes, words):
 def test_divergence_names_the_time():
     """What was computed is returned, with a warning."""
     model = ks.Model("blow", [x], [], [], [x.diff(t) - x**2])
-    with pytest.warns(UserWarning, match=r"blow diverged between t = 1.\d and 1.\d s"):
+    with pytest.warns(UserWarning, match=r"blow: diverged between t = 1.\d and 1.\d s"):
         run = ks.simulate(model, np.linspace(0.0, 20.0, 201), {x: 1.0})
     assert "the model is unstable" in run.message and np.isfinite(run["x"]).all()
     assert 10 < len(run.time) < 20 and run["x"][5] == pytest.approx(2.0, rel=1e-4)

@@ -141,7 +141,7 @@ def test_impacts_with_friction(restitution, seed):
 @given(seed=st.integers(0, 100_000))
 @MANY
 @pytest.mark.filterwarnings(
-    "ignore:the simulation of walker ended early. contacts .* no consistent sticking:UserWarning"
+    "ignore:the simulation of walker. contacts .* no consistent sticking:UserWarning"
 )
 def test_impacts_that_stick(seed):
     touch = Touch("stick", 0.0, seed)

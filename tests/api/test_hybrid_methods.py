@@ -272,7 +272,7 @@ def assert_same_parts(hybrid, start, inputs, whole, cuts, **options):
 @given(seed=st.integers(0, 10_000))
 @FEW
 @pytest.mark.filterwarnings(
-    "ignore:the simulation of body ended early. contacts .* no consistent sticking:UserWarning"
+    "ignore:the simulation of body. contacts .* no consistent sticking:UserWarning"
 )
 def test_a_body_in_parts(laws, seed):
     """Cut at random times and at times of events: the whole run to 1e-9, the same log.

@@ -59,7 +59,7 @@ def test_the_expression_is_named(method, label, what):
         rf"pow\({what}, .*p\) is nan where {what} = -\S+, .*p = 0.5; last state x = "
     )
     assert re.search(pattern, run.message) and "unstable" not in run.message, run.message
-    assert words == f"the simulation of root ended early: {run.message}"
+    assert words == f"the simulation of root: {run.message}"
     assert run.time[-1] == pytest.approx(0.75) and (run["x"] > 0.0).all()
 
 
@@ -130,7 +130,7 @@ def test_growth_without_overflow(method):
         r"end; the model is unstable"
     )
     assert re.match(pattern, run.message), run.message
-    assert words == f"the simulation of growing {run.message}"
+    assert words == f"the simulation of growing: {run.message}"
     assert len(run.time) == 6001 and np.isfinite(run["x"]).all()
 
 

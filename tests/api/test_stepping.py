@@ -498,7 +498,7 @@ def test_stiff():
     """A mode of -1000 1/s with steps of 0.01 s: RK4 diverges and says which mode and what to do;
     what it says works. The others have no trouble."""
     time, stiff = np.linspace(0.0, 2.0, 201), {**DRAWN, s: 1000.0}
-    with pytest.warns(UserWarning, match=r"many diverged between t = ") as caught:
+    with pytest.warns(UserWarning, match=r"many: diverged between t = ") as caught:
         run = simulate(time, alone(2.0), stiff)
     text = str(caught[0].message)
     assert run.message in text and "mode -1000" in text and "trapezoid" in text
@@ -538,7 +538,7 @@ def test_stiff_oscillation():
     z = 100.0 * np.exp(1j * np.radians(123.0))
     matrix = {**NOTHING, a: z.real, b: z.imag, d: -z.imag, e: z.real}
     time = np.arange(20001) * 0.055  # |h z| = 5.5
-    with pytest.warns(UserWarning, match="many diverged"):
+    with pytest.warns(UserWarning, match="many: diverged"):
         run = simulate(time, alone(1.0), matrix)
     substeps = int(re.search(r"substeps=(\d+)", run.message)[1])
     with warnings.catch_warnings():
@@ -624,7 +624,7 @@ def test_interrupt_returns_what_was_computed(monkeypatch, sigint, method):
     time = np.linspace(0.0, 1.0, 101)
     whole = simulate(time, alone(0.2), DRAWN, method=method, substeps=5000)
     press_at_second_report(monkeypatch)
-    with pytest.warns(UserWarning, match=r"simulation of many was interrupted at t = 0.8 s"):
+    with pytest.warns(UserWarning, match=r"simulation of many: interrupted at t = 0.8 s"):
         run = simulate(time, alone(0.2), DRAWN, method=method, substeps=5000)
     assert run.message == "interrupted at t = 0.8 s" and len(run.time) == 81
     for name in ("x", "v", "force", "u"):
