@@ -73,11 +73,6 @@ class Functions:
         """Whether x' can be solved for."""
         return self._about.explicit
 
-    def require_explicit(self) -> None:
-        """Raise `ValueError` with the reason if x' cannot be solved for."""
-        if not self.is_explicit:
-            raise ValueError(f"the model has no explicit right-hand side: {self._about.reason}")
-
     def residual(
         self, xdot: ArrayLike, x: ArrayLike, u: ArrayLike, p: ArrayLike, t: ArrayLike = 0.0
     ) -> Array:
@@ -86,7 +81,8 @@ class Functions:
 
     def rhs(self, x: ArrayLike, u: ArrayLike, p: ArrayLike, t: ArrayLike = 0.0) -> Array:
         """x' = M^-1 (...), (n_states, n). Raises `ValueError` if the model is not explicit."""
-        self.require_explicit()
+        if not self.is_explicit:
+            raise ValueError(f"the model has no explicit right-hand side: {self._about.reason}")
         return self._call("rhs", len(self.states), x=x, u=u, p=p, t=t)
 
     def outputs(

@@ -66,10 +66,6 @@ class Ensemble(Series):
             f"{len(self.time)} nodes, {span}>"
         )
 
-    def _repr_html_(self) -> str:
-        """A table of all trajectories for a notebook."""
-        return self._table(repr(self)[1:-1])
-
     def member(self, k: int) -> Trajectory:
         """The trajectory of member k, up to where it is valid."""
         if not -self.members <= k < self.members:

@@ -146,11 +146,8 @@ class EventTable:
 _LISTS = ("contacts", "pressed", "named", "work")
 
 
-def _state(time: float, x: Any, modes: Any, **integers: Any) -> HybridState:
+def _state(time: float, **rows: Any) -> HybridState:
     """Where a run ended, from lists of numbers."""
-    return HybridState(
-        time,
-        np.array(x, dtype=np.float64),
-        np.array(modes, dtype=np.float64),
-        **{name: np.array(row, dtype=np.intc) for name, row in integers.items()},
-    )
+    kinds: dict[str, Any] = {"x": np.float64, "modes": np.float64}
+    arrays = {name: np.array(row, kinds.get(name, np.intc)) for name, row in rows.items()}
+    return HybridState(time, **arrays)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -97,7 +96,7 @@ class Series(ByName, Saved):
     def _colour(self, name: str) -> str:
         return "C0" if name in self.states else "C1" if name in self.inputs else "C2"
 
-    def _table(self, title: str) -> str:
+    def _repr_html_(self) -> str:
         """A table for a notebook: the range of each trajectory."""
         rows = []
         for kind in KINDS:
@@ -105,7 +104,7 @@ class Series(ByName, Saved):
                 known = values[~np.isnan(values)]
                 low, high = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
                 rows.append((name, kind.removesuffix("s"), f"{low:.6g}", f"{high:.6g}"))
-        return html_table(title, rows, ("name", "kind", "smallest", "largest"))
+        return html_table(repr(self)[1:-1], rows, ("name", "kind", "smallest", "largest"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,13 +140,13 @@ class Trajectory(Series):
     def __repr__(self) -> str:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s" if len(self.time) else "none reached"
         events = f"; {len(self.events)} events" if self.event_log else ""
-        told = f"{listed(self)}; {len(self.time)} nodes, {span}{events}"
+        message = f"; {self.message}" if self.message else ""
+        told = f"{listed(self)}; {len(self.time)} nodes, {span}{events}{message}"
         return f"<trajectory of {self.model}: {told}>"
 
     def _repr_html_(self) -> str:
         """Tables of all trajectories and of the first events for a notebook."""
-        message = f"; {self.message}" if self.message else ""
-        table = self._table(f"{repr(self)[1:-1]}{message}")
+        table = super()._repr_html_()
         rows = [(f"{e.time:.9g}", e.kind, e.name) for e in self.events[:_SHOWN]]
         if not rows:
             return table
@@ -298,18 +297,10 @@ class Trajectory(Series):
         rows = {"time": self.time, **self}
         for name, values in self.measurements.items():
             rows |= {f"measured_{name}": values, f"std_{name}": self.std[name]}
-        names = io.StringIO()
-        csv.writer(names, lineterminator="").writerow(rows)  # a name may hold a comma
-        with replacing(path) as beside:
-            np.savetxt(
-                beside,
-                np.column_stack(list(rows.values())),
-                fmt="%.17g",
-                delimiter=",",
-                header=names.getvalue(),
-                comments="",
-                encoding="utf-8",
-            )
+        table = np.column_stack(list(rows.values()))
+        with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerow(rows)  # a name may hold a comma
+            np.savetxt(file, table, fmt="%.17g", delimiter=",")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -131,17 +131,13 @@ class Experiment:
             return self
         N, fine = self.n_nodes, (self.n_nodes - 1) * parts + 1
         place, index = np.arange(fine) / parts, np.arange(fine) // parts
-        missing = np.full(fine, np.nan)
-
-        def sampled(values: Array) -> Array:
-            row = missing.copy()
-            row[::parts] = values
-            return row
-
+        new = np.arange(fine) % parts > 0
         return Experiment(
             np.interp(place, np.arange(N), self.grid),
             inputs=self.signals,
-            measurements={name: sampled(values) for name, values in self.measurements.items()},
+            measurements={
+                name: np.where(new, np.nan, row[index]) for name, row in self.measurements.items()
+            },
             std={name: values[index] for name, values in self.std.items()},
         )
 

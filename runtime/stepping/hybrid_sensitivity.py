@@ -269,17 +269,12 @@ def sensitivities_of(found: RawTrajectory, run: Trajectory, slopes: Built) -> Se
     if not found.work[0]:
         raise ValueError("the run ended before its first step: it has no derivatives")
     common = segments(ivp.inputs, float(ivp.start.time), float(ivp.time[-1]))
-    own = [
-        signal.begin[piece] for signal, piece in zip(ivp.inputs.values(), common.piece, strict=True)
-    ]
-    told = slopes.manifest.of(SlopesManifest)
-    begins = np.array(own).reshape(common.piece.shape)
-    return Sensitivities(
-        run,
-        found,
-        common,
-        HybridSweep(found.run, slopes.library, told.patterns, told.solution, begins),
-    )
+    begins = np.zeros(common.piece.shape)
+    for row, piece, signal in zip(begins, common.piece, ivp.inputs.values(), strict=True):
+        row[:] = signal.begin[piece]
+    about = slopes.manifest.of(SlopesManifest)
+    sweep = HybridSweep(found.run, slopes.library, about.patterns, about.solution, begins)
+    return Sensitivities(run, found, common, sweep)
 
 
 def summed(places: NDArray[np.intp], row: Array, count: int) -> Array:

@@ -91,14 +91,8 @@ def simulate(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajecto
         "fixed": ivp.step,
         "pause": STEPS_AT_ONCE,
     }
-    sizes = (
-        len(start.x),
-        len(ivp.inputs),
-        len(start.modes),
-        len(ivp.about.contacts),
-        ivp.rows,
-        len(ivp.about.events),
-    )
+    counted = map(len, (start.x, ivp.inputs, start.modes, ivp.about.contacts))
+    sizes = (*counted, ivp.rows, len(ivp.about.events))
     run = HybridRun(ivp.library, sizes, numbers, arrays)
     with interruptible(stop) as flag, time_bar(start.time, end, ivp.progress) as show:
         go_on = (Switching.LOG_FULL, Switching.PAUSED)

@@ -71,8 +71,7 @@ def test_an_older_table_survives_a_failure(results, tmp_path, monkeypatch):
     path.write_text("old")
 
     def half(file, *rest, **options):
-        with open(file, "w") as stream:
-            stream.write("ti")
+        file.write("ti")
         raise OSError("no space")
 
     monkeypatch.setattr(np, "savetxt", half)
