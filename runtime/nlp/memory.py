@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from kinesym.runtime.nlp.layout import FAMILIES
@@ -56,13 +56,8 @@ def forecast(nlp: NLP) -> Forecast:
 
 def check_sizes(sizes: Forecast) -> None:
     """Raises `ValueError` if IPOPT cannot count that far."""
-    counted = {
-        "variables": sizes.variables,
-        "constraints": sizes.constraints,
-        "entries in the Jacobian": sizes.jacobian,
-        "entries in the Hessian": sizes.hessian,
-    }
-    for what, count in counted.items():
+    names = ("variables", "constraints", "entries in the Jacobian", "entries in the Hessian")
+    for what, count in zip(names, astuple(sizes), strict=False):
         if count > MOST:
             raise ValueError(
                 f"the problem has {count:,} {what}, IPOPT counts to {MOST:,}: use fewer nodes"

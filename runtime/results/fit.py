@@ -12,6 +12,7 @@ from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Named, Trials
 from kinesym.runtime.stepping.minimise import Step
+from kinesym.runtime.summary import listed
 
 Unknowns: TypeAlias = Annotated[Array, "unknown"]
 
@@ -20,9 +21,8 @@ def vector_of_guess(guess: Any, names: Sequence[str]) -> Array:
     """All unknowns as an array (n,); raises `ValueError` for anything else."""
     q = np.atleast_1d(real_array(guess, "the guess, if it is no mapping of names to values,"))
     if q.shape != (len(names),):
-        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         raise ValueError(
-            f"the guess has shape {q.shape}, but there are {len(names)} unknowns ({shown})"
+            f"the guess has shape {q.shape}, but there are {len(names)} unknowns ({listed(names)})"
         )
     return q
 

@@ -145,12 +145,9 @@ class HybridTrials(Simulated):
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
             own = [p for p in unknowns.parameters if p in self.system.parameters]
             changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
-            moved = {p: change for p, change in changes.items() if change}
-            wrt, variations = (
-                [*own, *unknowns.initial],
-                {f"variation {p}": c for p, c in moved.items()},
-            )
-            along = made.forward(wrt, variations)
+            moved = [p for p, change in changes.items() if change]
+            variations = {f"variation {p}": changes[p] for p in moved}
+            along = made.forward([*own, *unknowns.initial], variations)
             columns = [
                 *(unknowns.parameters.index(p) for p in own),
                 *range(q.size)[unknowns.starts(k)],
