@@ -117,9 +117,10 @@ def shooting_arguments(
     unknown_inputs: Any,
     segments: int,
     threads: int | None,
-    options: Mapping[str, Any],
+    options: tuple[int, float, float],
 ) -> ShootingArguments:
-    """Check the arguments of `ks.Shooting`; raises `ValueError` for what does not fit."""
+    """Check the arguments of `ks.Shooting`, options : substeps, rtol, atol; raises `ValueError` for
+    what does not fit."""
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
@@ -127,7 +128,7 @@ def shooting_arguments(
     free = by_name(free, model.input_names, "unknown_inputs")
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
-    steps = checked_steps(methods, method, most=most, **options)
+    steps = checked_steps(methods, method, *options, most)
     _check_unknowns(hybrid, listed, steps, segments, free)
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
