@@ -110,7 +110,8 @@ class Collocation:
             free,
             scheme_named(given.scheme if scheme == "auto" else scheme),
             given.objective if objective is None else objective,
-            given.asked,
+            given.contacts,
+            **given.conditions,
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
