@@ -119,7 +119,7 @@ def test_units_of_trc(tmp_path):
         ("110.0\t900.0", "110.0", "line 8 has 7 cells, not 8"),
         ("110.0", "1l0.0", "line 8, column R.Heel X: '1l0.0' is no number; leave the cell empty"),
         ("L.Heel", "R.Heel", "the name 'R.Heel' occurs twice"),
-        ("0.517", "0.617", "time is not uniform: the step after 0.508 s"),
+        ("0.517", "0.617", "time must increase; step 2 goes from 0.617 to 0.525"),
     ],
 )
 def test_errors_of_trc(tmp_path, old, new, message):
