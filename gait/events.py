@@ -316,8 +316,7 @@ def assign_plates(
             raise ValueError(
                 f"foot {foot!r} is given by its heel and toe, each (3, N), got {shown(pair)}"
             )
-    near, height = finite(near, "near"), finite(height, "height")
-    threshold = positive(threshold, "the threshold of a contact")
+    near = finite(near, "near")
     grid = time_grid(time)
     lines = {
         foot: [vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid)]

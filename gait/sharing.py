@@ -195,7 +195,7 @@ class LeastCorrection:
         raise double.unmeasured("LeastCorrection")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sharing:
     """A total wrench shared between the feet.
 
@@ -216,6 +216,11 @@ class Sharing:
         if foot not in self.wrenches:
             raise KeyError(f"there is no foot {foot!r}; {suggest(foot, self.wrenches)}")
         return self.wrenches[foot]
+
+    def __repr__(self) -> str:
+        t, feet = self.total.time, ", ".join(self.wrenches)
+        span = f"{len(t)} samples, t = {t[0]:g} ... {t[-1]:g} s, {len(self.phases)} phases"
+        return f"<ground reaction shared by {feet}: {span}>"
 
     @property
     def correction(self) -> Wrench:

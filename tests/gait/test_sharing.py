@@ -418,6 +418,8 @@ def test_the_report_gives_the_correction_as_a_share_of_the_weight():
     assert_allclose(shared.shares()[2], 0.02, rtol=1e-9)
     assert_allclose(shared.correction.force[2], 14.0, rtol=1e-9)
     lines = shared.report().splitlines()
+    span = f"{len(TIME)} samples, t = {TIME[0]:g} ... {TIME[-1]:g} s, {len(shared.phases)} phases"
+    assert repr(shared) == f"<ground reaction shared by left, right: {span}>"
     assert len(lines) == 6 and "700.0 N" in lines[0]
     assert "right to left" in lines[2] and "rms 2.0, largest 2.0," in lines[2]
     assert lines[2].endswith("N m")
