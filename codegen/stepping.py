@@ -141,17 +141,18 @@ def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel]
         replace(groups[name], varying=varying if name == "k" else True)
         for name in ("x0", "x1", "u0", "u1", "k", "t", "h")
     )
-    after = g.symbols(groups["x1"].symbols)
+    after, defects = g.symbols(groups["x1"].symbols), list(family.rows.values())
     entries = compose_jacobian(
-        g, jacobian(g, family.constraints, family.outer), jacobian(g, family.inner, after)
+        g, jacobian(g, defects, family.outer), jacobian(g, family.inner, after)
     )
     known = {v: e for v, e in zip(family.outer, family.inner, strict=True) if v != e}
-    names = tuple(f"d {family.labels[i]} / d {model.state_names[j]}" for i, j in entries)
+    labels = tuple(family.rows)
+    names = tuple(f"d {labels[i]} / d {model.state_names[j]}" for i, j in entries)
     purpose = f"defects of {scheme.name} on one step"
     slopes = f"{purpose}, their derivatives with respect to its end"
-    defects = tuple(g.substitute(family.constraints, known))
+    defects = g.substitute(defects, known)
     newton = tuple(g.substitute(list(entries.values()), known))
     return [
-        Kernel("defect", g, arguments, defects, tuple(family.labels), purpose),
+        Kernel("defect", g, arguments, tuple(defects), labels, purpose),
         Kernel("newton", g, arguments, newton, names, slopes),
     ], entries
