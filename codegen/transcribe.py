@@ -31,7 +31,7 @@ from kinesym.codegen.family import Ends, Family, Points
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.phases import contact_rows, contacts_at, link_family
-from kinesym.symbolic.declared import atoms_through
+from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import NodeScheme, StageScheme
@@ -217,7 +217,7 @@ def _sampled(problem: Problem, between: bool) -> dict[str, sp.Expr]:
 def _integrates_on_intervals(problem: Problem) -> bool:
     """Whether the integrand contains x' or a held signal, which have no values at the nodes."""
     integrand = problem.objective.integrand
-    behind = atoms_through(problem.model, [integrand])
+    behind = atoms_of(*problem.model.through([integrand]))
     held = {name_of(f) for f in behind if isinstance(f, AppliedUndef)} & problem.held
     jumps = bool(problem.held) and _moves(problem, integrand)
     return bool(held) or jumps or _on_interval(problem, integrand)
