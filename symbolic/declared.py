@@ -130,13 +130,14 @@ class Declared:
             **{f"output {name}": e for name, e in self.outputs.items()},
             **{f"the limit {sentence!r}": e for sentence, e in self.limits.items()},
         }
-        for label, e in labelled.items():
-            check_atoms(atoms_of(e), known, rates, f"{where}: {label}")
+        atoms = {label: atoms_of(e) for label, e in labelled.items()}
+        for label, found in atoms.items():
+            check_atoms(found, known, rates, f"{where}: {label}")
         in_equations = atoms_of(*self.through(self.equations))
         for x, rate in zip(self.states, self.derivatives, strict=True):
             if x not in in_equations and rate not in in_equations:
                 raise ValueError(f"{where}: state {x} has no equation; it appears in none of them")
-        everything = atoms_of(*labelled.values())
+        everything = set().union(*atoms.values())
         unused = [p for p in (*self.inputs, *self.parameters) if p not in everything]
         if unused:
             raise ValueError(

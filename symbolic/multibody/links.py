@@ -76,9 +76,16 @@ def directions(primitive: Primitive) -> list[tuple[Vector, Vector]]:
 
 def along(primitive: Primitive, speeds: Sequence[sp.Expr]) -> tuple[Vector, Vector]:
     """Angular velocity and velocity of these speeds."""
-    parts = list(zip(speeds, directions(primitive), strict=True))
-    turning = sum((u * angular for u, (angular, _) in parts), ZERO)
-    return turning, sum((u * linear for u, (_, linear) in parts), ZERO)
+    match primitive:
+        case Hinge(direction=direction):
+            return speeds[0] * direction, ZERO
+        case Ball() | Aim():
+            return Vector(speeds), ZERO
+        case Slide(axes=axes):
+            given = dict(zip(axes, speeds, strict=True))
+            return ZERO, Vector(given.get(axis, sp.S.Zero) for axis in AXES)
+        case _:
+            return ZERO, ZERO
 
 
 @dataclass(frozen=True)

@@ -259,8 +259,7 @@ class Mechanism:
             for k, link in enumerate(self.moving)
             if link.body is not None
         }
-        wrenches, kane = inwards(steps, self.moving, frames, own)
-        return Recursion(steps, frames, tuple(wrenches), tuple(kane))
+        return Recursion(steps, frames, *inwards(steps, self.moving, frames, own))
 
     def load_wrenches(self, number: int, frames: Mapping[int, Frame]) -> list[Wrench]:
         """Of the loads on the body of a link."""

@@ -60,8 +60,8 @@ class Recursion:
 
     steps: Steps
     frames: Mapping[int, Frame]
-    wrenches: tuple[Wrench, ...]
-    kane: tuple[Wrench, ...]
+    wrenches: Mapping[int, Wrench]
+    kane: Mapping[int, Wrench]
 
 
 def rotation_of(steps: Steps, link: Link) -> Matrix:
@@ -160,24 +160,22 @@ def needed_wrench(steps: Steps, frame: Frame, body: Body) -> Wrench:
 
 def inwards(
     steps: Steps, links: Sequence[Link], frames: Mapping[int, Frame], own: Mapping[int, Wrench]
-) -> tuple[list[Wrench], list[Wrench]]:
-    """For each link, and the base at the end, in its axes and about its origin: force and moment
+) -> tuple[dict[int, Wrench], dict[int, Wrench]]:
+    """For each link, and the base as number -1, in its axes and about its origin: force and moment
     that reach it through its joint; and Kane's, which follow speeds. own : what a link needs.
 
     They differ in the moment of links that are `Aim`ed: their parents do not turn them.
     """
     aimed = any(isinstance(link.primitive, Aim) for link in links)
-    count = len(links) + 1  # the base is the last one, number -1
-    forces, moments, kane = ([[] for _ in range(count)] for _ in range(3))  # type: ignore[var-annotated]
+    parts = {k: [(ZERO, ZERO, ZERO)] for k in range(-1, len(links))}
     for k, (force, moment) in own.items():
-        forces[k], moments[k], kane[k] = [force], [moment], [moment]
-    reaching: list[Wrench] = [(ZERO, ZERO)] * count
-    following: list[Wrench] = [(ZERO, ZERO)] * count
-    for k in reversed(range(-1, count - 1)):
+        parts[k].append((force, moment, moment))
+    reaching, following = dict[int, Wrench](), dict[int, Wrench]()
+    for k in reversed(parts):
         name = links[k].name if k >= 0 else "(base)"
-        f = steps.vector(f"f.{name}", sum(forces[k], ZERO))
-        n = steps.vector(f"n.{name}", sum(moments[k], ZERO))
-        m = steps.vector(f"m.{name}", sum(kane[k], ZERO)) if aimed else n
+        f, n, m = (sum(terms, ZERO) for terms in zip(*parts[k], strict=True))
+        f, n = steps.vector(f"f.{name}", f), steps.vector(f"n.{name}", n)
+        m = steps.vector(f"m.{name}", m) if aimed else n
         reaching[k], following[k] = (f, n), (f, m)
         if k < 0:
             break
@@ -185,12 +183,10 @@ def inwards(
         f = steps.vector(f"f.{name}.inner", R @ f)
         arm = offset(link).cross(f)
         n = steps.vector(f"n.{name}.inner", R @ n + arm)
-        forces[link.parent].append(f)
-        moments[link.parent].append(n)
-        if aimed and isinstance(link.primitive, Aim):
-            kane[link.parent].append(steps.vector(f"m.{name}.inner", arm))
-        elif aimed:
-            kane[link.parent].append(steps.vector(f"m.{name}.inner", R @ m + arm))
+        if aimed:
+            turned = ZERO if isinstance(link.primitive, Aim) else R @ m
+            m = steps.vector(f"m.{name}.inner", turned + arm)
+        parts[link.parent].append((f, n, m))
     return reaching, following
 
 
