@@ -98,7 +98,7 @@ def speed_rates(
     for k, link in reversed(list(enumerate(links))):
         left = sums[k].named("0")
         speeds = map(name_of, tree.links[k].u)
-        for speed, (angular, linear) in zip(speeds, directions(link.primitive), strict=True):
+        for speed, (angular, linear) in zip(speeds, directions(link), strict=True):
             if speed in tree.locked:
                 continue
             free = 1 - lock_of(speed) if speed in tree.lockable else sp.S.One

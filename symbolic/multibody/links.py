@@ -60,22 +60,9 @@ class Weld:
 Primitive = Hinge | Ball | Aim | Slide | Weld
 
 
-def directions(primitive: Primitive) -> list[tuple[Vector, Vector]]:
-    """Angular velocity and velocity, in outer axes (`Slide`: in inner ones, which are the same),
-    for each speed of 1; generalised forces are the components of a wrench along them."""
-    match primitive:
-        case Hinge(direction=direction):
-            return [(direction, ZERO)]
-        case Ball() | Aim():
-            return [(unit(axis), ZERO) for axis in AXES]
-        case Slide(axes=axes):
-            return [(ZERO, unit(axis)) for axis in axes]
-        case _:
-            return []
-
-
 def along(primitive: Primitive, speeds: Sequence[sp.Expr]) -> tuple[Vector, Vector]:
-    """Angular velocity and velocity of these speeds."""
+    """Angular velocity and velocity that these speeds (or coordinates of a `Slide`) are, in outer
+    axes; for a `Slide` in inner ones, which are the same."""
     match primitive:
         case Hinge(direction=direction):
             return speeds[0] * direction, ZERO
@@ -103,6 +90,13 @@ class Link:
     q: tuple[AppliedUndef, ...] = ()
     u: tuple[AppliedUndef, ...] = ()
     body: Body | None = None
+
+
+def directions(link: Link) -> list[tuple[Vector, Vector]]:
+    """Angular velocity and velocity for each speed of 1 alone; generalised forces are the
+    components of a wrench along them."""
+    speeds = range(len(link.u))
+    return [along(link.primitive, [sp.Integer(i == k) for i in speeds]) for k in speeds]
 
 
 def links_of(body: Body, parent: int, number: int) -> list[Link]:

@@ -209,7 +209,7 @@ def subtract(needed: Wrench, applied: Iterable[Wrench]) -> Wrench:
 def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
     """Kane's generalised forces of a wrench (in the axes of the link), one for each speed."""
     force, moment = wrench
-    return [turn @ moment + shift @ force for turn, shift in directions(link.primitive)]
+    return [turn @ moment + shift @ force for turn, shift in directions(link)]
 
 
 def kinematics(steps: Steps, link: Link) -> list[sp.Expr]:
