@@ -86,12 +86,12 @@ class Interpreted(NLP):
         return found
 
     def _placed(self, family, what, values):
-        members = self._locals(family)
+        entries = self._entries(0, family)
         about, first = self._about.families[family], self.layout.constraint_offsets[0, family]
         n = values.shape[1]
 
         def place(j, i):
-            begin, step = self._entry(0, family, members[j])
+            begin, step, _ = entries[j]
             return begin + i * step
 
         for k, row in enumerate(values):
