@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
 
 import sympy as sp
@@ -42,14 +42,16 @@ class Lowering:
             if top in self._known:
                 stack.pop()
                 continue
-            missing = [a for a in _operands(top) if a not in self._known]
+            operands = _operands(top)
+            missing = [a for a in operands if a not in self._known]
             if missing:
                 stack.extend(missing)
             else:
-                self._known[top] = self._convert(stack.pop())
+                nodes = [self._known[a] for a in operands]
+                self._known[stack.pop()] = self._convert(top, nodes)
         return self._known[expression]
 
-    def _convert(self, e: sp.Basic) -> int:
+    def _convert(self, e: sp.Basic, operands: Sequence[int]) -> int:
         g = self.graph
         if isinstance(e, (sp.Number, sp.NumberSymbol)):
             return g.const(float(e))
@@ -57,7 +59,7 @@ class Lowering:
             return g.one if e is sp.true else g.zero
         convert = _CONVERTERS.get(type(e))
         if convert is not None:
-            return convert(g, e, *(self._known[a] for a in _operands(e)))
+            return convert(g, e, *operands)
         kind = "symbol" if isinstance(e, (sp.Symbol, sp.core.function.AppliedUndef)) else "term"
         raise UnsupportedExpression(
             f"{kind} {e} ({type(e).__name__}) cannot be turned into C; "
