@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections import Counter
 from typing import Any
 
 from kinesym.codegen.graph import Graph
@@ -333,7 +333,7 @@ class _Printer:
 
     def _compute_one(self, node: int) -> None:
         text, precedence = self._expression(node)
-        alone = self.uses.get(node, 0) == 1 and node not in self.piece.writes
+        alone = self.uses[node] == 1 and node not in self.piece.writes
         if alone and len(text) <= _LONGEST:
             self.text[node] = (text, precedence)  # written inside its only user
         else:
@@ -391,13 +391,10 @@ def _pairs(graph: Graph, piece: Piece) -> dict[int, tuple[int, int]]:
     return {node: pair for pair in pairs for node in pair}
 
 
-def _uses(graph: Graph, piece: Piece) -> dict[int, int]:
-    uses: dict[int, int] = {}
-    users: Iterable[int] = (a for node in piece.nodes for a in graph.args[node])
-    for node in users:
-        uses[node] = uses.get(node, 0) + 1
-    for _, node in piece.stores:
-        uses[node] = uses.get(node, 0) + 1
+def _uses(graph: Graph, piece: Piece) -> Counter[int]:
+    """How often the nodes are used in this piece."""
+    uses = Counter(a for node in piece.nodes for a in graph.args[node])
+    uses.update(node for _, node in piece.stores)
     return uses
 
 

@@ -129,13 +129,17 @@ def _weighted(g: Graph, node: int, position: int, partial: int, weight: int) -> 
     return g.zero if position == 0 else g.select(condition, *branches)
 
 
-def _partials(g: Graph, node: int) -> tuple[int, ...]:
-    op = g.op[node]
+def _partials(g: Graph, node: int) -> list[tuple[int, int, int]]:
+    """Position, operand and derivative with respect to it, where that is not zero."""
+    op, args = g.op[node], g.args[node]
     if op == "select":
-        return (g.zero, g.one, g.one)  # the branch is chosen by `_weighted`
-    if op == "div":
-        return (g.div(g.one, g.args[node][1]), g.one)  # the second one, too
-    return PARTIALS[op](g, node, g.args[node])
+        found: tuple[int, ...] = (g.zero, g.one, g.one)  # the branch is chosen by `_weighted`
+    elif op == "div":
+        found = (g.div(g.one, args[1]), g.one)  # the second one, too
+    else:
+        found = PARTIALS[op](g, node, args)
+    pairs = zip(args, found, strict=True)
+    return [(k, operand, e) for k, (operand, e) in enumerate(pairs) if e != g.zero]
 
 
 def _active(g: Graph, outputs: Sequence[int], wrt: Sequence[int]) -> list[int]:
@@ -165,10 +169,8 @@ def pullback(
         bar = adjoint[node] = g.sum(terms.pop(node))
         if node in leaves or bar == g.zero:
             continue
-        for position, (operand, partial) in enumerate(
-            zip(g.args[node], _partials(g, node), strict=True)
-        ):
-            if operand in active and partial != g.zero:
+        for position, operand, partial in _partials(g, node):
+            if operand in active:
                 term = _weighted(g, node, position, partial, bar)
                 terms.setdefault(operand, []).append(term)
     return [adjoint.get(node, g.zero) for node in wrt]
@@ -187,11 +189,7 @@ def jacobian(g: Graph, outputs: Sequence[int], wrt: Sequence[int]) -> Sparse:
             tangent[node] = {column[node]: g.one}
             continue
         terms: dict[int, list[int]] = {}
-        for position, (operand, partial) in enumerate(
-            zip(g.args[node], _partials(g, node), strict=True)
-        ):
-            if partial == g.zero:
-                continue
+        for position, operand, partial in _partials(g, node):
             for j, dot in tangent.get(operand, {}).items():
                 terms.setdefault(j, []).append(_weighted(g, node, position, partial, dot))
         row = {j: g.sum(parts) for j, parts in terms.items()}

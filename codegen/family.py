@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sympy as sp
@@ -24,8 +24,8 @@ class Family:
     """Cost and constraints at one kind of point, in terms of `inner` = v(z).
 
     `variables` are the groups of z, `data` the groups of known numbers. `outer` are the symbols v
-    that `cost` and `constraints` are written in. The objective is `cost` and the sum of weight *
-    residual^2 over `squares`, pairs (weight, residual).
+    that `cost` and `rows`, the constraints by their labels, are written in. The objective is `cost`
+    and the sum of weight * residual^2 over `squares`, pairs (weight, residual).
     """
 
     name: str
@@ -35,8 +35,7 @@ class Family:
     outer: Sequence[int]
     inner: Sequence[int]
     cost: int
-    constraints: Sequence[int]
-    labels: Sequence[str]
+    rows: Mapping[str, int]
     outputs: Mapping[str, int] = field(default_factory=dict)
     squares: Sequence[tuple[int, int]] = ()
 
@@ -49,38 +48,48 @@ class Family:
     @property
     def z(self) -> list[int]:
         """The local variables."""
-        return [self.graph.symbol(s) for group in self.variables for s in group.symbols]
+        return self.graph.symbols(s for group in self.variables for s in group.symbols)
 
 
-@dataclass
-class Symbols:
-    """Graph symbols of one point and the argument groups they belong to."""
+class Points:
+    """Graph symbols of one point or two, and the argument groups they belong to.
 
-    problem: Problem
-    graph: Graph = field(default_factory=Graph)
+    x, u, s : states, unknown inputs and signals, one group for each of `suffixes`. p, T, k :
+    unknown parameters, the duration (if free) and known parameters. variables : the groups of z.
+    """
 
-    def group(self, name: str, members: Sequence[object], varying: bool = True) -> Argument:
-        """The argument `name` of one scalar per member."""
-        symbols = tuple(f"{name}.{m if isinstance(m, str) else name_of(m)}" for m in members)
-        return Argument(name, symbols, varying)
-
-    def pair(self, name: str, members: Sequence[object]) -> tuple[Argument, Argument]:
-        """The arguments `name0` and `name1` of one scalar per member."""
-        return self.group(f"{name}0", members), self.group(f"{name}1", members)
-
-    def nodes(self, group: Argument) -> list[int]:
-        """Its nodes."""
-        return self.graph.symbols(group.symbols)
-
-    def parameters(self) -> tuple[Argument, Argument, Argument]:
-        """Unknown parameters, duration (if free) and known parameters."""
-        problem = self.problem
-        duration = ["duration"] if problem.free_duration else []
-        return (
-            self.group("p", problem.unknown_parameters, varying=False),
-            self.group("T", duration, varying=False),
-            self.group("k", problem.known_parameters, varying=False),
+    def __init__(self, problem: Problem, suffixes: Sequence[str] = ("0", "1")) -> None:
+        self.problem, self.graph = problem, Graph()
+        self.x, self.u, self.s = (
+            [self.group(name + suffix, members) for suffix in suffixes]
+            for name, members in (
+                ("x", problem.model.states),
+                ("u", problem.unknown_inputs),
+                ("s", problem.signals),
+            )
         )
+        duration = ["duration"] if problem.free_duration else []
+        self.p = self.group("p", problem.unknown_parameters, varying=False)
+        self.T = self.group("T", duration, varying=False)
+        self.k = self.group("k", problem.known_parameters, varying=False)
+        self.variables = (*self.x, *self.u, self.p, self.T)
+
+    def group(self, name: str, members: Iterable[object], varying: bool = True) -> Argument:
+        """The argument `name` of one scalar per member."""
+        return Argument(name, tuple(f"{name}.{name_of(m)}" for m in members), varying)
+
+    def nodes(self, *groups: Argument) -> list[int]:
+        """Their nodes."""
+        return self.graph.symbols(s for group in groups for s in group.symbols)
+
+    def of_duration(self, *groups: Argument) -> list[int]:
+        """Their nodes, times the duration if that is unknown."""
+        nodes, T = self.nodes(*groups), self.nodes(self.T)
+        return [self.graph.mul(T[0], node) for node in nodes] if T else nodes
+
+    def at(self, k: int, time: int) -> At:
+        """States, unknown inputs, signals and time at point k."""
+        return self.nodes(self.x[k]), self.nodes(self.u[k]), self.nodes(self.s[k]), time
 
     def lowering(
         self,
@@ -92,19 +101,27 @@ class Symbols:
     ) -> Lowering:
         """A translator of expressions at this point, intermediates included."""
         problem, model = self.problem, self.problem.model
-        p, _, k = self.parameters()
-        table: dict[sp.Basic, int] = {t: time}
+        table: dict[sp.Basic, int] = {t: time, **self._parameters()}
         table.update(zip(model.states, states, strict=True))
         table.update(zip(problem.unknown_inputs, inputs, strict=True))
         table.update(zip(problem.signals, signals, strict=True))
-        table.update(zip(problem.unknown_parameters, self.nodes(p), strict=True))
-        table.update(zip(problem.known_parameters, self.nodes(k), strict=True))
         if rates:
             table.update(zip(model.derivatives, rates, strict=True))
         lower = Lowering(self.graph, table)
         absent = set() if rates else moving_symbols(model)
         lower.define((s, e) for s, e in model.intermediates if s not in absent)
         return lower
+
+    def _parameters(self) -> dict[sp.Basic, int]:
+        symbols = (*self.problem.unknown_parameters, *self.problem.known_parameters)
+        return dict(zip(symbols, self.nodes(self.p, self.k), strict=True))
+
+    def boundary(self, e: sp.Expr, first: Lowering, last: Lowering) -> int:
+        """A condition in which `at_start` and `at_end` stand for values at the two ends."""
+        table: dict[sp.Basic, int] = {}
+        for end in sorted(e.atoms(at_start, at_end), key=str):
+            table[end] = (first if isinstance(end, at_start) else last)(end.args[0])
+        return Lowering(self.graph, {**table, **self._parameters()})(e)
 
     def explicit(
         self, states: Sequence[int], inputs: Sequence[int], signals: Sequence[int], time: int
@@ -122,53 +139,25 @@ class Symbols:
             ) from error
 
 
-class TwoPoints:
-    """What is read of two points, 0 and 1, each with a time of its own.
+class Ends(Points):
+    """Two points with a time of their own each, such as the ends of a trial.
 
     last : the one at the end of a trial, whose time is the duration if that is unknown.
     """
 
     def __init__(self, problem: Problem, last: int) -> None:
-        s = self.symbols = Symbols(problem)
-        x = s.pair("x", problem.model.states)
-        u = s.pair("u", problem.unknown_inputs)
-        self._signals, times = s.pair("s", problem.signals), s.pair("t", ["time"])
-        self._unknown, duration, known = s.parameters()
-        self.variables = (*x, *u, self._unknown, duration)
-        self.data = (known, *self._signals, *times)
-        self._times = list(times)
+        super().__init__(problem)
+        self._times = [self.group(name, ["time"]) for name in ("t0", "t1")]
+        self._data = (self.k, *self.s, *self._times)
         if problem.free_duration:
-            self._times[last] = duration
-        s.nodes(self._times[last])
-        self.x, self.u = [s.nodes(group) for group in x], [s.nodes(group) for group in u]
+            self._times[last] = self.T
+        self.nodes(self._times[last], *self.x, *self.u)
 
-    def at(self, k: int) -> At:
+    def end(self, k: int) -> At:
         """States, unknown inputs, signals and time at point k."""
-        s = self.symbols
-        return self.x[k], self.u[k], s.nodes(self._signals[k]), s.nodes(self._times[k])[0]
+        return self.at(k, *self.nodes(self._times[k]))
 
     def family(self, name: str, cost: int, rows: Mapping[str, int]) -> Family:
         """Cost and constraints, by their labels, as a family."""
-        own = [node for group in self.variables for node in self.symbols.nodes(group)]
-        return Family(
-            name=name,
-            graph=self.symbols.graph,
-            variables=self.variables,
-            data=self.data,
-            outer=own,
-            inner=own,
-            cost=cost,
-            constraints=list(rows.values()),
-            labels=list(rows),
-        )
-
-
-def boundary(e: sp.Expr, s: Symbols, first: Lowering, last: Lowering) -> int:
-    """A condition in which `at_start` and `at_end` stand for values at the two ends."""
-    table: dict[sp.Basic, int] = {}
-    for end in sorted(e.atoms(at_start, at_end), key=str):
-        table[end] = (first if isinstance(end, at_start) else last)(end.args[0])
-    p, _, k = s.parameters()
-    table.update(zip(s.problem.unknown_parameters, s.nodes(p), strict=True))
-    table.update(zip(s.problem.known_parameters, s.nodes(k), strict=True))
-    return Lowering(s.graph, table)(e)
+        own = self.nodes(*self.variables)
+        return Family(name, self.graph, self.variables, self._data, own, own, cost, rows)

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 
 import sympy as sp
 
 from kinesym.codegen.graph import UNARY, Graph
-
-_FUNCTIONS: dict[type, str] = {
-    sp.Abs: "abs",
-    **{getattr(sp, name): name for name in UNARY - {"abs", "log", "sqrt"}},
-}
-
-_RELATIONS: dict[type, tuple[str, bool]] = {  # operation, operands exchanged
-    sp.StrictLessThan: ("lt", False),
-    sp.LessThan: ("le", False),
-    sp.StrictGreaterThan: ("lt", True),
-    sp.GreaterThan: ("le", True),
-    sp.Equality: ("eq", False),
-}
 
 
 class UnsupportedExpression(ValueError):
@@ -54,28 +42,24 @@ class Lowering:
             if top in self._known:
                 stack.pop()
                 continue
-            missing = [a for a in _operands(top) if a not in self._known]
+            operands = _operands(top)
+            missing = [a for a in operands if a not in self._known]
             if missing:
                 stack.extend(missing)
             else:
-                self._known[top] = self._convert(stack.pop())
+                nodes = [self._known[a] for a in operands]
+                self._known[stack.pop()] = self._convert(top, nodes)
         return self._known[expression]
 
-    def _convert(self, e: sp.Basic) -> int:
-        g, known = self.graph, self._known
+    def _convert(self, e: sp.Basic, operands: Sequence[int]) -> int:
+        g = self.graph
         if isinstance(e, (sp.Number, sp.NumberSymbol)):
             return g.const(float(e))
         if e in (sp.true, sp.false):
             return g.one if e is sp.true else g.zero
         convert = _CONVERTERS.get(type(e))
         if convert is not None:
-            return convert(g, e, known)
-        if type(e) in _FUNCTIONS:
-            return g.function(_FUNCTIONS[type(e)], known[e.args[0]])
-        if type(e) in _RELATIONS:
-            name, swap = _RELATIONS[type(e)]
-            a, b = (known[a] for a in e.args)
-            return g.binary(name, b, a) if swap else g.binary(name, a, b)
+            return convert(g, e, *operands)
         kind = "symbol" if isinstance(e, (sp.Symbol, sp.core.function.AppliedUndef)) else "term"
         raise UnsupportedExpression(
             f"{kind} {e} ({type(e).__name__}) cannot be turned into C; "
@@ -84,6 +68,7 @@ class Lowering:
 
 
 def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
+    """The subexpressions whose nodes the converter of `e` takes."""
     if isinstance(e, (sp.Derivative, sp.core.function.AppliedUndef)) or not e.args:
         return ()
     if isinstance(e, sp.Piecewise):
@@ -109,13 +94,16 @@ def _exponentials(e: sp.Expr) -> list[tuple[float, sp.Expr]]:
     return found
 
 
-def _log(g: Graph, e: sp.log, known: Mapping[sp.Basic, int]) -> int:
+# -- converters: each (graph, expression, nodes of its operands) -> node --------------------------
+
+
+def _log(g: Graph, e: sp.log, *nodes: int) -> int:
     """log(sum of c exp(x)) is m + log(sum of exp(log c + (x - m))) with m, the largest log c + x,
     which neither over- nor underflows; other logarithms are what they are."""
     terms = _exponentials(e.args[0])
     if not terms:
-        return g.function("log", known[e.args[0]])
-    pairs = [(g.const(shift), known[x]) for shift, x in terms]
+        return g.function("log", *nodes)
+    pairs = [(g.const(shift), x) for (shift, _), x in zip(terms, nodes, strict=True)]
     largest = g.add(*pairs[0])
     for shift, x in pairs[1:]:
         largest = g.binary("max", largest, g.add(shift, x))
@@ -123,43 +111,25 @@ def _log(g: Graph, e: sp.log, known: Mapping[sp.Basic, int]) -> int:
     return g.add(largest, g.function("log", g.sum(parts)))
 
 
-def _add(g: Graph, e: sp.Add, known: Mapping[sp.Basic, int]) -> int:
-    return g.sum([known[a] for a in e.args])
+def _mul(g: Graph, e: sp.Mul, *factors: int) -> int:
+    return reduce(g.mul, sorted(factors, key=lambda n: (n not in g.value, n)))
 
 
-def _mul(g: Graph, e: sp.Mul, known: Mapping[sp.Basic, int]) -> int:
-    nodes = sorted((known[a] for a in e.args), key=lambda n: (n not in g.value, n))
-    product = nodes[0]
-    for node in nodes[1:]:
-        product = g.mul(product, node)
-    return product
+def _pow(g: Graph, e: sp.Pow, base: int, *exponent: int) -> int:
+    return g.binary("pow", base, *exponent) if exponent else g.power(base, float(e.exp))
 
 
-def _pow(g: Graph, e: sp.Pow, known: Mapping[sp.Basic, int]) -> int:
-    if isinstance(e.exp, sp.Number):
-        return g.power(known[e.base], float(e.exp))
-    return g.binary("pow", known[e.base], known[e.exp])
-
-
-def _piecewise(g: Graph, e: sp.Piecewise, known: Mapping[sp.Basic, int]) -> int:
-    result = g.const(float("nan"))  # SymPy: undefined where no condition holds
-    for pair in reversed(e.args):
-        result = g.select(known[pair.cond], known[pair.expr], result)
+def _piecewise(g: Graph, e: sp.Piecewise, *nodes: int) -> int:
+    result = g.const(math.nan)  # SymPy: undefined where no condition holds
+    for value, condition in zip(nodes[-2::-2], nodes[::-2], strict=True):
+        result = g.select(condition, value, result)
     return result
 
 
-def _heaviside(g: Graph, e: sp.Heaviside, known: Mapping[sp.Basic, int]) -> int:
-    x = known[e.args[0]]
-    at_zero = known[e.args[1]]
-    return g.select(
-        g.binary("lt", g.zero, x),
-        g.one,
-        g.select(
-            g.binary("lt", x, g.zero),
-            g.zero,
-            g.select(g.binary("eq", x, g.zero), at_zero, g.const(math.nan)),
-        ),
-    )
+def _heaviside(g: Graph, e: sp.Heaviside, x: int, at_zero: int) -> int:
+    above, below = g.binary("lt", g.zero, x), g.binary("lt", x, g.zero)
+    at_zero = g.select(g.binary("eq", x, g.zero), at_zero, g.const(math.nan))
+    return g.select(above, g.one, g.select(below, g.zero, at_zero))
 
 
 def _reciprocal(g: Graph, x: int, name: str) -> int:
@@ -178,8 +148,7 @@ def _reciprocal(g: Graph, x: int, name: str) -> int:
 _SINC_TERMS = 12
 
 
-def _sinc(g: Graph, e: sp.sinc, known: Mapping[sp.Basic, int]) -> int:
-    x = known[e.args[0]]
+def _sinc(g: Graph, e: sp.sinc, x: int) -> int:
     square, series = g.mul(x, x), g.zero
     for k in range(_SINC_TERMS, -1, -1):
         term = g.const((-1.0) ** k / math.factorial(2 * k + 1))
@@ -188,49 +157,50 @@ def _sinc(g: Graph, e: sp.sinc, known: Mapping[sp.Basic, int]) -> int:
     return g.select(near, series, g.div(g.function("sin", x), x))
 
 
-def _mod(g: Graph, e: sp.Mod, known: Mapping[sp.Basic, int]) -> int:
-    x, y = (known[a] for a in e.args)
+def _mod(g: Graph, e: sp.Mod, x: int, y: int) -> int:
     rest = g.sub(x, g.mul(y, g.function("floor", g.quotient(x, y))))
     return g.select(g.binary("eq", y, g.zero), g.const(math.nan), rest)
 
 
-def _fold(name: str) -> Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]:
-    def convert(g: Graph, e: sp.Basic, known: Mapping[sp.Basic, int]) -> int:
-        nodes = [known[a] for a in e.args]
-        result = nodes[0]
-        for node in nodes[1:]:
-            result = g.mul(result, node) if name == "and" else g.binary(name, result, node)
-        return result
-
-    return convert
+def _elementary(name: str) -> Callable[..., int]:
+    return lambda g, e, x: g.function(name, x)
 
 
-_CONVERTERS: dict[type, Callable[[Graph, sp.Basic, Mapping[sp.Basic, int]], int]] = {
-    sp.Add: _add,
+def _fold(name: str) -> Callable[..., int]:
+    return lambda g, e, *nodes: reduce(partial(g.binary, name), nodes)
+
+
+_CONVERTERS: dict[type, Callable[..., int]] = {
+    sp.Abs: _elementary("abs"),
+    **{getattr(sp, name): _elementary(name) for name in UNARY - {"abs", "log", "sqrt"}},
+    sp.StrictLessThan: lambda g, e, a, b: g.binary("lt", a, b),
+    sp.LessThan: lambda g, e, a, b: g.binary("le", a, b),
+    sp.StrictGreaterThan: lambda g, e, a, b: g.binary("lt", b, a),
+    sp.GreaterThan: lambda g, e, a, b: g.binary("le", b, a),
+    sp.Equality: lambda g, e, a, b: g.binary("eq", a, b),
+    sp.Ne: lambda g, e, a, b: g.no(g.binary("eq", a, b)),
+    sp.Add: lambda g, e, *terms: g.sum(terms),
     sp.Mul: _mul,
     sp.Pow: _pow,
     sp.Piecewise: _piecewise,
     sp.Heaviside: _heaviside,
     sp.Min: _fold("min"),
     sp.Max: _fold("max"),
-    sp.And: _fold("and"),
+    sp.And: lambda g, e, *nodes: reduce(g.mul, nodes),
     sp.Or: _fold("max"),
-    sp.Not: lambda g, e, known: g.no(known[e.args[0]]),
-    sp.Ne: lambda g, e, known: g.no(g.binary("eq", *(known[a] for a in e.args))),
-    sp.logic.boolalg.ITE: lambda g, e, known: g.select(*(known[a] for a in e.args)),
-    sp.sec: lambda g, e, known: g.div(g.one, g.function("cos", known[e.args[0]])),
-    sp.csc: lambda g, e, known: g.div(g.one, g.function("sin", known[e.args[0]])),
-    sp.cot: lambda g, e, known: g.div(
-        g.function("cos", known[e.args[0]]), g.function("sin", known[e.args[0]])
-    ),
-    sp.ceiling: lambda g, e, known: g.neg(g.function("floor", g.neg(known[e.args[0]]))),
+    sp.Not: lambda g, e, x: g.no(x),
+    sp.logic.boolalg.ITE: lambda g, e, c, a, b: g.select(c, a, b),
+    sp.sec: lambda g, e, x: g.div(g.one, g.function("cos", x)),
+    sp.csc: lambda g, e, x: g.div(g.one, g.function("sin", x)),
+    sp.cot: lambda g, e, x: g.div(g.function("cos", x), g.function("sin", x)),
+    sp.ceiling: lambda g, e, x: g.neg(g.function("floor", g.neg(x))),
     sp.Mod: _mod,
-    sp.coth: lambda g, e, known: g.div(g.one, g.function("tanh", known[e.args[0]])),
+    sp.coth: lambda g, e, x: g.div(g.one, g.function("tanh", x)),
     sp.sinc: _sinc,
-    sp.sech: lambda g, e, known: _reciprocal(g, known[e.args[0]], "cosh"),
-    sp.csch: lambda g, e, known: _reciprocal(g, known[e.args[0]], "sinh"),
-    sp.frac: lambda g, e, known: g.sub(known[e.args[0]], g.function("floor", known[e.args[0]])),
+    sp.sech: lambda g, e, x: _reciprocal(g, x, "cosh"),
+    sp.csch: lambda g, e, x: _reciprocal(g, x, "sinh"),
+    sp.frac: lambda g, e, x: g.sub(x, g.function("floor", x)),
     sp.log: _log,
-    sp.UnevaluatedExpr: lambda g, e, known: known[e.args[0]],
-    sp.atan2: lambda g, e, known: g.binary("atan2", known[e.args[0]], known[e.args[1]]),
+    sp.UnevaluatedExpr: lambda g, e, x: x,
+    sp.atan2: lambda g, e, y, x: g.binary("atan2", y, x),
 }

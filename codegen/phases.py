@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, switched_impulses
-from kinesym.codegen.family import At, Family, Symbols, TwoPoints, boundary
+from kinesym.codegen.family import At, Ends, Family, Points
 from kinesym.symbolic.hybrid.contacts import Contact, forces_of, with_friction
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
 
-def contacts_at(s: Symbols, at: At) -> tuple[ContactDynamics, list[int]]:
+def contacts_at(s: Points, at: At) -> tuple[ContactDynamics, list[int]]:
     """Contacts at a point, and the nodes of their forces."""
     problem = s.problem
     names = [name_of(u) for u in problem.unknown_inputs]
@@ -20,7 +20,7 @@ def contacts_at(s: Symbols, at: At) -> tuple[ContactDynamics, list[int]]:
     return found, forces
 
 
-def _flags(s: Symbols, what: str, signals: Sequence[int]) -> list[int]:
+def _flags(s: Points, what: str, signals: Sequence[int]) -> list[int]:
     """The signal of each row of the contacts; along the ground of those that are stuck, too."""
     names = [name_of(signal) for signal in s.problem.signals]
 
@@ -34,7 +34,7 @@ def _flags(s: Symbols, what: str, signals: Sequence[int]) -> list[int]:
     ]
 
 
-def contact_rows(s: Symbols, at: At) -> dict[str, int]:
+def contact_rows(s: Points, at: At) -> dict[str, int]:
     """No acceleration where a contact is closed, no force where it is open."""
     g = s.graph
     found, forces = contacts_at(s, at)
@@ -53,21 +53,22 @@ def contact_rows(s: Symbols, at: At) -> dict[str, int]:
 def link_family(problem: Problem, name: str) -> Family:
     """From the end of a trial (0) to the start of the next (1): the states continue, through
     impacts where there are contacts; further conditions. Every trial has a time t of its own."""
-    points = TwoPoints(problem, last=0)
-    s, g = points.symbols, points.symbols.graph
+    s = Ends(problem, last=0)
+    g = s.graph
     rows: dict[str, int] = {}
     if problem.contacts and name == "link":
-        found, _ = contacts_at(s, points.at(0))
+        found, _ = contacts_at(s, s.end(0))
         bounces = [g.const(1.0 + c.restitution) for c in problem.contacts]
         bounces += [g.one] * len(with_friction(problem.contacts))
-        hits = _flags(s, "hit", s.nodes(s.group("s1", problem.signals)))
+        hits = _flags(s, "hit", s.nodes(s.s[1]))
         impulses = switched_impulses(g, found, hits, bounces)
         jumps = found.jump(g, impulses, len(problem.model.states))
-        for x, a, b, jump in zip(problem.model.state_names, *points.x, jumps, strict=True):
+        states = map(s.nodes, s.x)
+        for x, a, b, jump in zip(problem.model.state_names, *states, jumps, strict=True):
             rows[f"jump of {x}"] = g.sub(g.sub(b, a), jump)
     conditions = problem.links if name == "link" else problem.cycle
     if conditions:
-        before, after = s.lowering(*points.at(0)), s.lowering(*points.at(1))
+        before, after = (s.lowering(*s.end(k)) for k in (0, 1))
         for number, condition in enumerate(conditions):
-            rows[f"{name} condition {number}"] = boundary(condition, s, after, before)
-    return points.family(name, g.zero, rows)
+            rows[f"{name} condition {number}"] = s.boundary(condition, after, before)
+    return s.family(name, g.zero, rows)

@@ -17,26 +17,18 @@ from kinesym.codegen.lower import Lowering
 from kinesym.symbolic.model import Model
 
 
-def explicit_rates(
-    g: Graph, residual: Sequence[int], rates: Sequence[int], names: Sequence[str]
-) -> list[int]:
-    """x' as nodes, from the residual M(x) x' + b(x) = 0; NaN where M is singular.
-
-    Raises `NotExplicit` if x' enters nonlinearly or M is structurally singular, naming a state.
-    """
-    return MassMatrix(g, residual, rates, names).rates()
-
-
 def model_rates(model: Model, lower: Lowering, rates: Sequence[int]) -> list[int]:
     """x' of a model as nodes: its explicit form if it has one, else from its equations.
 
-    rates : the nodes of x', known to `lower` where there is no explicit form.
+    rates : the nodes of x', known to `lower` where there is no explicit form; NaN where the mass
+    matrix is singular. Raises `NotExplicit` if x' enters nonlinearly or the mass matrix is
+    structurally singular, naming a state.
     """
     if model.explicit is not None:
         lower.define(model.explicit.intermediates)
         return [lower(e) for e in model.explicit.rates]
     residual = [lower(e) for e in model.equations]
-    return explicit_rates(lower.graph, residual, rates, model.state_names)
+    return MassMatrix(lower.graph, residual, rates, model.state_names).rates()
 
 
 @dataclass(frozen=True)
@@ -61,7 +53,7 @@ def linearised_rates(
     names: Sequence[str],
     wrt: Sequence[int],
 ) -> Linearised:
-    """x' and what its derivatives follow from; raises `NotExplicit` like `explicit_rates`."""
+    """x' and what its derivatives follow from; raises `NotExplicit` like `model_rates`."""
     mass = MassMatrix(g, residual, rates, names)
     solution = mass.rates()
     partial = jacobian(g, mass.residual, wrt)

@@ -26,29 +26,24 @@ def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
     Raises `ValueError` if the method is explicit (no scheme) and x' cannot be solved for.
     """
     s = model_symbols(model, varying)
-    kernels = [*_rhs(model, s, required=scheme is None), *_outputs(model, s)]
-    pattern: Sparse = {}
+    kernels, pattern = [*_rhs(model, s, required=scheme is None), *_outputs(model, s)], Sparse()
     if scheme is not None:
         made, pattern = _implicit(model, scheme, varying)
         kernels.extend(made)
-    return Program(
-        name=f"{model.name}_{scheme.name if scheme else 'explicit'}".replace("-", "_"),
-        kernels=tuple(kernels),
-        description={
-            "stepping": {
-                **_description(model, scheme, pattern, tuple(model.outputs), varying),
-                "limits": list(model.moving_limits),
-            }
-        },
+    about = _description(
+        model,
+        scheme,
+        pattern,
+        outputs=list(model.outputs),
+        limits=list(model.moving_limits),
+        varying=varying,
     )
+    name = f"{model.name}_{scheme.name if scheme else 'explicit'}".replace("-", "_")
+    return Program(name, tuple(kernels), {"stepping": about})
 
 
 def _description(
-    model: Model,
-    scheme: Scheme | None,
-    pattern: Sparse,
-    outputs: tuple[str, ...] = (),
-    varying: bool = False,
+    model: Model, scheme: Scheme | None, pattern: Sparse, **more: object
 ) -> dict[str, object]:
     """Names for the runtime, the numbers of explicit methods, and the places of the entries of the
     derivatives."""
@@ -56,15 +51,16 @@ def _description(
     return {
         **describe_model(model),
         "methods": {method.name: method.tableau for method in explicit},
-        "outputs": list(outputs),
+        "outputs": [],
         "limits": [],
-        "varying": varying,
+        "varying": False,
         "solution": [],
         "outputs_need_rates": any(
             output.atoms(sp.Symbol, sp.Derivative) & moving_symbols(model)
             for output in (*model.outputs.values(), *model.moving_limits.values())
         ),
         "pattern": pattern_of(pattern),
+        **more,
     }
 
 
@@ -104,8 +100,8 @@ def shooting_kernels(
         tuple(labels),
         "x' = f(x, u, p, t) = M^-1 side, the derivatives of the side, and M^-1 in steps",
     )
-    about = _description(model, scheme, pattern)
-    return [*kernels, tangent], {**about, "solution": [[i, j] for i, j, _ in found.steps]}
+    solution = [[i, j] for i, j, _ in found.steps]
+    return [*kernels, tangent], _description(model, scheme, pattern, solution=solution)
 
 
 def _rhs(model: Model, s: ModelSymbols, required: bool) -> list[Kernel]:
@@ -141,17 +137,18 @@ def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel]
         replace(groups[name], varying=varying if name == "k" else True)
         for name in ("x0", "x1", "u0", "u1", "k", "t", "h")
     )
-    after = g.symbols(groups["x1"].symbols)
+    after, defects = g.symbols(groups["x1"].symbols), list(family.rows.values())
     entries = compose_jacobian(
-        g, jacobian(g, family.constraints, family.outer), jacobian(g, family.inner, after)
+        g, jacobian(g, defects, family.outer), jacobian(g, family.inner, after)
     )
     known = {v: e for v, e in zip(family.outer, family.inner, strict=True) if v != e}
-    names = tuple(f"d {family.labels[i]} / d {model.state_names[j]}" for i, j in entries)
+    labels = tuple(family.rows)
+    names = tuple(f"d {labels[i]} / d {model.state_names[j]}" for i, j in entries)
     purpose = f"defects of {scheme.name} on one step"
     slopes = f"{purpose}, their derivatives with respect to its end"
-    defects = tuple(g.substitute(family.constraints, known))
+    defects = g.substitute(defects, known)
     newton = tuple(g.substitute(list(entries.values()), known))
     return [
-        Kernel("defect", g, arguments, defects, tuple(family.labels), purpose),
+        Kernel("defect", g, arguments, tuple(defects), labels, purpose),
         Kernel("newton", g, arguments, newton, names, slopes),
     ], entries

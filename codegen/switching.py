@@ -3,18 +3,62 @@ in `runtime/native/c/hybrid`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import sympy as sp
 
 from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, products
 from kinesym.codegen.derive import Sparse, jacobian, pattern_of
-from kinesym.codegen.evaluate import ModelSymbols, describe_model, model_symbols
+from kinesym.codegen.evaluate import describe_model, model_symbols
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates, model_rates
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.schemes import EXPLICIT
+
+
+class _Point:
+    """A hybrid model at one point in time, as nodes.
+
+    symbols : inputs that are given come before modes, these before contact forces. rates : x'.
+
+    Raises `ValueError` if x' cannot be solved for.
+    """
+
+    def __init__(self, hybrid: Hybrid) -> None:
+        self.hybrid, self.model = hybrid, hybrid.model
+        inputs = (*hybrid.given, *hybrid.modes, *hybrid.forces)
+        s = self.symbols = model_symbols(self.model, inputs=inputs)
+        self.graph, self.xdot = s.graph, s.nodes(s.xdot)
+        try:
+            self.rates = model_rates(self.model, s.lower, self.xdot)
+        except NotExplicit as error:
+            raise ValueError(
+                f"model {self.model.name} has no explicit derivatives, which events and "
+                f"contacts need: {error}; differentiate its algebraic equations, or give "
+                "masses to the bodies that they hold"
+            ) from error
+        self.forces = s.nodes(s.u)[len(inputs) - len(hybrid.forces) :]
+        self.wrt = [node for group in s.arguments for node in s.nodes(group)]
+
+    def lowered(self, expressions: Sequence[sp.Expr]) -> list[int]:
+        """Nodes of expressions, x' in them solved for."""
+        nodes = [self.symbols.lower(e) for e in expressions]
+        return self.graph.substitute(nodes, dict(zip(self.xdot, self.rates, strict=True)))
+
+    def contacts(self) -> ContactDynamics:
+        """How its contacts touch the ground."""
+        s = self.symbols
+        return contact_dynamics(
+            s.lower, self.hybrid.contacts, s.nodes(s.x), self.rates, self.forces
+        )
+
+    def kernel(
+        self, name: str, outputs: Sequence[int], labels: Sequence[str], purpose: str = ""
+    ) -> Kernel:
+        """A kernel of (x, u, p, t)."""
+        arguments = self.symbols.arguments
+        return Kernel(name, self.graph, arguments, tuple(outputs), tuple(labels), purpose)
 
 
 def hybrid_program(hybrid: Hybrid) -> Program:
@@ -26,12 +70,9 @@ def hybrid_program(hybrid: Hybrid) -> Program:
 
     Raises `ValueError` if x' cannot be solved for.
     """
-    model, point = hybrid.model, _point(hybrid)
-    g = point.graph
-    arguments = point.arguments
-    rates, lowered = _lowered(hybrid, point)
-    labels = tuple(f"{x}'" for x in model.state_names)
-    kernels = [Kernel("smooth", g, arguments, tuple(rates), labels, "x' with contact forces")]
+    model, point = hybrid.model, _Point(hybrid)
+    labels = [f"{x}'" for x in model.state_names]
+    kernels = [point.kernel("smooth", point.rates, labels, "x' with contact forces")]
     names, changes = [e.name for e in hybrid.events], _changes(hybrid)
     guards = [*(e.guard for e in hybrid.events), *(e.when for e in hybrid.events)]
     armed = [f"{name}, armed" for name in names]
@@ -40,39 +81,21 @@ def hybrid_program(hybrid: Hybrid) -> Program:
         ("resets", [name for name, _ in changes], [e for _, e in changes]),
     ):
         if of:
-            kernels.append(Kernel(kind, g, arguments, tuple(lowered(of)), tuple(names_of_rows)))
+            kernels.append(point.kernel(kind, point.lowered(of), names_of_rows))
     if hybrid.contacts:
-        kernels.append(_contact(hybrid, point, _contact_dynamics(hybrid, point, rates)))
-    values = [point.lower(e) for e in model.outputs.values()]
-    moving = set(point.nodes(point.xdot)) & set(g.ancestors(values))
+        kernels.append(_contact(point))
+    s = point.symbols
+    values = [s.lower(e) for e in model.outputs.values()]
+    moving = not set(point.xdot).isdisjoint(s.graph.ancestors(values))
     if values:
-        every = (point.xdot, *arguments) if moving else arguments
-        kernels.append(Kernel("outputs", g, every, tuple(values), tuple(model.outputs)))
-    description = _description(hybrid)
-    description["outputs_move"] = bool(moving)
-    description["sizes"] = {kernel.name: len(kernel.outputs) for kernel in kernels}
+        every = (s.xdot, *s.arguments) if moving else s.arguments
+        kernels.append(Kernel("outputs", s.graph, every, tuple(values), tuple(model.outputs)))
+    description = {
+        **_description(hybrid),
+        "outputs_move": moving,
+        "sizes": {kernel.name: len(kernel.outputs) for kernel in kernels},
+    }
     return Program(f"{model.name}_hybrid", tuple(kernels), {"hybrid": description})
-
-
-def _lowered(
-    hybrid: Hybrid, point: ModelSymbols
-) -> tuple[list[int], Callable[[Sequence[sp.Expr]], list[int]]]:
-    """Nodes of x', and what makes nodes of expressions, x' in them solved for."""
-    try:
-        rates = model_rates(hybrid.model, point.lower, point.nodes(point.xdot))
-    except NotExplicit as error:
-        raise ValueError(
-            f"model {hybrid.model.name} has no explicit derivatives, which events and "
-            f"contacts need: {error}; differentiate its algebraic equations, or give "
-            "masses to the bodies that they hold"
-        ) from error
-    explicit = dict(zip(point.nodes(point.xdot), rates, strict=True))
-
-    def lowered(expressions: Sequence[sp.Expr]) -> list[int]:
-        nodes = [point.lower(e) for e in expressions]
-        return list(point.graph.substitute(nodes, explicit))
-
-    return list(rates), lowered
 
 
 def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
@@ -84,23 +107,9 @@ def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
     ]
 
 
-def _point(hybrid: Hybrid) -> ModelSymbols:
-    """Symbols of the model, with inputs that are given before modes before forces."""
-    inputs = (*hybrid.given, *hybrid.modes, *hybrid.forces)
-    return model_symbols(hybrid.model, inputs=inputs)
-
-
-def _contact_dynamics(hybrid: Hybrid, point: ModelSymbols, rates: list[int]) -> ContactDynamics:
-    forces = _forces(hybrid, point)
-    return contact_dynamics(point.lower, hybrid.contacts, point.nodes(point.x), rates, forces)
-
-
-def _forces(hybrid: Hybrid, point: ModelSymbols) -> list[int]:
-    return point.nodes(point.u)[len(point.u.symbols) - len(hybrid.forces) :]
-
-
-def _contact(hybrid: Hybrid, point: ModelSymbols, found: ContactDynamics) -> Kernel:
-    g, rows, n = point.graph, range(len(hybrid.forces)), len(point.x.symbols)
+def _contact(point: _Point) -> Kernel:
+    g, hybrid, found = point.graph, point.hybrid, point.contacts()
+    rows, n = range(len(hybrid.forces)), len(point.rates)
     outputs = [
         *found.heights,
         *found.speeds,
@@ -115,7 +124,7 @@ def _contact(hybrid: Hybrid, point: ModelSymbols, found: ContactDynamics) -> Ker
     labels += [f"acceleration of {a} from {b}" for a in names for b in names]
     labels += [f"{x}' from {a}" for x in hybrid.model.state_names for a in names]
     labels += [f"d {a} / d {x}" for a in names for x in hybrid.model.state_names]
-    return Kernel("contact", g, point.arguments, tuple(outputs), tuple(labels), "contacts")
+    return point.kernel("contact", outputs, labels, "contacts")
 
 
 def slopes_program(hybrid: Hybrid) -> Program:
@@ -124,20 +133,17 @@ def slopes_program(hybrid: Hybrid) -> Program:
     rates of heights and places, and, forces being impulses, of the changes W f of these rates and
     B f of x.
     """
-    point = _point(hybrid)
-    g = point.graph
-    rates, lowered = _lowered(hybrid, point)
-    wrt = [node for group in point.arguments for node in point.nodes(group)]
+    point = _Point(hybrid)
     of = {
-        "guard_slopes": lowered([e.guard for e in hybrid.events]),
-        "reset_slopes": lowered([e for _, e in _changes(hybrid)]),
+        "guard_slopes": point.lowered([e.guard for e in hybrid.events]),
+        "reset_slopes": point.lowered([e for _, e in _changes(hybrid)]),
     }
-    found = _contact_dynamics(hybrid, point, rates) if hybrid.contacts else None
+    found = point.contacts() if hybrid.contacts else None
     if found:
-        forces = _forces(hybrid, point)
-        push, jump = found.push(g, forces), found.jump(g, forces, len(rates))
+        push = found.push(point.graph, point.forces)
+        jump = found.jump(point.graph, point.forces, len(point.rates))
         of["touch_slopes"] = [*found.heights, *found.speeds, *push, *jump]
-    smooth, entries, steps = _smooth_slopes(hybrid, point, rates, wrt, found)
+    smooth, entries, steps = _smooth_slopes(point, found)
     kernels, patterns = _slopes(point, of)
     about = {
         "patterns": {"smooth_slopes": pattern_of(entries), **patterns},
@@ -149,57 +155,51 @@ def slopes_program(hybrid: Hybrid) -> Program:
 def observed_program(hybrid: Hybrid, observed: Sequence[sp.Expr]) -> Program:
     """Kernel `observed_slopes` of first derivatives of expressions with respect to (x, u, p, t),
     entries that are not identically zero."""
-    point = _point(hybrid)
-    _, lowered = _lowered(hybrid, point)
-    kernels, patterns = _slopes(point, {"observed_slopes": lowered(observed)})
+    point = _Point(hybrid)
+    kernels, patterns = _slopes(point, {"observed_slopes": point.lowered(observed)})
     about = {"patterns": patterns, "solution": [[], []]}
     return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": about})
 
 
 def _slopes(
-    point: ModelSymbols, of: dict[str, list[int]]
+    point: _Point, of: dict[str, list[int]]
 ) -> tuple[list[Kernel], dict[str, list[list[int]]]]:
     """Kernels of first derivatives of nodes, by name, and where their entries are."""
-    g, kernels, patterns = point.graph, [], {}
-    wrt = [node for group in point.arguments for node in point.nodes(group)]
+    kernels, patterns = [], {}
     for name, values in of.items():
-        entries = jacobian(g, values, wrt)
+        entries = jacobian(point.graph, values, point.wrt)
         patterns[name] = pattern_of(entries)
         if entries:
-            labels = tuple(f"{i}, {j}" for i, j in entries)
-            kernels.append(Kernel(name, g, point.arguments, tuple(entries.values()), labels))
+            labels = [f"{i}, {j}" for i, j in entries]
+            kernels.append(point.kernel(name, list(entries.values()), labels))
     return kernels, patterns
 
 
 def _smooth_slopes(
-    hybrid: Hybrid,
-    point: ModelSymbols,
-    rates: list[int],
-    wrt: list[int],
-    found: ContactDynamics | None,
+    point: _Point, found: ContactDynamics | None
 ) -> tuple[Kernel, Sparse, list[tuple[int, int]]]:
     """A kernel, its entries, targets and sources of its solution: x', then what its derivatives
     follow from, see `codegen.solve.Linearised`: entries of the side in rows of states; below them
     those of the accelerations of contacts, where x' are columns of their own after (x, u, p, t);
     then the steps of M^-1."""
-    model, g, xdot = hybrid.model, point.graph, point.nodes(point.xdot)
+    model, g, s, xdot = point.model, point.graph, point.symbols, point.xdot
     residual = (
-        [g.sub(v, rate) for v, rate in zip(xdot, rates, strict=True)]
+        [g.sub(v, rate) for v, rate in zip(xdot, point.rates, strict=True)]
         if model.explicit
-        else [point.lower(e) for e in model.equations]
+        else [s.lower(e) for e in model.equations]
     )
-    smooth = linearised_rates(g, residual, xdot, model.state_names, wrt)
+    smooth = linearised_rates(g, residual, xdot, model.state_names, point.wrt)
     entries = dict(sorted(smooth.side.items()))
     if found:
-        turn = jacobian(g, found.speeds, point.nodes(point.x))
+        turn = jacobian(g, found.speeds, s.nodes(s.x))
         moved = products(g, turn, dict(enumerate(xdot)), len(found.speeds))
-        below = jacobian(g, moved, [*wrt, *xdot])
+        below = jacobian(g, moved, [*point.wrt, *xdot])
         values = g.substitute(list(below.values()), dict(zip(xdot, smooth.rates, strict=True)))
-        entries |= {(len(rates) + i, j): node for (i, j), node in zip(below, values, strict=True)}
+        entries |= {(len(xdot) + i, j): node for (i, j), node in zip(below, values, strict=True)}
     labels = [f"{x}'" for x in model.state_names] + [f"{i}, {j}" for i, j in entries]
     labels += [f"solution, {i} from {j}" for i, j, _ in smooth.steps]
     outputs = (*smooth.rates, *entries.values(), *(node for _, _, node in smooth.steps))
-    kernel = Kernel("smooth_slopes", g, point.arguments, outputs, tuple(labels))
+    kernel = point.kernel("smooth_slopes", outputs, labels)
     return kernel, entries, [(i, j) for i, j, _ in smooth.steps]
 
 

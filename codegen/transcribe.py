@@ -13,7 +13,7 @@ then share all their work.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -27,11 +27,11 @@ from kinesym.codegen.derive import (
     pattern_of,
     pullback,
 )
-from kinesym.codegen.family import Family, Symbols, TwoPoints, boundary
+from kinesym.codegen.family import Ends, Family, Points
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.phases import contact_rows, contacts_at, link_family
-from kinesym.symbolic.declared import atoms_through
+from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import NodeScheme, StageScheme
@@ -67,7 +67,7 @@ def transcribe(problem: Problem, curvature: str = "exact") -> Program:
 
 
 def _description(problem: Problem) -> dict[str, object]:
-    scheme, measured = problem.scheme, problem.measurements
+    scheme = problem.scheme
     return {
         "model": problem.model.name,
         "scheme": scheme.name,
@@ -79,8 +79,8 @@ def _description(problem: Problem) -> dict[str, object]:
         "unknown_parameters": [name_of(p) for p in problem.unknown_parameters],
         "known_parameters": [name_of(p) for p in problem.known_parameters],
         "signals": [name_of(s) for s in problem.signals],
-        "node_measurements": [n for n, e in measured.items() if not _on_interval(problem, e)],
-        "interval_measurements": [n for n, e in measured.items() if _on_interval(problem, e)],
+        "node_measurements": list(_sampled(problem, between=False)),
+        "interval_measurements": list(_sampled(problem, between=True)),
         "free_duration": problem.free_duration,
     }
 
@@ -91,10 +91,10 @@ def _description(problem: Problem) -> dict[str, object]:
 def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str, object]]:
     """The kernels of a family and the sparsity of its derivatives, in local variables."""
     g, objective = family.graph, family.objective
-    has_cost, constraints = objective != g.zero, list(family.constraints)
+    has_cost, constraints = objective != g.zero, list(family.rows.values())
     structure: dict[str, object] = {
         "variables": [[a.name, len(a.symbols)] for a in family.variables],
-        "constraints": list(family.labels),
+        "constraints": list(family.rows),
         "outputs": list(family.outputs),
     }
     kernels = []
@@ -112,10 +112,11 @@ def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str
         labels = [f"d cost / d {_variable(family, j)}" for _, j in entries]
         kernels.append(_kernel(family, "gradient", list(entries.values()), labels))
     if constraints:
-        kernels.append(_kernel(family, "constraints", constraints, list(family.labels)))
+        kernels.append(_kernel(family, "constraints", constraints, [*family.rows]))
         entries = compose_jacobian(g, jacobian(g, constraints, family.outer), inner)
         structure["jacobian"] = pattern_of(entries)
-        labels = [f"d {family.labels[i]} / d {_variable(family, j)}" for i, j in entries]
+        names = list(family.rows)
+        labels = [f"d {names[i]} / d {_variable(family, j)}" for i, j in entries]
         kernels.append(_kernel(family, "jacobian", list(entries.values()), labels))
     if curvature == "exact" or has_cost:
         kernel, structure["hessian"] = _second_derivatives(family, curvature, inner)
@@ -129,11 +130,11 @@ def _second_derivatives(
     """The Hessian of a family and its sparsity; `inner` are the derivatives of v(z)."""
     g = family.graph
     factor = Argument("factor", ("factor",), varying=False)
-    symbols = tuple(f"multipliers.{k}" for k in range(len(family.constraints)))
+    symbols = tuple(f"multipliers.{k}" for k in range(len(family.rows)))
     multipliers = Argument("multipliers", symbols)
     if curvature == "exact":
         weights = [g.symbol("factor"), *g.symbols(symbols)]
-        outputs = [family.objective, *family.constraints]
+        outputs = [family.objective, *family.rows.values()]
         gradient, second = hessian(g, outputs, weights, family.outer)
     else:
         gradient, second = hessian(g, [family.cost], [g.symbol("factor")], family.outer)
@@ -207,154 +208,130 @@ def _on_interval(problem: Problem, e: sp.Expr) -> bool:
     return not isinstance(problem.scheme, NodeScheme) and _moves(problem, e)
 
 
+def _sampled(problem: Problem, between: bool) -> dict[str, sp.Expr]:
+    """What is measured at the nodes, or `between` them, by name."""
+    every = problem.measurements.items()
+    return {name: e for name, e in every if _on_interval(problem, e) == between}
+
+
 def _integrates_on_intervals(problem: Problem) -> bool:
     """Whether the integrand contains x' or a held signal, which have no values at the nodes."""
     integrand = problem.objective.integrand
-    behind = atoms_through(problem.model, [integrand])
+    behind = atoms_of(*problem.model.through([integrand]))
     held = {name_of(f) for f in behind if isinstance(f, AppliedUndef)} & problem.held
     jumps = bool(problem.held) and _moves(problem, integrand)
     return bool(held) or jumps or _on_interval(problem, integrand)
 
 
 def _squares(
-    problem: Problem,
+    s: Points,
     lower: Lowering,
-    expressions: Sequence[sp.Expr],
+    expressions: Iterable[sp.Expr],
     y: Sequence[int],
     w: Sequence[int],
 ) -> list[tuple[int, int]]:
     """Weight and residual, expression - y, of each measurement, if the objective has them."""
-    factor = problem.objective.least_squares
-    if not factor:
-        return []
-    g = lower.graph
+    g, factor = s.graph, s.problem.objective.least_squares
     return [
         (g.mul(g.const(factor), weight), g.counted(weight, g.sub(lower(expression), measured)))
         for expression, measured, weight in zip(expressions, y, w, strict=True)
+        if factor
     ]
 
 
 def interval_family(problem: Problem) -> Family:
     """Defects of the scheme, and cost terms that belong to intervals."""
-    s = Symbols(problem)
-    groups = _Interval(s)
+    s, measured = Points(problem), _sampled(problem, between=True)
+    step, time = s.group("h", ["step"]), s.group("t", ["time"])
+    data = (s.k, *s.s, step, time, s.group("y", measured), s.group("w", measured))
+    h, t0 = s.of_duration(step, time)
     if isinstance(problem.scheme, StageScheme):
-        return _stage_interval(problem.scheme, s, groups)
+        return _stage_interval(problem.scheme, s, data, h, t0)
     assert isinstance(problem.scheme, NodeScheme)
-    return _node_interval(problem.scheme, s, groups)
+    return _node_interval(problem.scheme, s, data, h, t0)
 
 
-class _Interval:
-    """The arguments of an interval, and its first time and length as nodes."""
-
-    def __init__(self, s: Symbols) -> None:
-        problem, g = s.problem, s.graph
-        self.x, self.u = s.pair("x", problem.model.states), s.pair("u", problem.unknown_inputs)
-        self.s = s.pair("s", problem.signals)
-        p, duration, k = s.parameters()
-        step, time = s.group("h", ["step"]), s.group("t", ["time"])
-        measured = {n: e for n, e in problem.measurements.items() if _on_interval(problem, e)}
-        self.measured = list(measured.values())
-        y, w = s.group("y", list(measured)), s.group("w", list(measured))
-        self.h, self.t0 = s.nodes(step)[0], s.nodes(time)[0]
-        if problem.free_duration:
-            T = s.nodes(duration)[0]
-            self.h, self.t0 = g.mul(T, self.h), g.mul(T, self.t0)
-        self.variables = (*self.x, *self.u, p, duration)
-        self.data = (k, *self.s, step, time, y, w)
-        self.parameters = [*s.nodes(p), *s.nodes(duration)]
-
-
-def _stage_interval(scheme: StageScheme, s: Symbols, groups: _Interval) -> Family:
+def _stage_interval(
+    scheme: StageScheme, s: Points, data: tuple[Argument, ...], h: int, t0: int
+) -> Family:
     """Everything at the one collocation point of the interval."""
-    problem, g = s.problem, s.graph
-    model, h = problem.model, groups.h
-    outer_x, inner_x = _mixed(s, "x", *groups.x, scheme.state)
-    outer_u, inner_u = _mixed(s, "u", *groups.u, scheme.state, problem.held)
-    _, signals = _mixed(s, "s", *groups.s, scheme.state, problem.held)
+    problem, model, g = s.problem, s.problem.model, s.graph
+    parameters = s.nodes(s.p, s.T)
+    outer_x, inner_x = _mixed(s, "x", s.x, scheme.state)
+    outer_u, inner_u = _mixed(s, "u", s.u, scheme.state, problem.held)
+    _, signals = _mixed(s, "s", s.s, scheme.state, problem.held)
     outer_xd = g.symbols(f"xdot.{name}" for name in model.state_names)
-    difference = _mixed(s, "d", *groups.x, scheme.derivative)[1]
+    difference = _mixed(s, "d", s.x, scheme.derivative)[1]
     inner_xd = [g.mul(d, g.inv(h)) for d in difference]
     outer_t, outer_h = g.symbols(["stage.t", "stage.h"])
-    stage_time = g.add(groups.t0, g.mul(g.const(scheme.time), h))
+    stage_time = g.add(t0, g.mul(g.const(scheme.time), h))
 
     lower = s.lowering(outer_x, outer_u, signals, outer_t, outer_xd)
-    terms = []
+    cost = g.zero
     if _integrates_on_intervals(problem):
-        terms.append(g.mul(outer_h, lower(problem.objective.integrand)))
-    y, w = (s.nodes(group) for group in groups.data[-2:])
+        cost = g.mul(outer_h, lower(problem.objective.integrand))
+    y, w = (s.nodes(group) for group in data[-2:])
+    rows = {_equation_label(problem, k): lower(e) for k, e in enumerate(model.equations)}
     return Family(
         name="interval",
         graph=g,
-        variables=groups.variables,
-        data=groups.data,
-        outer=[*outer_xd, *outer_x, *outer_u, outer_t, outer_h, *groups.parameters],
-        inner=[*inner_xd, *inner_x, *inner_u, stage_time, h, *groups.parameters],
-        cost=g.sum(terms),
-        constraints=[lower(e) for e in model.equations],
-        labels=[_equation_label(problem, number) for number in range(len(model.equations))],
+        variables=s.variables,
+        data=data,
+        outer=[*outer_xd, *outer_x, *outer_u, outer_t, outer_h, *parameters],
+        inner=[*inner_xd, *inner_x, *inner_u, stage_time, h, *parameters],
+        cost=cost,
+        rows=rows,
         outputs={n: lower(e) for n, e in model.outputs.items() if _on_interval(problem, e)},
-        squares=_squares(problem, lower, groups.measured, y, w),
+        squares=_squares(s, lower, _sampled(problem, between=True).values(), y, w),
     )
 
 
-def _node_interval(scheme: NodeScheme, s: Symbols, groups: _Interval) -> Family:
+def _node_interval(
+    scheme: NodeScheme, s: Points, data: tuple[Argument, ...], h: int, t0: int
+) -> Family:
     """Defects from the explicit derivatives at the two nodes."""
     problem, g = s.problem, s.graph
-    t0, t1, h = g.symbols(["stage.t0", "stage.t1", "stage.h"])
-    x0, x1 = (s.nodes(group) for group in groups.x)
-    at0 = (x0, s.nodes(groups.u[0]), s.nodes(groups.s[0]), t0)
-    at1 = (x1, _held(s, *groups.u), _held(s, *groups.s), t1)
-    integrates = _integrates_on_intervals(problem)
-    moves = integrates and _moves(problem, problem.objective.integrand)
-    needs = moves or scheme.rates is not None
-    rates = [s.explicit(*at) if needs else [] for at in (at0, at1)]
-    constraints = []
+    parameters = s.nodes(s.p, s.T)
+    stage_t0, stage_t1, stage_h = g.symbols(["stage.t0", "stage.t1", "stage.h"])
+    x0, x1 = map(s.nodes, s.x)
+    ends = (s.at(0, stage_t0), (x1, _held(s, *s.u), _held(s, *s.s), stage_t1))
+    integrand, integrates = problem.objective.integrand, _integrates_on_intervals(problem)
+    needs = scheme.rates is not None or (integrates and _moves(problem, integrand))
+    rates = [s.explicit(*at) if needs else [] for at in ends]
+    rows: dict[str, int] = {}
     if scheme.rates is not None:
         b0, b1 = (g.const(b) for b in scheme.rates)
-        for a, b, f0, f1 in zip(x0, x1, *rates, strict=True):
+        for name, a, b, f0, f1 in zip(problem.model.state_names, x0, x1, *rates, strict=True):
             slope = g.add(g.mul(b0, f0), g.mul(b1, f1))
-            constraints.append(g.sub(g.mul(g.sub(b, a), g.inv(h)), slope))
+            rows[f"defect of {name}"] = g.sub(g.mul(g.sub(b, a), g.inv(stage_h)), slope)
     cost = g.zero
     if integrates:
-        ends = [
-            s.lowering(*at, f)(problem.objective.integrand)
-            for at, f in zip((at0, at1), rates, strict=True)
-        ]
-        weights = [g.mul(h, g.const(w)) for w in scheme.quadrature]
-        cost = g.sum([g.mul(w, end) for w, end in zip(weights, ends, strict=True)])
-    own = [*x0, *x1, *s.nodes(groups.u[0]), *s.nodes(groups.u[1]), *groups.parameters]
-    return Family(
-        name="interval",
-        graph=g,
-        variables=groups.variables,
-        data=groups.data,
-        outer=[*own, t0, t1, h],
-        inner=[*own, groups.t0, g.add(groups.t0, groups.h), groups.h],
-        cost=cost,
-        constraints=constraints,
-        labels=[f"defect of {x}" for x in problem.model.state_names[: len(constraints)]],
-    )
+        values = [s.lowering(*at, f)(integrand) for at, f in zip(ends, rates, strict=True)]
+        weights = [g.mul(stage_h, g.const(w)) for w in scheme.quadrature]
+        cost = g.sum([g.mul(w, value) for w, value in zip(weights, values, strict=True)])
+    own = [*x0, *x1, *s.nodes(*s.u), *parameters]
+    outer = [*own, stage_t0, stage_t1, stage_h]
+    inner = [*own, t0, g.add(t0, h), h]
+    return Family("interval", g, s.variables, data, outer, inner, cost, rows)
 
 
-def _held(s: Symbols, left: Argument, right: Argument) -> list[int]:
+def _held(s: Points, left: Argument, right: Argument) -> list[int]:
     """The values at the right node; those of the left where held."""
     pairs = zip(left.symbols, right.symbols, strict=True)
     return s.graph.symbols(a if a.split(".", 1)[1] in s.problem.held else b for a, b in pairs)
 
 
 def _mixed(
-    s: Symbols,
+    s: Points,
     name: str,
-    left: Argument,
-    right: Argument,
+    groups: Sequence[Argument],
     weights: tuple[float, float],
     hold: frozenset[str] = frozenset(),
 ) -> tuple[list[int], list[int]]:
     """Stage symbols and their expressions w_0 left + w_1 right; the left value where held."""
     g = s.graph
     symbols, values = [], []
-    for a, b in zip(left.symbols, right.symbols, strict=True):
+    for a, b in zip(*(group.symbols for group in groups), strict=True):
         member = a.split(".", 1)[1]
         w0, w1 = (1.0, 0.0) if member in hold else weights
         symbols.append(g.symbol(f"stage.{name}.{member}"))
@@ -379,53 +356,46 @@ def _equation_label(problem: Problem, number: int) -> str:
 
 def _node(problem: Problem) -> Family:
     """Cost terms and path conditions at one node."""
-    model = problem.model
-    s = Symbols(problem)
+    model, measured = problem.model, _sampled(problem, between=False)
+    s = Points(problem, suffixes=("",))
     g = s.graph
-    x, u = s.group("x", model.states), s.group("u", problem.unknown_inputs)
-    signals = s.group("s", problem.signals)
     weight, time = s.group("q", ["weight"]), s.group("t", ["time"])
-    p, duration, k = s.parameters()
-    chosen = {n: e for n, e in problem.measurements.items() if not _on_interval(problem, e)}
-    y, w = s.group("y", list(chosen)), s.group("w", list(chosen))
-    q, now = s.nodes(weight)[0], s.nodes(time)[0]
-    if problem.free_duration:
-        q, now = (g.mul(s.nodes(duration)[0], node) for node in (q, now))
+    y, w = s.group("y", measured), s.group("w", measured)
+    q, now = s.of_duration(weight, time)
     outer_q, outer_t = g.symbols(["stage.q", "stage.t"])
 
-    at = (s.nodes(x), s.nodes(u), s.nodes(signals), outer_t)
+    at = s.at(0, outer_t)
     integrand = problem.objective.integrand
-    wanted = [integrand, *chosen.values(), *model.outputs.values(), *problem.path]
+    wanted = [integrand, *measured.values(), *model.outputs.values(), *problem.path]
     with_rates = isinstance(problem.scheme, NodeScheme) and any(_moves(problem, e) for e in wanted)
     lower = s.lowering(*at, s.explicit(*at) if with_rates else ())
-    contacts = contact_rows(s, at) if problem.contacts else {}
-    terms = []
+    rows = contact_rows(s, at) if problem.contacts else {}
+    cost = g.zero
     if not _integrates_on_intervals(problem):
-        terms.append(g.mul(outer_q, g.counted(outer_q, lower(integrand))))
-    own = [*s.nodes(x), *s.nodes(u), *s.nodes(p), *s.nodes(duration)]
+        cost = g.mul(outer_q, g.counted(outer_q, lower(integrand)))
+    own = s.nodes(*s.variables)
+    rows |= {f"path condition {k}": lower(e) for k, e in enumerate(problem.path)}
     return Family(
         name="node",
         graph=g,
-        variables=(x, u, p, duration),
-        data=(k, signals, weight, time, y, w),
+        variables=s.variables,
+        data=(s.k, *s.s, weight, time, y, w),
         outer=[*own, outer_t, outer_q],
         inner=[*own, now, q],
-        cost=g.sum(terms),
-        constraints=[*contacts.values(), *(lower(e) for e in problem.path)],
-        labels=[*contacts, *(f"path condition {number}" for number in range(len(problem.path)))],
+        cost=cost,
+        rows=rows,
         outputs={n: lower(e) for n, e in model.outputs.items() if not _on_interval(problem, e)},
-        squares=_squares(problem, lower, list(chosen.values()), s.nodes(y), s.nodes(w)),
+        squares=_squares(s, lower, measured.values(), s.nodes(y), s.nodes(w)),
     )
 
 
 def _ends(problem: Problem) -> Family:
     """Terminal cost and boundary conditions, functions of the first and the last node."""
-    points = TwoPoints(problem, last=1)
-    s = points.symbols
-    first, last = s.lowering(*points.at(0)), s.lowering(*points.at(1))
-    speeds = contacts_at(s, points.at(0))[0].speeds if problem.contacts else []
+    s = Ends(problem, last=1)
+    first, last = (s.lowering(*s.end(k)) for k in (0, 1))
+    speeds = contacts_at(s, s.end(0))[0].speeds if problem.contacts else []
     rows = {f"contact speed {row} at the start": node for row, node in enumerate(speeds)}
     cost = last(problem.objective.terminal)
     for number, condition in enumerate(problem.boundary):
-        rows[f"boundary condition {number}"] = boundary(condition, s, first, last)
-    return points.family("ends", cost, rows)
+        rows[f"boundary condition {number}"] = s.boundary(condition, first, last)
+    return s.family("ends", cost, rows)

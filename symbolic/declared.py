@@ -1,43 +1,221 @@
-"""Whether the parts of a model fit together: declarations, expressions, pictures."""
+"""The parts of a model: declarations, expressions, pictures, and whether they fit together."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Set
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
+from sympy.logic.boolalg import BooleanAtom
 
-from kinesym.checks import check_name, check_text, shown
-from kinesym.symbolic.names import name_of, suggest, t
-
-if TYPE_CHECKING:
-    from kinesym.symbolic.model import Model
+from kinesym.checks import check_name, check_text, listed, mapping, shown
+from kinesym.symbolic.expression import real_expression, real_expressions
+from kinesym.symbolic.names import by_name, name_of, suggest, t
 
 #: Names that results use for themselves.
 _RESERVED = frozenset(("time", "duration"))
 
+#: What to write instead of a relation.
+_RELATION = "write 5 - x for x < 5"
 
-def check_declarations(model: Model) -> None:
-    """Kinds, names and uniqueness of the declared symbols, and the number of equations."""
-    where = f"model {model.name}"
-    for group in ("states", "inputs"):
-        for x in getattr(model, group):
-            check_signal(x, f"{where}: {group[:-1]}")
-    for p in model.parameters:
-        if not isinstance(p, sp.Symbol) or p == t:
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Declared:
+    """The parts of a model, which fit together; see `Model`."""
+
+    name: str
+    states: Sequence[AppliedUndef]
+    inputs: Sequence[AppliedUndef]
+    parameters: Sequence[sp.Symbol]
+    equations: Sequence[sp.Expr]
+    outputs: Mapping[str, sp.Expr] = field(default_factory=dict)
+    intermediates: Sequence[tuple[sp.Symbol, sp.Expr]] = ()
+    values: Mapping[Any, float] = field(default_factory=dict)
+    positive: Sequence[Any] = ()
+    limits: Mapping[str, sp.Expr] = field(default_factory=dict)
+    drawing: Sequence[Sequence[str]] = ()
+
+    def __post_init__(self) -> None:
+        check_text(self.name, "the name of a model")
+        put, where = partial(object.__setattr__, self), f"model {self.name}: "
+        for group in ("states", "inputs", "parameters", "equations", "intermediates", "drawing"):
+            put(group, listed(getattr(self, group), where + group))
+        equations = (_equation(f"{where}equation {k}", e) for k, e in enumerate(self.equations))
+        put("equations", tuple(equations))
+        put("intermediates", tuple(_intermediate(where, row) for row in self.intermediates))
+        lines = (listed(line, f"{where}a line of the drawing") for line in self.drawing)
+        put("drawing", tuple(lines))
+        outputs = mapping(self.outputs, f"{where}outputs", "{name: expression}")
+        outputs = by_name(outputs, None, f"{where}outputs")
+        put("outputs", real_expressions(outputs, f"{where}output", _RELATION))
+        limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
+        what = f"{where}the limit "
+        put("limits", {k: real_expression(e, f"{what}{k!r}", _RELATION) for k, e in limits.items()})
+        self._check_drawing()
+        self._check_declarations()
+        self._check_expressions()
+
+    def _check_declarations(self) -> None:
+        """Kinds, names and uniqueness of the declared symbols, and the number of equations."""
+        where = f"model {self.name}"
+        for group in ("states", "inputs"):
+            for x in getattr(self, group):
+                check_signal(x, f"{where}: {group[:-1]}")
+        for p in self.parameters:
+            if not isinstance(p, sp.Symbol) or p == t:
+                raise ValueError(
+                    f"{where}: parameter {shown(p)} is not a constant symbol; use sympy.Symbol"
+                )
+        self._check_names()
+        n, count = len(self.states), len(self.equations)
+        if n != count:
+            unused = [x for x in self.states if not any(e.has(x) for e in self.equations)]
+            hint = f"state {unused[0]} has no equation; " if unused else ""
+            names = ", ".join(map(str, self.states))
+            raise ValueError(f"{where}: {hint}{count} equations for {n} states ({names})")
+
+    def _check_names(self) -> None:
+        groups = {
+            "a state": self.states,
+            "an input": self.inputs,
+            "a parameter": self.parameters,
+            "an intermediate": [symbol for symbol, _ in self.intermediates],
+            "an output": self.outputs,
+        }
+        kinds = [(name_of(key), kind) for kind, group in groups.items() for key in group]
+        counts = Counter(name for name, _ in kinds)
+        for name, kind in kinds:
+            check_name(name, f"model {self.name}: the name of {kind}")
+            if name in _RESERVED or name.startswith(("measured_", "std_")):
+                raise ValueError(
+                    f"model {self.name}: the name {name} is reserved for results; choose another"
+                )
+            if "/" in name or name == ".":
+                raise ValueError(
+                    f"model {self.name}: the name {name!r} cannot be that of a column in "
+                    "saved files, where '/' separates groups; choose another"
+                )
+            if counts[name] > 1:
+                raise ValueError(f"model {self.name}: the name {name} is declared more than once")
+        for sentence in self.limits:
+            check_text(sentence, f"model {self.name}: the sentence of a limit")
+
+    def _check_drawing(self) -> None:
+        """Lines from point to point, and a place for every point of the stick figure."""
+        for line in self.drawing:
+            if len(line) < 2 or not all(isinstance(name, str) and len(name) > 1 for name in line):
+                raise ValueError(
+                    f"model {self.name}: a line of the drawing names two points or more, "
+                    f"such as ('hip', 'knee'), got {shown(line)}"
+                )
+        for point in {point for line in self.drawing for point in line}:
+            for name in (f"{point}_x", f"{point}_y"):
+                if name not in self.outputs:
+                    raise ValueError(
+                        f"model {self.name}: point {point} of the drawing needs the output {name}; "
+                        "without a drawing: drawing=()"
+                    )
+
+    def _check_expressions(self) -> None:
+        """Only declared symbols, only first derivatives of states, an equation for every state."""
+        where, known, rates = f"model {self.name}", self.symbols, set(self.derivatives)
+        self._check_order()
+        labelled = {
+            **{f"intermediate {name_of(symbol)}": e for symbol, e in self.intermediates},
+            **{f"equation {number}": e for number, e in enumerate(self.equations)},
+            **{f"output {name}": e for name, e in self.outputs.items()},
+            **{f"the limit {sentence!r}": e for sentence, e in self.limits.items()},
+        }
+        atoms = {label: atoms_of(e) for label, e in labelled.items()}
+        for label, found in atoms.items():
+            check_atoms(found, known, rates, f"{where}: {label}")
+        in_equations = atoms_of(*self.through(self.equations))
+        for x, rate in zip(self.states, self.derivatives, strict=True):
+            if x not in in_equations and rate not in in_equations:
+                raise ValueError(f"{where}: state {x} has no equation; it appears in none of them")
+        everything = set().union(*atoms.values())
+        unused = [p for p in (*self.inputs, *self.parameters) if p not in everything]
+        if unused:
             raise ValueError(
-                f"{where}: parameter {shown(p)} is not a constant symbol; use sympy.Symbol"
+                f"{where}: {unused[0]} is declared but appears nowhere; remove it or use it"
             )
-    _check_names(model)
-    n, count = len(model.states), len(model.equations)
-    if n != count:
-        unused = [x for x in model.states if not any(e.has(x) for e in model.equations)]
-        hint = f"state {unused[0]} has no equation; " if unused else ""
+
+    def _check_order(self) -> None:
+        """Intermediates use earlier ones only."""
+        later = {symbol for symbol, _ in self.intermediates}
+        for symbol, expression in self.intermediates:
+            early = later & atoms_of(expression)
+            if early:
+                other = min(early, key=str)
+                what = f"{other}, which is defined later; move it down"
+                raise ValueError(
+                    f"model {self.name}: intermediate {name_of(symbol)} contains "
+                    f"{'itself' if other == symbol else what}"
+                )
+            later.discard(symbol)
+
+    @cached_property
+    def derivatives(self) -> tuple[sp.Derivative, ...]:
+        """x', in the order of the states."""
+        return tuple(x.diff(t) for x in self.states)
+
+    @property
+    def symbols(self) -> set[sp.Basic]:
+        """What expressions of the model may contain, besides x'."""
+        names = {symbol for symbol, _ in self.intermediates}
+        return {*self.states, *self.inputs, *self.parameters, *names, t}
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the states."""
+        return tuple(map(name_of, self.states))
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return tuple(map(name_of, self.inputs))
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(map(name_of, self.parameters))
+
+    def through(self, expressions: Iterable[sp.Expr]) -> list[sp.Expr]:
+        """`expressions`, and those of the intermediates that they use."""
+        found = list(expressions)
+        atoms = atoms_of(*found)
+        for symbol, expression in reversed(self.intermediates):
+            if symbol in atoms:
+                atoms |= atoms_of(expression)
+                found.append(expression)
+        return found
+
+
+def _equation(what: str, equation: Any) -> sp.Expr:
+    """`equation` as an expression that is zero; lhs - rhs of a SymPy equation."""
+    if isinstance(equation, sp.Eq):
+        equation = equation.lhs - equation.rhs
+    if isinstance(equation, (bool, BooleanAtom)):
+        always = "always" if equation else "never"
         raise ValueError(
-            f"{where}: {hint}{count} equations for {n} states ({', '.join(map(str, model.states))})"
+            f"{what} is {equation}: what was written {always} holds, or compares "
+            "objects; each is an expression, = 0"
         )
+    return real_expression(equation, what, "each is an expression, = 0")
+
+
+def _intermediate(where: str, row: Any) -> tuple[sp.Basic, sp.Expr]:
+    """A pair of a symbol and the expression it stands for."""
+    if not isinstance(row, (tuple, list)) or len(row) != 2:
+        raise ValueError(f"{where}intermediates are (symbol, expression) pairs, got {shown(row)}")
+    symbol, value = row
+    if not isinstance(symbol, (sp.Symbol, AppliedUndef)) or symbol == t:
+        raise ValueError(f"{where}the name of an intermediate is a symbol, got {shown(symbol)}")
+    return symbol, real_expression(value, f"{where}intermediate {name_of(symbol)}", _RELATION)
 
 
 def check_signal(x: object, what: str) -> None:
@@ -48,126 +226,9 @@ def check_signal(x: object, what: str) -> None:
         )
 
 
-def _check_names(model: Model) -> None:
-    groups = {
-        "a state": model.states,
-        "an input": model.inputs,
-        "a parameter": model.parameters,
-        "an intermediate": [symbol for symbol, _ in model.intermediates],
-        "an output": model.outputs,
-    }
-    kinds = [(name_of(key), kind) for kind, group in groups.items() for key in group]
-    counts = Counter(name for name, _ in kinds)
-    for name, kind in kinds:
-        check_name(name, f"model {model.name}: the name of {kind}")
-        if name in _RESERVED or name.startswith(("measured_", "std_")):
-            raise ValueError(
-                f"model {model.name}: the name {name} is reserved for results; choose another"
-            )
-        if "/" in name or name == ".":
-            raise ValueError(
-                f"model {model.name}: the name {name!r} cannot be that of a column in "
-                "saved files, where '/' separates groups; choose another"
-            )
-        if counts[name] > 1:
-            raise ValueError(f"model {model.name}: the name {name} is declared more than once")
-    for sentence in model.limits:
-        check_text(sentence, f"model {model.name}: the sentence of a limit")
-
-
-def check_drawing(model: Model) -> None:
-    """Lines from point to point, and a place for every point of the stick figure."""
-    for line in model.drawing:
-        if len(line) < 2 or not all(isinstance(name, str) and len(name) > 1 for name in line):
-            raise ValueError(
-                f"model {model.name}: a line of the drawing names two points or more, "
-                f"such as ('hip', 'knee'), got {shown(line)}"
-            )
-    for point in {point for line in model.drawing for point in line}:
-        for name in (f"{point}_x", f"{point}_y"):
-            if name not in model.outputs:
-                raise ValueError(
-                    f"model {model.name}: point {point} of the drawing needs the output {name}; "
-                    "without a drawing: drawing=()"
-                )
-
-
-def check_expressions(model: Model) -> None:
-    """Only declared symbols, only first derivatives of states, an equation for every state."""
-    where = f"model {model.name}"
-    known: set[sp.Basic] = {*model.states, *model.inputs, *model.parameters, t}
-    rates = set(model.derivatives)
-    everything: set[sp.Basic] = set()
-    _check_order(model)
-    for label, expression, symbol in _labelled(model):
-        atoms = atoms_of(expression)
-        check_atoms(atoms, known, rates, f"{where}: {label}")
-        everything |= atoms
-        known |= {symbol} - {None}
-    in_equations = atoms_through(model, model.equations)
-    for x, rate in zip(model.states, model.derivatives, strict=True):
-        if x not in in_equations and rate not in in_equations:
-            raise ValueError(f"{where}: state {x} has no equation; it appears in none of them")
-    unused = [p for p in (*model.inputs, *model.parameters) if p not in everything]
-    if unused:
-        raise ValueError(
-            f"{where}: {unused[0]} is declared but appears nowhere; remove it or use it"
-        )
-
-
-def _check_order(model: Model) -> None:
-    """Intermediates use earlier ones only."""
-    open_ones = {symbol for symbol, _ in model.intermediates}
-    for symbol, expression in model.intermediates:
-        early = open_ones & expression.atoms(sp.Symbol, AppliedUndef)
-        if early:
-            other = min(early, key=str)
-            what = "itself" if other == symbol else f"{other}, which is defined later; move it down"
-            raise ValueError(f"model {model.name}: intermediate {name_of(symbol)} contains {what}")
-        open_ones.discard(symbol)
-
-
-def _labelled(model: Model) -> Iterable[tuple[str, sp.Expr, sp.Symbol | None]]:
-    """Every expression with its label and the symbol that later ones may use for it."""
-    for symbol, expression in model.intermediates:
-        yield f"intermediate {name_of(symbol)}", expression, symbol
-    for number, equation in enumerate(model.equations):
-        yield f"equation {number}", equation, None
-    for name, expression in model.outputs.items():
-        yield f"output {name}", expression, None
-    for sentence, expression in model.limits.items():
-        yield f"the limit {sentence!r}", expression, None
-
-
-def check_explicit(model: Model) -> None:
-    """Only declared symbols and intermediates in the explicit form of a model."""
-    form = model.explicit
-    assert form is not None
-    known = model.symbols | {symbol for symbol, _ in form.intermediates}
-    where = f"model {model.name}: the explicit form of"
-    for symbol, e in (*form.intermediates, *zip(model.derivatives, form.rates, strict=True)):
-        check_atoms(atoms_of(e), known, set(), f"{where} {symbol}")
-
-
 def atoms_of(*expressions: sp.Expr) -> set[sp.Basic]:
     """Symbols, functions of time and derivatives of expressions."""
     return set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in expressions))
-
-
-def atoms_through(model: Model, expressions: Iterable[sp.Expr]) -> set[sp.Basic]:
-    """The same, through the intermediates that they use."""
-    return atoms_of(*through(model, expressions))
-
-
-def through(model: Model, expressions: Iterable[sp.Expr]) -> list[sp.Expr]:
-    """`expressions`, and those of the intermediates that they use."""
-    found = list(expressions)
-    atoms = atoms_of(*found)
-    for symbol, expression in reversed(model.intermediates):
-        if symbol in atoms:
-            atoms |= atoms_of(expression)
-            found.append(expression)
-    return found
 
 
 def check_atoms(

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from typing import Any
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
-from sympy.logic.boolalg import BooleanAtom
 
-from kinesym.checks import check_text, listed, mapping, shown
-from kinesym.symbolic.declared import (
-    check_declarations,
-    check_drawing,
-    check_explicit,
-    check_expressions,
-    check_signal,
-)
+from kinesym.checks import listed, mapping, shown
+from kinesym.symbolic.declared import Declared, atoms_of, check_atoms, check_signal
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.kane import kane_equations
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t
-
-#: What to write instead of a relation.
-_RELATION = "write 5 - x for x < 5"
 
 #: What an explicit form is the solution of, and itself.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
@@ -50,7 +40,7 @@ def _exchanged(
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Model:
+class Model(Declared):
     """A dynamic system `0 = f(x', x, u, p, t)` with outputs `y = g(x', x, u, p, t)`.
 
     Parameters
@@ -75,38 +65,10 @@ class Model:
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
 
-    name: str
-    states: Sequence[AppliedUndef]
-    inputs: Sequence[AppliedUndef]
-    parameters: Sequence[sp.Symbol]
-    equations: Sequence[sp.Expr]
-    outputs: Mapping[str, sp.Expr] = field(default_factory=dict)
-    intermediates: Sequence[tuple[sp.Symbol, sp.Expr]] = ()
-    values: Mapping[Any, float] = field(default_factory=dict)
-    positive: Sequence[Any] = ()
-    limits: Mapping[str, sp.Expr] = field(default_factory=dict)
-    drawing: Sequence[Sequence[str]] = ()
     explicit: Explicit | None = None
 
     def __post_init__(self) -> None:
-        check_text(self.name, "the name of a model")
-        put, where = partial(object.__setattr__, self), f"model {self.name}: "
-        for group in ("states", "inputs", "parameters", "equations", "intermediates", "drawing"):
-            put(group, listed(getattr(self, group), where + group))
-        equations = (_equation(f"{where}equation {k}", e) for k, e in enumerate(self.equations))
-        put("equations", tuple(equations))
-        put("intermediates", tuple(_intermediate(where, row) for row in self.intermediates))
-        lines = (listed(line, f"{where}a line of the drawing") for line in self.drawing)
-        put("drawing", tuple(lines))
-        outputs = mapping(self.outputs, f"{where}outputs", "{name: expression}")
-        outputs = by_name(outputs, None, f"{where}outputs")
-        put("outputs", real_expressions(outputs, f"{where}output", _RELATION))
-        limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
-        what = f"{where}the limit "
-        put("limits", {k: real_expression(e, f"{what}{k!r}", _RELATION) for k, e in limits.items()})
-        check_drawing(self)
-        check_declarations(self)
-        check_expressions(self)
+        super().__post_init__()
         self._put_values()
         self._put_explicit()
 
@@ -151,11 +113,6 @@ class Model:
         return cls(name, states, inputs, parameters, equations, outputs or {}, (), values or {})
 
     @cached_property
-    def derivatives(self) -> tuple[sp.Derivative, ...]:
-        """x', in the order of the states."""
-        return tuple(x.diff(t) for x in self.states)
-
-    @cached_property
     def moving_limits(self) -> dict[str, sp.Expr]:
         """The limits that change along a trajectory."""
         parameters = set(self.parameters)
@@ -178,27 +135,6 @@ class Model:
     def __getstate__(self) -> dict[str, Any]:
         """Without functions, which cannot be pickled."""
         return {k: v for k, v in self.__dict__.items() if k != "_limits_of_parameters"}
-
-    @property
-    def symbols(self) -> set[sp.Basic]:
-        """What expressions of the model may contain, besides x'."""
-        names = {symbol for symbol, _ in self.intermediates}
-        return {*self.states, *self.inputs, *self.parameters, *names, t}
-
-    @property
-    def state_names(self) -> tuple[str, ...]:
-        """Names of the states."""
-        return tuple(map(name_of, self.states))
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs."""
-        return tuple(map(name_of, self.inputs))
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return tuple(map(name_of, self.parameters))
 
     def with_rates(self, *names: Any) -> Model:
         """The model with inputs as states, whose rates `name_rate` are inputs instead.
@@ -275,8 +211,12 @@ class Model:
         every = (*form.rates, *(e for _, e in form.intermediates))
         stale = stale or any(e.has(sp.Derivative) for e in every)
         object.__setattr__(self, "explicit", None if stale else replace(form, solves=here))
-        if not stale:
-            check_explicit(self)
+        if stale:
+            return
+        known_symbols = self.symbols | {symbol for symbol, _ in form.intermediates}
+        where = f"model {self.name}: the explicit form of"
+        for symbol, e in (*form.intermediates, *zip(self.derivatives, form.rates, strict=True)):
+            check_atoms(atoms_of(e), known_symbols, set(), f"{where} {symbol}")
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
         """A model with symbols exchanged, e.g. an input by a feedback law.
@@ -389,29 +329,6 @@ def check_values(model: Model, values: Mapping[str, Any]) -> None:
             if np.min(function(*given)) < 0.0:
                 found = ", ".join(f"{name} = {v}" for name, v in zip(names, given, strict=True))
                 raise ValueError(f"model {model.name}: {sentence} ({found})")
-
-
-def _equation(what: str, equation: Any) -> sp.Expr:
-    """`equation` as an expression that is zero; lhs - rhs of a SymPy equation."""
-    if isinstance(equation, sp.Eq):
-        equation = equation.lhs - equation.rhs
-    if isinstance(equation, (bool, BooleanAtom)):
-        always = "always" if equation else "never"
-        raise ValueError(
-            f"{what} is {equation}: what was written {always} holds, or compares "
-            "objects; each is an expression, = 0"
-        )
-    return real_expression(equation, what, "each is an expression, = 0")
-
-
-def _intermediate(where: str, row: Any) -> tuple[sp.Basic, sp.Expr]:
-    """A pair of a symbol and the expression it stands for."""
-    if not isinstance(row, (tuple, list)) or len(row) != 2:
-        raise ValueError(f"{where}intermediates are (symbol, expression) pairs, got {shown(row)}")
-    symbol, value = row
-    if not isinstance(symbol, (sp.Symbol, AppliedUndef)) or symbol == t:
-        raise ValueError(f"{where}the name of an intermediate is a symbol, got {shown(symbol)}")
-    return symbol, real_expression(value, f"{where}intermediate {name_of(symbol)}", _RELATION)
 
 
 def _with_value(name: str, values: Mapping[Any, float]) -> str:

@@ -15,7 +15,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, check_kind, count, listed_of, mapping, positive
-from kinesym.symbolic.declared import atoms_of, check_atoms, through
+from kinesym.symbolic.declared import atoms_of, check_atoms
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
 from kinesym.symbolic.hybrid.events import Event
@@ -190,7 +190,7 @@ def _new_name(atom: sp.Basic, modes: Mapping[str, Any]) -> str | None:
 
 def _depends_on(e: sp.Expr, model: Model) -> set[Any]:
     """Time and functions of time in an expression, also those behind intermediates."""
-    every = through(model, [e])
+    every = model.through([e])
     signals = set().union(*(part.atoms(AppliedUndef) for part in every))
     bare = {signal: sp.Dummy() for signal in signals}
     signals |= {t for part in every if t in part.xreplace(bare).atoms(sp.Symbol)}

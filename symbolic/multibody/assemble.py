@@ -8,13 +8,13 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.model import Explicit, Model
-from kinesym.symbolic.multibody.bodies import inertia_limits, inertia_matrix, mass_of
-from kinesym.symbolic.multibody.forward import Moving, rigid, speed_rates
+from kinesym.symbolic.multibody.bodies import inertia_limits, mass_of
+from kinesym.symbolic.multibody.forward import speed_rates
 from kinesym.symbolic.multibody.links import Aim, Ball
 from kinesym.symbolic.multibody.mechanism import Mechanism, lock_of
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.passes import kinematics
-from kinesym.symbolic.multibody.vectors import Steps, vector
+from kinesym.symbolic.multibody.vectors import Steps
 from kinesym.symbolic.names import name_of, t
 
 #: How close the second Bryant angle may come to +-pi/2 [rad].
@@ -36,24 +36,7 @@ def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None
     motion can still be computed."""
     steps = Steps()
     steps.definitions.update(tree.recursion.steps.definitions)
-    frames, bodies = tree.recursion.frames, {body.name: body for body in tree.bodies}
-    joints, own = [], {}
-    for k, (link, named) in enumerate(zip(tree.moving, tree.links, strict=True)):
-        inner = frames[link.parent] if link.parent >= 0 else tree.recursion.base
-        joints.append(Moving(link, [name_of(u) for u in named.u], frames[k], inner))
-        if link.body is not None:
-            body = bodies[link.body]
-            own[k] = rigid(
-                steps,
-                link.name,
-                mass_of(body),
-                vector(body.com),
-                inertia_matrix(body),
-                frames[k],
-                tree.load_wrenches(body.name, frames[k]),
-            )
-    locks = {name: lock_of(name) for name in tree.lockable} | dict.fromkeys(tree.locked, sp.S.One)
-    found = speed_rates(steps, joints, own, torques, locks)
+    found = speed_rates(tree, steps, torques)
     if found is None:
         return None
     _, still = standing(tree)
@@ -163,7 +146,7 @@ def limits(tree: Mechanism) -> dict[str, sp.Expr]:
     for link in tree.links:
         if isinstance(link.primitive, (Ball, Aim)) and link.q[1] not in constant:
             sentence = (
-                f"Bryant singularity at the joint of {link.body}: {name_of(link.q[1])} is "
+                f"Bryant singularity at the joint of {link.name}: {name_of(link.q[1])} is "
                 f"not between -pi/2 and pi/2; try another sequence than {link.primitive.sequence!r}"
             )
             found[sentence] = sp.cos(link.q[1]) - SINGULAR

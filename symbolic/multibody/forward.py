@@ -12,14 +12,25 @@ origin, gravity subtracted, and A alpha + b the moment and the force that the li
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import sympy as sp
 
-from kinesym.symbolic.multibody.links import Aim, Ball, Hinge, Link, Slide
-from kinesym.symbolic.multibody.passes import Frame, Wrench, along, offset
-from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Matrix, Steps, Vector, matrix
+from kinesym.symbolic.multibody.bodies import inertia_matrix, mass_of
+from kinesym.symbolic.multibody.links import Aim, Link, along, directions
+from kinesym.symbolic.multibody.mechanism import Mechanism, lock_of
+from kinesym.symbolic.multibody.passes import Frame, offset
+from kinesym.symbolic.multibody.vectors import (
+    IDENTITY,
+    ZERO,
+    Matrix,
+    Steps,
+    Vector,
+    matrix,
+    vector,
+)
+from kinesym.symbolic.names import name_of
 
 SIX = range(6)
 Six: TypeAlias = tuple[sp.Expr, ...]
@@ -69,7 +80,6 @@ class Pivot:
     axis : its number among the six if alpha itself was eliminated, else None.
     """
 
-    speed: str
     direction: Six
     row: Six
     rest: sp.Expr
@@ -77,75 +87,42 @@ class Pivot:
     axis: int | None
 
 
-@dataclass(frozen=True)
-class Moving:
-    """A link as it moves (speeds 0 where locked), names of its speeds, frames of it and before."""
-
-    link: Link
-    speeds: Sequence[str]
-    frame: Frame
-    inner: Frame
-
-
 def speed_rates(
-    steps: Steps,
-    joints: Sequence[Moving],
-    bodies: Mapping[int, Articulated],
-    torques: Mapping[str, sp.Expr],
-    locks: Mapping[str, sp.Expr],
+    tree: Mechanism, steps: Steps, torques: Mapping[str, sp.Expr]
 ) -> dict[str, sp.Expr] | None:
-    """u' by name; None if the mass matrix is singular whatever the numbers.
-
-    bodies : A and b of the links with a body, loads included. locks : 1 for speeds that are
-    locked, the symbol for those that can be.
-    """
-    sums = [bodies.get(k) or Articulated(steps, j.link.name) for k, j in enumerate(joints)]
-    pivots: list[list[Pivot]] = [[] for _ in joints]
-    drift = [velocity_terms(joint) for joint in joints]
-    for k in reversed(range(len(joints))):
-        left, joint = sums[k].named("0"), joints[k]
-        for speed, direction in free_directions(joint, locks):
-            free = 1 - locks.get(speed, sp.S.Zero)
-            stage = str(len(pivots[k]) + 1)
-            found = eliminated(left, stage, direction, torques.get(speed, sp.S.Zero), free)
+    """u' by name; None if the mass matrix is singular whatever the numbers."""
+    frames, links = tree.recursion.frames, tree.moving
+    sums = [alone(tree, steps, k) for k in range(len(links))]
+    drift = [velocity_terms(link, frames[k], frames[link.parent]) for k, link in enumerate(links)]
+    pivots: list[dict[str, Pivot]] = [{} for _ in links]
+    for k, link in reversed(list(enumerate(links))):
+        left = sums[k].named("0")
+        speeds = map(name_of, tree.links[k].u)
+        for speed, (angular, linear) in zip(speeds, directions(link), strict=True):
+            if speed in tree.locked:
+                continue
+            free = 1 - lock_of(speed) if speed in tree.lockable else sp.S.One
+            torque, stage = torques.get(speed, sp.S.Zero), str(len(pivots[k]) + 1)
+            found = eliminated(left, stage, (*angular, *linear), torque, free)
             if found is None:
                 return None
-            left, pivot = found
-            pivots[k].append(replace(pivot, speed=speed))
-        if isinstance(joint.link.primitive, Aim):  # its parent does not turn it
+            left, pivots[k][speed] = found
+        if isinstance(link.primitive, Aim):  # its parent does not turn it
             A = {place: e for place, e in left.A.items() if min(place) >= 3}
             left = Articulated(steps, left.name, A, [*ZERO, *left.b[3:]])
-        if joint.link.parent >= 0:
-            add_to_parent(sums[joint.link.parent], left, joint, drift[k])
-    return outwards_rates(steps, joints, drift, pivots)
+        if link.parent >= 0:
+            add_to_parent(sums[link.parent], left, link, frames[k].rotation, drift[k])
+    return outwards_rates(tree, steps, drift, pivots)
 
 
-def velocity_terms(joint: Moving) -> tuple[Vector, Vector]:
+def velocity_terms(link: Link, frame: Frame, inner: Frame) -> tuple[Vector, Vector]:
     """What alpha is besides that of the link before it and u', from velocities."""
-    link, relative, coriolis = joint.link, ZERO, ZERO
-    if isinstance(link.primitive, Slide):
-        coriolis = 2 * joint.inner.angular.cross(link.primitive.vector(link.u))
-    elif isinstance(link.primitive, (Hinge, Ball)):
-        relative = along(link.primitive, link.u)
-    turning = joint.frame.angular.cross(relative)
-    moving = joint.inner.spinning @ offset(link) + coriolis
-    return turning, joint.frame.rotation.T @ moving
-
-
-def free_directions(joint: Moving, locks: Mapping[str, sp.Expr]) -> list[tuple[str, Six]]:
-    """Speeds that are not locked for good, and their directions among the six."""
-    found: list[tuple[str, Six]] = []
-    for k, name in enumerate(joint.speeds):
-        if isinstance(joint.link.primitive, Hinge):
-            direction: Six = (*joint.link.primitive.direction, *ZERO)
-        else:
-            at = k
-            if isinstance(joint.link.primitive, Slide):
-                at = 3 + AXES.index(joint.link.primitive.axes[k])
-            direction = tuple(sp.Integer(i == at) for i in SIX)
-        if locks.get(name) != 1:
-            found.append((name, direction))
-    return found
+    relative, sliding = along(link.primitive, link.u)
+    if isinstance(link.primitive, Aim):
+        relative = ZERO
+    turning = frame.angular.cross(relative)
+    moving = inner.spinning @ offset(link) + 2 * inner.angular.cross(sliding)
+    return turning, frame.rotation.T @ moving
 
 
 def eliminated(
@@ -169,11 +146,11 @@ def eliminated(
     A = {(i, j): left[i, j] - gain[i] * row[j] for i in kept for j in kept if i <= j}
     b = [left.b[i] + gain[i] * rest if i != axis else torque for i in SIX]
     new = Articulated(steps, name, {k: e for k, e in A.items() if e != 0}, b)
-    return new.named(stage), Pivot("", direction, row, rest, inverse, axis)
+    return new.named(stage), Pivot(direction, row, rest, inverse, axis)
 
 
 def add_to_parent(
-    parent: Articulated, left: Articulated, joint: Moving, drift: tuple[Vector, Vector]
+    parent: Articulated, left: Articulated, link: Link, R: Matrix, drift: tuple[Vector, Vector]
 ) -> None:
     """Add A and b of a link to those of its parent."""
     steps, name = left.steps, left.name
@@ -181,7 +158,7 @@ def add_to_parent(
     turning, moving = drift
     moment = Vector(left.b[:3]) + J @ turning + H @ moving
     force = Vector(left.b[3:]) + H.T @ turning + M @ moving
-    R, p = joint.frame.rotation, offset(joint.link)
+    p = offset(link)
     force = steps.vector(f"g.{name}", R @ force)
     moment = R @ moment + p.cross(force)
     J, M = (turned(steps, f"{x}.{name}", R, K, True) for x, K in (("J", J), ("M", M)))
@@ -205,55 +182,50 @@ def turned(steps: Steps, name: str, R: Matrix, K: Matrix, symmetric: bool) -> Ma
 
 
 def outwards_rates(
+    tree: Mechanism,
     steps: Steps,
-    joints: Sequence[Moving],
     drift: Sequence[tuple[Vector, Vector]],
-    pivots: Sequence[Sequence[Pivot]],
+    pivots: Sequence[dict[str, Pivot]],
 ) -> dict[str, sp.Expr]:
     """u' from the accelerations of the base, link by link."""
     found: dict[str, sp.Expr] = {}
-    alphas: list[tuple[Vector, Vector]] = []
-    for joint, (turning, moving), own in zip(joints, drift, pivots, strict=True):
-        link, base = joint.link, joint.inner
-        known = link.parent >= 0
-        dw, a = alphas[link.parent] if known else (base.angular_rate, base.acceleration)
-        back = joint.frame.rotation.T
+    frames = tree.recursion.frames
+    alphas = {-1: (frames[-1].angular_rate, frames[-1].acceleration)}
+    for k, (link, (turning, moving)) in enumerate(zip(tree.moving, drift, strict=True)):
+        dw, a = alphas[link.parent]
+        back = frames[k].rotation.T
         turned_by = ZERO if isinstance(link.primitive, Aim) else back @ dw
         inherited = [*(turned_by + turning), *(back @ (a + dw.cross(offset(link))) + moving)]
         inherited = [steps.scalar(f"c.{link.name}.{i}", e) for i, e in enumerate(inherited)]
         alpha = list(inherited)
-        for pivot in reversed(own):
+        for speed, pivot in reversed(pivots[k].items()):
             others = sp.Add(*(pivot.row[j] * alpha[j] for j in SIX if j != pivot.axis))
-            value = steps.scalar(f"dU.{pivot.speed}", (pivot.rest - others) * pivot.inverse)
+            value = steps.scalar(f"dU.{speed}", (pivot.rest - others) * pivot.inverse)
             if pivot.axis is None:
-                found[pivot.speed] = value
+                found[speed] = value
                 alpha = [e + d * value for e, d in zip(alpha, pivot.direction, strict=True)]
             else:
-                found[pivot.speed] = value - inherited[pivot.axis]
+                found[speed] = value - inherited[pivot.axis]
                 alpha[pivot.axis] = value
         alpha = [steps.scalar(f"alpha.{link.name}.{i}", e) for i, e in enumerate(alpha)]
-        alphas.append((Vector(alpha[:3]), Vector(alpha[3:])))
+        alphas[k] = Vector(alpha[:3]), Vector(alpha[3:])
     return found
 
 
-def rigid(
-    steps: Steps,
-    name: str,
-    mass: sp.Expr,
-    com: Vector,
-    inertia: Matrix,
-    frame: Frame,
-    applied: Sequence[Wrench],
-) -> Articulated:
-    """A and b of a body alone, under loads."""
-    own = Articulated(steps, name)
+def alone(tree: Mechanism, steps: Steps, number: int) -> Articulated:
+    """A and b of a link without those beyond: of its body, if it has one, under loads."""
+    link, frames = tree.links[number], tree.recursion.frames
+    own, frame, body = Articulated(steps, link.name), frames[number], link.body
+    if body is None:
+        return own
+    mass, com, inertia = mass_of(body), vector(body.com), inertia_matrix(body)
     H = mass * com.skew
     J = inertia + H @ com.skew.T
-    force = steps.vector(f"f0.{name}", mass * (frame.spinning @ com))
-    spin = steps.vector(f"h.{name}", inertia @ frame.angular)
+    force = steps.vector(f"f0.{body.name}", mass * (frame.spinning @ com))
+    spin = steps.vector(f"h.{body.name}", inertia @ frame.angular)
     moment = frame.angular.cross(spin) + com.cross(force)
     own.add(J, H, mass * IDENTITY, moment, force)
     none = sp.S.Zero * IDENTITY
-    for f, n in applied:
+    for f, n in tree.load_wrenches(number, frames):
         own.add(none, none, none, -n, -f)
     return own

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import (
     Fixed,
     Free,
-    Joint,
     Oriented,
     Planar,
     Prismatic,
@@ -20,7 +20,7 @@ from kinesym.symbolic.multibody.joints import (
     Universal,
     unit,
 )
-from kinesym.symbolic.multibody.vectors import AXES, ZERO, Vector
+from kinesym.symbolic.multibody.vectors import AXES, ZERO, Vector, vector
 from kinesym.symbolic.names import t
 
 
@@ -51,11 +51,6 @@ class Slide:
 
     axes: str = AXES
 
-    def vector(self, components: Sequence[sp.Expr]) -> Vector:
-        """Components along its axes as a vector."""
-        given = dict(zip(self.axes, components, strict=True))
-        return Vector(given.get(axis, sp.S.Zero) for axis in AXES)
-
 
 @dataclass(frozen=True)
 class Weld:
@@ -63,6 +58,21 @@ class Weld:
 
 
 Primitive = Hinge | Ball | Aim | Slide | Weld
+
+
+def along(primitive: Primitive, speeds: Sequence[sp.Expr]) -> tuple[Vector, Vector]:
+    """Angular velocity and velocity that these speeds (or coordinates of a `Slide`) are, in outer
+    axes; for a `Slide` in inner ones, which are the same."""
+    match primitive:
+        case Hinge(direction=direction):
+            return speeds[0] * direction, ZERO
+        case Ball() | Aim():
+            return Vector(speeds), ZERO
+        case Slide(axes=axes):
+            given = dict(zip(axes, speeds, strict=True))
+            return ZERO, Vector(given.get(axis, sp.S.Zero) for axis in AXES)
+        case _:
+            return ZERO, ZERO
 
 
 @dataclass(frozen=True)
@@ -79,11 +89,19 @@ class Link:
     primitive: Primitive
     q: tuple[AppliedUndef, ...] = ()
     u: tuple[AppliedUndef, ...] = ()
-    body: str | None = None
+    body: Body | None = None
 
 
-def links_of(name: str, joint: Joint, parent: int, at: Vector, number: int) -> list[Link]:
+def directions(link: Link) -> list[tuple[Vector, Vector]]:
+    """Angular velocity and velocity for each speed of 1 alone; generalised forces are the
+    components of a wrench along them."""
+    speeds = range(len(link.u))
+    return [along(link.primitive, [sp.Integer(i == k) for i in speeds]) for k in speeds]
+
+
+def links_of(body: Body, parent: int, number: int) -> list[Link]:
     """The links of a body, which moves with the last one; the first gets this number."""
+    name, joint, at = body.name, body.joint, vector(body.at)
     parts: list[tuple[Primitive, list[str], list[str]]]
     match joint:
         case Fixed():
@@ -115,7 +133,7 @@ def links_of(name: str, joint: Joint, parent: int, at: Vector, number: int) -> l
                 primitive,
                 tuple(_function(f"{name}_{c}") for c in coordinates),
                 tuple(_function(f"{name}_{s}") for s in speeds),
-                name if last else None,
+                body if last else None,
             )
         )
     return links

@@ -112,8 +112,7 @@ class Mechanism:
         numbers: dict[str | None, int] = {None: -1}
         links: list[Link] = []
         for body in self.bodies:
-            at = vector(body.at)
-            links += links_of(body.name, body.joint, numbers[body.parent], at, len(links))
+            links += links_of(body, numbers[body.parent], len(links))
             numbers[body.name] = len(links) - 1
         return tuple(links)
 
@@ -138,11 +137,8 @@ class Mechanism:
 
     def joint_of(self, body: str) -> tuple[Link, ...]:
         """The links of a body."""
-        end = self._number(body)
-        begin = end
-        while begin > 0 and self.links[begin - 1].body is None:
-            begin -= 1
-        return self.links[begin : end + 1]
+        self._number(body)
+        return tuple(link for link in self.links if link.name.partition(".")[0] == body)
 
     def speeds_of(self, *names: Any) -> list[str]:
         """Names of speeds, those of a whole joint by the name of its body; all without names.
@@ -254,28 +250,25 @@ class Mechanism:
     @cached_property
     def recursion(self) -> Recursion:
         """Outwards for the motion of all links, inwards for forces."""
-        steps, bodies = Steps(), {body.name: body for body in self.bodies}
-        base = self.base.frame(steps, vector(self.gravity))
-        frames: list[Frame] = []
-        for link in self.moving:
-            frames.append(outwards(steps, base if link.parent < 0 else frames[link.parent], link))
-        own = {}
-        for k, (link, frame) in enumerate(zip(self.moving, frames, strict=True)):
-            if link.body is not None:
-                body = bodies[link.body]
-                com, mass = vector(body.com), mass_of(body)
-                needed = needed_wrench(steps, frame, link.name, mass, com, inertia_matrix(body))
-                own[k] = subtract(needed, self.load_wrenches(body.name, frame))
-        wrenches, kane = inwards(steps, self.moving, frames, own)
-        return Recursion(steps, base, tuple(frames), tuple(wrenches), tuple(kane))
+        steps = Steps()
+        frames = {-1: self.base.frame(steps, vector(self.gravity))}
+        for k, link in enumerate(self.moving):
+            frames[k] = outwards(steps, frames[link.parent], link)
+        own = {
+            k: subtract(needed_wrench(steps, frames[k], link.body), self.load_wrenches(k, frames))
+            for k, link in enumerate(self.moving)
+            if link.body is not None
+        }
+        return Recursion(steps, frames, *inwards(steps, self.moving, frames, own))
 
-    def load_wrenches(self, body: str, frame: Frame) -> list[Wrench]:
-        """Of the loads on a body."""
-        return [load_wrench(frame, load) for load in self.applied if load.body == body]
+    def load_wrenches(self, number: int, frames: Mapping[int, Frame]) -> list[Wrench]:
+        """Of the loads on the body of a link."""
+        name = self.links[number].name
+        return [load_wrench(frames[number], load) for load in self.applied if load.body == name]
 
     def frame(self, body: str | None) -> Frame:
         """The motion of a body; of the base for None."""
-        return self.recursion.base if body is None else self.recursion.frames[self._number(body)]
+        return self.recursion.frames[self._number(body)]
 
     def place(self, body: str | None, at: Sequence[Any] = (0, 0, 0)) -> Vector:
         """A point of a body in world axes [m]; `at` in the axes of the body, from its joint."""
@@ -295,7 +288,7 @@ class Mechanism:
         """Reaction wrench of the joint on the body, force [N] and moment [N m] about the joint, in
         the axes of the body; for None those of the base on the tree, about the origin of the base
         and in its axes. Actuators are included."""
-        return self.recursion.wrenches[-1 if body is None else self._number(body)]
+        return self.recursion.wrenches[self._number(body)]
 
     def needed(self) -> dict[str, sp.Expr]:
         """Generalised force that each speed needs, by its name: Kane's inertia forces and loads."""
@@ -342,6 +335,9 @@ class Mechanism:
         gravity = vector(self.gravity)
         return -sp.Add(*(mass_of(b) * (gravity @ self.place(b.name, b.com)) for b in self.bodies))
 
-    def _number(self, body: str) -> int:
+    def _number(self, body: str | None) -> int:
+        """Of the link that moves with a body; -1 for the base."""
+        if body is None:
+            return -1
         check_known(body, [b.name for b in self.bodies], f"{body} is no body of {self.name}")
-        return next(number for number, link in enumerate(self.links) if link.body == body)
+        return next(number for number, link in enumerate(self.links) if link.name == body)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from kinesym.symbolic.multibody.bodies import Load
+from kinesym.symbolic.multibody.bodies import Body, Load, inertia_matrix, mass_of
 from kinesym.symbolic.multibody.joints import bryant_rates, turn, unit
-from kinesym.symbolic.multibody.links import Aim, Ball, Hinge, Link, Slide
+from kinesym.symbolic.multibody.links import Aim, Ball, Hinge, Link, along, directions
 from kinesym.symbolic.multibody.vectors import (
     AXES,
     IDENTITY,
@@ -55,13 +55,13 @@ class Frame:
 
 @dataclass(frozen=True)
 class Recursion:
-    """Motion and forces of all links (see `inwards`), in terms of the symbols of `steps`."""
+    """Motion and forces of all links (see `inwards`), in terms of the symbols of `steps`; those of
+    the base have number -1."""
 
     steps: Steps
-    base: Frame
-    frames: tuple[Frame, ...]
-    wrenches: tuple[Wrench, ...]
-    kane: tuple[Wrench, ...]
+    frames: Mapping[int, Frame]
+    wrenches: Mapping[int, Wrench]
+    kane: Mapping[int, Wrench]
 
 
 def rotation_of(steps: Steps, link: Link) -> Matrix:
@@ -71,8 +71,8 @@ def rotation_of(steps: Steps, link: Link) -> Matrix:
         sine, cosine = _sine_cosine(steps, q.name, q)
         return steps.matrix(f"R.{link.name}", turn(link.primitive.direction, sine, cosine))
     if isinstance(link.primitive, (Ball, Aim)):
-        name = f"{'AR'[isinstance(link.primitive, Ball)]}.{link.name}"
-        return bryant_matrix(steps, name, link.primitive.sequence, link.q)
+        kind = "R" if isinstance(link.primitive, Ball) else "A"
+        return bryant_matrix(steps, f"{kind}.{link.name}", link.primitive.sequence, link.q)
     return IDENTITY
 
 
@@ -108,17 +108,15 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
     a = inner.acceleration + inner.change @ at
     v = inner.velocity + inner.angular.cross(at)
     place = inner.place + inner.attitude @ at
-    if isinstance(link.primitive, Slide):
-        q, u = link.primitive.vector(link.q), link.primitive.vector(link.u)
-        coriolis = 2 * inner.angular.cross(u)
-        a += inner.change @ q + link.primitive.vector(rates) + coriolis
-        v += inner.angular.cross(q) + u
-        place += inner.attitude @ q
-    if isinstance(link.primitive, (Hinge, Ball)):
-        relative, change = along(link.primitive, link.u), along(link.primitive, rates)
-        w = steps.vector(f"w.{name}.carried", w)
-        dw += change + w.cross(relative)
-        w += relative
+    relative, sliding = along(link.primitive, link.u)
+    relative_rate, sliding_rate = along(link.primitive, rates)
+    _, shift = along(link.primitive, link.q)
+    a += inner.change @ shift + sliding_rate + 2 * inner.angular.cross(sliding)
+    v += inner.angular.cross(shift) + sliding
+    place += inner.attitude @ shift
+    w = steps.vector(f"w.{name}.carried", w)
+    dw += relative_rate + w.cross(relative)
+    w += relative
     if isinstance(link.primitive, Aim):
         w, dw = vector(link.u), vector(rates)
     w, dw = steps.vector(f"w.{name}", w), steps.vector(f"dw.{name}", dw)
@@ -136,16 +134,7 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
 
 def offset(link: Link) -> Vector:
     """The origin of a link from that of the one before it, in axes of that."""
-    if isinstance(link.primitive, Slide):
-        return link.at + link.primitive.vector(link.q)
-    return link.at
-
-
-def along(primitive: Hinge | Ball, speeds: Sequence[sp.Expr]) -> Vector:
-    """Speeds of a rotation as a vector in outer axes."""
-    if isinstance(primitive, Hinge):
-        return speeds[0] * primitive.direction
-    return Vector(speeds)
+    return link.at + along(link.primitive, link.q)[1]
 
 
 def change_matrices(steps: Steps, name: str, w: Vector, dw: Vector) -> tuple[Matrix, Matrix]:
@@ -159,36 +148,34 @@ def change_matrices(steps: Steps, name: str, w: Vector, dw: Vector) -> tuple[Mat
     return spinning, steps.matrix(f"S.{name}", spinning + dw.skew)
 
 
-def needed_wrench(
-    steps: Steps, frame: Frame, name: str, mass: sp.Expr, com: Vector, inertia: Matrix
-) -> tuple[Vector, Vector]:
+def needed_wrench(steps: Steps, frame: Frame, body: Body) -> Wrench:
     """Force and moment about its origin that a body needs to move as it does, in its axes."""
-    force = steps.vector(f"F.{name}", mass * (frame.acceleration + frame.change @ com))
-    momentum = steps.vector(f"L.{name}", inertia @ frame.angular)
+    com, inertia = vector(body.com), inertia_matrix(body)
+    force = mass_of(body) * (frame.acceleration + frame.change @ com)
+    force = steps.vector(f"F.{body.name}", force)
+    momentum = steps.vector(f"L.{body.name}", inertia @ frame.angular)
     rate = inertia @ frame.angular_rate + frame.angular.cross(momentum)
     return force, rate + com.cross(force)
 
 
 def inwards(
-    steps: Steps, links: Sequence[Link], frames: Sequence[Frame], own: Mapping[int, Wrench]
-) -> tuple[list[Wrench], list[Wrench]]:
-    """For each link, and the base at the end, in its axes and about its origin: force and moment
+    steps: Steps, links: Sequence[Link], frames: Mapping[int, Frame], own: Mapping[int, Wrench]
+) -> tuple[dict[int, Wrench], dict[int, Wrench]]:
+    """For each link, and the base as number -1, in its axes and about its origin: force and moment
     that reach it through its joint; and Kane's, which follow speeds. own : what a link needs.
 
     They differ in the moment of links that are `Aim`ed: their parents do not turn them.
     """
     aimed = any(isinstance(link.primitive, Aim) for link in links)
-    count = len(links) + 1  # the base is the last one, number -1
-    forces, moments, kane = ([[] for _ in range(count)] for _ in range(3))  # type: ignore[var-annotated]
+    parts = {k: [(ZERO, ZERO, ZERO)] for k in range(-1, len(links))}
     for k, (force, moment) in own.items():
-        forces[k], moments[k], kane[k] = [force], [moment], [moment]
-    reaching: list[Wrench] = [(ZERO, ZERO)] * count
-    following: list[Wrench] = [(ZERO, ZERO)] * count
-    for k in reversed(range(-1, count - 1)):
+        parts[k].append((force, moment, moment))
+    reaching, following = dict[int, Wrench](), dict[int, Wrench]()
+    for k in reversed(parts):
         name = links[k].name if k >= 0 else "(base)"
-        f = steps.vector(f"f.{name}", sum(forces[k], ZERO))
-        n = steps.vector(f"n.{name}", sum(moments[k], ZERO))
-        m = steps.vector(f"m.{name}", sum(kane[k], ZERO)) if aimed else n
+        f, n, m = (sum(terms, ZERO) for terms in zip(*parts[k], strict=True))
+        f, n = steps.vector(f"f.{name}", f), steps.vector(f"n.{name}", n)
+        m = steps.vector(f"m.{name}", m) if aimed else n
         reaching[k], following[k] = (f, n), (f, m)
         if k < 0:
             break
@@ -196,12 +183,10 @@ def inwards(
         f = steps.vector(f"f.{name}.inner", R @ f)
         arm = offset(link).cross(f)
         n = steps.vector(f"n.{name}.inner", R @ n + arm)
-        forces[link.parent].append(f)
-        moments[link.parent].append(n)
-        if aimed and isinstance(link.primitive, Aim):
-            kane[link.parent].append(steps.vector(f"m.{name}.inner", arm))
-        elif aimed:
-            kane[link.parent].append(steps.vector(f"m.{name}.inner", R @ m + arm))
+        if aimed:
+            turned = ZERO if isinstance(link.primitive, Aim) else R @ m
+            m = steps.vector(f"m.{name}.inner", turned + arm)
+        parts[link.parent].append((f, n, m))
     return reaching, following
 
 
@@ -224,15 +209,7 @@ def subtract(needed: Wrench, applied: Iterable[Wrench]) -> Wrench:
 def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
     """Kane's generalised forces of a wrench (in the axes of the link), one for each speed."""
     force, moment = wrench
-    match link.primitive:
-        case Hinge(direction=direction):
-            return [direction @ moment]
-        case Ball() | Aim():
-            return list(moment)
-        case Slide(axes=axes):
-            return [force[AXES.index(axis)] for axis in axes]
-        case _:
-            return []
+    return [turn @ moment + shift @ force for turn, shift in directions(link)]
 
 
 def kinematics(steps: Steps, link: Link) -> list[sp.Expr]:
