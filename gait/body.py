@@ -83,6 +83,9 @@ class Body:
             for segment in pair if FEET.get(foot) != tuple(pair) else ():
                 _check_segment(f"foot {foot!r}", segment, names)
 
+    def __repr__(self) -> str:
+        return f"<body of {len(self.segments)} segments, {self.skeleton.mass:g} kg>"
+
     @cached_property
     def skeleton(self) -> Skeleton:
         """The tree of segments, its joints and feet."""

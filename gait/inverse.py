@@ -23,6 +23,7 @@ from kinesym.gait.wrench import Wrench
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
+from kinesym.runtime.summary import samples
 from kinesym.symbolic.multibody.segments import Segment, owners
 
 
@@ -93,6 +94,9 @@ class InverseDynamics:
     moment: Array
     position: Array
     attitude: Array
+
+    def __repr__(self) -> str:
+        return f"<inverse dynamics of {len(self.force)} segments: {samples(self.time)}>"
 
     @property
     def time(self) -> Array:
@@ -194,6 +198,9 @@ class JointLoads:
     torque: Array
     residual: Wrench
     loads: Mapping[str, Wrench]
+
+    def __repr__(self) -> str:
+        return f"<reaction wrenches of {len(self.force)} joints: {samples(self.time)}>"
 
     @property
     def time(self) -> Array:

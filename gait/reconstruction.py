@@ -20,6 +20,7 @@ from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names
 from kinesym.gait.smoothing import SSA, noise_of
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.summary import samples
 from kinesym.symbolic.multibody.segments import Segment, owners
 
 #: Smooths series (..., N) with this rate [Hz].
@@ -48,6 +49,9 @@ class Reconstruction:
     smoothed: Markers
     fitted: Fitted
     kinematics: Spline
+
+    def __repr__(self) -> str:
+        return f"<motion of {len(self.segments)} segments: {samples(self.markers.time)}>"
 
     def report(self) -> str:
         """What each step changed, as text."""

@@ -21,6 +21,7 @@ from kinesym.gait.events import Contact, Phase, in_order, phases
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, same_grid
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.summary import samples
 
 RAMPS = ("linear", "smoothstep", "half")
 #: Share of the body weight that the total may reach while no foot is on the ground.
@@ -218,9 +219,8 @@ class Sharing:
         return self.wrenches[foot]
 
     def __repr__(self) -> str:
-        t, feet = self.total.time, ", ".join(self.wrenches)
-        span = f"{len(t)} samples, t = {t[0]:g} ... {t[-1]:g} s, {len(self.phases)} phases"
-        return f"<ground reaction shared by {feet}: {span}>"
+        feet, span = ", ".join(self.wrenches), samples(self.total.time)
+        return f"<ground reaction shared by {feet}: {span}, {len(self.phases)} phases>"
 
     @property
     def correction(self) -> Wrench:

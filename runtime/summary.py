@@ -5,12 +5,19 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
+from kinesym.runtime.arrays import Array
+
 
 def listed(names: Iterable[str], most: int = 8) -> str:
     """Names with commas, and how many more there are."""
     known = list(names)
     more = f" and {len(known) - most} more" if len(known) > most else ""
     return ", ".join(known[:most]) + more
+
+
+def samples(time: Array) -> str:
+    """How many instants (N,) [s] there are, and from when to when."""
+    return f"{len(time)} samples, t = {time[0]:g} ... {time[-1]:g} s"
 
 
 def html_table(title: str, rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:

@@ -54,6 +54,13 @@ def needed(body):
     return body.inverse(random_motion())
 
 
+def test_results_are_shown_in_one_line(body, needed):
+    assert repr(body) == "<body of 18 segments, 80 kg>"
+    span = "4 samples, t = 0 ... 0.03 s"
+    assert repr(needed) == f"<inverse dynamics of 18 segments: {span}>"
+    assert repr(needed.joints({})) == f"<reaction wrenches of 18 joints: {span}>"
+
+
 # -- kinematics of the test: rotations of SciPy, derivatives by complex steps -----------------
 
 
