@@ -5,9 +5,10 @@ Names are loaded when they are first used, so that the parts that need no SymPy 
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 from typing import TYPE_CHECKING, Any
+
+from kinesym.lazy import lazy_names
 
 if TYPE_CHECKING:
     from kinesym import gait as gait
@@ -46,46 +47,11 @@ if TYPE_CHECKING:
     from kinesym.symbolic.objective import at_end as at_end
     from kinesym.symbolic.objective import at_start as at_start
 
-#: Names by the module that has them.
-_NAMES = {
-    "collocation": "Collocation",
-    "continuous_adjoint": "ContinuousAdjoint",
-    "gait.support": "Interruption Support center_of_pressure interruptions support_loads",
-    "internal.pipeline": "compile",
-    "internal.phases": "Phase Phases",
-    "internal.problem": "held",
-    "runtime.results.compare": "nrmse",
-    "runtime.results.ensemble": "Ensemble",
-    "runtime.results.fit": "Fit",
-    "runtime.results.solution": "Solution",
-    "runtime.results.trajectory": "Trajectory",
-    "runtime.signals.experiment": "Experiment",
-    "runtime.signals.motion": "Motion Recording",
-    "runtime.signals.signal": "Signal",
-    "shooting": "Shooting",
-    "simulation": "sensitivities simulate",
-    "symbolic.model": "Model",
-    "symbolic.names": "dynamicsymbols t",
-    "symbolic.objective": "Integral LeastSquares Terminal at_end at_start",
-}
-_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-#: Modules that are loaded as a whole.
-_MODULES = ("gait", "hybrid", "models", "multibody")
-
-__all__ = sorted([*_HOME, *_MODULES])
+_load, __all__ = lazy_names(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return importlib.metadata.version("kinesym")
-    if name in _MODULES:
-        return importlib.import_module(f"kinesym.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"kinesym has no {name}; it has {', '.join(__all__)}")
-    value = getattr(importlib.import_module(f"kinesym.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+    return importlib.metadata.version("kinesym") if name == "__version__" else _load(name)
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.diagnose import explain
 from kinesym.internal.phases import Phases, posed
-from kinesym.internal.pipeline import realise
+from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.problem import (
     kinematic_pairs,
     known_values,
@@ -31,13 +31,10 @@ from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.library.build import check_compiler
-from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.collocation import (
     constraint_bounds,
     first_guess,
-    make_layout,
     results_of,
-    trial_data,
     values_of_results,
     variable_bounds,
     within,
@@ -110,7 +107,8 @@ class Collocation:
             free,
             scheme_named(given.scheme if scheme == "auto" else scheme),
             given.objective if objective is None else objective,
-            given.asked,
+            given.contacts,
+            **given.conditions,
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
@@ -118,18 +116,9 @@ class Collocation:
 
         check_compiler()  # before any long work
         warn_if_missing()
-        start = time.perf_counter()
-        self.program = transcribe(self.symbolic)
-        self.timings = {"derive": time.perf_counter() - start, "compile": 0.0}
-        built = self._built(self.program)
-        about = built.manifest.of(CollocationManifest)
-        self.layout = make_layout(about, self.trials)
-        after = [*self.trials[1:], self.trials[0]]
-        self._data = [
-            trial_data(about, trial, self._known, following)
-            for trial, following in zip(self.trials, after, strict=True)
-        ]
-        self.nlp = NLP(built, self.layout, self._data, self._threads)
+        self.timings = {"derive": 0.0, "compile": 0.0}
+        self.program, self.nlp = self._transcribed("exact")
+        self.layout = self.nlp.layout
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
@@ -144,11 +133,14 @@ class Collocation:
             f"{self.n_variables} variables, {self.n_constraints} constraints>"
         )
 
-    def _built(self, program: Program) -> Built:
-        built = realise(program)
-        self.timings["derive"] += built.derive
+    def _transcribed(self, hessian: str) -> tuple[Program, NLP]:
+        """The program with this Hessian, built, with the data of the trials."""
+        start = time.perf_counter()
+        program = transcribe(self.symbolic, hessian)
+        derive, built = time.perf_counter() - start, realise(program)
+        self.timings["derive"] += derive + built.derive
         self.timings["compile"] += built.compile
-        return built
+        return program, make_nlp(built, self.trials, self._known, self._threads)
 
     @cached_property
     def _gauss_newton(self) -> NLP:
@@ -157,10 +149,7 @@ class Collocation:
             raise ValueError(
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
             )
-        start = time.perf_counter()
-        program = transcribe(self.symbolic, "gauss-newton")
-        self.timings["derive"] += time.perf_counter() - start
-        return NLP(self._built(program), self.layout, self._data, self._threads)
+        return self._transcribed("gauss-newton")[1]
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,18 +26,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 MODES = ("adjoint", "forward", "continuous-adjoint")
-
-
-class StepOptions(TypedDict, total=False):
-    """Options of a method of time stepping, see `ks.simulate`."""
-
-    substeps: int
-    rtol: float
-    atol: float
 
 
 class Shooting:
@@ -65,8 +54,7 @@ class Shooting:
     segments : of a model, more than one for multiple shooting: the states at the inner boundaries
         are unknowns too, and continuity is an equation (optimiser "ipopt").
     threads : for the objective of a model; default: OMP_NUM_THREADS or the number of processors.
-    options : of the method, as of `ks.simulate`: substeps, steps per interval of the grids; rtol
-        and atol of "dormand-prince".
+    substeps : steps per interval of the grids. rtol, atol : of "dormand-prince".
 
     The vector q of unknowns holds parameters, unknown initial states, states at inner boundaries,
     and samples of inputs; see `names`. Derivatives of a hybrid model are those of the motion with
@@ -89,11 +77,10 @@ class Shooting:
         unknown_inputs: Mapping[Any, Any] | None = None,
         segments: int = 1,
         threads: int | None = None,
-        **options: Unpack[StepOptions],
+        substeps: int = 1,
+        rtol: float = 1e-9,
+        atol: float = 1e-11,
     ) -> None:
-        for name in set(options) - set(StepOptions.__annotations__):
-            there = ", ".join(StepOptions.__annotations__)
-            raise TypeError(f"ks.Shooting has no argument {name!r}; a method has {there}")
         given = self._given = shooting_arguments(
             system,
             trials,
@@ -105,7 +92,7 @@ class Shooting:
             unknown_inputs=unknown_inputs,
             segments=segments,
             threads=threads,
-            options=options,
+            options=(substeps, rtol, atol),
         )
         self.system, self.model, self.trials = system, given.model, given.trials
         self.segments, self.bounds = given.segments, given.bounds

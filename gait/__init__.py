@@ -5,8 +5,9 @@ Names are loaded when they are first used: what makes models needs SymPy, the re
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kinesym.lazy import lazy_names
 
 if TYPE_CHECKING:
     from kinesym.gait.body import Body as Body
@@ -65,40 +66,7 @@ if TYPE_CHECKING:
     from kinesym.symbolic.multibody.segments import PlanarSegment as PlanarSegment
     from kinesym.symbolic.multibody.segments import Segment as Segment
 
-#: Names by their module.
-_NAMES = {
-    "gait.body": "Body read_segments",
-    "gait.events": "Contact Cycle assign_plates completed contacts_from_markers "
-    "contacts_from_wrench gait_cycle",
-    "gait.figures": "flexion_angles joint_torques tracking_errors",
-    "gait.forward": "PD Tracking",
-    "gait.inverse": "InverseDynamics JointLoads",
-    "gait.kinematics": "Samples Spline",
-    "gait.markers": "Markers",
-    "gait.natural.body": "NaturalBody",
-    "gait.natural.constrained": "ConstrainedSystem",
-    "gait.natural.planar": "PlanarBody",
-    "gait.readers": "read_c3d read_csv read_forces read_mot read_places read_table read_trc",
-    "gait.reconstruction": "Reconstruction reconstruct",
-    "gait.relations": "Axes Carried Like Midpoint Relations Shifted Trial landmarks",
-    "gait.sharing": "CorrectedForcePlates LeastCorrection Sharing SmoothTransition share",
-    "gait.smoothing": "SSA",
-    "gait.wrench": "Wrench",
-    "models.planar_body": "planar_body planar_segments",
-    "models.whole_body": "check_mass segments_of_body segments_with whole_body write_segments",
-    "symbolic.multibody.segments": "PlanarSegment Segment",
-}
-_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-__all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"kinesym.gait has no {name}; it has {', '.join(__all__)}")
-    value = getattr(importlib.import_module(f"kinesym.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __all__ = lazy_names(__name__, __file__)
 
 
 def __dir__() -> list[str]:

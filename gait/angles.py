@@ -127,7 +127,7 @@ def _sines(angles: Array) -> tuple[Array, Array, Array, Array]:
 
 def states(kinematics: Samples) -> tuple[Array, Array]:
     """States (2 g, N) and their derivatives of the compiled model: z, then speeds."""
-    parts = [_turning(rows) for rows in (kinematics.z, kinematics.zd, kinematics.zdd)]
+    parts = [turning(rows) for rows in (kinematics.z, kinematics.zd, kinematics.zdd)]
     w, dw = angular_velocity(*parts[:2]), angular_acceleration(*parts)
     return (
         np.vstack([in_turn(kinematics.z), kinematics.zd[:3], _stacked(w)]),
@@ -139,7 +139,7 @@ def coordinates(x: Array) -> tuple[Array, Array]:
     """z and its rates, (g, N) each, from states (2 g, N)."""
     g = len(x) // 2
     z, speeds = in_turn(x[:g]), x[g:]
-    return z, np.vstack([speeds[:3], _stacked(rates_of(_turning(z), _turning(speeds)))])
+    return z, np.vstack([speeds[:3], _stacked(rates_of(turning(z), turning(speeds)))])
 
 
 def in_turn(rows: Array) -> Array:
@@ -156,7 +156,7 @@ def world_moments(z: Array, effort: Array) -> Array:
     return np.concatenate([effort[:3], np.linalg.solve(axes.transpose(0, 2, 1), along).ravel()])
 
 
-def _turning(rows: Array) -> Array:
+def turning(rows: Array) -> Array:
     """Rows after the root by axis and segment, (3, S, N)."""
     return rows[3:].reshape(-1, 3, rows.shape[1]).transpose(1, 0, 2)
 

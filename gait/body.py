@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import listed_of, mapping, naming, shown, suggest
+from kinesym.checks import check_choice, listed_of, mapping, naming, shown, suggest
 from kinesym.codegen.evaluate import model_functions
 from kinesym.gait.angles import states
 from kinesym.gait.forward import PD, Tracking
@@ -150,8 +150,7 @@ class Body:
             raise ValueError(
                 f"forward dynamics needs a Spline, also between its nodes, got {shown(kinematics)}"
             )
-        if method not in METHODS:
-            raise ValueError(f"unknown method {shown(method)}; choose one of {', '.join(METHODS)}")
+        check_choice(method, METHODS, "method")
         if control is not None and not isinstance(control, PD):
             raise ValueError(f"control is None or PD(...), got {shown(control)}")
         grid = time_grid(time)

@@ -16,7 +16,7 @@ from scipy.ndimage import find_objects, label
 from scipy.signal import find_peaks
 
 from kinesym.checks import check_kind, check_text, finite, listed_of, mapping, positive, shown
-from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, vectors
+from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, vectors
 from kinesym.runtime.arrays import Array, real_array, time_grid
 from kinesym.runtime.signals.low_pass import low_pass
 
@@ -316,8 +316,7 @@ def assign_plates(
             raise ValueError(
                 f"foot {foot!r} is given by its heel and toe, each (3, N), got {shown(pair)}"
             )
-    near, height = finite(near, "near"), finite(height, "height")
-    threshold = positive(threshold, "the threshold of a contact")
+    near = finite(near, "near")
     grid = time_grid(time)
     lines = {
         foot: [vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid)]
@@ -335,7 +334,7 @@ def assign_plates(
             _check_covered(name, contact, grid)
             here = plate.time[pressed]
             apart = {
-                foot: _distance(centre[:2, pressed], *(_at(here, grid, x) for x in pair))
+                foot: _distance(centre[:2, pressed], *(between(here, grid, x) for x in pair))
                 for foot, pair in lines.items()
             }
             foot = _owner(contact, apart, plate.force[2, pressed], near)
@@ -391,11 +390,6 @@ def _distance(centre: Array, heel: Array, toe: Array) -> Array:
     part = ((centre - heel[:2]) * along).sum(axis=0) / np.maximum((along**2).sum(axis=0), 1e-12)
     nearest = heel[:2] + np.clip(part, 0.0, 1.0) * along
     return np.asarray(np.hypot(*(centre - nearest)))
-
-
-def _at(times: Array, time: Array, rows: Array) -> Array:
-    """Rows (k, N) on straight lines between their samples, (k, n)."""
-    return np.array([np.interp(times, time, row) for row in rows])
 
 
 def _check_covered(plate: str, contact: Contact, time: Array) -> None:

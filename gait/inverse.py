@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kinesym.checks import suggest
-from kinesym.gait.angles import angular_velocity, pose
+from kinesym.gait.angles import angular_velocity, pose, turning
 from kinesym.gait.kinematics import Samples
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.wrench import Wrench
@@ -128,11 +128,8 @@ class InverseDynamics:
     @cached_property
     def angular_velocity(self) -> Array:
         """Angular velocities, (S, 3, N) [rad/s]."""
-        angles, rates = (
-            rows[3:].reshape(-1, 3, rows.shape[1]).transpose(1, 0, 2)
-            for rows in (self.kinematics.z, self.kinematics.zd)
-        )
-        return np.einsum("sijn,jsn->sin", self.attitude, angular_velocity(angles, rates))
+        own = angular_velocity(turning(self.kinematics.z), turning(self.kinematics.zd))
+        return np.einsum("sijn,jsn->sin", self.attitude, own)
 
     def under_foot(self, foot: str, wrench: Wrench) -> dict[str, Wrench]:
         """The ground reaction on a foot of two segments, applied to the one above the centre of

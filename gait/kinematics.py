@@ -7,9 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline, make_interp_spline
-from scipy.linalg import solveh_banded
-from scipy.optimize import brentq
-from scipy.sparse import csr_array, diags_array
 
 from kinesym.checks import count, positive, shown
 from kinesym.runtime.arrays import Array, real_array, time_grid
@@ -48,7 +45,7 @@ class Spline:
     time : (N,) samples they were made of [s]. knots : (n + degree + 1,). coefficients : (n, g).
     trim : samples at each end which are not used; `dataclasses.replace` changes it.
 
-    Make one by `Spline.through` or `Spline.smoothed`.
+    Make one by `Spline.through`.
     """
 
     time: Array
@@ -85,39 +82,6 @@ class Spline:
         spline = make_interp_spline(grid, rows.T, k=degree)
         return cls(grid, spline.t, spline.c, degree, trim)
 
-    @classmethod
-    def smoothed(
-        cls,
-        time: ArrayLike,
-        values: ArrayLike,
-        discrepancy: ArrayLike,
-        degree: int = 5,
-        trim: int = TRIM,
-    ) -> Spline:
-        """Smoothing splines with a given root mean square distance from the samples.
-
-        discrepancy : that distance, a number or (g,) in units of the values, such as the deviation
-            of the noise. Of all splines on these knots with it, each has the smallest mean square
-            of its derivative (degree + 1)/2.
-
-        Others as in `through`; degree is 3 or 5. Raises `ValueError` as there, and for a
-        discrepancy that is not positive or more than a parabola (degree 3: a line) leaves.
-        """
-        grid, rows = _checked(time, values, degree)
-        if degree % 2 == 0:
-            raise ValueError(f"the degree of a smoothing spline is 3 or 5, got {degree}")
-        allowed = real_array(discrepancy, "the discrepancy")
-        if allowed.shape not in ((), (len(rows),)) or not (allowed > 0.0).all():
-            raise ValueError(
-                "the discrepancy must be positive, one number or one per series "
-                f"({len(rows)},), got {discrepancy!r}"
-            )
-        knots = make_interp_spline(grid, rows[0], k=degree).t
-        fit = _Smoother(grid, knots, degree)
-        per_row = np.broadcast_to(allowed, len(rows)).tolist()
-        columns = [fit.missing(row, per_row[k], k) for k, row in enumerate(rows)]
-        return cls(grid, knots, np.array(columns).T, degree, trim)
-
     # -- what follows from it -------------------------------------------------------------------
 
     @property
@@ -141,13 +105,10 @@ class Spline:
                 f"known for {begin:.10g} ... {end:.10g} s; {self.trim} samples at "
                 "each end are left out (trim=)"
             )
-        spline, inside = self._spline, np.clip(at, begin, end)
+        spline = BSpline(self.knots, self.coefficients, self.degree)
+        inside = np.clip(at, begin, end)
         z, zd, zdd = (np.ascontiguousarray(spline(inside, nu).T) for nu in range(3))
         return Samples(at, z, zd, zdd)
-
-    @property
-    def _spline(self) -> BSpline:
-        return BSpline(self.knots, self.coefficients, self.degree)
 
     def grid(self, step: float) -> Array:
         """Times from the begin of the span in equal steps [s], for `sample`."""
@@ -156,69 +117,6 @@ class Spline:
         if step > end - begin:
             raise ValueError(f"the step must be at most {end - begin:g} s, got {step}")
         return np.asarray(begin + step * np.arange(int((end - begin) / step * (1.0 + 1e-12)) + 1))
-
-
-class _Smoother:
-    """Penalised least squares (A'A + w P) c = A'y of B-splines; all matrices are banded."""
-
-    def __init__(self, time: Array, knots: Array, degree: int) -> None:
-        order = (degree + 1) // 2
-        step = float(np.mean(np.diff(time)))
-        self.design = BSpline.design_matrix(time, knots, degree)
-        penalty = _penalty(knots, degree, order) * step ** (2 * order - 1)  # then w has no unit
-        self.bands = [_upper_bands(M, degree) for M in (self.design.T @ self.design, penalty)]
-
-    def coefficients(self, y: Array, weight: float) -> Array:
-        fits, penalty = self.bands
-        return np.asarray(solveh_banded(fits + weight * penalty, self.design.T @ y))
-
-    def missing(self, y: Array, by: float, k: int) -> Array:
-        """Coefficients of the spline that misses y by this root mean square."""
-        middle, size = y.mean(), max(float(np.std(y)), np.finfo(np.float64).tiny)
-        scaled = (y - middle) / size
-
-        def excess(exponent: float) -> float:
-            rest = self.design @ self.coefficients(scaled, 10.0**exponent) - scaled
-            return float(np.sqrt(np.mean(rest**2))) - by / size
-
-        lowest, highest = WEIGHTS
-        if excess(highest) < 0.0:
-            raise ValueError(
-                f"series {k} may be missed by {by:.4g}, but the smoothest spline is "
-                "within that; a smaller discrepancy is needed"
-            )
-        # below the lowest weight the spline interpolates, but for rounding
-        best = lowest if excess(lowest) > 0.0 else brentq(excess, lowest, highest, xtol=1e-12)
-        return middle + size * self.coefficients(scaled, 10.0**best)
-
-
-#: Powers of ten between which weights of the penalty are sought.
-WEIGHTS = (-10.0, 10.0)
-
-
-def _penalty(knots: Array, degree: int, order: int) -> csr_array:
-    """P with c'Pc the integral of the squared derivative of this order; Gauss points are exact."""
-    slope, t = None, knots
-    for p in range(degree, degree - order, -1):
-        gaps = t[p + 1 : -1] - t[1 : -1 - p]
-        n = len(gaps)
-        difference = diags_array([-p / gaps, p / gaps], offsets=[0, 1], shape=(n, n + 1))
-        slope = difference if slope is None else difference @ slope
-        t = t[1:-1]
-    ends = np.unique(knots)
-    nodes, weights = np.polynomial.legendre.leggauss(degree - order + 1)
-    half = 0.5 * np.diff(ends)[:, None]
-    points = (half * nodes + 0.5 * (ends[1:] + ends[:-1])[:, None]).ravel()
-    rows = BSpline.design_matrix(points, t, degree - order) @ slope
-    return csr_array(rows.T @ diags_array((half * weights).ravel()) @ rows)
-
-
-def _upper_bands(matrix: csr_array, width: int) -> Array:
-    """A symmetric banded matrix as `scipy.linalg.solveh_banded` takes it, (width + 1, n)."""
-    bands = np.zeros((width + 1, matrix.shape[0]))
-    for k in range(width + 1):
-        bands[width - k, k:] = matrix.diagonal(k)
-    return bands
 
 
 def _checked(time: ArrayLike, values: ArrayLike, degree: int) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ from scipy.ndimage import find_objects, label
 
 from kinesym import checks
 from kinesym.checks import check_text, finite, suggest
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 
 LABELS = ("x forwards", "y left", "z up")
@@ -261,20 +261,15 @@ def uniform(time: ArrayLike, rate: float | None = None) -> Array:
     Raises `ValueError` if instants are off by more than the last decimal that all of them need,
     and names the step that is.
     """
-    grid = real_array(time, "time")
-    if grid.ndim != 1 or len(grid) < 2:
-        raise ValueError(f"time needs at least 2 instants in one dimension, got {grid.shape}")
-    if not np.isfinite(grid).all():
-        raise ValueError(f"time is not finite at index {int(np.argmax(~np.isfinite(grid)))}")
+    grid = time_grid(time)
     steps, count = np.diff(grid), np.arange(len(grid))
     middle = float(np.median(steps))
-    if steps.min() > 0.0:
-        slack = min(1.1 * _last_decimal(grid), 0.25 * middle) + 1e-6 * middle
-        step = float(np.polyfit(count, grid, 1)[0])
-        said = [1.0 / rate] if rate else []
-        for candidate in (*said, 1.0 / max(round(1.0 / step), 1), step):
-            if np.ptp(grid - candidate * count) <= slack:
-                return np.asarray(grid[0] + candidate * count)
+    slack = min(1.1 * _last_decimal(grid), 0.25 * middle) + 1e-6 * middle
+    step = float(np.polyfit(count, grid, 1)[0])
+    said = [1.0 / rate] if rate else []
+    for candidate in (*said, 1.0 / max(round(1.0 / step), 1), step):
+        if np.ptp(grid - candidate * count) <= slack:
+            return np.asarray(grid[0] + candidate * count)
     k = int(np.argmax(np.abs(steps - middle)))
     raise ValueError(
         f"time is not uniform: the step after {grid[k]:.6g} s is {steps[k]:.6g} s, most are "

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.checks import naming, suggest
+from kinesym.checks import check_choice, naming, suggest
 from kinesym.gait.c3d import content
 from kinesym.gait.markers import Markers, check_size, uniform
 from kinesym.gait.tables import (
@@ -310,8 +310,7 @@ def read_forces(
 def rotation(up: str, forward: str) -> Array:
     """The matrix (3, 3) from axes of a file to those of the world; raises `ValueError`."""
     for what, axis in (("up", up), ("forward", forward)):
-        if axis not in DIRECTIONS:
-            raise ValueError(f"unknown axis {what}={axis!r}; choose one of {', '.join(DIRECTIONS)}")
+        check_choice(axis, DIRECTIONS, what)
     ahead, above = (_unit_vector(axis) for axis in (forward, up))
     if ahead @ above:
         raise ValueError(f"up={up!r} and forward={forward!r} are the same axis; choose two")
@@ -324,11 +323,11 @@ def _unit_vector(axis: str) -> Array:
 
 def _scale(path: File, said: str, unit: str | None) -> float:
     """Metres of a length; what the user says counts more than what the file does."""
-    if unit is not None and unit not in UNITS:
-        raise ValueError(f"unknown unit {unit!r}; choose one of {', '.join(UNITS)}")
-    if unit is None and said not in UNITS:
+    if unit is not None:
+        check_choice(unit, UNITS, "unit")
+    elif said not in UNITS:
         raise ValueError(f"{path} says that lengths are in {said!r}; set unit='m' or unit='mm'")
-    return UNITS[said if unit is None else unit]
+    return UNITS[unit or said]
 
 
 def _markers(

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import check_kind, finite, mapping, positive, shown, suggest
+from kinesym.checks import check_choice, check_kind, finite, mapping, positive, shown, suggest
 from kinesym.gait.events import Contact, Phase, in_order, phases
-from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
+from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, same_grid
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 
@@ -34,23 +34,21 @@ class DoubleSupport:
     Rows of wrenches are force and moment about the origin, (6, n) over the samples within.
 
     phase : (n,), 0 when the leading foot strikes, 1 when the trailing one leaves. feet : (trailing,
-    leading). total : the sum. at_strike, at_leave : (6,), the total at phase 0 and 1. plates :
-    measured under the feet, (trailing, leading), None where there is no plate. plates_at_end :
-    their values (6,) at the end where that foot bears all: the trailing one at phase 0, the
-    leading one at phase 1; None likewise. interval : [s]. struck, lifted : False if the record
-    begins (ends) within it; then what is said of that end is not known.
+    leading). total : the sum. at_strike : (6,), the total at phase 0. plates : measured under the
+    feet, (trailing, leading), None where there is no plate. mismatch : of each plate from the total
+    where its foot bears all, the trailing one at phase 0, the leading one at phase 1, (6,); zero
+    where there is no plate, or the record does not have that end. interval : [s]. struck : False if
+    the record begins within it; then at_strike is not known.
     """
 
     phase: Array
     feet: tuple[str, str]
     total: Array
     at_strike: Array
-    at_leave: Array
     plates: tuple[Array | None, Array | None]
-    plates_at_end: tuple[Array | None, Array | None]
+    mismatch: tuple[Array, Array]
     interval: tuple[float, float]
     struck: bool
-    lifted: bool
 
     def unmeasured(self, method: str) -> ValueError:
         """What a method says that needs a plate under one of the feet."""
@@ -90,22 +88,19 @@ class CorrectedForcePlates:
     ramp: str = "linear"
 
     def __post_init__(self) -> None:
-        if self.ramp not in RAMPS:
-            raise ValueError(f"unknown ramp {shown(self.ramp)}; choose one of {', '.join(RAMPS)}")
+        check_choice(self.ramp, RAMPS, "ramp")
 
     def leading(self, double: DoubleSupport) -> Array:
         """See `Method`."""
         kappa = self._kappa(double.phase)
         trailing, leading = double.plates
-        trailing_end, leading_end = double.plates_at_end
+        before, after = double.mismatch
         if trailing is not None and leading is not None:
             return leading + kappa * (double.total - trailing - leading)
-        if leading is not None and leading_end is not None:
-            lacks = (double.at_leave - leading_end) * double.lifted
-            return leading + kappa * lacks[:, None]
-        if trailing is not None and trailing_end is not None:
-            lacks = (double.at_strike - trailing_end) * double.struck
-            return double.total - trailing - (1.0 - kappa) * lacks[:, None]
+        if leading is not None:
+            return leading + kappa * after[:, None]
+        if trailing is not None:
+            return np.asarray(double.total - trailing - (1.0 - kappa) * before[:, None])
         raise double.unmeasured("CorrectedForcePlates")
 
     def _kappa(self, phase: Array) -> Array:
@@ -200,7 +195,7 @@ class LeastCorrection:
         raise double.unmeasured("LeastCorrection")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sharing:
     """A total wrench shared between the feet.
 
@@ -221,6 +216,11 @@ class Sharing:
         if foot not in self.wrenches:
             raise KeyError(f"there is no foot {foot!r}; {suggest(foot, self.wrenches)}")
         return self.wrenches[foot]
+
+    def __repr__(self) -> str:
+        t, feet = self.total.time, ", ".join(self.wrenches)
+        span = f"{len(t)} samples, t = {t[0]:g} ... {t[-1]:g} s, {len(self.phases)} phases"
+        return f"<ground reaction shared by {feet}: {span}>"
 
     @property
     def correction(self) -> Wrench:
@@ -373,26 +373,26 @@ def _double_support(
     slack = _slack(time)
     struck = begin >= time[0] - slack and all(c.struck for c in contacts if c.begin == begin)
     lifted = end <= time[-1] + slack and all(c.lifted for c in contacts if c.end == end)
+    limits, seen = np.array([begin, end]), (struck, lifted)
+    ends = between(limits, time, total.rows).T
     plates: list[Array | None] = [None, None]
-    ends: list[Array | None] = [None, None]
-    # the trailing foot leaves the ground at the end, the leading one comes from the air
-    sides = ((end, begin, part, lifted), (begin, end, 1.0 - part, struck))
-    for k, (wrench, (free, bearing, fading, seen)) in enumerate(zip(known, sides, strict=True)):
+    mismatch = [np.zeros(6), np.zeros(6)]
+    for k, wrench in enumerate(known):
         if wrench is not None:
-            rest = _value(wrench, free) if seen else np.zeros(6)  # not free where the record cuts
-            plates[k] = wrench.rows[:, within] - rest[:, None] * fading
-            ends[k] = _value(wrench, bearing)
+            # the trailing foot leaves the ground at the end, the leading one comes from the air
+            values, air = between(limits, wrench.time, wrench.rows).T, 1 - k
+            rest = values[air] * seen[air]  # not free where the record cuts
+            plates[k] = wrench.rows[:, within] - rest[:, None] * (part if air else 1.0 - part)
+            mismatch[k] = (ends[k] - values[k]) * seen[k]
     return DoubleSupport(
         phase=part,
         feet=(phase.feet[0], phase.feet[1]),
         total=total.rows[:, within],
-        at_strike=_value(total, begin),
-        at_leave=_value(total, end),
+        at_strike=ends[0],
         plates=(plates[0], plates[1]),
-        plates_at_end=(ends[0], ends[1]),
+        mismatch=(mismatch[0], mismatch[1]),
         interval=(begin, end),
         struck=struck,
-        lifted=lifted,
     )
 
 
@@ -460,8 +460,3 @@ def _rms(values: Array) -> float:
 def _slack(time: Array) -> float:
     """Tolerance of equal instants [s]."""
     return 1e-6 * float(np.diff(time).min())
-
-
-def _value(wrench: Wrench, instant: float) -> Array:
-    """Force and moment (6,) at an instant, on straight lines between samples."""
-    return np.array([np.interp(instant, wrench.time, row) for row in wrench.rows])

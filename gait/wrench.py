@@ -132,7 +132,7 @@ class Wrench:
             )
         rows, steps = self.rows, np.diff(grid)
         if np.mean(steps) <= np.mean(np.diff(self.time)) * (1.0 + 1e-6):
-            found = np.array([np.interp(grid, self.time, row) for row in rows])
+            found = between(grid, self.time, rows)
         else:
             middles = 0.5 * (grid[:-1] + grid[1:])
             before = np.concatenate([[grid[0] - 0.5 * steps[0]], middles])
@@ -214,6 +214,11 @@ def same_grid(one: Array, other: Array) -> bool:
     if one.shape != other.shape:
         return False
     return bool(np.abs(one - other).max() <= 1e-6 * np.diff(one).min())
+
+
+def between(times: Array, time: Array, rows: Array) -> Array:
+    """Rows (k, N) at other times (n,), on straight lines between samples, (k, n)."""
+    return np.array([np.interp(times, time, row) for row in rows])
 
 
 def _held(time: Array, force: Array, cop: Array, threshold: float) -> Array:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.checks import naming
 from kinesym.codegen.switching import hybrid_program, slopes_program
 from kinesym.internal.model_run import warn_of_members
 from kinesym.internal.pipeline import realise
@@ -34,9 +35,8 @@ from kinesym.symbolic.hybrid import Hybrid
 
 def hybrid_trajectory(hybrid: Hybrid, given: SimulationArguments) -> Trajectory:
     """Simulate; warns if the run ended early."""
-    run, meant = _run(hybrid, hybrid_ivp(hybrid, given))
-    _warn(run, meant)
-    return run
+    found = integrated(hybrid_ivp(hybrid, given))
+    return _warned(_trajectory(hybrid, found), found)
 
 
 def hybrid_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivities:
@@ -46,9 +46,7 @@ def hybrid_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitiv
     ivp = replace(hybrid_ivp(hybrid, given), tape=True)
     slopes = _slopes(hybrid)
     found = integrated(ivp)
-    run = _trajectory(hybrid, found)
-    _warn(run, _meant(found))
-    return sensitivities_of(found, run, slopes)
+    return sensitivities_of(found, _warned(_trajectory(hybrid, found), found), slopes)
 
 
 def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:
@@ -57,17 +55,14 @@ def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:
     members = given.members or 0
     ivps: list[HybridIVP] = []
     for k in range(members):
-        try:
+        with naming(f"member {k}"):
             ivps.append(hybrid_ivp(hybrid, given.of_member(k)))
-        except ValueError as error:
-            raise ValueError(f"member {k}: {error}") from error
     stop = threading.Event()
 
     def run(k: int) -> tuple[Trajectory, bool]:
-        try:
-            return _run(hybrid, ivps[k], stop)
-        except ValueError as error:
-            raise ValueError(f"member {k}: {error}") from error
+        with naming(f"member {k}"):
+            found = integrated(ivps[k], stop)
+            return _trajectory(hybrid, found), _meant(found)
 
     with (
         interruptible(stop),
@@ -157,22 +152,17 @@ def _slopes(hybrid: Hybrid) -> Built:
 # -- what comes out -------------------------------------------------------------------------
 
 
-def _run(
-    hybrid: Hybrid, ivp: HybridIVP, stop: threading.Event | None = None
-) -> tuple[Trajectory, bool]:
-    """The trajectory, and whether an event that is no failure ended it."""
-    found = integrated(ivp, stop)
-    return _trajectory(hybrid, found), _meant(found)
-
-
 def _meant(found: RawTrajectory) -> bool:
+    """Whether an event that is no failure ended the run."""
     failures = {e.name for e in found.ivp.about.events if e.failure}
     return found.status is Switching.STOPPED and found.happened[-1].name not in failures
 
 
-def _warn(run: Trajectory, meant: bool) -> None:
-    if run.message and not meant:
+def _warned(run: Trajectory, found: RawTrajectory) -> Trajectory:
+    """The trajectory, with a warning if it ended early."""
+    if run.message and not _meant(found):
         warnings.warn(said(run.message, run.model), stacklevel=4)
+    return run
 
 
 def _trajectory(hybrid: Hybrid, found: RawTrajectory) -> Trajectory:

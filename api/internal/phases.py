@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
-from kinesym.internal.problem import Condition, Conditions, checked_trials, conditions
+from kinesym.internal.problem import Condition, checked_trials, conditions
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
@@ -132,13 +132,10 @@ class Posed:
     objective: Objective | None = None
 
     @property
-    def asked(self) -> Conditions:
-        """The expressions of all conditions."""
-        path, boundary, links, cycle = (
-            tuple(e for e, _ in rows if e is not None)
-            for rows in (self.path, self.boundary, self.links, self.cycle)
-        )
-        return Conditions(path, boundary, links, cycle, self.contacts)
+    def conditions(self) -> dict[str, list[sp.Expr]]:
+        """The expressions of all conditions by kind."""
+        kinds = ("path", "boundary", "links", "cycle")
+        return {kind: [e for e, _ in getattr(self, kind) if e is not None] for kind in kinds}
 
     @property
     def bounds(self) -> dict[str, list[list[Pair]]]:

@@ -5,11 +5,13 @@ Model, Hybrid, Experiment    what is given
 -> Program                   `codegen`: kernels as graphs, and their description
 -> Source                    `emit`: C, and a manifest in JSON
 -> Built                     `build`, `load_manifest`: the opened library, the manifest as data
+-> NLP                       `make_nlp`: with the data of the trials
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 
 from kinesym.checks import check_kind
 from kinesym.codegen.c import emit
@@ -17,16 +19,14 @@ from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.kernel import Program
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import build
-from kinesym.runtime.library.manifest import Built, load_manifest
+from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
+from kinesym.runtime.nlp.collocation import make_layout, trial_data
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.model import Model
 
 
-def realise(
-    program: Program,
-    lanes: int | None = None,
-    more_flags: tuple[str, ...] = (),
-    narrow: bool = False,
-) -> Built:
+def realise(program: Program, lanes: int | None = None, narrow: bool = False) -> Built:
     """Write the C of a program, compile it, and open it; arguments and errors as of `build`.
 
     An unchanged program is taken from the cache.
@@ -34,8 +34,23 @@ def realise(
     start = time.perf_counter()
     source = emit(program)
     derive = time.perf_counter() - start
-    library, seconds = build(source.files, lanes, more_flags, narrow)
+    library, seconds = build(source.files, lanes, narrow=narrow)
     return Built(library, load_manifest(source.manifest), derive, seconds)
+
+
+def make_nlp(
+    built: Built, trials: Sequence[Experiment], known: Mapping[str, float], threads: int
+) -> NLP:
+    """Objective and constraints of the trials as functions of all trajectories.
+
+    known : values of the known parameters. Each trial is linked to the next, the last to the first.
+    """
+    about, after = built.manifest.of(CollocationManifest), [*trials[1:], trials[0]]
+    data = [
+        trial_data(about, trial, known, following)
+        for trial, following in zip(trials, after, strict=True)
+    ]
+    return NLP(built, make_layout(about, trials), data, threads)
 
 
 def compile(model: Model) -> Functions:

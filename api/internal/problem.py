@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,20 +92,6 @@ class Condition(NamedTuple):
     high: float = 0.0
 
 
-@dataclass(frozen=True)
-class Conditions:
-    """Conditions of a problem besides its equations, see `kinesym.symbolic.problem.Problem`."""
-
-    path: tuple[sp.Expr, ...] = ()
-    boundary: tuple[sp.Expr, ...] = ()
-    links: tuple[sp.Expr, ...] = ()
-    cycle: tuple[sp.Expr, ...] = ()
-    contacts: Sequence[Contact] = ()
-
-
-NOTHING = Conditions()
-
-
 def symbolic_problem(
     model: Model,
     trials: Sequence[Experiment],
@@ -114,11 +99,15 @@ def symbolic_problem(
     unknown_inputs: Mapping[str, Any],
     scheme: Scheme,
     objective: Objective | None,
-    asked: Conditions = NOTHING,
+    contacts: Sequence[Contact] = (),
+    **asked: Sequence[sp.Expr],
 ) -> Problem:
-    """Check the trials against the model and collect what the transcription needs to know."""
+    """Check the trials against the model and collect what the transcription needs to know.
+
+    contacts, asked : path, boundary, links and cycle, see `kinesym.symbolic.problem.Problem`.
+    """
     check_signals(trials)
-    if asked.links and len(trials) == 1:
+    if asked.get("links") and len(trials) == 1:
         raise ValueError(
             "links join each trial to the next one, but there is only one; there use "
             "boundary=[at_start(x) - at_end(x)], or cycle=[...]"
@@ -126,9 +115,9 @@ def symbolic_problem(
     chosen = chosen_objective(objective)
     for what, cost in (("integrand", chosen.integrand), ("terminal cost", chosen.terminal)):
         check_times(cost, what)
-    flags = [sp.Function(flag)(t) for contact in asked.contacts for flag in flags_of(contact)]
-    used = [chosen.integrand, chosen.terminal, *asked.path, *asked.boundary]
-    used += [*asked.links, *asked.cycle, *flags]
+    flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
+    used = [e for each in asked.values() for e in each]
+    used += [chosen.integrand, chosen.terminal, *flags]
     signals = _signals(model, trials, unknown_inputs, used)
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
     if len({trial.free_duration for trial in trials}) > 1:
@@ -143,7 +132,8 @@ def symbolic_problem(
         measurements=measured_expressions(model, measured),
         held=_held(trials, unknown_inputs),
         free_duration=trials[0].free_duration,
-        **vars(asked),
+        contacts=contacts,
+        **asked,
     )
 
 

@@ -18,16 +18,15 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
-from kinesym.internal.pipeline import realise
+from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.problem import checked_trials, known_values, named_bounds, symbolic_problem
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
-from kinesym.runtime.library.manifest import Built, CollocationManifest
-from kinesym.runtime.nlp.collocation import bound_pair, make_layout, trial_data
+from kinesym.runtime.library.manifest import CollocationManifest
+from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
-from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.shooting import System
@@ -117,9 +116,10 @@ def shooting_arguments(
     unknown_inputs: Any,
     segments: int,
     threads: int | None,
-    options: Mapping[str, Any],
+    options: tuple[int, float, float],
 ) -> ShootingArguments:
-    """Check the arguments of `ks.Shooting`; raises `ValueError` for what does not fit."""
+    """Check the arguments of `ks.Shooting`, options : substeps, rtol, atol; raises `ValueError` for
+    what does not fit."""
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
@@ -127,7 +127,7 @@ def shooting_arguments(
     free = by_name(free, model.input_names, "unknown_inputs")
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
-    steps = checked_steps(methods, method, most=most, **options)
+    steps = checked_steps(methods, method, *options, most)
     _check_unknowns(hybrid, listed, steps, segments, free)
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
@@ -210,18 +210,6 @@ def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict
         weighted=objective.integrand == 0 and objective.terminal == 0,
     )
     return trials, problem, {"derive": derive + built.derive, "compile": built.compile}
-
-
-def make_nlp(
-    built: Built,
-    trials: Sequence[Experiment],
-    known: Mapping[str, float],
-    threads: int,
-) -> NLP:
-    """The objective (and constraints) of the trials as functions of all trajectories."""
-    about = built.manifest.of(CollocationManifest)
-    data = [trial_data(about, trial, known) for trial in trials]
-    return NLP(built, make_layout(about, trials), data, threads)
 
 
 def warn_of_kinks(system: Model | Hybrid) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import shown
+from kinesym.checks import check_choice
 from kinesym.gait.angles import Pose, carried, pose, turned
 from kinesym.gait.natural.points import PointBody, Rigidity
 from kinesym.gait.natural.segment import (
@@ -63,8 +63,7 @@ class NaturalBody(PointBody):
     axes, angles, vectors = "xyz", 3, 2
 
     def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant is one of {', '.join(VARIANTS)}, got {shown(self.variant)}")
+        check_choice(self.variant, VARIANTS, "variant")
         self._check(Segment)
         for row in self.segments:
             check_basis(row)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from kinesym.checks import listed_of, shown
-from kinesym.gait.natural.constrained import Partition, Reduction, reduction
+from kinesym.gait.natural.constrained import Partition
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.symbolic.multibody.segments import owners
 
@@ -287,13 +287,6 @@ class PointBody(ABC):
     def _terms(self, k: int, pose: Any) -> Array:
         """Those of a segment."""
         return np.concatenate([self._carried(pose, local)[2] for _, local, _ in self._parts(k)])
-
-    def reduction(self, z: ArrayLike) -> Reduction:
-        """S (n, m) and R (n, g) of the mixed coordinates at one instant z (g,), by solving with the
-        constraints (equations 9 and 10)."""
-        values = np.asarray(z, dtype=np.float64).reshape(-1, 1)
-        q = self.kinematics(values).q[:, 0]
-        return reduction(self.constraint_jacobian(q, values[self.dimension :, 0]), self.partition)
 
     def multipliers(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:
         """lambda of M qdd + Phi_q' lambda = Q, in the order of `constraint_names`, (m, N).

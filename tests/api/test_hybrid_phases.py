@@ -10,7 +10,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.internal.problem import Conditions, symbolic_problem
+from kinesym.internal.problem import symbolic_problem
 from kinesym.symbolic.schemes import TRAPEZOID
 
 BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())
@@ -448,9 +448,8 @@ def test_contacts_of_a_collocation():
 
     def problem(inputs, free):
         trial = ks.Experiment(np.linspace(0.0, 1.0, 5), inputs=inputs)
-        asked = Conditions(contacts=hybrid.contacts)
-        cost = ks.Integral(y**2)
-        return symbolic_problem(hybrid.model, [trial], [], free, TRAPEZOID, cost, asked)
+        cost, contacts = ks.Integral(y**2), hybrid.contacts
+        return symbolic_problem(hybrid.model, [trial], [], free, TRAPEZOID, cost, contacts)
 
     flags = {f"{what}_floor": np.zeros(5) for what in ("closed", "hit")}
     with pytest.raises(ValueError, match="closed_floor"):

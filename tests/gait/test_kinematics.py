@@ -1,4 +1,4 @@
-"""Splines of independent coordinates: exact polynomials, order of convergence, smoothing."""
+"""Splines of independent coordinates: exact polynomials, order of convergence, bad input."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.interpolate import make_interp_spline, make_smoothing_spline
 
 from kinesym.gait.kinematics import Spline
 
@@ -110,82 +109,6 @@ def test_span_leaves_out_the_ends():
         spline.grid(-0.1)
 
 
-# -- smoothing ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("degree", [3, 5])
-def test_misses_the_samples_by_the_discrepancy(degree):
-    time = np.arange(300) / 100.0
-    values = motion(time) + 1e-3 * RNG.normal(size=(4, 300))
-    allowed = np.array([5e-4, 1e-3, 2e-3, 1e-2])
-    found = Spline.smoothed(time, values, allowed, degree, trim=0).sample(time)
-    rest = np.sqrt(np.mean((found.z - values) ** 2, axis=1))
-    assert rest == pytest.approx(allowed, rel=1e-6)
-
-
-def test_smoothing_gains_accelerations():
-    time = np.arange(300) / 100.0
-    values = motion(time) + 1e-3 * RNG.normal(size=(4, 300))
-    bare, smooth = Spline.through(time, values), Spline.smoothed(time, values, 1e-3)
-    at = bare.grid(0.01)
-    size = np.sqrt(np.mean(motion(at, 2) ** 2))
-    errors = [
-        np.sqrt(np.mean((s.sample(at).zdd - motion(at, 2)) ** 2)) / size for s in (bare, smooth)
-    ]
-    assert errors[0] > 2.0
-    assert errors[1] < 0.1  # measured: 7.1 and 0.054
-
-
-def test_is_the_smoothing_spline_of_scipy():
-    """Degree 3: the same minimum as scipy's, but for the first and last two knots."""
-    time = np.arange(120) / 60.0
-    y = np.sin(4.0 * time) + 0.05 * RNG.normal(size=120)
-    reference = make_smoothing_spline(time, y, lam=1e-5)
-    by = float(np.sqrt(np.mean((reference(time) - y) ** 2)))
-    ours = Spline.smoothed(time, y[None], by, degree=3).sample(time[10:-10])
-    np.testing.assert_allclose(ours.z[0], reference(time[10:-10]), atol=2e-4)
-
-
-def test_no_spline_with_this_discrepancy_is_smoother():
-    """Its roughness is the least: adding any direction that keeps the misfit increases it."""
-    time = np.arange(60) / 30.0
-    y = np.sin(3.0 * time) + 0.02 * RNG.normal(size=60)
-    best = Spline.smoothed(time, y[None], 0.02, trim=0)
-    fine = np.linspace(time[0], time[-1], 6001)
-
-    def rough(c):
-        return np.mean(replace(best, coefficients=c)._spline.derivative(3)(fine) ** 2)
-
-    def misfit(c):
-        return np.mean((replace(best, coefficients=c)._spline(time)[:, 0] - y) ** 2)
-
-    c = best.coefficients
-    interpolating = make_interp_spline(time, y[:, None], k=5).c
-    for _ in range(20):
-        tried = c + 1e-3 * RNG.normal(size=c.shape)
-        low, high = 0.0, 1.0  # towards the samples, until the misfit is as before
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            if misfit(tried + middle * (interpolating - tried)) > misfit(c):
-                low = middle
-            else:
-                high = middle
-        assert rough(tried + high * (interpolating - tried)) >= rough(c) * (1.0 - 1e-9)
-
-
-def test_tiny_discrepancy_interpolates_and_units_do_not_matter():
-    time = np.arange(100) / 100.0
-    values = motion(time)
-    tiny = Spline.smoothed(time, values, 1e-14, trim=0)
-    np.testing.assert_allclose(tiny.sample(time).z, values, atol=1e-8)
-    noisy = values + 1e-3 * RNG.normal(size=values.shape)
-    metres, millimetres = (
-        Spline.smoothed(time * pace, size * noisy, size * 1e-3).coefficients
-        for size, pace in ((1.0, 1.0), (1e3, 7.0))
-    )
-    np.testing.assert_allclose(1e3 * metres, millimetres, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     "given, message",
     [
@@ -197,10 +120,6 @@ def test_tiny_discrepancy_interpolates_and_units_do_not_matter():
         (lambda t, y: Spline.through(t, y + np.where(t > 0.3, np.nan, 0)), "series 0 is nan at 0"),
         (lambda t, y: Spline.through(t, y).sample([]), "finite numbers"),
         (lambda t, y: Spline.through(t, y).sample([np.nan]), "finite numbers"),
-        (lambda t, y: Spline.smoothed(t, y, 0.1, 4), "is 3 or 5, got 4"),
-        (lambda t, y: Spline.smoothed(t, y, 0.0), "discrepancy must be positive"),
-        (lambda t, y: Spline.smoothed(t, y, [0.1] * 3), "one number or one per series"),
-        (lambda t, y: Spline.smoothed(t, y, 5.0), "series 0 may be missed by 5"),
     ],
 )
 def test_errors(given, message):

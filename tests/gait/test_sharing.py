@@ -132,12 +132,10 @@ def test_ends_are_exact(seed):
             ("right", "left"),
             values,
             values[:, 0],
-            values[:, -1],
             tuple(p if k else None for p, k in zip(plates, known, strict=True)),
-            (plates[0][:, 0] if known[0] else None, plates[1][:, -1] if known[1] else None),
+            tuple((values[:, n] - plates[i][:, n]) * known[i] for i, n in ((0, 0), (1, -1))),
             (0.0, 0.01),
             struck=True,
-            lifted=True,
         )
         for method in CONTINUOUS:
             leading = method.leading(double)
@@ -420,6 +418,8 @@ def test_the_report_gives_the_correction_as_a_share_of_the_weight():
     assert_allclose(shared.shares()[2], 0.02, rtol=1e-9)
     assert_allclose(shared.correction.force[2], 14.0, rtol=1e-9)
     lines = shared.report().splitlines()
+    span = f"{len(TIME)} samples, t = {TIME[0]:g} ... {TIME[-1]:g} s, {len(shared.phases)} phases"
+    assert repr(shared) == f"<ground reaction shared by left, right: {span}>"
     assert len(lines) == 6 and "700.0 N" in lines[0]
     assert "right to left" in lines[2] and "rms 2.0, largest 2.0," in lines[2]
     assert lines[2].endswith("N m")
@@ -468,7 +468,7 @@ def test_impossible_plates_are_refused():
 
 def test_impossible_options_are_refused():
     total = random_wrench(np.random.default_rng(11))
-    with pytest.raises(ValueError, match="unknown ramp 'cubic'; choose one of linear, smoothstep"):
+    with pytest.raises(ValueError, match="ramp is one of linear, smoothstep, half, got 'cubic'"):
         CorrectedForcePlates("cubic")
     with pytest.raises(ValueError, match="weight of 'left' must be positive, got 0"):
         LeastCorrection({"left": 0.0})

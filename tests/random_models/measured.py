@@ -8,7 +8,7 @@ import kinesym as ks
 from kinesym.codegen.c import emit
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.transcribe import transcribe
-from kinesym.internal.problem import Conditions, symbolic_problem
+from kinesym.internal.problem import symbolic_problem
 from kinesym.runtime.library.manifest import CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout, trial_data
 from kinesym.runtime.nlp.nlp import NLP
@@ -62,7 +62,8 @@ class Interpreted(NLP):
                 free_inputs(case),
                 scheme_named(case.scheme),
                 objective(case),
-                Conditions(tuple(case.path), tuple(case.boundary)),
+                path=case.path,
+                boundary=case.boundary,
             )
         )
         manifest = load_manifest(emit(self.program).manifest)

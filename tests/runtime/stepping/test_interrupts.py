@@ -27,6 +27,7 @@ swing = ks.Model("swing", [x, v], [], [k, c], [x.diff(t) - v, v.diff(t) + k * sp
                  values={k: 4.0, c: 0.1})
 driven = ks.Model("driven", [x, v], [u], [], [x.diff(t) - v, v.diff(t) + 9.81 * sp.sin(x) - u])
 decay = ks.Model("decay", [x], [], [k], [x.diff(t) + k * x])
+toy = kh.Hybrid(swing)
 start = {x: 0.5, v: 0.0}
 far = 2_000_000_000
 
@@ -91,7 +92,7 @@ KINDS = {
         SAID_RUN,
     ),
     "hybrid": (
-        "toy = kh.Hybrid(swing); ks.simulate(toy, [0.0, 1.0], start)",
+        "ks.simulate(toy, [0.0, 1.0], start)",
         "ks.simulate(toy, [0.0, 1e9], start).message",
         SAID_RUN,
     ),

@@ -35,17 +35,32 @@ static int at_ground(const work *w, int *near) {
     return some;
 }
 
-/* Whether points at the ground leave it after impulses, all of them more slowly than v_stop */
-static int leave_slowly(const work *w, const int *near, const double *impulse) {
+/* Whether points at the ground leave it after impulses, all of them more slowly than v_stop, and may
+ * be kept there: then their modes say how. What slides goes on sliding; law stick would have to stop
+ * it at once. */
+static int may_stay(const work *w, const int *near, const double *impulse, int *mode) {
     const hybrid_run *r = w->r;
     const int R = r->points.rows;
-    double fastest = 0.0;
-    for (int i = 0; i < r->points.count; i++) {
-        double after = speeds(w)[i];
-        for (int j = 0; j < R; j++) after += coupling(w)[i * R + j] * impulse[j];
-        if (near[i]) fastest = fmax(fastest, after);
+    double after[HYBRID_ROWS], fastest = 0.0;
+    int kept[HYBRID_CONTACTS];
+    for (int i = 0; i < R; i++) {
+        after[i] = speeds(w)[i];
+        for (int j = 0; j < R; j++) after[i] += coupling(w)[i * R + j] * impulse[j];
     }
-    return fastest > RESTING && fastest < r->v_stop;
+    for (int i = 0; i < r->points.count; i++) {
+        const int law = r->points.law[i];
+        const double slide = law == KS_LAW_SLIP ? 0.0 : after[r->points.tangent[i]];
+        kept[i] = mode[i];
+        if (near[i]) fastest = fmax(fastest, after[i]);
+        if (!near[i] || mode[i] != KS_CONTACT_OPEN) continue;
+        if (law == KS_LAW_STICK && fabs(slide) > r->v_stop) return 0;
+        kept[i] = fabs(slide) <= r->v_stop ? KS_CONTACT_STICKS
+                  : slide > 0.0            ? KS_CONTACT_FORWARDS
+                                           : KS_CONTACT_BACKWARDS;
+    }
+    if (!(fastest > RESTING && fastest < r->v_stop)) return 0;
+    memcpy(mode, kept, sizeof kept);
+    return 1;
 }
 
 /* An impact of all points at the ground, logged next: x += B impulse. If they would leave it with
@@ -64,10 +79,8 @@ static int impact(work *w, const int *near) {
     }
     memset(slide, 0, sizeof slide); /* what counts is the velocity afterwards */
     if (!ks_contact_solve(&r->points, coupling(w), b, near, slide, mode, impulse)) return 0;
-    if (leave_slowly(w, near, impulse)) {
+    if (may_stay(w, near, impulse, mode)) {
         e = 0.0;
-        for (int i = 0; i < r->points.count; i++)
-            if (near[i] && mode[i] == KS_CONTACT_OPEN) mode[i] = KS_CONTACT_STICKS;
         if (!ks_contact_forces(&r->points, coupling(w), speeds(w), mode, KS_DOUBT, impulse))
             return 0;
     }
