@@ -338,7 +338,7 @@ FORCES = [
     (lambda: wrench().cop("floor"), "height", "'floor'"),
     (lambda: wrench().cop(None), "height", "None"),
     (lambda: wrench().cop(threshold="low"), "threshold", "'low'"),
-    (lambda: wrench().at([5.0, 6.0]), "asked for 5 ... 6 s"),
+    (lambda: wrench().at([5.0, 6.0]), "needed for 5 ... 6 s"),
     (lambda: wrench().at(None), "time needs at least 2 instants"),
     (lambda: wrench().smoothed("low"), "cutoff", "'low'"),
     (lambda: wrench().smoothed(1e9), "cutoff must lie between"),
