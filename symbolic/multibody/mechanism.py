@@ -137,7 +137,7 @@ class Mechanism:
 
     def joint_of(self, body: str) -> tuple[Link, ...]:
         """The links of a body."""
-        self._number(body)
+        self._check_body(body)
         return tuple(link for link in self.links if link.name.partition(".")[0] == body)
 
     def speeds_of(self, *names: Any) -> list[str]:
@@ -335,9 +335,12 @@ class Mechanism:
         gravity = vector(self.gravity)
         return -sp.Add(*(mass_of(b) * (gravity @ self.place(b.name, b.com)) for b in self.bodies))
 
+    def _check_body(self, body: str) -> None:
+        check_known(body, [b.name for b in self.bodies], f"{body} is no body of {self.name}")
+
     def _number(self, body: str | None) -> int:
         """Of the link that moves with a body; -1 for the base."""
         if body is None:
             return -1
-        check_known(body, [b.name for b in self.bodies], f"{body} is no body of {self.name}")
+        self._check_body(body)
         return next(number for number, link in enumerate(self.links) if link.name == body)

@@ -185,7 +185,7 @@ def test_wrong_shapes_and_numbers_are_named():
         wrench.scaled([1.0, 2.0])
     with pytest.raises(ValueError, match=r"different times: 201 .* and 200 .*resamples"):
         wrench + Wrench(TIME[:-1], good[:, 1:], good[:, 1:])
-    with pytest.raises(ValueError, match=r"known for 0 \.\.\. 2 s, asked for 0 \.\.\. 3 s"):
+    with pytest.raises(ValueError, match=r"known for 0 \.\.\. 2 s, but needed for 0 \.\.\. 3 s"):
         wrench.at(np.linspace(0.0, 3.0, 10))
 
 
