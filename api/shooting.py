@@ -20,7 +20,8 @@ from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.minimise import OPTIMIZERS
-from kinesym.runtime.stepping.shooting import Identification, Simulated
+from kinesym.runtime.stepping.shooting import Identification
+from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name

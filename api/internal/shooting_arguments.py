@@ -29,7 +29,7 @@ from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
-from kinesym.runtime.stepping.shooting import System
+from kinesym.runtime.stepping.simulated import System
 from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Residuals, SmoothTrials
 from kinesym.runtime.stepping.unknowns import Unknowns

@@ -11,7 +11,6 @@ import numpy as np
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Named, Trials
-from kinesym.runtime.stepping.minimise import Step
 from kinesym.runtime.summary import listed
 
 Unknowns: TypeAlias = Annotated[Array, "unknown"]
@@ -43,6 +42,14 @@ def poor_fits(trials: Sequence[Any]) -> list[str]:
         for name, percent in trial.vaf().items()
         if percent < 50.0
     ]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An iterate: the objective and the unknowns."""
+
+    objective: float
+    values: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

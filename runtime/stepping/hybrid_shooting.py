@@ -14,7 +14,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal, SignalGradient
 from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
-from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
+from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.unknowns import Unknowns
 
 #: From a trial's number, start, parameters and inputs to a run; raises `ValueError`.

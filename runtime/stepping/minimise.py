@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,9 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Start, Watch, run
 from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER
+from kinesym.runtime.results.fit import Step
 from kinesym.runtime.status import Solve
-
-if TYPE_CHECKING:
-    from kinesym.runtime.stepping.shooting import Simulated
+from kinesym.runtime.stepping.simulated import Simulated
 
 #: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
 _STATIONARY = 1e-6
@@ -26,14 +25,6 @@ _STATIONARY = 1e-6
 _REST, _ROUNDING = 1e-7, 1e-14
 #: A small step in scaled unknowns.
 _NEAR = 1e-4
-
-
-@dataclass(frozen=True)
-class Step:
-    """An iterate: the objective and the unknowns."""
-
-    objective: float
-    values: Array
 
 
 @dataclass

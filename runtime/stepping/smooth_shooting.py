@@ -21,7 +21,7 @@ from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.stepping.shooting import Diverged, Simulated, System, unstable
+from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.simulation import (
     IVP,
     RawTrajectories,

@@ -8,11 +8,10 @@ import pytest
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState
-from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.status import Solve
-from kinesym.runtime.stepping.minimise import Step
 
 TIME = np.linspace(0.0, 1.0, 11)
 

@@ -1,0 +1,158 @@
+"""Trials as functions of few unknowns q: what every kind of shooting has.
+
+The kinds are `smooth_shooting`, sweeps over steps, and `hybrid_shooting`, runs from event to event.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.trajectory import Drawing, Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.unknowns import Unknowns
+
+#: Growth of a small error over a trial, as a power of e, from which a model counts as unstable.
+_GROWTH = 20.0
+
+
+class Diverged(ValueError):
+    """A simulation did not reach its end; the message says when and why."""
+
+
+@dataclass(frozen=True)
+class System:
+    """A model as results name it: its name, its parameters in order, known values (also of other
+    parameters), and its drawing."""
+
+    name: str
+    parameters: Sequence[str]
+    known: Mapping[str, float]
+    drawing: Drawing = ()
+
+
+class Simulated(ABC):
+    """Trials as functions of q, simulated anew where q has changed. Where one does not reach its
+    end, the cost is infinite and all else raises `Diverged`.
+
+    measured : whether least squares of measurements are in J. weighted : whether J has nothing
+    else, so that residuals are in units of their standard deviations. substeps : per interval of
+    the grids, where the objective is taken too.
+    """
+
+    measured = weighted = True
+    substeps = 1
+
+    def __init__(self, unknowns: Unknowns, system: System, trials: Sequence[Experiment]) -> None:
+        self.unknowns, self.system, self.trials = unknowns, system, trials
+        self._q: Array | None = None
+        self._found: Any = None
+
+    def simulate(self, q: Array) -> Any:
+        """The trials at q, which the next q overwrites; raises `Diverged`."""
+        if self._q is None or not np.array_equal(q, self._q):
+            self._q = None  # known again when all is done: Ctrl-C may come between
+            try:
+                if not np.isfinite(q).all():
+                    raise Diverged("the unknowns are not finite")
+                self._found = self._simulated(q)
+            except Diverged as error:
+                self._found = error
+            self._q = np.array(q, dtype=np.float64)
+        if isinstance(self._found, Diverged):
+            raise Diverged(str(self._found))
+        return self._found
+
+    def values(self, q: Array) -> dict[str, float]:
+        """All parameters by name."""
+        found = zip(self.unknowns.parameters, map(float, q), strict=False)
+        return {**self.system.known, **dict(found)}
+
+    def cost(self, q: Array) -> float:
+        """J(q), infinite if a simulation does not reach its end."""
+        try:
+            value = self._cost(q)
+        except Diverged:
+            return np.inf
+        return value if np.isfinite(value) else np.inf
+
+    @abstractmethod
+    def _simulated(self, q: Array) -> Any:
+        """The trials at q; raises `Diverged`."""
+
+    @abstractmethod
+    def _cost(self, q: Array) -> float:
+        """J(q); raises `Diverged`."""
+
+    @abstractmethod
+    def gradient(self, q: Array) -> Array:
+        """d J/d q, backwards in time."""
+
+    @abstractmethod
+    def forward_gradient(self, q: Array) -> Array:
+        """The same forwards in time, for few unknowns."""
+
+    def check_squares(self) -> None:  # noqa: B027 (nothing to check is the rule)
+        """Raise `ValueError` if J is no sum of squares."""
+
+    @abstractmethod
+    def residuals(self, q: Array) -> Array:
+        """r with J = sum r^2."""
+
+    @abstractmethod
+    def jacobian(self, q: Array) -> csr_array:
+        """d r/d q; zeros that may be something elsewhere are kept."""
+
+    def tried_residuals(self, q: Array) -> Array:
+        """The same, infinite if a simulation does not reach its end."""
+        try:
+            return self.residuals(q)
+        except Diverged:
+            return np.array([np.inf])
+
+    def gaps(self, q: Array) -> Array:
+        """End of each segment minus start of the next, all trials; zero for a solution."""
+        return np.zeros(0)
+
+    def tried_gaps(self, q: Array) -> Array:
+        """The same, NaN if a simulation does not reach its end."""
+        try:
+            return self.gaps(q)
+        except Diverged:
+            count = sum(len(begins) - 1 for begins in self.unknowns.segments)
+            return np.full(count * len(self.unknowns.states), np.nan)
+
+    def gap_jacobian(self, q: Array) -> csr_array:
+        """d gaps/d q."""
+        return csr_array((0, q.size))
+
+    @abstractmethod
+    def trajectories(self, q: Array) -> list[Trajectory]:
+        """The trials with their measurements."""
+
+    @abstractmethod
+    def largest(self, q: Array) -> list[tuple[Array, Array]]:
+        """Of each trial the largest absolute values of states and of unknown inputs."""
+
+    @abstractmethod
+    def instability(self, q: Array) -> str:
+        """A sentence if the model is stiff or unstable at a start, else nothing."""
+
+
+def unstable(trial: int, modes: NDArray[Any], longest: float, remedy: str) -> str:
+    """A sentence if the fastest growing one of `modes` [1/s] leaves nothing of a start after the
+    `longest` time [s], else nothing."""
+    worst = modes[np.argmax(modes.real)]
+    if not worst.real * longest > _GROWTH:
+        return ""
+    return (
+        f"the model is unstable at the start of trial {trial}: eigenvalue {worst:.4g} 1/s grows "
+        f"by e^{worst.real * longest:.0f} in {longest:g} s; use bounds that exclude this, {remedy}"
+    )
