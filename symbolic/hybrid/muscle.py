@@ -70,18 +70,26 @@ class FESMuscle:
     def _expression(self, key: str) -> sp.Expr:
         return real_expression(getattr(self, key), f"muscle {self.name!r}: {key}")
 
+    @cached_property
+    def _constants(self) -> dict[str, float | sp.Expr]:
+        """Numbers, and expressions of parameters, by name; recruitment if it is no input."""
+        keys = ("F0", "k0", "ks", "Lc0", *([] if self.recruitment == "input" else ["recruitment"]))
+        given = {key: self._expression(key) for key in keys}
+        return {key: float(e) if e.is_number else e for key, e in given.items()}
+
     def check(self, values: Mapping[str, float]) -> dict[str, float]:
         """Its numbers, as far as they are known with these values of parameters, by name.
 
         Raises `ValueError` for one that is not positive, or recruitment not within 0 ... 1.
         """
-        driven = self.recruitment == "input"
-        numbers = {"recruitment": 1.0} if driven else {}
-        for key in ("F0", "k0", "ks", "Lc0", *([] if driven else ["recruitment"])):
-            given = self._expression(key)
-            value = given.subs({s: values[s.name] for s in given.free_symbols if s.name in values})
-            if not value.is_number:
-                continue
+        numbers = {"recruitment": 1.0} if self.recruitment == "input" else {}
+        for key, value in self._constants.items():
+            if isinstance(value, sp.Expr):
+                value = value.subs(
+                    {p: values[p.name] for p in value.free_symbols if p.name in values}
+                )
+                if not value.is_number:
+                    continue
             numbers[key] = float(value)
             if key == "recruitment" and not 0.0 <= numbers[key] <= 1.0:
                 raise ValueError(
