@@ -115,10 +115,7 @@ class Stepping(Status):
     """How time stepping ended early. {place} : between which times. {time}, {step} : in s."""
 
     INTERRUPTED = "interrupted", "interrupted at t = {time:g} s"
-    NOT_POSSIBLE = (
-        "not possible",
-        "ended {place}: {cause}",
-    )  # a limit, or an expression without a number
+    NOT_POSSIBLE = "not possible", "ended {place}: {cause}"  # a limit, or no number
     DIVERGED = "diverged", "diverged {place}; {cause}"
     NEWTON = (
         "Newton failed",
