@@ -202,12 +202,12 @@ def casadi_function(ca: Any, kernel: Kernel) -> Any:
 
 def casadi_mapped(ca: Any, problem: ks.Collocation, trial: int, kernel: Kernel, z: Any) -> Any:
     """The outputs of a kernel at all points of a trial, (outputs, points)."""
-    family, nlp = kernel.name.split("_")[0], problem.nlp
+    (family, what), nlp = kernel.name.split("_", 1), problem.nlp
     about = problem.program.description["collocation"]["families"][family]
     variables, n = dict(about["variables"]), problem.layout.points(trial, family)
     places = np.arange(float(nlp.n_variables)), np.empty(nlp.n_constraints), np.ones(1)
     rows = []
-    for name, values in nlp.arguments(trial, kernel.name, places).items():
+    for name, values in nlp.arguments(trial, family, what, places).items():
         values = np.broadcast_to(values if values.ndim == 2 else values[:, None], (len(values), n))
         if name in variables:  # what was read are places in z
             index = values.astype(int).ravel(order="F").tolist()

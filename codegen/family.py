@@ -151,6 +151,7 @@ class Ends(Points):
         self._data = (self.k, *self.s, *self._times)
         if problem.free_duration:
             self._times[last] = self.T
+        # makes the symbols; sums and products are written in the order of their operands' making
         self.nodes(self._times[last], *self.x, *self.u)
 
     def end(self, k: int) -> At:

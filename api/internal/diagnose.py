@@ -10,6 +10,7 @@ from kinesym.codegen.interpret import first_failure, interpret
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import TableauManifest
+from kinesym.runtime.nlp.layout import FAMILIES
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.stepping.simulation import (
     IVP,
@@ -42,11 +43,12 @@ def explain(program: Program, nlp: NLP, z: Array) -> str | None:
 def _locate(
     program: Program, nlp: NLP, what: str, arrays: tuple[Array, Array, Array]
 ) -> str | None:
+    kernels = {kernel.name: kernel for kernel in program.kernels}
     for trial in range(len(nlp.layout.nodes)):
-        for kernel in program.kernels:
-            if kernel.name.endswith(f"_{what}"):
-                family = kernel.name.split("_")[0]
-                values = nlp.arguments(trial, kernel.name, arrays)
+        for family in FAMILIES:
+            kernel = kernels.get(f"{family}_{what}")
+            if kernel is not None:
+                values = nlp.arguments(trial, family, what, arrays)
                 n = nlp.layout.points(trial, family)
                 for begin in range(0, n, _BLOCK):
                     part = _points(values, begin, min(begin + _BLOCK, n))

@@ -133,13 +133,11 @@ class NLP:
         return inside.reshape(len(rows), len(grid))
 
     def arguments(
-        self, trial: int, kernel: str, arrays: tuple[Array, Array, Array]
+        self, trial: int, family: str, what: str, arrays: tuple[Array, Array, Array]
     ) -> dict[str, Array]:
-        """What a kernel reads, by argument: (count, n) per point, (count,) if uniform; `arrays` are
-        z, multipliers, and the factor of the cost."""
-        family = kernel.split("_")[0]
-        n = self.layout.points(trial, family)
-        about = self._kernels[kernel]
+        """What the kernel `what` of a family reads, by argument: (count, n) per point, (count,) if
+        uniform; `arrays` are z, multipliers, and the factor of the cost."""
+        n, about = self.layout.points(trial, family), self._kernels[f"{family}_{what}"]
         values = {}
         for name, count, varying in zip(about.arguments, about.counts, about.varying, strict=True):
             source, offset, ld = self._argument(trial, family, name)

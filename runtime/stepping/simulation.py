@@ -261,8 +261,8 @@ def failure(raw: RawTrajectories, member: int, undefined: str = "") -> str:
         state += f", and {len(x) - 12} more"
     step = (time[last + 1] - time[last]) / ivp.substeps
     if undefined or member in raw.broken:
-        advice = _unstable(raw, member, step) if stepper.fixed else ""
-        more = f"; but {advice}" if advice.startswith("the step of") else ""
+        blamed, advice = _divergence(raw, member, step) if stepper.fixed else (False, "")
+        more = f"; but {advice}" if blamed else ""
         status, cause = Stepping.NOT_POSSIBLE, f"{undefined or raw.broken[member]}{more}"
     elif not stepper.fixed and implausible(raw.states[:, member, 0], x).any():
         status, cause = Stepping.DIVERGED, UNSTABLE
@@ -272,7 +272,7 @@ def failure(raw: RawTrajectories, member: int, undefined: str = "") -> str:
         stiff = raw.trouble[member] == STIFF
         status, cause = Stepping.STIFF if stiff else Stepping.STEP, ""
     else:
-        status, cause = Stepping.DIVERGED, _unstable(raw, member, step)
+        status, (_, cause) = Stepping.DIVERGED, _divergence(raw, member, step)
     words = status.said(place=place, cause=cause, defect=raw.trouble[member], step=step)
     return f"{words}; last state {state}"
 
@@ -301,7 +301,7 @@ def cause_of_growth(raw: RawTrajectories, member: int, node: int) -> str:
     if not raw.stepper.fixed:
         return UNSTABLE
     step = float(raw.ivp.time[node] - raw.ivp.time[node - 1]) / raw.ivp.substeps
-    return _unstable(raw, member, step)
+    return _divergence(raw, member, step)[1]
 
 
 # -- whether a single step is enough --------------------------------------------------------
@@ -370,8 +370,9 @@ def within(samples: Array, kind: int, node: int, share: Array) -> Array:
     return samples[node] + share * (samples[node + 1] - samples[node])
 
 
-def _unstable(raw: RawTrajectories, member: int, step: float) -> str:
-    """Whether the step is too long for the fastest mode at the start or at the last state."""
+def _divergence(raw: RawTrajectories, member: int, step: float) -> tuple[bool, str]:
+    """Whether the step is too long for the fastest mode at the start or at the last state, and the
+    likely cause that a member diverges."""
     ivp, last = raw.ivp, int(raw.reached[member]) - 1
     spent = float(ivp.time[last] - ivp.time[0])
     for node in (0, last):
@@ -379,17 +380,17 @@ def _unstable(raw: RawTrajectories, member: int, step: float) -> str:
         mode, worst = modes[np.argmax(np.abs(modes))], modes[np.argmax(modes.real)]
         longest = longest_step(raw.stepper, mode)
         if longest < step < _WORTHWHILE * longest:
-            return (
+            return True, (
                 f"the step of {step:g} s is too long for the mode {eigenvalue(mode)} 1/s at "
                 f"t = {ivp.time[node]:g} s: use steps of at most {rounded_down(longest)} s "
                 f"(substeps={int(np.ceil(ivp.substeps * step / longest))}) or method='trapezoid'"
             )
         if worst.real * spent > _GROWTH:
-            return (
+            return False, (
                 f"the model is unstable: eigenvalue {eigenvalue(worst)} 1/s at "
                 f"t = {ivp.time[node]:g} s"
             )
-    return f"the model is unstable, or the step of {step:g} s too long (raise substeps)"
+    return False, f"the model is unstable, or the step of {step:g} s too long (raise substeps)"
 
 
 def eigenvalue(mode: complex) -> str:

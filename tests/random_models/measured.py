@@ -81,7 +81,7 @@ class Interpreted(NLP):
             n = self.layout.points(0, family)
             if what == "outputs" or not n:
                 continue
-            values = interpret(kernel, self.arguments(0, kernel.name, arrays), n)
+            values = interpret(kernel, self.arguments(0, family, what, arrays), n)
             for key, value in self._placed(family, what, np.real(values)):
                 found[key] = found.get(key, 0.0) + value
         return found

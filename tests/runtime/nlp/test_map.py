@@ -165,7 +165,7 @@ class Reference:
         kernel = self.kernels.get(f"{family}_{what}")
         if kernel is None:
             return None
-        arguments = self.nlp.arguments(trial, kernel.name, self.arrays)
+        arguments = self.nlp.arguments(trial, family, what, self.arrays)
         return interpret(kernel, arguments, self.nlp.layout.points(trial, family))
 
     def _add(self, trial, family, first):
