@@ -17,7 +17,7 @@ from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.schemes import SCHEMES
+from kinesym.symbolic.schemes import IMPLICIT
 
 
 def simulate(
@@ -100,7 +100,7 @@ def sensitivities(
     if isinstance(system, Model):
         system = _without_events(system)
     methods = methods_of(system, derivatives=True)
-    if method in tuple(SCHEMES):
+    if method in tuple(IMPLICIT):
         raise ValueError(f"there are sensitivities for {' and '.join(methods)}, not for {method}")
     steps = checked_steps(methods, method, substeps, rtol, atol)
     given = simulation_arguments(system, time, initial, parameters, inputs, steps, 1, progress)

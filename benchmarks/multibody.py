@@ -124,7 +124,7 @@ G, H = 9.81, 0.01  # [m/s^2], [s]
 OURS = ("kinesym", "on a ship")
 PEERS = ("Pinocchio", "MuJoCo")
 RATES = ("x' in a loop", "x' in calls from Python", "u' in a loop", "u' in calls from Python")
-STEPS = ("run", "run, loop in Python", "ensemble")
+IMPLICIT = ("run", "run, loop in Python", "ensemble")
 NAN = float("nan")
 FEW, OFTEN = 100, 8  # points and steps in Python; calls of our loop
 WHOLE = 8  # links up to which all Jacobians are compiled, which takes minutes with more
@@ -191,8 +191,8 @@ def kinesym_tasks(case: Case, model: ks.Model) -> Tasks:
     return {
         RATES[0]: (partial(often, lambda: f.rhs(x, u, p).T), OFTEN * len(case.x)),
         RATES[1]: (lambda: [f.rhs(x[:, k], u[:, k], p) for k in range(FEW)], FEW),
-        STEPS[0]: (partial(march, time, one), case.steps),
-        STEPS[2]: (partial(march, time[: case.few + 1], many), len(case.starts) * case.few),
+        IMPLICIT[0]: (partial(march, time, one), case.steps),
+        IMPLICIT[2]: (partial(march, time[: case.few + 1], many), len(case.starts) * case.few),
     }
 
 
@@ -337,7 +337,7 @@ def pinocchio_in_python(case: Case, folder: str) -> Tasks:
         RATES[1]: (lambda: [rates(x) for x in case.x[:FEW]], FEW),
         RATES[2]: (lambda: batch(*columns), len(q)),
         RATES[3]: (lambda: [aba(q[k], u[k], u[k]) for k in range(FEW)], FEW),
-        STEPS[1]: (run, FEW),
+        IMPLICIT[1]: (run, FEW),
     }
 
 
@@ -358,8 +358,8 @@ def pinocchio_in_cpp(case: Case, folder: str) -> Tasks:
 
     return {
         RATES[0]: (rates, len(slope)),
-        STEPS[0]: (partial(run, one), case.steps),
-        STEPS[2]: (partial(run, many), len(many) * case.few),
+        IMPLICIT[0]: (partial(run, one), case.steps),
+        IMPLICIT[2]: (partial(run, many), len(many) * case.few),
     }
 
 
@@ -431,8 +431,8 @@ def mujoco_tasks(case: Case, folder: str) -> Tasks:
     return {
         RATES[0]: (loop, len(q)),
         RATES[1]: (lambda: [call(k) for k in range(FEW)], FEW),
-        STEPS[0]: (lambda: march(starts[:1], nstep=case.steps)[0][0, :, -3 * n :], case.steps),
-        STEPS[2]: (lambda: march(starts, nstep=case.few)[0], len(starts) * case.few),
+        IMPLICIT[0]: (lambda: march(starts[:1], nstep=case.steps)[0][0, :, -3 * n :], case.steps),
+        IMPLICIT[2]: (lambda: march(starts, nstep=case.few)[0], len(starts) * case.few),
     }
 
 
@@ -449,14 +449,14 @@ MAKERS = (
 def verify(sides: Mapping[str, Tasks]) -> str:
     """Largest relative differences in words; raises `ValueError` if one is too large."""
     words = []
-    for name, task in ((name, task) for name in PEERS for task in (*RATES[:2], *STEPS[:2])):
+    for name, task in ((name, task) for name in PEERS for task in (*RATES[:2], *IMPLICIT[:2])):
         if task in sides[name]:
-            ours = sides["kinesym"][RATES[0] if task in RATES else STEPS[0]][0]()
-            if task in STEPS:
+            ours = sides["kinesym"][RATES[0] if task in RATES else IMPLICIT[0]][0]()
+            if task in IMPLICIT:
                 ours = np.array([*ours.states.values()]).T[int(name == "MuJoCo") :]  # no start
             error = difference(ours, np.array(sides[name][task][0]()))
             words.append(f"{name}, {task} {error:.0e}")
-            if not error <= (LOOSE if name == "MuJoCo" and task in STEPS else TOLERANCE):
+            if not error <= (LOOSE if name == "MuJoCo" and task in IMPLICIT else TOLERANCE):
                 raise ValueError(f"{words[-1]} of the largest entry from kinesym")
     return "; ".join(words)
 
@@ -471,7 +471,7 @@ def difference(ours: Array, theirs: Array) -> float:
 def measure(sides: Mapping[str, Tasks], seconds: float) -> Times:
     """Seconds per point or step by task and package."""
     found: Times = {}
-    for tasks in (RATES, STEPS):
+    for tasks in (RATES, IMPLICIT):
         chosen = {
             (task, name): side[task]
             for name, side in sides.items()
@@ -558,7 +558,7 @@ def report(words: str, found: Times, growth: Sequence[Mapping[str, float]]) -> s
         *theirs,
     ]
     rates = [[task, *cells(found, task, RATES[0], lambda s: 1e9 * s)] for task in RATES]
-    steps = [[task, *cells(found, task, STEPS[0], lambda s: 1e-3 / s)] for task in STEPS]
+    steps = [[task, *cells(found, task, IMPLICIT[0], lambda s: 1e-3 / s)] for task in IMPLICIT]
     return "\n\n".join(
         [
             f"Machine: {words}",

@@ -38,7 +38,7 @@ from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, ExplicitScheme
+from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT, ExplicitScheme
 
 
 def shooting_program(problem: Problem) -> Program:
@@ -180,7 +180,7 @@ def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict
         given.fine,
         unknowns.parameters,
         given.free,
-        EXPLICIT.get(method) or SCHEMES[method],
+        EXPLICIT.get(method) or IMPLICIT[method],
         given.objective,
     )
     check_compiler()  # before any long work

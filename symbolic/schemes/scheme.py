@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+#: Numbers of one row of a tableau, and its rows.
+Row: TypeAlias = tuple[float, ...]
+Rows: TypeAlias = tuple[Row, ...]
 
 
 @dataclass(frozen=True)
@@ -105,6 +114,95 @@ class ExplicitScheme(NodeScheme):
             "error": list(self.error or ()),
             "dense": list(self.dense or ()),
         }
+
+
+@dataclass(frozen=True)
+class CollocationScheme:
+    """An implicit Runge-Kutta method that is a collocation method: on an interval of length h the
+    states are polynomials whose rates satisfy the equations at the stages t_0 + c_i h.
+
+    With k_i = x' at the stages, x_i = x_0 + h sum_j A_ij k_j there and x_1 = x_0 + h sum_j b_j k_j.
+
+    alias : a well-known name. nodes : c, increasing. matrix : rows of A. weights : b.
+    order : of convergence at the nodes of the grid, for smooth problems. reference : source.
+
+    Raises `ValueError` unless the order conditions hold: sum_j b_j c_j^(q-1) = 1/q for q <= order,
+    and sum_j A_ij c_j^(q-1) = c_i^q / q for q <= s, which makes it a collocation method of that
+    order (Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.7.7, 7.9).
+    """
+
+    name: str
+    alias: str
+    nodes: Row
+    matrix: Rows
+    weights: Row
+    order: int
+    reference: str
+
+    def __post_init__(self) -> None:
+        c, A, b = map(np.array, (self.nodes, self.matrix, self.weights))
+        for q in range(1, self.order + 1):
+            if abs(b @ c ** (q - 1) - 1.0 / q) > 1e-14:
+                raise ValueError(f"scheme {self.name}: the weights miss order condition {q}")
+        for q in range(1, self.stages + 1):
+            if np.abs(A @ c ** (q - 1) - c**q / q).max() > 1e-14:
+                raise ValueError(f"scheme {self.name}: the matrix misses order condition {q}")
+
+    @property
+    def stages(self) -> int:
+        """Number of stages s."""
+        return len(self.nodes)
+
+    @property
+    def explicit_start(self) -> bool:
+        """Whether the first stage is the node itself, so that x' there is given by the state
+        (Lobatto IIIA)."""
+        return self.nodes[0] == 0.0
+
+    @property
+    def ends_at_stage(self) -> bool:
+        """Whether the last stage is the next node (Radau IIA, Lobatto IIIA)."""
+        return self.nodes[-1] == 1.0
+
+    @cached_property
+    def inner(self) -> Row:
+        """Places within the interval at which states are unknown: with both nodes they determine
+        the polynomials, for Lobatto IIIA together with the rates."""
+        return self.nodes[self.explicit_start : -1]
+
+    @cached_property
+    def knots(self) -> Row:
+        """Places of all states of an interval: both nodes and `inner`."""
+        return (0.0, *self.inner, 1.0)
+
+    def states(self, places: ArrayLike) -> NDArray[np.float64]:
+        """Weights of the states at the knots in those at `places` (k,), as (k, knots)."""
+        return lagrange(self.knots, places)
+
+    def rates(self, places: ArrayLike) -> NDArray[np.float64]:
+        """Weights of the states at the knots in h x' at `places` (k,), as (k, knots)."""
+        return lagrange(self.knots, places, derivative=True)
+
+    def inputs(self, places: ArrayLike) -> NDArray[np.float64]:
+        """Weights of what is known at the stages (inputs, algebraic states) at `places` (k,), as
+        (k, stages)."""
+        return lagrange(self.nodes, places)
+
+
+def lagrange(knots: ArrayLike, places: ArrayLike, derivative: bool = False) -> NDArray[np.float64]:
+    """Values, or derivatives, of the Lagrange polynomials through `knots` (m,) at `places` (k,), as
+    (k, m)."""
+    x, at = np.asarray(knots, float), np.atleast_1d(np.asarray(places, float))
+    found = np.empty((len(at), len(x)))
+    for j, own in enumerate(x):
+        others = np.delete(x, j)
+        factors = (at[:, None] - others) / (own - others)
+        if not derivative:
+            found[:, j] = factors.prod(axis=1)
+            continue
+        slopes = [np.delete(factors, m, axis=1).prod(axis=1) for m in range(len(others))]
+        found[:, j] = sum(slope / (own - o) for slope, o in zip(slopes, others, strict=True))
+    return found
 
 
 def _check_sum(name: str, what: str, weights: tuple[float, ...], total: float) -> None:

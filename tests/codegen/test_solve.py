@@ -49,7 +49,7 @@ def rates(made, state, parameters=()):
 
 # -- terms that are not linear in x' -------------------------------------------------------------
 
-STEPS = {
+IMPLICIT = {
     "sign": (sp.sign(x.diff(t)), 1.0),
     "Heaviside": (sp.Heaviside(x.diff(t)), 1.0),
     "floor": (sp.floor(x.diff(t) / 2), 2.0),
@@ -62,11 +62,11 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("law", STEPS)
+@pytest.mark.parametrize("law", IMPLICIT)
 @pytest.mark.parametrize("through", ["equation", "intermediate"])
 def test_friction_laws_of_rates(law, through):
     """x' - v = 0 says what x' is in the other equation."""
-    term, force = STEPS[law]
+    term, force = IMPLICIT[law]
     f = sp.Symbol("f")
     program, term = ([(f, term)], f) if through == "intermediate" else ([], term)
     made = ks.Model(

@@ -18,7 +18,7 @@ from kinesym.models.planar_walker import (
     planar_walker,
 )
 
-STEPS = 7
+IMPLICIT = 7
 #: What an impact may find below the ground: the hysteresis of contacts [m].
 BELOW = 2e-8
 
@@ -31,7 +31,7 @@ def machine():
 @pytest.fixture(scope="module")
 def descent(machine):
     """Seven steps down the slope."""
-    return study.descend(machine, np.linspace(0.0, STEPS * 0.745, 1401))
+    return study.descend(machine, np.linspace(0.0, IMPLICIT * 0.745, 1401))
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +72,10 @@ def test_gait_is_periodic_and_stable(machine):
 def test_every_step_has_its_phases_in_order(descent):
     names = [name for _, _, name in study.phases(descent)]
     step = ["heel contact", "double support", "single support"]
-    assert not descent.message and names == ["single support", *(STEPS * step)]
+    assert not descent.message and names == ["single support", *(IMPLICIT * step)]
     contact = [(e.kind, e.name) for e in descent.events if e.kind in ("impact", "release")]
     expected = []
-    for n in range(STEPS):
+    for n in range(IMPLICIT):
         front, behind = ("L", "R") if n % 2 == 0 else ("R", "L")
         expected += [
             ("impact", f"{front}heel"),
@@ -94,7 +94,7 @@ def test_steps_are_equal(descent):
 
 def test_gravity_gives_what_impacts_and_dampers_take(descent):
     table = study.steps_of(descent, study.energy_of(passive_body()))
-    assert len(table) == STEPS - 1
+    assert len(table) == IMPLICIT - 1
     assert np.abs(table[:, -1]).max() < 1e-8
     assert (table[:, 3:6] > 1.0).all()  # each of them takes part [J]
 

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.symbolic.schemes import SCHEMES
+from kinesym.symbolic.schemes import IMPLICIT as SCHEMES
 from kinesym.symbolic.schemes.scheme import NodeScheme, StageScheme
 
 x, v = ks.dynamicsymbols("x v")
