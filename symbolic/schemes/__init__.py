@@ -44,9 +44,9 @@ def scheme_named(name: str) -> Scheme:
 
 __all__ = [
     "EXPLICIT",
+    "IMPLICIT",
     "RK4",
     "SCHEMES",
-    "IMPLICIT",
     "TRAPEZOID",
     "CollocationScheme",
     "ExplicitScheme",
