@@ -31,6 +31,7 @@ from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.library.build import check_compiler
+from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.collocation import (
     constraint_bounds,
     first_guess,
@@ -123,7 +124,7 @@ class Collocation:
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
         self.variable_bounds = variable_bounds(self.layout, self.trials, self._bounds)
-        self.constraint_bounds = constraint_bounds(self.layout, given.bounds)
+        self.constraint_bounds = constraint_bounds(self.layout, given.bounds(self.symbolic))
 
     def __repr__(self) -> str:
         count, nodes = len(self.trials), sum(self.layout.nodes)
@@ -198,9 +199,11 @@ class Collocation:
 
     def unpack(self, z: Array) -> dict[str, Any]:
         """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
-        layout, result, z = self.layout, {}, self._free(z)
-        for k, name in enumerate((*layout.states, *layout.inputs)):
-            rows = [layout.trajectories(z, trial)[k].copy() for trial in range(len(self.trials))]
+        layout, z = self.layout, self._free(z)
+        result: dict[str, Any] = {}
+        courses = [self._courses(z, trial) for trial in range(len(self.trials))]
+        for name in courses[0]:
+            rows = [course[name] for course in courses]
             result[name] = rows if len(rows) > 1 else rows[0]
         result.update(self._parameters(z))
         if layout.free_duration:
@@ -370,16 +373,14 @@ class Collocation:
         )
 
     def _trial_result(self, z: Array, number: int) -> Trajectory:
-        layout, trial, z = self.layout, self.trials[number], z.copy()
-        rows, n = layout.trajectories(z, number), len(self.layout.states)
-        for row, name in zip(rows[n:], layout.inputs, strict=True):
-            if name in layout.held:
-                row[-1] = row[-2]  # acts on nothing; any other value would look like a jump
-        unknown = dict(zip(layout.inputs, rows[n:], strict=True))
+        layout, trial = self.layout, self.trials[number]
+        courses = self._courses(z, number)
+        for name in layout.held & set(layout.inputs):
+            courses[name][-1] = courses[name][-2]  # acts on nothing; else it would look like a jump
         return Trajectory(
             time=layout.time(z, number).copy(),
-            states=dict(zip(layout.states, rows[:n], strict=True)),
-            inputs={**trial.inputs, **unknown},
+            states={name: courses[name] for name in layout.states},
+            inputs={**trial.inputs, **{name: courses[name] for name in layout.inputs}},
             outputs=self.nlp.outputs(z, number),
             parameters={**self._known, **self._parameters(z)},
             model=self.model.name,
@@ -387,6 +388,15 @@ class Collocation:
             std=dict(trial.std),
             drawing=self.model.drawing,
         )
+
+    def _courses(self, z: Array, number: int) -> dict[str, Array]:
+        """All states and unknown inputs at the nodes of a trial, copies."""
+        found = self.layout.courses(z, number, self._about.stages, self._about.to_ends)
+        return {name: row.copy() for name, row in found.items()}
+
+    @property
+    def _about(self) -> CollocationManifest:
+        return self.nlp.about
 
     def _parameters(self, z: Array) -> dict[str, float]:
         values = self.layout.parameter_values(z)
@@ -405,6 +415,7 @@ class Collocation:
             list(solution.parameters) == list(layout.parameters)
             and other.get("trajectories") == [*layout.states, *layout.inputs]
             and other.get("nodes") == layout.nodes
+            and other.get("scheme") == self.symbolic.scheme.name
             and solution.free_vector.shape == (self.n_variables,)
             and solution.multipliers.shape == (self.n_constraints,)
         )

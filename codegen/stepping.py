@@ -11,7 +11,7 @@ from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian, pattern_o
 from kinesym.codegen.evaluate import ModelSymbols, describe_model, model_symbols, rhs_kernel
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates
-from kinesym.codegen.transcribe import interval_family
+from kinesym.codegen.steps import step_family
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.objective import Objective
@@ -128,13 +128,13 @@ def _outputs(model: Model, s: ModelSymbols) -> list[Kernel]:
 
 def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel], Sparse]:
     """The defects of collocation on one interval with all inputs given, and d defect / d x1."""
-    family = interval_family(
+    family = step_family(
         Problem(model, scheme, Objective(), unknown_parameters=(), unknown_inputs=model.inputs)
     )
     g = family.graph
     groups: Mapping[str, Argument] = {a.name: a for a in (*family.variables, *family.data)}
     arguments = tuple(
-        replace(groups[name], varying=varying if name == "k" else True)
+        replace(groups.get(name, Argument(name, ())), varying=varying if name == "k" else True)
         for name in ("x0", "x1", "u0", "u1", "k", "t", "h")
     )
     after, defects = g.symbols(groups["x1"].symbols), list(family.rows.values())

@@ -23,7 +23,7 @@ from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
-from kinesym.symbolic.schemes import Scheme
+from kinesym.symbolic.schemes import CollocationScheme, Scheme
 
 
 class Held(NamedTuple):
@@ -97,7 +97,7 @@ def symbolic_problem(
     trials: Sequence[Experiment],
     unknown: Sequence[str],
     unknown_inputs: Mapping[str, Any],
-    scheme: Scheme,
+    scheme: Scheme | CollocationScheme,
     objective: Objective | None,
     contacts: Sequence[Contact] = (),
     **asked: Sequence[sp.Expr],

@@ -26,7 +26,7 @@ from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.collocation import bound_pair
-from kinesym.runtime.nlp.layout import FAMILIES, Layout
+from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.simulated import System
@@ -38,7 +38,7 @@ from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT, ExplicitScheme
+from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT, ExplicitScheme, Scheme
 
 
 def shooting_program(problem: Problem) -> Program:
@@ -46,7 +46,7 @@ def shooting_program(problem: Problem) -> Program:
     scheme = problem.scheme
     made, about = shooting_kernels(
         problem.model,
-        None if isinstance(scheme, ExplicitScheme) else scheme,
+        scheme if isinstance(scheme, Scheme) and not isinstance(scheme, ExplicitScheme) else None,
         problem.unknown_inputs,
         problem.unknown_parameters,
     )
@@ -87,7 +87,9 @@ class ShootingArguments:
     @cached_property
     def layout(self) -> Layout:
         """Layout of all trajectories on the grids of the steps."""
+        states, inputs = tuple(self.unknowns.states), tuple(self.unknowns.inputs)
         return Layout(
+            blocks=(Block("x", states, None), Block("u", inputs, None)),
             states=self.unknowns.states,
             inputs=self.unknowns.inputs,
             parameters=self.unknowns.parameters,

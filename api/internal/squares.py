@@ -14,7 +14,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.names import dynamicsymbols, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem, moving_symbols
-from kinesym.symbolic.schemes import RK4, NodeScheme
+from kinesym.symbolic.schemes import RK4, NodeScheme, Scheme
 
 Terms = list[tuple[float, sp.Expr]]
 
@@ -91,6 +91,7 @@ def _root(e: sp.Expr) -> sp.Expr | None:
 
 def _with_weights(problem: Problem, trial: Experiment, names: set[str]) -> Experiment:
     """The trial with what the residuals need as inputs."""
+    assert isinstance(problem.scheme, Scheme)
     w0, w1 = problem.scheme.quadrature
     steps, quadrature, end = np.diff(trial.grid), np.zeros(trial.n_nodes), np.zeros(trial.n_nodes)
     quadrature[:-1] += w0 * steps

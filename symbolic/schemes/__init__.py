@@ -35,11 +35,11 @@ IMPLICIT: dict[str, Scheme] = {s.name: s for s in (BACKWARD_EULER, MIDPOINT, TRA
 EXPLICIT: dict[str, ExplicitScheme] = {s.name: s for s in (RK4, DORMAND_PRINCE)}
 
 
-def scheme_named(name: str) -> Scheme:
-    """The scheme called `name`; raises `ValueError` with the list of schemes."""
-    if name not in IMPLICIT:
-        raise ValueError(f"unknown scheme {name!r}; choose one of {', '.join(IMPLICIT)}")
-    return IMPLICIT[name]
+def scheme_named(name: str) -> CollocationScheme:
+    """The scheme of collocation called `name`; raises `ValueError` with the list of schemes."""
+    if name not in SCHEMES:
+        raise ValueError(f"unknown scheme {name!r}; choose one of {', '.join(SCHEMES)}")
+    return SCHEMES[name]
 
 
 __all__ = [

@@ -31,6 +31,11 @@ class Scheme:
     def __post_init__(self) -> None:
         _check_sum(self.name, "quadrature", self.quadrature, 1.0)
 
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return self.name
+
 
 @dataclass(frozen=True)
 class StageScheme(Scheme):
@@ -147,6 +152,11 @@ class CollocationScheme:
         for q in range(1, self.stages + 1):
             if np.abs(A @ c ** (q - 1) - c**q / q).max() > 1e-14:
                 raise ValueError(f"scheme {self.name}: the matrix misses order condition {q}")
+
+    @property
+    def title(self) -> str:
+        """What messages call it: also its well-known name."""
+        return f"{self.name} ({self.alias})" if self.alias else self.name
 
     @property
     def stages(self) -> int:
