@@ -42,13 +42,13 @@ class Discretised:
         self.N, self.held, self.free = trial.n_nodes, {*trial.held, *held}, list(free_inputs)
         self.z, self.extra, self.demands = [], [], []
         self._make_variables()
-        p = {name: sp.Symbol(f"p_{name}") for name in model.parameter_names if name in unknown}
+        p = {name: symbol(f"p_{name}") for name in model.parameter_names if name in unknown}
         known = {name: sp.Float(value) for name, value in model.values.items()}
         self.p = {q: p.get(q.name, known.get(q.name)) for q in model.parameters}
         self.z += p.values()
         self.t = [sp.Float(value) for value in trial.grid]
         if trial.free_duration:
-            self.z.append(sp.Symbol("T"))
+            self.z.append(symbol("T"))
             self.t = [value * self.z[-1] for value in self.t]
         at_nodes = [self._node(i) for i in range(self.N)]
         intervals = [self._interval(i) for i in range(self.N - 1)]
@@ -86,14 +86,14 @@ class Discretised:
             self.stages.append(self._rows(f"stage{k}", self.staged, self.N - 1))
 
     def _rows(self, kind, names, count):
-        rows = {name: [sp.Symbol(f"{name}_{kind}_{i}") for i in range(count)] for name in names}
-        self.z += [symbol for row in rows.values() for symbol in row]
+        rows = {name: [symbol(f"{name}_{kind}_{i}") for i in range(count)] for name in names}
+        self.z += [s for row in rows.values() for s in row]
         return rows
 
     def _inlined(self, e):
         """Without intermediates."""
-        for symbol, expression in reversed(self.model.intermediates):
-            e = sp.S(e).xreplace({symbol: expression})
+        for name, expression in reversed(self.model.intermediates):
+            e = sp.S(e).xreplace({name: expression})
         return sp.S(e)
 
     def _inside(self, e):
@@ -132,7 +132,7 @@ class Discretised:
 
     def _explicit(self, table):
         """New unknowns x', and the equations as demands on them."""
-        made = sp.symbols(f"e{len(self.extra)}:{len(self.extra) + len(self.model.states)}")
+        made = [symbol(f"e{len(self.extra)}_{x.name}") for x in self.model.states]
         self.extra += made
         rates = dict(zip(self.model.derivatives, made, strict=True))
         self.demands += [
@@ -300,6 +300,11 @@ class Discretised:
 
         found, jacobian = values(z), complex_step(values, z)
         return found[0], jacobian[0], found[1:], jacobian[1:], complex_step(gradient, z)
+
+
+def symbol(name):
+    """A real variable: of others SymPy may try for minutes whether a function is real."""
+    return sp.Symbol(name, real=True)
 
 
 def dot(weights, row):
