@@ -11,7 +11,7 @@ import sympy as sp
 import kinesym as ks
 from kinesym import hybrid as kh
 from kinesym.internal.problem import symbolic_problem
-from kinesym.symbolic.schemes import TRAPEZOID
+from kinesym.symbolic.schemes import SCHEMES
 
 BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())
 TIGHT = {"rtol": 1e-12, "atol": 1e-13}
@@ -441,15 +441,14 @@ def test_contacts_hit_together_bounce_alike():
 
 
 def test_contacts_of_a_collocation():
-    """Phases need x' at the nodes, and give a problem forces that are free, and flags."""
+    """A problem with contacts has forces that are free, and flags."""
     hybrid = ball(0.5)
-    with pytest.raises(ValueError, match=r"the scheme midpoint has none, use trapezoid"):
-        ks.Collocation(hybrid, ks.Phases([ks.Phase()]), scheme="midpoint")
 
     def problem(inputs, free):
         trial = ks.Experiment(np.linspace(0.0, 1.0, 5), inputs=inputs)
         cost, contacts = ks.Integral(y**2), hybrid.contacts
-        return symbolic_problem(hybrid.model, [trial], [], free, TRAPEZOID, cost, contacts)
+        scheme = SCHEMES["trapezoid"]
+        return symbolic_problem(hybrid.model, [trial], [], free, scheme, cost, contacts)
 
     flags = {f"{what}_floor": np.zeros(5) for what in ("closed", "hit")}
     with pytest.raises(ValueError, match="closed_floor"):
