@@ -11,7 +11,7 @@ import mpmath
 import sympy as sp
 from mpmath import mpf
 
-DIGITS = 40
+DIGITS = 60
 ALIASES = {
     "backward-euler": "radau-1",
     "midpoint": "gauss-2",
