@@ -205,6 +205,22 @@ def test_algebraic_states_do_not_ring(scheme):
     assert task.covariance(solution)[0, 0] == pytest.approx(expected, rel=0.1)
 
 
+def test_algebraic_states_have_no_rate():
+    """Where one is asked for, it is refused, not taken as zero."""
+    equations, trial = [x.diff(t) + y, y - x], ks.Experiment(np.linspace(0.0, 1.0, 5))
+    model = ks.Model("m", [x, y], [], [], equations)
+    words = r"contains the rate of y, which no equation has: with gauss-2 \(midpoint\) such an"
+    for what, given in (
+        ("integrand", {"objective": ks.Integral(y.diff(t) ** 2)}),
+        ("path condition 0", {"path": [y.diff(t)], "objective": ks.Integral(x**2)}),
+    ):
+        with pytest.raises(ValueError, match=f"{what} {words}"):
+            ks.Collocation(model, trial, **given)
+    moving = ks.Model("m", [x, y], [], [], equations, outputs={"slope": y.diff(t)})
+    with pytest.raises(ValueError, match=f"model m: output slope {words}"):
+        ks.Collocation(moving, trial, objective=ks.Integral(x**2))
+
+
 @pytest.mark.parametrize("field", ["derivative", "state", "quadrature"])
 def test_inconsistent_weights_are_refused(field):
     good = {"derivative": (-1.0, 1.0), "state": (0.5, 0.5), "quadrature": (0.5, 0.5)}
