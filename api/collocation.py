@@ -9,13 +9,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
 from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.diagnose import explain
+from kinesym.internal.grid import grid_error
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.problem import (
@@ -44,7 +45,7 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import parameter_covariance
+from kinesym.runtime.results.statistics import Kkt, kkt_at, parameter_covariance
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
@@ -308,7 +309,19 @@ class Collocation:
         chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
         with iteration_line(progress) as report:
             result = solve(problem, Start(z, self._multipliers(guess)), chosen, report)
-        return self._solution(result, time.perf_counter() - start)
+        return self._certified(self._solution(result, time.perf_counter() - start))
+
+    def _certified(self, solution: Solution) -> Solution:
+        """The solution with the error of its grid, if it has converged."""
+        if not solution.success:
+            return solution
+        start = time.perf_counter()
+        made = (self.symbolic, self.nlp, self.trials, self._known)
+        error = grid_error(*made, solution, self._kkt(solution))
+        seconds = time.perf_counter() - start
+        timings = {**solution.timings, "grid": seconds}
+        timings["total"] += seconds
+        return replace(solution, grid=[error], timings=timings)
 
     def covariance(self, solution: Solution) -> Array:
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.
@@ -320,7 +333,11 @@ class Collocation:
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
-        return parameter_covariance(
+        return parameter_covariance(self.nlp, self._kkt(solution)[0])
+
+    def _kkt(self, solution: Solution) -> tuple[Kkt, NDArray[np.intp]]:
+        """The KKT matrix at a solution, and the constraints that it contains."""
+        return kkt_at(
             self.nlp,
             solution.free_vector,
             (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers),

@@ -27,7 +27,8 @@ class Problem:
     measurements : measured states, inputs and outputs, by name.
     path : expressions that are bounded at every node and stage; boundary : expressions of
         `at_start(...)` and `at_end(...)`.
-    held : inputs and signals that are constant between nodes (zero-order hold); others are linear.
+    held : inputs and signals that are constant between nodes (zero-order hold). linear : unknown
+        inputs with straight lines between nodes; others have a value at each stage of the scheme.
     free_duration : whether the duration of a trial is unknown.
     links : expressions of `at_end(...)` of each trial and `at_start(...)` of the next one; cycle :
         of the last trial and the first one.
@@ -49,6 +50,7 @@ class Problem:
     path: Sequence[sp.Expr] = ()
     boundary: Sequence[sp.Expr] = ()
     held: frozenset[str] = frozenset()
+    linear: frozenset[str] = frozenset()
     free_duration: bool = False
     links: Sequence[sp.Expr] = ()
     cycle: Sequence[sp.Expr] = ()
@@ -97,12 +99,16 @@ class Problem:
     @cached_property
     def staged(self) -> tuple[AppliedUndef, ...]:
         """What has values at the stages of a collocation scheme only: states without a rate, and
-        unknown inputs unless they are held. At nodes of such a scheme they could ring, or nothing
-        would determine them. None where the nodes are stages, as in Lobatto IIIA."""
+        unknown inputs that are neither held nor linear. At nodes of such a scheme they could ring,
+        or nothing would determine them. None where the nodes are stages, as in Lobatto IIIA."""
         if not isinstance(self.scheme, CollocationScheme) or self.scheme.explicit_start:
             return ()
-        free = (u for u in self.unknown_inputs if name_of(u) not in self.held)
-        return (*algebraic_states(self.model), *free)
+        return (*algebraic_states(self.model), *self._free_inputs)
+
+    @property
+    def _free_inputs(self) -> tuple[AppliedUndef, ...]:
+        fixed = self.held | self.linear
+        return tuple(u for u in self.unknown_inputs if name_of(u) not in fixed)
 
     @cached_property
     def node_states(self) -> tuple[AppliedUndef, ...]:
@@ -119,7 +125,7 @@ class Problem:
         """Unknown inputs with values at the nodes and within intervals (Lobatto IIIA)."""
         if not isinstance(self.scheme, CollocationScheme) or not self.scheme.explicit_start:
             return ()
-        return tuple(u for u in self.unknown_inputs if name_of(u) not in self.held)
+        return self._free_inputs
 
     @cached_property
     def staged_arrays(self) -> tuple[str, ...]:
