@@ -22,6 +22,8 @@ _NEAR = 1e-2
 _WIDENED = 1e-8
 #: How many times farther than the bound the minimum without it must be.
 _BEYOND = 10.0
+#: Share of the sides up to which the residual of a linear system needs no refinement.
+_REFINED = 1e-8
 
 
 def stiffness_of_bounds(
@@ -155,7 +157,7 @@ def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bo
 
 
 def _solve(kkt: Any, stages: NDArray[np.int32] | None, b: Array) -> Array:
-    """x of kkt x = b (n, r) by the time-structured solver, refined once, or by SuperLU. Raises
+    """x of kkt x = b (n, r) by the time-structured solver, refined if needed, or by SuperLU. Raises
     `RuntimeError` if the matrix is singular. stages : of the unknowns, see `kkt.h`."""
     if stages is not None:
         lower = tril(kkt, format="coo")
@@ -164,7 +166,10 @@ def _solve(kkt: Any, stages: NDArray[np.int32] | None, b: Array) -> Array:
             if factors.factorise(lower.data) != "ok":
                 raise RuntimeError("singular")
             x = factors.solve(b)
-            return np.asarray(x + factors.solve(b - kkt @ x))
+            rest = b - kkt @ x
+            if np.abs(rest).max(initial=0.0) > _REFINED * np.abs(b).max(initial=0.0):
+                x += factors.solve(rest)
+            return x
     return np.asarray(splu(kkt).solve(b))
 
 
