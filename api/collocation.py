@@ -102,12 +102,13 @@ class Collocation:
         self._threads = checks.threads(threads)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
+        self._scheme = scheme_named(given.scheme if scheme == "auto" else scheme)
         self.symbolic = symbolic_problem(
             model,
             self.trials,
             list(unknown),
             free,
-            scheme_named(given.scheme if scheme == "auto" else scheme),
+            self._scheme,
             given.objective if objective is None else objective,
             given.contacts,
             **given.conditions,
@@ -316,7 +317,7 @@ class Collocation:
         if not solution.success:
             return solution
         start = time.perf_counter()
-        made = (self.symbolic, self.nlp, self.trials, self._known)
+        made = (self.symbolic, self._scheme, self.nlp, self.trials, self._known)
         error = grid_error(*made, solution, self._kkt(solution))
         seconds = time.perf_counter() - start
         timings = {**solution.timings, "grid": seconds}

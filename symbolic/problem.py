@@ -201,6 +201,12 @@ class Problem:
         """Parameters of the model that are not unknown."""
         return tuple(p for p in self.model.parameters if p not in self.unknown_parameters)
 
+    @property
+    def aimless(self) -> bool:
+        """Whether there is no objective: any motion that meets the conditions will do."""
+        terms = (self.objective.integrand, self.objective.terminal)
+        return not self.objective.least_squares and all(term == 0 for term in terms)
+
     def _check_objective(self) -> None:
         objective = self.objective
         if objective.least_squares and not self.measurements:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import diags_array
 
 from kinesym.codegen.point import point_program
 from kinesym.internal.finer import finer
@@ -16,14 +19,18 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import Kkt, without_held
+from kinesym.runtime.results.statistics import Kkt
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
 
+#: The key of the objective among values.
+_J = "objective"
+
 
 def grid_error(
     problem: Problem,
+    scheme: CollocationScheme,
     nlp: NLP,
     trials: Sequence[Experiment],
     known: Mapping[str, float],
@@ -34,54 +41,62 @@ def grid_error(
 
     One solution with the KKT matrix there turns the defects of the intervals (see
     `kinesym.runtime.nlp.defects`) into shifts, as a step of Newton's method from this scheme to the
-    finer one would. known : values of the known parameters. kkt : of `kkt_at`.
+    finer one would. A problem without objective has no one solution: the shift is the smallest
+    one. known : values of the known parameters. kkt : of `kkt_at`.
 
     Where the matrix is singular or the equations cannot be solved, the shifts are NaN, and the note
     says why.
     """
-    scheme, layout = problem.scheme, nlp.layout
-    assert isinstance(scheme, CollocationScheme)
-    functions = PointFunctions(realise(point_program(problem)), known)
-    shift, inverse, note = np.full(nlp.n_variables, np.nan), np.zeros((0, 0)), ""
-    ends = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
-    objective = np.nan
+    functions, numbers = PointFunctions(realise(point_program(problem)), known), finer(scheme)
+    layout, z, note = nlp.layout, solution.free_vector, ""
+    shift, inverse = np.full(nlp.n_variables, np.nan), np.full((0, 0), np.nan)
+    found = GridDefects([np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes])
     try:
-        found = grid_defects(
-            nlp, functions, finer(scheme), trials, solution.free_vector, solution.multipliers
-        )
-        ends, objective = list(found.ends), found.objective
-        shift, inverse = _shifts(nlp, found, *kkt)
+        found = grid_defects(nlp, functions, numbers, trials, z, solution.multipliers)
+        matrix, active = kkt
+        if problem.aimless:
+            matrix = replace(matrix, hessian=_metric(nlp, z))
+        shift, inverse = _shifts(nlp, found, matrix, active)
     except np.linalg.LinAlgError:
         note = "the equations cannot be solved for the states along the solution"
     except ValueError as error:
         note = str(error)
+    runs = solution.trials
     courses = [
-        layout.courses(shift, k, nlp.about.stages, nlp.about.to_ends) for k in range(len(trials))
+        layout.courses(shift, k, nlp.about.stages, nlp.about.to_ends) for k in range(len(runs))
     ]
-    whole = {name: np.concatenate([c[name] for c in courses]) for name in courses[0]}
-    states = {x: np.concatenate([run[x] for run in solution.trials]) for x in layout.states}
-    durations = layout.durations(shift).tolist()
-    values = {**solution.parameters, "objective": solution.objective}
-    for k, T in enumerate(layout.durations(solution.free_vector)):
-        values[f"duration {k}"] = float(T)
+    values = dict(solution.parameters) | ({} if problem.aimless else {_J: solution.objective})
+    values |= {f"duration {k}": float(T) for k, T in enumerate(layout.durations(z))}
     return GridError(
         scheme=scheme.title,
         order=scheme.order,
-        begin=np.concatenate([run.time[:-1] for run in solution.trials]),
-        trial=np.repeat(np.arange(len(trials)), [N - 1 for N in layout.nodes]),
-        time=np.concatenate([run.time for run in solution.trials]),
-        defects=dict(zip(layout.states, np.concatenate(ends, axis=1), strict=True)),
-        states={x: whole[x] for x in layout.states},
-        inputs={u: whole[u] for u in layout.inputs},
+        begin=np.concatenate([run.time[:-1] for run in runs]),
+        trial=np.repeat(np.arange(len(runs)), [N - 1 for N in layout.nodes]),
+        time=np.concatenate([run.time for run in runs]),
+        defects=dict(zip(layout.states, np.concatenate(found.ends, axis=1), strict=True)),
+        states={x: np.concatenate([c[x] for c in courses]) for x in layout.states},
+        inputs={u: np.concatenate([c[u] for c in courses]) for u in layout.inputs},
         parameters=_named(layout.parameters, layout.parameter_values(shift)),
         deviations=_deviations(problem, layout.parameters, inverse, trials, solution.objective),
-        durations=durations,
-        objective=float(objective),
+        durations=layout.durations(shift).tolist(),
+        objective=float(found.objective),
         values=values,
-        ranges={x: float(np.ptp(row)) for x, row in states.items()},
+        ranges={x: float(np.ptp(np.concatenate([r[x] for r in runs]))) for x in layout.states},
         fitted=bool(problem.objective.least_squares),
         note=note,
     )
+
+
+def _metric(nlp: NLP, z: Array) -> Any:
+    """A Hessian for problems without objective: of all changes the smallest, relative to the size
+    of each trajectory."""
+    size = np.ones(nlp.n_variables)
+    for trial in range(len(nlp.layout.nodes)):
+        values = zip(nlp.layout.rows(size, trial), nlp.layout.rows(z, trial), strict=True)
+        for (_, sizes), (_, rows) in values:
+            largest = np.abs(rows).max(axis=1, keepdims=True)
+            sizes[:] = np.where(largest > 0.0, largest, 1.0)
+    return diags_array(size**-2.0).tocsr()
 
 
 def _shifts(
@@ -92,11 +107,11 @@ def _shifts(
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
     variables = np.zeros((nlp.n_variables, 1 + len(mine)))
     variables[:, 0] = -found.gradient
-    variables[mine, 1 + np.arange(len(mine))] = 1.0
+    variables[mine, 1 + np.arange(len(mine))] = np.isfinite(kkt.stiffness[mine])
     constraints = np.zeros((len(active), 1 + len(mine)))
     constraints[:, 0] = found.rows[active]
     solved = kkt.solve(variables, constraints)
-    return solved[:, 0], without_held(solved[mine, 1:], kkt.stiffness[mine])[0]
+    return solved[:, 0], solved[mine, 1:]
 
 
 def _named(names: Sequence[str], values: Array) -> dict[str, float]:
@@ -110,11 +125,11 @@ def _deviations(
     trials: Sequence[Experiment],
     objective: float,
 ) -> dict[str, float]:
-    """Standard errors of parameters of a fit, whose residuals have the variance that they show."""
-    samples = sum(
-        int(np.isfinite(y).sum()) for trial in trials for y in trial.measurements.values()
-    )
-    spare = samples - len(names)
-    if not (problem.objective.least_squares and inverse.size and spare > 0):
+    """Standard errors of parameters of a fit, whose residuals have the variance that they show;
+    none where the record does not determine them."""
+    measured = (y for trial in trials for y in trial.measurements.values())
+    spare = sum(int(np.isfinite(y).sum()) for y in measured) - len(names)
+    spread = np.diag(inverse)
+    if not (problem.objective.least_squares and spare > 0 and (spread >= 0.0).all()):
         return {}
-    return _named(names, np.sqrt(2.0 * np.diag(inverse) * abs(objective) / spare))
+    return _named(names[: len(spread)], np.sqrt(2.0 * spread * abs(objective) / spare))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,9 @@ class GridDefects:
     """
 
     ends: Sequence[Array]
-    gradient: Array
-    rows: Array
-    objective: float
+    gradient: Array = field(default_factory=lambda: np.zeros(0))
+    rows: Array = field(default_factory=lambda: np.zeros(0))
+    objective: float = np.nan
 
 
 class _Views:

@@ -78,7 +78,7 @@ class GridError(Saved):
         for k, shift in enumerate(self.durations):
             name = "the duration" + f" of trial {k}" * (len(self.durations) > 1)
             yield self._relative(name, shift, self.values[f"duration {k}"], "of it")
-        if not self.fitted:
+        if not self.fitted and "objective" in self.values:
             yield self._relative("the objective", self.objective, self.values["objective"], "of it")
         for name, row in self.states.items():
             size = float(np.abs(row).max(initial=0.0))
