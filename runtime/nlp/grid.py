@@ -35,7 +35,7 @@ class GridDefects:
     objective: float = np.nan
 
 
-class _Views:
+class TrialViews:
     """Views of a vector like z: the rows of a trial by name and place."""
 
     def __init__(self, nlp: NLP, z: NDArray[Any], trial: int) -> None:
@@ -68,6 +68,18 @@ class _Views:
         inner = (self._rows[f"ui{k}", name] for k in self._inner)
         return [[(1.0, row)] for row in (u[:-1], *inner, u[1:])]
 
+    def at_nodes(self, name: str) -> Array:
+        """A rated state, or an input with values there, at the nodes."""
+        return self._rows["x", name] if self.is_rated(name) else self._rows["u", name]
+
+    def is_rated(self, name: str) -> bool:
+        """Whether it is a state with a rate."""
+        return ("x", name) in self._rows
+
+    def is_linear(self, name: str) -> bool:
+        """Whether it is linear between nodes."""
+        return name in self._linear
+
     def values(self, name: str) -> list[Array]:
         """What `at_stages` says, summed."""
         return [np.sum([w * row for w, row in terms], axis=0) for terms in self.at_stages(name)]
@@ -89,7 +101,7 @@ def grid_defects(
     unrated = [x for x in about.states if x not in about.rated]
     size = (len(at.fine_nodes) * len(about.states)) ** 2
     for k, trial in enumerate(trials):
-        here, there = _Views(nlp, z, k), _Views(nlp, gradient, k)
+        here, there = TrialViews(nlp, z, k), TrialViews(nlp, gradient, k)
         lam, tau = (_defect_rows(nlp, k, v, at) for v in (multipliers, rows))
         found = np.empty((len(about.states), trial.n_nodes - 1))
         T = float(layout.durations(z)[k]) if layout.free_duration else 1.0

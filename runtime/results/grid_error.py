@@ -98,6 +98,19 @@ class GridError(Saved):
         return max(found, key=lambda shift: np.nan_to_num(shift.size, nan=np.inf))
 
     @property
+    def largest(self) -> float:
+        """The largest shift of a parameter, the duration, the objective or a state, as a share of
+        its value or range; NaN if shifts are not known."""
+        pairs = [(shift, self.values[name]) for name, shift in self.parameters.items()]
+        pairs += [(dT, self.values[f"duration {k}"]) for k, dT in enumerate(self.durations)]
+        if not self.fitted and "objective" in self.values:
+            pairs.append((self.objective, self.values["objective"]))
+        for name, row in self.states.items():
+            pairs.append((float(np.abs(row).max(initial=0.0)), self.ranges[name]))
+        shares = [abs(shift / value) for shift, value in pairs if value]
+        return np.nan if self.note else max(shares, default=0.0)
+
+    @property
     def matters(self) -> bool:
         """Whether a shift exceeds half a standard error, or where there is no measurement 1e-3 of
         a value or of the range of a state; also if shifts are not known."""
@@ -108,6 +121,11 @@ class GridError(Saved):
         """The largest local error of each interval as a share of the range of its state."""
         rows = [np.abs(row) / (self.ranges[name] or 1.0) for name, row in self.defects.items()]
         return np.max(np.nan_to_num(rows, nan=np.inf), axis=0)
+
+    @property
+    def summary(self) -> str:
+        """Its size in a few words."""
+        return f"{len(self.begin)} intervals, largest shift {self.largest:.2g}"
 
     def __str__(self) -> str:
         """The verdict in one line."""
