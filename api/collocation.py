@@ -62,6 +62,8 @@ HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
 #: Refinements of the grid for one `tolerance_grid`, at most.
 _ROUNDS = 12
+#: After so many in turn that do not help it ends.
+_STALLED = 3
 
 
 class Collocation:
@@ -294,9 +296,8 @@ class Collocation:
         """Solve with IPOPT.
 
         guess : see `pack`; a `Solution` of this problem also gives its multipliers.
-        tolerance_grid : solves again on refined grids until the error of the grid shifts no state,
-            parameter, duration or objective by more than this share of its range or value (see
-            `refined`). If that is not reached, a note of the solution names where it resists.
+        tolerance_grid : solves again on refined grids until the error of the grid is at most this
+            (see `refined`). If that is not reached, a note of the solution names where it resists.
         max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-8).
         hessian : "exact"; "gauss-newton", of measurements linearised, constraints as if linear;
             "limited-memory". options : further options of IPOPT, by name.
@@ -347,8 +348,8 @@ class Collocation:
     def _until(
         self, solution: Solution, most: float, chosen: SolverOptions, progress: bool | None
     ) -> Solution:
-        """Solutions on refined grids until the largest shift is at most `most`."""
-        problem: Collocation = self
+        """Solutions on refined grids until the error is at most `most`, or falls no longer."""
+        problem, stalled = self, 0
         for round_ in range(_ROUNDS):
             if not solution.success or solution.grid_error().largest <= most:
                 return solution
@@ -358,25 +359,29 @@ class Collocation:
             if not better.success:
                 note = f"on a finer grid: {better.message}"
                 return replace(solution, notes=[*solution.notes, note])
-            solution = better
-        error = solution.grid_error()
-        note = f"the grid still {error}" if error.largest > most else ""
+            stuck = not better.grid_error().largest < 0.7 * solution.grid_error().largest
+            solution, stalled = better, stalled + 1 if stuck else 0
+            if stalled == _STALLED:
+                break
+        note = solution.grid_error().resists(most)
         return replace(solution, notes=[*solution.notes, *([note] if note else [])])
 
     def refined(self, solution: Solution, tolerance: float = 1e-6) -> Collocation:
         """The same problem, and library, on grids adapted to the error of a solution of it.
 
-        On them the largest shift of a state, parameter, duration or objective should be the share
-        `tolerance` of its range or value. Nodes with a measurement stay, inputs follow their
-        signals. Its `solve()` starts from the solution. Raises `ValueError` for a solution that has
-        not converged or belongs to another problem.
+        On them the error should be `tolerance`: the largest shift of a parameter, a duration or the
+        objective as a share of its value, or the sum of all local errors of a trial as shares of
+        the ranges of its states. Nodes with a measurement stay, inputs follow their signals. Its
+        `solve()` starts from the solution. Raises `ValueError` for a solution that has not
+        converged or belongs to another problem.
         """
         checks.check_kind(solution, Solution, "kinesym")
         most = checks.positive(tolerance, "tolerance")
         error, problem = solution.grid_error(), self.on_grid_of(solution)
         trials = refined_trials(problem.trials, error, self._scheme.order, most)
         made = problem._on(trials)
-        made._start = carried_over(problem.nlp, self._scheme, solution.free_vector, made.nlp)
+        z = carried_over(problem.nlp, self._scheme, solution.free_vector, made.nlp)
+        made._start = np.clip(z, *made.variable_bounds)
         return made
 
     def on_grid_of(self, solution: Solution) -> Collocation:

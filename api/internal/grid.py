@@ -24,6 +24,8 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
 
+#: Up to this share of the range of a state a step of Newton's method is taken as it is.
+_FLAT = 1e-2
 #: The key of the objective among values.
 _J = "objective"
 
@@ -56,7 +58,7 @@ def grid_error(
         matrix, active = kkt
         if problem.aimless:
             matrix = replace(matrix, hessian=_metric(nlp, z))
-        shift, inverse = _shifts(nlp, found, matrix, active)
+        shift, inverse = _shifts(nlp, z, found, matrix, active)
     except np.linalg.LinAlgError:
         note = "the equations cannot be solved for the states along the solution"
     except ValueError as error:
@@ -100,18 +102,29 @@ def _metric(nlp: NLP, z: Array) -> Any:
 
 
 def _shifts(
-    nlp: NLP, found: GridDefects, kkt: Kkt, active: NDArray[np.intp]
+    nlp: NLP, z: Array, found: GridDefects, kkt: Kkt, active: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Shifts of all variables, and the block of the parameters in the inverse of the matrix."""
+    """Shifts of all variables, and the block of the parameters in the inverse of the matrix.
+
+    Along singular arcs the objective is so flat that a small gradient asks for a large step, which
+    means nothing: beyond `_FLAT` only what the constraints ask for counts.
+    """
     layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    variables = np.zeros((nlp.n_variables, 1 + len(mine)))
-    variables[:, 0] = -found.gradient
-    variables[mine, 1 + np.arange(len(mine))] = np.isfinite(kkt.stiffness[mine])
-    constraints = np.zeros((len(active), 1 + len(mine)))
-    constraints[:, 0] = found.rows[active]
+    variables = np.zeros((nlp.n_variables, 2 + len(mine)))
+    variables[:, 1] = -found.gradient
+    variables[mine, 2 + np.arange(len(mine))] = np.isfinite(kkt.stiffness[mine])
+    constraints = np.zeros((len(active), 2 + len(mine)))
+    constraints[:, :2] = found.rows[active, None]
     solved = kkt.solve(variables, constraints)
-    return solved[:, 0], solved[mine, 1:]
+    largest = 0.0
+    for trial in range(len(layout.nodes)):
+        steps = layout.trajectories(np.ascontiguousarray(solved[:, 1]), trial)
+        ranges = np.ptp(layout.trajectories(z, trial), axis=1)
+        rated = [k for k, name in enumerate(layout.at_nodes) if name in layout.states]
+        shares = np.abs(steps[rated]).max(axis=1) / np.where(ranges > 0.0, ranges, np.inf)[rated]
+        largest = max(largest, float(shares.max(initial=0.0)))
+    return solved[:, int(largest <= _FLAT)], solved[mine, 2:]
 
 
 def _named(names: Sequence[str], values: Array) -> dict[str, float]:

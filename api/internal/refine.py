@@ -17,6 +17,8 @@ from kinesym.symbolic.schemes import CollocationScheme
 
 #: By what factor intervals shrink or grow in one round, at most, and from one to the next.
 _SHRINK, _GROW, _NEXT = 8.0, 4.0, 2.0
+#: How many times more intervals there are in all after one round, at most.
+_MORE = 4.0
 #: The share of the tolerance that a new grid aims at.
 _SAFETY = 0.3
 
@@ -38,6 +40,7 @@ def refined_trials(
         return [trial.refined(2) for trial in trials]
     share = local ** (1.0 / (order + 1))
     parts = share * (share.sum() / aim) ** (1.0 / order)
+    parts *= min(1.0, _MORE * len(parts) / parts.sum())
     parts = np.clip(parts, 1.0 / _GROW, _SHRINK)
     return [
         trial.on_grid(_graded(trial.grid, parts[error.trial == k], _kept(trial)))

@@ -99,15 +99,15 @@ class GridError(Saved):
 
     @property
     def largest(self) -> float:
-        """The largest shift of a parameter, the duration, the objective or a state, as a share of
-        its value or range; NaN if shifts are not known."""
+        """What refinement makes small: the largest shift of a parameter, a duration or the
+        objective, as a share of its value, or the sum of the local errors of a trial, as shares of
+        the ranges of its states. NaN if shifts are not known."""
         pairs = [(shift, self.values[name]) for name, shift in self.parameters.items()]
         pairs += [(dT, self.values[f"duration {k}"]) for k, dT in enumerate(self.durations)]
         if not self.fitted and "objective" in self.values:
             pairs.append((self.objective, self.values["objective"]))
-        for name, row in self.states.items():
-            pairs.append((float(np.abs(row).max(initial=0.0)), self.ranges[name]))
         shares = [abs(shift / value) for shift, value in pairs if value]
+        shares += np.bincount(self.trial, self.relative_defects).tolist()
         return np.nan if self.note else max(shares, default=0.0)
 
     @property
@@ -122,10 +122,22 @@ class GridError(Saved):
         rows = [np.abs(row) / (self.ranges[name] or 1.0) for name, row in self.defects.items()]
         return np.max(np.nan_to_num(rows, nan=np.inf), axis=0)
 
+    def resists(self, tolerance: float) -> str:
+        """A sentence on where the error is, if it is larger than a tolerance."""
+        if self.largest <= tolerance:
+            return ""
+        local = self.relative_defects
+        order = np.argsort(-local)[:3]
+        places = ", ".join(f"{self.begin[k]:.6g} s" for k in sorted(order))
+        return (
+            f"the error of the grid is {self.largest:.2g}, not {tolerance:.2g}: the intervals at "
+            f"t = {places} resist"
+        )
+
     @property
     def summary(self) -> str:
         """Its size in a few words."""
-        return f"{len(self.begin)} intervals, largest shift {self.largest:.2g}"
+        return f"{len(self.begin)} intervals, error {self.largest:.2g}"
 
     def __str__(self) -> str:
         """The verdict in one line."""
