@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import sympy as sp
+
 from kinesym.codegen.family import (
     At,
     Family,
@@ -99,12 +101,24 @@ class Interval(Points):
         problem, scheme = self.problem, self.scheme
         states = self._mixed(f"x{k}", scheme.states(scheme.nodes[k])[0])
         staged = self.nodes(self.stages[k]) if self.stages else []
-        held = self.nodes(self.u[0])
         values = dict(zip(problem.node_states, states, strict=True))
         values |= zip(problem.staged, staged, strict=True)
-        values |= zip(problem.node_inputs, held, strict=True)
+        values |= self._node_inputs(scheme.nodes[k])
         values |= zip(problem.signals, self.nodes(self.between[k]), strict=True)
         return At(values, self.time(scheme.nodes[k]))
+
+    def _node_inputs(self, place: float) -> dict[sp.Basic, int]:
+        """Inputs that are held, or linear between the nodes."""
+        rows = zip(self.problem.node_inputs, *map(self.nodes, self.u), strict=True)
+        found: dict[sp.Basic, int] = {}
+        for symbol, *row in rows:
+            name = name_of(symbol)
+            if name in self.problem.held:
+                found[symbol] = row[0]
+            elif name in self.problem.linear:
+                value = mixed(self, row, (1.0 - place, place))
+                found[symbol] = self.link(f"u at {place:.4g}.{name}", value)
+        return found
 
     def rates(self, k: int) -> list[int]:
         """x' at stage k, by the polynomial through the knots; zero for states without a rate."""
@@ -117,9 +131,9 @@ class Interval(Points):
     def at_knot(self, k: int) -> At:
         """What has a value at knot k of a scheme whose stages are the knots."""
         problem, last = self.problem, len(self.scheme.knots) - 1
-        held = (*problem.node_inputs, *problem.signals)
-        values = dict(zip(held, self.nodes(self.u[0], self.s[0]), strict=True))
-        values = {symbol: v for symbol, v in values.items() if name_of(symbol) in problem.held}
+        rows = zip(problem.signals, self.nodes(self.s[0]), strict=True)
+        values = {symbol: v for symbol, v in rows if name_of(symbol) in problem.held}
+        values |= self._node_inputs(self.scheme.knots[k])
         if 0 < k < last:
             (states, inputs), free = self.inner[k - 1], problem.inner_inputs
             signals = self.between[k - 1]

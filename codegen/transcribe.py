@@ -75,6 +75,7 @@ def _description(problem: Problem) -> dict[str, object]:
         ],
         "unknown_inputs": [name_of(u) for u in problem.unknown_inputs],
         "held": sorted(problem.held),
+        "linear": sorted(problem.linear),
         "unknown_parameters": [name_of(p) for p in problem.unknown_parameters],
         "known_parameters": [name_of(p) for p in problem.known_parameters],
         "signals": [name_of(s) for s in problem.signals],

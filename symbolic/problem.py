@@ -27,7 +27,8 @@ class Problem:
     measurements : measured states, inputs and outputs, by name.
     path : expressions that are bounded at every node and stage; boundary : expressions of
         `at_start(...)` and `at_end(...)`.
-    held : inputs and signals that are constant between nodes (zero-order hold); others are linear.
+    held : inputs and signals that are constant between nodes (zero-order hold). linear : unknown
+        inputs with straight lines between nodes; others have a value at each stage of the scheme.
     free_duration : whether the duration of a trial is unknown.
     links : expressions of `at_end(...)` of each trial and `at_start(...)` of the next one; cycle :
         of the last trial and the first one.
@@ -49,6 +50,7 @@ class Problem:
     path: Sequence[sp.Expr] = ()
     boundary: Sequence[sp.Expr] = ()
     held: frozenset[str] = frozenset()
+    linear: frozenset[str] = frozenset()
     free_duration: bool = False
     links: Sequence[sp.Expr] = ()
     cycle: Sequence[sp.Expr] = ()
@@ -111,12 +113,16 @@ class Problem:
     @cached_property
     def staged(self) -> tuple[AppliedUndef, ...]:
         """What has values at the stages of a collocation scheme only: states without a rate, and
-        unknown inputs unless they are held. At nodes of such a scheme they could ring, or nothing
-        would determine them. None where the nodes are stages, as in Lobatto IIIA."""
+        unknown inputs that are neither held nor linear. At nodes of such a scheme they could ring,
+        or nothing would determine them. None where the nodes are stages, as in Lobatto IIIA."""
         if not isinstance(self.scheme, CollocationScheme) or self.scheme.explicit_start:
             return ()
-        free = (u for u in self.unknown_inputs if name_of(u) not in self.held)
-        return (*algebraic_states(self.model), *free)
+        return (*algebraic_states(self.model), *self._free_inputs)
+
+    @property
+    def _free_inputs(self) -> tuple[AppliedUndef, ...]:
+        fixed = self.held | self.linear
+        return tuple(u for u in self.unknown_inputs if name_of(u) not in fixed)
 
     @cached_property
     def node_states(self) -> tuple[AppliedUndef, ...]:
@@ -133,7 +139,7 @@ class Problem:
         """Unknown inputs with values at the nodes and within intervals (Lobatto IIIA)."""
         if not isinstance(self.scheme, CollocationScheme) or not self.scheme.explicit_start:
             return ()
-        return tuple(u for u in self.unknown_inputs if name_of(u) not in self.held)
+        return self._free_inputs
 
     @cached_property
     def staged_arrays(self) -> tuple[str, ...]:
@@ -208,6 +214,12 @@ class Problem:
     def known_parameters(self) -> tuple[sp.Symbol, ...]:
         """Parameters of the model that are not unknown."""
         return tuple(p for p in self.model.parameters if p not in self.unknown_parameters)
+
+    @property
+    def aimless(self) -> bool:
+        """Whether there is no objective: any motion that meets the conditions will do."""
+        terms = (self.objective.integrand, self.objective.terminal)
+        return not self.objective.least_squares and all(term == 0 for term in terms)
 
     def _check_objective(self) -> None:
         objective = self.objective

@@ -35,8 +35,22 @@ class Held(NamedTuple):
 
 def held(low: float | None = None, high: float | None = None) -> Held:
     """Bounds of an unknown input that is constant from each node to the next (zero-order hold):
-    `unknown_inputs={T: ks.held(-10, 10)}`. Without it an input is linear between nodes."""
+    `unknown_inputs={T: ks.held(-10, 10)}`. Without it an input has a value at each stage of the
+    scheme."""
     return Held(low, high)
+
+
+class Linear(NamedTuple):
+    """Bounds of an unknown input that is linear between nodes; see `linear`."""
+
+    low: float | None = None
+    high: float | None = None
+
+
+def linear(low: float | None = None, high: float | None = None) -> Linear:
+    """Bounds of an unknown input with straight lines between nodes: `unknown_inputs={T:
+    ks.linear(-10, 10)}`. So are, without saying it, those that are measured."""
+    return Linear(low, high)
 
 
 def check_system(system: Any, kinds: tuple[type, ...] = (Model, Hybrid), hint: str = "") -> None:
@@ -131,6 +145,7 @@ def symbolic_problem(
         signals=signals,
         measurements=measured_expressions(model, measured),
         held=_held(trials, unknown_inputs),
+        linear=_linear(scheme, unknown_inputs, measured),
         free_duration=trials[0].free_duration,
         contacts=contacts,
         **asked,
@@ -202,6 +217,23 @@ def _held(trials: Sequence[Experiment], unknown_inputs: Mapping[str, Any]) -> fr
             )
     free = {name for name, bounds in unknown_inputs.items() if isinstance(bounds, Held)}
     return trials[0].held | free
+
+
+def _linear(
+    scheme: Scheme | CollocationScheme, unknown_inputs: Mapping[str, Any], measured: Sequence[str]
+) -> frozenset[str]:
+    """Unknown inputs that are linear between nodes."""
+    if not isinstance(scheme, CollocationScheme):
+        return frozenset(n for n, bounds in unknown_inputs.items() if not isinstance(bounds, Held))
+    asked = {name for name, bounds in unknown_inputs.items() if isinstance(bounds, Linear)}
+    for name in sorted(asked.difference(measured)):
+        if scheme.order <= 2:
+            raise ValueError(
+                f"nothing determines an alternating part of input {name} if it is linear between "
+                f"nodes and the scheme is {scheme.title}; use ks.held, or a scheme of higher order"
+            )
+    free = {name for name, bounds in unknown_inputs.items() if not isinstance(bounds, Held)}
+    return frozenset(asked | free.intersection(measured))
 
 
 def check_times(expression: sp.Expr, what: str) -> None:

@@ -77,10 +77,29 @@ class CollocationManifest:
     known_parameters: tuple[str, ...]
     signals: tuple[str, ...]
     held: tuple[str, ...]
+    linear: tuple[str, ...]
     node_measurements: tuple[str, ...]
     interval_measurements: tuple[str, ...]
     free_duration: bool
     families: Mapping[str, FamilyManifest]
+
+
+@dataclass(frozen=True)
+class PointManifest:
+    """The equations and the integrand of a problem at one point; see `codegen.point`.
+
+    rated : states with a rate. jacobian, integrand : which derivatives there are with respect to
+    x', x, u, p, t in turn.
+    """
+
+    states: tuple[str, ...]
+    rated: tuple[str, ...]
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    known_parameters: tuple[str, ...]
+    signals: tuple[str, ...]
+    jacobian: Pattern
+    integrand: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -193,6 +212,7 @@ class Manifest:
     name: str
     kernels: Mapping[str, KernelManifest]
     collocation: CollocationManifest | None = None
+    point: PointManifest | None = None
     stepping: SteppingManifest | None = None
     functions: FunctionsManifest | None = None
     jacobians: JacobiansManifest | None = None

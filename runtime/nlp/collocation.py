@@ -44,7 +44,7 @@ def trial_data(
     steps = np.diff(grid)
     stacked = np.concatenate([np.zeros(0), *(trial.inputs[name] for name in about.signals)])
     within = {
-        f"si{k}": (_within(trial, about.signals, place), 0, N - 1)
+        f"si{k}": (signals_within(trial, about.signals, place), 0, N - 1)
         for k, place in enumerate(about.signal_places, start=1)
     }
     values = np.array([known[name] for name in about.known_parameters])
@@ -85,7 +85,7 @@ def trial_data(
     return arrays
 
 
-def _within(trial: Experiment, names: Sequence[str], place: float) -> Array:
+def signals_within(trial: Experiment, names: Sequence[str], place: float) -> Array:
     """Signals at a place of each interval, (n_signals (N - 1),); one that is held has the value of
     the node before, one that jumps that of the interval."""
     grid, signals = trial.grid, trial.signals
