@@ -83,6 +83,9 @@ class Problem:
             )
         self._check_contacts()
         self._check_objective()
+        for name, output in self.model.outputs.items():
+            terms[f"model {self.model.name}: output {name}"] = output
+        self._check_algebraic(terms)
 
     def _check_contacts(self) -> None:
         free, signals = set(map(name_of, self.unknown_inputs)), set(map(name_of, self.signals))
@@ -93,6 +96,17 @@ class Problem:
             for flag in flags_of(contact):
                 if flag not in signals:
                     raise ValueError(f"contact {contact.name}: the signal {flag} is missing")
+
+    def _check_algebraic(self, expressions: Mapping[str, sp.Expr]) -> None:
+        """The rate of an algebraic state is nowhere: its values at stages have no slope."""
+        for x in algebraic_states(self.model) if self.staged else ():
+            for what, e in expressions.items():
+                if e.has(x.diff(t)):
+                    raise ValueError(
+                        f"{what} contains the rate of {name_of(x)}, which no equation has: with "
+                        f"{self.scheme.title} such an algebraic state has values at stages only, "
+                        "and no rate; leave it out, or write the rate of what it follows from"
+                    )
 
     # -- where variables live -----------------------------------------------------------------
 
