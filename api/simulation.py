@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from kinesym.internal.consistent import consistent_initial
 from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
 from kinesym.internal.model_run import model_results
-from kinesym.internal.problem import check_system
-from kinesym.internal.simulation_arguments import simulation_arguments
+from kinesym.internal.problem import check_index, check_system, highest_index
+from kinesym.internal.simulation_arguments import SimulationArguments, simulation_arguments
 from kinesym.internal.steps import checked_steps, methods_of
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.schemes import IMPLICIT
+from kinesym.symbolic.names import check_known, names_of
+from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT
 
 
 def simulate(
@@ -68,9 +71,49 @@ def simulate(
         system, time, initial, parameters, inputs, steps, threads, progress
     )
     if isinstance(system, Model):
-        return model_results(system, given)
+        return model_results(system, _started(system, given))
     run = hybrid_trajectory if given.members is None else hybrid_ensemble
     return run(system, given)
+
+
+def _started(model: Model, given: SimulationArguments) -> SimulationArguments:
+    """The arguments with algebraic states that agree with the equations at the start, of a model
+    whose index the method can treat."""
+    method, value = given.steps.method, model.index.value
+    if value == 0 or (method in EXPLICIT and value in (None, 1)):
+        return given  # what has no x' is said by what solves for it, which names the state
+    check_index(model, highest_index(method), f"the method {method}")
+    return replace(given, initial=consistent_initial(model, given))
+
+
+def consistent(
+    model: Model,
+    time: ArrayLike,
+    initial: Mapping[Any, ArrayLike],
+    parameters: Mapping[Any, ArrayLike] | None = None,
+    inputs: Mapping[Any, Any] | None = None,
+    keep: Sequence[Any] | None = None,
+) -> dict[str, Any]:
+    """Initial values of all states that agree with the equations of a differential-algebraic model
+    and with its hidden constraints; arguments as of `simulate`.
+
+    keep : states whose values of `initial` stand; the others are guesses, and move as little as it
+    takes. None: all but algebraic states stand.
+
+    Raises `ValueError`, naming the equation or the hidden constraint that is violated and by how
+    much, where no values are found.
+    """
+    check_system(model, (Model,))
+    given = simulation_arguments(
+        model, time, initial, parameters, inputs, checked_steps(methods_of(model), None), 1, False
+    )
+    if model.index.value is None:
+        check_index(model, 0, "")
+    kept = None if keep is None else names_of(keep, "keep")
+    for name in kept or ():
+        check_known(name, model.state_names, f"keep: {name} is not a state")
+    found = consistent_initial(model, given, kept)
+    return {name: x if x.ndim else float(x) for name, x in found.items()}
 
 
 def sensitivities(
