@@ -3,8 +3,8 @@
 The structure comes first, by the algorithm of Pantelides (1988, SIAM J. Sci. Stat. Comput. 9,
 213-231). It is confirmed where the Jacobian of what is highest has full rank (Pryce 2001, BIT 41,
 364-394, theorem 4.2), at random points; where it has not, or where fewer derivatives may do
-(Reissig, Martinson and Barton 2000, SIAM J. Sci. Comput. 21, 1987-1990), the array of derivatives
-decides.
+(Reissig, Martinson and Barton 2000, SIAM J. Sci. Comput. 21, 1987-1990), the array of the equations
+and their derivatives decides.
 """
 
 from __future__ import annotations
@@ -121,6 +121,17 @@ class Structure:
         """Of a regular structure, the least upper bound of the index."""
         return max(self.equations, default=0) + int(0 in self.states)
 
+    @property
+    def sharp(self) -> bool:
+        """Whether that bound is the index: a disturbance of an equation that is differentiated most
+        reaches, with all these derivatives, what is differentiated least."""
+        if self.jacobian is None:
+            return True
+        inverse = np.abs(np.linalg.inv(self.jacobian))
+        rows = np.array(self.states) == min(self.states)
+        columns = np.array(self.equations) == max(self.equations)
+        return bool((inverse[np.ix_(rows, columns)] > _ZERO * inverse.max()).any())
+
 
 def index_of(model: Model) -> Index:
     """The index of a model; see `Index`."""
@@ -138,7 +149,7 @@ def index_of(model: Model) -> Index:
     from kinesym.symbolic.reduction import differentiated
 
     value = structure.index
-    if value > 1:
+    if value > 1 and not structure.sharp:
         value = _least(model, value - 1) or value
     form = differentiated(model)
     dependent = form.dependent
