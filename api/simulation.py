@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from kinesym.internal.consistent import consistent_initial
 from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
 from kinesym.internal.model_run import model_results
-from kinesym.internal.problem import check_index, check_system, highest_index
+from kinesym.internal.problem import check_index, check_method, check_system
 from kinesym.internal.simulation_arguments import SimulationArguments, simulation_arguments
 from kinesym.internal.steps import checked_steps, methods_of
 from kinesym.runtime.results.event_log import HybridState
@@ -79,10 +79,10 @@ def simulate(
 def _started(model: Model, given: SimulationArguments) -> SimulationArguments:
     """The arguments with algebraic states that agree with the equations at the start, of a model
     whose index the method can treat."""
-    method, value = given.steps.method, model.index.value
-    if value == 0 or (method in EXPLICIT and value in (None, 1)):
-        return given  # what has no x' is said by what solves for it, which names the state
-    check_index(model, highest_index(method), f"the method {method}")
+    method = given.steps.method
+    check_method(model, method)
+    if model.index.value == 0 or method in EXPLICIT:
+        return given
     return replace(given, initial=consistent_initial(model, given))
 
 

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import sympy as sp
 
+from kinesym.symbolic.combination import combined
 from kinesym.symbolic.derivation import Derivation, Program, exchanged, fresh_name
-from kinesym.symbolic.index import (
-    Constraint,
-    Matrix,
-    Structure,
-    index_of,
-    random_jacobian,
-    rank,
-    structure_of,
-    time_derivation,
-)
+from kinesym.symbolic.differentiated import Constraint, Differentiated, differentiated
 from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.structure import structure_of
 
 if TYPE_CHECKING:
     from kinesym.symbolic.model import Model
@@ -33,171 +24,26 @@ STABILISATIONS = ("baumgarte", "gear-gupta-leimkuhler")
 RATE = 10.0
 
 
-@dataclass(frozen=True)
-class Differentiated:
-    """A model and the derivatives of its equations that it takes to determine all derivatives.
-
-    kept : as many equations as there are unknowns: x', algebraic states, and what is in `higher`.
-    constraints : the others, which bind the differential states. program : intermediates of both.
-    higher : further derivatives of states. solved : x' that follow from single equations, without
-    other derivatives; these are never differentiated.
-    """
-
-    kept: tuple[Constraint, ...]
-    constraints: tuple[Constraint, ...]
-    program: Program
-    higher: tuple[sp.Derivative, ...]
-    solved: Mapping[sp.Basic, sp.Expr]
-    dependent: tuple[str, ...] = ()
-
-
-@lru_cache(maxsize=64)
-def differentiated(model: Model) -> Differentiated:
-    """The equations of a model of regular structure with the derivatives that are needed."""
-    structure = structure_of(model)
-    c = structure.equations
-    solved = _solved(model, structure)
-    shift = _shifts(structure, {i for i, _ in solved.values()})
-    known = {model.derivatives[j]: rate for j, (_, rate) in solved.items()}
-    d_dt = time_derivation(model, known)
-    kept: list[Constraint] = []
-    constraints: list[Constraint] = []
-    single = {i for i, _ in solved.values()}
-    for i, e in enumerate(model.equations):
-        for k in range(1 + (0 if i in single else c[i])):
-            e = d_dt(e) if k else e
-            (kept if k >= shift[i] else constraints).append(Constraint(i, k, e))
-    every = [*(row.expression for row in (*kept, *constraints)), *(e for _, e in d_dt.program)]
-    found = set().union(*(e.atoms(sp.Derivative) for e in every))
-    states = set(model.states)
-    higher = [a for a in found if a.derivative_count > 1 and a.expr in states]
-    form = Differentiated(
-        tuple(kept),
-        tuple(constraints),
-        tuple(d_dt.program),
-        tuple(sorted(higher, key=lambda a: (a.derivative_count, str(a)))),
-        known,
-    )
-    return replace(form, dependent=_dependent(model, structure, form)) if constraints else form
-
-
-def _solved(model: Model, structure: Structure) -> dict[int, tuple[int, sp.Expr]]:
-    """States whose x' is needed in derivatives and stands in an equation of its own, with constant
-    factor: the equation, and x'."""
-    found: dict[int, tuple[int, sp.Expr]] = {}
-    for i, row in enumerate(structure.orders):
-        rates = [j for j, order in row.items() if order == 1]
-        if len(rates) != 1 or rates[0] in found or not structure.equations[i]:
-            continue
-        j = rates[0]
-        rate = sp.Dummy("rate")
-        e = model.equations[i].xreplace({model.derivatives[j]: rate})
-        factor = e.diff(rate)
-        constant = factor.free_symbols <= set(model.parameters) and not factor.is_zero
-        if constant and structure.states[j] == structure.equations[i] + 1:
-            found[j] = i, -e.xreplace({rate: sp.S.Zero}) / factor
-    return found
-
-
-def _shifts(structure: Structure, single: set[int]) -> list[int]:
-    """By equation, how many of its derivatives, from the lowest, only bind differential states.
-
-    On each level, rows are taken while they are independent, differential equations first: these
-    determine the derivatives there, and what is left is a constraint.
-    """
-    c, d, n = structure.equations, structure.states, len(structure.states)
-    matrix = _numbers(structure)
-    order = sorted(
-        range(n), key=lambda i: (i not in single, 1 not in structure.orders[i].values(), i)
-    )
-    shift = [0] * n
-    for level in range(1, max(c, default=0) + 1):
-        columns = [j for j in range(n) if d[j] > level]
-        rows = [i for i in order if c[i] >= level]
-        basis = independent(matrix[np.ix_(rows, columns)])
-        for place, i in enumerate(rows):
-            shift[i] += place not in basis
-    return shift
-
-
-def _numbers(structure: Structure) -> Matrix:
-    """The Jacobian of what is highest; random numbers where it could not be evaluated."""
-    if structure.jacobian is not None:
-        return structure.jacobian
-    c, d = structure.equations, structure.states
-    numbers = np.random.default_rng(21).uniform(0.5, 1.5, (len(c), len(c)))
-    return np.array(
-        [
-            [
-                numbers[i, j] if row.get(j, -9) + c[i] == d[j] else 0.0
-                for j in range(len(structure.states))
-            ]
-            for i, row in enumerate(structure.orders)
-        ]
-    )
-
-
-def independent(matrix: Matrix) -> list[int]:
-    """The first rows of a matrix that are linearly independent."""
-    basis: list[int] = []
-    for i in range(len(matrix)):
-        if rank(matrix[[*basis, i]]) > len(basis):
-            basis.append(i)
-    return basis
-
-
-def unknowns(model: Model, form: Differentiated) -> list[sp.Basic]:
-    """What the kept equations determine: x' and higher derivatives, and algebraic states."""
-    moving = structure_of(model).states
-    pairs = list(zip(model.states, moving, strict=True))
-    return [
-        *(sp.Derivative(x, t) for x, d in pairs if d),
-        *form.higher,
-        *(x for x, d in pairs if not d),
-    ]
-
-
-def _dependent(model: Model, structure: Structure, form: Differentiated) -> tuple[str, ...]:
-    """Differential states that the constraints determine, one for each: of those that its
-    derivatives bring in, if any."""
-    inner = unknowns(model, form)
-    outer = [x for x in model.states if x not in inner]
-    rows = [row.expression for row in (*form.kept, *form.constraints)]
-    slopes = random_jacobian(rows, form.program, [*inner, *outer])
-    if slopes is None:
-        return ()
-    n = len(inner)
-    eliminated = np.linalg.solve(slopes[:n, :n], slopes[:n, n:])
-    bound = slopes[n:, n:] - slopes[n:, :n] @ eliminated
-    bound[np.abs(bound) < 1e-9 * np.abs(bound).max()] = 0.0
-    order = [row.order for row in form.constraints]
-    first = [min((k for k, b in zip(order, col, strict=True) if b), default=-1) for col in bound.T]
-    columns = sorted((j for j in range(len(outer)) if first[j] >= 0), key=lambda j: (-first[j], j))
-    return tuple(name_of(outer[columns[k]]) for k in independent(bound[:, columns].T))
-
-
-# -- models --------------------------------------------------------------------------------------
-
-
 def reduced(model: Model, stabilisation: str, index: int, rate: float) -> Model:
     """See `Model.reduced_index`."""
     found = model.index
     if found.value is not None and found.value <= index:
         return model
-    if found.value is None or found.reason:
+    regular = None if found.value is None else combined(model)
+    if regular is None:
         raise ValueError(
             f"model {model.name}: its index cannot be reduced, because {found.reason}; "
             "combine them by hand so that the derivatives in them cancel"
         )
+    new = model = regular
     form = differentiated(model)
-    new = model
     if stabilisation == "gear-gupta-leimkuhler":
         new = _with_multipliers(model, form)
     elif form.constraints:
         new = _with_decay(model, form, rate)
     if index == 0:
         new = _integrated(new)
-    value = index_of(new).value
+    value = new.index.value
     if value is None or value > index:
         raise ValueError(
             f"model {model.name}: the index is {found.value}, and with the stabilisation "

@@ -17,10 +17,10 @@ from kinesym.codegen.lower import Lowering
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.signal import Signal
-from kinesym.symbolic.index import Constraint
+from kinesym.symbolic.combination import combined
+from kinesym.symbolic.differentiated import Constraint, Differentiated, differentiated, unknowns
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
-from kinesym.symbolic.reduction import Differentiated, differentiated, unknowns
 
 #: Relative size of what rounding leaves of an equation, and of what a user may leave.
 _SOLVED, _TOLERATED = 1e-12, 1e-6
@@ -64,7 +64,10 @@ class _Equations:
 
 @lru_cache(maxsize=32)
 def _equations(model: Model) -> _Equations:
-    form = _form(model)
+    regular = combined(model)
+    model, form = (
+        (regular, differentiated(regular)) if regular else (model, _undifferentiated(model))
+    )
     rows = (*form.kept, *form.constraints)
     every = [*(row.expression for row in rows), *(e for _, e in form.program)]
     found = set().union(*(e.atoms(sp.Derivative) for e in every))
@@ -83,12 +86,11 @@ def _equations(model: Model) -> _Equations:
     return _Equations(g, rows, len(form.kept), nodes, inner, [*inner, *outer], slopes, rates)
 
 
-def _form(model: Model) -> Differentiated:
-    """With the derivatives that are needed; the equations alone where only combinations count."""
-    if not model.index.reason:
-        return differentiated(model)
-    own = tuple(Constraint(i, 0, e) for i, e in enumerate(model.equations))
-    return Differentiated(own, (), model.intermediates, (), {})
+def _undifferentiated(model: Model) -> Differentiated:
+    """The equations as they are, where factors of combinations are not constant: what they lack
+    shows as a remainder that no values remove."""
+    rows = tuple(Constraint(i, 0, e) for i, e in enumerate(model.equations))
+    return Differentiated(rows, (), model.intermediates, (), {})
 
 
 def _symbol(atom: sp.Basic) -> str:

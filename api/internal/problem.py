@@ -82,6 +82,13 @@ def check_index(model: Model, most: int, what: str) -> None:
     )
 
 
+def check_method(model: Model, method: str) -> None:
+    """`check_index` for a method of time stepping. Where x' cannot be solved for at index 1, what
+    solves for it says so, and names the state."""
+    if method not in EXPLICIT or model.index.value not in (None, 1):
+        check_index(model, highest_index(method), f"the method {method}")
+
+
 def checked_trials(system: Any, trials: Any, *kinds: type) -> list[Experiment]:
     """The trials as a list; raises `ValueError` if they are something else, or the system is not of
     one of these kinds, a `Model` by default."""

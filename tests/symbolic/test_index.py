@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import kinesym as ks
 from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import evaluate_nodes
-from kinesym.symbolic.index import differentiations, signature, structure_of
-from kinesym.symbolic.reduction import differentiated
+from kinesym.symbolic.differentiated import differentiated
+from kinesym.symbolic.structure import differentiations, signature, structure_of
 
 t = ks.t
 x, y, z, w, s = ks.dynamicsymbols("x y z w s")
@@ -152,8 +152,23 @@ def test_floating_capacitor():
         [C, R],
     )
     assert structure_of(circuit).index == 0
-    assert circuit.index.value == 1
+    assert (circuit.index.value, circuit.index.freedom) == (1, 1)
     assert "equations 0, 1 determine something only in combination" in circuit.index.reason
+    decay = sp.exp(-t / (2 * 0.3 * 0.5)) / 2  # and x + y = R u
+    course = {"x": 1 - decay, "y": decay, "u": sp.S(2), "u_rate": sp.S.Zero}
+    reduced = circuit.reduced_index(index=0)
+    assert reduced.index.value == 0 and set(reduced.outputs) == {"constraint_0"}
+    found = residual(reduced, course, 0.2, {"C": 0.3, "R": 0.5})
+    np.testing.assert_allclose(found, 0.0, atol=1e-13)
+    assert circuit.reduced_index() is circuit
+
+
+def test_combinations_with_factors_that_move():
+    """The factor of the second equation is the state x: the index is found, and not reduced."""
+    moved = model([x, y], [x.diff(t) + y.diff(t) - x, x * (x.diff(t) + y.diff(t)) - y])
+    assert moved.index.value == 1
+    with pytest.raises(ValueError, match=r"cannot be reduced.*combine them by hand"):
+        moved.reduced_index(index=0)
 
 
 def test_less_than_the_structure_says():
