@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from kinesym.symbolic.combination import combined
+from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.derivation import Derivation, Program, exchanged, fresh_name
 from kinesym.symbolic.differentiated import Constraint, Differentiated, differentiated
 from kinesym.symbolic.names import name_of, t
@@ -83,6 +84,13 @@ def _with_multipliers(model: Model, form: Differentiated) -> Model:
     extra = [row for row in form.constraints if row.order < highest[row.equation]]
     kept = [row for row in form.kept if row.order <= last[row.equation]]
     names = {*model.symbols, *model.outputs}
+    for row in extra:
+        parts = [row.expression, *(e for _, e in _needed(form.program, [row.expression]))]
+        if any(e.has(sp.Derivative) for e in parts):
+            raise ValueError(
+                f"model {model.name}: {row} contains rates of states, which multipliers of Gear, "
+                "Gupta and Leimkuhler would change; use the stabilisation baumgarte"
+            )
     multipliers = [
         sp.Function(fresh_name(f"mu_{row.equation}" + f"_{row.order}" * bool(row.order), names))(t)
         for row in extra
@@ -96,17 +104,35 @@ def _with_multipliers(model: Model, form: Differentiated) -> Model:
         push = sp.Add(*(g * mu for g, mu in zip(slopes, multipliers, strict=True)))
         if push != 0:
             moved[sp.Derivative(x, t)] = sp.Derivative(x, t) - push
-    rows = [row.expression.xreplace(moved) for row in (*kept, *form.constraints)]
-    program = exchanged(program, moved)
-    higher = {a for e in (*rows, *(e for _, e in program)) for a in e.atoms(sp.Derivative)}
+    bound = tuple(replace(c, expression=c.expression.xreplace(moved)) for c in form.constraints)
+    rows = [*(row.expression.xreplace(moved) for row in kept), *(c.expression for c in bound)]
+    outputs = {name: e.xreplace(moved) for name, e in model.outputs.items()}
+    limits = {sentence: e.xreplace(moved) for sentence, e in model.limits.items()}
+    program = _needed(exchanged(program, moved), [*rows, *outputs.values(), *limits.values()])
+    found = {a for e in (*rows, *(e for _, e in program)) for a in e.atoms(sp.Derivative)}
+    higher = tuple(a for a in form.higher if a in found)
     return _assembled(
         model,
-        replace(form, program=program, higher=tuple(a for a in form.higher if a in higher)),
+        replace(form, constraints=bound, program=program, higher=higher),
         rows,
         states=(*model.states, *multipliers),
-        outputs={name: e.xreplace(moved) for name, e in model.outputs.items()},
-        limits={sentence: e.xreplace(moved) for sentence, e in model.limits.items()},
+        outputs=outputs,
+        limits=limits,
     )
+
+
+def _needed(program: Program, expressions: Sequence[sp.Expr]) -> Program:
+    """The intermediates that some expressions use, each after what it uses itself."""
+    meaning, found = dict(program), dict[sp.Basic, sp.Expr]()
+    stack = sorted(atoms_of(*expressions) & meaning.keys(), key=str)
+    while stack:
+        e = meaning[stack[-1]]
+        missing = sorted((atoms_of(e) & meaning.keys()) - found.keys(), key=str)
+        if missing:
+            stack.extend(missing)
+        else:
+            found[stack.pop()] = e
+    return tuple(found.items())
 
 
 def _along(program: Program, x: sp.Basic, names: set[sp.Basic | str]) -> Derivation:

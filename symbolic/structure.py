@@ -3,7 +3,7 @@ algorithm of Pantelides (1988, SIAM J. Sci. Stat. Comput. 9, 213-231)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -191,6 +191,13 @@ def random_jacobian(
 ) -> Matrix | None:
     """Derivatives of expressions by variables at a random point; None if there is none with real
     numbers. Equal input gives equal numbers."""
+    return next(_random_jacobians(expressions, program, variables), None)
+
+
+def _random_jacobians(
+    expressions: Sequence[sp.Expr], program: Program, variables: Sequence[sp.Basic]
+) -> Iterator[Matrix]:
+    """Those at several points."""
     atoms = atoms_of(*expressions, *(e for _, e in program)) | set(variables)
     own = sorted(atoms - {symbol for symbol, _ in program}, key=str)
     for low, high in _RANGES:
@@ -198,29 +205,28 @@ def random_jacobian(
         point = dict(zip(own, numbers.tolist(), strict=True))
         found = jacobian_at(expressions, program, variables, point)
         if np.isfinite(found).all():
-            return found
-    return None
+            yield found
 
 
 def _highest_jacobian(
     model: Model, orders: Sequence[dict[int, int]], c: Sequence[int], d: Sequence[int]
 ) -> Matrix | None:
-    """Of the differentiated equations by the highest derivatives. By Griewank's lemma, a derivative
-    of an equation depends on its highest derivative as the equation does on its own."""
+    """Of the differentiated equations by the highest derivatives, at a point where it has full rank
+    if there is one. By Griewank's lemma, a derivative of an equation depends on its highest
+    derivative as the equation does on its own."""
     n = len(orders)
     rates = sorted({j for i in range(n) for j, order in orders[i].items() if order == 1})
     places = sorted({j for i in range(n) for j, k in orders[i].items() if k == 0 and d[j] == c[i]})
     variables = [*(model.derivatives[j] for j in rates), *(model.states[j] for j in places)]
-    slopes = random_jacobian(model.equations, model.intermediates, variables)
-    if slopes is None:
-        return None
-    found = np.zeros((n, n))
-    for order, columns, part in (
-        (1, rates, slopes[:, : len(rates)]),
-        (0, places, slopes[:, len(rates) :]),
-    ):
-        for i in range(n):
-            for k, j in enumerate(columns):
-                if orders[i].get(j) == order and d[j] == c[i] + order:
-                    found[i, j] = part[i, k]
+    column = {(j, 1): k for k, j in enumerate(rates)}
+    column |= {(j, 0): k for k, j in enumerate(places, len(rates))}
+    found = None
+    for slopes in _random_jacobians(model.equations, model.intermediates, variables):
+        found = np.zeros((n, n))
+        for i, row in enumerate(orders):
+            for j, order in row.items():
+                if d[j] == c[i] + order:
+                    found[i, j] = slopes[i, column[j, order]]
+        if rank(found) == n:
+            break
     return found
