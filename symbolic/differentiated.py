@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 
 from kinesym.symbolic.derivation import Derivation, Program, fresh_name
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.structure import Matrix, Structure, random_jacobian, rank, structure_of
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ class Constraint:
 
     def __str__(self) -> str:
         if self.order == 0:
-            return f"equation {self.equation}, {readable(self.expression)}"
+            return f"equation {self.equation}, {written(self.expression, 45)}"
         nth = _ORDINALS[self.order] if self.order < len(_ORDINALS) else f"{self.order}th "
-        return f"the {nth}derivative of equation {self.equation}, {readable(self.expression)}"
+        return f"the {nth}derivative of equation {self.equation}, {written(self.expression, 45)}"
 
 
 @dataclass(frozen=True)
@@ -205,10 +205,3 @@ def time_derivation(model: Model, known: dict[sp.Basic, sp.Expr] | None = None) 
 
     derivation = Derivation(model.intermediates, rate, name)
     return derivation
-
-
-def readable(expression: sp.Expr, limit: int = 90) -> str:
-    """An expression in a message."""
-    if sp.count_ops(expression) > limit // 2:
-        return f"... {sp.count_ops(expression)} operations"
-    return str(expression).replace("(t)", "")

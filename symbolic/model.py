@@ -19,7 +19,7 @@ from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.kane import kane_equations
-from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t
+from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
 
 #: What an explicit form is the solution of, and itself.
@@ -367,8 +367,7 @@ def _with_value(name: str, values: Mapping[Any, float]) -> str:
 
 
 def _shortened(expression: sp.Expr, limit: int = 160) -> str:
-    operations = sp.count_ops(expression)
-    if operations > limit // 2:
-        return f"... {operations} operations"
-    text = str(expression).replace("(t)", "")
-    return text if len(text) <= limit else f"{text[:limit]} ... {operations} operations"
+    text = written(expression, limit // 2)
+    return (
+        text if len(text) <= limit else f"{text[:limit]} ... {sp.count_ops(expression)} operations"
+    )

@@ -122,6 +122,10 @@ def test_chain_of_any_index(links):
     chain = model(xs, [*equations, xs[-1] - sp.sin(t)])
     assert chain.index.value == links and chain.index.freedom == 0
     assert chain.index.constraints[0].order == links - 1
+    assert str(chain.index.constraints[0]).endswith(f"x_{links - 1} - sin(t)")
+    if links > 2:
+        second = chain.reduced_index("gear-gupta-leimkuhler")
+        assert second.index.value == 2 and len(second.states) == 2 * links - 2
     course = {name_of(e): sp.sin(t).diff(t, k) * (-1) ** k for k, e in enumerate(reversed(xs))}
     for index in (0, 1):
         reduced = chain.reduced_index(index=index)
