@@ -20,7 +20,7 @@ from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, names_of
-from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT
+from kinesym.symbolic.schemes import IMPLICIT
 
 
 def simulate(
@@ -79,9 +79,7 @@ def simulate(
 def _started(model: Model, given: SimulationArguments) -> SimulationArguments:
     """The arguments with algebraic states that agree with the equations at the start, of a model
     whose index the method can treat."""
-    method = given.steps.method
-    check_method(model, method)
-    if model.index.value == 0 or method in EXPLICIT:
+    if check_method(model, given.steps.method) or model.index.value == 0:
         return given
     return replace(given, initial=consistent_initial(model, given))
 

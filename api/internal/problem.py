@@ -23,7 +23,7 @@ from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
-from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, Scheme
+from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT, SCHEMES, NodeScheme, Scheme
 
 
 class Held(NamedTuple):
@@ -48,11 +48,9 @@ def check_system(system: Any, kinds: tuple[type, ...] = (Model, Hybrid), hint: s
 
 
 def highest_index(method: str) -> int:
-    """The index of differential-algebraic models up to which a method of time stepping, or a scheme
-    of collocation, converges: 2 for Radau IIA (Hairer, Wanner, Solving Ordinary Differential
-    Equations II, VII.4), 1 for other implicit ones, 0 for explicit ones."""
-    if method in EXPLICIT:
-        return 0
+    """The index of differential-algebraic models up to which an implicit method, of time stepping
+    or collocation, converges: 2 for Radau IIA (Hairer, Wanner, Solving Ordinary Differential
+    Equations II, VII.4), 1 for others."""
     scheme = SCHEMES.get(method)
     return 2 if scheme and scheme.ends_at_stage and not scheme.explicit_start else 1
 
@@ -82,11 +80,15 @@ def check_index(model: Model, most: int, what: str) -> None:
     )
 
 
-def check_method(model: Model, method: str) -> None:
-    """`check_index` for a method of time stepping. Where x' cannot be solved for at index 1, what
-    solves for it says so, and names the state."""
-    if method not in EXPLICIT or model.index.value not in (None, 1):
-        check_index(model, highest_index(method), f"the method {method}")
+def check_method(model: Model, method: str) -> bool:
+    """`check_index` for a method of time stepping; returns whether that solves for x' beforehand,
+    as explicit methods and those with x' at the nodes do. At index 1 these say themselves which
+    state has none."""
+    needs_rates = isinstance(EXPLICIT.get(method) or IMPLICIT.get(method), NodeScheme)
+    if not needs_rates or model.index.value not in (None, 1):
+        most = 0 if needs_rates else highest_index(method)
+        check_index(model, most, f"the method {method}")
+    return needs_rates
 
 
 def checked_trials(system: Any, trials: Any, *kinds: type) -> list[Experiment]:

@@ -49,7 +49,7 @@ def drift(run, suffix=""):
         ("rk4", "index 0", "model.reduced_index(index=0)"),
         ("dormand-prince", "index 0", "model.reduced_index(index=0)"),
         ("midpoint", "index 1 or less", "model.reduced_index()"),
-        ("trapezoid", "index 1 or less", "model.reduced_index()"),
+        ("trapezoid", "index 0", "model.reduced_index(index=0)"),
         ("backward-euler", "index 2 or less", "model.reduced_index()"),
     ],
 )
