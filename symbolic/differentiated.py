@@ -41,15 +41,13 @@ class Differentiated:
 
     kept : as many equations as there are unknowns: x', algebraic states, and what is in `higher`.
     constraints : the others, which bind the differential states. program : intermediates of both.
-    higher : further derivatives of states. solved : x' that follow from single equations, without
-    other derivatives; these are never differentiated.
+    higher : further derivatives of states. dependent : states that the constraints determine.
     """
 
     kept: tuple[Constraint, ...]
     constraints: tuple[Constraint, ...]
     program: Program
     higher: tuple[sp.Derivative, ...]
-    solved: Mapping[sp.Basic, sp.Expr]
     dependent: tuple[str, ...] = ()
 
 
@@ -59,26 +57,23 @@ def differentiated(model: Model) -> Differentiated:
     structure = structure_of(model)
     c = structure.equations
     solved = _solved(model, structure)
-    shift = _shifts(structure, {i for i, _ in solved.values()})
-    known = {model.derivatives[j]: rate for j, (_, rate) in solved.items()}
-    d_dt = time_derivation(model, known)
+    single = {i for i, _ in solved.values()}
+    shift = _shifts(structure, single)
+    d_dt = time_derivation(model, {model.derivatives[j]: e for j, (_, e) in solved.items()})
     kept: list[Constraint] = []
     constraints: list[Constraint] = []
-    single = {i for i, _ in solved.values()}
     for i, e in enumerate(model.equations):
         for k in range(1 + (0 if i in single else c[i])):
             e = d_dt(e) if k else e
             (kept if k >= shift[i] else constraints).append(Constraint(i, k, e))
     every = [*(row.expression for row in (*kept, *constraints)), *(e for _, e in d_dt.program)]
     found = set().union(*(e.atoms(sp.Derivative) for e in every))
-    states = set(model.states)
-    higher = [a for a in found if a.derivative_count > 1 and a.expr in states]
+    higher = [a for a in found if a.derivative_count > 1 and a.expr in model.states]
     form = Differentiated(
         tuple(kept),
         tuple(constraints),
         tuple(d_dt.program),
         tuple(sorted(higher, key=lambda a: (a.derivative_count, str(a)))),
-        known,
     )
     return replace(form, dependent=_dependent(model, structure, form)) if constraints else form
 
@@ -169,7 +164,7 @@ def _dependent(model: Model, structure: Structure, form: Differentiated) -> tupl
     if slopes is None:
         return ()
     n = len(inner)
-    eliminated = np.linalg.solve(slopes[:n, :n], slopes[:n, n:])
+    eliminated = np.linalg.lstsq(slopes[:n, :n], slopes[:n, n:])[0]
     bound = slopes[n:, n:] - slopes[n:, :n] @ eliminated
     bound[np.abs(bound) < 1e-9 * np.abs(bound).max()] = 0.0
     order = [row.order for row in form.constraints]
@@ -178,22 +173,21 @@ def _dependent(model: Model, structure: Structure, form: Differentiated) -> tupl
     return tuple(name_of(outer[columns[k]]) for k in independent(bound[:, columns].T))
 
 
-def time_derivation(model: Model, known: dict[sp.Basic, sp.Expr] | None = None) -> Derivation:
+def time_derivation(model: Model, known: Mapping[sp.Basic, sp.Expr]) -> Derivation:
     """d/dt of expressions of a model, with derivatives of states and inputs of any order.
 
-    known : what replaces the derivatives of some states.
+    known : what replaces the derivatives of some states; these equations are never differentiated.
     """
     moving = {*model.states, *model.inputs}
-    rates = {} if known is None else known
 
     def rate(atom: sp.Basic) -> sp.Expr:
         if atom == t:
             return sp.S.One
-        if atom in rates:
-            return derivation(rates[atom])
+        if atom in known:
+            return derivation(known[atom])
         if atom in moving or isinstance(atom, sp.Derivative):
             further = sp.Derivative(atom, t)
-            return rates.get(further, further)
+            return known.get(further, further)
         return sp.S.Zero
 
     taken = {*model.symbols, *model.outputs}

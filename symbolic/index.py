@@ -18,7 +18,6 @@ from kinesym.symbolic.combination import combined
 from kinesym.symbolic.differentiated import Constraint, differentiated, time_derivation
 from kinesym.symbolic.names import t
 from kinesym.symbolic.structure import (
-    Structure,
     equation_numbers,
     random_jacobian,
     rank,
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
 #: Of a model whose structure says nothing: so many derivatives are tried.
 _MOST = 5
 
+#: So many rows of the array of derivatives are formed, about.
+_LARGEST = 500
+
 #: So many hidden constraints are shown.
 _SHOWN = 4
 
@@ -44,8 +46,7 @@ class Index:
     value : the differentiation index: 0 where the equations determine x', 1 where they determine x'
         and the algebraic states, more where the derivatives of some are needed to do so. None where
         no number of derivatives was found that does.
-    algebraic : states whose derivative is not determined by their own past: they follow from the
-        others at each time.
+    algebraic : states that follow from the others at each time.
     constraints : hidden constraints: equations that must be differentiated, each with the order of
         the highest derivative, the longest first.
     dependent : states whose initial values follow from those of the others.
@@ -84,17 +85,26 @@ def index_of(model: Model) -> Index:
     if undetermined:
         return Index(None, reason=undetermined)
     structure = structure_of(model)
-    if not structure.regular:
-        return _irregular(model, structure)
+    if structure.regular:
+        return _regular(model, "") if structure.index else Index(0, freedom=free)
+    assert structure.jacobian is not None  # some of its entries cancel
+    left = np.linalg.svd(structure.jacobian)[0][:, rank(structure.jacobian) :]
+    found = equation_numbers([i for i in range(free) if np.abs(left[i]).max() > 1e-8])
+    reason, better = f"{found} determine something only in combination", combined(model)
+    if better is not None:
+        return _regular(better, reason)
+    value = _least(model, _MOST)
+    if value is None:
+        reason = f"{found} depend on one another, or contradict each other"
+    return Index(value, reason=reason)
+
+
+def _regular(model: Model, reason: str) -> Index:
+    """The index of a model of regular structure, and what follows from it."""
+    structure, form = structure_of(model), differentiated(model)
     value = structure.index
     if value > 1 and not structure.sharp:
         value = _least(model, value - 1) or value
-    return _described(model, value, "") if value else Index(0, freedom=free)
-
-
-def _described(model: Model, value: int, reason: str) -> Index:
-    """The index of a model of regular structure, and what follows from it."""
-    structure, form = structure_of(model), differentiated(model)
     pairs = zip(model.state_names, structure.states, strict=True)
     algebraic = tuple(name for name, order in pairs if order == 0)
     orders = {row.equation: structure.equations[row.equation] for row in form.constraints}
@@ -109,18 +119,6 @@ def _described(model: Model, value: int, reason: str) -> Index:
     )
 
 
-def _irregular(model: Model, structure: Structure) -> Index:
-    """Of a model whose structure misleads: some entries cancel."""
-    assert structure.jacobian is not None
-    left = np.linalg.svd(structure.jacobian)[0][:, rank(structure.jacobian) :]
-    found = equation_numbers([i for i in range(len(left)) if np.abs(left[i]).max() > 1e-8])
-    value = _least(model, _MOST)
-    if value is None:
-        return Index(None, reason=f"{found} depend on one another, or contradict each other")
-    reason, regular = f"{found} determine something only in combination", combined(model)
-    return Index(value, reason=reason) if regular is None else _described(regular, value, reason)
-
-
 def _least(model: Model, most: int) -> int | None:
     """The least number of derivatives, at most so many, that determine x'; None if none does.
 
@@ -128,10 +126,10 @@ def _least(model: Model, most: int) -> int | None:
     none of its range is that of the higher derivatives (Brenan, Campbell and Petzold 1996,
     Numerical Solution of Initial-Value Problems in DAEs, section 2.2).
     """
-    n, d_dt = len(model.states), time_derivation(model)
+    n, d_dt = len(model.states), time_derivation(model, {})
     rows = list(model.equations)
     latest = rows
-    for k in range(1, most + 1):
+    for k in range(1, min(most, max(_LARGEST // n, 1)) + 1):
         latest = [d_dt(e) for e in latest]
         rows += latest
         variables = [sp.Derivative(x, (t, j)) for j in range(1, k + 2) for x in model.states]

@@ -33,8 +33,8 @@ def reduced(model: Model, stabilisation: str, index: int, rate: float) -> Model:
     regular = None if found.value is None else combined(model)
     if regular is None:
         raise ValueError(
-            f"model {model.name}: its index cannot be reduced, because {found.reason}; "
-            "combine them by hand so that the derivatives in them cancel"
+            f"model {model.name}: its index cannot be reduced, because {found.reason}"
+            + "; combine them by hand so that rates in them cancel" * (found.value is not None)
         )
     new = model = regular
     form = differentiated(model)

@@ -27,7 +27,7 @@ _ZERO = 1e-10
 _RANGES = ((0.5, 1.5), (-1.3, 1.3), (0.05, 0.45), (1.5, 4.0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Structure:
     """Which states, and how often differentiated, each equation contains; see `structure_of`.
 

@@ -90,7 +90,7 @@ def _undifferentiated(model: Model) -> Differentiated:
     """The equations as they are, where factors of combinations are not constant: what they lack
     shows as a remainder that no values remove."""
     rows = tuple(Constraint(i, 0, e) for i, e in enumerate(model.equations))
-    return Differentiated(rows, (), model.intermediates, (), {})
+    return Differentiated(rows, (), model.intermediates, ())
 
 
 def _symbol(atom: sp.Basic) -> str:
