@@ -7,6 +7,7 @@ import sympy as sp
 from scipy.integrate import solve_ivp
 
 import kinesym as ks
+from kinesym.hybrid import Hybrid
 
 t = ks.t
 x, y, z, u = ks.dynamicsymbols("x y z u")
@@ -269,3 +270,52 @@ def test_multipliers_keep_constraints_to_rounding():
     assert drift(run) < 1e-13 and drift(run, "_rate") < 1e-12
     with pytest.raises(ValueError, match="index 2, the method midpoint"):
         ks.simulate(reduced, MINUTE, start, method="midpoint")
+
+
+# -- everywhere ----------------------------------------------------------------------------------
+
+
+def test_reduced_models_are_ordinary_models():
+    """With events, in shooting and in collocation: gravity is found from the motion."""
+    reduced = ks.models.cartesian_pendulum().reduced_index(index=0)
+    time, start = np.linspace(0.0, 2.0, 201), explicit_start(reduced, LEVEL)
+    run = ks.simulate(reduced, time, start, method="dormand-prince")
+    events = ks.simulate(Hybrid(reduced), time, start)
+    np.testing.assert_allclose(events["tension"], run["tension"], atol=1e-10)
+    trial = ks.Experiment(time=time, measurements={"x": run["x"], "tension": run["tension"]})
+    shooting = ks.Shooting(
+        reduced, trial, unknown={"g": (5, 15)}, initial=start, method="rk4", substeps=5
+    )
+    assert shooting.solve({"g": 8.0}).parameters["g"] == pytest.approx(9.81, rel=1e-7)
+    problem = ks.Collocation(reduced, trial, unknown={"g": (5, 15)}, scheme="midpoint")
+    assert problem.solve().parameters["g"] == pytest.approx(9.81, rel=1e-3)
+
+
+def test_shooting_refuses_what_simulation_refuses():
+    pendulum = ks.models.cartesian_pendulum()
+    trial = ks.Experiment(time=TIME, measurements={"x": np.cos(TIME)})
+    with pytest.raises(ValueError, match="index 3, the method midpoint"):
+        ks.Shooting(pendulum, trial, unknown={"g": (5, 15)}, initial=LEVEL, method="midpoint")
+
+
+def test_driven_mechanism():
+    """An angle that is given: its rates are inputs of the reduced model, the torque is found."""
+    angle, rate, torque, drive = ks.dynamicsymbols("angle rate torque drive")
+    turned = ks.Model(
+        "turned",
+        [angle, rate, torque],
+        [drive],
+        [],
+        [angle.diff(t) - rate, 0.5 * rate.diff(t) - torque, angle - drive],
+    )
+    reduced = turned.reduced_index()
+    assert reduced.input_names == ("drive", "drive_rate", "drive_rate_rate")
+    given = {"drive": ks.Signal(TIME, np.sin(2 * TIME), between="cubic")}
+    start = ks.consistent(turned, TIME, dict.fromkeys(turned.state_names, 0.0), None, given, [])
+    assert start["rate"] == pytest.approx(2.0, rel=1e-4)  # of the spline
+    start = {"angle": 0.0, "rate": 2.0, "torque": 0.0}
+    given |= {"drive_rate": 2 * np.cos(2 * TIME), "drive_rate_rate": -4 * np.sin(2 * TIME)}
+    run = ks.simulate(reduced, TIME, start, inputs=given, method="midpoint")
+    np.testing.assert_allclose(run["angle"], np.sin(2 * TIME), atol=1e-4)
+    middle = 0.5 * (run["torque"][1:] + run["torque"][:-1])
+    np.testing.assert_allclose(middle, -2 * np.sin(TIME[1:] + TIME[:-1]), atol=1e-2)
