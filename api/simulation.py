@@ -43,9 +43,10 @@ def simulate(
     system : a `Model`, or a `Hybrid` with events and contacts, which goes from event to event.
     time : all nodes, not just the first and the last; time spans are converted to seconds, dates
         count from the first of them.
-    initial : value of every state at time[0]; (M,) for an ensemble. Of a contact, by its name,
-        whether it presses at the start (default: no). Or the `final` state of an earlier run, from
-        which this one goes on as if that had not ended.
+    initial : value of every state at time[0], a guess of algebraic ones, which follow from the
+        equations; (M,) for an ensemble. Of a contact, by its name, whether it presses at the start
+        (default: no). Or the `final` state of an earlier run, from which this one goes on as if
+        that had not ended.
     parameters : values, those of the model where not given; (M,) for an ensemble.
     inputs : each a number, (N,) with straight lines between the nodes, or a `Signal` at times of
         its own; for an ensemble also (M, N), or a list of M signals. Jumps are hit exactly. Between
@@ -63,7 +64,9 @@ def simulate(
     What ends early (divergence, an expression that is not finite, Newton's method, too many events,
     Ctrl-C) is returned up to there with a warning that names time, cause and remedy, and so is what
     grows beyond any plausible size; see `Trajectory.message` and `Ensemble.failures`. Raises
-    `ValueError` for what is missing or does not fit, before anything is compiled.
+    `ValueError` for what is missing or does not fit, for differential-algebraic models of a higher
+    index than the method treats and initial values that violate their constraints, before anything
+    is compiled.
     """
     check_system(system)
     steps = checked_steps(methods_of(system), method, substeps, rtol, atol)
@@ -78,8 +81,9 @@ def simulate(
 
 def _started(model: Model, given: SimulationArguments) -> SimulationArguments:
     """The arguments with algebraic states that agree with the equations at the start, of a model
-    whose index the method can treat."""
-    if check_method(model, given.steps.method) or model.index.value == 0:
+    whose index the method can treat; a run that goes on does so from the very values."""
+    solved = check_method(model, given.steps.method) or model.index.value == 0
+    if solved or given.start is not None:
         return given
     return replace(given, initial=consistent_initial(model, given))
 

@@ -100,6 +100,17 @@ def test_algebraic_states_are_found_at_the_start(method):
     np.testing.assert_allclose(run["v"], 3.0 * (1.0 - np.exp(-2.0 * TIME)), atol=0.02)
 
 
+def test_runs_go_on_from_where_they_ended():
+    """From the very values, also where a method leaves algebraic states off their equations."""
+    model, start, options = circuit(), {"v": 0.0, "i": 0.0}, {"inputs": {u: 3.0}}
+    options["method"] = "midpoint"
+    whole = ks.simulate(model, TIME, start, **options)
+    half = ks.simulate(model, TIME[:51], start, **options)
+    rest = ks.simulate(model, TIME[50:], half.final, **options)
+    assert rest["i"][0] == half["i"][-1]
+    np.testing.assert_allclose(rest["v"], whole["v"][50:], rtol=1e-12)
+
+
 def test_ensemble():
     """Each member has its own algebraic states, from its own parameters and inputs."""
     given = {"v": [0.0, 0.5, 1.0], "i": 0.0}
