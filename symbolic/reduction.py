@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 #: How constraints are kept.
 STABILISATIONS = ("baumgarte", "gear-gupta-leimkuhler")
 
+_NO_MULTIPLIERS = (
+    "its constraints bind rates that no single equations give, for which there are no multipliers "
+    "of Gear, Gupta and Leimkuhler; use the stabilisation baumgarte"
+)
+
 #: Rate at which constraints are approached [1/s], by default.
 RATE = 10.0
 
@@ -84,17 +89,12 @@ def _with_multipliers(model: Model, form: Differentiated) -> Model:
     extra = [row for row in form.constraints if row.order < highest[row.equation]]
     kept = [row for row in form.kept if row.order <= last[row.equation]]
     names = {*model.symbols, *model.outputs}
-    for row in extra:
-        parts = [row.expression, *(e for _, e in _needed(form.program, [row.expression]))]
-        if any(e.has(sp.Derivative) for e in parts):
-            raise ValueError(
-                f"model {model.name}: {row} contains rates of states, which multipliers of Gear, "
-                "Gupta and Leimkuhler would change; use the stabilisation baumgarte"
-            )
     multipliers = [
         sp.Function(fresh_name(f"mu_{row.equation}" + f"_{row.order}" * bool(row.order), names))(t)
         for row in extra
     ]
+    if any(e.has(sp.Derivative) for row in extra for e in _whole(form.program, row.expression)):
+        raise ValueError(f"model {model.name}: {_NO_MULTIPLIERS}")
     program = form.program
     moved: dict[sp.Basic, sp.Expr] = {}
     for x in model.states:
@@ -111,6 +111,8 @@ def _with_multipliers(model: Model, form: Differentiated) -> Model:
     program = _needed(exchanged(program, moved), [*rows, *outputs.values(), *limits.values()])
     found = {a for e in (*rows, *(e for _, e in program)) for a in e.atoms(sp.Derivative)}
     higher = tuple(a for a in form.higher if a in found)
+    if len(rows) != len(model.states) + len(multipliers) + len(higher):
+        raise ValueError(f"model {model.name}: {_NO_MULTIPLIERS}")
     return _assembled(
         model,
         replace(form, constraints=bound, program=program, higher=higher),
@@ -119,6 +121,11 @@ def _with_multipliers(model: Model, form: Differentiated) -> Model:
         outputs=outputs,
         limits=limits,
     )
+
+
+def _whole(program: Program, expression: sp.Expr) -> list[sp.Expr]:
+    """An expression and what its intermediates stand for."""
+    return [expression, *(e for _, e in _needed(program, [expression]))]
 
 
 def _needed(program: Program, expressions: Sequence[sp.Expr]) -> Program:

@@ -394,6 +394,24 @@ def test_rates_that_are_not_solved_for(long):
     np.testing.assert_allclose(found, 0.0, atol=1e-13)
 
 
+def test_constraints_without_multipliers():
+    """z' is needed in the derivative of x + z = s, and only that of another constraint has it;
+    other constraints contain rates themselves."""
+    rows = [z - u, y.diff(t) + z + 3 * w, x + z - s, 2 * x.diff(t) - x + y]
+    twice = ks.Model("m", [x, y, z, w], [u, s], [], rows)
+    within = [
+        z - u,
+        y.diff(t) + z.diff(t),
+        2 * x.diff(t) + y.diff(t) - w + s,
+        y.diff(t) - x + 3 * y + z,
+        s.diff(t) + 2 * w.diff(t) - z.diff(t) + x + 3 * y + 3 * z,
+    ]
+    for coupled in (twice, model([x, y, z, w, s], within, [u])):
+        assert coupled.index.value == 3 and coupled.reduced_index().index.value == 1
+        with pytest.raises(ValueError, match=r"no multipliers .* use the stabilisation baumgarte"):
+            coupled.reduced_index("gear-gupta-leimkuhler")
+
+
 def test_what_is_kept():
     linkage = ks.models.four_bar()
     reduced = linkage.reduced_index(rate=50.0)
