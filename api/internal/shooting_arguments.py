@@ -19,7 +19,13 @@ from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.pipeline import make_nlp, realise
-from kinesym.internal.problem import checked_trials, known_values, named_bounds, symbolic_problem
+from kinesym.internal.problem import (
+    check_method,
+    checked_trials,
+    known_values,
+    named_bounds,
+    symbolic_problem,
+)
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
@@ -177,6 +183,7 @@ def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict
     """Trials of a model, their symbolic problem, and seconds for deriving and compiling; raises
     `ValueError` for what does not fit."""
     unknowns, method = given.unknowns, given.steps.method
+    check_method(given.model, method)
     problem = symbolic_problem(
         given.model,
         given.fine,
