@@ -17,7 +17,7 @@ from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.schemes import IMPLICIT
+from kinesym.symbolic.schemes import ADAPTIVE, IMPLICIT
 
 
 def simulate(
@@ -49,11 +49,13 @@ def simulate(
         two nodes a smooth signal is a parabola through its values there and halfway; in a system
         with events it is what it is.
     method : "rk4", the classical method of order 4 (default); "dormand-prince", adaptive, of order
-        5 with dense output (default with events); or implicit: "trapezoid", "midpoint",
+        5 with dense output (default with events); "radau-5", the same for stiff models and
+        differential-algebraic ones of index 1 (Hairer, Wanner, Solving Ordinary Differential
+        Equations II, section IV.8); or implicit with fixed steps: "trapezoid", "midpoint",
         "backward-euler", the schemes of collocation, whose defects are solved to rounding. With
         events: rk4, dormand-prince and trapezoid; steps end exactly at events.
     substeps : steps per interval of the grid; with events, per longest interval. rtol, atol :
-        tolerances of the adaptive method.
+        tolerances of the adaptive methods.
     threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.
     progress : show a bar; None only on a terminal.
 
@@ -100,7 +102,7 @@ def sensitivities(
     if isinstance(system, Model):
         system = _without_events(system)
     methods = methods_of(system, derivatives=True)
-    if method in tuple(IMPLICIT):
+    if method in (*ADAPTIVE, *IMPLICIT):
         raise ValueError(f"there are sensitivities for {' and '.join(methods)}, not for {method}")
     steps = checked_steps(methods, method, substeps, rtol, atol)
     given = simulation_arguments(system, time, initial, parameters, inputs, steps, 1, progress)

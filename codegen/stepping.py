@@ -8,7 +8,13 @@ from dataclasses import replace
 import sympy as sp
 
 from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian, pattern_of
-from kinesym.codegen.evaluate import ModelSymbols, describe_model, model_symbols, rhs_kernel
+from kinesym.codegen.evaluate import (
+    ModelSymbols,
+    describe_model,
+    equation_label,
+    model_symbols,
+    rhs_kernel,
+)
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates
 from kinesym.codegen.transcribe import interval_family
@@ -16,18 +22,21 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem, moving_symbols
-from kinesym.symbolic.schemes import EXPLICIT, Scheme
+from kinesym.symbolic.schemes import EXPLICIT, CollocationScheme, Scheme
 
 
-def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
-    """What a simulation needs: explicit derivatives, or the defects of an implicit `scheme`.
+def stepper(model: Model, scheme: Scheme | CollocationScheme | None, varying: bool) -> Program:
+    """What a simulation needs: explicit derivatives, or the equations of an implicit `scheme`.
 
     varying : whether parameters differ between the members of an ensemble.
     Raises `ValueError` if the method is explicit (no scheme) and x' cannot be solved for.
     """
     s = model_symbols(model, varying)
     kernels, pattern = [*_rhs(model, s, required=scheme is None), *_outputs(model, s)], Sparse()
-    if scheme is not None:
+    if isinstance(scheme, CollocationScheme):
+        made, pattern = _equations(model, s)
+        kernels.extend(made)
+    elif scheme is not None:
         made, pattern = _implicit(model, scheme, varying)
         kernels.extend(made)
     about = _description(
@@ -43,14 +52,18 @@ def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
 
 
 def _description(
-    model: Model, scheme: Scheme | None, pattern: Sparse, **more: object
+    model: Model, scheme: Scheme | CollocationScheme | None, pattern: Sparse, **more: object
 ) -> dict[str, object]:
-    """Names for the runtime, the numbers of explicit methods, and the places of the entries of the
+    """Names for the runtime, the numbers of methods, and the places of the entries of the
     derivatives."""
-    explicit = EXPLICIT.values() if scheme is None else ()
+    methods: dict[str, dict[str, object]] = {}
+    if scheme is None:
+        methods = {method.name: method.tableau for method in EXPLICIT.values()}
+    elif isinstance(scheme, CollocationScheme):
+        methods[scheme.name] = {**scheme.tableau, "error": list(scheme.first_rates)}
     return {
         **describe_model(model),
-        "methods": {method.name: method.tableau for method in explicit},
+        "methods": methods,
         "outputs": [],
         "limits": [],
         "varying": False,
@@ -111,7 +124,7 @@ def _rhs(model: Model, s: ModelSymbols, required: bool) -> list[Kernel]:
         if required:
             raise ValueError(
                 f"model {model.name} has no explicit derivatives: {error}; use an implicit method, "
-                "for example backward-euler"
+                "for example radau-5"
             ) from error
         return []
 
@@ -124,6 +137,27 @@ def _outputs(model: Model, s: ModelSymbols) -> list[Kernel]:
     values = tuple(map(s.lower, (*model.outputs.values(), *model.moving_limits.values())))
     arguments = (s.xdot, *s.arguments)
     return [Kernel("outputs", s.graph, arguments, values, labels, "y = g(x', x, u, p, t)")]
+
+
+def _equations(model: Model, s: ModelSymbols) -> tuple[list[Kernel], Sparse]:
+    """The equations at one point, and their derivatives with respect to x', then x."""
+    g, arguments = s.graph, (s.xdot, *s.arguments)
+    residual = [s.lower(e) for e in model.equations]
+    entries = jacobian(g, residual, [*s.nodes(s.xdot), *s.nodes(s.x)])
+    labels = tuple(equation_label(model, k) for k in range(len(residual)))
+    names = [*(f"{x}'" for x in model.state_names), *model.state_names]
+    slopes = tuple(f"d {labels[i]} / d {names[j]}" for i, j in entries)
+    return [
+        Kernel("residual", g, arguments, tuple(residual), labels, "0 = f(x', x, u, p, t)"),
+        Kernel(
+            "slopes",
+            g,
+            arguments,
+            tuple(entries.values()),
+            slopes,
+            "derivatives of the equations with respect to x' and x",
+        ),
+    ], entries
 
 
 def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel], Sparse]:

@@ -27,6 +27,7 @@ from kinesym.codegen.derive import (
     pattern_of,
     pullback,
 )
+from kinesym.codegen.evaluate import equation_label
 from kinesym.codegen.family import Ends, Family, Points
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
@@ -271,7 +272,7 @@ def _stage_interval(
     if _integrates_on_intervals(problem):
         cost = g.mul(outer_h, lower(problem.objective.integrand))
     y, w = (s.nodes(group) for group in data[-2:])
-    rows = {_equation_label(problem, k): lower(e) for k, e in enumerate(model.equations)}
+    rows = {equation_label(model, k): lower(e) for k, e in enumerate(model.equations)}
     return Family(
         name="interval",
         graph=g,
@@ -340,18 +341,6 @@ def _mixed(
         else:
             values.append(g.add(g.mul(g.const(w0), g.symbol(a)), g.mul(g.const(w1), g.symbol(b))))
     return symbols, values
-
-
-def _equation_label(problem: Problem, number: int) -> str:
-    """`equation 3 (omega_a')`: its number and the derivative it is about."""
-    model = problem.model
-    equation = model.equations[number]
-    about = [
-        f"{name}'"
-        for name, rate in zip(model.state_names, model.derivatives, strict=True)
-        if equation.has(rate)
-    ]
-    return f"equation {number} ({', '.join(about[:2])})" if about else f"equation {number}"
 
 
 def _node(problem: Problem) -> Family:

@@ -93,6 +93,8 @@ def explain_step(program: Program, raw: RawTrajectories, member: int) -> str:
         return search.newton(x)
     if stepper.tableau and stepper.fixed:
         return search.stages(x, stepper.tableau)
+    if not stepper.explicit:
+        return search.ahead(x, found.states[:, 0, max(last - 1, 0)])
     return search.shrinking(x)
 
 
@@ -122,6 +124,26 @@ class _Search:
         if words:
             return words
         return self._rates(kernel, x[:, None] + share * self.h * slope, share)[0]
+
+    def ahead(self, x: Array, before: Array) -> str:
+        """Of the equations and their derivatives on the straight line from the state before to x
+        and beyond, as near to x as possible."""
+        share = np.append(0.0, 2.0 ** np.arange(-40.0, 4.0))
+        y, time = x[:, None] + share * (x - before)[:, None], self.begin + share * self.h
+        rate = np.tile((x - before)[:, None] / self.h, len(share))
+        for name in ("residual", "slopes"):
+            kernel = self.program.kernel(name)
+            given = {
+                "xdot": rate,
+                "x": y,
+                "u": self._inputs(share),
+                "p": self._parameters(kernel, len(share)),
+                "t": time[None],
+            }
+            words = _not_finite(kernel, given, interpret(kernel, given, len(share)), time)
+            if words:
+                return words
+        return ""
 
     def newton(self, x: Array) -> str:
         """Newton's method for the end of an implicit step."""

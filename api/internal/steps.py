@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from kinesym import checks
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT, TRAPEZOID
+from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, IMPLICIT, TRAPEZOID
 
 #: Of a model; implicit ones are the schemes of collocation.
-METHODS = (*EXPLICIT, *IMPLICIT)
+METHODS = (*EXPLICIT, *ADAPTIVE, *IMPLICIT)
 
 #: With more, rounding is most of what a step does.
 MOST_SUBSTEPS = 10**10
@@ -32,7 +32,9 @@ def methods_of(system: Model | Hybrid, derivatives: bool = False) -> tuple[str, 
     if isinstance(system, Hybrid):
         explicit = sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error)
         return tuple(explicit) if derivatives else (*explicit, TRAPEZOID.name)
-    return (*(k for k, v in EXPLICIT.items() if not (derivatives and v.error)), *IMPLICIT)
+    if not derivatives:
+        return METHODS
+    return (*(k for k, v in EXPLICIT.items() if not v.error), *IMPLICIT)
 
 
 def checked_steps(

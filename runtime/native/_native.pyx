@@ -47,14 +47,20 @@ cdef extern from "kinesym.h" nogil:
         int kind
 
     enum: KS_STAGES_MOST
+    enum: KS_UNKNOWN_MOST
 
     ctypedef struct ks_tableau:
         int stages
         int order
+        int implicit
         const double *c
         const double *a
         const double *error
         const double *dense
+        const double *inverse
+        const double *to
+        const double *from_ "from"
+        double eigen[3]
 
     ctypedef struct ks_run:
         const ks_kernel *rhs
@@ -62,6 +68,8 @@ cdef extern from "kinesym.h" nogil:
         int outputs_need_rates
         const ks_kernel *defect
         const ks_kernel *newton
+        const ks_kernel *residual
+        const ks_kernel *slopes
         const ks_kernel *tangent
         ptrdiff_t n_entries
         const ptrdiff_t *rows
@@ -128,6 +136,7 @@ cdef extern from "kinesym.h" nogil:
         int n_fixed
         const ks_fixed *fixed
         ks_march_fn *adaptive
+        ks_march_fn *radau
         ks_march_fn *implicit
         ks_march_fn *outputs
         ks_sweep_fn *adjoint
@@ -440,7 +449,7 @@ cdef double *_data(array, tuple shape, str name, bint written=False) except? NUL
 
 
 #: Arrays of `ks_tableau`.
-_NUMBERS = ("c", "a", "error", "dense")
+_NUMBERS = ("c", "a", "error", "dense", "inverse", "to", "from", "eigen")
 
 
 cdef const ptrdiff_t[::1] _indices(values, str name, ptrdiff_t end):
@@ -457,7 +466,7 @@ cdef class Run:
     Parameters
     ----------
     library : with the kernels that the method needs.
-    pattern : rows and columns of the derivatives in the kernels `newton` or `tangent`.
+    pattern : rows and columns of the derivatives in the kernel `newton`, `slopes` or `tangent`.
     solution : targets and sources of the steps of M^-1 in `tangent`.
     time : (N,).
     inputs : per input (samples, kind): (members or 1, N), or (members or 1, 3 N - 2) of `PARABOLA`.
@@ -465,8 +474,8 @@ cdef class Run:
     states : (n, members, N), the first column given. values : (n_outputs, members, N).
     reached : (members,), number of valid nodes so far. step, trouble : (members,), see kinesym.h.
     substeps, rtol, atol, threads, outputs_need_rates : see kinesym.h.
-    budget : steps of a member between two looks at Ctrl-C. tableau : the numbers of an explicit
-        method, see `ks_tableau`.
+    budget : steps of a member between two looks at Ctrl-C. tableau : the numbers of the method, see
+        `ks_tableau`.
 
     Raises `ValueError` if a shape does not fit.
     """
@@ -489,6 +498,7 @@ cdef class Run:
         cdef ks_run *r = &self._run
         r.rhs, r.outputs = library.maybe("rhs"), library.maybe("outputs")
         r.defect, r.newton = library.maybe("defect"), library.maybe("newton")
+        r.residual, r.slopes = library.maybe("residual"), library.maybe("slopes")
         r.tangent = library.maybe("tangent")
         n, members, nodes = states.shape
         r.n, r.members, r.n_nodes, r.substeps = n, members, nodes, substeps
@@ -506,6 +516,8 @@ cdef class Run:
             raise ValueError("the pattern does not fit the kernel tangent")
         if r.newton != NULL and r.newton.n_out != r.n_entries:
             raise ValueError("the pattern does not fit the kernel newton")
+        if r.slopes != NULL and (r.slopes.n_out != r.n_entries or self._last_column >= 2 * n):
+            raise ValueError("the pattern does not fit the kernel slopes")
         r.time = _data(time, (nodes,), "time")
         r.states = _data(states, (n, members, nodes), "states", True)
         r.step = _data(step, (members,), "step", True)
@@ -533,7 +545,7 @@ cdef class Run:
             self._courses[k].data = _data(samples, samples.shape, f"input {k}")
             self._courses[k].stride = length if samples.shape[0] > 1 else 0
             self._courses[k].kind = kind
-        self._taken, between = np.zeros(members, dtype=np.intp), np.zeros((2 * n, members))
+        self._taken, between = np.zeros(members, dtype=np.intp), np.zeros((5 * n + r.n_entries + 7, members))
         clock = np.zeros(members)
         self._keep += [between, clock]
         r.taken, r.between = &self._taken[0], _data(between, between.shape, "between")
@@ -541,19 +553,27 @@ cdef class Run:
         self._method(&r.method, {} if tableau is None else tableau)
 
     cdef int _method(self, ks_tableau *method, tableau) except -1:
-        """The numbers of an explicit method; none of an implicit one."""
-        rows = {key: np.array(tableau.get(key, ()), dtype=np.float64) for key in _NUMBERS}
+        """The numbers of a method; none of one whose defect is a kernel."""
+        rows = {key: np.array(tableau.get(key, ()), dtype=np.float64, order="C") for key in _NUMBERS}
         stages = max(rows["c"].size - 1, 0)
         method.stages, method.order = stages, tableau.get("order", 0)
+        method.implicit = tableau.get("implicit", 0)
         if not tableau:
             return 0
-        if not 0 < stages <= KS_STAGES_MOST:
+        unknown = method.implicit
+        if not 0 < stages <= KS_STAGES_MOST or unknown > min(stages, KS_UNKNOWN_MOST):
             raise ValueError(f"a method has 1 to {KS_STAGES_MOST} stages, got {stages}")
         self._keep.append(rows)
+        weights = stages if unknown else stages + 1
+        square = (unknown,) * 2 if unknown else (0,)
         method.c = _data(rows["c"], (stages + 1,), "c")
         method.a = _data(rows["a"], (stages + 1, stages), "a")
-        method.error = _data(rows["error"], (stages + 1 if rows["error"].size else 0,), "error")
-        method.dense = _data(rows["dense"], (stages + 1 if rows["dense"].size else 0,), "dense")
+        method.error = _data(rows["error"], (weights if rows["error"].size else 0,), "error")
+        method.dense = _data(rows["dense"], (weights if rows["dense"].size else 0,), "dense")
+        method.inverse = _data(rows["inverse"], square, "inverse")
+        method.to, method.from_ = _data(rows["to"], square, "to"), _data(rows["from"], square, "from")
+        for k in range(3 if unknown else 0):
+            method.eigen[k] = rows["eigen"][k]
         return 0
 
     cdef ptrdiff_t _places(self, pair, str name, const ptrdiff_t **first,
@@ -570,13 +590,18 @@ cdef class Run:
 
     cdef int _check(self, ks_run *r) except -1:
         """Numbers of inputs and parameters; whether all kernels fit them and the states."""
-        cdef const ks_kernel *k = r.rhs if r.rhs != NULL else r.defect
-        cdef int inputs = 1 if r.rhs != NULL else 2, parameters = 2 if r.rhs != NULL else 4
+        cdef const ks_kernel *k = r.rhs
+        cdef int inputs = 1, parameters = 2
+        if r.rhs == NULL:
+            k, inputs, parameters = r.residual, 2, 3
+        if k == NULL:
+            k, parameters = r.defect, 4
         if k == NULL or k.count[0] != r.n or k.n_out != r.n:
             raise ValueError(f"{self._library.path} cannot step {r.n} states")
         self._n_inputs, self._n_parameters = k.count[inputs], k.count[parameters]
         n, m, np_ = r.n, self._n_inputs, self._n_parameters
         for name, counts in (("rhs", (n, m, np_, 1)), ("outputs", (n, n, m, np_, 1)),
+                             ("residual", (n, n, m, np_, 1)), ("slopes", (n, n, m, np_, 1)),
                              ("tangent", (n, m, np_, 1)), ("defect", (n, n, m, m, np_, 1, 1)),
                              ("newton", (n, n, m, m, np_, 1, 1))):
             k = self._library.maybe(name)
@@ -604,6 +629,8 @@ cdef class Run:
         cdef int status = KS_MORE
         if method == "implicit":
             loop = loops.implicit if self._run.newton != NULL else NULL
+        elif self._run.method.implicit > 0:
+            loop = loops.radau if self._run.slopes != NULL else NULL
         elif self._run.rhs != NULL and self._run.method.error != NULL:
             loop = loops.adaptive
         elif self._run.rhs != NULL and self._run.method.stages > 0:
@@ -690,7 +717,7 @@ cdef class Run:
     cdef int _check_sweep(self, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t columns) except -1:
         self._check_nodes(begin, end)
         without = self._run.tangent == NULL or self._library._table.loops.adjoint == NULL or \
-            self._run.method.stages == 0
+            self._run.method.stages == 0 or self._run.method.implicit > 0
         if without or self._run.members != 1 or self._run.substeps != 1:
             raise ValueError("derivatives need the kernel tangent, one member and no substeps")
         if self._last_column >= columns:

@@ -109,6 +109,7 @@ class ExplicitScheme(NodeScheme):
         rows = [[*row, *[0.0] * (stages - len(row))] for row in (*self.matrix, self.weights)]
         return {
             "order": self.order,
+            "implicit": 0,
             "c": [*self.nodes, 1.0],
             "a": rows,
             "error": list(self.error or ()),
@@ -163,6 +164,33 @@ class CollocationScheme:
     def ends_at_stage(self) -> bool:
         """Whether the last stage is the next node (Radau IIA, Lobatto IIIA)."""
         return self.nodes[-1] == 1.0
+
+    @property
+    def tableau(self) -> dict[str, object]:
+        """All numbers for the loops: rows of `a` lead to the stages, the last one to the end."""
+        return {
+            "order": self.order,
+            "implicit": self.stages - self.explicit_start,
+            "c": [*self.nodes, 1.0],
+            "a": [list(row) for row in (*self.matrix, self.weights)],
+            "error": [],
+            "dense": [],
+        }
+
+    @cached_property
+    def first_rates(self) -> Row:
+        """Weights of the rates at the stages in that at the begin by which the error of a step is
+        estimated: its residual, filtered by (gamma/h M + J)^-1, is the difference to a method of
+        order s with the real eigenvalue 1/gamma of A (Hairer, Wanner, Solving Ordinary Differential
+        Equations II, IV.8.19). Raises `ValueError` if there is no such eigenvalue."""
+        A, c, s = np.array(self.matrix), np.array(self.nodes), self.stages
+        if s % 2 == 0 or self.explicit_start:
+            raise ValueError(f"scheme {self.name} has no error estimate: A has no real eigenvalue")
+        values = np.linalg.eigvals(A)
+        own = float(values[np.argmin(np.abs(values.imag))].real)
+        powers = np.vander(c, s, increasing=True).T
+        lower = np.linalg.solve(powers, 1.0 / np.arange(1, s + 1) - own * np.eye(s)[0])
+        return tuple(((np.array(self.weights) - lower) / own).tolist())
 
     @cached_property
     def inner(self) -> Row:

@@ -236,7 +236,7 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
     int status = 0;
     double before = i > 0 && r->substeps == 1 ? r->time[i] - r->time[i - 1] : 0.0;
     if (r->resumed) {
-        ks_load_between(r, first, count, 0, x0), ks_load_between(r, first, count, r->n, last);
+        ks_load_between(r, first, count, 0, n, x0), ks_load_between(r, first, count, r->n, n, last);
         before = part * (s > 0 ? r->time[i + 1] - r->time[i] : r->time[i] - r->time[i - 1]);
     } else {
         ks_load_states(r, first, count, i, x0);
@@ -258,7 +258,7 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
             before = length;
         }
         if (s < r->substeps) {
-            ks_store_between(r, first, count, 0, x0), ks_store_between(r, first, count, r->n, last);
+            ks_store_between(r, first, count, 0, n, x0), ks_store_between(r, first, count, r->n, n, last);
             status = ks_pause(r, first, count, i, s);
             break;
         }
