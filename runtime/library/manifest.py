@@ -92,7 +92,8 @@ class TableauManifest:
 
 @dataclass(frozen=True)
 class SteppingManifest(ModelManifest):
-    """Loops of time stepping, methods by name; see `codegen.stepping`."""
+    """Loops of time stepping, methods by name; places of derivatives that loops need, and of all by
+    which implicit steps are differentiated; see `codegen.stepping`."""
 
     methods: Mapping[str, TableauManifest]
     limits: tuple[str, ...]
@@ -100,6 +101,7 @@ class SteppingManifest(ModelManifest):
     solution: tuple[tuple[int, int], ...]
     outputs_need_rates: bool
     pattern: Pattern
+    partials: Pattern
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ _LARGEST, _LARGEST_GROWTH = 1e100, 1e30
 class Stepper:
     """The compiled time stepping of a model, and what the code generator says of it.
 
-    loop : the name of a method with a tableau, or "implicit". work : operations per step, about.
+    loop : the name of the method. work : operations per step, about.
     """
 
     library: Library
@@ -59,19 +59,19 @@ class Stepper:
         return cls(built.library, about, loop, _work(operations, len(about.states)))
 
     @property
-    def tableau(self) -> TableauManifest | None:
+    def tableau(self) -> TableauManifest:
         """Coefficients of the method."""
-        return self.about.methods.get(self.loop)
+        return self.about.methods[self.loop]
 
     @property
     def explicit(self) -> bool:
         """Whether the method is explicit."""
-        return self.tableau is not None and not self.tableau.implicit
+        return not self.tableau.implicit
 
     @property
     def adaptive(self) -> bool:
         """Whether the method chooses its steps."""
-        return self.tableau is not None and bool(self.tableau.error)
+        return bool(self.tableau.error)
 
     @property
     def fixed(self) -> bool:
@@ -94,9 +94,7 @@ class Stepper:
 def _work(operations: Mapping[str, float], n: int) -> float:
     """Operations of a step: stages of an explicit method, or a few steps of Newton's method."""
     if "slopes" in operations:
-        return 12.0 * operations["residual"] + operations["slopes"] + 4.0 * n**3 + 100.0 * n
-    if "newton" in operations:
-        return 3.0 * (operations["defect"] + operations["newton"] + n**3 + 10.0 * n)
+        return 12.0 * operations["residual"] + operations["slopes"] + 4.0 * n**3 + 10.0 * n
     return 7.0 * (operations["rhs"] + 10.0 * n)
 
 
@@ -147,8 +145,14 @@ class RawTrajectories:
         return self.values[len(self.stepper.about.outputs) :]
 
 
-def bind(stepper: Stepper, ivp: IVP, states: Array | None = None) -> tuple[Run, RawTrajectories]:
-    """The loop bound to its arrays; the initial states are put in place."""
+def bind(
+    stepper: Stepper,
+    ivp: IVP,
+    states: Array | None = None,
+    stages: tuple[Array, Array] | None = None,
+) -> tuple[Run, RawTrajectories]:
+    """The loop bound to its arrays; the initial states are put in place. stages : where x' and x at
+    the stages of implicit steps are written."""
     about, shape = stepper.about, (ivp.members, len(ivp.time))
     states = np.empty((len(about.states), *shape)) if states is None else states
     values = np.empty((len(about.outputs) + len(about.limits), *shape))
@@ -171,7 +175,8 @@ def bind(stepper: Stepper, ivp: IVP, states: Array | None = None) -> tuple[Run, 
         ivp.threads,
         about.outputs_need_rates,
         _budget(stepper, ivp, members),
-        loop_numbers(stepper.tableau) if stepper.tableau else None,
+        loop_numbers(stepper.tableau),
+        stages,
     )
     interrupted = np.zeros(members, dtype=bool)
     return run, RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)
@@ -281,7 +286,7 @@ def failure(raw: RawTrajectories, member: int, undefined: str = "") -> str:
         status, cause = Stepping.NOT_POSSIBLE, f"{undefined or raw.broken[member]}{more}"
     elif not stepper.fixed and implausible(raw.states[:, member, 0], x).any():
         status, cause = Stepping.DIVERGED, UNSTABLE
-    elif stepper.loop == "implicit":
+    elif not stepper.explicit and not stepper.adaptive:
         status, cause = Stepping.NEWTON, ""
     elif stepper.adaptive:
         stiff = raw.trouble[member] == STIFF
@@ -374,15 +379,17 @@ def refined(raw: RawTrajectories, member: int, node: int, parts: int) -> IVP:
     )
 
 
-def within(samples: Array, kind: int, node: int, share: Array) -> Array:
-    """An input at shares of the interval after a node; see `ks_input_at` in kinesym_step.h."""
+def within(samples: Array, kind: int, node: int | NDArray[np.intp], share: Array) -> Array:
+    """An input at shares of the intervals after some nodes; see `ks_input_at` in kinesym_step.h."""
     if kind == HELD:
-        return np.full(share.shape, samples[node])
+        return np.asarray(samples[node] + np.zeros_like(share))
     if kind == PARABOLA:
-        a, b, c = samples[3 * node : 3 * node + 3]
+        a, b, c = (samples[3 * node + k] for k in range(3))
         rest, twice = 1.0 - share, 2.0 * share
-        return rest * (1.0 - twice) * a + 2.0 * twice * rest * b + share * (twice - 1.0) * c
-    return samples[node] + share * (samples[node + 1] - samples[node])
+        return np.asarray(
+            rest * (1.0 - twice) * a + 2.0 * twice * rest * b + share * (twice - 1.0) * c
+        )
+    return np.asarray(samples[node] + share * (samples[node + 1] - samples[node]))
 
 
 def _divergence(raw: RawTrajectories, member: int, step: float) -> tuple[bool, str]:
@@ -418,7 +425,7 @@ def longest_step(stepper: Stepper, mode: complex) -> float:
 
     Infinite for a mode that grows by itself, and for implicit methods.
     """
-    if not stepper.tableau or not stepper.explicit or not (mode.real <= 0.0 and abs(mode) > 0.0):
+    if not stepper.explicit or not (mode.real <= 0.0 and abs(mode) > 0.0):
         return np.inf
     *matrix, weights = np.array(stepper.tableau.a)
     stages = len(weights)

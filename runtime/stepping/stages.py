@@ -32,3 +32,15 @@ def _transformation(inverse: Array) -> tuple[Array, Array]:
     gamma = values[real].real if len(real) else np.zeros(1)
     both = values[pair[0]] if len(pair) else 0j
     return np.ascontiguousarray(np.array(columns).T), np.array([gamma[0], both.real, both.imag])
+
+
+def extended(tableau: TableauManifest, algebraic: bool) -> tuple[Array, Array, Array]:
+    """A, b and c of a method, with the end of the step as one more stage where algebraic states
+    would have no value there."""
+    A, b, c = np.array(tableau.a[:-1]), np.array(tableau.a[-1]), np.array(tableau.c[:-1])
+    if not algebraic or c[-1] == 1.0:
+        return A, b, c
+    s = len(b)
+    larger = np.zeros((s + 1, s + 1))
+    larger[:s, :s], larger[s, :s] = A, b
+    return larger, np.append(b, 0.0), np.append(c, 1.0)

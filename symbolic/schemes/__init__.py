@@ -32,14 +32,9 @@ SCHEMES: dict[str, CollocationScheme] = {
     name: s for s in _COLLOCATION for name in (s.name, s.alias) if name
 }
 IMPLICIT: dict[str, Scheme] = {s.name: s for s in (BACKWARD_EULER, MIDPOINT, TRAPEZOID)}
-#: Implicit methods that choose their steps.
+#: Those that choose their steps in a simulation.
 ADAPTIVE: dict[str, CollocationScheme] = {s.name: s for s in (RADAU_5,)}
 EXPLICIT: dict[str, ExplicitScheme] = {s.name: s for s in (RK4, DORMAND_PRINCE)}
-
-
-def stepped(method: str) -> Scheme | CollocationScheme | None:
-    """The equations that a method of simulation solves, None for an explicit one."""
-    return ADAPTIVE.get(method) or IMPLICIT.get(method)
 
 
 def scheme_named(name: str) -> Scheme:
@@ -62,5 +57,4 @@ __all__ = [
     "Scheme",
     "StageScheme",
     "scheme_named",
-    "stepped",
 ]

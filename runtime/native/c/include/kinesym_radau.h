@@ -39,35 +39,6 @@ static V ks_ra_scale(const ks_radau *d, ptrdiff_t k) {
     return d->atol + d->rtol * ks_abs(d->s.x[k]);
 }
 
-/* Weights of the states at the stages in the polynomial of a step, less its begin, at the share s */
-static void ks_ra_weights(const ks_tableau *method, double s, double *w) {
-    for (int i = 0; i < method->stages; i++) {
-        w[i] = s / method->c[i];
-        for (int j = 0; j < method->stages; j++)
-            if (j != i) w[i] *= (s - method->c[j]) / (method->c[i] - method->c[j]);
-    }
-}
-
-/* Starting values of Newton's method: the polynomial of the step before, continued */
-static void ks_ra_guess(ks_radau *d) {
-    ks_stages *s = &d->s;
-    const ks_tableau *method = &s->r->method;
-    const int stages = method->stages;
-    for (int i = 0; i < stages; i++) {
-        double w[KS_UNKNOWN_MOST][KS_LANES], one[KS_UNKNOWN_MOST];
-        for (int l = 0; l < KS_LANES; l++) {
-            const double share = d->before[l] > 0.0 ? s->h[l] / d->before[l] : 0.0;
-            ks_ra_weights(method, 1.0 + method->c[i] * share, one);
-            for (int j = 0; j < stages; j++) w[j][l] = one[j] - (j == stages - 1 ? 1.0 : 0.0);
-        }
-        for (ptrdiff_t k = 0; k < s->n; k++) {
-            V sum = ks_splat(0.0);
-            for (int j = 0; j < stages; j++) sum += ks_load(w[j]) * d->last[j * s->n + k];
-            s->z[i * s->n + k] = sum;
-        }
-    }
-}
-
 /* Newton's method for the stages. shrink[l] is the factor for the next length of a step that failed,
  * 0 of one that has its stages. */
 static void ks_ra_newton(ks_radau *d) {
@@ -169,7 +140,7 @@ static void ks_ra_accept(ks_radau *d, int l, double after) {
     ptrdiff_t node = s->at[l] + 1;
     for (; node <= d->end && r->time[node] <= after; node++) {
         int finite = 1;
-        ks_ra_weights(&r->method, (r->time[node] - s->t[l]) / s->h[l], w);
+        ks_stages_weights(&r->method, (r->time[node] - s->t[l]) / s->h[l], 0, w);
         for (ptrdiff_t k = 0; k < n; k++) {
             double value = x[k * KS_LANES] + z[((stages - 1) * n + k) * KS_LANES];
             if (r->time[node] < after) {
@@ -244,7 +215,11 @@ static void ks_ra_factor(ks_radau *d) {
     ks_stages *s = &d->s;
     int stale = 0, needed = 0, which[KS_LANES];
     for (int l = 0; l < KS_LANES; l++) stale |= which[l] = d->open[l] && d->stale[l];
-    if (stale) ks_stages_derive(s, which);
+    if (stale) {
+        for (ptrdiff_t k = 0; k < s->n; k++) s->k[k] = s->rate[k], s->y[k] = s->x[k];
+        ks_stages_inputs(s, 0.0, s->v);
+        ks_stages_derive(s, which, s->v, 0.0);
+    }
     for (int l = 0; l < KS_LANES; l++) {
         const int same = fabs(s->h[l] - s->used[l]) <= 1e-9 * s->h[l];
         if (which[l]) d->stale[l] = 0, d->here[l] = 1;
@@ -262,7 +237,7 @@ static int ks_ra_step(ks_radau *d) {
     int some = 0, jumps = 0, which[KS_LANES] = {0};
     for (int l = 0; l < KS_LANES; l++) s->h[l] = ks_ra_length(d, l, after + l);
     ks_ra_factor(d);
-    ks_ra_guess(d);
+    ks_stages_guess(s, d->last, d->before);
     ks_ra_newton(d);
     ks_ra_error(d);
     for (int l = 0; l < s->count; l++) {
@@ -287,7 +262,7 @@ static int ks_ra_step(ks_radau *d) {
         some |= d->open[l];
     }
     if (jumps) {
-        ks_stages_consistent(s, which);
+        ks_stages_consistent(s, which, 0.0);
         ks_stages_factor(s);
     }
     return some;
@@ -313,19 +288,6 @@ static void ks_ra_numbers(ks_radau *d, int resumed) {
     }
 }
 
-/* Vectors of a block that are kept between calls, in rows of r->between */
-static void ks_ra_vectors(ks_radau *d, int resumed) {
-    ks_stages *s = &d->s;
-    const ks_run *r = s->r;
-    const ptrdiff_t n = s->n, rows[] = {n, n, 3 * n, r->n_entries}, from[] = {0, n, 2 * n, 5 * n};
-    V *const vectors[] = {s->x, s->rate, d->last, s->entries};
-    for (int k = 0; k < 4; k++)
-        if (resumed)
-            ks_load_between(r, s->first, s->count, from[k], rows[k], vectors[k]);
-        else
-            ks_store_between(r, s->first, s->count, from[k], rows[k], vectors[k]);
-}
-
 /* Puts the lanes where they begin or go on; returns whether some lane does */
 static int ks_ra_begin(ks_radau *d, ptrdiff_t begin) {
     ks_stages *s = &d->s;
@@ -344,13 +306,13 @@ static int ks_ra_begin(ks_radau *d, ptrdiff_t begin) {
         some |= d->open[l];
     }
     if (r->resumed) {
-        ks_ra_vectors(d, 1);
+        ks_stages_vectors(s, d->last, 1);
         ks_ra_numbers(d, 1);
         ks_stages_factor(s);
         return some;
     }
     ks_load_states(r, s->first, s->count, begin, s->x);
-    ks_stages_consistent(s, d->open);
+    ks_stages_consistent(s, d->open, 0.0);
     if (begin == 0 && s->some_algebraic) ks_store_states(r, s->first, s->count, 0, s->x);
     for (int l = 0; l < s->count; l++)
         if (d->wanted[l] <= 0.0) d->wanted[l] = ks_first_step(r, l, s->x, s->rate);
@@ -359,9 +321,9 @@ static int ks_ra_begin(ks_radau *d, ptrdiff_t begin) {
 
 /* Keeps where the lanes are; those that are closed before the end have failed */
 static void ks_ra_leave(ks_radau *d) {
-    const ks_stages *s = &d->s;
+    ks_stages *s = &d->s;
     const ks_run *r = s->r;
-    ks_ra_vectors(d, 0);
+    ks_stages_vectors(s, d->last, 0);
     ks_ra_numbers(d, 0);
     for (int l = 0; l < s->count; l++) {
         const ptrdiff_t member = s->first + l;

@@ -100,12 +100,10 @@ KS_PART void ks_stages_pair(const ks_stages *d, V re, V im, V *a) {
     }
 }
 
-/* Derivatives at the begin of the steps of the lanes `which` */
-KS_PART void ks_stages_derive(ks_stages *d, const int *which) {
+/* Derivatives, of the lanes `which`, at x' in k and x in y, with inputs u, at the share c */
+KS_PART void ks_stages_derive(ks_stages *d, const int *which, const V *u, double c) {
     const V flags = ks_flags(which);
-    for (ptrdiff_t k = 0; k < d->n; k++) d->k[k] = d->rate[k], d->y[k] = d->x[k];
-    ks_stages_inputs(d, 0.0, d->v);
-    ks_stages_eval(d, &d->slopes, d->v, 0.0, d->made);
+    ks_stages_eval(d, &d->slopes, u, c, d->made);
     for (ptrdiff_t e = 0; e < d->r->n_entries; e++)
         d->entries[e] = ks_select(flags, d->made[e], d->entries[e]);
 }
@@ -179,21 +177,21 @@ KS_PART void ks_stages_correct(ks_stages *d) {
 
 #define KS_CONSISTENT_STEPS 20
 
-/* x' and the algebraic states at the begin from the equations, for the lanes `which`; where these
- * cannot be solved, nothing changes. Spoils g and the factors. */
-KS_PART void ks_stages_consistent(ks_stages *d, const int *which) {
+/* x' and the algebraic states from the equations at the share c of the steps, for the lanes `which`;
+ * where these cannot be solved, nothing changes. Spoils g and the factors. */
+KS_PART void ks_stages_consistent(ks_stages *d, const int *which, double c) {
     const ptrdiff_t n = d->n;
     int open[KS_LANES], some = 0, step = 0;
     for (int l = 0; l < KS_LANES; l++) some |= open[l] = which[l];
     for (ptrdiff_t k = 0; k < n; k++) d->k[k] = d->rate[k], d->y[k] = d->x[k];
-    ks_stages_inputs(d, 0.0, d->v);
+    ks_stages_inputs(d, c, d->v);
     double last[KS_LANES];
     for (int l = 0; l < KS_LANES; l++) last[l] = INFINITY;
     for (; some && step < KS_CONSISTENT_STEPS; step++) {
         const V active = ks_flags(open);
         V size = ks_splat(0.0), scale = ks_splat(0.0);
-        ks_stages_eval(d, &d->residual, d->v, 0.0, d->g);
-        ks_stages_eval(d, &d->slopes, d->v, 0.0, d->made);
+        ks_stages_eval(d, &d->residual, d->v, c, d->g);
+        ks_stages_eval(d, &d->slopes, d->v, c, d->made);
         ks_stages_real(d, d->made, NULL, d->real);
         ks_lanes_factor(n, d->real, d->pivot);
         ks_lanes_solve(n, d->real, d->pivot, d->g);
@@ -221,6 +219,79 @@ KS_PART void ks_stages_consistent(ks_stages *d, const int *which) {
         if (!d->algebraic[k]) d->rate[k] = ks_select(flags, d->k[k], d->rate[k]);
         d->x[k] = ks_select(flags, d->y[k], d->x[k]);
     }
+}
+
+/* States at stage i less those at the begin */
+KS_PART V ks_stages_state(const ks_stages *d, int i, ptrdiff_t k) {
+    const ks_tableau *method = &d->r->method;
+    if (method->stages == method->implicit) return d->z[i * d->n + k];
+    return d->z[i * d->n + k] +
+           method->a[(i + 1) * method->stages] * ks_load(d->h) * d->rate[k];
+}
+
+/* Weights of the stages that are solved for in the polynomial of a step at its share s: of what is
+ * zero at the begin (states less those there), or `free` there (algebraic states) */
+KS_PART void ks_stages_weights(const ks_tableau *method, double s, int free_begin, double *w) {
+    const double *c = method->c + method->stages - method->implicit;
+    for (int i = 0; i < method->implicit; i++) {
+        w[i] = free_begin ? 1.0 : s / c[i];
+        for (int j = 0; j < method->implicit; j++)
+            if (j != i) w[i] *= (s - c[j]) / (c[i] - c[j]);
+    }
+}
+
+/* The weights by which stages, as `last` has them, become what stage i is expected to differ from the
+ * end of that step, per lane */
+KS_PART void ks_stages_ahead(const ks_stages *d, const double *before, int i, int algebraic,
+                             double (*w)[KS_LANES]) {
+    const ks_tableau *method = &d->r->method;
+    const int unknown = method->implicit;
+    const double c = method->c[method->stages - unknown + i];
+    double end[KS_UNKNOWN_MOST] = {0}, one[KS_UNKNOWN_MOST];
+    double known = -1.0;
+    if (algebraic)
+        end[unknown - 1] = 1.0;
+    else
+        ks_stages_weights(method, 1.0, 0, end);
+    for (int l = 0; l < KS_LANES; l++) {
+        const double share = before[l] > 0.0 ? d->h[l] / before[l] : 0.0;
+        if (share != known) ks_stages_weights(method, 1.0 + c * share, algebraic, one);
+        known = share;
+        for (int j = 0; j < unknown; j++) w[j][l] = one[j] - end[j];
+    }
+}
+
+/* Starting values of Newton's method: the polynomial of the step of length before[l], whose stages
+ * are in last, continued; none if there was none */
+KS_PART void ks_stages_guess(ks_stages *d, const V *last, const double *before) {
+    const ks_tableau *method = &d->r->method;
+    const int unknown = method->implicit, skipped = method->stages - unknown;
+    double w[2][KS_UNKNOWN_MOST][KS_LANES];
+    for (int i = 0; i < unknown; i++) {
+        const double start = skipped ? method->a[(i + 1) * method->stages] : 0.0;
+        for (int j = 0; j <= d->some_algebraic; j++) ks_stages_ahead(d, before, i, j, w[j]);
+        for (ptrdiff_t k = 0; k < d->n; k++) {
+            V sum = ks_splat(0.0);
+            for (int j = 0; j < unknown; j++)
+                sum += ks_load(w[d->algebraic[k]][j]) * last[j * d->n + k];
+            if (skipped) sum -= start * ks_load(d->h) * d->rate[k];
+            d->z[i * d->n + k] = sum;
+        }
+    }
+}
+
+/* What a block keeps between calls, in rows of r->between: x, x', stages of the step before,
+ * derivatives */
+KS_PART void ks_stages_vectors(ks_stages *s, V *last, int resumed) {
+    const ks_run *r = s->r;
+    const ptrdiff_t n = s->n, rows[] = {n, n, r->method.implicit * n, r->n_entries};
+    const ptrdiff_t from[] = {0, n, 2 * n, 5 * n};
+    V *const vectors[] = {s->x, s->rate, last, s->entries};
+    for (int k = 0; k < 4; k++)
+        if (resumed)
+            ks_load_between(r, s->first, s->count, from[k], rows[k], vectors[k]);
+        else
+            ks_store_between(r, s->first, s->count, from[k], rows[k], vectors[k]);
 }
 
 /* Whether an input of a member jumps at a node */
