@@ -9,6 +9,7 @@
 #ifndef KINESYM_CHAIN_H
 #define KINESYM_CHAIN_H
 #include "kinesym_dense.h"
+#include "kinesym_step.h"
 
 /* Entry e of stage j of interval i */
 static double ks_chain_entry(const ks_chain *c, ptrdiff_t i, ptrdiff_t j, ptrdiff_t e) {

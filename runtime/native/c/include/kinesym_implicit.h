@@ -15,22 +15,23 @@
 #define KS_NEWTON_SMALL 1e-11
 /* A step below this size that is not much smaller than the one before is rounding itself. */
 #define KS_NEWTON_STALLED 1e-6
-/* Derivatives and factors are kept from step to step, but for few states with one stage, where new
- * ones cost less than what they save. What is left after a step then is below this relative size, */
+/* Models with as many states keep derivatives and factors from step to step, smaller ones make them at
+ * the begin of each. */
 #define KS_NEWTON_REUSE 16
-#define KS_NEWTON_ROUNDING 1e-15
+/* What is left after a correction by factors of an earlier point is below this relative size, */
+#define KS_NEWTON_ROUNDING 1e-16
 /* or stays below this size; there no other derivatives are made after steps that shrank well. */
 #define KS_NEWTON_STALLED_REUSED 1e-10
 
 /* A block of members. factored[l]: the factors are good enough while corrections shrink; good[l]: they
  * did within this step in time; stale[l]: the last correction was by factors of an earlier point.
- * size, length: of the last correction, relative to the states where it led and where the step
- * began. last: stages of the step before. */
+ * size, length: of the last correction, by its largest entry and the sum of squares. last: stages of
+ * the step before. */
 typedef struct {
     ks_stages s;
-    V *last, *added; /* added: the last correction */
+    V *last, *added, *weight; /* added: the last correction; weight: in its size */
     double before[KS_LANES], size[KS_LANES], length[KS_LANES];
-    int open[KS_LANES], factored[KS_LANES], stale[KS_LANES], good[KS_LANES], kept;
+    int open[KS_LANES], factored[KS_LANES], stale[KS_LANES], good[KS_LANES];
     ks_bound rhs;
 } ks_implicit_steps;
 
@@ -47,7 +48,7 @@ static int ks_im_done(ks_implicit_steps *d, int l, double size, int exact) {
         return rate > 0.0 ? size * rate <= KS_NEWTON_ROUNDING : size == 0.0;
     }
     const int close = size < KS_NEWTON_STALLED_REUSED;
-    if (close && (rate > 0.5 || size < 10.0 * KS_NEWTON_ROUNDING)) return 1;
+    if (close && (rate > 0.5 || size < 100.0 * KS_NEWTON_ROUNDING)) return 1;
     if (!(close && d->good[l])) d->factored[l] = 0;
     return 0;
 }
@@ -70,52 +71,58 @@ static void ks_im_factor(ks_implicit_steps *d) {
     ks_stages_factor(s);
 }
 
-/* Lengths of the corrections in g, relative to the states at the begin. Where one is longer than that
- * before, and not for better factors, that one led too far: half of it is taken back, no other added
- * (Deuflhard, Newton Methods for Nonlinear Problems, section 3.3). */
-static void ks_im_turn_back(ks_implicit_steps *d, int *turned) {
+/* Weights of corrections: relative to the states where they have led */
+static void ks_im_weigh(ks_implicit_steps *d) {
     ks_stages *s = &d->s;
-    V largest = ks_splat(0.0), sum = ks_splat(0.0);
-    double lengths[KS_LANES];
-    int some = 0;
-    for (ptrdiff_t k = 0; k < s->n; k++) largest = ks_max(largest, ks_abs(s->x[k]));
-    const V least = 1e-3 * largest + 1e-12;
+    const ptrdiff_t count = s->r->method.implicit * s->n;
+    V largest = ks_splat(0.0);
+    for (ptrdiff_t k = 0; k < count; k++)
+        largest = ks_max(largest, ks_abs(s->x[k % s->n] + s->z[k]));
+    const V least = 1e-6 * largest + 1e-12;
+    for (ptrdiff_t k = 0; k < count; k++)
+        d->weight[k] = 1.0 / (ks_abs(s->x[k % s->n] + s->z[k]) + least);
+}
+
+/* Adds the corrections in g to the unknowns of the lanes that need them */
+static void ks_im_add(ks_implicit_steps *d, const int *which) {
+    ks_stages *s = &d->s;
+    const V active = ks_flags(which), none = ks_splat(0.0);
     for (ptrdiff_t k = 0; k < s->r->method.implicit * s->n; k++) {
-        const V part = s->g[k] / (ks_abs(s->x[k % s->n]) + least);
+        d->added[k] = ks_select(active, s->g[k], d->added[k]);
+        s->z[k] += ks_select(active, s->g[k], none);
+    }
+}
+
+/* Sizes of the corrections in g, by their largest entry, and their lengths */
+static void ks_im_measure(ks_implicit_steps *d, double *sizes, double *lengths) {
+    V size = ks_splat(0.0), sum = ks_splat(0.0);
+    for (ptrdiff_t k = 0; k < d->s.r->method.implicit * d->s.n; k++) {
+        const V part = ks_abs(d->s.g[k]) * d->weight[k];
+        size = ks_max(size, part);
         sum += part * part;
     }
-    ks_store(lengths, ks_sqrt(sum));
+    ks_store(sizes, size), ks_store(lengths, sum);
+}
+
+/* Where a correction is longer than that before, and not for better factors, that one led too far: half
+ * of it is taken back, no other added (Deuflhard, Newton Methods for Nonlinear Problems, section
+ * 3.3). Returns whether there are such lanes. */
+static int ks_im_turn_back(ks_implicit_steps *d, const double *lengths, int *turned) {
+    int some = 0;
     for (int l = 0; l < KS_LANES; l++) {
-        const int longer = lengths[l] > fmax(d->length[l], KS_NEWTON_STALLED);
+        const int longer = lengths[l] > fmax(d->length[l], KS_NEWTON_STALLED * KS_NEWTON_STALLED);
         const int lost = lengths[l] != lengths[l] && d->length[l] < INFINITY;
         turned[l] = d->open[l] && (lost || (longer && (d->factored[l] || !d->stale[l])));
         if (!turned[l]) d->length[l] = lengths[l];
         some |= turned[l];
     }
-    if (!some) return;
+    if (!some) return 0;
     const V half = ks_select(ks_flags(turned), ks_splat(0.5), ks_splat(0.0));
-    for (ptrdiff_t k = 0; k < s->r->method.implicit * s->n; k++) {
-        s->z[k] -= half * d->added[k];
+    for (ptrdiff_t k = 0; k < d->s.r->method.implicit * d->s.n; k++) {
+        d->s.z[k] -= half * d->added[k];
         d->added[k] -= half * d->added[k];
     }
-}
-
-/* Adds the corrections in g to the unknowns of the lanes `which`; their relative sizes */
-static void ks_im_add(ks_implicit_steps *d, const int *which, double *sizes) {
-    ks_stages *s = &d->s;
-    const V active = ks_flags(which);
-    V largest = ks_splat(0.0), size = ks_splat(0.0);
-    for (ptrdiff_t k = 0; k < s->r->method.implicit * s->n; k++) {
-        s->z[k] += ks_select(active, s->g[k], ks_splat(0.0));
-        d->added[k] = ks_select(active, s->g[k], d->added[k]);
-        largest = ks_max(largest, ks_abs(s->x[k % s->n] + s->z[k]));
-    }
-    const V least = 1e-6 * largest + 1e-12;
-    for (ptrdiff_t k = 0; k < s->r->method.implicit * s->n; k++) {
-        const V scale = ks_abs(s->x[k % s->n] + s->z[k]) + least;
-        size = ks_max(size, ks_abs(s->g[k]) / scale);
-    }
-    ks_store(sizes, size);
+    return 1;
 }
 
 /* The stages of one step of all lanes. Lanes that fail become NaN, the norm of their residual is
@@ -123,8 +130,8 @@ static void ks_im_add(ks_implicit_steps *d, const int *which, double *sizes) {
 static void ks_im_newton(ks_implicit_steps *d) {
     ks_stages *s = &d->s;
     const ks_run *r = s->r;
-    double sizes[KS_LANES], norms[KS_LANES];
-    int some = 1;
+    double sizes[KS_LANES], lengths[KS_LANES], norms[KS_LANES];
+    int some = 1, again;
     for (int l = 0; l < KS_LANES; l++)
         d->open[l] = l < s->count, d->good[l] = 0, d->size[l] = d->length[l] = INFINITY;
     for (int step = 0; step < KS_NEWTON_STEPS && some; step++) {
@@ -139,15 +146,24 @@ static void ks_im_newton(ks_implicit_steps *d) {
             ks_store(norms, norm);
         }
         ks_stages_correct(s);
-        ks_im_turn_back(d, turned);
-        for (int l = 0; l < KS_LANES; l++) which[l] = d->open[l] && !turned[l];
-        ks_im_add(d, which, sizes);
+        if (step == 0) {
+            ks_im_add(d, d->open);
+            ks_im_weigh(d);
+            ks_im_measure(d, sizes, d->length);
+            memset(turned, 0, sizeof turned);
+        } else {
+            ks_im_measure(d, sizes, lengths);
+            again = ks_im_turn_back(d, lengths, turned);
+            for (int l = 0; l < KS_LANES; l++) which[l] = d->open[l] && !turned[l];
+            ks_im_add(d, which);
+            if (again) ks_im_weigh(d);
+        }
         some = 0;
         for (int l = 0; l < KS_LANES; l++) {
             const int exact = !d->factored[l] && r->method.implicit == 1;
             if (!d->open[l]) continue;
             d->stale[l] = d->factored[l];
-            d->factored[l] = d->kept && !turned[l];
+            d->factored[l] = !turned[l];
             if (!turned[l]) d->open[l] = !ks_im_done(d, l, sizes[l], exact);
             some |= d->open[l];
         }
@@ -244,7 +260,7 @@ static void ks_im_step(ks_implicit_steps *d, ptrdiff_t i, ptrdiff_t from, double
         s->at[l] = i, s->h[l] = h, s->t[l] = r->time[i] + (double)from * h;
         which[l] = fresh || (from == 0 && ks_jumps(r, s->m, member, i));
         some |= which[l];
-        if (fabs(h - s->used[l]) > 1e-9 * h) d->factored[l] = 0;
+        if (fabs(h - s->used[l]) > 1e-9 * h || r->n < KS_NEWTON_REUSE) d->factored[l] = 0;
     }
     if (some && (skipped || s->some_algebraic)) ks_im_start(d, which);
     for (int j = 0; j < unknown; j++) {
@@ -307,12 +323,12 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
         ks_stages_take(s, &pool);
         d.last = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
         d.added = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
+        d.weight = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
         ks_bind(&d.rhs, r->rhs, (V *[]){s->y, s->v, s->p, s->now},
                 r->parameters + first * r->parameter_stride, &pool);
     }
     memset(d.last, 0, (size_t)(KS_UNKNOWN_MOST * r->n) * sizeof(V));
     memset(d.added, 0, (size_t)(KS_UNKNOWN_MOST * r->n) * sizeof(V));
-    d.kept = r->n >= KS_NEWTON_REUSE || r->method.implicit > 1;
     for (int l = 0; l < KS_LANES; l++) s->used[l] = s->h[l] = 1.0;
     ptrdiff_t from, left = r->budget, i = ks_resume(r, first, count, begin, &from);
     int status = 0, fresh = !r->resumed;

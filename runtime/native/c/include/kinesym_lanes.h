@@ -57,12 +57,13 @@ KS_PART void ks_lanes_exchange(ptrdiff_t n, const int *pivot, V *b) {
         }
 }
 
-/* Factorises a (n x n, row by row) in place as L U with partial pivoting. Solutions with a singular
- * one are not finite. */
+/* Factorises a (n x n, row by row) in place as L U with partial pivoting, the diagonal of U inverted.
+ * Solutions with a singular one are not finite. */
 KS_PART void ks_lanes_factor(ptrdiff_t n, V *a, int *pivot) {
     for (ptrdiff_t k = 0; k < n; k++) {
         ks_lanes_pivot(n, k, 1, a, pivot);
-        const V *restrict top = a + k * n, inverse = 1.0 / top[k];
+        V *restrict top = a + k * n;
+        const V inverse = top[k] = 1.0 / top[k];
         for (ptrdiff_t i = k + 1; i < n; i++) {
             V *restrict row = a + i * n;
             if (!ks_some(row[k])) continue;
@@ -83,7 +84,7 @@ KS_PART void ks_lanes_solve(ptrdiff_t n, const V *a, const int *pivot, V *b) {
     for (ptrdiff_t i = n - 1; i >= 0; i--) {
         V sum = b[i];
         for (ptrdiff_t k = i + 1; k < n; k++) sum -= a[i * n + k] * b[k];
-        b[i] = sum / a[i * n + i];
+        b[i] = sum * a[i * n + i];
     }
 }
 
@@ -91,8 +92,9 @@ KS_PART void ks_lanes_solve(ptrdiff_t n, const V *a, const int *pivot, V *b) {
 KS_PART void ks_pairs_factor(ptrdiff_t n, V *a, int *pivot) {
     for (ptrdiff_t k = 0; k < n; k++) {
         ks_lanes_pivot(n, k, 2, a, pivot);
-        const V *restrict top = a + 2 * k * n, re = top[2 * k], im = top[2 * k + 1];
-        const V size = re * re + im * im, inverse = re / size, other = -im / size;
+        V *restrict top = a + 2 * k * n;
+        const V re = top[2 * k], im = top[2 * k + 1], size = 1.0 / (re * re + im * im);
+        const V inverse = top[2 * k] = re * size, other = top[2 * k + 1] = -im * size;
         for (ptrdiff_t i = k + 1; i < n; i++) {
             V *restrict row = a + 2 * i * n;
             const V r = row[2 * k], s = row[2 * k + 1];
@@ -127,9 +129,9 @@ KS_PART void ks_pairs_solve(ptrdiff_t n, const V *a, const int *pivot, V *b, V *
             re -= r * b[k] - s * c[k];
             im -= r * c[k] + s * b[k];
         }
-        const V r = a[2 * (i * n + i)], s = a[2 * (i * n + i) + 1], size = r * r + s * s;
-        b[i] = (re * r + im * s) / size;
-        c[i] = (im * r - re * s) / size;
+        const V r = a[2 * (i * n + i)], s = a[2 * (i * n + i) + 1];
+        b[i] = re * r - im * s;
+        c[i] = re * s + im * r;
     }
 }
 

@@ -96,7 +96,7 @@ static void ks_ra_estimate(ks_radau *d, double *size) {
     ks_stages *s = &d->s;
     V sum = ks_splat(0.0);
     ks_stages_eval(s, &s->residual, s->v, 0.0, s->g);
-    ks_lanes_solve(s->n, s->real, s->pivot, s->g);
+    ks_stages_solve(s, s->g);
     for (ptrdiff_t k = 0; k < s->n; k++) {
         const V part = s->g[k] / ks_ra_scale(d, k);
         sum += part * part;

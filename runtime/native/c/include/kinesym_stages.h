@@ -9,6 +9,7 @@
  */
 #ifndef KINESYM_STAGES_H
 #define KINESYM_STAGES_H
+#include "kinesym_dense.h"
 #include "kinesym_lanes.h"
 #include "kinesym_step.h"
 
@@ -23,9 +24,11 @@ typedef struct {
     V *u;                    /* (stages solved for, m): inputs at the stages */
     V *k, *y, *now, *p, *v;  /* x', x, t, parameters, inputs that the kernels read */
     V *entries, *made;       /* derivatives in use, and those just made */
-    V *real, *pair;          /* factors */
+    V *real, *pair;          /* factors; of one member alone in the first part of them, row by row */
     double used[KS_LANES];   /* lengths of steps that they are for */
     int *pivot, *pivots;
+    ptrdiff_t *row, *rows;   /* the same for one member alone */
+    double *side;            /* (2 n) */
     int *algebraic;          /* (n) */
     int some_algebraic;
     ks_bound residual, slopes;
@@ -45,6 +48,8 @@ KS_PART void ks_stages_take(ks_stages *d, ks_pool *pool) {
     d->real = ks_take(pool, n * n), d->pair = ks_take(pool, unknown > 1 ? 2 * n * n : 0);
     d->pivot = (int *)ks_take(pool, integers), d->pivots = (int *)ks_take(pool, integers);
     d->algebraic = (int *)ks_take(pool, integers);
+    d->row = (ptrdiff_t *)ks_take(pool, n), d->rows = (ptrdiff_t *)ks_take(pool, n);
+    d->side = (double *)ks_take(pool, 2 * n);
     if (pool->memory != NULL && r->residual->varying[3])
         ks_load_parameters(r, np, d->first, d->count, d->p);
     V *const blocks[] = {d->k, d->y, d->v, d->p, d->now};
@@ -74,7 +79,7 @@ KS_PART void ks_stages_eval(ks_stages *d, ks_bound *kernel, const V *u, double c
     ks_eval(kernel, out);
 }
 
-/* gamma/h M + J (or M alone, and J in columns of algebraic states, without `scaled`) */
+/* gamma/h M + J; or, if `scaled` is NULL, M, with J in the columns of algebraic states */
 KS_PART void ks_stages_real(const ks_stages *d, const V *entries, const V *scaled, V *a) {
     const ptrdiff_t n = d->n;
     memset(a, 0, (size_t)(n * n) * sizeof(V));
@@ -100,6 +105,20 @@ KS_PART void ks_stages_pair(const ks_stages *d, V re, V im, V *a) {
     }
 }
 
+/* The same of one member alone: scale M + J, into n x n numbers */
+KS_PART void ks_stages_alone(const ks_stages *d, double scale, int with_states, double *a) {
+    const ptrdiff_t n = d->n;
+    memset(a, 0, (size_t)(n * n) * sizeof(double));
+    for (ptrdiff_t e = 0; e < d->r->n_entries; e++) {
+        const ptrdiff_t j = d->r->columns[e];
+        const double value = ks_first(d->entries[e]);
+        if (j < n)
+            a[d->r->rows[e] * n + j] += scale * value;
+        else if (with_states)
+            a[d->r->rows[e] * n + j - n] += value;
+    }
+}
+
 /* Derivatives, of the lanes `which`, at x' in k and x in y, with inputs u, at the share c */
 KS_PART void ks_stages_derive(ks_stages *d, const int *which, const V *u, double c) {
     const V flags = ks_flags(which);
@@ -108,10 +127,34 @@ KS_PART void ks_stages_derive(ks_stages *d, const int *which, const V *u, double
         d->entries[e] = ks_select(flags, d->made[e], d->entries[e]);
 }
 
+/* Factors for one member alone; without them its solutions are not finite */
+KS_PART void ks_stages_factor_alone(ks_stages *d) {
+    const double *eigen = d->r->method.eigen, inverse = 1.0 / d->used[0];
+    const ptrdiff_t n = d->n;
+    double *a = (double *)d->real, *c = (double *)d->pair;
+    int regular = 1;
+    if (d->r->method.implicit % 2) {
+        ks_stages_alone(d, eigen[0] * inverse, 1, a);
+        regular = ks_lu(n, a, d->row);
+        ks_lu_invert(n, a);
+        if (!regular) a[0] = (double)NAN;
+    }
+    if (d->r->method.implicit > 1) {
+        ks_stages_alone(d, eigen[1] * inverse, 1, c);
+        ks_stages_alone(d, eigen[2] * inverse, 0, c + n * n);
+        regular = ks_lu_pair(n, c, c + n * n, d->rows);
+        if (!regular) c[0] = (double)NAN;
+    }
+}
+
 /* Factors of all lanes, for the lengths `used`; those of a lane do not depend on the others. */
 KS_PART void ks_stages_factor(ks_stages *d) {
     const double *eigen = d->r->method.eigen;
     const V inverse = 1.0 / ks_load(d->used);
+    if (d->count == 1) {
+        ks_stages_factor_alone(d);
+        return;
+    }
     if (d->r->method.implicit % 2) {
         const V scaled = eigen[0] * inverse;
         ks_stages_real(d, d->entries, &scaled, d->real);
@@ -121,6 +164,31 @@ KS_PART void ks_stages_factor(ks_stages *d) {
         ks_stages_pair(d, eigen[1] * inverse, eigen[2] * inverse, d->pair);
         ks_pairs_factor(d->n, d->pair, d->pivots);
     }
+}
+
+/* b := (gamma/h M + J)^-1 b */
+KS_PART void ks_stages_solve(ks_stages *d, V *b) {
+    const ptrdiff_t n = d->n;
+    if (d->count > 1) {
+        ks_lanes_solve(n, d->real, d->pivot, b);
+        return;
+    }
+    for (ptrdiff_t k = 0; k < n; k++) d->side[k] = ks_first(b[k]);
+    ks_lu_solve_one(n, (double *)d->real, d->row, d->side);
+    for (ptrdiff_t k = 0; k < n; k++) b[k] = ks_splat(d->side[k]);
+}
+
+/* b + i c := ((alpha + i beta)/h M + J)^-1 (b + i c) */
+KS_PART void ks_stages_solve_pair(ks_stages *d, V *b, V *c) {
+    const ptrdiff_t n = d->n;
+    const double *a = (double *)d->pair;
+    if (d->count > 1) {
+        ks_pairs_solve(n, d->pair, d->pivots, b, c);
+        return;
+    }
+    for (ptrdiff_t k = 0; k < n; k++) d->side[k] = ks_first(b[k]), d->side[n + k] = ks_first(c[k]);
+    ks_lu_solve_pair(n, a, a + n * n, d->rows, d->side, d->side + n);
+    for (ptrdiff_t k = 0; k < n; k++) b[k] = ks_splat(d->side[k]), c[k] = ks_splat(d->side[n + k]);
 }
 
 /* h x' at stage i, from the unknowns */
@@ -162,9 +230,9 @@ KS_PART void ks_stages_correct(ks_stages *d) {
         }
         for (ptrdiff_t i = 0; i < unknown; i++) d->g[i * n + k] = part[i];
     }
-    if (unknown % 2) ks_lanes_solve(n, d->real, d->pivot, d->g);
+    if (unknown % 2) ks_stages_solve(d, d->g);
     if (unknown > 1)
-        ks_pairs_solve(n, d->pair, d->pivots, d->g + (unknown - 2) * n, d->g + (unknown - 1) * n);
+        ks_stages_solve_pair(d, d->g + (unknown - 2) * n, d->g + (unknown - 1) * n);
     for (ptrdiff_t k = 0; k < n; k++) {
         for (ptrdiff_t i = 0; i < unknown; i++) {
             part[i] = ks_splat(0.0);
