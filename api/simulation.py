@@ -20,7 +20,7 @@ from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, names_of
-from kinesym.symbolic.schemes import IMPLICIT
+from kinesym.symbolic.schemes import SCHEMES
 
 
 def simulate(
@@ -53,11 +53,14 @@ def simulate(
         two nodes a smooth signal is a parabola through its values there and halfway; in a system
         with events it is what it is.
     method : "rk4", the classical method of order 4 (default); "dormand-prince", adaptive, of order
-        5 with dense output (default with events); or implicit: "trapezoid", "midpoint",
-        "backward-euler", the schemes of collocation, whose defects are solved to rounding. With
-        events: rk4, dormand-prince and trapezoid; steps end exactly at events.
+        5 with dense output (default with events); "radau-5", the same for stiff models and
+        differential-algebraic ones of index 1 (Hairer, Wanner, Solving Ordinary Differential
+        Equations II, section IV.8); or implicit with fixed steps, solved to rounding: "radau-1"
+        ("backward-euler"), "radau-3", "gauss-2" ("midpoint"), "gauss-4", "gauss-6", "lobatto-2"
+        ("trapezoid"), "lobatto-4" ("hermite-simpson"), "lobatto-6", of the order that they name.
+        With events: rk4, dormand-prince and trapezoid; steps end exactly at events.
     substeps : steps per interval of the grid; with events, per longest interval. rtol, atol :
-        tolerances of the adaptive method.
+        tolerances of the adaptive methods.
     threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.
     progress : show a bar; None only on a terminal.
 
@@ -145,7 +148,7 @@ def sensitivities(
     if isinstance(system, Model):
         system = _without_events(system)
     methods = methods_of(system, derivatives=True)
-    if method in tuple(IMPLICIT):
+    if method in SCHEMES:
         raise ValueError(f"there are sensitivities for {' and '.join(methods)}, not for {method}")
     steps = checked_steps(methods, method, substeps, rtol, atol)
     given = simulation_arguments(system, time, initial, parameters, inputs, steps, 1, progress)

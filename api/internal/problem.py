@@ -23,14 +23,7 @@ from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
-from kinesym.symbolic.schemes import (
-    EXPLICIT,
-    IMPLICIT,
-    SCHEMES,
-    CollocationScheme,
-    NodeScheme,
-    Scheme,
-)
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, CollocationScheme, ExplicitScheme
 
 
 class Held(NamedTuple):
@@ -105,7 +98,7 @@ def check_method(model: Model, method: str) -> bool:
     """`check_index` for a method of time stepping; returns whether that solves for x' beforehand,
     as explicit methods and those with x' at the nodes do. At index 1 these say themselves which
     state has none."""
-    needs_rates = isinstance(EXPLICIT.get(method) or IMPLICIT.get(method), NodeScheme)
+    needs_rates = method in EXPLICIT or SCHEMES[method].explicit_start
     if not needs_rates or model.index.value not in (None, 1):
         most = 0 if needs_rates else highest_index(method)
         check_index(model, most, f"the method {method}")
@@ -162,7 +155,7 @@ def symbolic_problem(
     trials: Sequence[Experiment],
     unknown: Sequence[str],
     unknown_inputs: Mapping[str, Any],
-    scheme: Scheme | CollocationScheme,
+    scheme: CollocationScheme | ExplicitScheme,
     objective: Objective | None,
     contacts: Sequence[Contact] = (),
     **asked: Sequence[sp.Expr],
@@ -271,7 +264,9 @@ def _held(trials: Sequence[Experiment], unknown_inputs: Mapping[str, Any]) -> fr
 
 
 def _linear(
-    scheme: Scheme | CollocationScheme, unknown_inputs: Mapping[str, Any], measured: Sequence[str]
+    scheme: CollocationScheme | ExplicitScheme,
+    unknown_inputs: Mapping[str, Any],
+    measured: Sequence[str],
 ) -> frozenset[str]:
     """Unknown inputs that are linear between nodes."""
     if not isinstance(scheme, CollocationScheme):
