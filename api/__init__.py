@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.signals.motion import Recording as Recording
     from kinesym.runtime.signals.signal import Signal as Signal
     from kinesym.shooting import Shooting as Shooting
+    from kinesym.simulation import consistent as consistent
     from kinesym.simulation import sensitivities as sensitivities
     from kinesym.simulation import simulate as simulate
     from kinesym.symbolic.model import Model as Model

@@ -405,7 +405,7 @@ class Collocation:
             return solution
         start = time.perf_counter()
         made = (self.symbolic, self._scheme, self.nlp, self.trials, self._known)
-        error = grid_error(*made, solution, self._kkt(solution))
+        error = grid_error(*made, solution, self._kkt(solution), self.variable_bounds)
         seconds = time.perf_counter() - start
         timings = {**solution.timings, "grid": seconds}
         timings["total"] += seconds

@@ -13,7 +13,6 @@ from kinesym.codegen.kernel import Argument
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.declared import atoms_of
-from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import at_end, at_start
 from kinesym.symbolic.problem import Problem, known_intermediates
@@ -263,14 +262,3 @@ def squares_of(
         for expression, measured, weight in zip(expressions, y, w, strict=True)
         if factor
     ]
-
-
-def equation_label(model: Model, number: int) -> str:
-    """`equation 3 (omega_a')`: its number and the derivative it is about."""
-    equation = model.equations[number]
-    about = [
-        f"{name}'"
-        for name, rate in zip(model.state_names, model.derivatives, strict=True)
-        if equation.has(rate)
-    ]
-    return f"equation {number} ({', '.join(about[:2])})" if about else f"equation {number}"

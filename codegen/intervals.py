@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import sympy as sp
 
+from kinesym.codegen.evaluate import equation_label
 from kinesym.codegen.family import (
     At,
     Family,
     Group,
     Points,
-    equation_label,
     integrates_on_intervals,
     squares_of,
 )

@@ -3,7 +3,7 @@ grid."""
 
 from __future__ import annotations
 
-from kinesym.codegen.derive import jacobian, pattern_of, pullback
+from kinesym.codegen.derive import hessian, jacobian, pattern_of, pullback
 from kinesym.codegen.family import At, Points
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.symbolic.names import name_of
@@ -12,7 +12,8 @@ from kinesym.symbolic.problem import Problem, algebraic_states
 
 def point_program(problem: Problem) -> Program:
     """Kernels at one point: `residual` of the equations, its `jacobian` with respect to x', x, u, p
-    and t, and `integrand` with its derivatives.
+    and t, `integrand` with its derivatives, and `curvature` in each u, of weight * integrand +
+    multipliers . equations.
 
     They do not depend on the scheme.
     """
@@ -45,6 +46,14 @@ def point_program(problem: Problem) -> Program:
     if integrand != g.zero:
         derivatives = {f"d integrand / d {names[j]}": bar for j, bar in slopes.items()}
         kernels.append(_kernel("integrand", s, every, {"integrand": integrand, **derivatives}))
+    weight, mu = Argument("weight", ("weight",)), s.group("mu", model.state_names)
+    weights = s.nodes(weight, mu)
+    bends = hessian(g, [integrand, *outputs], weights, s.nodes(u))[1]
+    if u.symbols:
+        curvature = {
+            f"d2 L / d {u.symbols[k]}^2": bends.get((k, k), g.zero) for k in range(len(u.symbols))
+        }
+        kernels.append(_kernel("curvature", s, (*every, weight, mu), curvature))
     rated = [x for x in model.states if x not in algebraic_states(model)]
     about = {
         "states": list(model.state_names),

@@ -26,10 +26,10 @@ from kinesym.codegen.family import Ends, Family, Points, integrates_on_intervals
 from kinesym.codegen.intervals import collocation_family, measured_places, signal_places
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.phases import contact_rows, contacts_at, link_family
-from kinesym.codegen.steps import step_family
+from kinesym.codegen.steps import costs_of_steps
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import CollocationScheme, Scheme, StageScheme
+from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 
 #: Second derivatives of the Lagrangian, or Gauss-Newton's: J' W J of residuals that are squared,
 #: and what else the objective contains; constraints count as linear.
@@ -85,7 +85,7 @@ def _description(problem: Problem) -> dict[str, object]:
     }
 
 
-def _places(scheme: CollocationScheme | Scheme) -> dict[str, object]:
+def _places(scheme: CollocationScheme | ExplicitScheme) -> dict[str, object]:
     """Places in an interval: of stages, with the weights that continue what they have to both ends;
     of signals; of measurements. And the weights of both nodes in integrals over nodes."""
     if isinstance(scheme, CollocationScheme):
@@ -97,13 +97,12 @@ def _places(scheme: CollocationScheme | Scheme) -> dict[str, object]:
             "measured_places": list(map(list, measured_places(scheme))),
             "quadrature": [scheme.weights[0], scheme.weights[-1]] if at_nodes else [0.0, 0.0],
         }
-    place = scheme.time if isinstance(scheme, StageScheme) else 0.5
     return {
-        "stages": [place],
+        "stages": [0.5],
         "to_ends": [[1.0], [1.0]],
         "signal_places": [],
-        "measured_places": [[place, 1.0]],
-        "quadrature": list(scheme.quadrature),
+        "measured_places": [],
+        "quadrature": [0.5, 0.5],
     }
 
 
@@ -226,7 +225,7 @@ def _interval(problem: Problem) -> Family:
     scheme = problem.scheme
     if isinstance(scheme, CollocationScheme):
         return collocation_family(problem, scheme)
-    return step_family(problem)
+    return costs_of_steps(problem)
 
 
 def _node(problem: Problem) -> Family:

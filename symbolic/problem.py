@@ -14,7 +14,7 @@ from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
-from kinesym.symbolic.schemes import CollocationScheme, NodeScheme, Scheme
+from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Problem:
     """
 
     model: Model
-    scheme: Scheme | CollocationScheme
+    scheme: CollocationScheme | ExplicitScheme
     objective: Objective
     unknown_parameters: Sequence[sp.Symbol]
     unknown_inputs: Sequence[AppliedUndef] = ()
@@ -167,12 +167,8 @@ class Problem:
     def inside(self) -> frozenset[sp.Basic]:
         """What has no value at a node: `staged`, x' unless nodes are stages, and intermediates that
         depend on these."""
-        at_nodes = isinstance(self.scheme, NodeScheme) or self._collocates_nodes
+        at_nodes = not isinstance(self.scheme, CollocationScheme) or self.scheme.explicit_start
         return depending(self.model, {*self.staged, *(() if at_nodes else self.model.derivatives)})
-
-    @property
-    def _collocates_nodes(self) -> bool:
-        return isinstance(self.scheme, CollocationScheme) and self.scheme.explicit_start
 
     def on_interval(self, e: sp.Expr) -> bool:
         """Whether an expression has no value at nodes."""

@@ -38,13 +38,14 @@ def grid_error(
     known: Mapping[str, float],
     solution: Solution,
     kkt: tuple[Kkt, NDArray[np.intp]],
+    bounds: tuple[Array, Array],
 ) -> GridError:
     """What the grid does to a solution.
 
     One solution with the KKT matrix there turns the defects of the intervals (see
     `kinesym.runtime.nlp.defects`) into shifts, as a step of Newton's method from this scheme to the
     finer one would. A problem without objective has no one solution: the shift is the smallest
-    one. known : values of the known parameters. kkt : of `kkt_at`.
+    one. known : values of the known parameters. kkt : of `kkt_at`. bounds : of z.
 
     Where the matrix is singular or the equations cannot be solved, the shifts are NaN, and the note
     says why.
@@ -54,7 +55,8 @@ def grid_error(
     shift, inverse = np.full(nlp.n_variables, np.nan), np.full((0, 0), np.nan)
     found = GridDefects([np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes])
     try:
-        found = grid_defects(nlp, functions, numbers, trials, z, solution.multipliers)
+        given = (z, solution.multipliers, bounds)
+        found = grid_defects(nlp, functions, numbers, trials, *given)
         matrix, active = kkt
         if problem.aimless:
             matrix = replace(matrix, hessian=_metric(nlp, z))
@@ -76,6 +78,9 @@ def grid_error(
         trial=np.repeat(np.arange(len(runs)), [N - 1 for N in layout.nodes]),
         time=np.concatenate([run.time for run in runs]),
         defects=dict(zip(layout.states, np.concatenate(found.ends, axis=1), strict=True)),
+        gains=np.concatenate(found.gains)
+        if found.gains
+        else np.full(sum(layout.nodes) - len(runs), np.nan),
         states={x: np.concatenate([c[x] for c in courses]) for x in layout.states},
         inputs={u: np.concatenate([c[u] for c in courses]) for u in layout.inputs},
         parameters=_named(layout.parameters, layout.parameter_values(shift)),

@@ -23,7 +23,7 @@ from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
-from kinesym.symbolic.schemes import CollocationScheme, Scheme
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, CollocationScheme, ExplicitScheme
 
 
 class Held(NamedTuple):
@@ -59,6 +59,50 @@ def check_system(system: Any, kinds: tuple[type, ...] = (Model, Hybrid), hint: s
         names = {Model: "kinesym.Model", Hybrid: "kinesym.hybrid.Hybrid"}
         name = " or ".join(names[kind] for kind in kinds)
         raise ValueError(f"expected a {name}, got {shown(system)}{hint}")
+
+
+def highest_index(method: str) -> int:
+    """The index of differential-algebraic models up to which an implicit method, of time stepping
+    or collocation, converges: 2 for Radau IIA (Hairer, Wanner, Solving Ordinary Differential
+    Equations II, VII.4), 1 for others."""
+    scheme = SCHEMES.get(method)
+    return 2 if scheme and scheme.ends_at_stage and not scheme.explicit_start else 1
+
+
+def check_index(model: Model, most: int, what: str) -> None:
+    """Raise `ValueError` for a model of an index higher than `most`, naming the hidden constraint.
+
+    what : "the method midpoint", "the scheme trapezoid", ...: what treats models up to there.
+    """
+    index = model.index
+    if index.value is None:
+        raise ValueError(
+            f"model {model.name}: the equations do not determine the states: {index.reason}"
+        )
+    if index.value <= most:
+        return
+    words = index.reason
+    if index.constraints:
+        words = f"{index.constraints[0]}, is a hidden constraint"
+    elif not words:
+        words = f"{', '.join(index.algebraic)} have no derivative"
+    needed = "model.reduced_index()" if most else "model.reduced_index(index=0)"
+    radau = "; or take a radau method" if index.value == 2 else ""
+    raise ValueError(
+        f"model {model.name} has index {index.value}, {what} is for models of index {most}"
+        f"{' or less' * bool(most)}: {words}; use {needed}{radau}"
+    )
+
+
+def check_method(model: Model, method: str) -> bool:
+    """`check_index` for a method of time stepping; returns whether that solves for x' beforehand,
+    as explicit methods and those with x' at the nodes do. At index 1 these say themselves which
+    state has none."""
+    needs_rates = method in EXPLICIT or SCHEMES[method].explicit_start
+    if not needs_rates or model.index.value not in (None, 1):
+        most = 0 if needs_rates else highest_index(method)
+        check_index(model, most, f"the method {method}")
+    return needs_rates
 
 
 def checked_trials(system: Any, trials: Any, *kinds: type) -> list[Experiment]:
@@ -111,7 +155,7 @@ def symbolic_problem(
     trials: Sequence[Experiment],
     unknown: Sequence[str],
     unknown_inputs: Mapping[str, Any],
-    scheme: Scheme | CollocationScheme,
+    scheme: CollocationScheme | ExplicitScheme,
     objective: Objective | None,
     contacts: Sequence[Contact] = (),
     **asked: Sequence[sp.Expr],
@@ -220,7 +264,9 @@ def _held(trials: Sequence[Experiment], unknown_inputs: Mapping[str, Any]) -> fr
 
 
 def _linear(
-    scheme: Scheme | CollocationScheme, unknown_inputs: Mapping[str, Any], measured: Sequence[str]
+    scheme: CollocationScheme | ExplicitScheme,
+    unknown_inputs: Mapping[str, Any],
+    measured: Sequence[str],
 ) -> frozenset[str]:
     """Unknown inputs that are linear between nodes."""
     if not isinstance(scheme, CollocationScheme):

@@ -116,18 +116,21 @@ class ModelManifest:
 
 @dataclass(frozen=True)
 class TableauManifest:
-    """An explicit method; see `ks_tableau` in kinesym.h. error, dense : empty if there is none."""
+    """A Runge-Kutta method; see `ks_tableau` in kinesym.h. error, dense : empty if there is none.
+    implicit : stages that are solved for, the last ones."""
 
     order: int
     c: tuple[float, ...]
     a: tuple[tuple[float, ...], ...]
     error: tuple[float, ...]
     dense: tuple[float, ...]
+    implicit: int = 0
 
 
 @dataclass(frozen=True)
 class SteppingManifest(ModelManifest):
-    """Loops of time stepping, explicit methods by name; see `codegen.stepping`."""
+    """Loops of time stepping, methods by name; places of derivatives that loops need, and of all by
+    which implicit steps are differentiated; see `codegen.stepping`."""
 
     methods: Mapping[str, TableauManifest]
     limits: tuple[str, ...]
@@ -135,6 +138,7 @@ class SteppingManifest(ModelManifest):
     solution: tuple[tuple[int, int], ...]
     outputs_need_rates: bool
     pattern: Pattern
+    partials: Pattern
 
 
 @dataclass(frozen=True)

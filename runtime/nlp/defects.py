@@ -9,6 +9,7 @@ principle and discretization methods, Numerische Mathematik 29).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +53,8 @@ class Courses:
     begin : (M,), t at their left nodes, step : (M,) [s]; with an unknown duration T both are
     shares of it, else T = 1. knots : rated states at the knots, (m, M, .). staged : algebraic
     states at the stages, (s, M, .). inputs : unknown ones at the stages, (s, M, .).
-    coarse, fine : signals at the stages and the fine nodes. multipliers : of the equations at the
+    coarse, fine : signals at the stages and the fine nodes. box : bounds of the inputs,
+    (., 2), equal for those whose course is given. multipliers : of the equations at the
     stages, (s, M, n), or of the defects of the states at the knots but the first, (m - 1, M, n).
     """
 
@@ -64,6 +66,7 @@ class Courses:
     inputs: Array
     coarse: Array
     fine: Array
+    box: Array
     multipliers: Array
 
 
@@ -75,6 +78,7 @@ class Defects:
     finer scheme, as `Courses.multipliers`. begins, inputs : differences of the gradient of the
     Lagrangian with respect to rated states at the left node, (M, .), and to inputs at the stages,
     (s, M, .). parameters, duration : the same, sums over the intervals. objective : of it.
+    gains : of the objective, (M,), if inputs could do within an interval what they like.
     """
 
     ends: Array
@@ -84,6 +88,7 @@ class Defects:
     parameters: Array
     duration: float
     objective: float
+    gains: Array
 
 
 def interval_defects(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Defects:
@@ -110,17 +115,20 @@ def interval_defects(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Defe
         parameters=total.p - sums.p,
         duration=total.T - sums.T,
         objective=total.integral - sums.integral + float((mu * fine.values.residual).sum()),
+        gains=_gains(f, fine, total.u, mu, (at.fine_weights[:, None] * h).reshape(-1), c.box),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Points:
     """The functions at places of all intervals, (places, M, ..); shares : of these places in the
-    interval. rates : x' there, (places, M, n)."""
+    interval. rates, inputs : x' and u there, (places, M, .). given : all arguments, flat."""
 
     shares: Array
     rates: Array
+    inputs: Array
     values: Linearised
+    given: Mapping[str, Array]
 
 
 def _evaluated(
@@ -134,12 +142,15 @@ def _evaluated(
     s: Array,
 ) -> _Points:
     time = c.T * (c.begin + shares[:, None] * c.step)
-    P = time.size
-    flat = [np.ascontiguousarray(a.reshape(P, a.shape[-1]).T) for a in (rates, x, u, s)]
-    found = f(flat[0], flat[1], flat[2], p, flat[3], time.reshape(-1))
+    arrays = {"xdot": rates, "x": x, "u": u, "s": s}
+    given = {
+        name: np.ascontiguousarray(a.reshape(time.size, a.shape[-1]).T)
+        for name, a in arrays.items()
+    }
+    given |= {"p": p, "t": time.reshape(-1)}
     shape = (len(shares), len(c.step))
-    parts = (a.reshape(*shape, *a.shape[1:]) for a in vars(found).values())
-    return _Points(shares, rates, Linearised(*parts))
+    parts = (a.reshape(*shape, *a.shape[1:]) for a in vars(f(given)).values())
+    return _Points(shares, rates, u, Linearised(*parts), given)
 
 
 def _along_scheme(
@@ -273,6 +284,24 @@ def _coarse_gradient(
     stretched = (found.xdot * coarse.rates).sum() / c.T
     T = found.T + stretched - moved
     return knots, _Gradient(found.xdot, found.x, found.u, found.p, float(T), found.integral)
+
+
+def _gains(
+    f: PointFunctions, fine: _Points, slope: Array, mu: Array, weight: Array, box: Array
+) -> Array:
+    """The least of slope d + curvature d^2 / 2 over the steps d of each input at each fine node
+    that its bounds allow (the minimum principle), summed over the interval, (M,)."""
+    shape = slope.shape
+    if not shape[-1]:
+        return np.zeros(shape[1])
+    bend = f.curvature(fine.given, weight, mu.reshape(-1, mu.shape[-1]).T).T.reshape(shape)
+    low, high = box[:, 0] - fine.inputs, box[:, 1] - fine.inputs
+    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    free = box[:, 0] < box[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step = np.where(bend > 0.0, -slope / bend, np.where(slope > 0.0, low, high))
+    step = np.where(free & np.isfinite(step), np.clip(step, low, high), 0.0)
+    return np.asarray((step * (slope + 0.5 * np.maximum(bend, 0.0) * step)).sum(axis=(0, 2)))
 
 
 # -- constraints of the scheme -------------------------------------------------------------------

@@ -27,12 +27,14 @@ class GridDefects:
     ends : of each trial, by how much states are off after each interval, (n, N - 1). gradient :
     (n_variables,) by which the gradient of the Lagrangian is off. rows : (n_constraints,), what the
     constraints are along the true trajectories. objective : by which it is off.
+    gains : of the objective on the intervals of each trial, (N - 1,), if inputs were free there.
     """
 
     ends: Sequence[Array]
     gradient: Array = field(default_factory=lambda: np.zeros(0))
     rows: Array = field(default_factory=lambda: np.zeros(0))
     objective: float = np.nan
+    gains: Sequence[Array] = ()
 
 
 class TrialViews:
@@ -80,6 +82,10 @@ class TrialViews:
         """Whether it is linear between nodes."""
         return name in self._linear
 
+    def is_free(self, name: str) -> bool:
+        """Whether it has a value of its own at each stage."""
+        return name not in self._linear and name not in self._held
+
     def values(self, name: str) -> list[Array]:
         """What `at_stages` says, summed."""
         return [np.sum([w * row for w, row in terms], axis=0) for terms in self.at_stages(name)]
@@ -92,16 +98,19 @@ def grid_defects(
     trials: Sequence[Experiment],
     z: Array,
     multipliers: Array,
+    bounds: tuple[Array, Array],
 ) -> GridDefects:
-    """What the scheme misses at a solution z with multipliers of the constraints."""
+    """What the scheme misses at a solution z with multipliers of the constraints; bounds : of z."""
     layout, about = nlp.layout, f.about
     gradient, rows = np.zeros(nlp.n_variables), np.zeros(nlp.n_constraints)
-    objective, ends = 0.0, []
+    objective, ends, gains = 0.0, [], list[Array]()
     p, dp = layout.parameter_values(z), layout.parameter_values(gradient)
     unrated = [x for x in about.states if x not in about.rated]
     size = (len(at.fine_nodes) * len(about.states)) ** 2
     for k, trial in enumerate(trials):
         here, there = TrialViews(nlp, z, k), TrialViews(nlp, gradient, k)
+        box = _box(about.inputs, [TrialViews(nlp, side, k) for side in bounds])
+        gained = np.empty(trial.n_nodes - 1)
         lam, tau = (_defect_rows(nlp, k, v, at) for v in (multipliers, rows))
         found = np.empty((len(about.states), trial.n_nodes - 1))
         T = float(layout.durations(z)[k]) if layout.free_duration else 1.0
@@ -116,6 +125,7 @@ def grid_defects(
                 inputs=_stacked((here.values(u) for u in about.inputs), len(at.nodes), part),
                 coarse=signals[0][:, part],
                 fine=signals[1][:, part],
+                box=box,
                 multipliers=lam[:, part],
             )
             d = interval_defects(f, at, p, courses)
@@ -130,8 +140,23 @@ def grid_defects(
             if layout.free_duration:
                 layout.durations(gradient)[k] += d.duration
             objective += d.objective
+            gained[part] = d.gains
         ends.append(found)
-    return GridDefects(ends, gradient, rows, objective)
+        gains.append(gained)
+    return GridDefects(
+        ends, gradient, rows, objective + float(np.sum(np.concatenate(gains))), gains
+    )
+
+
+def _box(names: Sequence[str], bounds: Sequence[TrialViews]) -> Array:
+    """Bounds of inputs, (., 2); zeros for those that are held or linear."""
+    rows = [
+        [view.at_stages(name)[0][0][1][0] for view in bounds]
+        if bounds[0].is_free(name)
+        else [0.0, 0.0]
+        for name in names
+    ]
+    return np.array(rows).reshape(len(names), 2)
 
 
 def _parts(count: int, most: int) -> list[slice]:

@@ -36,10 +36,10 @@ class PointFunctions:
         self.xdot, self.x, self.u, self.p, self.t = map(slice, starts[:-1], starts[1:])
         self.columns = int(starts[-1])
 
-    def __call__(self, xdot: Array, x: Array, u: Array, p: Array, s: Array, t: Array) -> Linearised:
-        """At points with x', x, u and signals s of shape (count, P), parameters p (r,), t (P,)."""
-        P = t.size
-        given = {"xdot": xdot, "x": x, "u": u, "p": p, "k": self._known, "s": s, "t": t}
+    def __call__(self, given: Mapping[str, Array]) -> Linearised:
+        """At P points with `xdot`, `x`, `u` and signals `s` of shape (count, P), parameters `p`
+        (r,) and `t` (P,)."""
+        P = given["t"].size
         jacobian = np.zeros((P, len(self.about.states), self.columns))
         places = tuple(map(list, self.about.jacobian))
         jacobian[:, places[0], places[1]] = self._values("jacobian", P, given).T
@@ -49,10 +49,16 @@ class PointFunctions:
             integrand, slopes[:, list(self.about.integrand)] = values[0], values[1:].T
         return Linearised(self._values("residual", P, given).T, jacobian, integrand, slopes)
 
+    def curvature(self, given: Mapping[str, Array], weight: Array, mu: Array) -> Array:
+        """Second derivatives of weight * integrand + mu . equations with respect to each input,
+        (inputs, P), at the same points; weight (P,), mu (n, P)."""
+        more = {"weight": weight, "mu": np.ascontiguousarray(mu)}
+        return self._values("curvature", given["t"].size, {**given, **more})
+
     def _values(self, name: str, P: int, given: Mapping[str, Array]) -> Array:
-        kernel = self._kernels[name]
+        kernel, known = self._kernels[name], {**given, "k": self._known}
         arguments = [
-            (np.ascontiguousarray(given[a]).reshape(-1), 0, P if varying else 1)
+            (known[a].reshape(-1), 0, P if varying else 1)
             for a, varying in zip(kernel.arguments, kernel.varying, strict=True)
         ]
         count = len(kernel.outputs)

@@ -41,9 +41,10 @@ class GridError(Saved):
     parameters : shifts by name; deviations : their standard errors, if there are measurements.
     objective, durations : shifts. states, inputs : shifts at the nodes, (nodes,) each. defects :
     local errors, by how much each state is off after one interval that starts right, (intervals,)
-    each. begin, trial : of the intervals, time [s] and number. time : of the nodes [s]. values :
-    of parameters, objective and durations. ranges : of states. scheme : its name. note : why shifts
-    are not known (NaN), if they are not.
+    each. gains : part of the shift of the objective, what it would gain if inputs were free within
+    an interval, as where they jump, (intervals,). begin, trial : of the intervals, time [s] and
+    number. time : of the nodes [s]. values : of parameters, objective and durations. ranges : of
+    states. scheme : its name. note : why shifts are not known (NaN), if they are not.
     """
 
     scheme: str
@@ -51,6 +52,7 @@ class GridError(Saved):
     trial: Trials
     time: PerNode
     defects: Mapping[str, PerInterval]
+    gains: PerInterval
     states: Mapping[str, PerNode]
     inputs: Mapping[str, PerNode]
     parameters: Mapping[str, float]
@@ -118,8 +120,11 @@ class GridError(Saved):
 
     @property
     def relative_defects(self) -> Array:
-        """The largest local error of each interval as a share of the range of its state."""
+        """The largest local error of each interval as a share of the range of its state, or what
+        the objective gains there as a share of it."""
         rows = [np.abs(row) / (self.ranges[name] or 1.0) for name, row in self.defects.items()]
+        if self.values.get("objective"):
+            rows.append(np.abs(self.gains / self.values["objective"]))
         return np.max(np.nan_to_num(rows, nan=np.inf), axis=0)
 
     def resists(self, tolerance: float) -> str:

@@ -9,7 +9,6 @@ from scipy.sparse.linalg import spsolve
 
 import kinesym as ks
 from kinesym.symbolic.schemes import SCHEMES as NAMED
-from kinesym.symbolic.schemes.scheme import NodeScheme, StageScheme
 
 x, v, y, u = ks.dynamicsymbols("x v y u")
 k = sp.Symbol("k")
@@ -219,18 +218,6 @@ def test_algebraic_states_have_no_rate():
     moving = ks.Model("m", [x, y], [], [], equations, outputs={"slope": y.diff(t)})
     with pytest.raises(ValueError, match=f"model m: output slope {words}"):
         ks.Collocation(moving, trial, objective=ks.Integral(x**2))
-
-
-@pytest.mark.parametrize("field", ["derivative", "state", "quadrature"])
-def test_inconsistent_weights_are_refused(field):
-    good = {"derivative": (-1.0, 1.0), "state": (0.5, 0.5), "quadrature": (0.5, 0.5)}
-    with pytest.raises(ValueError, match=f"{field} weights must sum"):
-        StageScheme("bad", time=0.5, order=2, reference="", **{**good, field: (0.3, 0.3)})
-
-
-def test_inconsistent_rates_are_refused():
-    with pytest.raises(ValueError, match="rates weights must sum"):
-        NodeScheme("bad", quadrature=(0.5, 0.5), order=2, reference="", rates=(0.5, 0.4))
 
 
 @pytest.mark.parametrize("scheme", ["trapezoid", "hermite-simpson", "lobatto-6"])

@@ -18,7 +18,7 @@ from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.problem import symbolic_problem
 from kinesym.runtime.library import manifest as about
 from kinesym.runtime.library.manifest import load_manifest
-from kinesym.symbolic.schemes import SCHEMES, TRAPEZOID
+from kinesym.symbolic.schemes import SCHEMES
 
 
 def program_of_collocation(scheme="trapezoid"):
@@ -42,7 +42,7 @@ PROGRAMS = {
     about.CollocationManifest: program_of_collocation,
     about.FunctionsManifest: lambda: model_functions(models.pendulum()),
     about.JacobiansManifest: lambda: model_jacobians(models.pendulum()),
-    about.SteppingManifest: lambda: stepper(models.pendulum(), TRAPEZOID, True),
+    about.SteppingManifest: lambda: stepper(models.pendulum(), SCHEMES["trapezoid"], True),
     about.HybridManifest: lambda: hybrid_program(ball()),
     about.SlopesManifest: lambda: slopes_program(ball()),
 }
