@@ -204,7 +204,7 @@ def casadi_mapped(ca: Any, problem: ks.Collocation, trial: int, kernel: Kernel, 
     """The outputs of a kernel at all points of a trial, (outputs, points)."""
     (family, what), nlp = kernel.name.split("_", 1), problem.nlp
     about = problem.program.description["collocation"]["families"][family]
-    variables, n = dict(about["variables"]), problem.layout.points(trial, family)
+    variables, n = {name for name, *_ in about["variables"]}, problem.layout.points(trial, family)
     places = np.arange(float(nlp.n_variables)), np.empty(nlp.n_constraints), np.ones(1)
     rows = []
     for name, values in nlp.arguments(trial, family, what, places).items():

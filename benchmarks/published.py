@@ -320,12 +320,13 @@ def particle_steering(nodes: int = 201) -> Published:
     return Published(problem, f"{COPS}, 201 nodes", 0.554577, 1e-6, guess)
 
 
-def lotka_volterra_fishing(nodes: int = 1201) -> Published:
+def lotka_volterra_fishing(nodes: int = 601) -> Published:
     """Fishing that brings prey x and predators y to rest; the relaxed problem, 0 <= w <= 1."""
     x, y, w = ks.dynamicsymbols("x y w")
     problem = ks.Collocation(
         explicit("fishing", {x: x - x * y - 0.4 * x * w, y: -y + x * y - 0.2 * y * w}, [w]),
         ks.Experiment(np.linspace(0.0, 12.0, nodes)),
+        scheme="radau-3",
         objective=ks.Integral((x - 1) ** 2 + (y - 1) ** 2),
         boundary=ends({x: 0.5, y: 0.7}, {}),
         unknown_inputs={w: (0, 1)},

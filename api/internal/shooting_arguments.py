@@ -19,13 +19,19 @@ from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.pipeline import make_nlp, realise
-from kinesym.internal.problem import checked_trials, known_values, named_bounds, symbolic_problem
+from kinesym.internal.problem import (
+    check_method,
+    checked_trials,
+    known_values,
+    named_bounds,
+    symbolic_problem,
+)
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.nlp.collocation import bound_pair
-from kinesym.runtime.nlp.layout import FAMILIES, Layout
+from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.simulated import System
@@ -82,7 +88,9 @@ class ShootingArguments:
     @cached_property
     def layout(self) -> Layout:
         """Layout of all trajectories on the grids of the steps."""
+        states, inputs = tuple(self.unknowns.states), tuple(self.unknowns.inputs)
         return Layout(
+            blocks=(Block("x", states, None), Block("u", inputs, None)),
             states=self.unknowns.states,
             inputs=self.unknowns.inputs,
             parameters=self.unknowns.parameters,
@@ -170,6 +178,7 @@ def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict
     """Trials of a model, their symbolic problem, and seconds for deriving and compiling; raises
     `ValueError` for what does not fit."""
     unknowns, method = given.unknowns, given.steps.method
+    check_method(given.model, method)
     problem = symbolic_problem(
         given.model,
         given.fine,

@@ -22,6 +22,8 @@ _NEAR = 1e-2
 _WIDENED = 1e-8
 #: How many times farther than the bound the minimum without it must be.
 _BEYOND = 10.0
+#: Share of the sides up to which the residual of a linear system needs no refinement.
+_REFINED = 1e-8
 
 
 def stiffness_of_bounds(
@@ -56,25 +58,64 @@ def downhill(gradient: Array) -> tuple[Array, Array]:
     return np.maximum(gradient, 0.0), np.maximum(-gradient, 0.0)
 
 
-def parameter_covariance(
+@dataclass(frozen=True, eq=False)
+class Kkt:
+    """The Karush-Kuhn-Tucker matrix [[H + S, A'], [A, -D]] of n variables and m constraints.
+
+    hessian, rows : H (n, n) and A (m, n), sparse. stiffness, softness : the diagonals of S, where
+    infinity fixes a variable, and of D. stages : of the variables, see `kkt.h`.
+    """
+
+    hessian: Any
+    rows: Any
+    softness: Array
+    stiffness: Array
+    stages: NDArray[np.int32] | None = None
+
+    def solve(self, variables: Array, constraints: Array) -> Array:
+        """The first n entries of its solutions for sides (n, k) and (m, k), zero for what is fixed;
+        raises `ValueError` if the matrix is singular."""
+        free = np.flatnonzero(np.isfinite(self.stiffness))
+        left = self.hessian[free][:, free] + diags_array(self.stiffness[free])
+        rows = self.rows[:, free]
+        kkt = block_array([[left, rows.T], [rows, -diags_array(self.softness)]], format="csc")
+        in_time = None
+        if self.stages is not None:
+            in_time = np.full(kkt.shape[0], UNKNOWN, dtype=np.int32)
+            in_time[: len(free)] = self.stages[free]
+        found = np.zeros(variables.shape)
+        try:
+            found[free] = _solve(kkt, in_time, np.vstack([variables[free], constraints]))[
+                : len(free)
+            ]
+        except RuntimeError as error:
+            raise ValueError("the curvature at the solution is singular") from error
+        return found
+
+    def inverse(self, wanted: NDArray[np.intp]) -> Array:
+        """The entries of variables `wanted` in the inverse; raises `ValueError` if the matrix is
+        singular."""
+        unit = np.zeros((len(self.stiffness), len(wanted)))
+        unit[wanted, np.arange(len(wanted))] = np.isfinite(self.stiffness[wanted])
+        try:
+            return self.solve(unit, np.zeros((self.rows.shape[0], len(wanted))))[wanted]
+        except ValueError as error:
+            raise ValueError("singular curvature: the parameters are not identifiable") from error
+
+
+def kkt_at(
     nlp: NLP,
     z: Array,
     multipliers: tuple[Array, Array, Array],
     bounds: tuple[Array, Array],
     constraint_bounds: tuple[Array, Array],
-) -> Array:
-    """Covariance of the unknown parameters, (r, r), from the curvature at a solution.
+) -> tuple[Kkt, NDArray[np.intp]]:
+    """The matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
+    say, and the constraints that it contains.
 
-    For an objective J = -2 log(likelihood) + const, such as the least squares of measurements with
-    their true standard deviations, the covariance is 2 R^-1, where R is the Hessian of J in the
-    parameters after the trajectories have followed (the reduced Hessian). R^-1 is the parameter
-    block of the inverse of the Karush-Kuhn-Tucker matrix, in which bounds and inequalities are as
-    stiff as their multipliers say. A parameter at a bound is fixed there, with variance zero.
-
-    multipliers : of constraints, lower and upper bounds. Raises `ValueError` if the matrix is
-    singular: the parameters are not identifiable.
+    multipliers : of constraints, lower and upper bounds.
     """
-    n, m, layout = nlp.n_variables, nlp.n_constraints, nlp.layout
+    n, m = nlp.n_variables, nlp.n_constraints
     entries = (nlp.hessian(z, multipliers[0], 1.0), nlp.hessian_structure.arrays())
     lower = coo_array(entries, shape=(n, n))
     jacobian = coo_array((nlp.jacobian(z), nlp.jacobian_structure.arrays()), shape=(m, n))
@@ -83,11 +124,23 @@ def parameter_covariance(
         nlp.constraints(z), constraint_bounds, downhill(-multipliers[0]), _WIDENED
     )
     active = np.flatnonzero(of_rows)
+    hessian, rows = (lower + tril(lower, -1).T).tocsr(), jacobian.tocsr()[active]
+    return Kkt(hessian, rows, 1.0 / of_rows[active], stiff, nlp.layout.stages()), active
+
+
+def parameter_covariance(nlp: NLP, kkt: Kkt) -> Array:
+    """Covariance of the unknown parameters, (r, r), from the curvature at a solution.
+
+    For an objective J = -2 log(likelihood) + const, such as the least squares of measurements with
+    their true standard deviations, the covariance is 2 R^-1, where R is the Hessian of J in the
+    parameters after the trajectories have followed (the reduced Hessian). R^-1 is the parameter
+    block of the inverse of the Karush-Kuhn-Tucker matrix. A parameter at a bound is fixed there,
+    with variance zero. Raises `ValueError` if the matrix is singular: the parameters are not
+    identifiable.
+    """
+    layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    hessian, rows_of = (lower + tril(lower, -1).T).tocsr(), jacobian.tocsr()[active]
-    softness = 1.0 / of_rows[active]
-    inverse = inverse_block(hessian, rows_of, softness, stiff, mine, layout.stages())
-    return 2.0 * without_held(inverse, stiff[mine])[0]
+    return 2.0 * without_held(kkt.inverse(mine), kkt.stiffness[mine])[0]
 
 
 def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -103,43 +156,8 @@ def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bo
     return inverse, held
 
 
-def inverse_block(
-    hessian: Any,
-    rows: Any,
-    softness: Array,
-    stiffness: Array,
-    wanted: NDArray[np.intp],
-    stages: NDArray[np.int32] | None = None,
-) -> Array:
-    """The entries of variables `wanted` in the inverse of [[H + S, A'], [A, -D]].
-
-    hessian, rows : H (n, n) and A (m, n), sparse. stiffness, softness : the diagonals of S, where
-    infinity fixes a variable, and of D. stages : of the variables, see `kkt.h`. Raises `ValueError`
-    if the matrix is singular.
-    """
-    free = np.flatnonzero(np.isfinite(stiffness))
-    here = np.isfinite(stiffness[wanted])
-    place = np.searchsorted(free, wanted[here])
-    left = hessian[free][:, free] + diags_array(stiffness[free])
-    kkt = block_array(
-        [[left, rows[:, free].T], [rows[:, free], -diags_array(softness)]], format="csc"
-    )
-    unit = np.zeros((kkt.shape[0], len(place)))
-    unit[place, np.arange(len(place))] = 1.0
-    in_time = None
-    if stages is not None:
-        in_time = np.full(kkt.shape[0], UNKNOWN, dtype=np.int32)
-        in_time[: len(free)] = stages[free]
-    inverse = np.zeros((len(wanted), len(wanted)))
-    try:
-        inverse[np.ix_(here, here)] = _solve(kkt, in_time, unit)[place]
-    except RuntimeError as error:
-        raise ValueError("singular curvature: the parameters are not identifiable") from error
-    return inverse
-
-
 def _solve(kkt: Any, stages: NDArray[np.int32] | None, b: Array) -> Array:
-    """x of kkt x = b (n, r) by the time-structured solver, refined once, or by SuperLU. Raises
+    """x of kkt x = b (n, r) by the time-structured solver, refined if needed, or by SuperLU. Raises
     `RuntimeError` if the matrix is singular. stages : of the unknowns, see `kkt.h`."""
     if stages is not None:
         lower = tril(kkt, format="coo")
@@ -148,7 +166,10 @@ def _solve(kkt: Any, stages: NDArray[np.int32] | None, b: Array) -> Array:
             if factors.factorise(lower.data) != "ok":
                 raise RuntimeError("singular")
             x = factors.solve(b)
-            return np.asarray(x + factors.solve(b - kkt @ x))
+            rest = b - kkt @ x
+            if np.abs(rest).max(initial=0.0) > _REFINED * np.abs(b).max(initial=0.0):
+                x += factors.solve(rest)
+            return x
     return np.asarray(splu(kkt).solve(b))
 
 
@@ -253,7 +274,7 @@ def confidence_of_segments(
     held, covariance = np.isinf(stiff), np.full((n, n), np.nan)
     try:
         nothing = np.zeros(gaps.shape[0])
-        inverse = inverse_block(hessian.tocsr(), gaps.tocsr(), nothing, stiff, first)
+        inverse = Kkt(hessian.tocsr(), gaps.tocsr(), nothing, stiff).inverse(first)
         inverse, held[first] = without_held(inverse, stiff[first])
     except ValueError as error:
         return Confidence(held, covariance, np.inf, [str(error)])

@@ -206,6 +206,14 @@ class Signal:
                 stacklevel=stacklevel + 1,
             )
 
+    def within(self, time: Array, place: float) -> Array:
+        """Values at a place, a share, of each interval of a grid (N,), (N - 1,)."""
+        if self.between == "linear" and np.array_equal(self.begin, time):
+            row = self.coefficients[0]
+            return np.asarray((1.0 - place) * row[:-1] + place * row[1:])
+        side = 1.0 if place == 0.0 else -1.0 if place == 1.0 else 0.0
+        return self._values((1.0 - place) * time[:-1] + place * time[1:], side)
+
     def at_nodes(self, time: Array) -> Array:
         """Values at the nodes (N,) of a grid, those after a jump there."""
         if np.array_equal(self.begin, time):

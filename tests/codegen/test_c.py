@@ -88,12 +88,12 @@ from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.transcribe import transcribe
 from kinesym.symbolic.objective import LeastSquares
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import MIDPOINT
+from kinesym.symbolic.schemes import SCHEMES
 
 def sources(model):
     measured = dict(zip(model.state_names, model.states))
     yield model_functions(model)
-    yield transcribe(Problem(model, MIDPOINT, LeastSquares(), model.parameters,
+    yield transcribe(Problem(model, SCHEMES["midpoint"], LeastSquares(), model.parameters,
                              signals=model.inputs, measurements=measured))
 
 digest = hashlib.sha256()
