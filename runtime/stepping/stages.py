@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import TableauManifest
 
 
-def loop_numbers(tableau: TableauManifest) -> dict[str, object]:
+@lru_cache(maxsize=64)
+def loop_numbers(tableau: TableauManifest) -> Mapping[str, object]:
     """All numbers of `ks_tableau` in kinesym.h."""
-    numbers: dict[str, object] = vars(tableau)
+    numbers: dict[str, object] = dict(vars(tableau))
     if not tableau.implicit:
         return numbers
     inverse = np.linalg.inv(np.array(tableau.a)[-1 - tableau.implicit : -1, -tableau.implicit :])

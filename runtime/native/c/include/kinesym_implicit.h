@@ -139,7 +139,7 @@ static void ks_im_newton(ks_implicit_steps *d) {
         for (int l = 0; l < KS_LANES; l++) needed |= d->open[l] && !d->factored[l];
         ks_stages_residual(s);
         if (needed) ks_im_factor(d);
-        if (step == 0) {
+        if (step == 0 || step == KS_NEWTON_STEPS - 1) {
             V norm = ks_splat(0.0);
             for (ptrdiff_t k = 0; k < r->method.implicit * s->n; k++)
                 norm = ks_max(norm, ks_abs(s->g[k]));
