@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
 from kinesym import checks
 from kinesym.codegen.kernel import Program
+from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.diagnose import explain
 from kinesym.internal.grid import grid_error
@@ -58,6 +59,7 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
 
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
@@ -131,7 +133,7 @@ class Collocation:
         check_compiler()  # before any long work
         warn_if_missing()
         self.timings = {"derive": 0.0, "compile": 0.0}
-        self.program, self._built = self._transcribed("exact")
+        self.program, self._built = self._transcribed("exact", with_point)
         self._condition_bounds = given.bounds(self.symbolic)
         self._place(given.trials)
 
@@ -162,10 +164,13 @@ class Collocation:
             f"{self.n_variables} variables, {self.n_constraints} constraints>"
         )
 
-    def _transcribed(self, hessian: str) -> tuple[Program, Built]:
-        """The program with this Hessian, built."""
+    def _transcribed(
+        self, hessian: str, more: Callable[[Program, Problem], Program] | None = None
+    ) -> tuple[Program, Built]:
+        """The program with this Hessian and `more` kernels, built."""
         start = time.perf_counter()
         program = transcribe(self.symbolic, hessian)
+        program = more(program, self.symbolic) if more else program
         derive, built = time.perf_counter() - start, realise(program)
         self.timings["derive"] += derive + built.derive
         self.timings["compile"] += built.compile
@@ -409,7 +414,7 @@ class Collocation:
         if not solution.success:
             return solution
         start = time.perf_counter()
-        made = (self.symbolic, self._scheme, self.nlp, self.trials, self._known)
+        made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
         error = grid_error(*made, solution, self._kkt(solution), self.variable_bounds)
         seconds = time.perf_counter() - start
         timings = {**solution.timings, "grid": seconds}
@@ -427,10 +432,10 @@ class Collocation:
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
         problem = self.on_grid_of(solution)
-        return parameter_covariance(problem.nlp, problem._kkt(solution)[0])
+        return parameter_covariance(problem.nlp, problem._kkt(solution))
 
-    def _kkt(self, solution: Solution) -> tuple[Kkt, NDArray[np.intp]]:
-        """The KKT matrix at a solution, and the constraints that it contains."""
+    def _kkt(self, solution: Solution) -> Kkt:
+        """The KKT matrix at a solution."""
         return kkt_at(
             self.nlp,
             solution.free_vector,

@@ -10,7 +10,14 @@ from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem, algebraic_states
 
 
-def point_program(problem: Problem) -> Program:
+def with_point(program: Program, problem: Problem) -> Program:
+    """A program with the kernels of `point_kernels`."""
+    kernels, about = point_kernels(problem)
+    every = {**program.description, "point": about}
+    return Program(program.name, (*program.kernels, *kernels), every)
+
+
+def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
     """Kernels at one point: `residual` of the equations, its `jacobian` with respect to x', x, u, p
     and t, `integrand` with its derivatives, and `curvature` in each u, of weight * integrand +
     multipliers . equations.
@@ -65,9 +72,10 @@ def point_program(problem: Problem) -> Program:
         "jacobian": pattern_of(entries),
         "integrand": list(slopes),
     }
-    return Program(f"{model.name}_point".replace("-", "_"), tuple(kernels), {"point": about})
+    return kernels, about
 
 
 def _kernel(name: str, s: Points, every: tuple[Argument, ...], outputs: dict[str, int]) -> Kernel:
-    purpose = "the equations, their derivatives, or the integrand, at one point"
-    return Kernel(name, s.graph, every, tuple(outputs.values()), tuple(outputs), purpose)
+    purpose = "for the error of the grid: equations, derivatives, or the integrand, at one point"
+    labels, nodes = tuple(outputs), tuple(outputs.values())
+    return Kernel(f"point_{name}", s.graph, every, nodes, labels, purpose)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import diags_array
 
-from kinesym.codegen.point import point_program
 from kinesym.internal.finer import finer
-from kinesym.internal.pipeline import realise
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.nlp.grid import GridDefects, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import Kkt
+from kinesym.runtime.results.statistics import Entries, Kkt
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
@@ -33,11 +29,12 @@ _J = "objective"
 def grid_error(
     problem: Problem,
     scheme: CollocationScheme,
+    built: Built,
     nlp: NLP,
     trials: Sequence[Experiment],
     known: Mapping[str, float],
     solution: Solution,
-    kkt: tuple[Kkt, NDArray[np.intp]],
+    kkt: Kkt,
     bounds: tuple[Array, Array],
 ) -> GridError:
     """What the grid does to a solution.
@@ -45,22 +42,21 @@ def grid_error(
     One solution with the KKT matrix there turns the defects of the intervals (see
     `kinesym.runtime.nlp.defects`) into shifts, as a step of Newton's method from this scheme to the
     finer one would. A problem without objective has no one solution: the shift is the smallest
-    one. known : values of the known parameters. kkt : of `kkt_at`. bounds : of z.
+    one. built : the library, see `codegen.point`. known : values of the known parameters. kkt : of
+    `kkt_at`. bounds : of z.
 
     Where the matrix is singular or the equations cannot be solved, the shifts are NaN, and the note
     says why.
     """
-    functions, numbers = PointFunctions(realise(point_program(problem)), known), finer(scheme)
+    functions, numbers = PointFunctions(built, known), finer(scheme)
     layout, z, note = nlp.layout, solution.free_vector, ""
     shift, inverse = np.full(nlp.n_variables, np.nan), np.full((0, 0), np.nan)
     found = GridDefects([np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes])
     try:
         given = (z, solution.multipliers, bounds)
         found = grid_defects(nlp, functions, numbers, trials, *given)
-        matrix, active = kkt
-        if problem.aimless:
-            matrix = replace(matrix, hessian=_metric(nlp, z))
-        shift, inverse = _shifts(nlp, z, found, matrix, active)
+        matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
+        shift, inverse = _shifts(nlp, z, found, matrix)
     except np.linalg.LinAlgError:
         note = "the equations cannot be solved for the states along the solution"
     except ValueError as error:
@@ -94,7 +90,7 @@ def grid_error(
     )
 
 
-def _metric(nlp: NLP, z: Array) -> Any:
+def _metric(nlp: NLP, z: Array) -> Entries:
     """A Hessian for problems without objective: of all changes the smallest, relative to the size
     of each trajectory."""
     size = np.ones(nlp.n_variables)
@@ -103,12 +99,11 @@ def _metric(nlp: NLP, z: Array) -> Any:
         for (_, sizes), (_, rows) in values:
             largest = np.abs(rows).max(axis=1, keepdims=True)
             sizes[:] = np.where(largest > 0.0, largest, 1.0)
-    return diags_array(size**-2.0).tocsr()
+    every = np.arange(nlp.n_variables)
+    return every, every, size**-2.0
 
 
-def _shifts(
-    nlp: NLP, z: Array, found: GridDefects, kkt: Kkt, active: NDArray[np.intp]
-) -> tuple[Array, Array]:
+def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> tuple[Array, Array]:
     """Shifts of all variables, and the block of the parameters in the inverse of the matrix.
 
     Along singular arcs the objective is so flat that a small gradient asks for a large step, which
@@ -118,9 +113,9 @@ def _shifts(
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
     variables = np.zeros((nlp.n_variables, 2 + len(mine)))
     variables[:, 1] = -found.gradient
-    variables[mine, 2 + np.arange(len(mine))] = np.isfinite(kkt.stiffness[mine])
-    constraints = np.zeros((len(active), 2 + len(mine)))
-    constraints[:, :2] = found.rows[active, None]
+    variables[mine, 2 + np.arange(len(mine))] = 1.0
+    constraints = np.zeros((nlp.n_constraints, 2 + len(mine)))
+    constraints[:, :2] = found.rows[:, None]
     solved = kkt.solve(variables, constraints)
     largest = 0.0
     for trial in range(len(layout.nodes)):

@@ -44,7 +44,7 @@ class PointFunctions:
         places = tuple(map(list, self.about.jacobian))
         jacobian[:, places[0], places[1]] = self._values("jacobian", P, given).T
         integrand, slopes = np.zeros(P), np.zeros((P, self.columns))
-        if "integrand" in self._kernels:
+        if "point_integrand" in self._kernels:
             values = self._values("integrand", P, given)
             integrand, slopes[:, list(self.about.integrand)] = values[0], values[1:].T
         return Linearised(self._values("residual", P, given).T, jacobian, integrand, slopes)
@@ -56,6 +56,7 @@ class PointFunctions:
         return self._values("curvature", given["t"].size, {**given, **more})
 
     def _values(self, name: str, P: int, given: Mapping[str, Array]) -> Array:
+        name = f"point_{name}"
         kernel, known = self._kernels[name], {**given, "k": self._known}
         arguments = [
             (known[a].reshape(-1), 0, P if varying else 1)
