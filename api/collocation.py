@@ -18,6 +18,7 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.diagnose import explain
+from kinesym.internal.found_inputs import found_inputs
 from kinesym.internal.grid import grid_error
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
@@ -52,6 +53,7 @@ from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.statistics import Kkt, kkt_at, parameter_covariance
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
@@ -61,6 +63,7 @@ from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
+from kinesym.verification import verified
 
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
@@ -393,6 +396,23 @@ class Collocation:
         z = carried_over(problem.nlp, self._scheme, solution.free_vector, made.nlp)
         made._start = np.clip(z, *made.variable_bounds)
         return made
+
+    def verify(self, solution: Solution, segments: int = 1) -> Verification:
+        """How far a simulation leaves a solution of this problem: its inputs, as the scheme sees
+        them, and its parameters, integrated by an adaptive method from its own start.
+
+        segments : parts of each trial that start from the solution each, for unstable systems, in
+        which a simulation leaves any solution sooner or later. Raises `ValueError` for a solution
+        of another problem.
+        """
+        checks.check_kind(solution, Solution, "kinesym")
+        parts = checks.count(segments, "segments")
+        problem, z = self.on_grid_of(solution), solution.free_vector
+        found = [
+            found_inputs(problem.nlp, self._scheme, z, k, run.time)
+            for k, run in enumerate(solution.trials)
+        ]
+        return verified(self.model, problem.trials, solution, found, parts)
 
     def on_grid_of(self, solution: Solution) -> Collocation:
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
