@@ -21,6 +21,8 @@ from kinesym.internal.grid import grid_error
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.problem import (
+    check_index,
+    highest_index,
     kinematic_pairs,
     known_values,
     named_bounds,
@@ -109,6 +111,9 @@ class Collocation:
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
         self._scheme = scheme_named(given.scheme if scheme == "auto" else scheme)
+        if model.index.value is not None:  # else unknown inputs may determine what is left
+            most = highest_index(self._scheme.name)
+            check_index(model, most, f"the scheme {self._scheme.title}")
         self.symbolic = symbolic_problem(
             model,
             given.trials,

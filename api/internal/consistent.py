@@ -65,22 +65,18 @@ class _Equations:
 @lru_cache(maxsize=32)
 def _equations(model: Model) -> _Equations:
     regular = combined(model)
-    model, form = (
-        (regular, differentiated(regular)) if regular else (model, _undifferentiated(model))
-    )
+    form = differentiated(regular) if regular else _undifferentiated(model)
     rows = (*form.kept, *form.constraints)
     every = [*(row.expression for row in rows), *(e for _, e in form.program)]
     found = set().union(*(e.atoms(sp.Derivative) for e in every))
-    inputs = set(model.inputs)
-    rates = sorted((a for a in found if a.expr in inputs), key=str)
+    rates = sorted((a for a in found if a.expr in model.inputs), key=str)
     g = Graph()
     known = [*model.states, *model.inputs, *model.parameters, *model.derivatives, *form.higher]
-    lower = Lowering(
-        g, {atom: g.symbol(_symbol(atom)) for atom in (*known, *rates)} | {t: g.symbol(_TIME)}
-    )
+    symbols = {atom: g.symbol(_symbol(atom)) for atom in (*known, *rates)}
+    lower = Lowering(g, {**symbols, t: g.symbol(_TIME)})
     lower.define(form.program)
     nodes = [lower(row.expression) for row in rows]
-    inner = [*map(_symbol, unknowns(model, form))]
+    inner = [*map(_symbol, unknowns(regular or model, form))]
     outer = [name for name in map(_symbol, model.states) if name not in inner]
     slopes = jacobian(g, nodes, g.symbols([*inner, *outer]))
     return _Equations(g, rows, len(form.kept), nodes, inner, [*inner, *outer], slopes, rates)
@@ -94,8 +90,9 @@ def _undifferentiated(model: Model) -> Differentiated:
 
 
 def _symbol(atom: sp.Basic) -> str:
+    """In the graph; no name of a model has a slash."""
     if isinstance(atom, sp.Derivative):
-        return f"{name_of(atom.expr)}{chr(39) * int(atom.derivative_count)}"
+        return f"{name_of(atom.expr)}/dt{atom.derivative_count}"
     return name_of(atom)
 
 

@@ -85,7 +85,8 @@ def check_index(model: Model, most: int, what: str) -> None:
     if index.constraints:
         words = f"{index.constraints[0]}, is a hidden constraint"
     elif not words:
-        words = f"{', '.join(index.algebraic)} have no derivative"
+        one = len(index.dependent) == 1
+        words = f"{', '.join(index.dependent)} follow{'s' * one} from the other states"
     needed = "model.reduced_index()" if most else "model.reduced_index(index=0)"
     radau = "; or take a radau method" if index.value == 2 else ""
     raise ValueError(

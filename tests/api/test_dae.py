@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 
 import kinesym as ks
 from kinesym.hybrid import Hybrid
+from kinesym.internal.problem import check_index
 
 t = ks.t
 x, y, z, u = ks.dynamicsymbols("x y z u")
@@ -87,6 +88,16 @@ def test_undetermined():
         ks.simulate(same, TIME, {x: 0.0, y: 0.0}, method="midpoint")
     with pytest.raises(ValueError, match=r"do not determine the states: equations 0, 1 depend"):
         ks.consistent(same, TIME, {x: 0.0, y: 0.0})
+
+
+def test_what_needs_all_rates():
+    """At index 1 the state is named that has none."""
+    with pytest.raises(
+        ValueError, match=r"has index 1, the scheme s is for models of index 0: i f"
+    ):
+        check_index(circuit(), 0, "the scheme s")
+    with pytest.raises(ValueError, match=r"no explicit derivatives: state i has no derivative"):
+        ks.simulate(circuit(), TIME, {"v": 0.0, "i": 0.0}, inputs={u: 3.0}, method="rk4")
 
 
 # -- index 1 -------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ def linear(E, A):
     return ks.Model("linear", xs, [], [], list(rows))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(1, 4).flatmap(pencil))
 def test_kronecker_index(matrices):
     """Of random linear systems, and of what they are reduced to."""
@@ -276,7 +276,7 @@ def test_kronecker_index(matrices):
     assert system.index.freedom == sp.degree(polynomial, sp.Symbol("c"))
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(1, 3), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_hidden_in_combinations(differential, nilpotent, random):
     """Weierstrass' form, its rows and columns mixed: the index is the size of the nilpotent block,

@@ -1,9 +1,11 @@
 """The nonlinear program of one trial from the definition of the schemes, in SymPy, dense.
 
 Unknown are states at the knots of each interval, its ends and the places within. Radau, Gauss: the
-equations hold at the stages, where x' is that of the polynomial through the knots; inputs and
-algebraic states have values at the stages only. Lobatto: x' at the knots are further unknowns e,
-which the equations give, and x_k - x_0 is h times their integral; e is eliminated in numbers.
+equations hold at the stages, where x' is that of the polynomial through the knots; algebraic states
+have values at the stages only, as have inputs that are neither held nor linear between nodes.
+Lobatto: x' at the knots are further unknowns e, which the equations give, and x_k - x_0 is h times
+their integral; e is eliminated in numbers.
+
 Jacobian and gradient are the complex step of constraints and cost, the Hessian is the complex step
 of SymPy's gradient of the Lagrangian.
 """
@@ -23,6 +25,7 @@ class Discretised:
 
     integrand, terminal : terms of the objective besides the least squares.
     path : expressions at all places; boundary : functions of the values at the first and last node.
+    held, linear : inputs by what they are between nodes; linear are also free ones if measured.
     """
 
     def __init__(
@@ -37,9 +40,12 @@ class Discretised:
         path=(),
         boundary=(),
         held=(),
+        linear=(),
     ):
         self.model, self.trial, self.rule = model, trial, rules.rule_named(scheme)
         self.N, self.held, self.free = trial.n_nodes, {*trial.held, *held}, list(free_inputs)
+        measured = {*self.free} & {*trial.measurements}
+        self.fixed = self.held | {*linear} | measured  # not free at stages
         self.z, self.extra, self.demands = [], [], []
         self._make_variables()
         p = {name: symbol(f"p_{name}") for name in model.parameter_names if name in unknown}
@@ -72,7 +78,7 @@ class Discretised:
             for x, rate in zip(model.states, model.derivatives, strict=True)
             if not any(e.has(rate) for e in inlined)
         ]
-        loose = [u for u in self.free if u not in self.held]
+        loose = [u for u in self.free if u not in self.fixed]
         self.staged = [] if rule.at_knots else algebraic + loose
         states = [x for x in model.state_names if x not in self.staged]
         inputs = [u for u in self.free if u not in self.staged]
@@ -176,6 +182,11 @@ class Discretised:
     def _time(self, i, c):
         return self.t[i] + sp.Float(c) * (self.t[i + 1] - self.t[i])
 
+    def _between(self, name, i, c):
+        """An unknown input that is held, or linear between the nodes."""
+        left, right = self.nodes[name][i : i + 2]
+        return left if name in self.held else (1 - sp.Float(c)) * left + sp.Float(c) * right
+
     def _knot(self, i, k):
         """What has a value at place k within interval i of a Lobatto scheme."""
         c = self.rule.inner[k]
@@ -184,7 +195,7 @@ class Discretised:
             if s.name in self.within[k]:
                 table[s] = self.within[k][s.name][i]
             elif s.name in self.nodes:
-                table[s] = self.nodes[s.name][i]  # held
+                table[s] = self._between(s.name, i, c)
             else:
                 table[s] = self._known(s.name, i, c)
         return table
@@ -196,9 +207,10 @@ class Discretised:
         for u in self.model.inputs:
             if u.name in self.staged:
                 table[u] = self.stages[k][u.name][i]
+            elif u.name in self.nodes:
+                table[u] = self._between(u.name, i, c)
             else:
-                held = u.name in self.nodes
-                table[u] = self.nodes[u.name][i] if held else self._known(u.name, i, c)
+                table[u] = self._known(u.name, i, c)
         for x, rate in zip(self.model.states, self.model.derivatives, strict=True):
             table[rate] = sp.S.Zero
             if x.name in self.staged:

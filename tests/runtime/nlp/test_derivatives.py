@@ -66,18 +66,19 @@ def test_models(model, N, scheme):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize(
-    ("held", "free"), [(False, False), (True, True), (False, True)], ids=["-", "held, free", "free"]
-)
-def test_optimal_control(scheme, held, free):
-    """An unknown input, held or not, measured, with integral, terminal cost, conditions."""
+@pytest.mark.parametrize("way", ["fixed", "free", "held, free", "measured", "linear, free"])
+def test_optimal_control(scheme, way):
+    """An unknown input with integral, terminal cost and conditions: with values at stages, held, or
+    linear between nodes, as it is where it is measured; the duration fixed or free."""
+    held, linear, free = ("held" in way), ("linear" in way), ("free" in way)
+    measured = ["q_1", "F"] if way == "measured" or linear else ["q_1"]
     model = models.n_link_pendulum_on_cart(1)
     q0, q1, u0, u1 = model.states
     (F,) = model.inputs
     m0 = model.parameters[0]
     integrand, terminal = F**2 * sp.exp(-ks.t) + m0 * sp.sin(q1), u0**2 * q1 * F + ks.t**3
     path = [u0 * F - q1**2, sp.cos(q1) * ks.t, u0 + F**2]
-    trial = random_trial(3, (), ["q_1", "F"], free=free)
+    trial = random_trial(3, (), measured, free=free)
     problem = ks.Collocation(
         model,
         trial,
@@ -89,7 +90,7 @@ def test_optimal_control(scheme, held, free):
             ks.at_start(q0 * u1 + q1**3) - m0 * ks.at_end(sp.sin(q1) * F),
             ks.at_start(F * q0),
         ],
-        unknown_inputs={"F": ks.held() if held else None},
+        unknown_inputs={"F": ks.held() if held else ks.linear() if linear else None},
     )
     boundary = [
         lambda start, end: start(q0 * u1 + q1**3) - start(m0) * end(sp.sin(q1) * F),
@@ -151,7 +152,7 @@ def test_algebraic_states(scheme, free):
     )
     integrand, terminal, path = w**2 * ks.t + v**2, y * x + u * v * ks.t, [w * x, x * v, z - u, x]
     boundary = [ks.at_start(y * x) - k * ks.at_end(z + v), ks.at_end(u) * ks.at_start(u + w)]
-    trial = random_trial(3, ["f"], ["x", "y", "u", "v", "sum", "speed", "root"], (), ["f"], free)
+    trial = random_trial(3, ["f"], ["x", "y", "v", "sum", "speed", "root"], (), ["f"], free)
     problem = ks.Collocation(
         model,
         trial,
@@ -252,7 +253,7 @@ def test_random_models(data, scheme, held, free, seed):
     model = data.draw(random_models(scheme))
     names = list(model.input_names)
     unknown = dict.fromkeys(model.parameter_names)
-    measured = ["x0", "y", "z", *names[-1:]]
+    measured = ["x0", "y", "z", *(names[-1:] if free else [])]
     trial = random_trial(3, names[:-1], measured, names if held else (), (), free)
     integrand = sum(s**2 for s in model.states) * (1 + ks.t)
     path = [model.states[-1] ** 2 * model.parameters[0]]
