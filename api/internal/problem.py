@@ -97,9 +97,8 @@ def check_index(model: Model, most: int, what: str) -> None:
 
 def check_method(model: Model, method: str) -> bool:
     """`check_index` for a method of time stepping; returns whether that solves for x' beforehand,
-    as explicit methods and those with x' at the nodes do. At index 1 these say themselves which
-    state has none."""
-    needs_rates = method in EXPLICIT or SCHEMES[method].explicit_start
+    as explicit methods do. At index 1 these say themselves which state has none."""
+    needs_rates = method in EXPLICIT
     if not needs_rates or model.index.value not in (None, 1):
         most = 0 if needs_rates else highest_index(method)
         check_index(model, most, f"the method {method}")

@@ -1,5 +1,7 @@
 """Fixed steps of Radau IIA, Gauss and Lobatto IIIA: order, algebraic states, derivatives."""
 
+import warnings
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -122,3 +124,23 @@ def test_stiff_limit(method):
     assert rest.max() < 0.6
     if method.startswith("radau"):
         assert rest[1:].max() < 1e-4
+
+
+@pytest.mark.parametrize("method", [*FIXED, *ADAPTIVE])
+@pytest.mark.parametrize("members", [None, 3])
+def test_no_way_on_is_said(method, members):
+    """No number, and nothing that determines x', at the start and later."""
+    time, many = np.linspace(0.0, 1.0, 5), np.ones(members) if members else 1.0
+    for equation in (
+        x.diff(t) - sp.sqrt(x - 9),
+        x.diff(t) - sp.sqrt(v - sp.Rational(5, 2)),
+        (v - 1) * x.diff(t) - 1,
+        (v - 2) * x.diff(t) * sp.Heaviside(v - 2) - 1,
+    ):
+        model = ks.Model("stuck", [x, v], [], [], [equation, v.diff(t) - 2])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = ks.simulate(model, time, {x: many, v: 1.0}, method=method)
+        ended = len(run.failures) == members if members else bool(run.message)
+        assert ended or np.isfinite(run["x"]).all()
+        assert ended or equation.has(v - 1)

@@ -238,6 +238,24 @@ def test_algebraic_states_jump_with_the_inputs(start):
     np.testing.assert_allclose(run["y"], 3 * exact - np.where(time < 0.37, 0.5, -1.0), atol=5e-9)
 
 
+def test_index_two():
+    """A pendulum in Cartesian coordinates that keeps its length and the rate of that."""
+    model = ks.models.cartesian_pendulum().reduced_index("gear-gupta-leimkuhler")
+    start = {name: 1.0 if name == "x" else 0.0 for name in model.state_names}
+    time = np.linspace(0.0, 5.0, 11)
+    run = ks.simulate(model, time, start, rtol=1e-8, atol=1e-10, **RADAU)
+    angle = solve_ivp(
+        lambda _, z: [z[1], -9.81 * np.cos(z[0])],
+        (0.0, 5.0),
+        [0.0, 0.0],
+        method="DOP853",
+        rtol=1e-12,
+        atol=1e-13,
+        t_eval=time,
+    ).y[0]
+    np.testing.assert_allclose([run["x"], run["y"]], [np.cos(angle), np.sin(angle)], atol=2e-7)
+
+
 def test_inputs_with_kinks():
     """No step crosses a node where an input has a corner."""
     time, samples = np.linspace(0.0, 2.0, 21), np.random.default_rng(3).normal(size=21)

@@ -130,7 +130,7 @@ static int ks_im_turn_back(ks_implicit_steps *d, const double *lengths, int *tur
 static void ks_im_newton(ks_implicit_steps *d) {
     ks_stages *s = &d->s;
     const ks_run *r = s->r;
-    double sizes[KS_LANES], lengths[KS_LANES], norms[KS_LANES];
+    double sizes[KS_LANES], lengths[KS_LANES], norms[KS_LANES] = {0};
     int some = 1, again;
     for (int l = 0; l < KS_LANES; l++)
         d->open[l] = l < s->count, d->good[l] = 0, d->size[l] = d->length[l] = INFINITY;

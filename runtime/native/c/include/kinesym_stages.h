@@ -127,23 +127,25 @@ KS_PART void ks_stages_derive(ks_stages *d, const int *which, const V *u, double
         d->entries[e] = ks_select(flags, d->made[e], d->entries[e]);
 }
 
-/* Factors for one member alone; without them its solutions are not finite */
+/* What a singular matrix leaves: solutions that are not finite */
+KS_PART void ks_stages_spoil(ptrdiff_t n, double *a, ptrdiff_t *pivot) {
+    for (ptrdiff_t k = 0; k < n; k++) pivot[k] = k, a[k * n + k] = (double)NAN;
+}
+
+/* Factors for one member alone */
 KS_PART void ks_stages_factor_alone(ks_stages *d) {
     const double *eigen = d->r->method.eigen, inverse = 1.0 / d->used[0];
     const ptrdiff_t n = d->n;
     double *a = (double *)d->real, *c = (double *)d->pair;
-    int regular = 1;
     if (d->r->method.implicit % 2) {
         ks_stages_alone(d, eigen[0] * inverse, 1, a);
-        regular = ks_lu(n, a, d->row);
+        if (!ks_lu(n, a, d->row)) ks_stages_spoil(n, a, d->row);
         ks_lu_invert(n, a);
-        if (!regular) a[0] = (double)NAN;
     }
     if (d->r->method.implicit > 1) {
         ks_stages_alone(d, eigen[1] * inverse, 1, c);
         ks_stages_alone(d, eigen[2] * inverse, 0, c + n * n);
-        regular = ks_lu_pair(n, c, c + n * n, d->rows);
-        if (!regular) c[0] = (double)NAN;
+        if (!ks_lu_pair(n, c, c + n * n, d->rows)) ks_stages_spoil(n, c, d->rows);
     }
 }
 
