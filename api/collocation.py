@@ -335,16 +335,22 @@ class Collocation:
         needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
         check_free(needed, self._sizes, "use fewer nodes, or free memory")
         chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
-        solution = self._solved(guess, chosen, progress)
+        z = self.pack(self._start if guess is None else guess)
+        solution = self._solved(z, self._multipliers(guess), chosen, progress)
         if tolerance_grid is None:
             return solution
         most = checks.positive(tolerance_grid, "tolerance_grid")
         return self._until(solution, most, chosen, progress)
 
-    def _solved(self, guess: Any, chosen: SolverOptions, progress: bool | None) -> Solution:
-        """One solution, with the error of its grid."""
+    def _solved(
+        self,
+        z: Array,
+        multipliers: tuple[Array, Array, Array] | None,
+        chosen: SolverOptions,
+        progress: bool | None,
+    ) -> Solution:
+        """One solution from a free vector, with the error of its grid."""
         start = time.perf_counter()
-        z = self.pack(self._start if guess is None else guess)
         self._check_finite(z)
         nlp = self._gauss_newton if chosen.hessian == "gauss-newton" else self.nlp
         problem = IpoptProblem(
@@ -355,7 +361,7 @@ class Collocation:
             self.layout.stages(),
         )
         with iteration_line(progress) as report:
-            result = solve(problem, Start(z, self._multipliers(guess)), chosen, report)
+            result = solve(problem, Start(z, multipliers), chosen, report)
         return self._certified(self._solution(result, time.perf_counter() - start))
 
     def _until(
@@ -368,7 +374,7 @@ class Collocation:
                 return solution
             say(progress, f"grid {round_}: {solution.grid_error().summary}")
             problem = problem.refined(solution, most)
-            better = problem._solved(None, chosen, progress)
+            better = problem._solved(problem.pack(problem._start), None, chosen, progress)
             if not better.success:
                 note = f"on a finer grid: {better.message}"
                 return replace(solution, notes=[*solution.notes, note])

