@@ -296,11 +296,13 @@ def _gains(
         return np.zeros(shape[1])
     bend = f.curvature(fine.given, weight, mu.reshape(-1, mu.shape[-1]).T).T.reshape(shape)
     low, high = box[:, 0] - fine.inputs, box[:, 1] - fine.inputs
-    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    span = np.ptp(fine.inputs, axis=(0, 1))  # without bounds, no farther than inputs go anyway
+    low = np.where(np.isfinite(low), np.minimum(low, 0.0), -span)
+    high = np.where(np.isfinite(high), np.maximum(high, 0.0), span)
     free = box[:, 0] < box[:, 1]
     with np.errstate(divide="ignore", invalid="ignore"):
         step = np.where(bend > 0.0, -slope / bend, np.where(slope > 0.0, low, high))
-    step = np.where(free & np.isfinite(step), np.clip(step, low, high), 0.0)
+    step = np.where(free & ~np.isnan(step), np.clip(step, low, high), 0.0)
     return np.asarray((step * (slope + 0.5 * np.maximum(bend, 0.0) * step)).sum(axis=(0, 2)))
 
 
