@@ -4,23 +4,22 @@ Published problems of optimal control and identification on coarse grids, by sev
 is the same problem by Radau IIA of order 5 on a grid 16 times as fine. Estimated and true shifts of
 the objective, or of the parameter that is farthest off, and how long the certificate took.
 
-    python benchmarks/grid.py [NAME ...] [--scheme NAME] [--write]
+    python benchmarks/grid.py [--problems NAME ...] [--write]
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import published
 import sympy as sp
 from published import Published, explicit
+from report import machine, parsed, save, table, write
 
 import kinesym as ks
 
@@ -159,34 +158,41 @@ def verdict(name: str, case: Case, scheme: str, best: ks.Solution) -> Verdict | 
     return Verdict(name, scheme, nodes, what, shift / scale, off / scale, took, seconds["grid"])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; 1 if a verdict is off by more than a factor of 3."""
+HEADER = ["problem", "scheme", "nodes", "shift of", "estimated", "true", "ratio", "solve [ms]"]
+
+
+def cells(name: str, scheme: str, row: Verdict | None) -> list[str]:
+    """One line of the table."""
+    if row is None:
+        return [name, scheme, *["-"] * (len(HEADER) - 1)]
+    shifts = [f"{row.estimated:.1e}", f"{row.true:.1e}", f"{row.ratio:.2f}"]
+    times = [f"{1e3 * row.solve:.0f}", f"{1e3 * row.certificate:.0f}"]
+    return [name, scheme, str(row.nodes), row.what, *shifts, *times]
+
+
+def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", metavar="NAME", nargs="*", help=", ".join(CASES))
-    parser.add_argument("--scheme", action="append", help=f"default: {', '.join(SCHEMES)}")
-    options = parser.parse_args(arguments)
-    lines = [
-        "| problem | scheme | nodes | shift | estimated | true | ratio | solve [ms] | check [ms] |"
-    ]
-    lines += ["|---|---|---|---|---|---|---|---|---|"]
-    print("\n".join(lines))
-    good = True
-    for name in options.names or CASES:
+    parser.add_argument("--problems", nargs="+", choices=CASES, default=list(CASES))
+    given = parsed(parser)
+    warnings.simplefilter("ignore")
+    lines, rows = [], []
+    for name in given.problems[: 2 if given.quick else None]:
         best = truth(CASES[name])
-        for scheme in options.scheme or SCHEMES:
+        for scheme in SCHEMES:
             row = verdict(name, CASES[name], scheme, best)
-            if row is None:
-                print(f"| {name} | {scheme} | - | - | - | - | - | - | - |", flush=True)
-                continue
-            good &= 1 / 3 <= row.ratio <= 3
-            cells: list[Any] = [row.problem, row.scheme, row.nodes, row.what]
-            cells += [f"{row.estimated:.2e}", f"{row.true:.2e}", f"{row.ratio:.2f}"]
-            cells += [f"{1e3 * row.solve:.0f}", f"{1e3 * row.certificate:.0f}"]
-            print(f"| {' | '.join(map(str, cells))} |", flush=True)
-    return 0 if good else 1
+            rows += [asdict(row)] if row else []
+            lines.append(cells(name, scheme, row))
+            print(*lines[-1], flush=True)
+    close = [1 / 3 <= row["estimated"] / row["true"] <= 3 for row in rows if row["true"]]
+    text = (
+        f"Machine: {machine()}.\n\n{sum(close)} of {len(close)} estimates are within a factor of "
+        f"3 of the truth.\n\n{table([*HEADER, 'error [ms]'], lines)}"
+    )
+    if given.report:
+        save(given.report, "grid", text, rows)
+    if given.write:
+        write(text, "grid")
 
 
 if __name__ == "__main__":
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        sys.exit(main())
+    main()

@@ -75,8 +75,8 @@ def test_algebraic_states():
         boundary=[ks.at_start(x) - 1],
     )
     apart = problem.verify(problem.solve()).differences
-    assert np.abs(apart["x"]).max() < 1e-7
-    assert np.abs(apart["y"][1:]).max() < 1e-7  # at the first node it is continued
+    assert np.abs(apart["x"]).max() < 1e-6
+    assert np.abs(apart["y"][1:]).max() < 1e-6  # at the first node it is continued
 
 
 def test_unstable_systems_go_in_segments():
