@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kinesym.internal.phases import Phases as Phases
     from kinesym.internal.pipeline import compile as compile
     from kinesym.internal.problem import held as held
+    from kinesym.internal.problem import linear as linear
     from kinesym.runtime.results.compare import nrmse as nrmse
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.signals.motion import Recording as Recording
     from kinesym.runtime.signals.signal import Signal as Signal
     from kinesym.shooting import Shooting as Shooting
+    from kinesym.simulation import consistent as consistent
     from kinesym.simulation import sensitivities as sensitivities
     from kinesym.simulation import simulate as simulate
     from kinesym.symbolic.model import Model as Model

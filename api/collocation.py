@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,23 +15,30 @@ from scipy.sparse import coo_array, csr_array
 
 from kinesym import checks
 from kinesym.codegen.kernel import Program
+from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.diagnose import explain
+from kinesym.internal.found_inputs import found_inputs
+from kinesym.internal.grid import grid_error
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.problem import (
+    check_index,
+    highest_index,
     kinematic_pairs,
     known_values,
     named_bounds,
     symbolic_problem,
     warn_of_degrees,
 )
+from kinesym.internal.refine import carried_over, refined_trials
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.library.build import check_compiler
+from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.collocation import (
     constraint_bounds,
     first_guess,
@@ -40,11 +48,12 @@ from kinesym.runtime.nlp.collocation import (
 )
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.progress import iteration_line
+from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import parameter_covariance
+from kinesym.runtime.results.statistics import Kkt, kkt_at, parameter_covariance
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
@@ -52,9 +61,16 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
+from kinesym.verification import verified
 
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
+
+#: Refinements of the grid for one `tolerance_grid`, at most.
+_ROUNDS = 12
+#: After so many in turn that do not help it ends.
+_STALLED = 3
 
 
 class Collocation:
@@ -95,35 +111,53 @@ class Collocation:
         threads: int | None = None,
     ) -> None:
         given = posed(system, trials, unknown_inputs, path, boundary)
-        model, self.trials = given.model, given.trials
-        self.model = model
+        self.model = model = given.model
         self._threads = checks.threads(threads)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
+        self._scheme = scheme_named(given.scheme if scheme == "auto" else scheme)
+        if model.index.value is not None:  # else unknown inputs may determine what is left
+            most = highest_index(self._scheme.name)
+            check_index(model, most, f"the scheme {self._scheme.title}")
         self.symbolic = symbolic_problem(
             model,
-            self.trials,
+            given.trials,
             list(unknown),
             free,
-            scheme_named(given.scheme if scheme == "auto" else scheme),
+            self._scheme,
             given.objective if objective is None else objective,
             given.contacts,
             **given.conditions,
         )
         self._known = known_values(model, unknown, {} if known is None else known)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
-        warn_of_degrees(model, self.trials)
+        warn_of_degrees(model, given.trials)
 
         check_compiler()  # before any long work
         warn_if_missing()
         self.timings = {"derive": 0.0, "compile": 0.0}
-        self.program, self.nlp = self._transcribed("exact")
+        self.program, self._built = self._transcribed("exact", with_point)
+        self._condition_bounds = given.bounds(self.symbolic)
+        self._place(given.trials)
+
+    def _place(self, trials: Sequence[Experiment]) -> None:
+        """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
+        self.trials = trials
+        self._start: Array | None = None
+        self.nlp = make_nlp(self._built, trials, self._known, self._threads)
         self.layout = self.nlp.layout
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
-        self.variable_bounds = variable_bounds(self.layout, self.trials, self._bounds)
-        self.constraint_bounds = constraint_bounds(self.layout, given.bounds)
+        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds)
+        self.constraint_bounds = constraint_bounds(self.layout, self._condition_bounds)
+
+    def _on(self, trials: Sequence[Experiment]) -> Collocation:
+        """The same problem, and library, with the trials on other grids."""
+        made = copy(self)
+        vars(made).pop("_gauss_newton", None)
+        made._place(trials)
+        return made
 
     def __repr__(self) -> str:
         count, nodes = len(self.trials), sum(self.layout.nodes)
@@ -133,14 +167,17 @@ class Collocation:
             f"{self.n_variables} variables, {self.n_constraints} constraints>"
         )
 
-    def _transcribed(self, hessian: str) -> tuple[Program, NLP]:
-        """The program with this Hessian, built, with the data of the trials."""
+    def _transcribed(
+        self, hessian: str, more: Callable[[Program, Problem], Program] | None = None
+    ) -> tuple[Program, Built]:
+        """The program with this Hessian and `more` kernels, built."""
         start = time.perf_counter()
         program = transcribe(self.symbolic, hessian)
+        program = more(program, self.symbolic) if more else program
         derive, built = time.perf_counter() - start, realise(program)
         self.timings["derive"] += derive + built.derive
         self.timings["compile"] += built.compile
-        return program, make_nlp(built, self.trials, self._known, self._threads)
+        return program, built
 
     @cached_property
     def _gauss_newton(self) -> NLP:
@@ -149,7 +186,8 @@ class Collocation:
             raise ValueError(
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
             )
-        return self._transcribed("gauss-newton")[1]
+        built = self._transcribed("gauss-newton")[1]
+        return make_nlp(built, self.trials, self._known, self._threads)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -198,9 +236,11 @@ class Collocation:
 
     def unpack(self, z: Array) -> dict[str, Any]:
         """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
-        layout, result, z = self.layout, {}, self._free(z)
-        for k, name in enumerate((*layout.states, *layout.inputs)):
-            rows = [layout.trajectories(z, trial)[k].copy() for trial in range(len(self.trials))]
+        layout, z = self.layout, self._free(z)
+        result: dict[str, Any] = {}
+        courses = [self._courses(z, trial) for trial in range(len(self.trials))]
+        for name in courses[0]:
+            rows = [course[name] for course in courses]
             result[name] = rows if len(rows) > 1 else rows[0]
         result.update(self._parameters(z))
         if layout.free_duration:
@@ -264,10 +304,13 @@ class Collocation:
         log: bool = False,
         linear_solver: str = "auto",
         driver: str = "auto",
+        tolerance_grid: float | None = None,
     ) -> Solution:
         """Solve with IPOPT.
 
         guess : see `pack`; a `Solution` of this problem also gives its multipliers.
+        tolerance_grid : solves again on refined grids until the error of the grid is at most this
+            (see `refined`). If that is not reached, a note of the solution names where it resists.
         max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-8).
         hessian : "exact"; "gauss-newton", of measurements linearised, constraints as if linear;
             "limited-memory". options : further options of IPOPT, by name.
@@ -291,10 +334,25 @@ class Collocation:
             settings["tol"] = checks.positive(tolerance, "tolerance")
         needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
         check_free(needed, self._sizes, "use fewer nodes, or free memory")
+        chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
+        z = self.pack(self._start if guess is None else guess)
+        solution = self._solved(z, self._multipliers(guess), chosen, progress)
+        if tolerance_grid is None:
+            return solution
+        most = checks.positive(tolerance_grid, "tolerance_grid")
+        return self._until(solution, most, chosen, progress)
+
+    def _solved(
+        self,
+        z: Array,
+        multipliers: tuple[Array, Array, Array] | None,
+        chosen: SolverOptions,
+        progress: bool | None,
+    ) -> Solution:
+        """One solution from a free vector, with the error of its grid."""
         start = time.perf_counter()
-        z = self.pack(guess)
         self._check_finite(z)
-        nlp = self._gauss_newton if hessian == "gauss-newton" else self.nlp
+        nlp = self._gauss_newton if chosen.hessian == "gauss-newton" else self.nlp
         problem = IpoptProblem(
             nlp.plans,
             (nlp.jacobian_structure, nlp.hessian_structure),
@@ -302,10 +360,92 @@ class Collocation:
             self.constraint_bounds,
             self.layout.stages(),
         )
-        chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
         with iteration_line(progress) as report:
-            result = solve(problem, Start(z, self._multipliers(guess)), chosen, report)
-        return self._solution(result, time.perf_counter() - start)
+            result = solve(problem, Start(z, multipliers), chosen, report)
+        return self._certified(self._solution(result, time.perf_counter() - start))
+
+    def _until(
+        self, solution: Solution, most: float, chosen: SolverOptions, progress: bool | None
+    ) -> Solution:
+        """Solutions on refined grids until the error is at most `most`, or falls no longer."""
+        problem, stalled = self, 0
+        for round_ in range(_ROUNDS):
+            if not solution.success or solution.grid_error().largest <= most:
+                return solution
+            say(progress, f"grid {round_}: {solution.grid_error().summary}")
+            problem = problem.refined(solution, most)
+            better = problem._solved(problem.pack(problem._start), None, chosen, progress)
+            if not better.success:
+                note = f"on a finer grid: {better.message}"
+                return replace(solution, notes=[*solution.notes, note])
+            stuck = not better.grid_error().largest < 0.7 * solution.grid_error().largest
+            solution, stalled = better, stalled + 1 if stuck else 0
+            if stalled == _STALLED:
+                break
+        note = solution.grid_error().resists(most)
+        return replace(solution, notes=[*solution.notes, *([note] if note else [])])
+
+    def refined(self, solution: Solution, tolerance: float = 1e-6) -> Collocation:
+        """The same problem, and library, on grids adapted to the error of a solution of it.
+
+        On them the error should be `tolerance`: the largest shift of a parameter, a duration or the
+        objective as a share of its value, or the sum of all local errors of a trial as shares of
+        the ranges of its states. Nodes with a measurement stay, inputs follow their signals. Its
+        `solve()` starts from the solution. Raises `ValueError` for a solution that has not
+        converged or belongs to another problem.
+        """
+        checks.check_kind(solution, Solution, "kinesym")
+        most = checks.positive(tolerance, "tolerance")
+        error, problem = solution.grid_error(), self.on_grid_of(solution)
+        trials = refined_trials(problem.trials, error, self._scheme.order, most)
+        made = problem._on(trials)
+        z = carried_over(problem.nlp, self._scheme, solution.free_vector, made.nlp)
+        made._start = np.clip(z, *made.variable_bounds)
+        return made
+
+    def verify(self, solution: Solution, segments: int = 1) -> Verification:
+        """How far a simulation leaves a solution of this problem: its inputs, as the scheme sees
+        them, and its parameters, integrated by an adaptive method from its own start.
+
+        segments : parts of each trial that start from the solution each, for unstable systems, in
+        which a simulation leaves any solution sooner or later. Raises `ValueError` for a solution
+        of another problem.
+        """
+        checks.check_kind(solution, Solution, "kinesym")
+        parts = checks.count(segments, "segments")
+        problem, z = self.on_grid_of(solution), solution.free_vector
+        found = [
+            found_inputs(problem.nlp, self._scheme, z, k, run.time)
+            for k, run in enumerate(solution.trials)
+        ]
+        return verified(self.model, problem.trials, solution, found, parts)
+
+    def on_grid_of(self, solution: Solution) -> Collocation:
+        """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
+        the same. Raises `ValueError` for a solution of another problem."""
+        if self._fits(solution):
+            return self
+        grids = [run.time for run in solution.trials]
+        if self.layout.free_duration:
+            grids = [(t - t[0]) / (t[-1] - t[0]) for t in grids]
+        if len(grids) == len(self.trials):
+            pairs = zip(self.trials, grids, strict=True)
+            made = self._on([trial.on_grid(grid) for trial, grid in pairs])
+            if made._fits(solution):
+                return made
+        raise ValueError("this is a solution of another problem, or by another scheme")
+
+    def _certified(self, solution: Solution) -> Solution:
+        """The solution with the error of its grid, if it has converged."""
+        if not solution.success:
+            return solution
+        start = time.perf_counter()
+        made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
+        error = grid_error(*made, solution, self._kkt(solution), self.variable_bounds)
+        seconds = time.perf_counter() - start
+        timings = {**solution.timings, "grid": seconds}
+        timings["total"] += seconds
+        return replace(solution, grid=[error], timings=timings)
 
     def covariance(self, solution: Solution) -> Array:
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.
@@ -317,7 +457,12 @@ class Collocation:
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
-        return parameter_covariance(
+        problem = self.on_grid_of(solution)
+        return parameter_covariance(problem.nlp, problem._kkt(solution))
+
+    def _kkt(self, solution: Solution) -> Kkt:
+        """The KKT matrix at a solution."""
+        return kkt_at(
             self.nlp,
             solution.free_vector,
             (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers),
@@ -370,16 +515,14 @@ class Collocation:
         )
 
     def _trial_result(self, z: Array, number: int) -> Trajectory:
-        layout, trial, z = self.layout, self.trials[number], z.copy()
-        rows, n = layout.trajectories(z, number), len(self.layout.states)
-        for row, name in zip(rows[n:], layout.inputs, strict=True):
-            if name in layout.held:
-                row[-1] = row[-2]  # acts on nothing; any other value would look like a jump
-        unknown = dict(zip(layout.inputs, rows[n:], strict=True))
+        layout, trial = self.layout, self.trials[number]
+        courses = self._courses(z, number)
+        for name in layout.held & set(layout.inputs):
+            courses[name][-1] = courses[name][-2]  # acts on nothing; else it would look like a jump
         return Trajectory(
             time=layout.time(z, number).copy(),
-            states=dict(zip(layout.states, rows[:n], strict=True)),
-            inputs={**trial.inputs, **unknown},
+            states={name: courses[name] for name in layout.states},
+            inputs={**trial.inputs, **{name: courses[name] for name in layout.inputs}},
             outputs=self.nlp.outputs(z, number),
             parameters={**self._known, **self._parameters(z)},
             model=self.model.name,
@@ -387,6 +530,15 @@ class Collocation:
             std=dict(trial.std),
             drawing=self.model.drawing,
         )
+
+    def _courses(self, z: Array, number: int) -> dict[str, Array]:
+        """All states and unknown inputs at the nodes of a trial, copies."""
+        found = self.layout.courses(z, number, self._about.stages, self._about.to_ends)
+        return {name: row.copy() for name, row in found.items()}
+
+    @property
+    def _about(self) -> CollocationManifest:
+        return self.nlp.about
 
     def _parameters(self, z: Array) -> dict[str, float]:
         values = self.layout.parameter_values(z)
@@ -405,6 +557,7 @@ class Collocation:
             list(solution.parameters) == list(layout.parameters)
             and other.get("trajectories") == [*layout.states, *layout.inputs]
             and other.get("nodes") == layout.nodes
+            and other.get("scheme") == self.symbolic.scheme.name
             and solution.free_vector.shape == (self.n_variables,)
             and solution.multipliers.shape == (self.n_constraints,)
         )

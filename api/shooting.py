@@ -37,9 +37,10 @@ class Shooting:
     ----------
     system : a model, or a hybrid model, which is simulated from event to event.
     trials : an experiment, or several that share the unknown parameters. The objective is taken at
-        their nodes; an integral also at those of the substeps. Of a hybrid model, inputs may be
-        `Signal.pieces` of expressions of parameters; symbols in them that the model does not have
-        become parameters, so that a break, a level or a slope can be unknown.
+        their nodes; an integral, by the trapezoidal rule, also at those of the substeps. Of a
+        hybrid model, inputs may be `Signal.pieces` of expressions of parameters; symbols in them
+        that the model does not have become parameters, so that a break, a level or a slope can be
+        unknown.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
     initial : value of every state at the start by name, or a list of such mappings, one per trial.
@@ -48,8 +49,8 @@ class Shooting:
         start is True.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         which is all that a hybrid model knows.
-    method : of a model "rk4" (None), or implicit: "trapezoid", "midpoint", "backward-euler"; of a
-        hybrid model "dormand-prince" (None) or "rk4".
+    method : of a model "rk4" (None), or an implicit one of `simulate`, from node to node, for stiff
+        and differential-algebraic models; of a hybrid model "dormand-prince" (None) or "rk4".
     unknown_inputs : inputs of a model whose samples are to be found, with bounds (low, high) or
         None; `held(low, high)` if they are constant between nodes.
     segments : of a model, more than one for multiple shooting: the states at the inner boundaries

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from kinesym.internal.consistent import consistent_initial
 from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
 from kinesym.internal.model_run import model_results
-from kinesym.internal.problem import check_system
-from kinesym.internal.simulation_arguments import simulation_arguments
+from kinesym.internal.problem import check_index, check_method, check_system
+from kinesym.internal.simulation_arguments import SimulationArguments, simulation_arguments
 from kinesym.internal.steps import checked_steps, methods_of
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.schemes import IMPLICIT
+from kinesym.symbolic.names import check_known, names_of
+from kinesym.symbolic.schemes import SCHEMES
 
 
 def simulate(
@@ -40,27 +43,33 @@ def simulate(
     system : a `Model`, or a `Hybrid` with events and contacts, which goes from event to event.
     time : all nodes, not just the first and the last; time spans are converted to seconds, dates
         count from the first of them.
-    initial : value of every state at time[0]; (M,) for an ensemble. Of a contact, by its name,
-        whether it presses at the start (default: no). Or the `final` state of an earlier run, from
-        which this one goes on as if that had not ended.
+    initial : value of every state at time[0], a guess of algebraic ones, which follow from the
+        equations; (M,) for an ensemble. Of a contact, by its name, whether it presses at the start
+        (default: no). Or the `final` state of an earlier run, from which this one goes on as if
+        that had not ended.
     parameters : values, those of the model where not given; (M,) for an ensemble.
     inputs : each a number, (N,) with straight lines between the nodes, or a `Signal` at times of
         its own; for an ensemble also (M, N), or a list of M signals. Jumps are hit exactly. Between
         two nodes a smooth signal is a parabola through its values there and halfway; in a system
         with events it is what it is.
     method : "rk4", the classical method of order 4 (default); "dormand-prince", adaptive, of order
-        5 with dense output (default with events); or implicit: "trapezoid", "midpoint",
-        "backward-euler", the schemes of collocation, whose defects are solved to rounding. With
-        events: rk4, dormand-prince and trapezoid; steps end exactly at events.
+        5 with dense output (default with events); "radau-5", the same for stiff models and
+        differential-algebraic ones of index 1 (Hairer, Wanner, Solving Ordinary Differential
+        Equations II, section IV.8); or implicit with fixed steps, solved to rounding: "radau-1"
+        ("backward-euler"), "radau-3", "gauss-2" ("midpoint"), "gauss-4", "gauss-6", "lobatto-2"
+        ("trapezoid"), "lobatto-4" ("hermite-simpson"), "lobatto-6", of the order that they name.
+        With events: rk4, dormand-prince and trapezoid; steps end exactly at events.
     substeps : steps per interval of the grid; with events, per longest interval. rtol, atol :
-        tolerances of the adaptive method.
+        tolerances of the adaptive methods.
     threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.
     progress : show a bar; None only on a terminal.
 
     What ends early (divergence, an expression that is not finite, Newton's method, too many events,
     Ctrl-C) is returned up to there with a warning that names time, cause and remedy, and so is what
     grows beyond any plausible size; see `Trajectory.message` and `Ensemble.failures`. Raises
-    `ValueError` for what is missing or does not fit, before anything is compiled.
+    `ValueError` for what is missing or does not fit, for differential-algebraic models of a higher
+    index than the method treats and initial values that violate their constraints, before anything
+    is compiled.
     """
     check_system(system)
     steps = checked_steps(methods_of(system), method, substeps, rtol, atol)
@@ -68,9 +77,48 @@ def simulate(
         system, time, initial, parameters, inputs, steps, threads, progress
     )
     if isinstance(system, Model):
-        return model_results(system, given)
+        return model_results(system, _started(system, given))
     run = hybrid_trajectory if given.members is None else hybrid_ensemble
     return run(system, given)
+
+
+def _started(model: Model, given: SimulationArguments) -> SimulationArguments:
+    """The arguments with algebraic states that agree with the equations at the start, of a model
+    whose index the method can treat; a run that goes on does so from the very values."""
+    solved = check_method(model, given.steps.method) or model.index.value == 0
+    if solved or given.start is not None:
+        return given
+    return replace(given, initial=consistent_initial(model, given))
+
+
+def consistent(
+    model: Model,
+    time: ArrayLike,
+    initial: Mapping[Any, ArrayLike],
+    parameters: Mapping[Any, ArrayLike] | None = None,
+    inputs: Mapping[Any, Any] | None = None,
+    keep: Sequence[Any] | None = None,
+) -> dict[str, Any]:
+    """Initial values of all states that agree with the equations of a differential-algebraic model
+    and with its hidden constraints; arguments as of `simulate`.
+
+    keep : states whose values of `initial` stand; the others are guesses, and move as little as it
+    takes. None: all but algebraic states stand.
+
+    Raises `ValueError`, naming the equation or the hidden constraint that is violated and by how
+    much, where no values are found.
+    """
+    check_system(model, (Model,))
+    given = simulation_arguments(
+        model, time, initial, parameters, inputs, checked_steps(methods_of(model), None), 1, False
+    )
+    if model.index.value is None:
+        check_index(model, 0, "")
+    kept = None if keep is None else names_of(keep, "keep")
+    for name in kept or ():
+        check_known(name, model.state_names, f"keep: {name} is not a state")
+    found = consistent_initial(model, given, kept)
+    return {name: x if x.ndim else float(x) for name, x in found.items()}
 
 
 def sensitivities(
@@ -100,7 +148,7 @@ def sensitivities(
     if isinstance(system, Model):
         system = _without_events(system)
     methods = methods_of(system, derivatives=True)
-    if method in tuple(IMPLICIT):
+    if method in SCHEMES:
         raise ValueError(f"there are sensitivities for {' and '.join(methods)}, not for {method}")
     steps = checked_steps(methods, method, substeps, rtol, atol)
     given = simulation_arguments(system, time, initial, parameters, inputs, steps, 1, progress)

@@ -55,7 +55,7 @@ from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import segments_of_body, whole_body
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import CACHE_VARIABLE, find_compiler
-from kinesym.symbolic.schemes import IMPLICIT
+from kinesym.symbolic.schemes import SCHEMES
 
 Array = NDArray[np.float64]
 
@@ -522,7 +522,7 @@ def built(kind: str, folder: str) -> dict[str, Any]:
         program = model_functions(model)
         program = replace(program, kernels=(program.kernel("outputs"),))
     else:
-        program = stepper(model, IMPLICIT.get(kind), False)
+        program = stepper(model, SCHEMES.get(kind), False)
     stamps.append(perf_counter())
     realise(program, narrow=kind != "inverse")
     stamps.append(perf_counter())

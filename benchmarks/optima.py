@@ -93,7 +93,8 @@ def pendulum(nodes: int = 501, duration: Any = None, objective: Any = None) -> P
     pair of durations sets it free."""
     theta, omega, T = ks.dynamicsymbols("theta omega T")
     free = isinstance(duration, tuple)
-    problem = ks.Collocation(
+    posed = partial(
+        ks.Collocation,
         published.explicit("swing_up", {theta: omega, omega: T - 9.81 * sp.sin(theta)}, [T]),
         ks.Experiment(nodes=nodes, duration=duration)
         if free
@@ -106,7 +107,7 @@ def pendulum(nodes: int = 501, duration: Any = None, objective: Any = None) -> P
     s = np.linspace(0.0, 1.0, nodes)
     swings = np.interp(s, [0, 0.15, 0.3, 0.5, 0.65, 1], [0, 0.4, -0.8, 1.2, -1.7, np.pi])
     guess = {theta: swings, omega: 0.0, **({"duration": 5.0} if free else {})}
-    return Published(problem, "none", guess=guess)
+    return Published(posed, "none", guess=guess)
 
 
 PENDULA = ("swing_up", "swing_up_fixed", "swing_up_fastest")
@@ -204,7 +205,7 @@ def casadi_mapped(ca: Any, problem: ks.Collocation, trial: int, kernel: Kernel, 
     """The outputs of a kernel at all points of a trial, (outputs, points)."""
     (family, what), nlp = kernel.name.split("_", 1), problem.nlp
     about = problem.program.description["collocation"]["families"][family]
-    variables, n = dict(about["variables"]), problem.layout.points(trial, family)
+    variables, n = {name for name, *_ in about["variables"]}, problem.layout.points(trial, family)
     places = np.arange(float(nlp.n_variables)), np.empty(nlp.n_constraints), np.ones(1)
     rows = []
     for name, values in nlp.arguments(trial, family, what, places).items():

@@ -85,7 +85,7 @@ class Ordered:
 
     def __init__(self, g: Graph, rows: Rows, names: Sequence[str]) -> None:
         self._graph, self._names = g, names
-        self._symmetric = is_symmetric(g, rows)
+        self._symmetric = all(k in rows[k] for k in rows) and is_symmetric(g, rows)
         left, work = list(rows), {i: dict(row) for i, row in rows.items()}
         if self._symmetric:
             for i, row in work.items():

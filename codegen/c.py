@@ -210,7 +210,7 @@ def _fixed(program: Program) -> dict[str, Any]:
     """The explicit methods with steps of fixed length, by name."""
     about: Any = program.description.get("stepping", {})
     methods = about.get("methods", {})
-    return {name: tableau for name, tableau in methods.items() if not tableau["error"]}
+    return {k: v for k, v in methods.items() if not v["error"] and not v["implicit"]}
 
 
 def _fixed_steps(program: Program, name: str, tableau: Any) -> str:

@@ -60,6 +60,17 @@ def model_symbols(
     return ModelSymbols(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
 
 
+def equation_label(model: Model, number: int) -> str:
+    """`equation 3 (omega_a')`: its number and the derivative it is about."""
+    equation = model.equations[number]
+    about = [
+        f"{name}'"
+        for name, rate in zip(model.state_names, model.derivatives, strict=True)
+        if equation.has(rate)
+    ]
+    return f"equation {number} ({', '.join(about[:2])})" if about else f"equation {number}"
+
+
 def describe_model(model: Model) -> dict[str, object]:
     """Its names and default values, for the runtime."""
     return {

@@ -6,31 +6,57 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
+from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import at_end, at_start
-from kinesym.symbolic.problem import Problem, moving_symbols
+from kinesym.symbolic.problem import Problem, known_intermediates
+from kinesym.symbolic.schemes import CollocationScheme
 
-#: States, unknown inputs, signals and time at one point, as nodes.
-At = tuple[Sequence[int], Sequence[int], Sequence[int], int]
+
+@dataclass(frozen=True)
+class At:
+    """What has a value at one point, as nodes: states, unknown inputs and signals, and the time."""
+
+    values: Mapping[sp.Basic, int]
+    time: int
+
+    def of(self, symbols: Iterable[sp.Basic]) -> list[int]:
+        """Values of symbols."""
+        return [self.values[symbol] for symbol in symbols]
+
+
+@dataclass(frozen=True)
+class Group:
+    """An argument of one scalar per variable of z, and where it lies.
+
+    array : of the layout of z, see `Problem.arrays`; "p" and "T" for parameters and duration.
+    side : 0 for its entry at this point, or at the first of two; 1 for the next node, or the
+    second of two points.
+    """
+
+    argument: Argument
+    array: str
+    side: int = 0
 
 
 @dataclass(frozen=True)
 class Family:
     """Cost and constraints at one kind of point, in terms of `inner` = v(z).
 
-    `variables` are the groups of z, `data` the groups of known numbers. `outer` are the symbols v
+    `groups` are those of z, `data` the arguments of known numbers. `outer` are the symbols v
     that `cost` and `rows`, the constraints by their labels, are written in. The objective is `cost`
     and the sum of weight * residual^2 over `squares`, pairs (weight, residual).
     """
 
     name: str
     graph: Graph
-    variables: tuple[Argument, ...]
+    groups: tuple[Group, ...]
     data: tuple[Argument, ...]
     outer: Sequence[int]
     inner: Sequence[int]
@@ -38,6 +64,11 @@ class Family:
     rows: Mapping[str, int]
     outputs: Mapping[str, int] = field(default_factory=dict)
     squares: Sequence[tuple[int, int]] = ()
+
+    @property
+    def variables(self) -> tuple[Argument, ...]:
+        """The arguments of `groups`."""
+        return tuple(group.argument for group in self.groups)
 
     @property
     def objective(self) -> int:
@@ -52,10 +83,11 @@ class Family:
 
 
 class Points:
-    """Graph symbols of one point or two, and the argument groups they belong to.
+    """Graph symbols of one point or two, and the arguments they belong to.
 
-    x, u, s : states, unknown inputs and signals, one group for each of `suffixes`. p, T, k :
-    unknown parameters, the duration (if free) and known parameters. variables : the groups of z.
+    x, u, s : states and unknown inputs with values at nodes, and signals, one argument for each of
+    `suffixes`. p, T, k : unknown parameters, the duration (if free) and known parameters.
+    groups : those of z.
     """
 
     def __init__(self, problem: Problem, suffixes: Sequence[str] = ("0", "1")) -> None:
@@ -63,8 +95,8 @@ class Points:
         self.x, self.u, self.s = (
             [self.group(name + suffix, members) for suffix in suffixes]
             for name, members in (
-                ("x", problem.model.states),
-                ("u", problem.unknown_inputs),
+                ("x", problem.node_states),
+                ("u", problem.node_inputs),
                 ("s", problem.signals),
             )
         )
@@ -72,44 +104,48 @@ class Points:
         self.p = self.group("p", problem.unknown_parameters, varying=False)
         self.T = self.group("T", duration, varying=False)
         self.k = self.group("k", problem.known_parameters, varying=False)
-        self.variables = (*self.x, *self.u, self.p, self.T)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of z at these points."""
+        states = [Group(x, "x", side) for side, x in enumerate(self.x) if x.symbols]
+        inputs = [Group(u, "u", side) for side, u in enumerate(self.u) if u.symbols]
+        return (*states, *inputs, Group(self.p, "p"), Group(self.T, "T"))
+
+    @property
+    def own(self) -> list[int]:
+        """The nodes of all groups."""
+        return self.nodes(*(group.argument for group in self.groups))
 
     def group(self, name: str, members: Iterable[object], varying: bool = True) -> Argument:
         """The argument `name` of one scalar per member."""
         return Argument(name, tuple(f"{name}.{name_of(m)}" for m in members), varying)
 
-    def nodes(self, *groups: Argument) -> list[int]:
+    def nodes(self, *arguments: Argument) -> list[int]:
         """Their nodes."""
-        return self.graph.symbols(s for group in groups for s in group.symbols)
+        return self.graph.symbols(s for argument in arguments for s in argument.symbols)
 
-    def of_duration(self, *groups: Argument) -> list[int]:
+    def of_duration(self, *arguments: Argument) -> list[int]:
         """Their nodes, times the duration if that is unknown."""
-        nodes, T = self.nodes(*groups), self.nodes(self.T)
+        nodes, T = self.nodes(*arguments), self.nodes(self.T)
         return [self.graph.mul(T[0], node) for node in nodes] if T else nodes
 
     def at(self, k: int, time: int) -> At:
-        """States, unknown inputs, signals and time at point k."""
-        return self.nodes(self.x[k]), self.nodes(self.u[k]), self.nodes(self.s[k]), time
+        """What has a value at node k."""
+        problem = self.problem
+        symbols = (*problem.node_states, *problem.node_inputs, *problem.signals)
+        nodes = self.nodes(self.x[k], self.u[k], self.s[k])
+        return At(dict(zip(symbols, nodes, strict=True)), time)
 
-    def lowering(
-        self,
-        states: Sequence[int],
-        inputs: Sequence[int],
-        signals: Sequence[int],
-        time: int,
-        rates: Sequence[int] = (),
-    ) -> Lowering:
+    def lowering(self, at: At, rates: Sequence[int] = ()) -> Lowering:
         """A translator of expressions at this point, intermediates included."""
-        problem, model = self.problem, self.problem.model
-        table: dict[sp.Basic, int] = {t: time, **self._parameters()}
-        table.update(zip(model.states, states, strict=True))
-        table.update(zip(problem.unknown_inputs, inputs, strict=True))
-        table.update(zip(problem.signals, signals, strict=True))
+        model = self.problem.model
+        table: dict[sp.Basic, int] = {t: at.time, **self._parameters(), **at.values}
         if rates:
             table.update(zip(model.derivatives, rates, strict=True))
         lower = Lowering(self.graph, table)
-        absent = set() if rates else moving_symbols(model)
-        lower.define((s, e) for s, e in model.intermediates if s not in absent)
+        variables = {*model.states, *model.inputs, *model.derivatives}
+        lower.define(known_intermediates(model, variables - set(table)))
         return lower
 
     def _parameters(self) -> dict[sp.Basic, int]:
@@ -123,42 +159,106 @@ class Points:
             table[end] = (first if isinstance(end, at_start) else last)(end.args[0])
         return Lowering(self.graph, {**table, **self._parameters()})(e)
 
-    def explicit(
-        self, states: Sequence[int], inputs: Sequence[int], signals: Sequence[int], time: int
-    ) -> list[int]:
+    def explicit(self, at: At) -> list[int]:
         """x' = f(x, u, p, t) at this point; raises `ValueError` if the equations do not give it."""
         model = self.problem.model
         rates = self.graph.symbols(f"rate.{name}" for name in model.state_names)
-        lower = self.lowering(states, inputs, signals, time, () if model.explicit else rates)
+        lower = self.lowering(at, () if model.explicit else rates)
         try:
             return model_rates(model, lower, rates)
         except NotExplicit as error:
             raise ValueError(
-                f"{self.problem.scheme.name} needs explicit derivatives: {error}; "
-                "use midpoint or backward-euler"
+                f"{self.problem.scheme.title} needs explicit derivatives: {error}; "
+                "use radau-3 or backward-euler"
             ) from error
 
 
 class Ends(Points):
     """Two points with a time of their own each, such as the ends of a trial.
 
-    last : the one at the end of a trial, whose time is the duration if that is unknown.
+    What has values at stages only is continued from the interval there. last : the point at the end
+    of a trial, whose time is the duration if that is unknown.
     """
 
     def __init__(self, problem: Problem, last: int) -> None:
         super().__init__(problem)
+        self._stages = [
+            [self.group(f"{array}_{side}", staged) for array in problem.staged_arrays]
+            for side in (0, 1)
+            for staged in [problem.staged]
+        ]
         self._times = [self.group(name, ["time"]) for name in ("t0", "t1")]
         self._data = (self.k, *self.s, *self._times)
         if problem.free_duration:
             self._times[last] = self.T
         # makes the symbols; sums and products are written in the order of their operands' making
         self.nodes(self._times[last], *self.x, *self.u)
+        self._continued = [self._at_end(side, float(side == last)) for side in (0, 1)]
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of z at these points."""
+        arrays = self.problem.staged_arrays
+        stages = (
+            Group(argument, array, side)
+            for side, row in enumerate(self._stages)
+            for array, argument in zip(arrays, row, strict=True)
+        )
+        *head, p, T = super().groups
+        return (*head, *stages, p, T)
+
+    def _at_end(self, side: int, place: float) -> dict[sp.Basic, tuple[int, int]]:
+        """Symbols and values of what is continued from the stages of an interval to its start
+        (place 0) or its end (1)."""
+        g, staged = self.graph, self.problem.staged
+        scheme = self.problem.scheme
+        if not staged or not isinstance(scheme, CollocationScheme):
+            return {}
+        weights = scheme.inputs(place)[0]
+        rows = zip(*(self.nodes(stage) for stage in self._stages[side]), strict=True)
+        return {
+            symbol: (
+                g.symbol(f"end{side}.{name_of(symbol)}"),
+                g.sum([g.mul(g.const(w), node) for w, node in zip(weights, row, strict=True)]),
+            )
+            for symbol, row in zip(staged, rows, strict=True)
+        }
 
     def end(self, k: int) -> At:
-        """States, unknown inputs, signals and time at point k."""
-        return self.at(k, *self.nodes(self._times[k]))
+        """What has a value at point k."""
+        at = self.at(k, *self.nodes(self._times[k]))
+        return At({**at.values, **{x: s for x, (s, _) in self._continued[k].items()}}, at.time)
 
     def family(self, name: str, cost: int, rows: Mapping[str, int]) -> Family:
         """Cost and constraints, by their labels, as a family."""
-        own = self.nodes(*self.variables)
-        return Family(name, self.graph, self.variables, self._data, own, own, cost, rows)
+        continued = [pair for side in self._continued for pair in side.values()]
+        outer = [*self.own, *(symbol for symbol, _ in continued)]
+        inner = [*self.own, *(value for _, value in continued)]
+        return Family(name, self.graph, self.groups, self._data, outer, inner, cost, rows)
+
+
+def integrates_on_intervals(problem: Problem) -> bool:
+    """Whether the integrand has no values at the nodes, or jumps there with a held signal."""
+    if isinstance(problem.scheme, CollocationScheme) and not problem.scheme.explicit_start:
+        return True
+    integrand = problem.objective.integrand
+    behind = atoms_of(*problem.model.through([integrand]))
+    held = {name_of(f) for f in behind if isinstance(f, AppliedUndef)} & problem.held
+    jumps = bool(problem.held) and problem.moves(integrand)
+    return bool(held) or jumps or problem.on_interval(integrand)
+
+
+def squares_of(
+    s: Points,
+    lower: Lowering,
+    expressions: Iterable[sp.Expr],
+    y: Sequence[int],
+    w: Sequence[int],
+) -> list[tuple[int, int]]:
+    """Weight and residual, expression - y, of each measurement, if the objective has them."""
+    g, factor = s.graph, s.problem.objective.least_squares
+    return [
+        (g.mul(g.const(factor), weight), g.counted(weight, g.sub(lower(expression), measured)))
+        for expression, measured, weight in zip(expressions, y, w, strict=True)
+        if factor
+    ]

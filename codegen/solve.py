@@ -9,11 +9,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-from kinesym.codegen.blocks import NotExplicit, block_of
+from kinesym.codegen.blocks import MOST_ROWS, Block, NotExplicit, block_of
 from kinesym.codegen.derive import Sparse, by_row, jacobian, pattern_of
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import describe
 from kinesym.codegen.lower import Lowering
+from kinesym.codegen.saddle import masses_first
 from kinesym.symbolic.model import Model
 
 
@@ -94,9 +95,27 @@ class MassMatrix:
         self.row_of = [int(i) for i in np.argsort(match)]
         self._rows = by_row(mass)
         self._blocks = [
-            block_of(g, {i: self._row(i, block) for i in block}, names)
-            for block in _blocks(pattern, np.array(self.row_of), n)
+            self._block(block, names) for block in _blocks(pattern, np.array(self.row_of), n)
         ]
+
+    def _block(self, columns: Sequence[int], names: Sequence[str]) -> Block:
+        """The way to solve a block. Rows of a large one are matched anew if only that makes its
+        pattern symmetric: accelerations and reactions are then eliminated with masses first, where
+        the matching would divide by slopes of constraints, which can be 0."""
+        if len(columns) > MOST_ROWS:
+            owners = {k: self.row_of[k] for k in columns}
+            if not self._symmetric(owners):
+                rows = {i: self._rows[i] for i in owners.values()}
+                owners = masses_first(self._graph, rows, columns, names)
+            if self._symmetric(owners):
+                for k, i in owners.items():
+                    self.row_of[k] = i
+        return block_of(self._graph, {k: self._row(k, columns) for k in columns}, names)
+
+    def _symmetric(self, row_of: Mapping[int, int]) -> bool:
+        """Whether the pattern of a block is symmetric with these rows for its columns."""
+        places = {(k, j) for k, i in row_of.items() for j in row_of if j in self._rows[i]}
+        return all((j, k) in places for k, j in places)
 
     def _row(self, column: int, among: Sequence[int]) -> dict[int, int]:
         """Entries, in some columns, of the row matched with a column."""

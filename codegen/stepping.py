@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import sympy as sp
 
-from kinesym.codegen.derive import Sparse, compose_jacobian, jacobian, pattern_of
-from kinesym.codegen.evaluate import ModelSymbols, describe_model, model_symbols, rhs_kernel
-from kinesym.codegen.kernel import Argument, Kernel, Program
+from kinesym.codegen.derive import Sparse, jacobian, pattern_of
+from kinesym.codegen.evaluate import (
+    ModelSymbols,
+    describe_model,
+    equation_label,
+    model_symbols,
+    rhs_kernel,
+)
+from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates
-from kinesym.codegen.transcribe import interval_family
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
-from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.problem import Problem, moving_symbols
-from kinesym.symbolic.schemes import EXPLICIT, Scheme
+from kinesym.symbolic.problem import moving_symbols
+from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, CollocationScheme
 
 
-def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
-    """What a simulation needs: explicit derivatives, or the defects of an implicit `scheme`.
+def stepper(model: Model, scheme: CollocationScheme | None, varying: bool) -> Program:
+    """What a simulation needs: explicit derivatives, or the equations that an implicit `scheme`
+    solves.
 
     varying : whether parameters differ between the members of an ensemble.
     Raises `ValueError` if the method is explicit (no scheme) and x' cannot be solved for.
@@ -28,29 +32,37 @@ def stepper(model: Model, scheme: Scheme | None, varying: bool) -> Program:
     s = model_symbols(model, varying)
     kernels, pattern = [*_rhs(model, s, required=scheme is None), *_outputs(model, s)], Sparse()
     if scheme is not None:
-        made, pattern = _implicit(model, scheme, varying)
+        made, pattern = _equations(model, s)
         kernels.extend(made)
     about = _description(
         model,
-        scheme,
+        _tableaus(scheme, adaptive=True),
         pattern,
         outputs=list(model.outputs),
         limits=list(model.moving_limits),
         varying=varying,
     )
-    name = f"{model.name}_{scheme.name if scheme else 'explicit'}".replace("-", "_")
+    name = f"{model.name}_{'implicit' if scheme else 'explicit'}".replace("-", "_")
     return Program(name, tuple(kernels), {"stepping": about})
 
 
+def _tableaus(scheme: CollocationScheme | None, adaptive: bool) -> dict[str, dict[str, object]]:
+    """The numbers of an implicit scheme, or of all explicit methods. adaptive : steps are chosen
+    where the method can."""
+    if scheme is None:
+        return {method.name: method.tableau for method in EXPLICIT.values()}
+    estimate = list(scheme.first_rates) if adaptive and scheme.name in ADAPTIVE else []
+    return {scheme.name: {**scheme.tableau, "error": estimate}}
+
+
 def _description(
-    model: Model, scheme: Scheme | None, pattern: Sparse, **more: object
+    model: Model, methods: Mapping[str, object], pattern: Sparse, **more: object
 ) -> dict[str, object]:
-    """Names for the runtime, the numbers of explicit methods, and the places of the entries of the
+    """Names for the runtime, the numbers of methods, and the places of the entries of the
     derivatives."""
-    explicit = EXPLICIT.values() if scheme is None else ()
     return {
         **describe_model(model),
-        "methods": {method.name: method.tableau for method in explicit},
+        "methods": methods,
         "outputs": [],
         "limits": [],
         "varying": False,
@@ -60,29 +72,44 @@ def _description(
             for output in (*model.outputs.values(), *model.moving_limits.values())
         ),
         "pattern": pattern_of(pattern),
+        "partials": [[], []],
         **more,
     }
 
 
 def shooting_kernels(
-    model: Model, scheme: Scheme | None, inputs: Sequence[sp.Basic], parameters: Sequence[sp.Symbol]
+    model: Model,
+    scheme: CollocationScheme | None,
+    inputs: Sequence[sp.Basic],
+    parameters: Sequence[sp.Symbol],
 ) -> tuple[list[Kernel], dict[str, object]]:
     """Kernels that step along a trajectory and differentiate its steps.
 
-    An implicit scheme is differentiated by the kernels of its collocation; explicit steps by the
-    kernel `tangent`: x', then what its derivatives with respect to states, `inputs` and
-    `parameters` follow from, see `codegen.solve.Linearised`.
+    Implicit steps are differentiated by the kernel `partials`: derivatives of the equations by x',
+    x, `inputs` and `parameters`. Explicit ones by the kernel `tangent`: x', then what its
+    derivatives by states, `inputs` and `parameters` follow from, see `codegen.solve.Linearised`.
     """
     s = model_symbols(model)
-    kernels = _rhs(model, s, required=scheme is None)
+    kernels, methods = _rhs(model, s, required=scheme is None), _tableaus(scheme, adaptive=False)
+    chosen = [*inputs, *parameters]
     if scheme is not None:
-        made, pattern = _implicit(model, scheme, varying=False)
-        return [*kernels, *made], _description(model, scheme, pattern)
+        made, pattern = _equations(model, s)
+        partials, places = _derivatives(model, s, "partials", chosen)
+        about = _description(model, methods, pattern, partials=pattern_of(places))
+        return [*kernels, *made, partials], about
+    tangent, pattern, solution = _tangent(model, s, chosen)
+    return [*kernels, tangent], _description(model, methods, pattern, solution=solution)
+
+
+def _tangent(
+    model: Model, s: ModelSymbols, wrt: Sequence[sp.Basic]
+) -> tuple[Kernel, Sparse, list[list[int]]]:
+    """The kernel `tangent`, the places of its entries, and targets and sources of its steps."""
     g, lower = s.graph, s.lower
-    chosen = [*s.nodes(s.x), *(lower(u) for u in inputs), *(lower(p) for p in parameters)]
+    chosen = [*s.nodes(s.x), *(lower(e) for e in wrt)]
     residual = [lower(e) for e in model.equations]
     found = linearised_rates(g, residual, s.nodes(s.xdot), model.state_names, chosen)
-    names = [*model.state_names, *map(name_of, inputs), *map(name_of, parameters)]
+    names = [*model.state_names, *map(name_of, wrt)]
     n = len(model.states)  # entries in columns of states come first
     order = sorted(found.side, key=lambda key: (key[1] >= n, key))
     pattern = {key: found.side[key] for key in order}
@@ -92,16 +119,9 @@ def shooting_kernels(
         f"solution, {model.state_names[i]} from {model.state_names[j]}" for i, j, _ in found.steps
     ]
     outputs = (*found.rates, *pattern.values(), *(node for _, _, node in found.steps))
-    tangent = Kernel(
-        "tangent",
-        g,
-        s.arguments,
-        outputs,
-        tuple(labels),
-        "x' = f(x, u, p, t) = M^-1 side, the derivatives of the side, and M^-1 in steps",
-    )
-    solution = [[i, j] for i, j, _ in found.steps]
-    return [*kernels, tangent], _description(model, scheme, pattern, solution=solution)
+    purpose = "x' = f(x, u, p, t) = M^-1 side, the derivatives of the side, and M^-1 in steps"
+    tangent = Kernel("tangent", g, s.arguments, outputs, tuple(labels), purpose)
+    return tangent, pattern, [[i, j] for i, j, _ in found.steps]
 
 
 def _rhs(model: Model, s: ModelSymbols, required: bool) -> list[Kernel]:
@@ -111,7 +131,7 @@ def _rhs(model: Model, s: ModelSymbols, required: bool) -> list[Kernel]:
         if required:
             raise ValueError(
                 f"model {model.name} has no explicit derivatives: {error}; use an implicit method, "
-                "for example backward-euler"
+                "for example radau-5"
             ) from error
         return []
 
@@ -126,29 +146,24 @@ def _outputs(model: Model, s: ModelSymbols) -> list[Kernel]:
     return [Kernel("outputs", s.graph, arguments, values, labels, "y = g(x', x, u, p, t)")]
 
 
-def _implicit(model: Model, scheme: Scheme, varying: bool) -> tuple[list[Kernel], Sparse]:
-    """The defects of collocation on one interval with all inputs given, and d defect / d x1."""
-    family = interval_family(
-        Problem(model, scheme, Objective(), unknown_parameters=(), unknown_inputs=model.inputs)
-    )
-    g = family.graph
-    groups: Mapping[str, Argument] = {a.name: a for a in (*family.variables, *family.data)}
-    arguments = tuple(
-        replace(groups[name], varying=varying if name == "k" else True)
-        for name in ("x0", "x1", "u0", "u1", "k", "t", "h")
-    )
-    after, defects = g.symbols(groups["x1"].symbols), list(family.rows.values())
-    entries = compose_jacobian(
-        g, jacobian(g, defects, family.outer), jacobian(g, family.inner, after)
-    )
-    known = {v: e for v, e in zip(family.outer, family.inner, strict=True) if v != e}
-    labels = tuple(family.rows)
-    names = tuple(f"d {labels[i]} / d {model.state_names[j]}" for i, j in entries)
-    purpose = f"defects of {scheme.name} on one step"
-    slopes = f"{purpose}, their derivatives with respect to its end"
-    defects = g.substitute(defects, known)
-    newton = tuple(g.substitute(list(entries.values()), known))
-    return [
-        Kernel("defect", g, arguments, tuple(defects), labels, purpose),
-        Kernel("newton", g, arguments, newton, names, slopes),
-    ], entries
+def _equations(model: Model, s: ModelSymbols) -> tuple[list[Kernel], Sparse]:
+    """The equations at one point, and their derivatives with respect to x', then x."""
+    residual = tuple(s.lower(e) for e in model.equations)
+    labels = tuple(equation_label(model, k) for k in range(len(residual)))
+    arguments, purpose = (s.xdot, *s.arguments), "0 = f(x', x, u, p, t)"
+    slopes, entries = _derivatives(model, s, "slopes", ())
+    return [Kernel("residual", s.graph, arguments, residual, labels, purpose), slopes], entries
+
+
+def _derivatives(
+    model: Model, s: ModelSymbols, name: str, wrt: Sequence[sp.Basic]
+) -> tuple[Kernel, Sparse]:
+    """Derivatives of the equations with respect to x', x, then `wrt`, and their places."""
+    g, residual = s.graph, [s.lower(e) for e in model.equations]
+    chosen = [*s.nodes(s.xdot), *s.nodes(s.x), *(s.lower(e) for e in wrt)]
+    names = [*(f"{x}'" for x in model.state_names), *model.state_names, *map(name_of, wrt)]
+    entries = jacobian(g, residual, chosen)
+    labels = tuple(f"d {equation_label(model, i)} / d {names[j]}" for i, j in entries)
+    purpose = "derivatives of the equations that are not identically zero"
+    values = tuple(entries.values())
+    return Kernel(name, g, (s.xdot, *s.arguments), values, labels, purpose), entries

@@ -35,8 +35,8 @@ class _Point:
         except NotExplicit as error:
             raise ValueError(
                 f"model {self.model.name} has no explicit derivatives, which events and "
-                f"contacts need: {error}; differentiate its algebraic equations, or give "
-                "masses to the bodies that they hold"
+                f"contacts need: {error}; use model.reduced_index(index=0), or give masses to "
+                "the bodies that algebraic equations hold"
             ) from error
         self.forces = s.nodes(s.u)[len(inputs) - len(hybrid.forces) :]
         self.wrt = [node for group in s.arguments for node in s.nodes(group)]

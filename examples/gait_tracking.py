@@ -397,6 +397,7 @@ def summary(method, tracker, solution):
         f"{len(solution.free_vector)} unknowns, {solution.iterations} iterations, "
         f"{solution.message}; derive {seconds['derive']:.1f} s, compile "
         f"{seconds['compile']:.1f} s, total {seconds['total']:.1f} s"
+        f"{''.join(f'; grid: {error}' for error in solution.grid)}"
     )
 
 

@@ -74,7 +74,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     for title, solution in solutions.items():
         print(
             f"{title}: {solution.message}\n  objective {solution.objective:.6g}, "
-            f"duration {solution.duration:.6g} s"
+            f"duration {solution.duration:.6g} s\n  grid: {solution.grid_error()}"
         )
         axes[0].plot(solution.time, solution["theta"], label=title)
         axes[1].plot(solution.time, solution["T"], label=title)

@@ -223,7 +223,8 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         errors.append(np.abs(found - expected).max())
         print(
             f"{n:7d} nodes a phase:  {', '.join(f'{d:.6f}' for d in found)}, error "
-            f"{errors[-1]:.1e}; {solutions[-1].message}"
+            f"{errors[-1]:.1e}; {solutions[-1].message}\n"
+            f"{'':7s} grid: {solutions[-1].grid_error()}"
         )
     print(f"  order {np.log2(errors[0] / errors[1]):.2f}")
     fast = gait(count, ROUGH["fast"])

@@ -1,5 +1,6 @@
 """Ready-made models of the literature, one function each; values have units and a source."""
 
+from kinesym.models.closed_chains import cartesian_pendulum, four_bar
 from kinesym.models.n_link import n_link_pendulum_on_cart
 from kinesym.models.pendulum import pendulum
 from kinesym.models.quiet_standing import cip
@@ -7,8 +8,10 @@ from kinesym.models.ship import cartip, grm3d, person_on_ship, psm3d, sim3d
 from kinesym.models.standing import standing, standing_plant
 
 __all__ = [
+    "cartesian_pendulum",
     "cartip",
     "cip",
+    "four_bar",
     "grm3d",
     "n_link_pendulum_on_cart",
     "pendulum",

@@ -17,6 +17,12 @@ def _bar(show: bool | None, **options: Any) -> Any:
     return tqdm(disable=not (sys.stderr.isatty() if show is None else show), leave=False, **options)
 
 
+def say(show: bool | None, line: str) -> None:
+    """A line that stays; `None` shows it only on a terminal."""
+    if sys.stderr.isatty() if show is None else show:
+        print(line, file=sys.stderr)
+
+
 @contextmanager
 def iteration_line(show: bool | None) -> Iterator[Callable[[Iteration], None]]:
     """A function that shows an iteration; `None` shows it only on a terminal."""

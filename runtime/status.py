@@ -124,8 +124,7 @@ class Stepping(Status):
     )
     STIFF = (
         "stiff",
-        "stiff: more than 1e7 steps are needed {place}; use an implicit method (midpoint, "
-        "backward-euler), or looser tolerances",
+        "stiff: more than 1e7 steps are needed {place}; {cause}",
     )
     STEP = (
         "small step",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,11 +13,14 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import listed, mapping, shown
+from kinesym.checks import check_choice, count, listed, mapping, positive, shown
 from kinesym.symbolic.declared import Declared, atoms_of, check_atoms, check_signal
+from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
+from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.kane import kane_equations
-from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t
+from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
+from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
 
 #: What an explicit form is the solution of, and itself.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
@@ -31,12 +34,6 @@ class Explicit:
     intermediates: tuple[tuple[sp.Symbol, sp.Expr], ...]
     rates: tuple[sp.Expr, ...]
     solves: tuple[object, ...] = ()
-
-
-def _exchanged(
-    program: Iterable[tuple[sp.Symbol, sp.Expr]], replacement: Mapping[sp.Basic, Any]
-) -> tuple[tuple[sp.Symbol, sp.Expr], ...]:
-    return tuple((s, e.xreplace(replacement)) for s, e in program)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -218,6 +215,38 @@ class Model(Declared):
         for symbol, e in (*form.intermediates, *zip(self.derivatives, form.rates, strict=True)):
             check_atoms(atoms_of(e), known_symbols, set(), f"{where} {symbol}")
 
+    @cached_property
+    def index(self) -> Index:
+        """What kind of a differential-algebraic system this is: its differentiation index,
+        algebraic states, hidden constraints."""
+        return index_of(self)
+
+    def reduced_index(
+        self, stabilisation: str = "baumgarte", index: int | None = None, rate: float = RATE
+    ) -> Model:
+        """A model with the same solutions and a lower index: derivatives of constraints stand for
+        them, or beside them. A model of that index or less is returned as it is.
+
+        stabilisation : "baumgarte": the derivative of the constraint that determines algebraic
+            states, plus what makes a drift decay: (d/dt + rate)^s of it is zero.
+            "gear-gupta-leimkuhler": constraint and derivative both hold, with further multipliers
+            `mu_EQUATION`, which are zero; of index 2, for methods radau-*.
+        index : of the result. 1 by default: for every implicit method. 0: algebraic states become
+            rates of states `NAME_integral`, and outputs, so that explicit methods run it, too.
+        rate : [1/s], default value of the parameter `baumgarte_rate`; well above the rates of the
+            motion, and below one over the step.
+
+        Constraints become outputs `constraint_EQUATION` and `constraint_EQUATION_rate`, which show
+        the drift. Further derivatives of inputs that are needed become inputs `NAME_rate`. Start
+        from values that `kinesym.consistent` finds. Raises `ValueError` where the equations do not
+        determine the states.
+        """
+        where = f"model {self.name}: "
+        check_choice(stabilisation, STABILISATIONS, f"{where}the stabilisation")
+        least = STABILISATIONS.index(stabilisation) * 2  # what multipliers need
+        wanted = max(least, 1) if index is None else count(index, f"{where}the index", least=least)
+        return reduced(self, stabilisation, wanted, positive(rate, f"{where}the rate"))
+
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
         """A model with symbols exchanged, e.g. an input by a feedback law.
 
@@ -230,7 +259,7 @@ class Model(Declared):
         new: dict[str, Any] = {
             "equations": [e.xreplace(table) for e in self.equations],
             "outputs": {k: e.xreplace(table) for k, e in self.outputs.items()},
-            "intermediates": _exchanged(self.intermediates, table),
+            "intermediates": exchanged(self.intermediates, table),
             "limits": {k: e.xreplace(table) for k, e in self.limits.items()},
         }
         kept = names_of(
@@ -241,7 +270,7 @@ class Model(Declared):
         if self.explicit is None or not _SOLVED.isdisjoint(changes):
             return found
         rates = tuple(e.xreplace(table) for e in self.explicit.rates)
-        return found.solved_by(Explicit(_exchanged(self.explicit.intermediates, table), rates))
+        return found.solved_by(Explicit(exchanged(self.explicit.intermediates, table), rates))
 
     def _replacement(self, given: Mapping[Any, Any]) -> dict[Any, sp.Expr]:
         """By symbol, all of which the model contains."""
@@ -271,6 +300,8 @@ class Model(Declared):
         ]
         if self.intermediates:
             rows.append(f"  {len(self.intermediates)} intermediates")
+        if self.index.value != 0:
+            rows.append(f"  {self.index}")
         rows.extend(f"  0 = {_shortened(e)}" for e in self.equations)
         return "\n".join(rows)
 
@@ -336,8 +367,7 @@ def _with_value(name: str, values: Mapping[Any, float]) -> str:
 
 
 def _shortened(expression: sp.Expr, limit: int = 160) -> str:
-    operations = sp.count_ops(expression)
-    if operations > limit // 2:
-        return f"... {operations} operations"
-    text = str(expression).replace("(t)", "")
-    return text if len(text) <= limit else f"{text[:limit]} ... {operations} operations"
+    text = written(expression, limit // 2)
+    return (
+        text if len(text) <= limit else f"{text[:limit]} ... {sp.count_ops(expression)} operations"
+    )

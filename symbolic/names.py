@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -34,6 +35,18 @@ def check_known(name: object, known: Collection[str], what: str) -> None:
     """Raise `ValueError` with `what` and a suggestion for a name that is not `known`."""
     if name not in known:
         raise ValueError(f"{what}; {suggest(name, known)}")
+
+
+def written(expression: sp.Expr, most: int) -> str:
+    """An expression in a message, functions of time by their names; the number of its operations
+    where they are more than `most`."""
+    operations = sp.count_ops(expression)
+    if operations > most:
+        return f"... {operations} operations"
+    text = str(expression)
+    for function in expression.atoms(AppliedUndef):
+        text = re.sub(rf"(?<!\w){re.escape(str(function))}", name_of(function), text)
+    return text
 
 
 def dynamicsymbols(names: str | Iterable[str], level: int = 0, **assumptions: Any) -> Any:

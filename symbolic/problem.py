@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -14,7 +14,7 @@ from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
-from kinesym.symbolic.schemes import NodeScheme, Scheme
+from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 
 
 @dataclass(frozen=True)
@@ -25,22 +25,23 @@ class Problem:
     signals : trajectories that are known, by name: the other inputs of the model, and functions of
         time that appear only in the objective or in path conditions.
     measurements : measured states, inputs and outputs, by name.
-    path : expressions that are bounded at every node; boundary : expressions of `at_start(...)` and
-        `at_end(...)`.
-    held : inputs and signals that are constant between nodes (zero-order hold); others are linear.
+    path : expressions that are bounded at every node and stage; boundary : expressions of
+        `at_start(...)` and `at_end(...)`.
+    held : inputs and signals that are constant between nodes (zero-order hold). linear : unknown
+        inputs with straight lines between nodes; others have a value at each stage of the scheme.
     free_duration : whether the duration of a trial is unknown.
     links : expressions of `at_end(...)` of each trial and `at_start(...)` of the next one; cycle :
         of the last trial and the first one.
     contacts : of a hybrid model whose phases the trials are: their forces are unknown inputs, and
         signals `closed_NAME`, `stuck_NAME` (with friction) and `hit_NAME`, 0 or 1: which are
         closed in a trial, which of them do not slide, and which are hit at its start. The states
-        then continue from trial to trial, through impacts. Needs a scheme with x' at the nodes.
+        then continue from trial to trial, through impacts.
 
     Raises `ValueError` naming what does not fit.
     """
 
     model: Model
-    scheme: Scheme
+    scheme: CollocationScheme | ExplicitScheme
     objective: Objective
     unknown_parameters: Sequence[sp.Symbol]
     unknown_inputs: Sequence[AppliedUndef] = ()
@@ -49,6 +50,7 @@ class Problem:
     path: Sequence[sp.Expr] = ()
     boundary: Sequence[sp.Expr] = ()
     held: frozenset[str] = frozenset()
+    linear: frozenset[str] = frozenset()
     free_duration: bool = False
     links: Sequence[sp.Expr] = ()
     cycle: Sequence[sp.Expr] = ()
@@ -74,24 +76,18 @@ class Problem:
         ):
             for number, condition in enumerate(conditions):
                 _check_boundary(condition, known, rates, moving, f"{what} {number}")
-        at_nodes = isinstance(self.scheme, NodeScheme)  # with x' at the nodes
-        paths = [] if at_nodes else [what for what in terms if what.startswith("path")]
-        for what in ("terminal cost", *paths):
-            if terms[what].atoms(sp.Symbol, sp.Derivative) & moving:
-                raise ValueError(
-                    f"{what} contains a derivative of a state; at a node it is not defined, "
-                    "write it with the states"
-                )
+        if self.moves(self.objective.terminal):
+            raise ValueError(
+                "terminal cost contains a derivative of a state; at a node it is not defined, "
+                "write it with the states"
+            )
         self._check_contacts()
         self._check_objective()
+        for name, output in self.model.outputs.items():
+            terms[f"model {self.model.name}: output {name}"] = output
+        self._check_algebraic(terms)
 
     def _check_contacts(self) -> None:
-        at_nodes = isinstance(self.scheme, NodeScheme) and self.scheme.rates is not None
-        if self.contacts and not at_nodes:
-            raise ValueError(
-                f"phases with contacts need the rates of states at the nodes; the "
-                f"scheme {self.scheme.name} has none, use trapezoid"
-            )
         free, signals = set(map(name_of, self.unknown_inputs)), set(map(name_of, self.signals))
         for force in map(name_of, forces_of(self.contacts)):
             if force not in free:
@@ -100,6 +96,110 @@ class Problem:
             for flag in flags_of(contact):
                 if flag not in signals:
                     raise ValueError(f"contact {contact.name}: the signal {flag} is missing")
+
+    def _check_algebraic(self, expressions: Mapping[str, sp.Expr]) -> None:
+        """The rate of an algebraic state is nowhere: its values at stages have no slope."""
+        for x in algebraic_states(self.model) if self.staged else ():
+            for what, e in expressions.items():
+                if e.has(x.diff(t)):
+                    raise ValueError(
+                        f"{what} contains the rate of {name_of(x)}, which no equation has: with "
+                        f"{self.scheme.title} such an algebraic state has values at stages only, "
+                        "and no rate; leave it out, or write the rate of what it follows from"
+                    )
+
+    # -- where variables live -----------------------------------------------------------------
+
+    @cached_property
+    def staged(self) -> tuple[AppliedUndef, ...]:
+        """What has values at the stages of a collocation scheme only: states without a rate, and
+        unknown inputs that are neither held nor linear. At nodes of such a scheme they could ring,
+        or nothing would determine them. None where the nodes are stages, as in Lobatto IIIA."""
+        if not isinstance(self.scheme, CollocationScheme) or self.scheme.explicit_start:
+            return ()
+        return (*algebraic_states(self.model), *self._free_inputs)
+
+    @property
+    def _free_inputs(self) -> tuple[AppliedUndef, ...]:
+        fixed = self.held | self.linear
+        return tuple(u for u in self.unknown_inputs if name_of(u) not in fixed)
+
+    @cached_property
+    def node_states(self) -> tuple[AppliedUndef, ...]:
+        """States with values at the nodes."""
+        return tuple(x for x in self.model.states if x not in self.staged)
+
+    @cached_property
+    def node_inputs(self) -> tuple[AppliedUndef, ...]:
+        """Unknown inputs with values at the nodes."""
+        return tuple(u for u in self.unknown_inputs if u not in self.staged)
+
+    @cached_property
+    def inner_inputs(self) -> tuple[AppliedUndef, ...]:
+        """Unknown inputs with values at the nodes and within intervals (Lobatto IIIA)."""
+        if not isinstance(self.scheme, CollocationScheme) or not self.scheme.explicit_start:
+            return ()
+        return self._free_inputs
+
+    @cached_property
+    def staged_arrays(self) -> tuple[str, ...]:
+        """Names of the arrays of `staged`, one for each stage."""
+        if not self.staged or not isinstance(self.scheme, CollocationScheme):
+            return ()
+        return tuple(f"a{k + 1}" for k in range(self.scheme.stages))
+
+    @property
+    def arrays(self) -> list[tuple[str, tuple[AppliedUndef, ...], float | None]]:
+        """Name, members and place of each array of z of a trial; a place is a share of the
+        interval, None for what has a value at each node."""
+        found: list[tuple[str, tuple[AppliedUndef, ...], float | None]] = [
+            ("x", self.node_states, None),
+            ("u", self.node_inputs, None),
+        ]
+        if isinstance(self.scheme, CollocationScheme):
+            for k, place in enumerate(self.scheme.inner, start=1):
+                found += [(f"xi{k}", self.node_states, place), (f"ui{k}", self.inner_inputs, place)]
+            pairs = zip(self.staged_arrays, self.scheme.nodes, strict=False)
+            found += [(name, self.staged, place) for name, place in pairs]
+        return [array for array in found if array[1]]
+
+    @cached_property
+    def inside(self) -> frozenset[sp.Basic]:
+        """What has no value at a node: `staged`, x' unless nodes are stages, and intermediates that
+        depend on these."""
+        at_nodes = not isinstance(self.scheme, CollocationScheme) or self.scheme.explicit_start
+        return depending(self.model, {*self.staged, *(() if at_nodes else self.model.derivatives)})
+
+    def on_interval(self, e: sp.Expr) -> bool:
+        """Whether an expression has no value at nodes."""
+        return bool(e.atoms(sp.Symbol, sp.Derivative, AppliedUndef) & self.inside)
+
+    def moves(self, e: sp.Expr) -> bool:
+        """Whether an expression contains x', directly or through intermediates."""
+        return bool(e.atoms(sp.Symbol, sp.Derivative) & moving_symbols(self.model))
+
+    def sampled(self, between: bool) -> dict[str, sp.Expr]:
+        """What is measured at the nodes, or `between` them, by name."""
+        every = self.measurements.items()
+        return {name: e for name, e in every if self.on_interval(e) == between}
+
+    @cached_property
+    def path_at_nodes(self) -> list[int]:
+        """Numbers of the path conditions that hold at nodes."""
+        return [k for k, e in enumerate(self.path) if not self.on_interval(e)]
+
+    @cached_property
+    def path_within(self) -> list[tuple[int, int]]:
+        """Number of a path condition and of the place where it holds within intervals: a stage of
+        `scheme.nodes` if it has no value at nodes, else a place of `scheme.inner`."""
+        if not isinstance(self.scheme, CollocationScheme):
+            return []
+        stages, inner = range(self.scheme.stages), range(len(self.scheme.inner))
+        return [
+            (k, place)
+            for k, e in enumerate(self.path)
+            for place in (stages if self.on_interval(e) else inner)
+        ]
 
     @property
     def known_symbols(self) -> set[sp.Basic]:
@@ -110,6 +210,12 @@ class Problem:
     def known_parameters(self) -> tuple[sp.Symbol, ...]:
         """Parameters of the model that are not unknown."""
         return tuple(p for p in self.model.parameters if p not in self.unknown_parameters)
+
+    @property
+    def aimless(self) -> bool:
+        """Whether there is no objective: any motion that meets the conditions will do."""
+        terms = (self.objective.integrand, self.objective.terminal)
+        return not self.objective.least_squares and all(term == 0 for term in terms)
 
     def _check_objective(self) -> None:
         objective = self.objective
@@ -131,11 +237,34 @@ class Problem:
 @lru_cache(maxsize=16)
 def moving_symbols(model: Model) -> frozenset[sp.Basic]:
     """x' and the intermediates that depend on x'."""
-    moving: set[sp.Basic] = set(model.derivatives)
-    for symbol, expression in model.intermediates:
-        if expression.atoms(sp.Symbol, sp.Derivative) & moving:
-            moving.add(symbol)
-    return frozenset(moving)
+    return depending(model, model.derivatives)
+
+
+def depending(model: Model, on: Iterable[sp.Basic]) -> frozenset[sp.Basic]:
+    """`on` and the intermediates that depend on these."""
+    found = set(on)
+    for symbol, expression in model.intermediates if found else ():
+        if expression.atoms(sp.Symbol, sp.Derivative, AppliedUndef) & found:
+            found.add(symbol)
+    return frozenset(found)
+
+
+def known_intermediates(
+    model: Model, unknown: Iterable[sp.Basic]
+) -> Iterator[tuple[sp.Symbol, sp.Expr]]:
+    """Intermediates that do not depend on what is `unknown`."""
+    absent = depending(model, unknown)
+    return ((s, e) for s, e in model.intermediates if s not in absent)
+
+
+@lru_cache(maxsize=16)
+def algebraic_states(model: Model) -> tuple[AppliedUndef, ...]:
+    """States whose rate is in no equation."""
+    expressions = (*model.equations, *(e for _, e in model.intermediates))
+    rates = set().union(*(e.atoms(sp.Derivative) for e in expressions))
+    return tuple(
+        x for x, rate in zip(model.states, model.derivatives, strict=True) if rate not in rates
+    )
 
 
 def _check_boundary(

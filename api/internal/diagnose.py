@@ -89,11 +89,13 @@ def explain_step(program: Program, raw: RawTrajectories, member: int) -> str:
     if last == parts:
         return ""
     x, search = found.states[:, 0, last], _Search(program, fine, last)
-    if stepper.loop == "implicit":
-        return search.newton(x)
-    if stepper.tableau and stepper.fixed:
+    if stepper.fixed:
         return search.stages(x, stepper.tableau)
-    return search.shrinking(x)
+    if stepper.explicit:
+        return search.shrinking(x)
+    if stepper.adaptive:
+        return search.ahead(x, found.states[:, 0, max(last - 1, 0)])
+    return search.newton(x, stepper.tableau)
 
 
 class _Search:
@@ -123,34 +125,63 @@ class _Search:
             return words
         return self._rates(kernel, x[:, None] + share * self.h * slope, share)[0]
 
-    def newton(self, x: Array) -> str:
-        """Newton's method for the end of an implicit step."""
-        after = x.copy()
-        defect, slopes = self.program.kernel("defect"), self.program.kernel("newton")
-        rows, columns = self.program.description["stepping"]["pattern"]
-        ends = [self._inputs(np.array([share])) for share in (0.0, 1.0)]
+    def ahead(self, x: Array, before: Array) -> str:
+        """Of the equations and their derivatives on the straight line from the state before to x
+        and beyond, as near to x as possible."""
+        share = np.append(0.0, 2.0 ** np.arange(-40.0, 4.0))
+        y = x[:, None] + share * (x - before)[:, None]
+        rate = np.tile((x - before)[:, None] / self.h, len(share))
+        return self._equations(rate, y, share)[0]
+
+    def newton(self, x: Array, tableau: TableauManifest) -> str:
+        """Newton's method for the stages of an implicit step: unknown are x' and, of states without
+        one, x."""
+        if tableau.c[0] == 0.0 and any(k.name == "rhs" for k in self.program.kernels):
+            words = self._rates(self.program.kernel("rhs"), x[:, None], np.zeros(1))[0]
+            if words:
+                return words
+        rows, columns = map(np.array, self.program.description["stepping"]["pattern"])
+        n, A, share = len(x), np.array(tableau.a[:-1]), np.array(tableau.c[:-1])
+        moves = np.isin(np.arange(n), columns[columns < n])
+        unknown = np.where(moves[:, None], 0.0, np.tile(x[:, None], len(share)))
         for _ in range(30):
-            given = {
-                "x0": x[:, None],
-                "x1": after[:, None],
-                "u0": ends[0],
-                "u1": ends[1],
-                "k": self._parameters(defect, 1),
-                "t": np.array([[self.begin]]),
-                "h": np.array([[self.h]]),
-            }
-            rest, entries = interpret(defect, given, 1), interpret(slopes, given, 1)
-            for kernel, out in ((defect, rest), (slopes, entries)):
-                words = _not_finite(kernel, given, out, np.array([self.begin]))
-                if words or not np.isfinite(out).all():
-                    return words
-            matrix = np.zeros((len(x), len(x)))
-            matrix[rows, columns] = entries[:, 0]
+            rate = np.where(moves[:, None], unknown, 0.0)
+            y = np.where(moves[:, None], x[:, None] + self.h * rate @ A.T, unknown)
+            words, rest, entries = self._equations(rate, y, share)
+            if words or not (np.isfinite(rest).all() and np.isfinite(entries).all()):
+                return words
+            matrix = np.zeros((len(share), n, len(share), n))
+            for j in range(len(share)):
+                for i, k, value in zip(rows, columns, entries[:, j], strict=True):
+                    if k < n or not moves[k - n]:
+                        matrix[j, i, j, k % n] += value
+                    else:
+                        matrix[j, i, :, k - n] += self.h * A[j] * value
             try:
-                after = after - np.linalg.solve(matrix, rest[:, 0])
+                square = matrix.reshape(2 * (len(share) * n,))
+                unknown = unknown - np.linalg.solve(square, rest.T.ravel()).reshape(-1, n).T
             except np.linalg.LinAlgError:
-                return f"the equations cannot be solved for x' at t = {self.begin:.9g} s"
+                return f"the equations of a step cannot be solved at t = {self.begin:.9g} s"
         return ""
+
+    def _equations(self, rate: Array, y: Array, share: Array) -> tuple[str, Array, Array]:
+        """What is not finite in the equations and their derivatives at x' and states (n, k) and
+        shares of the step, the first; and both."""
+        time, found = self.begin + share * self.h, list[Array]()
+        for name in ("residual", "slopes"):
+            kernel = self.program.kernel(name)
+            given = {
+                "xdot": rate,
+                "x": y,
+                "u": self._inputs(share),
+                "p": self._parameters(kernel, len(share)),
+                "t": time[None],
+            }
+            found.append(interpret(kernel, given, len(share)))
+            words = _not_finite(kernel, given, found[-1], time)
+            if words:
+                return words, found[0], found[-1]
+        return "", found[0], found[1]
 
     def _rates(self, kernel: Kernel, y: Array, share: Array) -> tuple[str, Array]:
         """What is not finite at states y (n, k) and shares of the step, the first; and x'."""
@@ -169,7 +200,7 @@ class _Search:
         return np.array(rows).reshape(len(rows), len(share))
 
     def _parameters(self, kernel: Kernel, points: int) -> Array:
-        varying = any(a.varying for a in kernel.arguments if a.name in ("p", "k"))
+        varying = any(a.varying for a in kernel.arguments if a.name == "p")
         row = self.ivp.parameters[0]
         return np.tile(row[:, None], points) if varying else row
 
@@ -181,8 +212,7 @@ def _not_finite(kernel: Kernel, given: dict[str, Array], out: Array, time: Array
     if not len(bad):
         return ""
     point, k = int(bad[0][0]), int(bad[0][1])
-    state = given["x" if "x" in given else "x1"]
-    if not np.abs(state[:, point]).max() <= _DIVERGED:
+    if not np.abs(given["x"][:, point]).max() <= _DIVERGED:
         return ""
     cause = first_failure(kernel, k, _points(given, point, point + 1))
     return f"{kernel.labels[k]} is not finite at t = {time[point]:.9g} s: {cause}"

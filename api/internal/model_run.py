@@ -32,7 +32,7 @@ from kinesym.runtime.stepping.simulation import (
 )
 from kinesym.runtime.stepping.simulation import simulate as march
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT
+from kinesym.symbolic.schemes import SCHEMES
 
 #: Members of an ensemble of which it is found out which expression was not finite.
 _EXPLAINED = 8
@@ -60,7 +60,7 @@ class _Done:
         known = raw.interrupted[member] or member in raw.broken
         if not explained or known or raw.trouble[member] == STIFF:
             return node, failure(raw, member)
-        program = stepper_program(self.model, IMPLICIT.get(self.method), about.varying)
+        program = stepper_program(self.model, SCHEMES.get(self.method), about.varying)
         return node, failure(raw, member, explain_step(program, raw, member))
 
     def samples(self, k: int) -> Array:
@@ -106,8 +106,8 @@ def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> 
 
     varying : parameters differ between members. narrow : made for one trajectory.
     """
-    built = realise(stepper_program(model, IMPLICIT.get(method), varying), narrow=narrow)
-    return Stepper.of(built, method if method in EXPLICIT else "implicit")
+    built = realise(stepper_program(model, SCHEMES.get(method), varying), narrow=narrow)
+    return Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method)
 
 
 # -- what goes in ---------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective, at_end, at_start
+from kinesym.symbolic.problem import Problem
 
 Pair = tuple[float, float]
 _FREE = (-np.inf, np.inf)
@@ -137,10 +138,13 @@ class Posed:
         kinds = ("path", "boundary", "links", "cycle")
         return {kind: [e for e, _ in getattr(self, kind) if e is not None] for kind in kinds}
 
-    @property
-    def bounds(self) -> dict[str, list[list[Pair]]]:
+    def bounds(self, problem: Problem) -> dict[str, list[list[Pair]]]:
         """(low, high) of the last constraints of each family of points, by trial."""
-        families = {"node": self.path, "ends": self.boundary}
+        families = {
+            "node": [self.path[k] for k in problem.path_at_nodes],
+            "interval": [self.path[k] for k, _ in problem.path_within],
+            "ends": self.boundary,
+        }
         families |= {"link": self.links, "cycle": self.cycle}
         return {
             name: [[pairs[k] for _, pairs in rows] for k in range(len(self.trials))]

@@ -23,7 +23,7 @@ from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
-from kinesym.symbolic.schemes import Scheme
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, CollocationScheme, ExplicitScheme
 
 
 class Held(NamedTuple):
@@ -35,8 +35,22 @@ class Held(NamedTuple):
 
 def held(low: float | None = None, high: float | None = None) -> Held:
     """Bounds of an unknown input that is constant from each node to the next (zero-order hold):
-    `unknown_inputs={T: ks.held(-10, 10)}`. Without it an input is linear between nodes."""
+    `unknown_inputs={T: ks.held(-10, 10)}`. Without it an input has a value at each stage of the
+    scheme."""
     return Held(low, high)
+
+
+class Linear(NamedTuple):
+    """Bounds of an unknown input that is linear between nodes; see `linear`."""
+
+    low: float | None = None
+    high: float | None = None
+
+
+def linear(low: float | None = None, high: float | None = None) -> Linear:
+    """Bounds of an unknown input with straight lines between nodes: `unknown_inputs={T:
+    ks.linear(-10, 10)}`. So are, without saying it, those that are measured."""
+    return Linear(low, high)
 
 
 def check_system(system: Any, kinds: tuple[type, ...] = (Model, Hybrid), hint: str = "") -> None:
@@ -45,6 +59,50 @@ def check_system(system: Any, kinds: tuple[type, ...] = (Model, Hybrid), hint: s
         names = {Model: "kinesym.Model", Hybrid: "kinesym.hybrid.Hybrid"}
         name = " or ".join(names[kind] for kind in kinds)
         raise ValueError(f"expected a {name}, got {shown(system)}{hint}")
+
+
+def highest_index(method: str) -> int:
+    """The index of differential-algebraic models up to which an implicit method, of time stepping
+    or collocation, converges: 2 for Radau IIA (Hairer, Wanner, Solving Ordinary Differential
+    Equations II, VII.4), 1 for others."""
+    scheme = SCHEMES.get(method)
+    return 2 if scheme and scheme.ends_at_stage and not scheme.explicit_start else 1
+
+
+def check_index(model: Model, most: int, what: str) -> None:
+    """Raise `ValueError` for a model of an index higher than `most`, naming the hidden constraint.
+
+    what : "the method midpoint", "the scheme trapezoid", ...: what treats models up to there.
+    """
+    index = model.index
+    if index.value is None:
+        raise ValueError(
+            f"model {model.name}: the equations do not determine the states: {index.reason}"
+        )
+    if index.value <= most:
+        return
+    words = index.reason
+    if index.constraints:
+        words = f"{index.constraints[0]}, is a hidden constraint"
+    elif not words:
+        one = len(index.dependent) == 1
+        words = f"{', '.join(index.dependent)} follow{'s' * one} from the other states"
+    needed = "model.reduced_index()" if most else "model.reduced_index(index=0)"
+    radau = "; or take a radau method" if index.value == 2 else ""
+    raise ValueError(
+        f"model {model.name} has index {index.value}, {what} is for models of index {most}"
+        f"{' or less' * bool(most)}: {words}; use {needed}{radau}"
+    )
+
+
+def check_method(model: Model, method: str) -> bool:
+    """`check_index` for a method of time stepping; returns whether that solves for x' beforehand,
+    as explicit methods do. At index 1 these say themselves which state has none."""
+    needs_rates = method in EXPLICIT
+    if not needs_rates or model.index.value not in (None, 1):
+        most = 0 if needs_rates else highest_index(method)
+        check_index(model, most, f"the method {method}")
+    return needs_rates
 
 
 def checked_trials(system: Any, trials: Any, *kinds: type) -> list[Experiment]:
@@ -97,7 +155,7 @@ def symbolic_problem(
     trials: Sequence[Experiment],
     unknown: Sequence[str],
     unknown_inputs: Mapping[str, Any],
-    scheme: Scheme,
+    scheme: CollocationScheme | ExplicitScheme,
     objective: Objective | None,
     contacts: Sequence[Contact] = (),
     **asked: Sequence[sp.Expr],
@@ -131,6 +189,7 @@ def symbolic_problem(
         signals=signals,
         measurements=measured_expressions(model, measured),
         held=_held(trials, unknown_inputs),
+        linear=_linear(scheme, unknown_inputs, measured),
         free_duration=trials[0].free_duration,
         contacts=contacts,
         **asked,
@@ -202,6 +261,25 @@ def _held(trials: Sequence[Experiment], unknown_inputs: Mapping[str, Any]) -> fr
             )
     free = {name for name, bounds in unknown_inputs.items() if isinstance(bounds, Held)}
     return trials[0].held | free
+
+
+def _linear(
+    scheme: CollocationScheme | ExplicitScheme,
+    unknown_inputs: Mapping[str, Any],
+    measured: Sequence[str],
+) -> frozenset[str]:
+    """Unknown inputs that are linear between nodes."""
+    if not isinstance(scheme, CollocationScheme):
+        return frozenset(n for n, bounds in unknown_inputs.items() if not isinstance(bounds, Held))
+    asked = {name for name, bounds in unknown_inputs.items() if isinstance(bounds, Linear)}
+    for name in sorted(asked.difference(measured)):
+        if scheme.order <= 2:
+            raise ValueError(
+                f"nothing determines an alternating part of input {name} if it is linear between "
+                f"nodes and the scheme is {scheme.title}; use ks.held, or a scheme of higher order"
+            )
+    free = {name for name, bounds in unknown_inputs.items() if not isinstance(bounds, Held)}
+    return frozenset(asked | free.intersection(measured))
 
 
 def check_times(expression: sp.Expr, what: str) -> None:

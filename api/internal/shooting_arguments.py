@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -19,14 +19,19 @@ from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.pipeline import make_nlp, realise
-from kinesym.internal.problem import checked_trials, known_values, named_bounds, symbolic_problem
+from kinesym.internal.problem import (
+    check_method,
+    checked_trials,
+    known_values,
+    named_bounds,
+    symbolic_problem,
+)
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
-from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.collocation import bound_pair
-from kinesym.runtime.nlp.layout import FAMILIES, Layout
+from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.simulated import System
@@ -38,17 +43,13 @@ from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT, ExplicitScheme
+from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 
-def shooting_program(problem: Problem) -> Program:
-    """Objective and defects of the problem, and kernels for time stepping."""
-    scheme = problem.scheme
+def shooting_program(problem: Problem, method: str) -> Program:
+    """Objective of the problem, at the nodes, and kernels for time stepping by a method."""
     made, about = shooting_kernels(
-        problem.model,
-        None if isinstance(scheme, ExplicitScheme) else scheme,
-        problem.unknown_inputs,
-        problem.unknown_parameters,
+        problem.model, SCHEMES.get(method), problem.unknown_inputs, problem.unknown_parameters
     )
     program = without_hessians(transcribe(problem))
     return Program(
@@ -87,7 +88,9 @@ class ShootingArguments:
     @cached_property
     def layout(self) -> Layout:
         """Layout of all trajectories on the grids of the steps."""
+        states, inputs = tuple(self.unknowns.states), tuple(self.unknowns.inputs)
         return Layout(
+            blocks=(Block("x", states, None), Block("u", inputs, None)),
             states=self.unknowns.states,
             inputs=self.unknowns.inputs,
             parameters=self.unknowns.parameters,
@@ -175,17 +178,18 @@ def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict
     """Trials of a model, their symbolic problem, and seconds for deriving and compiling; raises
     `ValueError` for what does not fit."""
     unknowns, method = given.unknowns, given.steps.method
+    check_method(given.model, method)
     problem = symbolic_problem(
         given.model,
         given.fine,
         unknowns.parameters,
         given.free,
-        EXPLICIT.get(method) or IMPLICIT[method],
+        EXPLICIT.get(method) or replace(RK4, name=method),
         given.objective,
     )
     check_compiler()  # before any long work
     begin = time.perf_counter()
-    program = shooting_program(problem)
+    program = shooting_program(problem, method)
     derive, built = time.perf_counter() - begin, realise(program, narrow=True)
 
     @cache
@@ -200,8 +204,7 @@ def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict
         given.system,
         given.trials,
         nlp=make_nlp(built, given.fine, given.known, given.threads),
-        stepper=Stepper.of(built, method if method in EXPLICIT else "implicit"),
-        interval=built.manifest.of(CollocationManifest).families["interval"],
+        stepper=Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method),
         squares=squares,
         fine=given.fine,
         initial=given.starts,

@@ -14,7 +14,6 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.names import dynamicsymbols, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem, moving_symbols
-from kinesym.symbolic.schemes import RK4, NodeScheme
 
 Terms = list[tuple[float, sp.Expr]]
 
@@ -47,10 +46,8 @@ def residual_problem(
     if held or (jumps and problem.held):
         causes = ", ".join(sorted(held or problem.held))
         raise ValueError(f"the integral jumps at the nodes with {causes}, held between them")
-    scheme = RK4 if isinstance(problem.scheme, NodeScheme) else problem.scheme
     changed = replace(
         problem,
-        scheme=scheme,
         objective=Objective(),
         measurements={},
         path=residuals,
@@ -91,10 +88,9 @@ def _root(e: sp.Expr) -> sp.Expr | None:
 
 def _with_weights(problem: Problem, trial: Experiment, names: set[str]) -> Experiment:
     """The trial with what the residuals need as inputs."""
-    w0, w1 = problem.scheme.quadrature
     steps, quadrature, end = np.diff(trial.grid), np.zeros(trial.n_nodes), np.zeros(trial.n_nodes)
-    quadrature[:-1] += w0 * steps
-    quadrature[1:] += w1 * steps
+    quadrature[:-1] += 0.5 * steps
+    quadrature[1:] += 0.5 * steps
     end[-1] = 1.0
     inputs = {**trial.signals, "weight_quadrature": np.sqrt(quadrature), "weight_end": end}
     for name in problem.measurements:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from kinesym import checks
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT, TRAPEZOID
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
 #: Of a model; implicit ones are the schemes of collocation.
-METHODS = (*EXPLICIT, *IMPLICIT)
+METHODS = (*EXPLICIT, *SCHEMES)
 
 #: With more, rounding is most of what a step does.
 MOST_SUBSTEPS = 10**10
@@ -31,8 +31,8 @@ def methods_of(system: Model | Hybrid, derivatives: bool = False) -> tuple[str, 
     """Methods for a system, the default one first. derivatives : those of every step are wanted."""
     if isinstance(system, Hybrid):
         explicit = sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error)
-        return tuple(explicit) if derivatives else (*explicit, TRAPEZOID.name)
-    return (*(k for k, v in EXPLICIT.items() if not (derivatives and v.error)), *IMPLICIT)
+        return tuple(explicit) if derivatives else (*explicit, "trapezoid")
+    return (*(k for k, v in EXPLICIT.items() if not (derivatives and v.error)), *SCHEMES)
 
 
 def checked_steps(

@@ -34,10 +34,11 @@ class KernelManifest:
 
 @dataclass(frozen=True)
 class FamilyManifest:
-    """A kind of points of a collocation problem: groups of local variables with their sizes, labels
-    of constraints and outputs, and which derivatives there are, in local variables."""
+    """A kind of points of a collocation problem: groups of local variables (argument, size, array
+    of z, side; see `codegen.family.Group`), labels of constraints and outputs, and which
+    derivatives there are, in local variables."""
 
-    variables: tuple[tuple[str, int], ...]
+    variables: tuple[tuple[str, int, str, int], ...]
     constraints: tuple[str, ...]
     outputs: tuple[str, ...]
     gradient: tuple[int, ...] = ()
@@ -46,23 +47,59 @@ class FamilyManifest:
 
 
 @dataclass(frozen=True)
+class ArrayManifest:
+    """What is unknown at each node of a trial, or at one place of each interval, a share of it."""
+
+    name: str
+    members: tuple[str, ...]
+    place: float | None = None
+
+
+@dataclass(frozen=True)
 class CollocationManifest:
-    """A nonlinear program; see `codegen.transcribe`."""
+    """A nonlinear program; see `codegen.transcribe`.
+
+    stages, signal_places, measured_places : places in an interval, the last with weights. to_ends :
+    weights that continue what the stages have to both nodes. quadrature : of both nodes.
+    """
 
     model: str
     scheme: str
-    state_weights: tuple[float, float]
+    stages: tuple[float, ...]
+    to_ends: tuple[tuple[float, ...], tuple[float, ...]]
+    signal_places: tuple[float, ...]
+    measured_places: tuple[tuple[float, float], ...]
     quadrature: tuple[float, float]
     states: tuple[str, ...]
+    arrays: tuple[ArrayManifest, ...]
     unknown_inputs: tuple[str, ...]
     unknown_parameters: tuple[str, ...]
     known_parameters: tuple[str, ...]
     signals: tuple[str, ...]
     held: tuple[str, ...]
+    linear: tuple[str, ...]
     node_measurements: tuple[str, ...]
     interval_measurements: tuple[str, ...]
     free_duration: bool
     families: Mapping[str, FamilyManifest]
+
+
+@dataclass(frozen=True)
+class PointManifest:
+    """The equations and the integrand of a problem at one point; see `codegen.point`.
+
+    rated : states with a rate. jacobian, integrand : which derivatives there are with respect to
+    x', x, u, p, t in turn.
+    """
+
+    states: tuple[str, ...]
+    rated: tuple[str, ...]
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    known_parameters: tuple[str, ...]
+    signals: tuple[str, ...]
+    jacobian: Pattern
+    integrand: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -79,18 +116,21 @@ class ModelManifest:
 
 @dataclass(frozen=True)
 class TableauManifest:
-    """An explicit method; see `ks_tableau` in kinesym.h. error, dense : empty if there is none."""
+    """A Runge-Kutta method; see `ks_tableau` in kinesym.h. error, dense : empty if there is none.
+    implicit : stages that are solved for, the last ones."""
 
     order: int
     c: tuple[float, ...]
     a: tuple[tuple[float, ...], ...]
     error: tuple[float, ...]
     dense: tuple[float, ...]
+    implicit: int = 0
 
 
 @dataclass(frozen=True)
 class SteppingManifest(ModelManifest):
-    """Loops of time stepping, explicit methods by name; see `codegen.stepping`."""
+    """Loops of time stepping, methods by name; places of derivatives that loops need, and of all by
+    which implicit steps are differentiated; see `codegen.stepping`."""
 
     methods: Mapping[str, TableauManifest]
     limits: tuple[str, ...]
@@ -98,6 +138,7 @@ class SteppingManifest(ModelManifest):
     solution: tuple[tuple[int, int], ...]
     outputs_need_rates: bool
     pattern: Pattern
+    partials: Pattern
 
 
 @dataclass(frozen=True)
@@ -175,6 +216,7 @@ class Manifest:
     name: str
     kernels: Mapping[str, KernelManifest]
     collocation: CollocationManifest | None = None
+    point: PointManifest | None = None
     stepping: SteppingManifest | None = None
     functions: FunctionsManifest | None = None
     jacobians: JacobiansManifest | None = None

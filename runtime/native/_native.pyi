@@ -77,6 +77,7 @@ class Run:
         outputs_need_rates: bool,
         budget: int = 200_000,
         tableau: Mapping[str, Any] | None = None,
+        stages: tuple[_Array, _Array] | None = None,
     ) -> None: ...
     @property
     def failed(self) -> NDArray[np.bool_]: ...
@@ -103,10 +104,14 @@ class Chain:
         self,
         library: Library,
         n: int,
-        nodes: int,
+        time: _Array,
+        a: _Array,
+        b: _Array,
+        c: _Array,
         rows: _Places,
         columns: _Places,
         values: _Array,
+        held: _Places,
     ) -> None: ...
     def adjoint(
         self,

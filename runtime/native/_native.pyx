@@ -47,21 +47,27 @@ cdef extern from "kinesym.h" nogil:
         int kind
 
     enum: KS_STAGES_MOST
+    enum: KS_UNKNOWN_MOST
 
     ctypedef struct ks_tableau:
         int stages
         int order
+        int implicit
         const double *c
         const double *a
         const double *error
         const double *dense
+        const double *inverse
+        const double *to
+        const double *from_ "from"
+        double eigen[3]
 
     ctypedef struct ks_run:
         const ks_kernel *rhs
         const ks_kernel *outputs
         int outputs_need_rates
-        const ks_kernel *defect
-        const ks_kernel *newton
+        const ks_kernel *residual
+        const ks_kernel *slopes
         const ks_kernel *tangent
         ptrdiff_t n_entries
         const ptrdiff_t *rows
@@ -85,6 +91,8 @@ cdef extern from "kinesym.h" nogil:
         double rtol
         double atol
         ks_tableau method
+        double *stage_rates
+        double *stage_states
         int threads
         ptrdiff_t budget
         int resumed
@@ -109,10 +117,16 @@ cdef extern from "kinesym.h" nogil:
     ctypedef struct ks_chain:
         ptrdiff_t n
         ptrdiff_t n_nodes
+        ptrdiff_t stages
         ptrdiff_t n_entries
         const ptrdiff_t *rows
         const ptrdiff_t *columns
+        const ptrdiff_t *held
         const double *values
+        const double *time
+        const double *a
+        const double *b
+        const double *c
 
     ctypedef int ks_march_fn(const ks_run *, ptrdiff_t, ptrdiff_t) noexcept nogil
     ctypedef int ks_sweep_fn(const ks_run *, ptrdiff_t, ptrdiff_t,
@@ -128,6 +142,7 @@ cdef extern from "kinesym.h" nogil:
         int n_fixed
         const ks_fixed *fixed
         ks_march_fn *adaptive
+        ks_march_fn *radau
         ks_march_fn *implicit
         ks_march_fn *outputs
         ks_sweep_fn *adjoint
@@ -440,7 +455,7 @@ cdef double *_data(array, tuple shape, str name, bint written=False) except? NUL
 
 
 #: Arrays of `ks_tableau`.
-_NUMBERS = ("c", "a", "error", "dense")
+_NUMBERS = ("c", "a", "error", "dense", "inverse", "to", "from", "eigen")
 
 
 cdef const ptrdiff_t[::1] _indices(values, str name, ptrdiff_t end):
@@ -457,7 +472,7 @@ cdef class Run:
     Parameters
     ----------
     library : with the kernels that the method needs.
-    pattern : rows and columns of the derivatives in the kernels `newton` or `tangent`.
+    pattern : rows and columns of the derivatives in the kernel `slopes` or `tangent`.
     solution : targets and sources of the steps of M^-1 in `tangent`.
     time : (N,).
     inputs : per input (samples, kind): (members or 1, N), or (members or 1, 3 N - 2) of `PARABOLA`.
@@ -465,8 +480,10 @@ cdef class Run:
     states : (n, members, N), the first column given. values : (n_outputs, members, N).
     reached : (members,), number of valid nodes so far. step, trouble : (members,), see kinesym.h.
     substeps, rtol, atol, threads, outputs_need_rates : see kinesym.h.
-    budget : steps of a member between two looks at Ctrl-C. tableau : the numbers of an explicit
-        method, see `ks_tableau`.
+    budget : steps of a member between two looks at Ctrl-C. tableau : the numbers of the method, see
+        `ks_tableau`.
+    stages : None, or x' and x at the stages of implicit steps, (n, stages, N - 1) each, see
+        `stage_rates` in kinesym.h.
 
     Raises `ValueError` if a shape does not fit.
     """
@@ -480,7 +497,8 @@ cdef class Run:
 
     def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
-                  int threads, bint outputs_need_rates, ptrdiff_t budget=200_000, tableau=None):
+                  int threads, bint outputs_need_rates, ptrdiff_t budget=200_000, tableau=None,
+                  stages=None):
         cdef ptrdiff_t[::1] counts
         if library._table.loops == NULL:
             raise ValueError(f"{library.path} has no loops for time stepping")
@@ -488,7 +506,7 @@ cdef class Run:
         self._keep = [time, inputs, parameters, states, values, reached, step, trouble]
         cdef ks_run *r = &self._run
         r.rhs, r.outputs = library.maybe("rhs"), library.maybe("outputs")
-        r.defect, r.newton = library.maybe("defect"), library.maybe("newton")
+        r.residual, r.slopes = library.maybe("residual"), library.maybe("slopes")
         r.tangent = library.maybe("tangent")
         n, members, nodes = states.shape
         r.n, r.members, r.n_nodes, r.substeps = n, members, nodes, substeps
@@ -500,12 +518,12 @@ cdef class Run:
         r.n_entries = self._places(pattern, "pattern", &r.rows, &r.columns)
         r.n_solution = self._places(solution, "solution", &r.targets, &r.sources)
         self._last_column = max(pattern[1], default=-1)
-        if max(solution[1], default=-1) >= n or r.newton != NULL and self._last_column >= n:
+        if max(solution[1], default=-1) >= n:
             raise ValueError(f"the pattern has columns beyond the {n} states")
         if r.tangent != NULL and r.tangent.n_out != n + r.n_entries + r.n_solution:
             raise ValueError("the pattern does not fit the kernel tangent")
-        if r.newton != NULL and r.newton.n_out != r.n_entries:
-            raise ValueError("the pattern does not fit the kernel newton")
+        if r.slopes != NULL and (r.slopes.n_out != r.n_entries or self._last_column >= 2 * n):
+            raise ValueError("the pattern does not fit the kernel slopes")
         r.time = _data(time, (nodes,), "time")
         r.states = _data(states, (n, members, nodes), "states", True)
         r.step = _data(step, (members,), "step", True)
@@ -533,27 +551,44 @@ cdef class Run:
             self._courses[k].data = _data(samples, samples.shape, f"input {k}")
             self._courses[k].stride = length if samples.shape[0] > 1 else 0
             self._courses[k].kind = kind
-        self._taken, between = np.zeros(members, dtype=np.intp), np.zeros((2 * n, members))
+        self._taken, between = np.zeros(members, dtype=np.intp), np.zeros((5 * n + r.n_entries + 7, members))
         clock = np.zeros(members)
         self._keep += [between, clock]
         r.taken, r.between = &self._taken[0], _data(between, between.shape, "between")
         r.clock = _data(clock, clock.shape, "clock")
         self._method(&r.method, {} if tableau is None else tableau)
+        if stages is not None:
+            self._keep.append(stages)
+            if members > 1 or substeps > 1 or r.method.implicit == 0:
+                raise ValueError("stages are kept of one member, without substeps")
+            shape = (n, stages[0].shape[1], nodes - 1)
+            if stages[0].shape[1] not in (r.method.stages, r.method.stages + 1):
+                raise ValueError(f"the method has {r.method.stages} stages")
+            r.stage_rates = _data(stages[0], shape, "stage rates", True)
+            r.stage_states = _data(stages[1], shape, "stage states", True)
 
     cdef int _method(self, ks_tableau *method, tableau) except -1:
-        """The numbers of an explicit method; none of an implicit one."""
-        rows = {key: np.array(tableau.get(key, ()), dtype=np.float64) for key in _NUMBERS}
+        """The numbers of a method; without them there are outputs only."""
+        rows = {key: np.array(tableau.get(key, ()), dtype=np.float64, order="C") for key in _NUMBERS}
         stages = max(rows["c"].size - 1, 0)
         method.stages, method.order = stages, tableau.get("order", 0)
+        method.implicit = tableau.get("implicit", 0)
         if not tableau:
             return 0
-        if not 0 < stages <= KS_STAGES_MOST:
+        unknown = method.implicit
+        if not 0 < stages <= KS_STAGES_MOST or unknown > min(stages, KS_UNKNOWN_MOST):
             raise ValueError(f"a method has 1 to {KS_STAGES_MOST} stages, got {stages}")
         self._keep.append(rows)
+        weights = stages if unknown else stages + 1
+        square = (unknown,) * 2 if unknown else (0,)
         method.c = _data(rows["c"], (stages + 1,), "c")
         method.a = _data(rows["a"], (stages + 1, stages), "a")
-        method.error = _data(rows["error"], (stages + 1 if rows["error"].size else 0,), "error")
-        method.dense = _data(rows["dense"], (stages + 1 if rows["dense"].size else 0,), "dense")
+        method.error = _data(rows["error"], (weights if rows["error"].size else 0,), "error")
+        method.dense = _data(rows["dense"], (weights if rows["dense"].size else 0,), "dense")
+        method.inverse = _data(rows["inverse"], square, "inverse")
+        method.to, method.from_ = _data(rows["to"], square, "to"), _data(rows["from"], square, "from")
+        for k in range(3 if unknown else 0):
+            method.eigen[k] = rows["eigen"][k]
         return 0
 
     cdef ptrdiff_t _places(self, pair, str name, const ptrdiff_t **first,
@@ -570,15 +605,17 @@ cdef class Run:
 
     cdef int _check(self, ks_run *r) except -1:
         """Numbers of inputs and parameters; whether all kernels fit them and the states."""
-        cdef const ks_kernel *k = r.rhs if r.rhs != NULL else r.defect
-        cdef int inputs = 1 if r.rhs != NULL else 2, parameters = 2 if r.rhs != NULL else 4
+        cdef const ks_kernel *k = r.rhs
+        cdef int inputs = 1, parameters = 2
+        if r.rhs == NULL:
+            k, inputs, parameters = r.residual, 2, 3
         if k == NULL or k.count[0] != r.n or k.n_out != r.n:
             raise ValueError(f"{self._library.path} cannot step {r.n} states")
         self._n_inputs, self._n_parameters = k.count[inputs], k.count[parameters]
         n, m, np_ = r.n, self._n_inputs, self._n_parameters
         for name, counts in (("rhs", (n, m, np_, 1)), ("outputs", (n, n, m, np_, 1)),
-                             ("tangent", (n, m, np_, 1)), ("defect", (n, n, m, m, np_, 1, 1)),
-                             ("newton", (n, n, m, m, np_, 1, 1))):
+                             ("residual", (n, n, m, np_, 1)), ("slopes", (n, n, m, np_, 1)),
+                             ("tangent", (n, m, np_, 1))):
             k = self._library.maybe(name)
             if k != NULL and tuple(k.count[j] for j in range(k.n_args)) != counts:
                 raise ValueError(f"the kernel {name} of {self._library.path} does not fit others")
@@ -593,7 +630,7 @@ cdef class Run:
         return np.asarray(self._taken) == KS_FAILED
 
     def march(self, str method, ptrdiff_t begin, ptrdiff_t end, stop=None):
-        """Fill the nodes begin < i <= end, by the method of that name or "implicit".
+        """Fill the nodes begin < i <= end, by the method of that name.
 
         Every now and then Python's handlers of signals run. stop : an event that may end it early.
         Returns whether it has not.
@@ -602,8 +639,8 @@ cdef class Run:
         cdef ks_march_fn *loop = NULL
         cdef ptrdiff_t k
         cdef int status = KS_MORE
-        if method == "implicit":
-            loop = loops.implicit if self._run.newton != NULL else NULL
+        if self._run.method.implicit > 0 and self._run.slopes != NULL:
+            loop = loops.radau if self._run.method.error != NULL else loops.implicit
         elif self._run.rhs != NULL and self._run.method.error != NULL:
             loop = loops.adaptive
         elif self._run.rhs != NULL and self._run.method.stages > 0:
@@ -690,7 +727,7 @@ cdef class Run:
     cdef int _check_sweep(self, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t columns) except -1:
         self._check_nodes(begin, end)
         without = self._run.tangent == NULL or self._library._table.loops.adjoint == NULL or \
-            self._run.method.stages == 0
+            self._run.method.stages == 0 or self._run.method.implicit > 0
         if without or self._run.members != 1 or self._run.substeps != 1:
             raise ValueError("derivatives need the kernel tangent, one member and no substeps")
         if self._last_column >= columns:
@@ -708,10 +745,12 @@ cdef class Run:
 
 
 cdef class Chain:
-    """The derivatives of the defects of all intervals, as `ks_map` packs them: implicit steps.
+    """The derivatives of the equations at all stages of implicit steps.
 
-    rows, columns : places of the entries; columns are x0 (n), x1 (n), u0 and u1 (n_varied each),
-        parameters. values : ((N - 1) * entries,). Raises `ValueError` if a shape does not fit.
+    time : (N,). a, b, c : (s, s), (s,), (s,), of the method; if algebraic states have no stage at the
+        end, with the end as one more stage. rows, columns : places of the entries; columns are x' (n),
+        x (n), n_varied inputs, parameters. values : (entries, s, N - 1). held : (n_varied,), whether
+        an input has the value of the node before. Raises `ValueError` if a shape does not fit.
     """
 
     cdef Library _library
@@ -719,18 +758,24 @@ cdef class Chain:
     cdef ptrdiff_t _last_column
     cdef list _keep
 
-    def __cinit__(self, Library library, ptrdiff_t n, ptrdiff_t nodes, rows, columns, values):
+    def __cinit__(self, Library library, ptrdiff_t n, time, a, b, c, rows, columns, values, held):
         cdef const ptrdiff_t[::1] row = _indices(rows, "rows", n)
         cdef const ptrdiff_t[::1] column = _indices(columns, "columns", 2**31)
+        cdef const ptrdiff_t[::1] flags = _indices(held, "held", 2)
+        cdef ks_chain *chain = &self._chain
         if row.shape[0] != column.shape[0] or row.shape[0] == 0 or library._table.loops == NULL:
             raise ValueError("rows and columns differ in length or are empty")
+        nodes, stages = time.shape[0], b.shape[0]
         if nodes < 2:
             raise ValueError(f"a chain needs at least 2 nodes, got {nodes}")
-        self._library, self._keep = library, [row, column, values]
+        self._library, self._keep = library, [row, column, flags, time, a, b, c, values]
         self._last_column = max(column)
-        self._chain.n, self._chain.n_nodes, self._chain.n_entries = n, nodes, row.shape[0]
-        self._chain.rows, self._chain.columns = &row[0], &column[0]
-        self._chain.values = _data(values, ((nodes - 1) * row.shape[0],), "values")
+        chain.n, chain.n_nodes, chain.stages, chain.n_entries = n, nodes, stages, row.shape[0]
+        chain.rows, chain.columns = &row[0], &column[0]
+        chain.held = &flags[0] if flags.shape[0] else NULL
+        chain.time, chain.a = _data(time, (nodes,), "time"), _data(a, (stages, stages), "a")
+        chain.b, chain.c = _data(b, (stages,), "b"), _data(c, (stages,), "c")
+        chain.values = _data(values, (row.shape[0], stages, nodes - 1), "values")
 
     def adjoint(self, ptrdiff_t begin, ptrdiff_t end, carry, node, inputs, parameters):
         """See `Run.adjoint`. Raises `ValueError` if a step is singular."""
@@ -741,7 +786,7 @@ cdef class Chain:
         s.n_varied, s.inputs = len(inputs), _data(inputs, (len(inputs), nodes), "inputs", True)
         s.parameters = _data(parameters, (len(parameters),), "parameters", True)
         s.width = len(parameters)
-        self._check(begin, end, 2 * (n + s.n_varied) + s.width)
+        self._check(begin, end, 2 * n + s.n_varied + s.width)
         while True:  # in parts, so that signals are heard
             first = max(begin, last - self._nodes_at_once())
             self._sweep(self._library._table.loops.chain_adjoint, first, last, &s)
@@ -757,7 +802,7 @@ cdef class Chain:
         s.carry = _data(carry, (self._chain.n, width), "carry", True)
         s.along = _data(along, (end - begin + 1, n, width), "along", True)
         s.width, s.n_varied = width, n_varied
-        self._check(begin, end, 2 * (n + n_varied) + width)
+        self._check(begin, end, 2 * n + n_varied + width)
         while True:
             last = min(end, first + self._nodes_at_once())
             self._sweep(self._library._table.loops.chain_tangent, first, last, &s)
@@ -768,7 +813,7 @@ cdef class Chain:
 
     cdef ptrdiff_t _nodes_at_once(self):
         """Each step factorises a matrix."""
-        cdef ptrdiff_t n = self._chain.n
+        cdef ptrdiff_t n = self._chain.n * self._chain.stages
         return max(100_000_000 // (self._chain.n_entries + n * n * n + 1000), 1)
 
     cdef int _check(self, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t columns) except -1:

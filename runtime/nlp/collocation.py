@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array, one_number, real_array
 from kinesym.runtime.library.manifest import CollocationManifest
-from kinesym.runtime.nlp.layout import FAMILIES, Layout
+from kinesym.runtime.nlp.courses import at_place
+from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.nlp import TrialData
 from kinesym.runtime.results.trajectory import Trajectory, Trials
 from kinesym.runtime.signals.experiment import Experiment
@@ -20,6 +21,7 @@ from kinesym.runtime.signals.experiment import Experiment
 def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:
     """The layout of z and of the constraints for these trials."""
     return Layout(
+        blocks=tuple(Block(a.name, a.members, a.place) for a in about.arrays),
         states=about.states,
         inputs=about.unknown_inputs,
         held=frozenset(about.held),
@@ -41,12 +43,17 @@ def trial_data(
     N, grid = trial.n_nodes, trial.grid
     steps = np.diff(grid)
     stacked = np.concatenate([np.zeros(0), *(trial.inputs[name] for name in about.signals)])
+    within = {
+        f"si{k}": (signals_within(trial, about.signals, place), 0, N - 1)
+        for k, place in enumerate(about.signal_places, start=1)
+    }
     values = np.array([known[name] for name in about.known_parameters])
     one, last = int(bool(about.signals)), (N - 1) * bool(about.signals)
     y, w = _measured(about.node_measurements, trial)
-    left, right = about.state_weights
-    yi, wi = _measured(about.interval_measurements, trial)
-    yi, wi = (left * a[:, :-1] + right * a[:, 1:] for a in (yi, wi))
+    samples, weights = _measured(about.interval_measurements, trial)
+    for k, (place, share) in enumerate(about.measured_places, start=1):
+        within[f"y{k}"] = (at_place(samples, place).ravel(), 0, N - 1)
+        within[f"w{k}"] = (share * at_place(weights, place).ravel(), 0, N - 1)
     q0, q1 = about.quadrature
     quadrature = np.zeros(N)
     quadrature[:-1] += q0 * steps
@@ -56,8 +63,7 @@ def trial_data(
         ("interval", "s1"): (stacked, one, N),
         ("interval", "h"): (steps, 0, N - 1),
         ("interval", "t"): (grid, 0, N),
-        ("interval", "y"): (yi.ravel(), 0, N - 1),
-        ("interval", "w"): (wi.ravel(), 0, N - 1),
+        **{("interval", name): array for name, array in within.items()},
         ("node", "s"): (stacked, 0, N),
         ("node", "q"): (quadrature, 0, N),
         ("node", "t"): (grid, 0, N),
@@ -77,6 +83,17 @@ def trial_data(
         arrays[family, "t1"] = (later.grid, 0, later.n_nodes)
     arrays.update({(family, "k"): (values, 0, 1) for family in FAMILIES})
     return arrays
+
+
+def signals_within(trial: Experiment, names: Sequence[str], place: float) -> Array:
+    """Signals at a place of each interval, (n_signals (N - 1),); one that is held has the value of
+    the node before, one that jumps that of the interval."""
+    grid, signals = trial.grid, trial.signals
+    rows = [
+        trial.inputs[name][:-1] if name in trial.held else signals[name].within(grid, place)
+        for name in names
+    ]
+    return np.concatenate([np.zeros(0), *rows])
 
 
 def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
@@ -123,17 +140,16 @@ def variable_bounds(
     """Lower and upper bounds of z from bounds by name. An input that is held between nodes acts on
     nothing at the last node: it is fixed there."""
     free = (-np.inf, np.inf)
-    names = (*layout.states, *layout.inputs)
     sides = []
     for side in (0, 1):
         array = np.empty(layout.n_variables)
         for number in range(len(trials)):
-            rows = layout.trajectories(array, number)
-            for k, name in enumerate(names):
-                low, high = bounds.get(name, free)
-                rows[k] = (low, high)[side]
-                if name in layout.held:
-                    rows[k, -1] = _inside(low, high)
+            for block, rows in layout.rows(array, number):
+                for name, row in zip(block.members, rows, strict=True):
+                    low, high = bounds.get(name, free)
+                    row[:] = (low, high)[side]
+                    if name in layout.held:
+                        row[-1] = _inside(low, high)
         layout.parameter_values(array)[:] = [bounds.get(p, free)[side] for p in layout.parameters]
         if layout.free_duration:
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
@@ -218,17 +234,17 @@ def first_guess(
     Raises `ValueError` naming what has a wrong size or is not finite.
     """
     z = np.zeros(layout.n_variables)
-    names = (*layout.states, *layout.inputs)
     fixed = np.zeros(layout.n_variables, dtype=bool)
     durations = _durations(trials, given) if layout.free_duration else np.ones(len(trials))
     for number in range(len(trials)):
-        rows, mine = layout.trajectories(z, number), layout.trajectories(fixed, number)
-        for k, name in enumerate(names):
-            if name in given:
-                rows[k] = _given_row(name, given[name], number, trials)
-                mine[k] = True
-            else:
-                rows[k] = _made_up(name, trials, given, rates, number, durations[number])
+        courses = {
+            name: _given_row(name, given[name], number, trials)
+            if name in given
+            else _made_up(name, trials, given, rates, number, durations[number])
+            for name in (*layout.states, *layout.inputs)
+        }
+        layout.put(z, number, courses)
+        layout.put(fixed, number, {n: np.full(trials[number].n_nodes, n in given) for n in courses})
     for k, name in enumerate(layout.parameters):
         j = layout.parameter_offset + k
         z[j] = defaults.get(name, np.nan)

@@ -1,14 +1,16 @@
 """Where everything lies in the free vector z and among the constraints.
 
-With n states, m unknown inputs, r unknown parameters and N nodes per trial,
+With N nodes per trial, n states and m unknown inputs that have values at the nodes, q states and
+inputs at places within the intervals, r unknown parameters,
 
-    z = [x_1(t_1..t_N) ... x_n(..), u_1(..) ... u_m(..)]  for each trial in turn,
+    z = [x_1(t_1..t_N) ... x_n(..), u_1(..) ... u_m(..),
+         y_1(..) ... y_q(.. N - 1 intervals)]           for each trial in turn,
         p_1 ... p_r,
-        T of each trial                                   if durations are unknown.
+        T of each trial                                 if durations are unknown.
 
-Constraints: for each trial the equations on its N - 1 intervals (equation by equation), then path
-conditions on its N nodes, then boundary conditions, then the links from its end to the start of the
-next trial, and from the last one to the first.
+Constraints: for each trial those of its N - 1 intervals (one kind after the other), then of its N
+nodes, then boundary conditions, then the links from its end to the start of the next trial, and
+from the last one to the first.
 """
 
 from __future__ import annotations
@@ -17,22 +19,45 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import BORDER
+from kinesym.runtime.nlp.courses import at_nodes, at_place
 
 #: Kinds of points, in the order of the constraints.
 FAMILIES = ("interval", "node", "ends", "link", "cycle")
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Sizes, places and names; `grids` are the time grids of the trials (relative if free), `held`
-    the inputs that are constant between nodes."""
+class Block:
+    """Trajectories of a trial that have values at the same places.
 
+    place : of each value in its interval, a share of it; None for values at the nodes.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    place: float | None
+
+    def count(self, nodes: int) -> int:
+        """Values of each member on a grid of so many nodes."""
+        return nodes if self.place is None else nodes - 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes, places and names.
+
+    blocks : of the trajectories of a trial in z; those at the nodes, "x" and "u", come first.
+    states, inputs : names of all, in the order of the model. grids : of the trials (relative if
+    durations are unknown). held : inputs that are constant between nodes.
+    """
+
+    blocks: tuple[Block, ...]
     states: tuple[str, ...]
     inputs: tuple[str, ...]
     held: frozenset[str]
@@ -46,15 +71,32 @@ class Layout:
         """N of each trial."""
         return [len(grid) for grid in self.grids]
 
+    @cached_property
+    def at_nodes(self) -> tuple[str, ...]:
+        """What has values at the nodes, states and then inputs."""
+        return tuple(name for b in self.blocks if b.place is None for name in b.members)
+
     @property
     def width(self) -> int:
-        """Trajectories per trial: n + m."""
-        return len(self.states) + len(self.inputs)
+        """Unknowns per node, with those of the interval before it."""
+        return sum(len(block.members) for block in self.blocks)
+
+    @cached_property
+    def begins(self) -> list[dict[str, int]]:
+        """Of each trial, where each block begins in z."""
+        found, begin = [], 0
+        for N in self.nodes:
+            mine = {}
+            for block in self.blocks:
+                mine[block.name] = begin
+                begin += len(block.members) * block.count(N)
+            found.append({**mine, "": begin})
+        return found
 
     @cached_property
     def offsets(self) -> list[int]:
         """Where each trial begins in z, and where the parameters begin."""
-        return [0, *np.cumsum([self.width * N for N in self.nodes]).tolist()]
+        return [0, *(begins[""] for begins in self.begins)]
 
     @property
     def parameter_offset(self) -> int:
@@ -111,22 +153,56 @@ class Layout:
         return sum(self._counts.values())
 
     def stages(self) -> NDArray[np.int32]:
-        """The stage in time of each variable: its node, counted on through the trials, with a gap
-        between those that are not linked; parameters and durations have none."""
+        """The stage in time of each variable: its node, or the node after its interval, counted on
+        through the trials, with a gap between those that are not linked; parameters and durations
+        have none. Within a stage the linear solver eliminates what belongs to one interval only."""
         stages = np.full(self.n_variables, BORDER, dtype=np.int32)
         begin = 0
         for trial, N in enumerate(self.nodes):
-            first, last = self.offsets[trial], self.offsets[trial + 1]
-            stages[first:last].reshape(self.width, N)[:] = np.arange(begin, begin + N)
+            for block, rows in self.rows(stages, trial):
+                rows[:] = np.arange(begin + (block.place is not None), begin + N)
             begin += N + (not self.linked)
         return stages
 
     # -- views of z -------------------------------------------------------------------------
 
+    def rows(self, z: NDArray[Any], trial: int) -> list[tuple[Block, NDArray[Any]]]:
+        """The blocks of a trial, each with a view of its values, (members, N) or (.., N - 1)."""
+        N, found = self.nodes[trial], []
+        for block in self.blocks:
+            begin, shape = self.begins[trial][block.name], (len(block.members), block.count(N))
+            found.append((block, z[begin : begin + shape[0] * shape[1]].reshape(shape)))
+        return found
+
     def trajectories(self, z: Array, trial: int) -> Array:
-        """States and unknown inputs of a trial, a view of shape (n + m, N)."""
-        begin, N = self.offsets[trial], self.nodes[trial]
-        return z[begin : begin + self.width * N].reshape(self.width, N)
+        """States and unknown inputs at the nodes of a trial, a view of shape (n + m, N)."""
+        begin, N, n = self.offsets[trial], self.nodes[trial], len(self.at_nodes)
+        return z[begin : begin + n * N].reshape(n, N)
+
+    def courses(
+        self, z: Array, trial: int, stages: Sequence[float], to_ends: Sequence[Sequence[float]]
+    ) -> dict[str, Array]:
+        """All states and unknown inputs at the nodes of a trial, (N,) each, in their order; see
+        `kinesym.runtime.nlp.courses.at_nodes` for those that are known at stages only."""
+        found = dict(zip(self.at_nodes, self.trajectories(z, trial), strict=True))
+        staged = [rows for block, rows in self.rows(z, trial) if block.name in self._staged]
+        names = [b.members for b in self.blocks if b.name in self._staged]
+        for k, name in enumerate(names[0] if names else ()):
+            values = np.array([rows[k] for rows in staged])
+            found[name] = at_nodes(values, stages, to_ends, self.grids[trial])
+        return {name: found[name] for name in (*self.states, *self.inputs)}
+
+    @cached_property
+    def _staged(self) -> frozenset[str]:
+        """Blocks of what has no values at the nodes."""
+        return frozenset(b.name for b in self.blocks if b.members[0] not in self.at_nodes)
+
+    def put(self, z: NDArray[Any], trial: int, courses: Mapping[str, Array]) -> None:
+        """Writes courses, (N,) each, into z of a trial: straight lines between the nodes."""
+        for block, rows in self.rows(z, trial):
+            for row, name in zip(rows, block.members, strict=True):
+                course = courses[name]
+                row[:] = course if block.place is None else at_place(course, block.place)
 
     def parameter_values(self, z: Array) -> Array:
         """The unknown parameters, a view of shape (r,)."""
@@ -152,8 +228,11 @@ class Layout:
         if j >= self.parameter_offset:
             return f"parameter {self.parameters[j - self.parameter_offset]}"
         trial = int(np.searchsorted(self.offsets, j, side="right")) - 1
-        k, node = divmod(j - self.offsets[trial], self.nodes[trial])
-        return f"{(*self.states, *self.inputs)[k]} at {self.where(trial, 'node', node)}"
+        begins, N = self.begins[trial], self.nodes[trial]
+        block = [b for b in self.blocks if begins[b.name] <= j][-1]
+        k, point = divmod(j - begins[block.name], block.count(N))
+        family = "node" if block.place is None else "interval"
+        return f"{block.members[k]} at {self.where(trial, family, point, block.place)}"
 
     def constraint_name(self, i: int) -> str:
         """What constraint i is; raises `IndexError` outside."""
@@ -169,12 +248,14 @@ class Layout:
         begin = self.constraint_offsets[trial, family]
         return trial, family, *divmod(i - begin, self.points(trial, family))
 
-    def where(self, trial: int, family: str, point: int) -> str:
-        """A place in words: node or interval, time, trial."""
+    def where(self, trial: int, family: str, point: int, place: float | None = None) -> str:
+        """A place in words: node or interval, time (of a place within), trial."""
         if family == "ends":
             return f"the ends of trial {trial}"
         if family in ("link", "cycle"):
             return f"the link of trials {trial} and {self.following(trial)}"
         unit = " of the duration" if self.free_duration else " s"
-        at = f"t = {self.grids[trial][point]:.6g}{unit}"
+        grid = self.grids[trial]
+        time = grid[point] if not place else (1.0 - place) * grid[point] + place * grid[point + 1]
+        at = f"t = {time:.6g}{unit}"
         return f"{family} {point} ({at}) of trial {trial}"

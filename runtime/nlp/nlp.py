@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan
+from kinesym.runtime.nlp.courses import at_nodes
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.places import Places, places, rows
 from kinesym.runtime.nlp.sparsity import Run, Structure, Written, assemble
@@ -54,7 +55,7 @@ class NLP:
         self, built: Built, layout: Layout, data: Sequence[TrialData], threads: int
     ) -> None:
         self.layout, self.library, self._kernels = layout, built.library, built.manifest.kernels
-        self._about = built.manifest.of(CollocationManifest)
+        self.about = built.manifest.of(CollocationManifest)
         self._data, self._threads = data, threads
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
@@ -110,27 +111,25 @@ class NLP:
         return out
 
     def outputs(self, z: Array, trial: int) -> dict[str, Array]:
-        """Outputs of the model at the nodes of a trial, by name, each (N,); those that contain x'
-        are known between nodes and interpolated linearly."""
+        """Outputs of the model at the nodes of a trial, by name, each (N,); those that have no
+        value there, such as with x', are continued from the stages."""
         result: dict[str, Array] = {}
         for family in ("node", "interval"):
-            names = self._about.families[family].outputs
+            labels = self.about.families[family].outputs
             n = self.layout.points(trial, family)
-            values, size = np.empty((len(names), n)), len(names) * n
-            if names:
-                plan = self._plan("outputs", {(trial, family): rows(len(names), n)}, [], size)
+            values, size = np.empty((len(labels), n)), len(labels) * n
+            if labels:
+                plan = self._plan("outputs", {(trial, family): rows(len(labels), n)}, [], size)
                 self._called(plan, size, z, values.reshape(-1))
-            if family == "interval":
-                values = self._at_nodes(values, trial)
-            result.update(zip(names, values, strict=True))
+            if family == "node":
+                result.update(zip(labels, values, strict=True))
+                continue
+            stages, grid = self.about.stages, self.layout.grids[trial]
+            for k in range(0, len(labels), len(stages)):
+                part = values[k : k + len(stages)]
+                name = labels[k].rsplit(", stage ", 1)[0]
+                result[name] = at_nodes(part, stages, self.about.to_ends, grid)
         return result
-
-    def _at_nodes(self, rows: Array, trial: int) -> Array:
-        grid = self.layout.grids[trial]
-        right = self._about.state_weights[1]
-        stages = (1.0 - right) * grid[:-1] + right * grid[1:]
-        inside = np.array([np.interp(grid, stages, row) for row in rows])
-        return inside.reshape(len(rows), len(grid))
 
     def arguments(
         self, trial: int, family: str, what: str, arrays: tuple[Array, Array, Array]
@@ -186,26 +185,25 @@ class NLP:
             return 2, 0, 1
         if (family, name) in self._data[trial]:
             return self._data[trial][family, name]
-        return 0, *self._variable(trial, family, name)
+        for group, _, array, side in self.about.families[family].variables:
+            if group == name:
+                return 0, *self._variable(trial, family, array, side)
+        raise ValueError(f"kernels of {family} read {name}, which is nowhere")
 
-    def _variable(self, trial: int, family: str, group: str) -> tuple[int, int]:
+    def _variable(self, trial: int, family: str, array: str, side: int) -> tuple[int, int]:
         """Where the first scalar of a group lies in z, and the distance to the next."""
         layout = self.layout
-        if group == "p":
+        if array == "p":
             return layout.parameter_offset, 1
-        if group == "T":
+        if array == "T":
             return layout.duration_offset + trial, 1
-        if family in ("link", "cycle"):
-            after = group.endswith("1")
-            trial = layout.following(trial) if after else trial
-            shift = 0 if after else layout.nodes[trial] - 1
-        else:
-            # from the first node of the point, of the trial for its ends
-            across = layout.nodes[trial] - 1 if family == "ends" else 1
-            shift = across if group.endswith("1") else 0
-        N = layout.nodes[trial]
-        begin = layout.offsets[trial] + (len(layout.states) * N if group[0] == "u" else 0)
-        return begin + shift, N
+        at_end = family in ("ends", "link", "cycle") and side == (family == "ends")
+        if family in ("link", "cycle") and side:
+            trial = layout.following(trial)
+        [block] = [b for b in layout.blocks if b.name == array]
+        count = block.count(layout.nodes[trial])
+        shift = count - 1 if at_end else side if family == "interval" else 0
+        return layout.begins[trial][array] + shift, count
 
     def _with_kernel(self, what: str) -> list[tuple[int, str]]:
         return [
@@ -220,8 +218,8 @@ class NLP:
         written = Written(self.n_variables)
         for trial, family in self._with_kernel("gradient"):
             entries, n = self._entries(trial, family), self.layout.points(trial, family)
-            mine = [entries[j] for j in self._about.families[family].gradient]
-            runs = [Run(begin, 0, step, 0, n, _mode(family, group)) for begin, step, group in mine]
+            mine = [entries[j] for j in self.about.families[family].gradient]
+            runs = [Run(begin, 0, step, 0, n, _mode(family, side)) for begin, step, side in mine]
             begins = [run.row for run in runs]
             mode, late = written.modes(runs, begins)
             found[trial, family] = places(len(runs), base=begins, count=n, late=late, mode=mode)
@@ -236,36 +234,39 @@ class NLP:
             for key in self._with_kernel("constraints")
         }
 
-    def _entries(self, trial: int, family: str) -> list[tuple[int, int, str]]:
+    def _entries(self, trial: int, family: str) -> list[tuple[int, int, int]]:
         """Of every local variable its index in z at point 0, its step from point to point, and its
-        group."""
+        side."""
         found = []
-        for group, count in self._about.families[family].variables:
-            begin, ld = self._variable(trial, family, group)
-            step = 0 if group in ("p", "T") else 1
-            found += [(begin + k * ld, step, group) for k in range(count)]
+        for _, count, array, side in self.about.families[family].variables:
+            begin, ld = self._variable(trial, family, array, side)
+            step = 0 if array in ("p", "T") else 1
+            found += [(begin + k * ld, step, side if step else _UNIFORM) for k in range(count)]
         return found
 
     def _jacobian_runs(self, trial: int, family: str) -> list[Run]:
         entries, n = self._entries(trial, family), self.layout.points(trial, family)
         first = self.layout.constraint_offsets[trial, family]
-        pairs = zip(*self._about.families[family].jacobian, strict=True)
+        pairs = zip(*self.about.families[family].jacobian, strict=True)
         return [Run(first + i * n, entries[j][0], 1, entries[j][1], n, ADD) for i, j in pairs]
 
     def _hessian_runs(self, trial: int, family: str) -> list[Run]:
         """Second derivatives, in the lower triangle."""
         entries, n = self._entries(trial, family), self.layout.points(trial, family)
         runs = []
-        for pair in zip(*self._about.families[family].hessian, strict=True):
+        for pair in zip(*self.about.families[family].hessian, strict=True):
             low, high = sorted(entries[k] for k in pair)
             runs.append(Run(high[0], low[0], high[1], low[1], n, _mode(family, high[2], low[2])))
         return runs
 
 
-def _mode(family: str, *groups: str) -> int:
-    """How an output that belongs to these groups of variables is added to what is there; late, if a
+#: The side of a variable that all points share.
+_UNIFORM = -1
+
+
+def _mode(family: str, *sides: int) -> int:
+    """How an output that belongs to variables of these sides is added to what is there; late, if a
     neighbouring interval writes the same entry: it touches only right nodes."""
-    if all(group in ("p", "T") for group in groups):
+    if all(side == _UNIFORM for side in sides):
         return SUM
-    right = family == "interval" and any(group.endswith("1") for group in groups)
-    return LATE if right and not any(group.endswith("0") for group in groups) else ADD
+    return LATE if family == "interval" and 1 in sides and 0 not in sides else ADD

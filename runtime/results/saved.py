@@ -176,7 +176,8 @@ def _together(
             logs = _together(EventTable, columns, attributes, {}).logs() if saved else []
             made[field] = logs if form == "logs" else next(iter(logs), None)
         elif form == "results":
-            made[field] = [_loaded(of, children[f"{field}_{k}"]) for k in range(len(children))]
+            count = sum(name.startswith(f"{field}_") for name in children)
+            made[field] = [_loaded(of, children[f"{field}_{k}"]) for k in range(count)]
         elif form == "value":
             made[field] = of(attributes[field])
         else:

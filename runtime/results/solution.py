@@ -10,6 +10,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
+from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.trajectory import KINDS, Trajectory, Trials
 from kinesym.runtime.status import Solve
 
@@ -24,7 +25,8 @@ class Solution(Trials):
     """The result of `Collocation.solve`; see `Trials`.
 
     status : the name of how the solve ended. multipliers : of the constraints. linear_solver :
-    which one was used, and why if it was not the time-structured one. timings : seconds to derive,
+    which one was used, and why if it was not the time-structured one. grid : the error that the
+    grid leaves, if it converged; see `grid_error`. timings : seconds to derive,
     compile, evaluate, in the linear solver, in total. problem : sizes and names.
     """
 
@@ -35,6 +37,7 @@ class Solution(Trials):
     upper_multipliers: Variables
     history: Sequence[Iteration]
     linear_solver: str = ""
+    grid: Sequence[GridError] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
 
@@ -65,8 +68,16 @@ class Solution(Trials):
         time = np.concatenate([trial.time for trial in trials])
         return replace(trials[0], time=time, measurements={}, std={}, **groups)
 
+    def grid_error(self) -> GridError:
+        """What the grid does to this solution: local errors, and to first order the shifts of all
+        parameters, trajectories and the objective. Raises `ValueError` without convergence."""
+        if not self.grid:
+            raise ValueError(f"the error of the grid is known of solutions only: {self.message}")
+        return self.grid[0]
+
     def _rows(self) -> list[tuple[str, str]]:
-        return [*super()._rows(), ("solver", self.linear_solver)]
+        grid = [("grid", str(error)) for error in self.grid]
+        return [*super()._rows(), *grid, ("solver", self.linear_solver)]
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
         """A trial, see `Trajectory.to_xarray`; how the solve ended as its attributes `success` (0

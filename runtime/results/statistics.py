@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import block_array, coo_array, csc_array, diags_array, tril
+from scipy.sparse import coo_array, csc_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import UNKNOWN, Factorisation
 from kinesym.runtime.nlp.nlp import NLP
+
+#: Rows, columns and values of a sparse matrix.
+Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
 
 #: Share of the distance between two bounds up to which a value counts as near one of them.
 _NEAR = 1e-2
@@ -22,6 +25,8 @@ _NEAR = 1e-2
 _WIDENED = 1e-8
 #: How many times farther than the bound the minimum without it must be.
 _BEYOND = 10.0
+#: Share of the sides up to which the residual of a linear system needs no refinement.
+_REFINED = 1e-8
 
 
 def stiffness_of_bounds(
@@ -56,38 +61,91 @@ def downhill(gradient: Array) -> tuple[Array, Array]:
     return np.maximum(gradient, 0.0), np.maximum(-gradient, 0.0)
 
 
-def parameter_covariance(
+@dataclass(frozen=True, eq=False)
+class Kkt:
+    """The Karush-Kuhn-Tucker matrix [[H + S, A'], [A, -D]] of n variables and m constraints.
+
+    hessian : rows, columns and values of H, lower triangle. jacobian : likewise of A. stiffness,
+    softness : the diagonals of S (n,) and D (m,); infinity fixes a variable, or leaves a constraint
+    out. stages : of the variables, see `kkt.h`.
+    """
+
+    hessian: Entries
+    jacobian: Entries
+    stiffness: Array
+    softness: Array
+    stages: NDArray[np.int32] | None = None
+
+    def solve(self, variables: Array, constraints: Array) -> Array:
+        """The first n entries of its solutions for sides (n, k) and (m, k), zero for what is fixed;
+        raises `ValueError` if the matrix is singular."""
+        n, m = len(self.stiffness), len(self.softness)
+        gone = np.isinf(np.concatenate([self.stiffness, self.softness]))
+        diagonal = np.concatenate([self.stiffness, -self.softness])
+        diagonal[gone] = 1.0
+        (i, j, h), (row, column, a), every = self.hessian, self.jacobian, np.arange(n + m)
+        rows = np.concatenate([i, row + n, every], dtype=np.int32, casting="same_kind")
+        columns = np.concatenate([j, column, every], dtype=np.int32, casting="same_kind")
+        values = np.concatenate([h, a, diagonal])
+        off = slice(0, len(values) - n - m)
+        values[off][gone[rows[off]] | gone[columns[off]]] = 0.0
+        sides = np.vstack([variables, constraints])
+        sides[gone] = 0.0
+        stages = None
+        if self.stages is not None:
+            stages = np.full(n + m, UNKNOWN, dtype=np.int32)
+            stages[:n] = self.stages
+        try:
+            return _solve((rows, columns, values), stages, sides)[:n]
+        except RuntimeError as error:
+            raise ValueError("the curvature at the solution is singular") from error
+
+    def inverse(self, wanted: NDArray[np.intp]) -> Array:
+        """The entries of variables `wanted` in the inverse; raises `ValueError` if the matrix is
+        singular."""
+        unit = np.zeros((len(self.stiffness), len(wanted)))
+        unit[wanted, np.arange(len(wanted))] = 1.0
+        try:
+            return self.solve(unit, np.zeros((len(self.softness), len(wanted))))[wanted]
+        except ValueError as error:
+            raise ValueError("singular curvature: the parameters are not identifiable") from error
+
+
+def kkt_at(
     nlp: NLP,
     z: Array,
     multipliers: tuple[Array, Array, Array],
     bounds: tuple[Array, Array],
     constraint_bounds: tuple[Array, Array],
-) -> Array:
+) -> Kkt:
+    """The matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
+    say.
+
+    multipliers : of constraints, lower and upper bounds.
+    """
+    hessian = (*nlp.hessian_structure.arrays(), nlp.hessian(z, multipliers[0], 1.0))
+    jacobian = (*nlp.jacobian_structure.arrays(), nlp.jacobian(z))
+    stiff = stiffness_of_bounds(z, bounds, multipliers[1:], _WIDENED)
+    of_rows = stiffness_of_bounds(
+        nlp.constraints(z), constraint_bounds, downhill(-multipliers[0]), _WIDENED
+    )
+    with np.errstate(divide="ignore"):
+        return Kkt(hessian, jacobian, stiff, 1.0 / of_rows, nlp.layout.stages())
+
+
+def parameter_covariance(nlp: NLP, kkt: Kkt) -> Array:
     """Covariance of the unknown parameters, (r, r), from the curvature at a solution.
 
     For an objective J = -2 log(likelihood) + const, such as the least squares of measurements with
     their true standard deviations, the covariance is 2 R^-1, where R is the Hessian of J in the
     parameters after the trajectories have followed (the reduced Hessian). R^-1 is the parameter
-    block of the inverse of the Karush-Kuhn-Tucker matrix, in which bounds and inequalities are as
-    stiff as their multipliers say. A parameter at a bound is fixed there, with variance zero.
-
-    multipliers : of constraints, lower and upper bounds. Raises `ValueError` if the matrix is
-    singular: the parameters are not identifiable.
+    block of the inverse of the Karush-Kuhn-Tucker matrix. A parameter at a bound is fixed there,
+    with variance zero. Raises `ValueError` if the matrix is singular: the parameters are not
+    identifiable.
     """
-    n, m, layout = nlp.n_variables, nlp.n_constraints, nlp.layout
-    entries = (nlp.hessian(z, multipliers[0], 1.0), nlp.hessian_structure.arrays())
-    lower = coo_array(entries, shape=(n, n))
-    jacobian = coo_array((nlp.jacobian(z), nlp.jacobian_structure.arrays()), shape=(m, n))
-    stiff = stiffness_of_bounds(z, bounds, multipliers[1:], _WIDENED)
-    of_rows = stiffness_of_bounds(
-        nlp.constraints(z), constraint_bounds, downhill(-multipliers[0]), _WIDENED
-    )
-    active = np.flatnonzero(of_rows)
+    layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    hessian, rows_of = (lower + tril(lower, -1).T).tocsr(), jacobian.tocsr()[active]
-    softness = 1.0 / of_rows[active]
-    inverse = inverse_block(hessian, rows_of, softness, stiff, mine, layout.stages())
-    return 2.0 * without_held(inverse, stiff[mine])[0]
+    return 2.0 * without_held(kkt.inverse(mine), kkt.stiffness[mine])[0]
 
 
 def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -103,53 +161,23 @@ def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bo
     return inverse, held
 
 
-def inverse_block(
-    hessian: Any,
-    rows: Any,
-    softness: Array,
-    stiffness: Array,
-    wanted: NDArray[np.intp],
-    stages: NDArray[np.int32] | None = None,
-) -> Array:
-    """The entries of variables `wanted` in the inverse of [[H + S, A'], [A, -D]].
-
-    hessian, rows : H (n, n) and A (m, n), sparse. stiffness, softness : the diagonals of S, where
-    infinity fixes a variable, and of D. stages : of the variables, see `kkt.h`. Raises `ValueError`
-    if the matrix is singular.
-    """
-    free = np.flatnonzero(np.isfinite(stiffness))
-    here = np.isfinite(stiffness[wanted])
-    place = np.searchsorted(free, wanted[here])
-    left = hessian[free][:, free] + diags_array(stiffness[free])
-    kkt = block_array(
-        [[left, rows[:, free].T], [rows[:, free], -diags_array(softness)]], format="csc"
-    )
-    unit = np.zeros((kkt.shape[0], len(place)))
-    unit[place, np.arange(len(place))] = 1.0
-    in_time = None
+def _solve(lower: Entries, stages: NDArray[np.int32] | None, b: Array) -> Array:
+    """x of kkt x = b (n, r), of the entries of its lower triangle, by the time-structured solver,
+    refined if needed, or by SuperLU. Raises `RuntimeError` if the matrix is singular. stages : of
+    the unknowns, see `kkt.h`."""
+    rows, columns, values = lower
+    half = coo_array((values, (rows, columns)), shape=(len(b), len(b))).tocsr()
     if stages is not None:
-        in_time = np.full(kkt.shape[0], UNKNOWN, dtype=np.int32)
-        in_time[: len(free)] = stages[free]
-    inverse = np.zeros((len(wanted), len(wanted)))
-    try:
-        inverse[np.ix_(here, here)] = _solve(kkt, in_time, unit)[place]
-    except RuntimeError as error:
-        raise ValueError("singular curvature: the parameters are not identifiable") from error
-    return inverse
-
-
-def _solve(kkt: Any, stages: NDArray[np.int32] | None, b: Array) -> Array:
-    """x of kkt x = b (n, r) by the time-structured solver, refined once, or by SuperLU. Raises
-    `RuntimeError` if the matrix is singular. stages : of the unknowns, see `kkt.h`."""
-    if stages is not None:
-        lower = tril(kkt, format="coo")
         with suppress(ValueError):  # no narrow stages
-            factors = Factorisation(len(b), lower.row, lower.col, stages)
-            if factors.factorise(lower.data) != "ok":
+            factors = Factorisation(len(b), rows, columns, stages)
+            if factors.factorise(values) != "ok":
                 raise RuntimeError("singular")
             x = factors.solve(b)
-            return np.asarray(x + factors.solve(b - kkt @ x))
-    return np.asarray(splu(kkt).solve(b))
+            rest = b - (half @ x + half.T @ x - half.diagonal()[:, None] * x)
+            if np.abs(rest).max(initial=0.0) > _REFINED * np.abs(b).max(initial=0.0):
+                x += factors.solve(rest)
+            return x
+    return np.asarray(splu((half + tril(half, -1).T).tocsc()).solve(b))
 
 
 #: Scaled condition number from which parameters count as not identifiable together.
@@ -253,7 +281,8 @@ def confidence_of_segments(
     held, covariance = np.isinf(stiff), np.full((n, n), np.nan)
     try:
         nothing = np.zeros(gaps.shape[0])
-        inverse = inverse_block(hessian.tocsr(), gaps.tocsr(), nothing, stiff, first)
+        parts = (_entries(tril(hessian)), _entries(gaps))
+        inverse = Kkt(*parts, stiff, nothing).inverse(first)
         inverse, held[first] = without_held(inverse, stiff[first])
     except ValueError as error:
         return Confidence(held, covariance, np.inf, [str(error)])
@@ -262,6 +291,12 @@ def confidence_of_segments(
     covariance[np.ix_(first, first)] = 2.0 * variance * inverse
     curvature = _inverse(2.0 * inverse[np.ix_(left, left)])
     return Confidence(held, covariance, *found.judged(first[left], curvature, variance))
+
+
+def _entries(matrix: Any) -> Entries:
+    """Rows, columns and values of a sparse matrix."""
+    coo = coo_array(matrix)
+    return coo.row, coo.col, coo.data
 
 
 def _inverse(matrix: Array) -> Array:

@@ -46,7 +46,8 @@ class Experiment:
     Parameters
     ----------
     time : (N,) increasing instants [s], not necessarily uniform; or time spans, or dates, which
-        count from the first one. Leave it out to make the duration unknown.
+        count from the first one. With an unknown duration its shares, 0 ... 1, or left out for
+        equal ones.
     inputs : known ones by symbol or name, each a number, (N,) with straight lines between the
         nodes, or a `Signal` at times of its own; with an unknown duration, over 0 ... 1 of it.
     measurements : measured states, inputs or outputs, each (N,); NaN marks a missing sample, and so
@@ -122,6 +123,29 @@ class Experiment:
         """Whether the duration is unknown."""
         return self.duration is not None
 
+    def on_grid(self, grid: ArrayLike) -> Experiment:
+        """The same trial on another grid (N,), which contains all nodes with a measurement.
+
+        Inputs follow their signals; measurements are missing at other nodes. With an unknown
+        duration the grid goes from 0 to 1. Raises `ValueError` if a measurement would be lost.
+        """
+        fine = real_array(grid, "a grid")
+        place = np.searchsorted(fine, self.grid)
+        there = np.isin(self.grid, fine)
+        measurements, std = {}, {}
+        for name, row in self.measurements.items():
+            lost = np.flatnonzero(np.isfinite(row) & ~there)
+            if len(lost):
+                raise ValueError(
+                    f"measurement {name} at t = {self.grid[lost[0]]:g} s is at no node of the grid"
+                )
+            measurements[name] = np.full(len(fine), np.nan)
+            measurements[name][place[there]] = row[there]
+            std[name] = np.interp(fine, self.grid, self.std[name])
+            std[name][place[there]] = self.std[name][there]
+        more: dict[str, Any] = {"duration": self.duration} if self.free_duration else {}
+        return Experiment(fine, self.signals, measurements, std, **more)
+
     def refined(self, parts: int) -> Experiment:
         """The same trial with every interval of the grid cut into `parts` equal ones.
 
@@ -129,20 +153,11 @@ class Experiment:
         """
         if parts == 1:
             return self
-        N, fine = self.n_nodes, (self.n_nodes - 1) * parts + 1
-        place, index = np.arange(fine) / parts, np.arange(fine) // parts
-        new = np.arange(fine) % parts > 0
-        return Experiment(
-            np.interp(place, np.arange(N), self.grid),
-            inputs=self.signals,
-            measurements={
-                name: np.where(new, np.nan, row[index]) for name, row in self.measurements.items()
-            },
-            std={name: values[index] for name, values in self.std.items()},
-        )
+        place = np.arange((self.n_nodes - 1) * parts + 1) / parts
+        return self.on_grid(np.interp(place, np.arange(self.n_nodes), self.grid))
 
     def _grid(self) -> Array:
-        if (self.time is None) == (self.duration is None):
+        if self.time is None and self.duration is None:
             raise ValueError("give either time=..., or nodes=... with duration=(low, high)")
         if self.duration is not None:
             return self._relative_grid(self.duration)
@@ -153,9 +168,19 @@ class Experiment:
         return time
 
     def _relative_grid(self, duration: Any) -> Array:
-        if self.nodes is None:
+        shares = None if self.time is None else time_grid(self.time)
+        if shares is not None and (shares[0] != 0.0 or shares[-1] != 1.0):
+            raise ValueError(
+                "with an unknown duration the time goes from 0 to 1, its shares, got "
+                f"{shares[0]:g} ... {shares[-1]:g}"
+            )
+        if self.nodes is None and shares is None:
             raise ValueError("an unknown duration needs nodes=... of at least 2, got None")
-        nodes = count(self.nodes, "nodes", least=2, most=MOST_NODES)
+        nodes = len(shares) if shares is not None else 0
+        if self.nodes is not None:
+            nodes = count(self.nodes, "nodes", least=2, most=MOST_NODES)
+        if shares is not None and nodes != len(shares):
+            raise ValueError(f"time has {len(shares)} nodes, not {nodes}; omit nodes")
         bounds = seconds(duration, "duration")
         low, high = bounds if bounds.shape == (2,) else (np.nan, np.nan)
         if not SHORTEST < low <= high < LONGEST:
@@ -163,7 +188,7 @@ class Experiment:
                 f"duration must be (low, high) with 0 < low <= high, both finite, got {duration}"
             )
         object.__setattr__(self, "duration", (float(low), float(high)))
-        return np.linspace(0.0, 1.0, nodes)
+        return np.linspace(0.0, 1.0, nodes) if shares is None else shares
 
     def _signals(self) -> dict[str, Signal]:
         given = _by_name("inputs", self.inputs)

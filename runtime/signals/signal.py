@@ -118,6 +118,36 @@ class Signal:
         signal._put(at, coefficients, (at[0], at[-1]), "parabolas")
         return signal
 
+    @classmethod
+    def polynomials(cls, time: ArrayLike, coefficients: ArrayLike) -> Signal:
+        """A polynomial on each interval of `time` (N,) [s], which may jump at nodes; coefficients :
+        (k, N - 1) of 1, s, s^2, ... with s = t - begin of the interval, k <= 4.
+
+        Raises `ValueError` as `Signal`.
+        """
+        at, rows = real_array(time, "the times of a signal"), real_array(coefficients, "its terms")
+        if at.ndim != 1 or rows.ndim != 2 or not len(rows) <= 4 or rows.shape[1] != len(at) - 1:
+            raise ValueError(
+                f"a signal of polynomials needs (N,) times and (k, N - 1) terms with k <= 4, got "
+                f"{at.shape} and {rows.shape}"
+            )
+        at, *_ = increasing([at, np.append(rows[0], 0.0)], ["times", "values"], "a signal")
+        every = np.zeros((4, len(at)))
+        every[: len(rows), :-1] = rows
+        powers = (at[-1] - at[-2]) ** np.arange(len(rows))
+        every[0, -1] = rows[:, -1] @ powers
+        signal = cls.__new__(cls)
+        signal._put(at, every, (at[0], at[-1]), "pieces")
+        return signal
+
+    def stretched(self, factor: float) -> Signal:
+        """The same over `factor` times the time."""
+        signal = type(self).__new__(type(self))
+        powers = factor ** np.arange(4.0)[:, None]
+        span = (self.span[0] * factor, self.span[1] * factor)
+        signal._put(self.begin * factor, self.coefficients / powers, span, self.between)
+        return signal
+
     def _put(
         self, begin: Array, coefficients: Array, span: tuple[float, float], between: str
     ) -> None:
@@ -205,6 +235,14 @@ class Signal:
                 "finer grid, or filter it first",
                 stacklevel=stacklevel + 1,
             )
+
+    def within(self, time: Array, place: float) -> Array:
+        """Values at a place, a share, of each interval of a grid (N,), (N - 1,)."""
+        if self.between == "linear" and np.array_equal(self.begin, time):
+            row = self.coefficients[0]
+            return np.asarray((1.0 - place) * row[:-1] + place * row[1:])
+        side = 1.0 if place == 0.0 else -1.0 if place == 1.0 else 0.0
+        return self._values((1.0 - place) * time[:-1] + place * time[1:], side)
 
     def at_nodes(self, time: Array) -> Array:
         """Values at the nodes (N,) of a grid, those after a jump there."""

@@ -132,7 +132,7 @@ def _arrays(ivp: HybridIVP) -> Arrays:
     arrays: Arrays = {
         "begin": common.begin,
         "coefficients": common.coefficients,
-        **{key: np.array(row) for key, row in vars(_tableau(ivp)).items() if key != "order"},
+        **{name: np.array(getattr(_tableau(ivp), name)) for name in ("c", "a", "error", "dense")},
         "parameters": ivp.parameters,
         "law": np.array([CONTACT_LAWS[c.law] for c in contacts], dtype=np.intc),
         "tangent": np.array([c.row for c in contacts], dtype=np.intc),

@@ -16,6 +16,7 @@ from kinesym.runtime.native import HELD, PARABOLA, Call, Library, Plan, Run
 from kinesym.runtime.nlp.places import rows
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.status import UNSTABLE, Stepping
+from kinesym.runtime.stepping.stages import loop_numbers
 
 #: Steps of all members, and operations of a vector, between two looks at the clock and at Ctrl-C.
 #: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.
@@ -42,7 +43,7 @@ _LARGEST, _LARGEST_GROWTH = 1e100, 1e30
 class Stepper:
     """The compiled time stepping of a model, and what the code generator says of it.
 
-    loop : the name of an explicit method, or "implicit". work : operations per step, about.
+    loop : the name of the method. work : operations per step, about.
     """
 
     library: Library
@@ -55,22 +56,34 @@ class Stepper:
         """From a built library."""
         about, kernels = built.manifest.of(SteppingManifest), built.manifest.kernels
         operations = {name: float(kernel.operations) for name, kernel in kernels.items()}
-        return cls(built.library, about, loop, _work(loop, operations, len(about.states)))
+        return cls(built.library, about, loop, _work(operations, len(about.states)))
 
     @property
-    def tableau(self) -> TableauManifest | None:
-        """Coefficients of an explicit method."""
-        return self.about.methods.get(self.loop)
+    def tableau(self) -> TableauManifest:
+        """Coefficients of the method."""
+        return self.about.methods[self.loop]
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the method is explicit."""
+        return not self.tableau.implicit
 
     @property
     def adaptive(self) -> bool:
         """Whether the method chooses its steps."""
-        return self.tableau is not None and bool(self.tableau.error)
+        return bool(self.tableau.error)
 
     @property
     def fixed(self) -> bool:
         """Whether the method is explicit with steps of fixed length."""
-        return self.tableau is not None and not self.adaptive
+        return self.explicit and not self.adaptive
+
+    @property
+    def remedy(self) -> str:
+        """What helps where an adaptive method needs too many steps."""
+        return (
+            "use method='radau-5', or looser tolerances" if self.explicit else "loosen tolerances"
+        )
 
     @property
     def steps_at_once(self) -> int:
@@ -78,10 +91,10 @@ class Stepper:
         return max(1, min(_STEPS_AT_ONCE, int(_WORK_AT_ONCE / max(self.work, 1.0))))
 
 
-def _work(loop: str, operations: Mapping[str, float], n: int) -> float:
+def _work(operations: Mapping[str, float], n: int) -> float:
     """Operations of a step: stages of an explicit method, or a few steps of Newton's method."""
-    if loop == "implicit":
-        return 3.0 * (operations["defect"] + operations["newton"] + n**3 + 10.0 * n)
+    if "slopes" in operations:
+        return 12.0 * operations["residual"] + operations["slopes"] + 4.0 * n**3 + 10.0 * n
     return 7.0 * (operations["rhs"] + 10.0 * n)
 
 
@@ -132,8 +145,14 @@ class RawTrajectories:
         return self.values[len(self.stepper.about.outputs) :]
 
 
-def bind(stepper: Stepper, ivp: IVP, states: Array | None = None) -> tuple[Run, RawTrajectories]:
-    """The loop bound to its arrays; the initial states are put in place."""
+def bind(
+    stepper: Stepper,
+    ivp: IVP,
+    states: Array | None = None,
+    stages: tuple[Array, Array] | None = None,
+) -> tuple[Run, RawTrajectories]:
+    """The loop bound to its arrays; the initial states are put in place. stages : where x' and x at
+    the stages of implicit steps are written."""
     about, shape = stepper.about, (ivp.members, len(ivp.time))
     states = np.empty((len(about.states), *shape)) if states is None else states
     values = np.empty((len(about.outputs) + len(about.limits), *shape))
@@ -156,7 +175,8 @@ def bind(stepper: Stepper, ivp: IVP, states: Array | None = None) -> tuple[Run, 
         ivp.threads,
         about.outputs_need_rates,
         _budget(stepper, ivp, members),
-        vars(stepper.tableau) if stepper.tableau else None,
+        loop_numbers(stepper.tableau),
+        stages,
     )
     interrupted = np.zeros(members, dtype=bool)
     return run, RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)
@@ -266,11 +286,11 @@ def failure(raw: RawTrajectories, member: int, undefined: str = "") -> str:
         status, cause = Stepping.NOT_POSSIBLE, f"{undefined or raw.broken[member]}{more}"
     elif not stepper.fixed and implausible(raw.states[:, member, 0], x).any():
         status, cause = Stepping.DIVERGED, UNSTABLE
-    elif stepper.loop == "implicit":
+    elif not stepper.explicit and not stepper.adaptive:
         status, cause = Stepping.NEWTON, ""
     elif stepper.adaptive:
         stiff = raw.trouble[member] == STIFF
-        status, cause = Stepping.STIFF if stiff else Stepping.STEP, ""
+        status, cause = Stepping.STIFF if stiff else Stepping.STEP, stepper.remedy
     else:
         status, (_, cause) = Stepping.DIVERGED, _divergence(raw, member, step)
     words = status.said(place=place, cause=cause, defect=raw.trouble[member], step=step)
@@ -359,15 +379,17 @@ def refined(raw: RawTrajectories, member: int, node: int, parts: int) -> IVP:
     )
 
 
-def within(samples: Array, kind: int, node: int, share: Array) -> Array:
-    """An input at shares of the interval after a node; see `ks_input_at` in kinesym_step.h."""
+def within(samples: Array, kind: int, node: int | NDArray[np.intp], share: Array) -> Array:
+    """An input at shares of the intervals after some nodes; see `ks_input_at` in kinesym_step.h."""
     if kind == HELD:
-        return np.full(share.shape, samples[node])
+        return np.asarray(samples[node] + np.zeros_like(share))
     if kind == PARABOLA:
-        a, b, c = samples[3 * node : 3 * node + 3]
+        a, b, c = (samples[3 * node + k] for k in range(3))
         rest, twice = 1.0 - share, 2.0 * share
-        return rest * (1.0 - twice) * a + 2.0 * twice * rest * b + share * (twice - 1.0) * c
-    return samples[node] + share * (samples[node + 1] - samples[node])
+        return np.asarray(
+            rest * (1.0 - twice) * a + 2.0 * twice * rest * b + share * (twice - 1.0) * c
+        )
+    return np.asarray(samples[node] + share * (samples[node + 1] - samples[node]))
 
 
 def _divergence(raw: RawTrajectories, member: int, step: float) -> tuple[bool, str]:
@@ -403,7 +425,7 @@ def longest_step(stepper: Stepper, mode: complex) -> float:
 
     Infinite for a mode that grows by itself, and for implicit methods.
     """
-    if stepper.tableau is None or not (mode.real <= 0.0 and abs(mode) > 0.0):
+    if not stepper.explicit or not (mode.real <= 0.0 and abs(mode) > 0.0):
         return np.inf
     *matrix, weights = np.array(stepper.tableau.a)
     stages = len(weights)

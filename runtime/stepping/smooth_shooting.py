@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.library.manifest import FamilyManifest
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.trajectory import Trajectory
@@ -29,9 +28,12 @@ from kinesym.runtime.stepping.simulation import (
     bind,
     failure,
     longest_step,
+    mapped,
     modes_at,
     rounded_down,
+    within,
 )
+from kinesym.runtime.stepping.stages import extended
 from kinesym.runtime.stepping.unknowns import Unknowns
 
 
@@ -44,6 +46,7 @@ class _TrialLoop:
     states: Array  # (n, N), a view of z
     inputs: Array  # (m unknown, N), a view of z
     initial: Array  # (n,), fixed values; unknown ones are overwritten
+    stages: tuple[Array, Array] | None  # x' and x at the stages of implicit steps
 
 
 class SmoothTrials(Simulated):
@@ -51,9 +54,8 @@ class SmoothTrials(Simulated):
 
     Parameters
     ----------
-    nlp : the objective (and, for implicit methods, defects) as functions of z. stepper : the loops,
-    of the same library. interval : structure of the defects of an interval. squares : makes the
-    residuals of the objective; raises `ValueError` if there are none.
+    nlp : the objective as a function of z. stepper : the loops, of the same library. squares :
+    makes the residuals of the objective; raises `ValueError` if there are none.
     trials : as they are given; fine : on the grids of the steps. initial : per trial the initial
     values by state, NaN where unknown.
     """
@@ -66,7 +68,6 @@ class SmoothTrials(Simulated):
         *,
         nlp: NLP,
         stepper: Stepper,
-        interval: FamilyManifest,
         squares: Callable[[], Residuals],
         fine: Sequence[Experiment],
         initial: Sequence[Mapping[str, float]],
@@ -76,13 +77,15 @@ class SmoothTrials(Simulated):
     ) -> None:
         super().__init__(unknowns, system, trials)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
-        self.nlp, self._stepper, self._interval, self._squares = nlp, stepper, interval, squares
+        self.nlp, self._stepper, self._squares = nlp, stepper, squares
         self._fine = fine
         self._z = np.zeros(nlp.n_variables)
         about = stepper.about
         self._values = np.array([[system.known.get(name, 0.0) for name in about.parameters]])
         self._free = [about.parameters.index(name) for name in unknowns.parameters]
         self._varied = np.array([about.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
+        moving = {j for j in about.partials[1] if j < len(about.states)}
+        self._method = extended(stepper.tableau, len(moving) < len(about.states))
         self._starts = [unknowns.states.index(x) for x in unknowns.initial]
         self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
         self._ends = [np.zeros((len(s), len(unknowns.states))) for s in unknowns.segments]
@@ -97,18 +100,19 @@ class SmoothTrials(Simulated):
         ]
         start = np.array([initial[x] for x in self.unknowns.states])
         ivp = IVP(trial.grid, start[:, None], self._values, signals)
-        run, raw = bind(self._stepper, ivp, rows[:n].reshape(n, 1, N))
-        return _TrialLoop(run, raw, rows[:n], rows[n:], start)
+        stages = None
+        if not self._stepper.explicit:
+            shape = (n, len(self._method[1]), N - 1)
+            stages = (np.zeros(shape), np.zeros(shape))
+        run, raw = bind(self._stepper, ivp, rows[:n].reshape(n, 1, N), stages)
+        return _TrialLoop(run, raw, rows[:n], rows[n:], start, stages)
 
     def _kind(self, name: str) -> int:
         return HELD if name in self.nlp.layout.held else LINEAR
 
     def _samples(self, trial: Experiment, name: str) -> tuple[Array, int]:
-        """Samples of a known input and their kind: for an implicit method those of collocation."""
-        if self._stepper.fixed:
-            samples, kind = trial.signals[name].sampled(trial.grid)
-        else:
-            samples, kind = trial.inputs[name], self._kind(name)
+        """Samples of a known input and their kind."""
+        samples, kind = trial.signals[name].sampled(trial.grid)
         return np.ascontiguousarray(samples)[None], kind
 
     # -- values -----------------------------------------------------------------------------
@@ -231,7 +235,7 @@ class SmoothTrials(Simulated):
         result = np.zeros(self.unknowns.size)
         parameters = self.nlp.layout.parameter_values(direct).copy()
         n = len(self.unknowns.states)
-        for k, sweeper in enumerate(self._sweepers(z)):
+        for k, sweeper in enumerate(self._sweepers()):
             rows = self.nlp.layout.trajectories(direct, k)
             node, inputs = rows[:n], rows[n:].copy()
             starts: list[Array] = []
@@ -249,39 +253,27 @@ class SmoothTrials(Simulated):
         result[: len(parameters)] = parameters
         return result
 
-    def _sweepers(self, z: Array) -> list[Run | Chain]:
+    def _sweepers(self) -> list[Run | Chain]:
         """What differentiates the steps of each trial."""
         if self._stepper.fixed:
             return [trial.run for trial in self._trials]
-        rows, columns = self._interval.jacobian
-        values, begin, sweepers = self._defect_slopes(z), 0, list[Run | Chain]()
-        for N in self.unknowns.nodes:
-            end = begin + len(rows) * (N - 1)
-            n = len(self.unknowns.states)
-            sweepers.append(Chain(self.nlp.library, n, N, rows, columns, values[begin:end]))
-            begin = end
-        return sweepers
+        return [self._chain(trial) for trial in self._trials]
 
-    def _defect_slopes(self, z: Array) -> Array:
-        """Derivatives of the defects, packed by trial. Before an inner boundary an interval ends at
-        the end of its segment, not where the next one starts, which is what z holds."""
-        values = self.nlp.jacobian(z)
-        if all(len(begins) == 1 for begins in self.unknowns.segments):
-            return values
-        ended, count = z.copy(), len(self._interval.jacobian[0])
-        n, lanes = len(self.unknowns.states), self.nlp.library.lanes
-        for k, begins in enumerate(self.unknowns.segments):
-            inner = list(begins[1:])
-            self.nlp.layout.trajectories(ended, k)[:n, inner] = self._ends[k][:-1].T
-        other, offset = self.nlp.jacobian(ended), 0
-        for begins, N in zip(self.unknowns.segments, self.unknowns.nodes, strict=True):
-            for i in (node - 1 for node in begins[1:]):
-                first = i // lanes * lanes
-                width = min(lanes, N - 1 - first)
-                places = offset + first * count + np.arange(count) * width + i - first
-                values[places] = other[places]
-            offset += count * (N - 1)
-        return values
+    def _chain(self, trial: _TrialLoop) -> Chain:
+        """The equations of all implicit steps of a trial, differentiated at their stages."""
+        assert trial.stages is not None
+        library, ivp, about = self._stepper.library, trial.raw.ivp, self._stepper.about
+        a, b, c = self._method
+        time = ivp.time[:-1] + c[:, None] * np.diff(ivp.time)
+        nodes = np.arange(len(ivp.time) - 1)
+        inputs = [within(row[0], kind, nodes, c[:, None]) for row, kind in ivp.inputs]
+        rates, states = (part.reshape(len(part), -1) for part in trial.stages)
+        given = np.reshape(inputs, (len(inputs), time.size))
+        points = [rates, states, given, self._values.T, time.reshape(1, -1)]
+        rows, columns = about.partials
+        values = mapped(library, "partials", points, len(rows)).reshape(len(rows), *time.shape)
+        held = [self._kind(u) == HELD for u in self.unknowns.inputs]
+        return Chain(library, len(states), ivp.time, a, b, c, rows, columns, values, held)
 
     def tangent(self, q: Array) -> tuple[csr_array, csr_array]:
         """d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.
@@ -290,13 +282,14 @@ class SmoothTrials(Simulated):
         """
         if self.unknowns.inputs:
             raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
-        z, unknowns, layout = self.simulate(q), self.unknowns, self.nlp.layout
+        self.simulate(q)
+        unknowns, layout = self.unknowns, self.nlp.layout
         n, r, m = len(self.unknowns.states), len(unknowns.parameters), layout.n_variables
         places = layout.parameter_offset + np.arange(r)
         one = np.ones((1, 1, 1))
         states = [_Block(one, np.array([[p]]), np.array([k])) for k, p in enumerate(places)]
         gaps = list[_Block]()
-        for k, sweeper in enumerate(self._sweepers(z)):
+        for k, sweeper in enumerate(self._sweepers()):
             N, pieces = unknowns.nodes[k], self.pieces(k)
             for j, (begin, end) in enumerate(pieces):
                 columns, along = self._along(sweeper, k, j, begin, end)

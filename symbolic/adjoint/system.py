@@ -66,7 +66,8 @@ class ForwardSystem:
             name = self.model.state_names[error.args[0]]
             raise ValueError(
                 f"model {self.model.name}: state {name} has no derivative that the equations "
-                "determine; the adjoint of algebraic states is not supported, eliminate them"
+                "determine; the adjoint of algebraic states is not supported, use "
+                "model.reduced_index(index=0)"
             ) from None
         self.named.definitions |= dict(zip(self.rates, solution, strict=True))
 

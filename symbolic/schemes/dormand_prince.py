@@ -24,7 +24,6 @@ DORMAND_PRINCE = ExplicitScheme(
         -1453857185 / 822651844,
         69997945 / 29380423,
     ),
-    quadrature=(0.5, 0.5),
     order=5,
     reference="Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, table II.5.2 "
     "and section II.6",

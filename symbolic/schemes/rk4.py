@@ -7,7 +7,6 @@ RK4 = ExplicitScheme(
     nodes=(0.0, 1 / 2, 1 / 2, 1.0),
     matrix=((), (1 / 2,), (0.0, 1 / 2), (0.0, 0.0, 1.0)),
     weights=(1 / 6, 1 / 3, 1 / 3, 1 / 6),
-    quadrature=(0.5, 0.5),
     order=4,
     reference="Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, table II.1.2",
 )

@@ -14,66 +14,8 @@ Row: TypeAlias = tuple[float, ...]
 Rows: TypeAlias = tuple[Row, ...]
 
 
-@dataclass(frozen=True)
-class Scheme:
-    """A one-step method on an interval of length h with nodes 0 and 1.
-
-    quadrature : (w_0, w_1), so that the integral of g over the interval is h (w_0 g_0 + w_1 g_1).
-    order : order of convergence for smooth problems.
-    reference : source.
-    """
-
-    name: str
-    quadrature: tuple[float, float]
-    order: int
-    reference: str
-
-    def __post_init__(self) -> None:
-        _check_sum(self.name, "quadrature", self.quadrature, 1.0)
-
-
-@dataclass(frozen=True)
-class StageScheme(Scheme):
-    """Collocation of 0 = f(x', x, u, p, t) at one point of the interval.
-
-    With x_0, x_1 the values at the two nodes, the defect of the interval is
-    `f((d_0 x_0 + d_1 x_1)/h, s_0 x_0 + s_1 x_1, s_0 u_0 + s_1 u_1, p, t_0 + c h)`.
-
-    derivative : (d_0, d_1), with d_0 + d_1 = 0.
-    state : (s_0, s_1), with s_0 + s_1 = 1.
-    time : c in [0, 1].
-    """
-
-    derivative: tuple[float, float]
-    state: tuple[float, float]
-    time: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_sum(self.name, "derivative", self.derivative, 0.0)
-        _check_sum(self.name, "state", self.state, 1.0)
-
-
-@dataclass(frozen=True)
-class NodeScheme(Scheme):
-    """A method on the explicit derivatives x' = f(x, u, p, t) at the nodes.
-
-    rates : (b_0, b_1), with b_0 + b_1 = 1; the defect of the interval is
-        `(x_1 - x_0)/h - b_0 f(x_0, u_0, p, t_0) - b_1 f(x_1, u_1, p, t_0 + h)`, where an input that
-        is held has the value u_0 at both. None: the states follow by explicit steps, there are no
-        defects.
-    """
-
-    rates: tuple[float, float] | None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rates is not None:
-            _check_sum(self.name, "rates", self.rates, 1.0)
-
-
 @dataclass(frozen=True, kw_only=True)
-class ExplicitScheme(NodeScheme):
+class ExplicitScheme:
     """An explicit Runge-Kutta method: x' is k_s at the stages s, at t_0 + c_s h and
     x_0 + h (A_s0 k_0 + A_s1 k_1 + ...), and x_1 = x_0 + h (b_0 k_0 + b_1 k_1 + ...).
 
@@ -85,15 +27,16 @@ class ExplicitScheme(NodeScheme):
         has the rates of both ends; None: D = 0.
     """
 
-    rates: None = None
-    nodes: tuple[float, ...]
-    matrix: tuple[tuple[float, ...], ...]
-    weights: tuple[float, ...]
-    error: tuple[float, ...] | None = None
-    dense: tuple[float, ...] | None = None
+    name: str
+    nodes: Row
+    matrix: Rows
+    weights: Row
+    error: Row | None = None
+    dense: Row | None = None
+    order: int
+    reference: str
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         _check_sum(self.name, "stage", self.weights, 1.0)
         for c, row in zip(self.nodes, self.matrix, strict=True):
             _check_sum(self.name, "matrix", row, c)
@@ -103,12 +46,18 @@ class ExplicitScheme(NodeScheme):
             raise ValueError(f"scheme {self.name}: row s of the matrix must have s numbers")
 
     @property
+    def title(self) -> str:
+        """What messages call it."""
+        return self.name
+
+    @property
     def tableau(self) -> dict[str, object]:
         """All numbers for the loops: rows of `a` lead to the stages, the last one to the end."""
         stages = len(self.weights)
         rows = [[*row, *[0.0] * (stages - len(row))] for row in (*self.matrix, self.weights)]
         return {
             "order": self.order,
+            "implicit": 0,
             "c": [*self.nodes, 1.0],
             "a": rows,
             "error": list(self.error or ()),
@@ -149,6 +98,11 @@ class CollocationScheme:
                 raise ValueError(f"scheme {self.name}: the matrix misses order condition {q}")
 
     @property
+    def title(self) -> str:
+        """What messages call it: also its well-known name."""
+        return f"{self.name} ({self.alias})" if self.alias else self.name
+
+    @property
     def stages(self) -> int:
         """Number of stages s."""
         return len(self.nodes)
@@ -163,6 +117,33 @@ class CollocationScheme:
     def ends_at_stage(self) -> bool:
         """Whether the last stage is the next node (Radau IIA, Lobatto IIIA)."""
         return self.nodes[-1] == 1.0
+
+    @property
+    def tableau(self) -> dict[str, object]:
+        """All numbers for the loops: rows of `a` lead to the stages, the last one to the end."""
+        return {
+            "order": self.order,
+            "implicit": self.stages - self.explicit_start,
+            "c": [*self.nodes, 1.0],
+            "a": [list(row) for row in (*self.matrix, self.weights)],
+            "error": [],
+            "dense": [],
+        }
+
+    @cached_property
+    def first_rates(self) -> Row:
+        """Weights of the rates at the stages in that at the begin by which the error of a step is
+        estimated: its residual, filtered by (gamma/h M + J)^-1, is the difference to a method of
+        order s with the real eigenvalue 1/gamma of A (Hairer, Wanner, Solving Ordinary Differential
+        Equations II, IV.8.19). Raises `ValueError` if there is no such eigenvalue."""
+        A, c, s = np.array(self.matrix), np.array(self.nodes), self.stages
+        if s % 2 == 0 or self.explicit_start:
+            raise ValueError(f"scheme {self.name} has no error estimate: A has no real eigenvalue")
+        values = np.linalg.eigvals(A)
+        own = float(values[np.argmin(np.abs(values.imag))].real)
+        powers = np.vander(c, s, increasing=True).T
+        lower = np.linalg.solve(powers, 1.0 / np.arange(1, s + 1) - own * np.eye(s)[0])
+        return tuple(((np.array(self.weights) - lower) / own).tolist())
 
     @cached_property
     def inner(self) -> Row:

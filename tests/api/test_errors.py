@@ -115,7 +115,7 @@ def test_experiment(changes, words):
         ({"unknown": {"kay": None}}, "kay is unknown"),
         ({"unknown": {k: (2.0, 1.0)}}, "bounds of k are crossed"),
         ({"unknown": {k: 3.0}}, "bounds of k must be"),
-        ({"scheme": "rk4"}, "unknown scheme 'rk4'; choose one of backward-euler, midpoint"),
+        ({"scheme": "rk4"}, "unknown scheme 'rk4'; choose one of radau-1, backward-euler, radau-3"),
         ({"bounds": {k: (0, 1)}}, "bounds: k is unknown"),
         ({"bounds": {x: (1, 0)}}, "bounds of x are crossed"),
         ({"objective": x**2}, "not made of Integral"),

@@ -46,7 +46,9 @@ def hessian(task, z):
     return full + full.T - np.diag(full.diagonal())
 
 
-@pytest.mark.parametrize("scheme", ["midpoint", "backward-euler", "trapezoid"])
+@pytest.mark.parametrize(
+    "scheme", ["midpoint", "backward-euler", "trapezoid", "radau-3", "gauss-6", "lobatto-4"]
+)
 def test_entries(scheme):
     """2 f (1 + sin(theta)^2/std^2) at each node, nothing else: theta is linear, height is not."""
     task = problem(scheme)
@@ -60,17 +62,24 @@ def test_entries(scheme):
     np.testing.assert_allclose(hessian(task, z), expected, rtol=1e-13)
 
 
-def test_what_is_not_squared_keeps_its_hessian():
-    """LeastSquares + Integral: the second derivatives of the integrand are exact."""
+@pytest.mark.parametrize("scheme", ["midpoint", "trapezoid"])
+def test_what_is_not_squared_keeps_its_hessian(scheme):
+    """LeastSquares + Integral: the second derivatives of the integrand, at the middle of each
+    interval or at its ends, are exact."""
     objective = ks.LeastSquares() + ks.Integral(omega**4)
-    task = problem(objective=objective)
+    task = problem(scheme, objective=objective)
     z = np.random.default_rng(3).uniform(0.5, 1.5, task.n_variables)
     N = len(TIME)
     speeds = z[N : 2 * N]
-    weights = np.full(N, TIME[1])
-    weights[[0, -1]] /= 2.0
-    found = np.diagonal(hessian(task, z))[N : 2 * N]
-    np.testing.assert_allclose(found, 1.5 * 12.0 * speeds**2 * weights, rtol=1e-12)
+    found = hessian(task, z)[N : 2 * N, N : 2 * N]
+    expected = np.zeros((N, N))
+    for i, h in enumerate(np.diff(TIME)):
+        if scheme == "midpoint":
+            block = np.full((2, 2), 0.25 * (speeds[i : i + 2].mean()) ** 2)
+        else:
+            block = np.diag(0.5 * speeds[i : i + 2] ** 2)
+        expected[i : i + 2, i : i + 2] += 1.5 * 12.0 * h * block
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("driver", ["direct", "cyipopt"])

@@ -11,13 +11,16 @@ import sympy as sp
 import kinesym as ks
 from kinesym import hybrid as kh
 from kinesym.internal.problem import symbolic_problem
-from kinesym.symbolic.schemes import TRAPEZOID
+from kinesym.symbolic.schemes import SCHEMES
 
 BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())
 TIGHT = {"rtol": 1e-12, "atol": 1e-13}
 y, v, lam = ks.dynamicsymbols("y v lam")
 g, m = sp.symbols("g m")
 FALL = np.sqrt(2.0 / 9.81)  # from 1 m [s]
+every_kind = pytest.mark.parametrize(
+    "scheme", ["trapezoid", "hermite-simpson", "radau-3", "gauss-4"]
+)
 
 
 @cache
@@ -50,7 +53,8 @@ def durations(solution):
 # -- a ball ---------------------------------------------------------------------------------------
 
 
-def test_bouncing_ball():
+@every_kind
+def test_bouncing_ball(scheme):
     """Falls, bounces, and bounces again to the top; e = 0.5: durations are exact for parabolas."""
     flight = ks.Phase(nodes=21, duration=(0.05, 2.0))
     hit = ks.Phase(nodes=21, duration=(0.05, 2.0), hits=("floor",))
@@ -59,6 +63,7 @@ def test_bouncing_ball():
         ks.Phases(
             [flight, hit, hit], start=[ks.at_start(y) - 1, ks.at_start(v)], end=[ks.at_end(v)]
         ),
+        scheme=scheme,
     )
     solution = problem.solve({"duration": [0.4, 0.4, 0.1], y: 0.5})
     np.testing.assert_allclose(durations(solution), [FALL, FALL, 0.25 * FALL], atol=1e-8)
@@ -72,11 +77,14 @@ def test_bouncing_ball():
     np.testing.assert_allclose(np.interp(whole.time, run.time, run["y"]), whole["y"], atol=1e-6)
 
 
-def test_inelastic_impact_closes():
+@every_kind
+def test_inelastic_impact_closes(scheme):
     """It lies on the floor, which bears its weight."""
     rest = ks.Phase(("floor",), nodes=5, duration=(0.2, 0.2))
     problem = ks.Collocation(
-        ball(0.0), ks.Phases([ks.Phase(nodes=11), rest], start=[ks.at_start(y) - 1, ks.at_start(v)])
+        ball(0.0),
+        ks.Phases([ks.Phase(nodes=11), rest], start=[ks.at_start(y) - 1, ks.at_start(v)]),
+        scheme=scheme,
     )
     solution = problem.solve({"duration": [0.4, 0.2], y: 0.5, lam: 1.0})
     np.testing.assert_allclose(durations(solution), [FALL, 0.2], atol=1e-8)
@@ -111,7 +119,8 @@ def test_periodic_bounce_from_an_unknown_speed():
     assert solution.trials[0]["y"].max() == pytest.approx(2.0 / 9.81, abs=1e-8)
 
 
-def test_periodic_bounce_with_the_least_thrust():
+@every_kind
+def test_periodic_bounce_with_the_least_thrust(scheme):
     """e = 0.7, one bounce per second: the thrust that makes up for it is a straight line."""
     thrust = sp.Function("thrust")(ks.t)
     model = ks.Model(
@@ -131,6 +140,7 @@ def test_periodic_bounce_with_the_least_thrust():
             start=[ks.at_start(y)],
             cycle=[ks.at_end(y), ks.at_start(v) + e * ks.at_end(v)],
         ),
+        scheme=scheme,
         objective=ks.Integral(thrust**2),
         unknown_inputs={thrust: None},
     )
@@ -171,12 +181,14 @@ def slider(mu):
     )
 
 
-def test_a_slider_that_sticks():
+@every_kind
+def test_a_slider_that_sticks(scheme):
     """Friction holds the pull, up to mu m g: beyond there is no solution."""
     hybrid, pull = slider(0.3), np.linspace(0.0, 5.0, 6)
     phase = ks.Phase(("floor",), (0.5, 0.5), 6, inputs={"pull": pull})
     start = [ks.at_start(hybrid.model.states[0]) - sp.Rational(1, 5)]
-    solution = ks.Collocation(hybrid, ks.Phases([phase], start=start)).solve({"normal": 19.0})
+    problem = ks.Collocation(hybrid, ks.Phases([phase], start=start), scheme=scheme)
+    solution = problem.solve({"normal": 19.0})
     durations(solution)
     only = solution.trials[0]
     np.testing.assert_allclose(only["along"], -pull, atol=1e-8)
@@ -185,7 +197,7 @@ def test_a_slider_that_sticks():
     np.testing.assert_allclose([only["vs"], only["z"]], 0.0, atol=1e-9)
     hybrid = slider(0.2)
     problem = ks.Collocation(
-        hybrid, ks.Phases([phase], start=[ks.at_start(hybrid.model.states[0])])
+        hybrid, ks.Phases([phase], start=[ks.at_start(hybrid.model.states[0])]), scheme=scheme
     )
     assert not problem.solve({"normal": 19.0}, max_iterations=100).success
 
@@ -219,7 +231,7 @@ def block():
     return kh.Hybrid(model, contacts=contacts), states
 
 
-def half_cycle(nodes):
+def half_cycle(nodes, scheme):
     """From rest on the right corner through the impact of the left one to rest on that."""
     hybrid, s = block()
     phases = [ks.Phase((side,), (0.05, 1.0), nodes) for side in ("right", "left")]
@@ -228,7 +240,8 @@ def half_cycle(nodes):
         ks.at_start(s["x"]) - BLOCK["q0"][0],
         ks.at_start(s["w"]),
     ]
-    problem = ks.Collocation(hybrid, ks.Phases(phases, start=start, end=[ks.at_end(s["w"])]))
+    motion = ks.Phases(phases, start=start, end=[ks.at_end(s["w"])])
+    problem = ks.Collocation(hybrid, motion, scheme=scheme)
     weight = BLOCK["params"]["m"] * 5.0
     solution = problem.solve(
         {
@@ -236,14 +249,25 @@ def half_cycle(nodes):
             s["z"]: BLOCK["params"]["half_height"],
             "n_right": weight,
             "n_left": weight,
-        }
+        },
+        tolerance=1e-10,
     )
     return solution, np.array([*durations(solution), solution.trials[1]["th"][-1]])
 
 
-def test_half_a_cycle_of_a_rocking_block():
-    """One corner, the impact of the other which opens the first, the other: errors of the simulated
-    durations and of the angle fall with the square of the steps."""
+@pytest.mark.parametrize(
+    ("scheme", "nodes"),
+    [
+        ("trapezoid", (11, 21)),
+        ("hermite-simpson", (5, 9)),
+        ("radau-3", (7, 13)),
+        ("radau-5", (3, 5)),
+        ("gauss-4", (5, 9)),
+    ],
+)
+def test_half_a_cycle_of_a_rocking_block(scheme, nodes):
+    """One corner, the impact of the other which opens the first, the other: errors of durations and
+    of the angle, against a simulation, fall with the order of the scheme."""
     hybrid, s = block()
     top = kh.Event("top", s["w"], 0)
     start = dict(zip(s.values(), BLOCK["q0"] + BLOCK["v0"], strict=True))
@@ -256,23 +280,26 @@ def test_half_a_cycle_of_a_rocking_block():
     hit, rest = run.happened("impact")[0], run.happened("event")[-1]
     exact = np.array([hit.time, rest.time - hit.time, rest.after["th"]])
     assert hit.time == pytest.approx(BLOCK["first_impact_quadrature"], abs=1e-9)
-    (coarse, a), (_, b) = half_cycle(11), half_cycle(21)
-    ratio = (a - exact) / (b - exact)
-    np.testing.assert_allclose(ratio, 4.0, rtol=0.05)
-    np.testing.assert_allclose((4.0 * b - a) / 3.0, exact, atol=1e-5)
-    before, after = coarse.trials[0]["w"][-1], coarse.trials[1]["w"][0]
+    (_, a), (fine, b) = (half_cycle(N, scheme) for N in nodes)
+    power = 2.0 ** SCHEMES[scheme].order
+    np.testing.assert_allclose((a - exact) / (b - exact), power, rtol=0.06)
+    np.testing.assert_allclose((power * b - a) / (power - 1.0), exact, atol=1e-5)
+    before, after = fine.trials[0]["w"][-1], fine.trials[1]["w"][0]
     assert after / before == pytest.approx(BLOCK["housner_ratio"], rel=1e-3)  # it has drifted
-    assert coarse.trials[0]["n_right"][-1] > 1.0  # it still presses when the impact opens it
+    assert fine.trials[0]["n_right"][-1] > 1.0  # it still presses when the impact opens it
 
 
-def test_a_block_that_falls_flat():
+@every_kind
+def test_a_block_that_falls_flat(scheme):
     """Both corners hit at once and depend on each other: it stands, and they share the weight."""
     hybrid, s = block()
     high = BLOCK["params"]["half_height"]
     start = [ks.at_start(q) - (high + 0.1 if name == "z" else 0) for name, q in s.items()]
     stands = ks.Phase(("left", "right"), (0.1, 0.1), 5)
     problem = ks.Collocation(
-        hybrid, ks.Phases([ks.Phase(nodes=7, duration=(0.05, 1.0)), stands], start=start)
+        hybrid,
+        ks.Phases([ks.Phase(nodes=7, duration=(0.05, 1.0)), stands], start=start),
+        scheme=scheme,
     )
     weight = BLOCK["params"]["m"] * 9.81 / 2.0
     solution = problem.solve(
@@ -320,7 +347,8 @@ def check_derivatives(problem, seed, size=0.5):
     np.testing.assert_array_equal(hessian, hessian.T)
 
 
-def test_derivatives_of_bounces():
+@every_kind
+def test_derivatives_of_bounces(scheme):
     hit = ks.Phase(nodes=4, hits=("floor",))
     problem = ks.Collocation(
         ball(0.5),
@@ -332,14 +360,16 @@ def test_derivatives_of_bounces():
             cycle=[ks.at_end(v) - ks.at_start(y)],
         ),
         unknown={g: None},
-        objective=ks.Terminal(ks.t * y) + ks.Integral(v**2),
+        scheme=scheme,
+        objective=ks.Terminal(ks.t * y) + ks.Integral(v**2 * lam),
     )
     for seed in range(3):
         check_derivatives(problem, seed)
 
 
 @pytest.mark.study
-def test_derivatives_of_impacts_with_friction():
+@every_kind
+def test_derivatives_of_impacts_with_friction(scheme):
     """Corners that stick, impulses of two of them at once, and unknown inputs."""
     hybrid, s = block()
     steps = [
@@ -350,19 +380,22 @@ def test_derivatives_of_impacts_with_friction():
     problem = ks.Collocation(
         hybrid,
         ks.Phases(steps, start=[ks.at_start(s["th"]) + 0.1], end=[ks.at_end(s["w"] * s["x"])]),
+        scheme=scheme,
         objective=ks.Integral(s["w"] ** 2),
     )
     for seed in range(2):
         check_derivatives(problem, seed, size=0.3)
 
 
-def test_derivatives_of_friction_cones():
+@every_kind
+def test_derivatives_of_friction_cones(scheme):
     hybrid = slider(0.3)
     pull = next(u for u in hybrid.model.inputs if str(u.func) == "pull")
     problem = ks.Collocation(
         hybrid,
         ks.Phases([ks.Phase(nodes=3), ks.Phase(("floor",), nodes=4)]),
         unknown_inputs={pull: (-1, 1)},
+        scheme=scheme,
         objective=ks.Integral(pull**2),
         path=[(pull * hybrid.model.states[0], -1, 1)],
     )
@@ -441,15 +474,14 @@ def test_contacts_hit_together_bounce_alike():
 
 
 def test_contacts_of_a_collocation():
-    """Phases need x' at the nodes, and give a problem forces that are free, and flags."""
+    """A problem with contacts has forces that are free, and flags."""
     hybrid = ball(0.5)
-    with pytest.raises(ValueError, match=r"the scheme midpoint has none, use trapezoid"):
-        ks.Collocation(hybrid, ks.Phases([ks.Phase()]), scheme="midpoint")
 
     def problem(inputs, free):
         trial = ks.Experiment(np.linspace(0.0, 1.0, 5), inputs=inputs)
         cost, contacts = ks.Integral(y**2), hybrid.contacts
-        return symbolic_problem(hybrid.model, [trial], [], free, TRAPEZOID, cost, contacts)
+        scheme = SCHEMES["trapezoid"]
+        return symbolic_problem(hybrid.model, [trial], [], free, scheme, cost, contacts)
 
     flags = {f"{what}_floor": np.zeros(5) for what in ("closed", "hit")}
     with pytest.raises(ValueError, match="closed_floor"):

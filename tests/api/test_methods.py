@@ -21,7 +21,6 @@ KUTTA = ExplicitScheme(
     nodes=(0.0, 1 / 2, 1.0),
     matrix=((), (1 / 2,), (-1.0, 2.0)),
     weights=(1 / 6, 2 / 3, 1 / 6),
-    quadrature=(0.5, 0.5),
     order=3,
     reference="Hairer, Norsett, Wanner I, section II.1",
 )
@@ -31,7 +30,6 @@ PAIR = ExplicitScheme(
     matrix=((), (1 / 2,), (0.0, 3 / 4)),
     weights=(2 / 9, 1 / 3, 4 / 9),
     error=(-5 / 72, 1 / 12, 1 / 9, -1 / 8),
-    quadrature=(0.5, 0.5),
     order=3,
     reference="Bogacki, Shampine 1989",
 )

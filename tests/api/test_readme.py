@@ -29,6 +29,7 @@ EXPECTED = {
         abs(said["hanging"]["q"]).max() < 0.31,
         "work" in said["counted"].state_names,
         said["slow"].input_names == ("F_rate",),
+        max(said["drift"]) < 1e-9 and np.ptp(said["swing"]["energy"]) < 1e-7,
     ],
     "identification": lambda said: [
         closely(said["solution"].parameters["p"], 10.0, 0.05),

@@ -23,7 +23,7 @@ from kinesym.codegen.stepping import shooting_kernels, stepper
 from kinesym.runtime.library.build import build
 from kinesym.runtime.native._native import Call, Plan
 from kinesym.runtime.nlp.places import rows
-from kinesym.symbolic.schemes import TRAPEZOID
+from kinesym.symbolic.schemes import SCHEMES
 
 LANES = [1, 4, 8]
 STRICT = ("-Wall", "-Wextra", "-Werror")
@@ -88,12 +88,12 @@ from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.transcribe import transcribe
 from kinesym.symbolic.objective import LeastSquares
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import MIDPOINT
+from kinesym.symbolic.schemes import SCHEMES
 
 def sources(model):
     measured = dict(zip(model.state_names, model.states))
     yield model_functions(model)
-    yield transcribe(Problem(model, MIDPOINT, LeastSquares(), model.parameters,
+    yield transcribe(Problem(model, SCHEMES["midpoint"], LeastSquares(), model.parameters,
                              signals=model.inputs, measurements=measured))
 
 digest = hashlib.sha256()
@@ -242,7 +242,7 @@ def test_no_warnings_from_the_loops(make, lanes):
     kernels, about = shooting_kernels(model, None, [], model.parameters)
     explicit = Program("sweep", tuple(kernels), {"stepping": about})
     build(emit(explicit).files, lanes=lanes, more_flags=STRICT)
-    build(emit(stepper(model, TRAPEZOID, True)).files, lanes=lanes, more_flags=STRICT)
+    build(emit(stepper(model, SCHEMES["trapezoid"], True)).files, lanes=lanes, more_flags=STRICT)
 
 
 @pytest.mark.parametrize("lanes", LANES)

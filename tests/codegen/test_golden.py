@@ -7,16 +7,16 @@ from kinesym.codegen.transcribe import transcribe
 from kinesym.models import pendulum
 from kinesym.symbolic.objective import LeastSquares
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import MIDPOINT
+from kinesym.symbolic.schemes import SCHEMES
 
 GOLDEN = Path(__file__).parent / "golden" / "pendulum_midpoint.c"
 
 
 def test_pendulum(request):
     model = pendulum()
-    problem = Problem(
-        model, MIDPOINT, LeastSquares(), model.parameters, measurements={"theta": model.states[0]}
-    )
+    measured = {"theta": model.states[0]}
+    scheme = SCHEMES["midpoint"]
+    problem = Problem(model, scheme, LeastSquares(), model.parameters, measurements=measured)
     text = emit(transcribe(problem)).files["kernels_0.c"]
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text)

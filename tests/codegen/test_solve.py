@@ -247,6 +247,36 @@ def test_large_blocks(n):
             assert "singular, or symmetric and not definite" in why
 
 
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_accelerations_and_reactions(seed):
+    """Ten links in redundant coordinates, level: half the slopes of their constraints are 0. They
+    are eliminated without exchanges, in whatever order the equations are written."""
+    n, rng = 10, np.random.default_rng(0)
+    x, y, f = (ks.dynamicsymbols(f"{name}_:{n}") for name in "xyf")
+    u, v = (ks.dynamicsymbols(f"{name}_:{n}") for name in "uv")
+    masses = rng.uniform(0.5, 1.5, 2 * n).tolist()
+    ends = list(zip([0, *x], [0, *y], x, y, strict=False))
+    gaps = [(c - a) ** 2 + (d - b) ** 2 - 1 for a, b, c, d in ends]
+    jacobian = sp.Matrix(gaps).jacobian([*x, *y])
+    speeds, forces = sp.Matrix([*u, *v]), sp.Matrix([e.diff(t) for e in f])
+    dynamic = sp.diag(*masses) * speeds.diff(t) + jacobian.T * forces + sp.Matrix([k] * 2 * n)
+    second = [
+        g.diff(t).subs(dict(zip(sp.Matrix([*x, *y]).diff(t), speeds, strict=True))) for g in gaps
+    ]
+    kinematic = sp.Matrix([*x, *y]).diff(t) - speeds
+    equations = [*kinematic, *dynamic, *(e.diff(t) for e in second)]
+    if seed is not None:
+        np.random.default_rng(seed).shuffle(equations)
+    made = model(equations, [*x, *y, *u, *v, *f], [k])
+    level = np.concatenate([np.arange(1.0, n + 1), np.zeros(4 * n)])
+    found, why = rates(made, level, [9.81])
+    G = np.array(jacobian.subs(dict(zip([*x, *y], level, strict=False))), dtype=float)
+    whole = np.block([[np.diag(masses), G.T], [G, np.zeros((n, n))]])
+    right = np.linalg.solve(whole, np.concatenate([np.full(2 * n, -9.81), np.zeros(n)]))
+    assert why is None
+    np.testing.assert_allclose(found[2 * n :], right, atol=1e-11)
+
+
 def test_symmetric_and_indefinite_is_no_wrong_number():
     """Without exchanges the pivots are 0 and infinite; the solution exists."""
     M = sp.Matrix([[k, 1, 2], [1, k, 3], [2, 3, k]])

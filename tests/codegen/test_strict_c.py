@@ -10,8 +10,8 @@ import pytest
 
 import kinesym as ks
 from kinesym.hybrid import Calcium, Contact, FESMuscle, GroundPoint, Hybrid
+from kinesym.internal.steps import METHODS
 from kinesym.multibody import Body, Planar, PrescribedBase, Revolute, Spherical, Tree
-from kinesym.symbolic.schemes import EXPLICIT, IMPLICIT
 
 NATIVE = Path(__file__).parents[2] / "runtime" / "native" / "c"
 SOURCES = sorted([*NATIVE.glob("kkt/*.c"), *NATIVE.glob("hybrid/*.c")])
@@ -69,7 +69,7 @@ def test_tree(strict):
     assert np.isfinite(run["shank_force_z"]).all()
 
 
-@pytest.mark.parametrize("method", [*EXPLICIT, *IMPLICIT])
+@pytest.mark.parametrize("method", METHODS)
 def test_stepping(method, strict):
     """All methods of simulation, one run and an ensemble."""
     model = ks.models.pendulum()

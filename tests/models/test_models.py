@@ -12,7 +12,7 @@ from kinesym.runtime.library.manifest import CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout
 from kinesym.symbolic.objective import LeastSquares
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import MIDPOINT
+from kinesym.symbolic.schemes import SCHEMES
 
 
 def assert_close(found, expected, tolerance=1e-10):
@@ -31,7 +31,12 @@ def least_squares_program(model, unknown):
     measured = dict(zip(model.state_names, model.states, strict=True))
     return transcribe(
         Problem(
-            model, MIDPOINT, LeastSquares(), unknown, signals=model.inputs, measurements=measured
+            model,
+            SCHEMES["midpoint"],
+            LeastSquares(),
+            unknown,
+            signals=model.inputs,
+            measurements=measured,
         )
     )
 

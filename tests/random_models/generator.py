@@ -8,9 +8,11 @@ zeros and ends of their domains.
 import math
 import random
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import kinks
 import numpy as np
+import rules
 import sympy as sp
 from jets import constant
 
@@ -179,6 +181,58 @@ class Case:
     boundary: list = field(default_factory=list)
     points: list = field(default_factory=list)
 
+    @property
+    def rule(self):
+        """The scheme from its definition."""
+        return rules.rule_named(self.scheme)
+
+    @cached_property
+    def staged(self):
+        """Names of what is unknown at stages only: states without a rate, inputs not held."""
+        if self.rule.at_knots:
+            return []
+        model = self.model
+        every = [*model.equations, *(e for _, e in model.intermediates)]
+        pairs = zip(model.states, model.derivatives, strict=True)
+        states = [x.name for x, rate in pairs if not any(e.has(rate) for e in every)]
+        return states + [name for name in self.free_inputs if name not in self.held]
+
+    @property
+    def blocks(self):
+        """Names and numbers of values of what is unknown, in the order of z."""
+        N, staged = len(self.grid), self.staged
+        states = [name for name in self.model.state_names if name not in staged]
+        loose = [name for name in self.free_inputs if name not in self.held]
+        inner = [(states + (loose if self.rule.at_knots else []), N - 1) for _ in self.rule.inner]
+        nodes = states + [name for name in self.free_inputs if name not in staged]
+        return [(nodes, N), *inner, *((staged, N - 1) for _ in self.rule.stages)]
+
+    def inside(self, e):
+        """Whether an expression has no value at nodes."""
+        model = self.model
+        found = {s for s in (*model.states, *model.inputs) if s.name in self.staged}
+        found |= set() if self.rule.at_knots else set(model.derivatives)
+        for symbol, expression in model.intermediates:
+            if found and expression.has(*found):
+                found.add(symbol)
+        return bool(found) and e.has(*found)
+
+    def places_within(self, e):
+        """Numbers of the stages at which a path condition holds."""
+        stages = range(len(self.rule.stages))
+        if self.inside(e):
+            return stages
+        return stages[1:-1] if self.rule.at_knots else stages[: len(self.rule.inner)]
+
+    @property
+    def n_constraints(self):
+        """How many constraints there are."""
+        N, stages = len(self.grid), len(self.rule.stages)
+        defects = len(self.model.states) * (stages - self.rule.at_knots)
+        within = sum(len(self.places_within(e)) for e in self.path)
+        nodes = sum(not self.inside(e) for e in self.path)
+        return (N - 1) * (defects + within) + N * nodes + len(self.boundary)
+
 
 class Expressions:
     """Random expressions in some leaves."""
@@ -321,7 +375,9 @@ def case_of(seed):
     x = [ks.dynamicsymbols(f"x{k}", **real) for k in range(n)]
     u = [ks.dynamicsymbols(f"u{k}", **real) for k in range(m)]
     p = [sp.Symbol(f"p{k}", **real) for k in range(r)]
-    scheme = rng.choice(["midpoint", "backward-euler", "trapezoid"])
+    kind = rng.choice(["gauss", "radau", "lobatto"])
+    order = random.Random(f"order {seed}").choice([1, 3, 5] if kind == "radau" else [2, 4, 6])
+    scheme = f"{kind}-{order}"
     w = sp.symbols("w:2", **real)
     static = [*x, *u, *p, ks.t]
     make = Expressions(rng, static)
@@ -330,11 +386,11 @@ def case_of(seed):
     static += [s for s, _ in intermediates]
     make = Expressions(rng, static)
     inner = make
-    if scheme != "trapezoid" and rng.random() < 0.2:  # with x', so only for equations
+    if kind != "lobatto" and rng.random() < 0.2:  # with x', so only for equations
         moving = sp.Symbol("w2", **real)
         intermediates.append((moving, make(2) * rng.choice(x).diff(ks.t)))
         inner = Expressions(rng, [*static, moving])
-    equations, mass, side = _equations(rng, scheme, x, inner)
+    equations, mass, side = _equations(rng, kind, x, inner)
     unused = [s for s in (*u, *p) if not any(e.has(s) for e in equations)]
     if unused:
         equations[0] -= sp.Add(*unused)
@@ -351,10 +407,10 @@ def case_of(seed):
     return case
 
 
-def _equations(rng, scheme, x, make):
+def _equations(rng, kind, x, make):
     """Equations, and M and b of M x' = b where x' must be solved for."""
     n, rates, static = len(x), [s.diff(ks.t) for s in x], make.leaves
-    if scheme == "trapezoid" or rng.random() < 0.4:
+    if kind == "lobatto" or rng.random() < 0.4:
         small = Expressions(rng, static)
         mass = [
             [sp.S(2) + sp.sin(small(1)) if i == j else sp.S.Zero for j in range(n)]
@@ -431,7 +487,7 @@ def _conditions(rng, case, make):
         case.measured = {rng.choice(["y", x[0].name]): (samples, rng.choice([0.5, 0.8, 2.0]))}
     case.path = [make(3) for _ in range(rng.randint(0, 2))]
     case.path = [e for e in case.path if e.free_symbols]
-    if case.scheme == "trapezoid" and rng.random() < 0.15:
+    if rng.random() < 0.15:
         case.path.append(rng.choice(x).diff(ks.t) * make(1) + x[0])
     if rng.random() < 0.5:
         case.boundary = [ks.at_start(make(2)) - make.rng.choice([1, 2]) * ks.at_end(make(2))]
@@ -439,8 +495,8 @@ def _conditions(rng, case, make):
 
 def points(rng, case):
     """Points z: anywhere, positive, and made of special numbers."""
-    size = (len(case.model.states) + len(case.free_inputs)) * len(case.grid)
-    size += len(case.unknown)
+    lengths = [count for names, count in case.blocks for _ in names] + [1] * len(case.unknown)
+    size = sum(lengths)
     last = [rng.choice([1.0, 2.0, rng.uniform(0.5, 3)])] if case.free_duration else []
     found = []
     for kind in ("anywhere", "positive", "special", "near")[rng.choice([0, 1]) :]:
@@ -450,16 +506,16 @@ def points(rng, case):
         elif kind == "special":
             z = [rng.choice(SPECIAL) if rng.random() < 0.6 else v for v in z]
         elif kind == "near":
-            N, some = len(case.grid), rng.sample(SPECIAL, 2)
-            rows = [rng.choice([*some, rng.uniform(-2, 2)]) for _ in range(size)]
-            z = [rows[j // N] * (1 + rng.choice(NEAR)) + rng.choice(NEAR) for j in range(size)]
+            some = rng.sample(SPECIAL, 2)
+            rows = [[rng.choice([*some, rng.uniform(-2, 2)])] * count for count in lengths]
+            z = [v * (1 + rng.choice(NEAR)) + rng.choice(NEAR) for row in rows for v in row]
         found.append(np.array([*z, *last]))
     return [*found, *on_kinks(rng, case, last)]
 
 
 def on_kinks(rng, case, last):
     """Points on or near a kink: at nodes, as trajectories that stay where they are."""
-    model, N = case.model, len(case.grid)
+    model = case.model
     some = [*case.path, case.terminal, case.integrand, *model.equations]
     some = [
         target
@@ -479,5 +535,7 @@ def on_kinks(rng, case, last):
     point = kinks.zero_near(rng.choice(some), known, start)
     if point is None:
         return []
-    z = [point[s] for s in free for _ in range(N)] + [point[p] for p in unknown]
+    by_name = {s.name: value for s, value in point.items()}
+    z = [by_name[name] for names, count in case.blocks for name in names for _ in range(count)]
+    z += [point[p] for p in unknown]
     return [np.array([*(v + rng.choice(NEAR) for v in z), *last])]

@@ -38,10 +38,8 @@ def _text(number):
 
 def multipliers_of(case):
     """Some multipliers, the same for every evaluation of the case."""
-    N = len(case.grid)
-    count = len(case.model.states) * (N - 1) + len(case.path) * N + len(case.boundary)
     rng = random.Random(case.seed)
-    return [rng.uniform(0.3, 2.0) * rng.choice([-1, 1]) for _ in range(count)]
+    return [rng.uniform(0.3, 2.0) * rng.choice([-1, 1]) for _ in range(case.n_constraints)]
 
 
 def judge(case, evaluated, z):
@@ -77,11 +75,8 @@ def _judged(case, evaluated, z, sides):
 def culprit(case, z):
     """The smallest expression of the case that is wrong by itself at z, as a `Flag`, or None."""
     discrete = Discrete(case, z, Sides())
-    trees = [*discrete.nodes]
-    if case.scheme == "trapezoid":
-        trees += [tree for pair in discrete.two_ends for tree in pair]
-    else:
-        trees += discrete.stages
+    trees = [*discrete.nodes, *discrete.ends]
+    trees += [tree for stages in discrete.intervals for tree in stages]
     conditions = [end.args[0] for e in case.boundary for end in e.atoms(ks.at_start, ks.at_end)]
     masses = [e for row in case.mass for e in row]
     for e in [

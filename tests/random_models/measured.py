@@ -67,10 +67,10 @@ class Interpreted(NLP):
             )
         )
         manifest = load_manifest(emit(self.program).manifest)
-        self._about, self._kernels = manifest.of(CollocationManifest), manifest.kernels
-        self.layout = make_layout(self._about, [trial])
+        self.about, self._kernels = manifest.of(CollocationManifest), manifest.kernels
+        self.layout = make_layout(self.about, [trial])
         known = {name: v for name, v in case.known.items() if name not in case.unknown}
-        self._data = [trial_data(self._about, trial, known)]
+        self._data = [trial_data(self.about, trial, known)]
 
     def entries(self, z, multipliers, factor):
         """Every number by name and place; see `reference.Values.entries`."""
@@ -88,7 +88,7 @@ class Interpreted(NLP):
 
     def _placed(self, family, what, values):
         entries = self._entries(0, family)
-        about, first = self._about.families[family], self.layout.constraint_offsets[0, family]
+        about, first = self.about.families[family], self.layout.constraint_offsets[0, family]
         n = values.shape[1]
 
         def place(j, i):

@@ -1,21 +1,21 @@
 """The nonlinear program of a case in high precision, straight from what the schemes say.
 
-With h = t_1 - t_0 the length of an interval and f the equations, each of them zero:
+With h = t_1 - t_0 the length of an interval, f the equations, each of them zero, and x(t) the
+polynomial through the states at its knots:
 
-midpoint : f((x_1 - x_0)/h, (x_0 + x_1)/2, (u_0 + u_1)/2, t_0 + h/2)
-backward-euler : f((x_1 - x_0)/h, x_1, u_1, t_1)
-trapezoid : (x_1 - x_0)/h - (g_0 + g_1)/2 with x' = g(x, u, t) solved for at both nodes
+radau, gauss : f(x'(t), x(t), u, t) at the stages, where inputs and algebraic states are unknown
+lobatto : (x_k - x_0)/h - sum_j A_kj g_j with x' = g(x, u, t) solved for at the knots
 
-An input that is held has its left value on the whole interval. Integrals are sums over nodes, by
-trapezoids, or right rectangles with backward Euler; if x' or a held input is involved, values at
-the one point of an interval count instead, or those at its two ends with the trapezoidal rule.
+An input that is held has its left value on the whole interval. Integrals are sums over the stages.
+What has no value at nodes is continued to the ends of a trial, and is measured at the stages: with
+Radau at the last one.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
+import rules
 import sympy as sp
 from jets import OPEN, TRUST, UNIT, add, constant, div, mul, number, scaled, variable, without
 from mpmath import mpf
@@ -23,7 +23,6 @@ from tree import Sides, Tree
 
 import kinesym as ks
 
-HALF = (mpf(0.5), 0.5, 0.0)
 MINUS = (mpf(-1), 1.0, 0.0)
 #: Of a rounding of the largest entry, as `TRUST` errors are let pass.
 SHARE = 1 / 16
@@ -39,17 +38,20 @@ class Discrete:
 
     def __post_init__(self):
         case, model = self.case, self.case.model
-        self.N, self.h, self.t = len(case.grid), [], []
+        self.N, self.h, self.t, self.rule = len(case.grid), [], [], case.rule
         every = [variable(float(value), j) for j, value in enumerate(self.z)]
-        rows = [every[k * self.N : (k + 1) * self.N] for k in range(len(every) // self.N)]
-        names = [*model.state_names, *case.free_inputs]
-        self.rows = dict(zip(names, rows, strict=False))
-        rest = every[len(names) * self.N :]
+        blocks = []
+        for names, count in case.blocks:
+            rows = [[every.pop(0) for _ in range(count)] for _ in names]
+            blocks.append(dict(zip(names, rows, strict=True)))
+        inner = 1 + len(self.rule.inner)
+        self.at_nodes, self.within, self.staged = blocks[0], blocks[1:inner], blocks[inner:]
         unknown = [p for p in model.parameters if p.name in case.unknown]
         self.p = {p: constant(case.known[p.name]) for p in model.parameters if p not in unknown}
-        self.p.update(zip(unknown, rest, strict=False))
-        self._clock(rest[-1] if case.free_duration else None)
+        self.p.update(zip(unknown, every, strict=False))
+        self._clock(every[-1] if case.free_duration else None)
         self.nodes = [self._node(i) for i in range(self.N)]
+        self.ends = [self._end(i) for i in (0, self.N - 1)]
 
     def _clock(self, duration):
         for value in self.case.grid:
@@ -60,33 +62,45 @@ class Discrete:
             step = constant(exact, 0.0 if float(exact) == exact else UNIT * abs(float(exact)))
             self.h.append(step if duration is None else mul(duration, step))
 
-    def _input(self, name, i):
-        if name in self.rows:
-            return self.rows[name][i]
-        return constant(float(self.case.inputs[name][i]))
+    def _known(self, name, i, c=0):
+        """A known input at a share of the interval after node i."""
+        row = [float(value) for value in self.case.inputs[name]]
+        if name in self.case.held or not c:
+            return constant(row[i])
+        if c == 1:
+            return constant(row[i + 1])
+        value = (1 - c) * mpf(row[i]) + c * mpf(row[i + 1])
+        return constant(value, UNIT * (abs(row[i]) + abs(row[i + 1])))
 
     def _values(self, i, held_from=None):
-        """Jets of states and inputs at a node; held inputs those of another one."""
-        found = {x: self.rows[x.name][i] for x in self.case.model.states}
-        for u in self.case.model.inputs:
-            held = held_from is not None and u.name in self.case.held
-            found[u] = self._input(u.name, held_from if held else i)
+        """Jets of what has a value at a node; held inputs those of another one."""
+        case, found = self.case, {}
+        for s in (*case.model.states, *case.model.inputs):
+            at = held_from if held_from is not None and s.name in case.held else i
+            if s.name in self.at_nodes:
+                found[s] = self.at_nodes[s.name][at]
+            elif s.name not in case.staged:
+                found[s] = self._known(s.name, at)
         return found
 
     def _node(self, i):
         """The tree at a node; it knows x' if that must be solved for anyway."""
-        values, time = self._values(i), self.t[i]
-        wanted = [
-            *self.case.path,
-            *(
-                self.case.model.outputs[n]
-                for n in self.case.measured
-                if n in self.case.model.outputs
-            ),
-        ]
-        if self.case.scheme == "trapezoid" and any(e.has(sp.Derivative) for e in wanted):
+        case, values, time = self.case, self._values(i), self.t[i]
+        outputs = case.model.outputs
+        wanted = [*case.path, *(outputs[n] for n in case.measured if n in outputs)]
+        if self.rule.at_knots and any(e.has(sp.Derivative) for e in wanted):
             return self._with_rates(values, time)
         return self._tree(values, time)
+
+    def _end(self, i):
+        """The tree at the first or last node, with what is continued from the stages."""
+        case, values = self.case, self._values(i)
+        weights = rules.values(self.rule.stages, mpf(i > 0))
+        for s in (*case.model.states, *case.model.inputs):
+            if s.name in case.staged:
+                row = [stage[s.name][max(i - 1, 0)] for stage in self.staged]
+                values[s] = weighted(weights, row)
+        return self._tree(values, self.t[i])
 
     def _with_rates(self, values, time):
         rates = solved(self._tree(values, time), self.case.mass, self.case.side)
@@ -101,54 +115,76 @@ class Discrete:
     # -- schemes ----------------------------------------------------------------------------
 
     @cached_property
-    def stages(self):
-        """The one point of each interval, for midpoint and backward Euler."""
-        model, middle = self.case.model, self.case.scheme == "midpoint"
-        found = []
-        for i, h in enumerate(self.h):
-            left, right = self._values(i), self._values(i + 1, held_from=i)
-            rates = {x.diff(ks.t): div(minus(right[x], left[x]), h) for x in model.states}
-            values = right
-            if middle:
-                values = {k: scaled(add([left[k], right[k]]), HALF) for k in right}
-                values.update({u: left[u] for u in model.inputs if u.name in self.case.held})
-            time = add([self.t[i], scaled(h, HALF if middle else (mpf(1), 1.0, 0.0))])
-            found.append(self._tree(values, time, rates))
-        return found
+    def intervals(self):
+        """The trees at the stages of each interval, with x'."""
+        make = self._knot if self.rule.at_knots else self._stage
+        return [[make(i, k) for k in range(len(self.rule.stages))] for i in range(self.N - 1)]
 
-    @cached_property
-    def two_ends(self):
-        """The trees at the two nodes of each interval, with x' solved for."""
-        found = []
-        for i, h in enumerate(self.h):
-            trees = []
-            for node in (i, i + 1):
-                now = self.t[i] if node == i else add([self.t[i], h])
-                trees.append(self._with_rates(self._values(node, held_from=i), now))
-            found.append(trees)
-        return found
+    def _time(self, i, c):
+        return add([self.t[i], scaled(self.h[i], weight(c))]) if c else self.t[i]
+
+    def _knot(self, i, k):
+        """Of a Lobatto scheme, with x' solved for."""
+        c, last = self.rule.stages[k], len(self.rule.stages) - 1
+        values = self._values(i + (k == last), held_from=i)
+        if 0 < k < last:
+            for s in (*self.case.model.states, *self.case.model.inputs):
+                if s.name in self.within[k - 1]:
+                    values[s] = self.within[k - 1][s.name][i]
+                elif s.name not in self.at_nodes:
+                    values[s] = self._known(s.name, i, c)
+        return self._with_rates(values, self._time(i, c))
+
+    def _stage(self, i, k):
+        """Of a Radau or Gauss scheme."""
+        case, c, h = self.case, self.rule.stages[k], self.h[i]
+        values, rates = {}, {}
+        for x in case.model.states:
+            rates[x.diff(ks.t)] = constant(0)
+            if x.name in case.staged:
+                values[x] = self.staged[k][x.name][i]
+                continue
+            left, right = self.at_nodes[x.name][i : i + 2]
+            row = [left, *(block[x.name][i] for block in self.within), right]
+            values[x] = weighted(rules.values(self.rule.knots, c), row)
+            rates[x.diff(ks.t)] = div(weighted(rules.slopes(self.rule.knots, c), row), h)
+        for u in case.model.inputs:
+            if u.name in case.staged:
+                values[u] = self.staged[k][u.name][i]
+            elif u.name in self.at_nodes:
+                values[u] = self.at_nodes[u.name][i]
+            else:
+                values[u] = self._known(u.name, i, c)
+        return self._tree(values, self._time(i, c), rates)
 
     def defects(self):
-        """Constraints of the intervals: equation by equation."""
-        if self.case.scheme != "trapezoid":
-            return [tree(e) for e in self.case.model.equations for tree in self.stages]
+        """Constraints of the intervals: equation by equation, stage by stage."""
+        model, stages = self.case.model, range(len(self.rule.stages))
+        if not self.rule.at_knots:
+            return [
+                trees[k](e) for e in model.equations for k in stages for trees in self.intervals
+            ]
         found = []
-        for x in self.case.model.states:
-            row = self.rows[x.name]
-            for i, ends in enumerate(self.two_ends):
-                mean = scaled(add([tree(x.diff(ks.t)) for tree in ends]), HALF)
-                found.append(minus(div(minus(row[i + 1], row[i]), self.h[i]), mean))
+        for x in model.states:
+            for k in stages[1:]:
+                for h, trees in zip(self.h, self.intervals, strict=True):
+                    step = div(minus(trees[k](x), trees[0](x)), h)
+                    rates = [tree(x.diff(ks.t)) for tree in trees]
+                    found.append(minus(step, weighted(self.rule.matrix[k], rates)))
         return found
 
     def constraints(self):
-        """All of them: equations, path conditions, boundary conditions."""
-        found = self.defects()
-        found += [tree(e) for e in self.case.path for tree in self.nodes]
-        return found + [self._boundary(e) for e in self.case.boundary]
+        """All of them: equations, path conditions within intervals and at nodes, boundary
+        conditions."""
+        case, found = self.case, self.defects()
+        for e in case.path:
+            found += [trees[k](e) for k in case.places_within(e) for trees in self.intervals]
+        found += [tree(e) for e in case.path if not case.inside(e) for tree in self.nodes]
+        return found + [self._boundary(e) for e in case.boundary]
 
     def _boundary(self, e):
         ends = {
-            end: self.nodes[0 if isinstance(end, ks.at_start) else -1](end.args[0])
+            end: self.ends[isinstance(end, ks.at_end)](end.args[0])
             for end in e.atoms(ks.at_start, ks.at_end)
         }
         return Tree({**self.p, **ends}, self.sides)(e)
@@ -161,62 +197,62 @@ class Discrete:
         if case.integrand != 0:
             parts += self._integral()
         if case.terminal != 0:
-            parts.append(self.nodes[-1](case.terminal))
+            parts.append(self.ends[1](case.terminal))
         for name in case.measured:
             parts += self._squares(name)
         return add(parts) if parts else constant(0)
 
     def _squares(self, name):
-        """Weighted squares of a measured state or output; between nodes if it needs x' there.
-
-        There sample and weight are the means that the scheme takes; missing samples, of weight
-        zero, are interpolated.
-        """
+        """Weighted squares of a measured state or output; missing samples, of weight zero, are
+        interpolated, samples and weights at stages by straight lines."""
         case, (samples, std) = self.case, self.case.measured[name]
         e = {**{x.name: x for x in case.model.states}, **case.model.outputs}[name]
         missing = np.isnan(samples)
         y = [mpf(v) for v in np.interp(case.grid, case.grid[~missing], samples[~missing])]
         w = [mpf(0) if gone else 1 / mpf(std) ** 2 for gone in missing]
-        trees = self.nodes
-        if case.scheme != "trapezoid" and e.has(sp.Derivative):
-            trees, left = self.stages, 0.5 if case.scheme == "midpoint" else 0.0
-            y, w = ([left * a + (1 - left) * b for a, b in pairwise(row)] for row in (y, w))
+        terms = [*zip(self.nodes, y, w, strict=True)]
+        if case.inside(e):
+            stages = [*zip(self.rule.stages, self.rule.weights, strict=True)]
+            places = [(-1, 1, 1)] if stages[-1][0] == 1 else [(k, *s) for k, s in enumerate(stages)]
+            terms = [
+                (
+                    trees[k],
+                    *((row[i] * (1 - c) + row[i + 1] * c) * b for row, b in ((y, 1), (w, b))),
+                )
+                for k, c, b in places
+                for i, trees in enumerate(self.intervals)
+            ]
         found = []
-        for tree, sample, weight in zip(trees, y, w, strict=True):
-            if weight:
+        for tree, sample, share in terms:
+            if share:
                 residual = minus(tree(e), constant(sample, UNIT * abs(float(sample))))
-                number = weight, float(weight), UNIT * float(weight)
-                found.append(scaled(mul(residual, residual), number))
+                found.append(scaled(mul(residual, residual), weight(share)))
         return found
 
     def _integral(self):
-        case = self.case
-        if case.scheme == "trapezoid":
-            return [
-                mul(scaled(h, HALF), tree(case.integrand))
-                for h, ends in zip(self.h, self.two_ends, strict=True)
-                for tree in ends
-            ]
-        if self._on_intervals(case.integrand):
-            return [
-                mul(h, tree(case.integrand)) for h, tree in zip(self.h, self.stages, strict=True)
-            ]
-        g = [tree(case.integrand) for tree in self.nodes]
-        if case.scheme == "backward-euler":
-            return [mul(h, after) for h, after in zip(self.h, g[1:], strict=True)]
         return [
-            mul(scaled(h, HALF), value)
-            for h, *pair in zip(self.h, g, g[1:], strict=False)
-            for value in pair
+            mul(scaled(h, weight(b)), tree(self.case.integrand))
+            for h, trees in zip(self.h, self.intervals, strict=True)
+            for b, tree in zip(self.rule.weights, trees, strict=True)
         ]
 
-    def _on_intervals(self, e):
-        """Whether x' or a held input is in `e`, through intermediates too."""
-        behind = [e]
-        for symbol, expression in reversed(self.case.model.intermediates):
-            behind += [expression] if any(part.has(symbol) for part in behind) else []
-        held = [u for u in self.case.model.inputs if u.name in self.case.held]
-        return any(part.has(sp.Derivative, *held) for part in behind)
+
+def weight(value):
+    """A number of a scheme, which double arithmetic rounds."""
+    value = mpf(value)
+    return value, abs(float(value)), 0.0 if float(value) == value else UNIT * abs(float(value))
+
+
+def weighted(weights, jets):
+    """A sum with weights; those of a polynomial are sums themselves, rounded as the largest."""
+    largest = max(abs(float(w)) for w in weights)
+    exact = all(float(w) == w for w in weights)
+    parts = [
+        scaled(jet, (w, abs(float(w)), 0.0 if exact else UNIT * largest))
+        for w, jet in zip(weights, jets, strict=True)
+        if w
+    ]
+    return add(parts)
 
 
 def minus(a, b):

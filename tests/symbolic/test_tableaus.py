@@ -37,6 +37,17 @@ def test_polynomials(scheme):
     np.testing.assert_allclose(scheme.inputs(at) @ nodes**degree, at**degree, atol=1e-13)
 
 
+def test_error_estimate_of_radau_5():
+    """The numbers of RADAU5 (Hairer, Wanner, section IV.8): weights of the unknowns z = h A k."""
+    scheme, root = SCHEMES["radau-5"], np.sqrt(6.0)
+    weights = -np.linalg.solve(np.array(scheme.matrix).T, scheme.first_rates)
+    expected = [-(13.0 + 7.0 * root) / 3.0, (-13.0 + 7.0 * root) / 3.0, -1.0 / 3.0]
+    np.testing.assert_allclose(weights, expected, rtol=1e-13)
+    assert sum(scheme.first_rates) == pytest.approx(1.0, abs=1e-14)
+    with pytest.raises(ValueError, match="radau-3 has no error estimate"):
+        _ = SCHEMES["radau-3"].first_rates
+
+
 def test_order_conditions_are_checked():
     scheme = SCHEMES["radau-5"]
     with pytest.raises(ValueError, match="radau-5: the weights miss order condition 2"):

@@ -17,12 +17,12 @@ static inline void interval_constraints_0(const ks_arg *restrict a, ptrdiff_t i,
     (void)a, (void)u, (void)w; (void)i, (void)out, (void)ld;
     const V x0_omega = ks_load(a[0].data + 1 * a[0].ld + i);
     const V x1_omega = ks_load(a[1].data + 1 * a[1].ld + i);
+    const V h_step = ks_load(a[3].data + 0 * a[3].ld + i);
+    const V v18 = 1.0/h_step;
     const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
     const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
-    const V h_step = ks_load(a[3].data + 0 * a[3].ld + i);
-    const V v27 = 1.0/h_step;
-    ks_store(out + 0 * ld, -(0.5*(x0_omega + x1_omega) + (x0_theta - x1_theta)*v27)); /* equation 0 (theta') */
-    ks_store(out + 1 * ld, -((x0_omega - x1_omega)*v27 - u[0]*ks_sin(0.5*(x0_theta + x1_theta)))); /* equation 1 (omega') */
+    ks_store(out + 0 * ld, -(0.5*(x0_omega + x1_omega) + v18*(x0_theta - x1_theta))); /* equation 0 (theta') */
+    ks_store(out + 1 * ld, -(v18*(x0_omega - x1_omega) - u[0]*ks_sin(0.5*(x0_theta + x1_theta)))); /* equation 1 (omega') */
 }
 
 static void interval_constraints_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
@@ -80,21 +80,21 @@ static inline void interval_jacobian_0(const ks_arg *restrict a, ptrdiff_t i, co
     ks_store(out + 1 * ld, ks_splat((-0.5))); /* d equation 0 (theta') / d x0.omega */
     ks_store(out + 3 * ld, ks_splat((-0.5))); /* d equation 0 (theta') / d x1.omega */
     const V h_step = ks_load(a[3].data + 0 * a[3].ld + i);
-    const V v27 = 1.0/h_step;
-    ks_store(out + 2 * ld, v27); /* d equation 0 (theta') / d x1.theta */
-    ks_store(out + 7 * ld, v27); /* d equation 1 (omega') / d x1.omega */
-    const V v42 = -v27;
-    ks_store(out + 0 * ld, v42); /* d equation 0 (theta') / d x0.theta */
-    ks_store(out + 5 * ld, v42); /* d equation 1 (omega') / d x0.omega */
+    const V v18 = 1.0/h_step;
+    ks_store(out + 2 * ld, v18); /* d equation 0 (theta') / d x1.theta */
+    ks_store(out + 7 * ld, v18); /* d equation 1 (omega') / d x1.omega */
+    const V v39 = -v18;
+    ks_store(out + 0 * ld, v39); /* d equation 0 (theta') / d x0.theta */
+    ks_store(out + 5 * ld, v39); /* d equation 1 (omega') / d x0.omega */
     const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
     const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
     const V v10 = 0.5*(x0_theta + x1_theta);
-    V v45, v53;
-    ks_sincos(v10, &v45, &v53);
-    const V v55 = 0.5*(u[0]*v53);
-    ks_store(out + 4 * ld, v55); /* d equation 1 (omega') / d x0.theta */
-    ks_store(out + 6 * ld, v55); /* d equation 1 (omega') / d x1.theta */
-    ks_store(out + 8 * ld, v45); /* d equation 1 (omega') / d p.p */
+    V v42, v50;
+    ks_sincos(v10, &v42, &v50);
+    const V v52 = 0.5*(u[0]*v50);
+    ks_store(out + 4 * ld, v52); /* d equation 1 (omega') / d x0.theta */
+    ks_store(out + 6 * ld, v52); /* d equation 1 (omega') / d x1.theta */
+    ks_store(out + 8 * ld, v42); /* d equation 1 (omega') / d p.p */
 }
 
 static void interval_jacobian_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {
@@ -154,16 +154,16 @@ static inline void interval_hessian_0(const ks_arg *restrict a, ptrdiff_t i, con
     const V x0_theta = ks_load(a[0].data + 0 * a[0].ld + i);
     const V x1_theta = ks_load(a[1].data + 0 * a[1].ld + i);
     const V v10 = 0.5*(x0_theta + x1_theta);
-    V v45, v53;
-    ks_sincos(v10, &v45, &v53);
+    V v42, v50;
+    ks_sincos(v10, &v42, &v50);
     const V multipliers_1 = ks_load(a[6].data + 1 * a[6].ld + i);
-    const V v74 = (-0.25)*(v45*(u[0]*multipliers_1));
-    ks_store(out + 0 * ld, v74); /* d2 L / d x0.theta d x0.theta */
-    ks_store(out + 1 * ld, v74); /* d2 L / d x0.theta d x1.theta */
-    ks_store(out + 3 * ld, v74); /* d2 L / d x1.theta d x1.theta */
-    const V v73 = 0.5*(v53*multipliers_1);
-    ks_store(out + 2 * ld, v73); /* d2 L / d x0.theta d p.p */
-    ks_store(out + 4 * ld, v73); /* d2 L / d x1.theta d p.p */
+    const V v71 = (-0.25)*(v42*(u[0]*multipliers_1));
+    ks_store(out + 0 * ld, v71); /* d2 L / d x0.theta d x0.theta */
+    ks_store(out + 1 * ld, v71); /* d2 L / d x0.theta d x1.theta */
+    ks_store(out + 3 * ld, v71); /* d2 L / d x1.theta d x1.theta */
+    const V v70 = 0.5*(v50*multipliers_1);
+    ks_store(out + 2 * ld, v70); /* d2 L / d x0.theta d p.p */
+    ks_store(out + 4 * ld, v70); /* d2 L / d x1.theta d p.p */
 }
 
 static void interval_hessian_uniform_0(const ks_arg *restrict a, double *restrict u, V *restrict w) {

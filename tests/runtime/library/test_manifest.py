@@ -18,16 +18,16 @@ from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.problem import symbolic_problem
 from kinesym.runtime.library import manifest as about
 from kinesym.runtime.library.manifest import load_manifest
-from kinesym.symbolic.schemes import TRAPEZOID
+from kinesym.symbolic.schemes import SCHEMES
 
 
-def program_of_collocation():
+def program_of_collocation(scheme="trapezoid"):
     model = models.pendulum()
     time = np.linspace(0.0, 1.0, 5)
     trial = ks.Experiment(time, inputs={u: 0 * time for u in model.inputs})
     x = model.states[0]
     cost = ks.Integral(sp.sin(x))
-    return transcribe(symbolic_problem(model, [trial], [], {}, TRAPEZOID, cost))
+    return transcribe(symbolic_problem(model, [trial], [], {}, SCHEMES[scheme], cost))
 
 
 def ball():
@@ -42,7 +42,7 @@ PROGRAMS = {
     about.CollocationManifest: program_of_collocation,
     about.FunctionsManifest: lambda: model_functions(models.pendulum()),
     about.JacobiansManifest: lambda: model_jacobians(models.pendulum()),
-    about.SteppingManifest: lambda: stepper(models.pendulum(), TRAPEZOID, True),
+    about.SteppingManifest: lambda: stepper(models.pendulum(), SCHEMES["trapezoid"], True),
     about.HybridManifest: lambda: hybrid_program(ball()),
     about.SlopesManifest: lambda: slopes_program(ball()),
 }
@@ -64,12 +64,30 @@ def test_every_kind_of_program(kind):
 
 
 def assert_holds(whole, part):
-    """All of `part` is in `whole`, where families may have more derivatives, without entries."""
+    """All of `part` is in `whole`, where families may have more derivatives, without entries, and
+    arrays at nodes have no place."""
     if isinstance(part, dict):
         for name, value in part.items():
             assert_holds(whole[name], value)
+    elif isinstance(part, list) and part and isinstance(part[0], dict):
+        for theirs, mine in zip(whole, part, strict=True):
+            assert_holds(theirs, mine)
     else:
         assert whole == part
+
+
+def test_places_of_what_is_unknown():
+    """Values at nodes have no place; others one in each interval."""
+    found = load_manifest(emit(program_of_collocation("radau-5")).manifest)
+    about_it = found.of(about.CollocationManifest)
+    assert [(array.name, array.place) for array in about_it.arrays] == [
+        ("x", None),
+        ("xi1", SCHEMES["radau-5"].nodes[0]),
+        ("xi2", SCHEMES["radau-5"].nodes[1]),
+    ]
+    arrays = [{"name": "x", "members": ["theta"], "place": "here"}]
+    with pytest.raises(ValueError, match=r"arrays\[0\].place must be float, got 'here'"):
+        load_manifest(change(["collocation", "arrays"], arrays))
 
 
 def change(path, value=None):
@@ -88,7 +106,7 @@ def change(path, value=None):
 
 FAMILY = ("collocation", "families", "interval")
 KERNEL = ("kernels", "node_cost")
-PLACE = r"the manifest of 'pendulum_trapezoid'"
+PLACE = r"the manifest of 'pendulum_lobatto_2'"
 
 
 @pytest.mark.parametrize(

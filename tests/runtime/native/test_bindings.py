@@ -303,9 +303,9 @@ def test_every_array_of_a_run(runs, name):
     [
         ("trapezoid", 1, ([0, 0, 1, 9], [0, 1, 0, 1]), "pattern must be in 0 ... 1"),
         ("trapezoid", 1, ([0, 0, 1, -1], [0, 1, 0, 1]), "pattern must be in 0 ... 1"),
-        ("trapezoid", 1, ([0, 0, 1, 1], [0, 1, 0, 9]), "columns beyond the 2 states"),
+        ("trapezoid", 1, ([0, 0, 1, 1], [0, 1, 0, 4]), "does not fit the kernel slopes"),
         ("trapezoid", 1, ([0, 0, 1, 1], [0, 1, 0, -1]), "pattern must be in"),
-        ("trapezoid", 1, ([0], [0]), "does not fit the kernel newton"),
+        ("trapezoid", 1, ([0], [0]), "does not fit the kernel slopes"),
         ("trapezoid", 1, ([0, 1], [0]), "index arrays differ in length"),
         ("shooting", 2, ([5], [0]), "solution must be in 0 ... 1"),
         ("shooting", 2, ([0], [5]), "columns beyond the 2 states"),
@@ -355,17 +355,47 @@ def test_arrays_of_an_adjoint(runs, changes, words):
         Run(*runs["shooting"]).adjoint(**{**fields, **changes})
 
 
-def test_arrays_of_a_chain():
-    library = ks.compile(swing).library
-    for nodes, places, values in (
-        (5, ([0, 5], [0, 1]), np.zeros(8)),
-        (5, ([0, 1], [0, -1]), np.zeros(8)),
-        (5, ([0, 1], [0]), np.zeros(8)),
-        (5, ([0, 1], [0, 1]), np.zeros(7)),
-        (1, ([0, 1], [0, 1]), np.zeros(0)),
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"time": np.zeros(1)},
+        {"rows": [0, 5]},
+        {"columns": [0, -1]},
+        {"columns": [0]},
+        {"rows": [], "columns": []},
+        {"values": np.zeros((2, 1, 3))},
+        {"a": np.zeros((1, 2))},
+        {"c": np.zeros(2)},
+        {"held": [2]},
+    ],
+)
+def test_arrays_of_a_chain(runs, changes):
+    fields = {
+        "time": TIME,
+        "a": np.ones((1, 1)),
+        "b": np.ones(1),
+        "c": np.ones(1),
+        "rows": [0, 1],
+        "columns": [0, 1],
+        "values": np.ones((2, 1, len(TIME) - 1)),
+        "held": [],
+    }
+    Chain(runs["trapezoid"][0], 2, *fields.values())
+    with pytest.raises(ValueError):
+        Chain(runs["trapezoid"][0], 2, *{**fields, **changes}.values())
+
+
+def test_stages_of_a_run(runs):
+    """They fit the method, and are kept of one member."""
+    whole = (np.zeros((2, 2, 4)), np.zeros((2, 2, 4)))
+    Run(*runs["trapezoid"][:-1], whole)
+    for name, stages in (
+        ("rk4", whole),
+        ("trapezoid", (np.zeros((2, 4, 4)), np.zeros((2, 4, 4)))),
+        ("trapezoid", (whole[0], np.zeros((2, 2, 3)))),
     ):
         with pytest.raises(ValueError):
-            Chain(library, 2, nodes, *places, values)
+            Run(*runs[name][:-1], stages)
 
 
 # -- kernels, and matrices ------------------------------------------------------------------------

@@ -1,176 +1,26 @@
-"""Compiled derivatives against the complex step of a dense, independent discretisation.
-
-The reference writes the discretised equations of a few nodes in SymPy, straight from the definition
-of the schemes, and evaluates them with `sympy.lambdify`: Jacobian and gradient are the complex step
-of its constraints and cost, the Hessian is the complex step of SymPy's gradient of its Lagrangian.
-"""
+"""Compiled derivatives of every scheme against an independent discretisation, see `discretised`."""
 
 import numpy as np
 import pytest
 import sympy as sp
+from discretised import Discretised, assert_derivatives
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kinesym as ks
 from kinesym import models
 
-STEP = 1e-30
+SCHEMES = [
+    *("radau-1", "radau-3", "radau-5"),
+    *("gauss-2", "gauss-4", "gauss-6"),
+    *("lobatto-2", "lobatto-4", "lobatto-6"),
+]
+SOME = ["radau-3", "gauss-4", "lobatto-4"]
 
 
-# -- the reference --------------------------------------------------------------------------
-
-
-class Discretised:
-    """The nonlinear program of one trial as SymPy expressions of z.
-
-    integrand, terminal : terms of the objective besides the least squares.
-    path : expressions at the nodes; boundary : functions of the values at the first and last node.
-    """
-
-    def __init__(
-        self,
-        model,
-        trial,
-        scheme,
-        unknown,
-        free_inputs=(),
-        integrand=sp.S.Zero,
-        terminal=sp.S.Zero,
-        path=(),
-        boundary=(),
-        held=(),
-    ):
-        self.held = {*trial.held, *held}
-        self.model, self.trial, self.midpoint = model, trial, scheme == "midpoint"
-        self.N, grid = trial.n_nodes, [sp.Float(value) for value in trial.grid]
-        self.x = self._symbols("x", model.state_names)
-        self.u = self._symbols("u", free_inputs)
-        p = {name: sp.Symbol(f"p_{name}") for name in model.parameter_names if name in unknown}
-        duration = [sp.Symbol("T")] if trial.free_duration else []
-        self.t = [value * duration[0] for value in grid] if duration else grid
-        values = {name: sp.Float(value) for name, value in model.values.items()}
-        self.p = {q: p.get(str(q), values.get(str(q))) for q in model.parameters}
-        rows = [*self.x.values(), *self.u.values()]
-        self.z = [s for row in rows for s in row] + list(p.values()) + duration
-        last = self.N - 1
-        stages = [self._stage(i) for i in range(last)]
-        nodes = [self._node(i) for i in range(self.N)]
-        self.constraints = [at(e) for e in model.equations for at in stages]
-        self.constraints += [at(e) for e in path for at in nodes]
-        self.constraints += [e(nodes[0], nodes[last]) for e in boundary]
-        self.cost = nodes[last](terminal) + self._integral(integrand, stages, nodes)
-        self.cost += self._squares(stages, nodes)
-
-    def _symbols(self, kind, names):
-        return {name: [sp.Symbol(f"{kind}_{name}_{i}") for i in range(self.N)] for name in names}
-
-    def _input(self, name, i):
-        return self.u[name][i] if name in self.u else sp.Float(self.trial.inputs[name][i])
-
-    def _evaluator(self, table):
-        """A function that puts values into an expression of the model."""
-        table = {**table, **self.p}
-        for symbol, expression in self.model.intermediates:
-            if not expression.atoms(sp.Symbol, sp.Derivative) & self._absent(table):
-                table[symbol] = expression.xreplace(table)
-        return lambda e: sp.S(e).xreplace(table)
-
-    def _absent(self, table):
-        """Derivatives and intermediates that have no value here."""
-        names = {symbol for symbol, _ in self.model.intermediates}
-        return ({*self.model.derivatives} | names) - set(table)
-
-    def _node(self, i):
-        table = {x: self.x[str(x.name)][i] for x in self.model.states}
-        table.update({u: self._input(u.name, i) for u in self.model.inputs})
-        return self._evaluator({**table, ks.t: self.t[i]})
-
-    def _stage(self, i):
-        """Midpoint: f((x1 - x0)/h, (x0 + x1)/2, ...); backward Euler: f((x1 - x0)/h, x1, ...)."""
-        h = self.t[i + 1] - self.t[i]
-        table = {ks.t: self.t[i] + h / 2 if self.midpoint else self.t[i + 1]}
-        for x, rate in zip(self.model.states, self.model.derivatives, strict=True):
-            left, right = self.x[x.name][i : i + 2]
-            table[rate] = (right - left) / h
-            table[x] = (left + right) / 2 if self.midpoint else right
-        for u in self.model.inputs:
-            left, right = (self._input(u.name, i + k) for k in (0, 1))
-            held = u.name in self.held
-            table[u] = left if held else (left + right) / 2 if self.midpoint else right
-        return self._evaluator(table)
-
-    def _integral(self, integrand, stages, nodes):
-        """At the stages if x' or a held input is involved, else trapezoids or right rectangles."""
-        steps = [b - a for a, b in zip(self.t, self.t[1:], strict=False)]
-        held = [u for u in self.model.inputs if u.name in self.held]
-        if sp.S(integrand).has(sp.Derivative, *held):
-            return sum(h * at(integrand) for h, at in zip(steps, stages, strict=True))
-        g = [at(integrand) for at in nodes]
-        if not self.midpoint:
-            return sum(h * value for h, value in zip(steps, g[1:], strict=True))
-        pairs = zip(steps, g, g[1:], strict=False)
-        return sum(h * (left + right) / 2 for h, left, right in pairs)
-
-    def _squares(self, stages, nodes):
-        total, every = sp.S.Zero, {x.name: x for x in (*self.model.states, *self.model.inputs)}
-        for name, y in self.trial.measurements.items():
-            e, at, weight = {**every, **self.model.outputs}[name], nodes, self.trial.std[name] ** -2
-            if e.has(sp.Derivative):
-                at, weight = stages, weight[1:]
-                y = (y[:-1] + y[1:]) / 2 if self.midpoint else y[1:]
-            total += sum(
-                w * (here(e) - m) ** 2
-                for w, here, m in zip(weight, at, y, strict=True)
-                if not np.isnan(m)
-            )
-        return total
-
-    def numbers(self, z, multipliers, factor):
-        """Cost, its gradient, constraints, their Jacobian, Hessian of the Lagrangian at z."""
-        weights = sp.symbols(f"weight_:{len(self.constraints)}")
-        lagrangian = factor * self.cost + sum(
-            w * c for w, c in zip(weights, self.constraints, strict=True)
-        )
-        slopes = [lagrangian.diff(v) for v in self.z]
-        first = sp.lambdify([self.z], [self.cost, *self.constraints], "numpy", cse=True)
-        second = sp.lambdify([self.z, weights], slopes, "numpy", cse=True)
-        values = np.array(first(z), dtype=float)
-        jacobian = complex_step(first, z)
-        hessian = complex_step(lambda z: second(z, multipliers), z)
-        return values[0], jacobian[0], values[1:], jacobian[1:], hessian
-
-
-def complex_step(function, z):
-    """Derivatives of a vector function, (n_out, n_z)."""
-    columns = [
-        np.imag(np.array(function(z + 1j * STEP * e), dtype=complex)) / STEP for e in np.eye(len(z))
-    ]
-    return np.array(columns).T
-
-
-def assert_derivatives(problem, reference, seed=3, low=0.4, high=1.6):
-    """Values, gradient, Jacobian and Hessian at a random point to 1e-10."""
-    assert problem.n_variables == len(reference.z)
-    assert problem.n_constraints == len(reference.constraints)
-    rng = np.random.default_rng(seed)
-    z = rng.uniform(low, high, problem.n_variables)
-    multipliers = rng.normal(size=problem.n_constraints)
-    found = (
-        problem.cost(z),
-        problem.cost_gradient(z),
-        problem.constraints(z),
-        problem.constraint_jacobian(z).toarray(),
-        problem.lagrangian_hessian(z, multipliers, 0.7).toarray(),
-    )
-    names = ("cost", "gradient", "constraints", "jacobian", "hessian")
-    expected = reference.numbers(z, multipliers, 0.7)
-    for name, mine, theirs in zip(names, found, expected, strict=True):
-        scale = np.max(np.abs(theirs), initial=1.0)
-        np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-13 * scale, err_msg=name)
-
-
-def random_trial(N, known, measured, held=(), free=False, missing=True):
-    """A trial of random numbers on an uneven grid."""
+def random_trial(N, known, measured, held=(), cubic=(), free=False, missing=True):
+    """A trial of random numbers on an uneven grid; the last known input is linear between times of
+    its own, if it is not held or cubic."""
     rng = np.random.default_rng(N)
     samples = {name: rng.normal(size=N) for name in measured}
     for row in samples.values():
@@ -181,26 +31,29 @@ def random_trial(N, known, measured, held=(), free=False, missing=True):
         else {"time": np.cumsum(rng.uniform(0.05, 0.5, N))}
     )
     grid = np.linspace(0.0, 1.0, N) if free else when["time"]
-    between = {name: "held" if name in held else "linear" for name in known}
+    own = np.union1d(grid[[0, -1]], rng.uniform(grid[0], grid[-1], 3))
+    inputs = {}
+    for k, name in enumerate(known, start=1):
+        how = "held" if name in held else "cubic" if name in cubic else "linear"
+        times = own if k == len(known) and how == "linear" else grid
+        inputs[name] = ks.Signal(times, rng.normal(size=len(times)), how)
     return ks.Experiment(
-        **when,
-        inputs={n: ks.Signal(grid, rng.normal(size=N), how) for n, how in between.items()},
-        measurements=samples,
-        std=dict.fromkeys(measured, 0.8),
+        **when, inputs=inputs, measurements=samples, std=dict.fromkeys(measured, 0.8)
     )
 
 
 # -- the models of the library --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", ["midpoint", "backward-euler"])
 @pytest.mark.parametrize(
-    "model, N",
+    ("model", "N", "scheme"),
     [
-        (models.pendulum(), 5),
-        (models.cip(), 4),
-        (models.standing(), 3),
-        *((models.n_link_pendulum_on_cart(n), 3) for n in (1, 2, 3)),
+        *((models.pendulum(), 4, scheme) for scheme in SCHEMES),
+        *((models.cip(), 3, scheme) for scheme in SOME),
+        (models.standing(), 2, "radau-3"),
+        *((models.n_link_pendulum_on_cart(1), 3, scheme) for scheme in SCHEMES),
+        *((models.n_link_pendulum_on_cart(2), 2, scheme) for scheme in SOME),
+        (models.n_link_pendulum_on_cart(3), 2, "gauss-2"),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -212,18 +65,20 @@ def test_models(model, N, scheme):
     assert_derivatives(problem, Discretised(model, trial, scheme, unknown))
 
 
-@pytest.mark.parametrize("free", [False, True], ids=["fixed", "free"])
-@pytest.mark.parametrize("held", [False, True], ids=["linear", "held"])
-@pytest.mark.parametrize("scheme", ["midpoint", "backward-euler"])
-def test_optimal_control(scheme, held, free):
-    """An unknown input, held or not, with integral, terminal cost, conditions, free duration."""
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("way", ["fixed", "free", "held, free", "measured", "linear, free"])
+def test_optimal_control(scheme, way):
+    """An unknown input with integral, terminal cost and conditions: with values at stages, held, or
+    linear between nodes, as it is where it is measured; the duration fixed or free."""
+    held, linear, free = ("held" in way), ("linear" in way), ("free" in way)
+    measured = ["q_1", "F"] if way == "measured" or linear else ["q_1"]
     model = models.n_link_pendulum_on_cart(1)
     q0, q1, u0, u1 = model.states
     (F,) = model.inputs
     m0 = model.parameters[0]
-    integrand, terminal = F**2 * sp.exp(-ks.t) + m0 * sp.sin(q1), u0**2 * q1 + ks.t**3
-    path = [u0 * F - q1**2, sp.cos(q1) * ks.t]
-    trial = random_trial(3, (), ["q_1"], free=free)
+    integrand, terminal = F**2 * sp.exp(-ks.t) + m0 * sp.sin(q1), u0**2 * q1 * F + ks.t**3
+    path = [u0 * F - q1**2, sp.cos(q1) * ks.t, u0 + F**2]
+    trial = random_trial(3, (), measured, free=free)
     problem = ks.Collocation(
         model,
         trial,
@@ -231,10 +86,16 @@ def test_optimal_control(scheme, held, free):
         scheme=scheme,
         objective=ks.LeastSquares() + ks.Integral(integrand) + ks.Terminal(terminal),
         path=path,
-        boundary=[ks.at_start(q0 * u1 + q1**3) - m0 * ks.at_end(sp.sin(q1) * F)],
-        unknown_inputs={"F": ks.held() if held else None},
+        boundary=[
+            ks.at_start(q0 * u1 + q1**3) - m0 * ks.at_end(sp.sin(q1) * F),
+            ks.at_start(F * q0),
+        ],
+        unknown_inputs={"F": ks.held() if held else ks.linear() if linear else None},
     )
-    boundary = [lambda start, end: start(q0 * u1 + q1**3) - start(m0) * end(sp.sin(q1) * F)]
+    boundary = [
+        lambda start, end: start(q0 * u1 + q1**3) - start(m0) * end(sp.sin(q1) * F),
+        lambda start, end: start(F * q0),
+    ]
     reference = Discretised(
         model,
         trial,
@@ -251,22 +112,64 @@ def test_optimal_control(scheme, held, free):
 
 
 @pytest.mark.parametrize("free", [False, True], ids=["fixed", "free"])
-@pytest.mark.parametrize("scheme", ["midpoint", "backward-euler"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_costs_with_derivatives(scheme, free):
-    """Integral and measured output with x' live on the intervals; held and linear known inputs."""
+    """Integral, path condition and measured output with x'; known inputs that are held, cubic, and
+    linear between times of their own."""
     plant = models.standing_plant()
     th_a, _, w_a, w_h = plant.states
     model = plant.substitute({}, outputs={"reaction": w_a.diff(ks.t) * th_a + plant.inputs[0]})
     integrand = (w_h.diff(ks.t) - plant.inputs[1]) ** 2 * plant.parameters[0] + ks.t * w_a
-    trial = random_trial(3, ["a", "T_a", "T_h"], ["reaction", "omega_a"], ("a",), free, False)
+    path = [w_h.diff(ks.t) * th_a, plant.inputs[0] * w_a]
+    measured = ["reaction", "omega_a"]
+    trial = random_trial(3, ["a", "T_a", "T_h"], measured, ["a"], ["T_a"], free, not free)
     problem = ks.Collocation(
         model,
         trial,
         unknown={"l_L": None, "I_T": None},
         scheme=scheme,
         objective=ks.LeastSquares() + ks.Integral(integrand),
+        path=path,
     )
-    reference = Discretised(model, trial, scheme, ["l_L", "I_T"], (), integrand)
+    reference = Discretised(model, trial, scheme, ["l_L", "I_T"], (), integrand, path=path)
+    assert_derivatives(problem, reference)
+
+
+@pytest.mark.parametrize("free", [False, True], ids=["fixed", "free"])
+@pytest.mark.parametrize("scheme", [name for name in SCHEMES if "lobatto" not in name])
+def test_algebraic_states(scheme, free):
+    """Algebraic states and inputs, one of them held, in everything, also behind intermediates."""
+    x, y, z, u, v, f = ks.dynamicsymbols("x y z u v f")
+    k, w = sp.symbols("k w")
+    model = ks.Model(
+        "algebraic",
+        [x, y, z],
+        [u, v, f],
+        [k],
+        [x.diff(ks.t) + k * w + v, sp.sin(y) * z + x**2 - u * f, z**3 + z - y * x.diff(ks.t)],
+        outputs={"sum": w + x, "speed": x.diff(ks.t) * v, "root": sp.sqrt(x)},
+        intermediates=[(w, y**2 * sp.exp(-x) + u)],
+    )
+    integrand, terminal, path = w**2 * ks.t + v**2, y * x + u * v * ks.t, [w * x, x * v, z - u, x]
+    boundary = [ks.at_start(y * x) - k * ks.at_end(z + v), ks.at_end(u) * ks.at_start(u + w)]
+    trial = random_trial(3, ["f"], ["x", "y", "v", "sum", "speed", "root"], (), ["f"], free)
+    problem = ks.Collocation(
+        model,
+        trial,
+        unknown={k: None},
+        scheme=scheme,
+        objective=ks.LeastSquares() + ks.Integral(integrand) + ks.Terminal(terminal),
+        path=path,
+        boundary=boundary,
+        unknown_inputs={u: None, v: ks.held()},
+    )
+    ends = [
+        lambda start, end: start(y * x) - start(k) * end(z + v),
+        lambda start, end: end(u) * start(u + w),
+    ]
+    reference = Discretised(
+        model, trial, scheme, ["k"], ["u", "v"], integrand, terminal, path, ends, ["v"]
+    )
     assert_derivatives(problem, reference)
 
 
@@ -311,58 +214,59 @@ def expressions(leaves):
 
 
 @st.composite
-def random_models(draw):
+def random_models(draw, scheme):
     """1 to 3 states (the last perhaps algebraic), 0 to 2 inputs, 1 to 2 parameters, explicit time,
-    two intermediates of which the first contains a derivative."""
+    two intermediates of which the first contains a derivative; for Lobatto schemes none is
+    algebraic, and equations are linear in x'."""
+    explicit = "lobatto" in scheme
     n, m, r = draw(st.integers(1, 3)), draw(st.integers(0, 2)), draw(st.integers(1, 2))
     x = ks.dynamicsymbols("x:3")[:n]
     u, p, w = ks.dynamicsymbols("u:2")[:m], sp.symbols("p:2")[:r], sp.symbols("w:2")
     rates = [s.diff(ks.t) for s in x]
-    if n > 1 and draw(st.booleans()):
+    if n > 1 and not explicit and draw(st.booleans()):
         rates.pop()
     static = [*x, *u, *p, ks.t]
-    first = draw(expressions([*static, *rates]))
-    second = draw(expressions([*static, w[0]]))
-    some = expressions([*static, *w])
+    first = draw(expressions([*static, *([] if explicit else rates)]))
+    second = draw(expressions([*static, *([] if explicit else w[:1])]))
+    some = expressions([*static, *w[explicit:]])
     equations = [rate * (2 + sp.sin(draw(some))) - draw(some) for rate in rates]
     equations += [s + sp.cos(draw(some)) for s in x[len(rates) :]]
     equations[0] += sum(p) * (1 + sum(u)) + w[1] / 3
+    equations[-1] += w[0] / 3
     return ks.Model(
         "random",
         x,
         u,
         p,
         equations,
-        outputs={"y": x[0] * p[0]},
+        outputs={"y": x[0] * p[0], "z": x[-1] + w[0]},
         intermediates=[(w[0], first + rates[0]), (w[1], second)],
     )
 
 
 @settings(
-    max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=18, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-@given(
-    random_models(),
-    st.sampled_from(["midpoint", "backward-euler"]),
-    st.booleans(),
-    st.booleans(),
-    st.integers(0, 99),
-)
-def test_random_models(model, scheme, held, free, seed):
+@given(st.data(), st.sampled_from(SCHEMES), st.booleans(), st.booleans(), st.integers(0, 99))
+def test_random_models(data, scheme, held, free, seed):
     """Models of random elementary functions; the last input is unknown."""
+    model = data.draw(random_models(scheme))
     names = list(model.input_names)
     unknown = dict.fromkeys(model.parameter_names)
-    trial = random_trial(3, names[:-1], ["x0", "y"], names if held else (), free)
+    measured = ["x0", "y", "z", *(names[-1:] if free else [])]
+    trial = random_trial(3, names[:-1], measured, names if held else (), (), free)
     integrand = sum(s**2 for s in model.states) * (1 + ks.t)
+    path = [model.states[-1] ** 2 * model.parameters[0]]
     problem = ks.Collocation(
         model,
         trial,
         unknown=unknown,
         scheme=scheme,
         objective=ks.LeastSquares() + ks.Integral(integrand),
+        path=path,
         unknown_inputs=dict.fromkeys(names[-1:]),
     )
-    reference = Discretised(model, trial, scheme, unknown, names[-1:], integrand)
+    reference = Discretised(model, trial, scheme, unknown, names[-1:], integrand, path=path)
     assert_derivatives(problem, reference, seed)
 
 

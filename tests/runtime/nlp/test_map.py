@@ -21,6 +21,11 @@ from kinesym.runtime.nlp.collocation import make_layout, trial_data
 from kinesym.runtime.nlp.nlp import NLP
 
 LANES = [1, 4, 8]
+SCHEMES = [
+    *("radau-1", "radau-3", "radau-5"),
+    *("gauss-2", "gauss-4", "gauss-6"),
+    *("lobatto-2", "lobatto-4", "lobatto-6"),
+]
 NODES = [2, 3, 5, 8, 9, 17, 130]
 MODELS = {
     "pendulum": models.pendulum,
@@ -68,7 +73,8 @@ def plain_problem(name):
 
 @lru_cache
 def rich_problem(scheme, held, free):
-    """All that a problem can have: costs and measurements with x', terminal cost, conditions."""
+    """All that a problem can have: costs and measurements with x', terminal cost, conditions, and
+    links with inputs."""
     plant = models.standing_plant()
     th_a, th_h, w_a, w_h = plant.states
     a, T_a, T_h = plant.inputs
@@ -80,9 +86,14 @@ def rich_problem(scheme, held, free):
         },
     )
     arguments = (["a"], ["theta_a", "lean", "height", "T_h"], ("a",) if held else (), free)
+    trials = [experiment(N, 0, *arguments) for N in (3, 4)]
+    links = [
+        ks.at_end(th_a * T_h) - ks.at_start(th_h + ks.t * T_a) * model.parameters[4],
+        ks.at_end(w_a) - ks.at_start(w_a),
+    ]
     problem = ks.Collocation(
         model,
-        experiment(3, 0, *arguments),
+        ks.Phases(trials, links, cycle=[ks.at_end(T_a + ks.t) - ks.at_start(w_h * a)]),
         unknown=dict.fromkeys(["m_T", "I_L", "l_L"]),
         scheme=scheme,
         objective=ks.LeastSquares()
@@ -91,7 +102,7 @@ def rich_problem(scheme, held, free):
         path=[(th_a * T_a + a * w_h, -1.0, 1.0), w_a**2 + model.parameters[2] * sp.cos(th_h)],
         boundary=[
             ks.at_end(th_a) * ks.at_start(w_a) - model.parameters[4],
-            ks.at_end(T_h**2),
+            ks.at_end(T_h**2) * ks.at_start(T_a),
             ks.at_end(w_a**2 * th_h) + ks.at_start(th_h**2 * w_a),
         ],
         unknown_inputs={"T_a": ks.held() if held else None, "T_h": (-9.0, 9.0)},
@@ -120,26 +131,29 @@ def random_point(nlp, seed):
 
 def places(layout, trial, family, variables):
     """Index in z of each local variable at each point, (n_local, n)."""
-    every = np.arange(layout.n_variables)
-    rows, n = layout.trajectories(every, trial), len(layout.states)
-    points = layout.points(trial, family)
+    every, points = np.arange(layout.n_variables), layout.points(trial, family)
     found = []
-    for group, _ in variables:
-        if group in ("p", "T"):
+    for _, _, array, side in variables:
+        if array in ("p", "T"):
             fixed = (
                 layout.parameter_values(every)
-                if group == "p"
+                if array == "p"
                 else (layout.durations(every)[trial : trial + 1])
             )
             found.append(np.repeat(fixed[:, None], points, axis=1))
             continue
-        part = rows[:n] if group[0] == "x" else rows[n:]
-        left, right = {
-            "interval": (part[:, :-1], part[:, 1:]),
-            "node": (part, part),
-            "ends": (part[:, :1], part[:, -1:]),
-        }[family]
-        found.append(right if group[1:] == "1" else left)
+        owner = (trial + side * (family in ("link", "cycle"))) % len(layout.nodes)
+        [rows] = [rows for block, rows in layout.rows(every, owner) if block.name == array]
+        first, last = rows[:, :1], rows[:, -1:]
+        found.append(
+            {
+                "interval": rows[:, side : side + points],
+                "node": rows,
+                "ends": last if side else first,
+                "link": first if side else last,
+                "cycle": first if side else last,
+            }[family]
+        )
     return np.concatenate(found)
 
 
@@ -154,8 +168,9 @@ class Reference:
         self.cost, self.gradient, self.constraints = 0.0, np.zeros(n), np.full(m, np.nan)
         self._jacobian, self._hessian, first = [], [], 0
         for trial in range(len(nlp.layout.nodes)):
-            for family in ("interval", "node", "ends"):
-                first = self._add(trial, family, first)
+            for family in ("interval", "node", "ends", "link", "cycle"):
+                if nlp.layout.points(trial, family):
+                    first = self._add(trial, family, first)
         assert first == m
         self.jacobian = matrix(self._jacobian, (m, n))
         self.hessian = matrix(self._hessian, (n, n))
@@ -239,11 +254,16 @@ def test_models(name, lanes):
         assert_agrees(problem.program, compiled(problem, [trial(N, N)], lanes))
 
 
-@pytest.mark.parametrize("free", [False, True], ids=["fixed", "free"])
-@pytest.mark.parametrize("held", [False, True], ids=["linear", "held"])
-@pytest.mark.parametrize("scheme", ["midpoint", "backward-euler"])
+@pytest.mark.parametrize(
+    ("scheme", "held", "free"),
+    [
+        *((name, True, True) for name in SCHEMES),
+        *((name, False, False) for name in ("radau-1", "radau-3", "gauss-4", "lobatto-4")),
+        *(("gauss-2", held, not held) for held in (False, True)),
+    ],
+)
 def test_everything_at_once(scheme, held, free):
-    """Two trials of different length, both schemes, unknown inputs, held inputs, free duration."""
+    """Linked trials of different length, every scheme, unknown inputs, held or not, durations."""
     problem, trial = rich_problem(scheme, held, free)
     for lengths in ((2, 3), (6, 11), (130, 2)):
         trials = [trial(N, N) for N in lengths]
@@ -260,12 +280,13 @@ def test_several_chunks(lanes):
     assert_agrees(problem.program, compiled(problem, [trial(70001, 1), trial(4099, 2)], lanes))
 
 
+@pytest.mark.parametrize("scheme", ["gauss-2", "radau-5", "lobatto-4"])
 @pytest.mark.parametrize("free", [False, True], ids=["fixed", "free"])
 @pytest.mark.parametrize("lanes", LANES)
-def test_threads_do_not_change_a_bit(monkeypatch, lanes, free):
+def test_threads_do_not_change_a_bit(monkeypatch, lanes, free, scheme):
     """1, 2, 3 and 7 threads give identical bits, where several threads are really used."""
     monkeypatch.setattr(nlp_module, "_PER_THREAD", 1)
-    problem, trial = rich_problem("midpoint", ("a", "T_a"), free)
+    problem, trial = rich_problem(scheme, ("a", "T_a"), free)
     answers = []
     for threads in (1, 2, 3, 7):
         nlp = compiled(problem, [trial(1300, 1), trial(40, 2)], lanes, threads)
@@ -286,11 +307,12 @@ def test_threads_do_not_change_a_bit(monkeypatch, lanes, free):
     assert_agrees(problem.program, nlp)
 
 
+@pytest.mark.parametrize("scheme", ["gauss-2", "radau-3"])
 @pytest.mark.parametrize("lanes", [4, 8])
-def test_large_matrices_go_past_the_caches(monkeypatch, lanes):
+def test_large_matrices_go_past_the_caches(monkeypatch, lanes, scheme):
     """As if any matrix were large: the same bits, wherever the values begin, none beside them."""
     monkeypatch.setattr(nlp_module, "_PER_THREAD", 1)
-    problem, trial = rich_problem("midpoint", (), True)
+    problem, trial = rich_problem(scheme, (), True)
     trials = [trial(N, N) for N in (300, 2, 9, 20)]
     usual = compiled(problem, trials, lanes)
     z, multipliers = random_point(usual, 4)

@@ -511,7 +511,7 @@ TRACK = ks.Integral(x**2)
             second_order_model(v.diff(t) + k * w, (x, v, w), [w - x]),
             TRACK,
             {},
-            "state w has no derivative .* eliminate them",
+            "state w has no derivative .*reduced_index",
         ),
         (SPRING, TRACK, {"unknown": ["q"]}, "q is no parameter of model m"),
         (SPRING, TRACK, {"form": "third-order"}, "choose one of first-order, second-order"),

@@ -9,7 +9,7 @@
 #define KINESYM_H
 #include <stddef.h>
 
-#define KINESYM_ABI 5
+#define KINESYM_ABI 6
 
 typedef struct {
     const double *data;
@@ -75,13 +75,21 @@ typedef struct {
 
 #define KS_STAGES_MOST 16
 
-/* An explicit Runge-Kutta method: row s of a, (stages + 1, stages), leads to stage s at the share c[s]
- * of the step, the last row to its end. Weights of all rates, that at the end last: `error` of what is
+#define KS_UNKNOWN_MOST 3
+
+/* A Runge-Kutta method: row s of a, (stages + 1, stages), leads to stage s at the share c[s] of the
+ * step, the last row to its end. Weights of all rates, that at the end last: `error` of what is
  * estimated, by which steps are chosen (NULL: they are fixed), `dense` of what the cubic through both
- * ends lacks (NULL: nothing). The numbers are those of symbolic/schemes. */
+ * ends lacks (NULL: nothing). The numbers are those of symbolic/schemes.
+ *
+ * An implicit one solves for its last stages, `implicit` of them, with A their part of a: inverse =
+ * A^-1 = to B from, where B is diag(eigen[0]) (if they are odd in number) and then
+ * (eigen[1], -eigen[2]; eigen[2], eigen[1]) (if there are two or three). `error`: of their rates, in
+ * units of the rate at the begin. */
 typedef struct {
-    int stages, order; /* 0 stages: the method is implicit */
-    const double *c, *a, *error, *dense;
+    int stages, order, implicit;
+    const double *c, *a, *error, *dense, *inverse, *to, *from;
+    double eigen[3];
 } ks_tableau;
 
 /* One task of time stepping. Letters: n states, m inputs, r parameters. */
@@ -89,8 +97,8 @@ typedef struct {
     const ks_kernel *rhs;     /* x' from x, u, p, t; NULL if the model is not explicit */
     const ks_kernel *outputs; /* y from x', x, u, p, t; NULL if there are none */
     int outputs_need_rates;   /* whether they contain x' */
-    const ks_kernel *defect;  /* of an implicit step, from x0, x1, u0, u1, p, t, h */
-    const ks_kernel *newton;  /* its derivatives with respect to x1: entries, see rows, columns */
+    const ks_kernel *residual; /* of implicit methods: 0 = f(x', x, u, p, t) */
+    const ks_kernel *slopes;   /* its derivatives; columns are x', then x: see rows, columns */
     const ks_kernel *tangent; /* x', then entries of S, then steps of M^-1: d x' = M^-1 S */
     ptrdiff_t n_entries;
     const ptrdiff_t *rows, *columns; /* place of each entry */
@@ -105,17 +113,21 @@ typedef struct {
     double *values;             /* outputs, (n_out, members, n_nodes) */
     ptrdiff_t *reached;         /* per member: the nodes 0 ... reached - 1 are valid */
     double *step;               /* per member: length of the next step (adaptive methods) */
-    double *trouble;            /* per member: norm of the defect where Newton's method failed;
+    double *trouble;            /* per member: norm of the residual where Newton's method failed;
                                    adaptive methods: KS_STIFF, if that is why they failed */
     double rtol, atol;          /* adaptive methods */
-    ks_tableau method;          /* explicit methods */
+    ks_tableau method;
+    /* Of an implicit method with fixed steps and one member, unless NULL: x' and x at all stages are
+       written to (n, stages, n_nodes - 1), with the ends of the intervals as one more stage if there
+       are algebraic states and no stage is there. */
+    double *stage_rates, *stage_states;
     int threads;
     /* A call takes at most `budget` >= 1 steps of each block of members, so that the caller can hear
        signals; the next one, `resumed`, goes on from here: */
     ptrdiff_t budget;
     int resumed;
     ptrdiff_t *taken; /* per member: steps within the interval so far, or KS_FAILED */
-    double *between;  /* (2 n, members): x there, and the x before or x' */
+    double *between;  /* (5 n + n_entries + 7, members): x there, x before or x', and more */
     double *clock;    /* per member: t there (adaptive methods) */
 } ks_run;
 
@@ -146,12 +158,13 @@ typedef struct {
 /* The linearised steps between the nodes begin and end of one trajectory; see kinesym_sweep.h. */
 typedef int ks_sweep_fn(const ks_run *run, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *sweep);
 
-/* The derivatives of the defects of all intervals of a trajectory, packed in one group of runs, see ks_place.
- * Columns are x0 (n), x1 (n), u0 and u1 (n_varied each), parameters. */
+/* The derivatives of the equations at all stages of a trajectory, values (n_entries, stages,
+ * n_nodes - 1). Columns are x' (n), x (n), n_varied inputs, parameters. a, b, c: of the method; held:
+ * inputs that have the value of the node before. */
 typedef struct {
-    ptrdiff_t n, n_nodes, n_entries;
-    const ptrdiff_t *rows, *columns;
-    const double *values;
+    ptrdiff_t n, n_nodes, stages, n_entries;
+    const ptrdiff_t *rows, *columns, *held;
+    const double *values, *time, *a, *b, *c;
 } ks_chain;
 
 /* See kinesym_chain.h. Returns 0, 1 if memory ran out, 2 if a step is singular. */
@@ -167,7 +180,7 @@ typedef struct {
 typedef struct {
     int n_fixed;
     const ks_fixed *fixed;
-    ks_march_fn *adaptive, *implicit, *outputs;
+    ks_march_fn *adaptive, *radau, *implicit, *outputs;
     ks_sweep_fn *adjoint, *tangent; /* of explicit steps of fixed length */
     ks_chain_fn *chain_adjoint, *chain_tangent;
 } ks_loops;

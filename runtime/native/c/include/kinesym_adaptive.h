@@ -8,9 +8,6 @@
 #define KINESYM_ADAPTIVE_H
 #include "kinesym_step.h"
 
-/* More steps than this within one interval are no way to get through it. */
-#define KS_STEPS_MOST 10000000
-
 /* What a block of members works with; lane l has time t[l] in interval at[l], taken[l] steps since
  * its beginning */
 typedef struct {
@@ -26,19 +23,10 @@ typedef struct {
 /* One stage at the time t + c h of each lane */
 static void ks_ad_stage(ks_ad *d, int stage) {
     const ks_run *r = d->r;
-    double now[KS_LANES], lane[KS_LANES];
+    double now[KS_LANES];
     for (int l = 0; l < KS_LANES; l++) now[l] = d->t[l] + r->method.c[stage] * d->h[l];
     *d->time = ks_load(now);
-    for (ptrdiff_t j = 0; j < d->m; j++) {
-        const ks_input *c = r->inputs + j;
-        for (int l = 0; l < KS_LANES; l++) {
-            const ptrdiff_t i = d->at[l] < r->n_nodes - 1 ? d->at[l] : r->n_nodes - 2;
-            const ptrdiff_t member = d->first + (l < d->count ? l : d->count - 1);
-            const double s = (now[l] - r->time[i]) / (r->time[i + 1] - r->time[i]);
-            lane[l] = ks_input_at(c, c->data + member * c->stride, i, s < 1.0 ? s : 1.0);
-        }
-        d->u[j] = ks_load(lane);
-    }
+    ks_inputs_of_lanes(r, d->m, d->first, d->count, d->at, now, d->u);
     const V h = ks_load(d->h);
     const double *a = r->method.a + stage * r->method.stages;
     for (ptrdiff_t i = 0; i < d->n; i++) {
@@ -104,20 +92,6 @@ static void ks_ad_accept(ks_ad *d, int l, double target) {
     }
 }
 
-/* A first step from the sizes of x and x' (Hairer, Norsett, Wanner, section II.4, simplified) */
-static double ks_ad_first(const ks_ad *d, int l) {
-    double x = 0.0, slope = 0.0;
-    for (ptrdiff_t i = 0; i < d->n; i++) {
-        const ptrdiff_t j = i * KS_LANES + l;
-        const double scale = d->r->atol + d->r->rtol * fabs(((double *)d->x)[j]);
-        x = fmax(x, fabs(((double *)d->x)[j]) / scale);
-        slope = fmax(slope, fabs(((double *)d->k[0])[j]) / scale);
-    }
-    const double whole = d->r->time[d->r->n_nodes - 1] - d->r->time[0];
-    const double h = x < 1e-5 || slope < 1e-5 ? 1e-6 * whole : 0.01 * x / slope;
-    return h < whole ? h : whole;
-}
-
 /* How far the next step of lane l may go */
 static double ks_ad_target(const ks_ad *d, int l) {
     const ptrdiff_t i = d->at[l];
@@ -179,22 +153,22 @@ static int ks_ad_begin(ks_ad *d, ptrdiff_t begin) {
         some |= d->open[l];
     }
     if (r->resumed) {
-        ks_load_between(r, d->first, d->count, 0, d->x);
-        ks_load_between(r, d->first, d->count, r->n, d->k[0]);
+        ks_load_between(r, d->first, d->count, 0, r->n, d->x);
+        ks_load_between(r, d->first, d->count, r->n, r->n, d->k[0]);
         return some;
     }
     ks_load_states(r, d->first, d->count, begin, d->x);
     ks_ad_stage(d, 0);
     for (int l = 0; l < d->count; l++)
-        if (d->h[l] <= 0.0) d->h[l] = ks_ad_first(d, l);
+        if (d->h[l] <= 0.0) d->h[l] = ks_first_step(r, l, d->x, d->k[0]);
     return some;
 }
 
 /* Keeps where the lanes are; those that are closed before the end have failed */
 static void ks_ad_leave(const ks_ad *d) {
     const ks_run *r = d->r;
-    ks_store_between(r, d->first, d->count, 0, d->x);
-    ks_store_between(r, d->first, d->count, r->n, d->k[0]);
+    ks_store_between(r, d->first, d->count, 0, r->n, d->x);
+    ks_store_between(r, d->first, d->count, r->n, r->n, d->k[0]);
     for (int l = 0; l < d->count; l++) {
         const ptrdiff_t member = d->first + l;
         const int failed = !d->open[l] && r->reached[member] <= d->end;

@@ -1,62 +1,103 @@
-/* Exact derivatives of implicit one-step methods: the defects d(x_i, x_{i+1}, u_i, u_{i+1}, p) = 0 of
- * all intervals form a chain, whose Jacobian collocation evaluates. Its block bidiagonal part is
- * solved here, forwards for tangents and backwards for the adjoint.
+/* Exact derivatives of implicit Runge-Kutta steps: the equations of the stages,
+ *
+ *   0 = f(k_j, x_i + h sum_l a_jl k_l, u_j, p, t_j),    x_{i+1} = x_i + h sum_j b_j k_j,
+ *
+ * are differentiated at the stages that a march has recorded, forwards for tangents and backwards for
+ * the adjoint. Unknown at a stage are x' of states that have one, and the values of algebraic states,
+ * whose value at a node is that of the last stage.
  */
 #ifndef KINESYM_CHAIN_H
 #define KINESYM_CHAIN_H
-#include "kinesym_implicit.h"
+#include "kinesym_dense.h"
+#include "kinesym_step.h"
 
-/* Entry e of interval i in packed values */
-static double ks_chain_entry(const ks_chain *c, ptrdiff_t i, ptrdiff_t e) {
-    const ptrdiff_t first = i / KS_LANES * KS_LANES, rest = c->n_nodes - 1 - first;
-    const ptrdiff_t width = rest < KS_LANES ? rest : KS_LANES;
-    return c->values[first * c->n_entries + e * width + i - first];
+/* Entry e of stage j of interval i */
+static double ks_chain_entry(const ks_chain *c, ptrdiff_t i, ptrdiff_t j, ptrdiff_t e) {
+    return c->values[(e * c->stages + j) * (c->n_nodes - 1) + i];
 }
 
-static int ks_dense_take(ptrdiff_t n, ptrdiff_t width, ks_pool *pool, ks_dense *w) {
+/* Work: a matrix with as many rows as there are unknowns, right sides */
+typedef struct {
+    double *matrix, *side;
+    ptrdiff_t *pivot, size;
+    int *algebraic;
+} ks_chain_work;
+
+static int ks_chain_take(const ks_chain *c, ptrdiff_t width, ks_pool *pool, ks_chain_work *w) {
+    w->size = c->stages * c->n;
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1 && ks_allocate(pool)) return 1;
-        w->matrix = (double *)ks_take(pool, n * n);
-        w->side = (double *)ks_take(pool, n * width);
-        w->pivot = (ptrdiff_t *)ks_take(pool, n);
+        w->matrix = (double *)ks_take(pool, w->size * w->size);
+        w->side = (double *)ks_take(pool, w->size * width);
+        w->pivot = (ptrdiff_t *)ks_take(pool, w->size);
+        w->algebraic = (int *)ks_take(pool, c->n);
     }
+    for (ptrdiff_t k = 0; k < c->n; k++) w->algebraic[k] = 1;
+    for (ptrdiff_t e = 0; e < c->n_entries; e++)
+        if (c->columns[e] < c->n) w->algebraic[c->columns[e]] = 0;
     return 0;
 }
 
-/* Factorises d defect / d x1 of interval i */
-static int ks_chain_factor(const ks_chain *c, ptrdiff_t i, const ks_dense *w) {
-    const ptrdiff_t n = c->n;
-    memset(w->matrix, 0, (size_t)(n * n) * sizeof(double));
-    for (ptrdiff_t e = 0; e < c->n_entries; e++)
-        if (c->columns[e] >= n && c->columns[e] < 2 * n)
-            w->matrix[c->rows[e] * n + c->columns[e] - n] = ks_chain_entry(c, i, e);
-    return ks_lu(n, w->matrix, w->pivot);
+/* Factorises the derivatives of the equations of interval i with respect to the unknowns */
+static int ks_chain_factor(const ks_chain *c, ptrdiff_t i, const ks_chain_work *w) {
+    const ptrdiff_t n = c->n, stages = c->stages;
+    const double h = c->time[i + 1] - c->time[i];
+    memset(w->matrix, 0, (size_t)(w->size * w->size) * sizeof(double));
+    for (ptrdiff_t j = 0; j < stages; j++)
+        for (ptrdiff_t e = 0; e < c->n_entries; e++) {
+            const ptrdiff_t column = c->columns[e], state = column < n ? column : column - n;
+            double *row = w->matrix + (j * n + c->rows[e]) * w->size;
+            const double value = ks_chain_entry(c, i, j, e);
+            if (column >= 2 * n) continue;
+            if (column < n || w->algebraic[state])
+                row[j * n + state] += value;
+            else
+                for (ptrdiff_t l = 0; l < stages; l++)
+                    row[l * n + state] += h * c->a[j * stages + l] * value;
+        }
+    return ks_lu(w->size, w->matrix, w->pivot);
+}
+
+/* Adds what the equations of stage j pass on, with weights nu (n), to the gradients */
+static void ks_chain_gather(const ks_chain *c, ptrdiff_t i, ptrdiff_t j, const ks_chain_work *w,
+                            const ks_sweep *s) {
+    const ptrdiff_t n = c->n, parameters = 2 * n + s->n_varied;
+    for (ptrdiff_t e = 0; e < c->n_entries; e++) {
+        const ptrdiff_t column = c->columns[e];
+        const double part = ks_chain_entry(c, i, j, e) * w->side[j * n + c->rows[e]];
+        if (column < n) continue;
+        if (column >= parameters) {
+            s->parameters[column - parameters] -= part;
+        } else if (column >= 2 * n) {
+            double *row = s->inputs + (column - 2 * n) * c->n_nodes + i;
+            const double share = c->held[column - 2 * n] ? 0.0 : c->c[j];
+            row[0] -= (1.0 - share) * part;
+            row[1] -= share * part;
+        } else if (!w->algebraic[column - n]) {
+            s->carry[column - n] -= part;
+        }
+    }
 }
 
 /* carry: lambda at the node `end`, and at `begin` afterwards */
 static int ks_chain_adjoint(const ks_chain *c, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
-    const ptrdiff_t n = c->n, first = 2 * n + s->n_varied, parameters = first + s->n_varied;
+    const ptrdiff_t n = c->n, stages = c->stages;
     ks_pool pool = {NULL, 0};
-    ks_dense w = {0};
-    if (ks_dense_take(n, 1, &pool, &w)) return 1;
+    ks_chain_work w = {0};
+    if (ks_chain_take(c, 1, &pool, &w)) return 1;
     int singular = 0;
     for (ptrdiff_t i = end - 1; i >= begin && !singular; i--) {
+        const double h = c->time[i + 1] - c->time[i];
         singular = !ks_chain_factor(c, i, &w);
-        ks_lu_solve_transposed(n, w.matrix, w.pivot, s->carry);
-        memcpy(w.side, s->carry, (size_t)n * sizeof(double));
-        for (ptrdiff_t k = 0; k < n; k++) s->carry[k] = s->node[k * c->n_nodes + i];
-        for (ptrdiff_t e = 0; e < c->n_entries; e++) {
-            const ptrdiff_t j = c->columns[e];
-            const double part = ks_chain_entry(c, i, e) * w.side[c->rows[e]];
-            if (j < n)
-                s->carry[j] -= part;
-            else if (j >= parameters)
-                s->parameters[j - parameters] -= part;
-            else if (j >= first)
-                s->inputs[(j - first) * c->n_nodes + i + 1] -= part;
-            else if (j >= 2 * n)
-                s->inputs[(j - 2 * n) * c->n_nodes + i] -= part;
-        }
+        for (ptrdiff_t j = 0; j < stages; j++)
+            for (ptrdiff_t k = 0; k < n; k++)
+                w.side[j * n + k] = !w.algebraic[k]  ? h * c->b[j] * s->carry[k]
+                                    : j + 1 < stages ? 0.0
+                                                     : s->carry[k];
+        ks_lu_solve_transposed(w.size, w.matrix, w.pivot, w.side);
+        for (ptrdiff_t k = 0; k < n; k++)
+            s->carry[k] = (w.algebraic[k] ? 0.0 : s->carry[k]) + s->node[k * c->n_nodes + i];
+        for (ptrdiff_t j = 0; j < stages; j++) ks_chain_gather(c, i, j, &w, s);
     }
     free(pool.memory);
     return singular ? 2 : 0;
@@ -64,27 +105,40 @@ static int ks_chain_adjoint(const ks_chain *c, ptrdiff_t begin, ptrdiff_t end, c
 
 /* carry: d x / d q (n, width) at the node `begin`, and at `end` afterwards */
 static int ks_chain_tangent(const ks_chain *c, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s) {
-    const ptrdiff_t n = c->n, width = s->width, parameters = 2 * n + 2 * s->n_varied;
-    const size_t size = (size_t)(n * width) * sizeof(double);
+    const ptrdiff_t n = c->n, stages = c->stages, width = s->width;
+    const ptrdiff_t parameters = 2 * n + s->n_varied;
     ks_pool pool = {NULL, 0};
-    ks_dense w = {0};
-    if (ks_dense_take(n, width, &pool, &w)) return 1;
+    ks_chain_work w = {0};
+    if (ks_chain_take(c, width, &pool, &w)) return 1;
     int singular = 0;
     for (ptrdiff_t i = begin; i < end && !singular; i++) {
+        const double h = c->time[i + 1] - c->time[i];
         singular = !ks_chain_factor(c, i, &w);
-        memset(w.side, 0, size);
-        for (ptrdiff_t e = 0; e < c->n_entries; e++) {
-            const ptrdiff_t j = c->columns[e];
-            double *row = w.side + c->rows[e] * width;
-            const double value = ks_chain_entry(c, i, e);
-            if (j < n)
-                for (ptrdiff_t k = 0; k < width; k++) row[k] -= value * s->carry[j * width + k];
-            else if (j >= parameters)
-                row[j - parameters] -= value;
+        memset(w.side, 0, (size_t)(w.size * width) * sizeof(double));
+        for (ptrdiff_t j = 0; j < stages; j++)
+            for (ptrdiff_t e = 0; e < c->n_entries; e++) {
+                const ptrdiff_t column = c->columns[e];
+                double *row = w.side + (j * n + c->rows[e]) * width;
+                const double value = ks_chain_entry(c, i, j, e);
+                if (column >= parameters)
+                    row[column - parameters] -= value;
+                else if (column >= n && column < 2 * n && !w.algebraic[column - n])
+                    for (ptrdiff_t k = 0; k < width; k++)
+                        row[k] -= value * s->carry[(column - n) * width + k];
+            }
+        ks_lu_solve(w.size, w.matrix, w.pivot, w.side, width);
+        for (ptrdiff_t k = 0; k < n; k++) {
+            double *row = s->carry + k * width;
+            if (w.algebraic[k]) memset(row, 0, (size_t)width * sizeof(double));
+            for (ptrdiff_t j = 0; j < stages; j++) {
+                const double last = j + 1 < stages ? 0.0 : 1.0;
+                const double weight = w.algebraic[k] ? last : h * c->b[j];
+                const double *side = w.side + (j * n + k) * width;
+                for (ptrdiff_t l = 0; l < width; l++) row[l] += weight * side[l];
+            }
         }
-        ks_lu_solve(n, w.matrix, w.pivot, w.side, width);
-        memcpy(s->carry, w.side, size);
-        memcpy(s->along + (i + 1 - begin) * n * width, w.side, size);
+        memcpy(s->along + (i + 1 - begin) * n * width, s->carry,
+               (size_t)(n * width) * sizeof(double));
     }
     free(pool.memory);
     return singular ? 2 : 0;

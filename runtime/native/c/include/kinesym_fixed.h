@@ -85,7 +85,7 @@ static int ks_fixed_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptr
     ptrdiff_t s, left = r->budget, i = ks_resume(r, first, count, begin, &s);
     int status = 0;
     if (r->resumed)
-        ks_load_between(r, first, count, 0, x);
+        ks_load_between(r, first, count, 0, n, x);
     else
         ks_load_states(r, first, count, i, x);
     for (; i < end && ks_some_at(r, first, count, i); i++, s = 0) {
@@ -95,7 +95,7 @@ static int ks_fixed_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptr
         for (; s < stop; s++)
             ks_fixed_step(r, first, count, i, (double)s, part, h, n, m, &rhs, x, y, slope, sum, u, t);
         if (s < r->substeps) {
-            ks_store_between(r, first, count, 0, x);
+            ks_store_between(r, first, count, 0, n, x);
             status = ks_pause(r, first, count, i, s);
             break;
         }

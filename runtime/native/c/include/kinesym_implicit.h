@@ -1,269 +1,355 @@
-/* Implicit one-step methods: Newton's method on the defect of an interval, which is the very kernel
- * of collocation. The defect takes x0, x1, u0, u1, p, t, h; `newton` are its derivatives with
- * respect to x1, entry e at (rows[e], columns[e]).
+/* Implicit Runge-Kutta methods with fixed steps for 0 = f(x', x, u, p, t): Newton's method solves the
+ * equations of the stages to rounding.
+ *
+ * A first stage at the begin of a step (Lobatto IIIA) has the rates that the last stage of the step
+ * before had, or what the equations say where an input jumps. Algebraic states have values at the
+ * stages; if none of these is at the end of the step (Gauss), those at a node follow from the
+ * equations there.
  */
 #ifndef KINESYM_IMPLICIT_H
 #define KINESYM_IMPLICIT_H
-#include "kinesym_step.h"
+#include "kinesym_stages.h"
 
 #define KS_NEWTON_STEPS 30
 /* A full Newton step of this relative size leaves an error of about its square: rounding. */
 #define KS_NEWTON_SMALL 1e-11
 /* A step below this size that is not much smaller than the one before is rounding itself. */
 #define KS_NEWTON_STALLED 1e-6
-/* Models with as many states keep their factors from step to step: their derivatives and factors
- * cost many times a defect. What is left after a step then is below this relative size, */
+/* Models with as many states keep derivatives and factors from step to step, smaller ones make them at
+ * the begin of each. */
 #define KS_NEWTON_REUSE 16
-#define KS_NEWTON_ROUNDING 1e-15
-/* or stays at this size after steps that shrank well. */
+/* What is left after a correction by factors of an earlier point is below this relative size, */
+#define KS_NEWTON_ROUNDING 1e-16
+/* or stays below this size; there no other derivatives are made after steps that shrank well. */
 #define KS_NEWTON_STALLED_REUSED 1e-10
 
-/* Factorises a (n x n, row by row) in place as L U with partial pivoting; row k was row pivot[k].
- * Returns 0 if a is singular. */
-static int ks_lu(ptrdiff_t n, double *a, ptrdiff_t *pivot) {
-    for (ptrdiff_t k = 0; k < n; k++) {
-        ptrdiff_t best = k;
-        for (ptrdiff_t i = k + 1; i < n; i++)
-            if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
-        pivot[k] = best;
-        if (!(fabs(a[best * n + k]) > 0.0)) return 0;
-        if (best != k)
-            for (ptrdiff_t j = 0; j < n; j++) {
-                const double swap = a[k * n + j];
-                a[k * n + j] = a[best * n + j];
-                a[best * n + j] = swap;
-            }
-        const double inverse = 1.0 / a[k * n + k];
-        for (ptrdiff_t i = k + 1; i < n; i++) {
-            double *restrict row = a + i * n, *restrict top = a + k * n;
-            if (row[k] == 0.0) continue;
-            const double factor = row[k] *= inverse;
-            for (ptrdiff_t j = k + 1; j < n; j++) row[j] -= factor * top[j];
-        }
+/* A block of members. factored[l]: the factors are good enough while corrections shrink; good[l]: they
+ * did within this step in time; stale[l]: the last correction was by factors of an earlier point.
+ * size, length: of the last correction, by its largest entry and the sum of squares. last: stages of
+ * the step before. */
+typedef struct {
+    ks_stages s;
+    V *last, *added, *weight; /* added: the last correction; weight: in its size */
+    double before[KS_LANES], size[KS_LANES], length[KS_LANES];
+    int open[KS_LANES], factored[KS_LANES], stale[KS_LANES], good[KS_LANES];
+    ks_bound rhs;
+} ks_implicit_steps;
+
+/* Whether the correction of this relative size was the last. With the derivatives of an earlier point
+ * errors shrink by the rate of the corrections; where that is slow derivatives are made anew. */
+static int ks_im_done(ks_implicit_steps *d, int l, double size, int exact) {
+    const double before = d->size[l], rate = size / before;
+    const int slow = size > 0.1 * before;
+    d->size[l] = size;
+    if (size != size) return 1; /* seen in x */
+    if (exact) return size <= KS_NEWTON_SMALL || (slow && size < KS_NEWTON_STALLED);
+    if (!slow) {
+        d->good[l] |= rate > 0.0;
+        return rate > 0.0 ? size * rate <= KS_NEWTON_ROUNDING : size == 0.0;
+    }
+    const int close = size < KS_NEWTON_STALLED_REUSED;
+    if (close && (rate > 0.5 || size < 100.0 * KS_NEWTON_ROUNDING)) return 1;
+    if (!(close && d->good[l])) d->factored[l] = 0;
+    return 0;
+}
+
+/* Derivatives at the stage in the middle, of the lanes that need them, and factors */
+static void ks_im_factor(ks_implicit_steps *d) {
+    ks_stages *s = &d->s;
+    const ks_tableau *method = &s->r->method;
+    const int i = method->implicit / 2, skipped = method->stages - method->implicit;
+    const V inverse = 1.0 / ks_load(s->h);
+    int which[KS_LANES];
+    for (int l = 0; l < KS_LANES; l++) which[l] = d->open[l] && !d->factored[l];
+    for (ptrdiff_t k = 0; k < s->n; k++) {
+        s->k[k] = inverse * ks_stages_rate(s, i, k);
+        s->y[k] = s->x[k] + ks_stages_state(s, i, k);
+    }
+    ks_stages_derive(s, which, s->u + i * s->m, method->c[skipped + i]);
+    for (int l = 0; l < KS_LANES; l++)
+        if (which[l]) s->used[l] = s->h[l];
+    ks_stages_factor(s);
+}
+
+/* Weights of corrections: relative to the states where they have led */
+static void ks_im_weigh(ks_implicit_steps *d) {
+    ks_stages *s = &d->s;
+    const ptrdiff_t count = s->r->method.implicit * s->n;
+    V largest = ks_splat(0.0);
+    for (ptrdiff_t k = 0; k < count; k++)
+        largest = ks_max(largest, ks_abs(s->x[k % s->n] + s->z[k]));
+    const V least = 1e-6 * largest + 1e-12;
+    for (ptrdiff_t k = 0; k < count; k++)
+        d->weight[k] = 1.0 / (ks_abs(s->x[k % s->n] + s->z[k]) + least);
+}
+
+/* Adds the corrections in g to the unknowns of the lanes that need them */
+static void ks_im_add(ks_implicit_steps *d, const int *which) {
+    ks_stages *s = &d->s;
+    const V active = ks_flags(which), none = ks_splat(0.0);
+    for (ptrdiff_t k = 0; k < s->r->method.implicit * s->n; k++) {
+        d->added[k] = ks_select(active, s->g[k], d->added[k]);
+        s->z[k] += ks_select(active, s->g[k], none);
+    }
+}
+
+/* Sizes of the corrections in g, by their largest entry, and their lengths */
+static void ks_im_measure(ks_implicit_steps *d, double *sizes, double *lengths) {
+    V size = ks_splat(0.0), sum = ks_splat(0.0);
+    for (ptrdiff_t k = 0; k < d->s.r->method.implicit * d->s.n; k++) {
+        const V part = ks_abs(d->s.g[k]) * d->weight[k];
+        size = ks_max(size, part);
+        sum += part * part;
+    }
+    ks_store(sizes, size), ks_store(lengths, sum);
+}
+
+/* Where a correction is longer than that before, and not for better factors, that one led too far: half
+ * of it is taken back, no other added (Deuflhard, Newton Methods for Nonlinear Problems, section
+ * 3.3). Returns whether there are such lanes. */
+static int ks_im_turn_back(ks_implicit_steps *d, const double *lengths, int *turned) {
+    int some = 0;
+    for (int l = 0; l < KS_LANES; l++) {
+        const int longer = lengths[l] > fmax(d->length[l], KS_NEWTON_STALLED * KS_NEWTON_STALLED);
+        const int lost = lengths[l] != lengths[l] && d->length[l] < INFINITY;
+        turned[l] = d->open[l] && (lost || (longer && (d->factored[l] || !d->stale[l])));
+        if (!turned[l]) d->length[l] = lengths[l];
+        some |= turned[l];
+    }
+    if (!some) return 0;
+    const V half = ks_select(ks_flags(turned), ks_splat(0.5), ks_splat(0.0));
+    for (ptrdiff_t k = 0; k < d->s.r->method.implicit * d->s.n; k++) {
+        d->s.z[k] -= half * d->added[k];
+        d->added[k] -= half * d->added[k];
     }
     return 1;
 }
 
-/* b := a^-1 b for `width` right sides, b (n x width, row by row) */
-static void ks_lu_solve(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, double *b,
-                        ptrdiff_t width) {
-    for (ptrdiff_t k = 0; k < n; k++)
-        if (pivot[k] != k)
-            for (ptrdiff_t j = 0; j < width; j++) {
-                const double swap = b[k * width + j];
-                b[k * width + j] = b[pivot[k] * width + j];
-                b[pivot[k] * width + j] = swap;
-            }
-    for (ptrdiff_t i = 1; i < n; i++)
-        for (ptrdiff_t k = 0; k < i; k++)
-            if (a[i * n + k] != 0.0)
-                for (ptrdiff_t j = 0; j < width; j++)
-                    b[i * width + j] -= a[i * n + k] * b[k * width + j];
-    for (ptrdiff_t i = n - 1; i >= 0; i--) {
-        for (ptrdiff_t k = i + 1; k < n; k++)
-            if (a[i * n + k] != 0.0)
-                for (ptrdiff_t j = 0; j < width; j++)
-                    b[i * width + j] -= a[i * n + k] * b[k * width + j];
-        for (ptrdiff_t j = 0; j < width; j++) b[i * width + j] /= a[i * n + i];
-    }
-}
-
-/* Four numbers anywhere in memory, whatever the lanes of the library are */
-typedef double ks_four __attribute__((vector_size(32), aligned(8), may_alias));
-
-static inline double ks_dot(const double *a, const double *b, ptrdiff_t n) {
-    ks_four one = {0}, two = {0};
-    ptrdiff_t k = 0;
-    for (; k + 8 <= n; k += 8) {
-        one += *(const ks_four *)(a + k) * *(const ks_four *)(b + k);
-        two += *(const ks_four *)(a + k + 4) * *(const ks_four *)(b + k + 4);
-    }
-    one += two;
-    double sum = (one[0] + one[1]) + (one[2] + one[3]);
-    for (; k < n; k++) sum += a[k] * b[k];
-    return sum;
-}
-
-/* b := a^-1 b for one right side: each row is a scalar product */
-static void ks_lu_solve_one(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, double *b) {
-    for (ptrdiff_t k = 0; k < n; k++) {
-        const double swap = b[k];
-        b[k] = b[pivot[k]];
-        b[pivot[k]] = swap;
-    }
-    for (ptrdiff_t i = 1; i < n; i++) b[i] -= ks_dot(a + i * n, b, i);
-    for (ptrdiff_t i = n - 1; i >= 0; i--)
-        b[i] = (b[i] - ks_dot(a + i * n + i + 1, b + i + 1, n - 1 - i)) / a[i * n + i];
-}
-
-/* b := a^-T b */
-static void ks_lu_solve_transposed(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, double *b) {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        b[i] /= a[i * n + i];
-        for (ptrdiff_t j = i + 1; j < n; j++) b[j] -= a[i * n + j] * b[i];
-    }
-    for (ptrdiff_t i = n - 1; i > 0; i--)
-        for (ptrdiff_t j = 0; j < i; j++) b[j] -= a[i * n + j] * b[i];
-    for (ptrdiff_t k = n - 1; k >= 0; k--) {
-        const double swap = b[k];
-        b[k] = b[pivot[k]];
-        b[pivot[k]] = swap;
-    }
-}
-
-/* Work of one member: n x n matrix, right side, pivots */
-typedef struct {
-    double *matrix, *side;
-    ptrdiff_t *pivot;
-} ks_dense;
-
-/* One lane of Newton's method. `factored`: its matrix is that of an earlier point, good enough while
- * steps shrink; `good`: they did within this step in time. */
-typedef struct {
-    ks_dense w;
-    double before;
-    int open, factored, good;
-} ks_lane;
-
-/* Factorises the derivatives of lane l; returns 0 if they are singular. */
-static int ks_newton_factor(const ks_run *r, int l, const double *entries, const ks_dense *w) {
-    const ptrdiff_t n = r->n;
-    memset(w->matrix, 0, (size_t)(n * n) * sizeof(double));
-    for (ptrdiff_t e = 0; e < r->n_entries; e++)
-        w->matrix[r->rows[e] * n + r->columns[e]] = entries[e * KS_LANES + l];
-    return ks_lu(n, w->matrix, w->pivot);
-}
-
-/* One Newton step of lane l: x1 -= (d defect / d x1)^-1 defect. Returns its relative size. */
-static double ks_newton_lane(const ks_run *r, int l, const double *defect, double *x1,
-                             const ks_dense *w) {
-    const ptrdiff_t n = r->n;
-    double size = 0.0, largest = 0.0;
-    for (ptrdiff_t k = 0; k < n; k++) w->side[k] = defect[k * KS_LANES + l];
-    ks_lu_solve_one(n, w->matrix, w->pivot, w->side);
-    for (ptrdiff_t k = 0; k < n; k++) {
-        x1[k * KS_LANES + l] -= w->side[k];
-        largest = fmax(largest, fabs(x1[k * KS_LANES + l]));
-    }
-    for (ptrdiff_t k = 0; k < n; k++) {
-        const double scale = fabs(x1[k * KS_LANES + l]) + 1e-6 * largest + 1e-12;
-        size = w->side[k] == w->side[k] ? fmax(size, fabs(w->side[k]) / scale) : (double)NAN;
-        if (size != size) break;
-    }
-    return size;
-}
-
-/* Whether the step of this relative size was the last. With the matrix of an earlier point errors
- * shrink by the rate of the steps; where that is slow the matrix is made anew. */
-static int ks_newton_done(ks_lane *lane, double size, int fresh) {
-    const double rate = size / lane->before;
-    const int slow = size > 0.1 * lane->before;
-    lane->before = size;
-    if (size != size) return 1; /* seen in x1 */
-    if (fresh) return size <= KS_NEWTON_SMALL || (slow && size < KS_NEWTON_STALLED);
-    if (!slow) {
-        lane->good |= rate > 0.0;
-        return rate > 0.0 ? size * rate <= KS_NEWTON_ROUNDING : size == 0.0;
-    }
-    if (lane->good && size < KS_NEWTON_STALLED_REUSED) return 1;
-    lane->factored = 0;
-    return 0;
-}
-
-/* One implicit step of all lanes by Newton's method from x1. Lanes that fail become NaN, the norm of
- * their defect is kept. */
-static void ks_newton(const ks_run *r, ptrdiff_t first, ptrdiff_t count, const ks_bound *defect,
-                      const ks_bound *newton, V *x1, V *residual, V *entries, ks_lane *lanes) {
-    int some = 1;
+/* The stages of one step of all lanes. Lanes that fail become NaN, the norm of their residual is
+ * kept. */
+static void ks_im_newton(ks_implicit_steps *d) {
+    ks_stages *s = &d->s;
+    const ks_run *r = s->r;
+    double sizes[KS_LANES], lengths[KS_LANES], norms[KS_LANES] = {0};
+    int some = 1, again;
     for (int l = 0; l < KS_LANES; l++)
-        lanes[l].open = l < count, lanes[l].good = 0, lanes[l].before = INFINITY;
+        d->open[l] = l < s->count, d->good[l] = 0, d->size[l] = d->length[l] = INFINITY;
     for (int step = 0; step < KS_NEWTON_STEPS && some; step++) {
-        int needed = 0;
-        for (int l = 0; l < KS_LANES; l++) needed |= lanes[l].open && !lanes[l].factored;
-        ks_eval(defect, residual);
-        if (needed) ks_eval(newton, entries);
+        int needed = 0, turned[KS_LANES], which[KS_LANES];
+        for (int l = 0; l < KS_LANES; l++) needed |= d->open[l] && !d->factored[l];
+        ks_stages_residual(s);
+        if (needed) ks_im_factor(d);
+        if (step == 0 || step == KS_NEWTON_STEPS - 1) {
+            V norm = ks_splat(0.0);
+            for (ptrdiff_t k = 0; k < r->method.implicit * s->n; k++)
+                norm = ks_max(norm, ks_abs(s->g[k]));
+            ks_store(norms, norm);
+        }
+        ks_stages_correct(s);
+        if (step == 0) {
+            ks_im_add(d, d->open);
+            ks_im_weigh(d);
+            ks_im_measure(d, sizes, d->length);
+            memset(turned, 0, sizeof turned);
+        } else {
+            ks_im_measure(d, sizes, lengths);
+            again = ks_im_turn_back(d, lengths, turned);
+            for (int l = 0; l < KS_LANES; l++) which[l] = d->open[l] && !turned[l];
+            ks_im_add(d, which);
+            if (again) ks_im_weigh(d);
+        }
         some = 0;
         for (int l = 0; l < KS_LANES; l++) {
-            ks_lane *lane = lanes + l;
-            if (!lane->open) continue;
-            const int fresh = !lane->factored;
-            double size = (double)NAN;
-            if (!fresh || ks_newton_factor(r, l, (double *)entries, &lane->w))
-                size = ks_newton_lane(r, l, (double *)residual, (double *)x1, &lane->w);
-            lane->factored = r->n >= KS_NEWTON_REUSE;
-            lane->open = !ks_newton_done(lane, size, fresh);
-            if (size != size) ((double *)x1)[l] = size;
-            some |= lane->open;
+            const int exact = !d->factored[l] && r->method.implicit == 1;
+            if (!d->open[l]) continue;
+            d->stale[l] = d->factored[l];
+            d->factored[l] = !turned[l];
+            if (!turned[l]) d->open[l] = !ks_im_done(d, l, sizes[l], exact);
+            some |= d->open[l];
         }
     }
+    for (int l = 0; l < s->count; l++) {
+        if (!d->open[l] && d->size[l] == d->size[l]) continue;
+        for (ptrdiff_t k = 0; k < r->method.implicit * s->n; k++)
+            ((double *)s->z)[k * KS_LANES + l] = (double)NAN;
+        if (r->trouble[s->first + l] == 0.0) r->trouble[s->first + l] = norms[l];
+    }
+}
+
+/* x' and algebraic states at the begin, of the lanes `which` */
+static void ks_im_start(ks_implicit_steps *d, const int *which) {
+    ks_stages *s = &d->s;
+    if (d->rhs.k == NULL || s->some_algebraic) {
+        ks_stages_consistent(s, which, 0.0);
+        ks_stages_factor(s);
+        return;
+    }
+    const V flags = ks_flags(which);
+    for (ptrdiff_t k = 0; k < s->n; k++) s->y[k] = s->x[k];
+    ks_stages_inputs(s, 0.0, s->v);
+    *s->now = ks_load(s->t);
+    ks_eval(&d->rhs, s->k);
+    for (ptrdiff_t k = 0; k < s->n; k++) s->rate[k] = ks_select(flags, s->k[k], s->rate[k]);
+}
+
+/* Keeps the stages and goes to the end of the step; algebraic states to their last stage */
+static void ks_im_advance(ks_implicit_steps *d) {
+    ks_stages *s = &d->s;
+    const ks_tableau *method = &s->r->method;
+    const int stages = method->stages, unknown = method->implicit, skipped = stages - unknown;
+    const int at_stage = method->c[stages - 1] == 1.0;
+    const double *b = method->a + stages * stages;
+    const V inverse = 1.0 / ks_load(s->h);
+    for (ptrdiff_t k = 0; k < s->n; k++) {
+        V end = ks_splat(0.0);
+        for (int i = 0; i < unknown; i++) {
+            d->last[i * s->n + k] = ks_stages_state(s, i, k);
+            if (!at_stage) end += b[i] * ks_stages_rate(s, i, k);
+        }
+        if (at_stage || s->algebraic[k]) end = d->last[(unknown - 1) * s->n + k];
+        if (skipped && !s->algebraic[k]) s->k[k] = inverse * ks_stages_rate(s, unknown - 1, k);
+        s->y[k] = s->x[k] + end;
+    }
+    for (ptrdiff_t k = 0; k < s->n; k++) {
+        s->x[k] = s->y[k];
+        if (skipped && !s->algebraic[k]) s->rate[k] = s->k[k];
+    }
+    for (int l = 0; l < KS_LANES; l++) d->before[l] = s->h[l];
+}
+
+/* Whether algebraic states have no value at the end of steps */
+static int ks_im_open_end(const ks_implicit_steps *d) {
+    const ks_tableau *method = &d->s.r->method;
+    return d->s.some_algebraic && method->c[method->stages - 1] != 1.0;
+}
+
+/* Place of stage j of interval i in what is recorded of state k */
+static ptrdiff_t ks_im_place(const ks_implicit_steps *d, ptrdiff_t k, ptrdiff_t j, ptrdiff_t i) {
+    const ks_run *r = d->s.r;
+    return (k * (r->method.stages + ks_im_open_end(d)) + j) * (r->n_nodes - 1) + i;
+}
+
+/* Writes x' and states at all stages of the interval i, for derivatives along one trajectory */
+static void ks_im_record(const ks_implicit_steps *d, ptrdiff_t i) {
+    const ks_stages *s = &d->s;
+    const ks_run *r = s->r;
+    const int stages = r->method.stages, skipped = stages - r->method.implicit;
+    const V inverse = 1.0 / ks_load(s->h);
+    for (ptrdiff_t k = 0; k < s->n; k++)
+        for (int j = 0; j < stages; j++) {
+            const ptrdiff_t place = ks_im_place(d, k, j, i);
+            V rate = s->rate[k], state = s->x[k];
+            if (j >= skipped) {
+                rate = inverse * ks_stages_rate(s, j - skipped, k);
+                state += ks_stages_state(s, j - skipped, k);
+            }
+            r->stage_rates[place] = ks_first(rate);
+            r->stage_states[place] = ks_first(state);
+        }
+}
+
+/* One step from the share `from` of interval i, of `part` of it */
+static void ks_im_step(ks_implicit_steps *d, ptrdiff_t i, ptrdiff_t from, double part, int fresh) {
+    ks_stages *s = &d->s;
+    const ks_run *r = s->r;
+    const int unknown = r->method.implicit, skipped = r->method.stages - unknown;
+    const double h = (r->time[i + 1] - r->time[i]) * part;
+    int which[KS_LANES], some = 0;
     for (int l = 0; l < KS_LANES; l++) {
-        double norm = 0.0;
-        for (ptrdiff_t k = 0; k < r->n; k++)
-            norm = fmax(norm, fabs(((double *)residual)[k * KS_LANES + l]));
-        if (lanes[l].open) ((double *)x1)[l] = (double)NAN;
-        if (l < count && ((double *)x1)[l] != ((double *)x1)[l] && r->trouble[first + l] == 0.0)
-            r->trouble[first + l] = norm;
+        const ptrdiff_t member = s->first + (l < s->count ? l : s->count - 1);
+        s->at[l] = i, s->h[l] = h, s->t[l] = r->time[i] + (double)from * h;
+        which[l] = fresh || (from == 0 && ks_jumps(r, s->m, member, i));
+        some |= which[l];
+        if (fabs(h - s->used[l]) > 1e-9 * h || r->n < KS_NEWTON_REUSE) d->factored[l] = 0;
+    }
+    if (some && (skipped || s->some_algebraic)) ks_im_start(d, which);
+    for (int j = 0; j < unknown; j++) {
+        const double share = ((double)from + r->method.c[skipped + j]) * part;
+        ks_inputs_at(r, s->m, s->first, s->count, i, share, s->u + j * s->m);
+    }
+    ks_stages_guess(s, d->last, d->before);
+    ks_im_newton(d);
+    if (r->stage_rates != NULL) ks_im_record(d, i);
+    ks_im_advance(d);
+}
+
+/* Writes the end of interval i; algebraic states follow from the equations there if no stage is */
+static void ks_im_store(ks_implicit_steps *d, ptrdiff_t i) {
+    ks_stages *s = &d->s;
+    const ks_run *r = s->r;
+    const size_t size = (size_t)s->n * sizeof(V);
+    int every[KS_LANES];
+    if (ks_im_open_end(d)) {
+        for (int l = 0; l < KS_LANES; l++) every[l] = 1;
+        memcpy(d->added, s->x, size);
+        ks_stages_consistent(s, every, 1.0);
+        ks_stages_factor(s);
+    }
+    ks_store_states(r, s->first, s->count, i + 1, s->x);
+    ks_count_reached(r, s->first, s->count, i + 1, s->x);
+    if (!ks_im_open_end(d)) return;
+    for (ptrdiff_t k = 0; k < s->n && r->stage_rates != NULL; k++) {
+        const ptrdiff_t place = ks_im_place(d, k, r->method.stages, i);
+        r->stage_rates[place] = ks_first(s->rate[k]);
+        r->stage_states[place] = ks_first(s->x[k]);
+    }
+    memcpy(s->x, d->added, size); /* from which the next stages are guessed */
+}
+
+/* Flags and numbers of each lane, after the vectors in r->between */
+static void ks_im_numbers(ks_implicit_steps *d, int resumed) {
+    ks_stages *s = &d->s;
+    const ks_run *r = s->r;
+    for (int l = 0; l < KS_LANES; l++) {
+        const ptrdiff_t member = s->first + (l < s->count ? l : s->count - 1);
+        double *place = r->between + (5 * s->n + r->n_entries) * r->members + member;
+        if (resumed)
+            d->before[l] = *place, s->used[l] = place[r->members],
+            d->factored[l] = place[2 * r->members] != 0.0;
+        else if (l < s->count)
+            *place = d->before[l], place[r->members] = s->used[l],
+            place[2 * r->members] = d->factored[l];
     }
 }
 
 static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
                              ptrdiff_t end) {
-    const ptrdiff_t n = r->n, m = r->defect->count[2], np = r->defect->count[4];
     const double part = 1.0 / (double)r->substeps;
-    const double *parameters = r->parameters + first * r->parameter_stride;
     ks_pool pool = {NULL, 0};
-    V *x0 = NULL, *x1 = NULL, *last = NULL, *u0 = NULL, *u1 = NULL, *p = NULL, *t = NULL, *h = NULL;
-    V *residual = NULL, *entries = NULL;
-    ks_lane lanes[KS_LANES] = {0};
-    ks_bound defect = {0}, newton = {0};
+    ks_implicit_steps d = {.s = {.r = r, .first = first, .count = count}};
+    ks_stages *s = &d.s;
     for (int pass = 0; pass < 2; pass++) { /* count, allocate, hand out */
         if (pass == 1 && ks_allocate(&pool)) return KS_NO_MEMORY;
-        x0 = ks_take(&pool, n), x1 = ks_take(&pool, n), last = ks_take(&pool, n);
-        u0 = ks_take(&pool, m), u1 = ks_take(&pool, m), t = ks_take(&pool, 1);
-        h = ks_take(&pool, 1), p = ks_take(&pool, np);
-        residual = ks_take(&pool, n), entries = ks_take(&pool, r->n_entries);
-        for (int l = 0; l < KS_LANES; l++) {
-            ks_dense *w = &lanes[l].w;
-            w->matrix = (double *)ks_take(&pool, (n * n + KS_LANES - 1) / KS_LANES);
-            w->side = (double *)ks_take(&pool, n), w->pivot = (ptrdiff_t *)ks_take(&pool, n);
-        }
-        if (pass == 1 && r->defect->varying[4]) ks_load_parameters(r, np, first, count, p);
-        V *const blocks[] = {x0, x1, u0, u1, p, t, h};
-        ks_bind(&defect, r->defect, blocks, parameters, &pool);
-        ks_bind(&newton, r->newton, blocks, parameters, &pool);
+        ks_stages_take(s, &pool);
+        d.last = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
+        d.added = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
+        d.weight = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
+        ks_bind(&d.rhs, r->rhs, (V *[]){s->y, s->v, s->p, s->now},
+                r->parameters + first * r->parameter_stride, &pool);
     }
-    ptrdiff_t s, left = r->budget, i = ks_resume(r, first, count, begin, &s);
-    int status = 0;
-    double before = i > 0 && r->substeps == 1 ? r->time[i] - r->time[i - 1] : 0.0;
+    memset(d.last, 0, (size_t)(KS_UNKNOWN_MOST * r->n) * sizeof(V));
+    memset(d.added, 0, (size_t)(KS_UNKNOWN_MOST * r->n) * sizeof(V));
+    for (int l = 0; l < KS_LANES; l++) s->used[l] = s->h[l] = 1.0;
+    ptrdiff_t from, left = r->budget, i = ks_resume(r, first, count, begin, &from);
+    int status = 0, fresh = !r->resumed;
     if (r->resumed) {
-        ks_load_between(r, first, count, 0, x0), ks_load_between(r, first, count, r->n, last);
-        before = part * (s > 0 ? r->time[i + 1] - r->time[i] : r->time[i] - r->time[i - 1]);
+        ks_stages_vectors(s, d.last, 1);
+        ks_im_numbers(&d, 1);
+        ks_stages_factor(s);
     } else {
-        ks_load_states(r, first, count, i, x0);
-        ks_load_states(r, first, count, i > 0 ? i - 1 : 0, last);
+        ks_load_states(r, first, count, i, s->x);
     }
-    for (; i < end && ks_some_at(r, first, count, i); i++, s = 0) {
-        const double length = (r->time[i + 1] - r->time[i]) * part;
-        const ptrdiff_t stop = left < r->substeps - s ? s + left : r->substeps;
-        left -= stop - s;
-        *h = ks_splat(length);
-        for (; s < stop; s++) {
-            ks_inputs_at(r, m, first, count, i, (double)s * part, u0);
-            ks_inputs_at(r, m, first, count, i, (double)(s + 1) * part, u1);
-            *t = ks_splat(r->time[i] + (double)s * length);
-            const double forth = before > 0.0 ? length / before : 0.0; /* extrapolate */
-            for (ptrdiff_t k = 0; k < n; k++) x1[k] = x0[k] + forth * (x0[k] - last[k]);
-            ks_newton(r, first, count, &defect, &newton, x1, residual, entries, lanes);
-            for (ptrdiff_t k = 0; k < n; k++) last[k] = x0[k], x0[k] = x1[k];
-            before = length;
-        }
-        if (s < r->substeps) {
-            ks_store_between(r, first, count, 0, x0), ks_store_between(r, first, count, r->n, last);
-            status = ks_pause(r, first, count, i, s);
+    for (; i < end && ks_some_at(r, first, count, i); i++, from = 0) {
+        const ptrdiff_t stop = left < r->substeps - from ? from + left : r->substeps;
+        left -= stop - from;
+        for (; from < stop; from++, fresh = 0) ks_im_step(&d, i, from, part, fresh);
+        if (from < r->substeps) {
+            ks_stages_vectors(s, d.last, 0);
+            ks_im_numbers(&d, 0);
+            status = ks_pause(r, first, count, i, from);
             break;
         }
-        ks_store_states(r, first, count, i + 1, x0);
-        ks_count_reached(r, first, count, i + 1, x0);
+        ks_im_store(&d, i);
     }
     free(pool.memory);
     return status;

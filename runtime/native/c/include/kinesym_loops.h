@@ -4,6 +4,7 @@
 #include "kinesym_adaptive.h"
 #include "kinesym_chain.h"
 #include "kinesym_implicit.h"
+#include "kinesym_radau.h"
 #include "kinesym_step.h"
 
 /* in a file of its own: kinesym_sweep.h; those of kinesym_fixed.h are listed by the generator */
@@ -16,6 +17,7 @@ const ks_loops ks_all_loops = {
     .fixed = ks_fixed_loops,
 #endif
     .adaptive = ks_adaptive,
+    .radau = ks_radau_steps,
     .implicit = ks_implicit,
     .outputs = ks_outputs,
 #ifdef KS_SWEEPS

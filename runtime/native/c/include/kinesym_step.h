@@ -7,6 +7,9 @@
 #include <string.h>
 #include "kinesym_simd.h"
 
+/* Methods that choose their steps: more than this within one interval are no way through it. */
+#define KS_STEPS_MOST 10000000
+
 /* A kernel with its arguments in place, called for one block of lanes */
 typedef struct {
     const ks_kernel *k;
@@ -82,6 +85,37 @@ KS_PART void ks_inputs_at(const ks_run *r, ptrdiff_t m, ptrdiff_t first, ptrdiff
     }
 }
 
+/* The same where every lane has a time of its own: now[l] in the interval at[l] */
+KS_PART void ks_inputs_of_lanes(const ks_run *r, ptrdiff_t m, ptrdiff_t first, ptrdiff_t count,
+                                const ptrdiff_t *at, const double *now, V *u) {
+    double lane[KS_LANES];
+    for (ptrdiff_t k = 0; k < m; k++) {
+        const ks_input *c = r->inputs + k;
+        for (ptrdiff_t l = 0; l < KS_LANES; l++) {
+            const ptrdiff_t i = at[l] < r->n_nodes - 1 ? at[l] : r->n_nodes - 2;
+            const ptrdiff_t member = first + (l < count ? l : count - 1);
+            const double s = (now[l] - r->time[i]) / (r->time[i + 1] - r->time[i]);
+            lane[l] = ks_input_at(c, c->data + member * c->stride, i, s < 1.0 ? s : 1.0);
+        }
+        u[k] = ks_load(lane);
+    }
+}
+
+/* A first step of lane l from the sizes of x and x' (Hairer, Norsett, Wanner, Solving Ordinary
+ * Differential Equations I, section II.4, simplified) */
+KS_PART double ks_first_step(const ks_run *r, int l, const V *x, const V *rate) {
+    double size = 0.0, slope = 0.0;
+    for (ptrdiff_t i = 0; i < r->n; i++) {
+        const double value = fabs(((const double *)x)[i * KS_LANES + l]);
+        const double scale = r->atol + r->rtol * value;
+        size = fmax(size, value / scale);
+        slope = fmax(slope, fabs(((const double *)rate)[i * KS_LANES + l]) / scale);
+    }
+    const double whole = r->time[r->n_nodes - 1] - r->time[0];
+    const double h = size < 1e-5 || slope < 1e-5 ? 1e-6 * whole : 0.01 * size / slope;
+    return h < whole ? h : whole;
+}
+
 /* Row k of the states of a member */
 static inline double *ks_state_row(const ks_run *r, ptrdiff_t k, ptrdiff_t member) {
     return r->states + (k * r->members + member) * r->n_nodes;
@@ -105,10 +139,10 @@ KS_PART void ks_store_states(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
     }
 }
 
-/* The same for x between nodes, where a call has left the block: rows from `row` on of r->between */
+/* The same where a call has left the block between nodes: `rows` rows from `row` on of r->between */
 KS_PART void ks_load_between(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t row,
-                            V *x) {
-    for (ptrdiff_t k = 0; k < r->n; k++) {
+                            ptrdiff_t rows, V *x) {
+    for (ptrdiff_t k = 0; k < rows; k++) {
         double lane[KS_LANES];
         const double *from = r->between + (row + k) * r->members + first;
         for (ptrdiff_t l = 0; l < KS_LANES; l++) lane[l] = from[l < count ? l : count - 1];
@@ -117,8 +151,8 @@ KS_PART void ks_load_between(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
 }
 
 KS_PART void ks_store_between(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t row,
-                             const V *x) {
-    for (ptrdiff_t k = 0; k < r->n; k++) {
+                             ptrdiff_t rows, const V *x) {
+    for (ptrdiff_t k = 0; k < rows; k++) {
         double lane[KS_LANES];
         ks_store(lane, x[k]);
         for (ptrdiff_t l = 0; l < count; l++)

@@ -10,6 +10,13 @@ static void gather(const kkt_block *b, const double *x, double *y) {
     for (int k = b->n_rows; k < padded(b->n_rows); k++) y[k] = 0.0;
 }
 
+/* Whether a block has anything to do forwards; unit vectors of parameters touch only the last. */
+static int touches(const kkt_block *b, const double *x) {
+    for (int r = 0; r < b->n_pivots; r++)
+        if (x[b->rows[r]] != 0.0) return 1;
+    return 0;
+}
+
 int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld) {
     if (!factors->ready) return KKT_SINGULAR;
     const kkt_dense *dense = kkt_dense_routines();
@@ -17,18 +24,21 @@ int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld) {
     const size_t bytes = (size_t)padded(factors->max_rows + 1) * sizeof(double);
     double *y = aligned_alloc(64, bytes);
     if (y == NULL) return KKT_NO_MEMORY;
-    for (int k = 0; k < n_rhs; k++, x += ld) {
-        for (const kkt_block *b = factors->blocks; b < factors->blocks + n; b++) {
-            gather(b, x, y);
+    /* all sides of a block together: the factors are read from memory once */
+    double *end = x + n_rhs * ld;
+    for (const kkt_block *b = factors->blocks; b < factors->blocks + n; b++)
+        for (double *side = x; side < end; side += ld) {
+            if (!touches(b, side)) continue;
+            gather(b, side, y);
             dense->forward(b, y);
-            for (int r = 0; r < b->n_rows; r++) x[b->rows[r]] = y[r];
+            for (int r = 0; r < b->n_rows; r++) side[b->rows[r]] = y[r];
         }
-        for (const kkt_block *b = factors->blocks + n - 1; b >= factors->blocks; b--) {
-            gather(b, x, y);
+    for (const kkt_block *b = factors->blocks + n - 1; b >= factors->blocks; b--)
+        for (double *side = x; side < end; side += ld) {
+            gather(b, side, y);
             dense->backward(b, y);
-            for (int r = 0; r < b->n_pivots; r++) x[b->rows[r]] = y[r];
+            for (int r = 0; r < b->n_pivots; r++) side[b->rows[r]] = y[r];
         }
-    }
     free(y);
     return KKT_OK;
 }

@@ -1,0 +1,148 @@
+"""The error of the grid at a solution of collocation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kinesym.internal.finer import finer
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.nlp.grid import GridDefects, grid_defects
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.point import PointFunctions
+from kinesym.runtime.results.grid_error import GridError
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.statistics import Entries, Kkt
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.schemes import CollocationScheme
+
+#: Up to this share of the range of a state a step of Newton's method is taken as it is.
+_FLAT = 1e-2
+#: The key of the objective among values.
+_J = "objective"
+
+
+def grid_error(
+    problem: Problem,
+    scheme: CollocationScheme,
+    built: Built,
+    nlp: NLP,
+    trials: Sequence[Experiment],
+    known: Mapping[str, float],
+    solution: Solution,
+    kkt: Kkt,
+    bounds: tuple[Array, Array],
+) -> GridError:
+    """What the grid does to a solution.
+
+    One solution with the KKT matrix there turns the defects of the intervals (see
+    `kinesym.runtime.nlp.defects`) into shifts, as a step of Newton's method from this scheme to the
+    finer one would. A problem without objective has no one solution: the shift is the smallest
+    one. built : the library, see `codegen.point`. known : values of the known parameters. kkt : of
+    `kkt_at`. bounds : of z.
+
+    Where the matrix is singular or the equations cannot be solved, the shifts are NaN, and the note
+    says why.
+    """
+    functions, numbers = PointFunctions(built, known), finer(scheme)
+    layout, z, note = nlp.layout, solution.free_vector, ""
+    shift, inverse = np.full(nlp.n_variables, np.nan), np.full((0, 0), np.nan)
+    found = GridDefects([np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes])
+    try:
+        given = (z, solution.multipliers, bounds)
+        found = grid_defects(nlp, functions, numbers, trials, *given)
+        matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
+        shift, inverse = _shifts(nlp, z, found, matrix)
+    except np.linalg.LinAlgError:
+        note = "the equations cannot be solved for the states along the solution"
+    except ValueError as error:
+        note = str(error)
+    runs = solution.trials
+    courses = [
+        layout.courses(shift, k, nlp.about.stages, nlp.about.to_ends) for k in range(len(runs))
+    ]
+    values = dict(solution.parameters) | ({} if problem.aimless else {_J: solution.objective})
+    values |= {f"duration {k}": float(T) for k, T in enumerate(layout.durations(z))}
+    return GridError(
+        scheme=scheme.title,
+        order=scheme.order,
+        begin=np.concatenate([run.time[:-1] for run in runs]),
+        trial=np.repeat(np.arange(len(runs)), [N - 1 for N in layout.nodes]),
+        time=np.concatenate([run.time for run in runs]),
+        defects=dict(zip(layout.states, np.concatenate(found.ends, axis=1), strict=True)),
+        gains=np.concatenate(found.gains)
+        if found.gains
+        else np.full(sum(layout.nodes) - len(runs), np.nan),
+        states={x: np.concatenate([c[x] for c in courses]) for x in layout.states},
+        inputs={u: np.concatenate([c[u] for c in courses]) for u in layout.inputs},
+        parameters=_named(layout.parameters, layout.parameter_values(shift)),
+        deviations=_deviations(problem, layout.parameters, inverse, trials, solution.objective),
+        durations=layout.durations(shift).tolist(),
+        objective=float(found.objective),
+        values=values,
+        ranges={x: float(np.ptp(np.concatenate([r[x] for r in runs]))) for x in layout.states},
+        fitted=bool(problem.objective.least_squares),
+        note=note,
+    )
+
+
+def _metric(nlp: NLP, z: Array) -> Entries:
+    """A Hessian for problems without objective: of all changes the smallest, relative to the size
+    of each trajectory."""
+    size = np.ones(nlp.n_variables)
+    for trial in range(len(nlp.layout.nodes)):
+        values = zip(nlp.layout.rows(size, trial), nlp.layout.rows(z, trial), strict=True)
+        for (_, sizes), (_, rows) in values:
+            largest = np.abs(rows).max(axis=1, keepdims=True)
+            sizes[:] = np.where(largest > 0.0, largest, 1.0)
+    every = np.arange(nlp.n_variables)
+    return every, every, size**-2.0
+
+
+def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> tuple[Array, Array]:
+    """Shifts of all variables, and the block of the parameters in the inverse of the matrix.
+
+    Along singular arcs the objective is so flat that a small gradient asks for a large step, which
+    means nothing: beyond `_FLAT` only what the constraints ask for counts.
+    """
+    layout = nlp.layout
+    mine = layout.parameter_offset + np.arange(len(layout.parameters))
+    variables = np.zeros((nlp.n_variables, 2 + len(mine)))
+    variables[:, 1] = -found.gradient
+    variables[mine, 2 + np.arange(len(mine))] = 1.0
+    constraints = np.zeros((nlp.n_constraints, 2 + len(mine)))
+    constraints[:, :2] = found.rows[:, None]
+    solved = kkt.solve(variables, constraints)
+    largest = 0.0
+    for trial in range(len(layout.nodes)):
+        steps = layout.trajectories(np.ascontiguousarray(solved[:, 1]), trial)
+        ranges = np.ptp(layout.trajectories(z, trial), axis=1)
+        rated = [k for k, name in enumerate(layout.at_nodes) if name in layout.states]
+        shares = np.abs(steps[rated]).max(axis=1) / np.where(ranges > 0.0, ranges, np.inf)[rated]
+        largest = max(largest, float(shares.max(initial=0.0)))
+    return solved[:, int(largest <= _FLAT)], solved[mine, 2:]
+
+
+def _named(names: Sequence[str], values: Array) -> dict[str, float]:
+    return dict(zip(names, map(float, values), strict=True))
+
+
+def _deviations(
+    problem: Problem,
+    names: Sequence[str],
+    inverse: Array,
+    trials: Sequence[Experiment],
+    objective: float,
+) -> dict[str, float]:
+    """Standard errors of parameters of a fit, whose residuals have the variance that they show;
+    none where the record does not determine them."""
+    measured = (y for trial in trials for y in trial.measurements.values())
+    spare = sum(int(np.isfinite(y).sum()) for y in measured) - len(names)
+    spread = np.diag(inverse)
+    if not (problem.objective.least_squares and spare > 0 and (spread >= 0.0).all()):
+        return {}
+    return _named(names[: len(spread)], np.sqrt(2.0 * spread * abs(objective) / spare))

@@ -1,0 +1,101 @@
+"""Grids adapted to the error of a solution, and solutions carried over to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.grid import TrialViews
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.grid_error import GridError
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.schemes import CollocationScheme
+
+#: By what factor intervals shrink or grow in one round, at most, and from one to the next.
+_SHRINK, _GROW, _NEXT = 8.0, 4.0, 2.0
+#: How many times more intervals there are in all after one round, at most.
+_MORE = 4.0
+#: The share of the tolerance that a new grid aims at.
+_SAFETY = 0.3
+
+
+def refined_trials(
+    trials: Sequence[Experiment], error: GridError, order: int, tolerance: float
+) -> list[Experiment]:
+    """The trials on grids on which the largest relative shift should be `tolerance`.
+
+    Local errors are equidistributed: with m_i intervals in place of the interval i, whose local
+    error is e_i, the total error sum e_i m_i^-order is reached with the fewest intervals if m_i is
+    proportional to e_i^(1 / (order + 1)) (Betts 2010, Practical Methods for Optimal Control and
+    Estimation, section 4.7). Nodes with a measurement stay.
+    """
+    local = np.maximum(error.relative_defects, 1e-16)
+    largest = error.largest
+    aim = _SAFETY * tolerance * (local.sum() / largest if largest > 0.0 else 1.0)
+    if not np.isfinite(local).all() or not np.isfinite(aim):
+        return [trial.refined(2) for trial in trials]
+    share = local ** (1.0 / (order + 1))
+    parts = share * (share.sum() / aim) ** (1.0 / order)
+    parts *= min(1.0, _MORE * len(parts) / parts.sum())
+    parts = np.clip(parts, 1.0 / _GROW, _SHRINK)
+    return [
+        trial.on_grid(_graded(trial.grid, parts[error.trial == k], _kept(trial)))
+        for k, trial in enumerate(trials)
+    ]
+
+
+def _kept(trial: Experiment) -> NDArray[np.bool_]:
+    """Nodes (N,) that stay: ends, samples, and where a held signal jumps."""
+    keep = np.zeros(trial.n_nodes, dtype=bool)
+    keep[[0, -1]] = True
+    for samples in trial.measurements.values():
+        keep |= np.isfinite(samples)
+    for name in trial.held:
+        keep[1:] |= np.diff(trial.inputs[name]) != 0.0
+    return keep
+
+
+def _graded(grid: Array, parts: Array, keep: NDArray[np.bool_]) -> Array:
+    """A grid with as many intervals in place of each as `parts` (N - 1,) says, smoothly."""
+    density = parts / np.diff(grid)
+    for k in range(1, len(density)):  # no interval much longer than its neighbours
+        density[k] = max(density[k], density[k - 1] / _NEXT)
+    for k in range(len(density) - 2, -1, -1):
+        density[k] = max(density[k], density[k + 1] / _NEXT)
+    whole = np.append(0.0, np.cumsum(density * np.diff(grid)))
+    fixed = np.flatnonzero(keep)
+    pieces = []
+    for first, last in pairwise(fixed):
+        count = max(1, int(np.ceil(whole[last] - whole[first] - 1e-9)))
+        wanted = np.linspace(whole[first], whole[last], count + 1)[:-1]
+        piece = np.interp(wanted, whole, grid)
+        piece[0] = grid[first]
+        pieces.append(piece)
+    return np.concatenate([*pieces, grid[-1:]])
+
+
+def carried_over(nlp: NLP, scheme: CollocationScheme, z: Array, onto: NLP) -> Array:
+    """A free vector of the same problem on another grid: the polynomials of the scheme there."""
+    found = np.zeros(onto.n_variables)
+    old, new = nlp.layout, onto.layout
+    new.parameter_values(found)[:] = old.parameter_values(z)
+    new.durations(found)[:] = old.durations(z)
+    for trial, (grid, fine) in enumerate(zip(old.grids, new.grids, strict=True)):
+        views = TrialViews(nlp, z, trial)
+        for block, rows in new.rows(found, trial):
+            time = fine if block.place is None else fine[:-1] + block.place * np.diff(fine)
+            interval = np.clip(np.searchsorted(grid, time, side="right") - 1, 0, len(grid) - 2)
+            share = (time - grid[interval]) / np.diff(grid)[interval]
+            for row, name in zip(rows, block.members, strict=True):
+                if views.is_linear(name):
+                    row[:] = np.interp(time, grid, views.at_nodes(name))
+                    continue
+                rated = views.is_rated(name)
+                weights = scheme.states(share) if rated else scheme.inputs(share)
+                values = views.knots(name) if rated else views.values(name)
+                row[:] = np.sum(weights.T * np.array(values)[:, interval], axis=0)
+    return found

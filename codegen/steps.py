@@ -1,0 +1,35 @@
+"""Intervals of trajectories that follow by steps of time, as in shooting: no defects, only what of
+the objective belongs there."""
+
+from __future__ import annotations
+
+from kinesym.codegen.family import At, Family, Points, integrates_on_intervals
+from kinesym.codegen.kernel import Argument
+from kinesym.symbolic.problem import Problem
+
+
+def costs_of_steps(problem: Problem) -> Family:
+    """The integral by the trapezoidal rule, if its integrand jumps at nodes with what is held."""
+    s = Points(problem)
+    g = s.graph
+    step, time = s.group("h", ["step"]), s.group("t", ["time"])
+    h, t0 = s.of_duration(step, time)
+    begin, end, length = g.symbols(["stage.t0", "stage.t1", "stage.h"])
+    symbols = (*problem.node_states, *problem.node_inputs, *problem.signals)
+    right = [s.nodes(s.x[1]), *(_held(s, *pair) for pair in (s.u, s.s))]
+    after = dict(zip(symbols, (node for nodes in right for node in nodes), strict=True))
+    integrand, cost = problem.objective.integrand, g.zero
+    if integrates_on_intervals(problem):
+        ends = (s.at(0, begin), At(after, end))
+        moves = problem.moves(integrand)
+        values = [s.lowering(at, s.explicit(at) if moves else ())(integrand) for at in ends]
+        cost = g.mul(g.mul(length, g.const(0.5)), g.add(*values))
+    data = (s.k, *s.s, step, time)
+    outer, inner = [*s.own, begin, end, length], [*s.own, t0, g.add(t0, h), h]
+    return Family("interval", g, s.groups, data, outer, inner, cost, {})
+
+
+def _held(s: Points, left: Argument, right: Argument) -> list[int]:
+    """The values at the right node; those of the left where held."""
+    pairs = zip(left.symbols, right.symbols, strict=True)
+    return s.graph.symbols(a if a.split(".", 1)[1] in s.problem.held else b for a, b in pairs)

@@ -1,0 +1,334 @@
+"""What a scheme misses on each interval, judged by a finer scheme there.
+
+On one interval the finer scheme starts at the same node with the same inputs and parameters. One
+step of Newton's method from the polynomials of the scheme leads to its end, which differs by the
+local error; the adjoint of that step, which starts from the costate at the end, differs likewise
+from the multipliers of the scheme (deferred correction; Stetter 1978, The defect correction
+principle and discretization methods, Numerische Mathematik 29).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.point import Linearised, PointFunctions
+
+
+@dataclass(frozen=True, eq=False)
+class Finer:
+    """A scheme with s stages and m knots, and Radau IIA with f stages and a higher order.
+
+    nodes, weights, matrix : c, b, A of the scheme. at_knots : whether its stages are its knots.
+    values, rates : (s, m), of the states at the knots in those at the stages and in h x' there.
+    fine_nodes, fine_weights : (f,); fine_rates : (f, f + 1), of the states at 0 and at the fine
+    nodes in h x' there. extend : (f, m), of the knots in the states at the fine nodes, or (f, s) of
+    h x' at the stages if these are the knots. extend_inputs : (f, s), of the stages at the fine
+    nodes. back, back_stages : of 0 and the fine nodes at the knots, (m, f + 1), and of the fine
+    nodes at the stages, (s, f).
+    """
+
+    nodes: Array
+    weights: Array
+    matrix: Array
+    at_knots: bool
+    values: Array
+    rates: Array
+    fine_nodes: Array
+    fine_weights: Array
+    fine_rates: Array
+    extend: Array
+    extend_inputs: Array
+    back: Array
+    back_stages: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Courses:
+    """M intervals of a trial; arrays have the places first, then the intervals.
+
+    begin : (M,), t at their left nodes, step : (M,) [s]; with an unknown duration T both are
+    shares of it, else T = 1. knots : rated states at the knots, (m, M, .). staged : algebraic
+    states at the stages, (s, M, .). inputs : unknown ones at the stages, (s, M, .).
+    coarse, fine : signals at the stages and the fine nodes. box : bounds of the inputs,
+    (., 2), equal for those whose course is given. multipliers : of the equations at the
+    stages, (s, M, n), or of the defects of the states at the knots but the first, (m - 1, M, n).
+    """
+
+    begin: Array
+    step: Array
+    T: float
+    knots: Array
+    staged: Array
+    inputs: Array
+    coarse: Array
+    fine: Array
+    box: Array
+    multipliers: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Defects:
+    """By how much the finer scheme differs on M intervals.
+
+    ends : states at the right node, (M, n). rows : what the constraints of the scheme are along the
+    finer scheme, as `Courses.multipliers`. begins, inputs : differences of the gradient of the
+    Lagrangian with respect to rated states at the left node, (M, .), and to inputs at the stages,
+    (s, M, .). parameters, duration : the same, sums over the intervals. objective : of it.
+    gains : of the objective, (M,), if inputs could do within an interval what they like.
+    """
+
+    ends: Array
+    rows: Array
+    begins: Array
+    inputs: Array
+    parameters: Array
+    duration: float
+    objective: float
+    gains: Array
+
+
+def interval_defects(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Defects:
+    """Defects of M intervals; p : the unknown parameters, (r,)."""
+    rated = [f.about.states.index(x) for x in f.about.rated]
+    other = [k for k in range(len(f.about.states)) if k not in rated]
+    h = c.step * c.T
+    coarse = _along_scheme(f, at, p, c, rated, other)
+    fine = _along_extension(f, at, p, c, rated, other, coarse)
+    matrix = _matrix_of(fine, f, at.fine_rates[:, 1:], h)
+    delta = -_solved(matrix, fine.values.residual)
+    knots, sums = _coarse_gradient(f, at, c, coarse, rated)
+    side = -_cost_slopes(fine, f, at.fine_rates, at.fine_weights, h)[1:]
+    side[..., rated] += np.tensordot(at.back[:, 1:].T, knots, 1)
+    side[..., other] += np.tensordot(at.back_stages.T, sums.x[..., other], 1)
+    mu = _solved(matrix, side, transposed=True)
+    total = _pulled(fine, f, mu, at.fine_weights, c)
+    begins = np.tensordot(at.fine_rates[:, 0], total.xdot[..., rated], 1) / h[:, None]
+    return Defects(
+        ends=delta[-1],
+        rows=_rows(f, at, coarse, delta, h, rated, other),
+        begins=begins - np.tensordot(at.back[:, 0], knots, 1),
+        inputs=np.tensordot(at.extend_inputs.T, total.u, 1) - sums.u,
+        parameters=total.p - sums.p,
+        duration=total.T - sums.T,
+        objective=total.integral - sums.integral + float((mu * fine.values.residual).sum()),
+        gains=_gains(f, fine, total.u, mu, (at.fine_weights[:, None] * h).reshape(-1), c.box),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """The functions at places of all intervals, (places, M, ..); shares : of these places in the
+    interval. rates, inputs : x' and u there, (places, M, .). given : all arguments, flat."""
+
+    shares: Array
+    rates: Array
+    inputs: Array
+    values: Linearised
+    given: Mapping[str, Array]
+
+
+def _evaluated(
+    f: PointFunctions,
+    p: Array,
+    c: Courses,
+    shares: Array,
+    rates: Array,
+    x: Array,
+    u: Array,
+    s: Array,
+) -> _Points:
+    time = c.T * (c.begin + shares[:, None] * c.step)
+    arrays = {"xdot": rates, "x": x, "u": u, "s": s}
+    given = {
+        name: np.ascontiguousarray(a.reshape(time.size, a.shape[-1]).T)
+        for name, a in arrays.items()
+    }
+    given |= {"p": p, "t": time.reshape(-1)}
+    shape = (len(shares), len(c.step))
+    parts = (a.reshape(*shape, *a.shape[1:]) for a in vars(f(given)).values())
+    return _Points(shares, rates, u, Linearised(*parts), given)
+
+
+def _along_scheme(
+    f: PointFunctions, at: Finer, p: Array, c: Courses, rated: list[int], other: list[int]
+) -> _Points:
+    """At the stages; x' by the polynomials, or where the stages are knots by the equations."""
+    shape = (len(at.nodes), len(c.step), len(f.about.states))
+    x, rates = np.zeros(shape), np.zeros(shape)
+    h = (c.step * c.T)[:, None]
+    x[..., rated] = np.tensordot(at.values, c.knots, 1)
+    x[..., other] = c.staged
+    rates[..., rated] = np.tensordot(at.rates, c.knots, 1) / h
+    found = _evaluated(f, p, c, at.nodes, rates, x, c.inputs, c.coarse)
+    if at.at_knots:
+        mass, residual = found.values.jacobian[..., f.xdot], found.values.residual
+        rates = rates - np.linalg.solve(mass, residual[..., None])[..., 0]
+        found = _evaluated(f, p, c, at.nodes, rates, x, c.inputs, c.coarse)
+    return found
+
+
+def _along_extension(
+    f: PointFunctions,
+    at: Finer,
+    p: Array,
+    c: Courses,
+    rated: list[int],
+    other: list[int],
+    coarse: _Points,
+) -> _Points:
+    """At the fine nodes, on the polynomials of the scheme."""
+    shape = (len(at.fine_nodes), len(c.step), len(f.about.states))
+    x, rates = np.zeros(shape), np.zeros(shape)
+    h = (c.step * c.T)[:, None]
+    if at.at_knots:
+        x[..., rated] = c.knots[0] + h * np.tensordot(at.extend, coarse.rates, 1)
+    else:
+        x[..., rated] = np.tensordot(at.extend, c.knots, 1)
+    x[..., other] = np.tensordot(at.extend_inputs, c.staged, 1)
+    every = np.concatenate([c.knots[:1], x[..., rated]])
+    rates[..., rated] = np.tensordot(at.fine_rates, every, 1) / h
+    u = np.tensordot(at.extend_inputs, c.inputs, 1)
+    return _evaluated(f, p, c, at.fine_nodes, rates, x, u, c.fine)
+
+
+# -- the linear systems of the finer scheme -----------------------------------------------------
+
+
+def _matrix_of(fine: _Points, f: PointFunctions, rates: Array, h: Array) -> Array:
+    """Derivatives of the equations at all fine nodes with respect to the states there, (M, f n,
+    f n)."""
+    jacobian, (count, M, n) = fine.values.jacobian, fine.rates.shape
+    matrix = np.einsum("jk,jmab->mjakb", rates, jacobian[..., f.xdot] / h[:, None, None])
+    for j in range(count):
+        matrix[:, j, :, j] += jacobian[j][..., f.x]
+    return np.ascontiguousarray(matrix.reshape(M, count * n, count * n))
+
+
+def _solved(matrix: Array, side: Array, transposed: bool = False) -> Array:
+    """x of matrix x = side for all intervals; side, x : (f, M, n)."""
+    count, M, n = side.shape
+    system = np.swapaxes(matrix, 1, 2) if transposed else matrix
+    flat = np.moveaxis(side, 0, 1).reshape(M, count * n, 1)
+    found = np.asarray(np.linalg.solve(system, flat), np.float64)
+    return np.moveaxis(found.reshape(M, count, n), 1, 0)
+
+
+def _cost_slopes(fine: _Points, f: PointFunctions, rates: Array, weights: Array, h: Array) -> Array:
+    """Derivatives of the integral with respect to the states at 0 and the fine nodes, (f + 1, M,
+    n)."""
+    weighted = weights[:, None, None] * fine.values.slopes
+    found = np.tensordot(rates.T, weighted[..., f.xdot], 1)
+    found[1:] += h[:, None] * weighted[..., f.x]
+    return np.asarray(found)
+
+
+# -- gradients of the Lagrangian -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Gradient:
+    """Of h b g + multipliers . equations at places, with respect to x', x and u there, and to
+    parameters and duration, summed; and the integral."""
+
+    xdot: Array
+    x: Array
+    u: Array
+    p: Array
+    T: float
+    integral: float
+
+
+def _pulled(
+    points: _Points, f: PointFunctions, multipliers: Array, weights: Array, c: Courses
+) -> _Gradient:
+    v, h = points.values, c.step * c.T
+    cost = weights[:, None] * h
+    q = np.einsum("jma,jmab->jmb", multipliers, v.jacobian) + cost[..., None] * v.slopes
+    integral = float((cost * v.integrand).sum())
+    time = c.begin + points.shares[:, None] * c.step
+    stretched = (q[..., f.xdot] * points.rates).sum() / c.T
+    return _Gradient(
+        q[..., f.xdot],
+        q[..., f.x],
+        q[..., f.u],
+        q[..., f.p].sum(axis=(0, 1)),
+        float((q[..., f.t][..., 0] * time).sum() - stretched + integral / c.T),
+        integral,
+    )
+
+
+def _coarse_gradient(
+    f: PointFunctions, at: Finer, c: Courses, coarse: _Points, rated: list[int]
+) -> tuple[Array, _Gradient]:
+    """With respect to the states at the knots, (m, M, .), and what else depends on a stage."""
+    h = (c.step * c.T)[:, None]
+    if not at.at_knots:
+        found = _pulled(coarse, f, c.multipliers, at.weights, c)
+        xdot, x = found.xdot[..., rated], found.x[..., rated]
+        knots = np.tensordot(at.rates.T, xdot, 1) / h + np.tensordot(at.values.T, x, 1)
+        return knots, found
+    v, lam = coarse.values, c.multipliers
+    cost = at.weights[:, None, None] * h * v.slopes[..., f.xdot]
+    side = np.tensordot(at.matrix[1:].T, lam, 1) - cost
+    mass = np.swapaxes(v.jacobian[..., f.xdot], 2, 3)
+    nu = np.asarray(np.linalg.solve(mass, side[..., None])[..., 0], np.float64)
+    found = _pulled(coarse, f, nu, at.weights, c)
+    knots = found.x.copy()
+    knots[1:] += lam / h
+    knots[0] -= lam.sum(axis=0) / h
+    moved = (lam * (c.knots[1:] - c.knots[0]) / h).sum() / c.T
+    stretched = (found.xdot * coarse.rates).sum() / c.T
+    T = found.T + stretched - moved
+    return knots, _Gradient(found.xdot, found.x, found.u, found.p, float(T), found.integral)
+
+
+def _gains(
+    f: PointFunctions, fine: _Points, slope: Array, mu: Array, weight: Array, box: Array
+) -> Array:
+    """The least of slope d + curvature d^2 / 2 over the steps d of each input at each fine node
+    that its bounds allow (the minimum principle), summed over the interval, (M,)."""
+    shape = slope.shape
+    if not shape[-1]:
+        return np.zeros(shape[1])
+    bend = f.curvature(fine.given, weight, mu.reshape(-1, mu.shape[-1]).T).T.reshape(shape)
+    low, high = box[:, 0] - fine.inputs, box[:, 1] - fine.inputs
+    span = np.ptp(fine.inputs, axis=(0, 1))  # without bounds, no farther than inputs go anyway
+    low = np.where(np.isfinite(low), np.minimum(low, 0.0), -span)
+    high = np.where(np.isfinite(high), np.maximum(high, 0.0), span)
+    free = box[:, 0] < box[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step = np.where(bend > 0.0, -slope / bend, np.where(slope > 0.0, low, high))
+    step = np.where(free & ~np.isnan(step), np.clip(step, low, high), 0.0)
+    return np.asarray((step * (slope + 0.5 * np.maximum(bend, 0.0) * step)).sum(axis=(0, 2)))
+
+
+# -- constraints of the scheme -------------------------------------------------------------------
+
+
+def _rows(
+    f: PointFunctions,
+    at: Finer,
+    coarse: _Points,
+    delta: Array,
+    h: Array,
+    rated: list[int],
+    other: list[int],
+) -> Array:
+    """What the constraints of the scheme become if the states change by `delta` (f, M, n) at the
+    fine nodes, but not at the left node."""
+    jacobian = coarse.values.jacobian
+    knots = np.tensordot(at.back[:, 1:], delta[..., rated], 1)
+    change = np.zeros(coarse.rates.shape)
+    change[..., rated] = np.tensordot(at.values, knots, 1)
+    change[..., other] = np.tensordot(at.back_stages, delta[..., other], 1)
+    moved = np.einsum("jmab,jmb->jma", jacobian[..., f.x], change)
+    if at.at_knots:
+        rates = -np.linalg.solve(jacobian[..., f.xdot], moved[..., None])[..., 0]
+        return knots[1:] / h[:, None] - np.tensordot(at.matrix[1:], rates, 1)
+    rates = np.zeros(coarse.rates.shape)
+    rates[..., rated] = np.tensordot(at.rates, knots, 1) / h[:, None]
+    return moved + np.einsum("jmab,jmb->jma", jacobian[..., f.xdot], rates)

@@ -1,0 +1,188 @@
+"""The error of the grid at a solution: local on each interval, and what it does to the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.collocation import signals_within
+from kinesym.runtime.nlp.defects import Courses, Finer, interval_defects
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.point import PointFunctions
+from kinesym.runtime.signals.experiment import Experiment
+
+#: Numbers in the matrices of the intervals that are compared at once.
+_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class GridDefects:
+    """What the scheme misses, in the places of z and of the constraints.
+
+    ends : of each trial, by how much states are off after each interval, (n, N - 1). gradient :
+    (n_variables,) by which the gradient of the Lagrangian is off. rows : (n_constraints,), what the
+    constraints are along the true trajectories. objective : by which it is off.
+    gains : of the objective on the intervals of each trial, (N - 1,), if inputs were free there.
+    """
+
+    ends: Sequence[Array]
+    gradient: Array = field(default_factory=lambda: np.zeros(0))
+    rows: Array = field(default_factory=lambda: np.zeros(0))
+    objective: float = np.nan
+    gains: Sequence[Array] = ()
+
+
+class TrialViews:
+    """Views of a vector like z: the rows of a trial by name and place."""
+
+    def __init__(self, nlp: NLP, z: NDArray[Any], trial: int) -> None:
+        self._held, self._linear = nlp.layout.held, nlp.about.linear
+        self._places = nlp.about.stages
+        self._rows = {
+            (block.name, name): row
+            for block, rows in nlp.layout.rows(z, trial)
+            for name, row in zip(block.members, rows, strict=True)
+        }
+        names = [block.name for block in nlp.layout.blocks]
+        self._inner = [name[2:] for name in names if name.startswith("xi")]
+        self._stages = [name for name in names if name.startswith("a")]
+
+    def knots(self, name: str) -> list[Array]:
+        """A rated state at both nodes and the places between."""
+        x = self._rows["x", name]
+        return [x[:-1], *(self._rows[f"xi{k}", name] for k in self._inner), x[1:]]
+
+    def at_stages(self, name: str) -> list[list[tuple[float, Array]]]:
+        """An algebraic state or an input at the stages, as sums of weights times rows; what is held
+        is the same at all."""
+        if ("a1", name) in self._rows:
+            return [[(1.0, self._rows[block, name])] for block in self._stages]
+        u = self._rows["u", name]
+        if name in self._held:
+            return [[(1.0, u[:-1])]] * len(self._places)
+        if name in self._linear:
+            return [[(1.0 - c, u[:-1]), (c, u[1:])] for c in self._places]
+        inner = (self._rows[f"ui{k}", name] for k in self._inner)
+        return [[(1.0, row)] for row in (u[:-1], *inner, u[1:])]
+
+    def at_nodes(self, name: str) -> Array:
+        """A rated state, or an input with values there, at the nodes."""
+        return self._rows["x", name] if self.is_rated(name) else self._rows["u", name]
+
+    def is_rated(self, name: str) -> bool:
+        """Whether it is a state with a rate."""
+        return ("x", name) in self._rows
+
+    def is_linear(self, name: str) -> bool:
+        """Whether it is linear between nodes."""
+        return name in self._linear
+
+    def is_free(self, name: str) -> bool:
+        """Whether it has a value of its own at each stage."""
+        return name not in self._linear and name not in self._held
+
+    def values(self, name: str) -> list[Array]:
+        """What `at_stages` says, summed."""
+        return [np.sum([w * row for w, row in terms], axis=0) for terms in self.at_stages(name)]
+
+
+def grid_defects(
+    nlp: NLP,
+    f: PointFunctions,
+    at: Finer,
+    trials: Sequence[Experiment],
+    z: Array,
+    multipliers: Array,
+    bounds: tuple[Array, Array],
+) -> GridDefects:
+    """What the scheme misses at a solution z with multipliers of the constraints; bounds : of z."""
+    layout, about = nlp.layout, f.about
+    gradient, rows = np.zeros(nlp.n_variables), np.zeros(nlp.n_constraints)
+    objective, ends, gains = 0.0, [], list[Array]()
+    p, dp = layout.parameter_values(z), layout.parameter_values(gradient)
+    unrated = [x for x in about.states if x not in about.rated]
+    size = (len(at.fine_nodes) * len(about.states)) ** 2
+    for k, trial in enumerate(trials):
+        here, there = TrialViews(nlp, z, k), TrialViews(nlp, gradient, k)
+        box = _box(about.inputs, [TrialViews(nlp, side, k) for side in bounds])
+        gained = np.empty(trial.n_nodes - 1)
+        lam, tau = (_defect_rows(nlp, k, v, at) for v in (multipliers, rows))
+        found = np.empty((len(about.states), trial.n_nodes - 1))
+        T = float(layout.durations(z)[k]) if layout.free_duration else 1.0
+        signals = [_signals(about.signals, trial, places) for places in (at.nodes, at.fine_nodes)]
+        for part in _parts(trial.n_nodes - 1, max(1, _AT_ONCE // size)):
+            courses = Courses(
+                trial.grid[:-1][part],
+                np.diff(trial.grid)[part],
+                T,
+                knots=_stacked((here.knots(x) for x in about.rated), at.values.shape[1], part),
+                staged=_stacked((here.values(x) for x in unrated), len(at.nodes), part),
+                inputs=_stacked((here.values(u) for u in about.inputs), len(at.nodes), part),
+                coarse=signals[0][:, part],
+                fine=signals[1][:, part],
+                box=box,
+                multipliers=lam[:, part],
+            )
+            d = interval_defects(f, at, p, courses)
+            found[:, part], tau[:, part] = d.ends.T, d.rows
+            for j, x in enumerate(about.rated):
+                there.knots(x)[0][part] += d.begins[:, j]
+            for j, u in enumerate(about.inputs):
+                for terms, values in zip(there.at_stages(u), d.inputs[..., j], strict=True):
+                    for weight, row in terms:
+                        row[part] += weight * values
+            dp += d.parameters
+            if layout.free_duration:
+                layout.durations(gradient)[k] += d.duration
+            objective += d.objective
+            gained[part] = d.gains
+        ends.append(found)
+        gains.append(gained)
+    return GridDefects(
+        ends, gradient, rows, objective + float(np.sum(np.concatenate(gains))), gains
+    )
+
+
+def _box(names: Sequence[str], bounds: Sequence[TrialViews]) -> Array:
+    """Bounds of inputs, (., 2); zeros for those that are held or linear."""
+    rows = [
+        [view.at_stages(name)[0][0][1][0] for view in bounds]
+        if bounds[0].is_free(name)
+        else [0.0, 0.0]
+        for name in names
+    ]
+    return np.array(rows).reshape(len(names), 2)
+
+
+def _parts(count: int, most: int) -> list[slice]:
+    return [slice(k, min(k + most, count)) for k in range(0, count, most)]
+
+
+def _stacked(rows: Iterable[Sequence[Array]], places: int, part: slice) -> Array:
+    """(places, M, rows) of rows at places, a part of each."""
+    made = [np.array([row[part] for row in each]) for each in rows]
+    M = part.stop - part.start
+    return np.stack(made, axis=-1) if made else np.zeros((places, M, 0))
+
+
+def _defect_rows(nlp: NLP, trial: int, vector: Array, at: Finer) -> Array:
+    """A view of what a vector of constraints has for the equations at the stages, or the defects of
+    the states, as (places, N - 1, n)."""
+    layout = nlp.layout
+    n, M = len(layout.states), layout.nodes[trial] - 1
+    places = len(at.nodes) - at.at_knots
+    begin = layout.constraint_offsets[trial, "interval"]
+    block = vector[begin : begin + n * places * M].reshape(n, places, M)
+    return np.moveaxis(block, 0, -1)
+
+
+def _signals(names: Sequence[str], trial: Experiment, places: Array) -> Array:
+    """Signals at places of each interval, (places, N - 1, signals)."""
+    M = trial.n_nodes - 1
+    rows = [signals_within(trial, names, place).reshape(len(names), M).T for place in places]
+    return np.array(rows)

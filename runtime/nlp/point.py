@@ -1,0 +1,70 @@
+"""Equations and integrand of a problem at any points of its trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import Built, PointManifest
+from kinesym.runtime.native import Call, Plan
+from kinesym.runtime.nlp.places import rows
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """At points: the residual of the equations (.., n), its derivatives (.., n, C) with respect to
+    x', x, u, p, t in turn, the integrand (..) and its derivatives (.., C)."""
+
+    residual: Array
+    jacobian: Array
+    integrand: Array
+    slopes: Array
+
+
+class PointFunctions:
+    """The compiled functions of `codegen.point`. known : values of the known parameters."""
+
+    def __init__(self, built: Built, known: Mapping[str, float]) -> None:
+        self.about = about = built.manifest.of(PointManifest)
+        self._library, self._kernels = built.library, built.manifest.kernels
+        self._known = np.array([known[name] for name in about.known_parameters])
+        n, m, r = len(about.states), len(about.inputs), len(about.parameters)
+        starts = np.cumsum([0, n, n, m, r, 1])
+        self.xdot, self.x, self.u, self.p, self.t = map(slice, starts[:-1], starts[1:])
+        self.columns = int(starts[-1])
+
+    def __call__(self, given: Mapping[str, Array]) -> Linearised:
+        """At P points with `xdot`, `x`, `u` and signals `s` of shape (count, P), parameters `p`
+        (r,) and `t` (P,)."""
+        P = given["t"].size
+        jacobian = np.zeros((P, len(self.about.states), self.columns))
+        places = tuple(map(list, self.about.jacobian))
+        jacobian[:, places[0], places[1]] = self._values("jacobian", P, given).T
+        integrand, slopes = np.zeros(P), np.zeros((P, self.columns))
+        if "point_integrand" in self._kernels:
+            values = self._values("integrand", P, given)
+            integrand, slopes[:, list(self.about.integrand)] = values[0], values[1:].T
+        return Linearised(self._values("residual", P, given).T, jacobian, integrand, slopes)
+
+    def curvature(self, given: Mapping[str, Array], weight: Array, mu: Array) -> Array:
+        """Second derivatives of weight * integrand + mu . equations with respect to each input,
+        (inputs, P), at the same points; weight (P,), mu (n, P)."""
+        more = {"weight": weight, "mu": np.ascontiguousarray(mu)}
+        return self._values("curvature", given["t"].size, {**given, **more})
+
+    def _values(self, name: str, P: int, given: Mapping[str, Array]) -> Array:
+        name = f"point_{name}"
+        kernel, known = self._kernels[name], {**given, "k": self._known}
+        arguments = [
+            (known[a].reshape(-1), 0, P if varying else 1)
+            for a, varying in zip(kernel.arguments, kernel.varying, strict=True)
+        ]
+        count = len(kernel.outputs)
+        out = np.empty((count, P))
+        size = count * P
+        call = Call(self._library, name, P, arguments, (), rows(count, P), size)
+        Plan([call], [], size)((), out.reshape(-1))
+        return out

@@ -1,0 +1,186 @@
+"""The error that the grid leaves in a solution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.plot import panels
+from kinesym.runtime.results.saved import Saved
+
+PerInterval: TypeAlias = Annotated[Array, "interval"]
+PerNode: TypeAlias = Annotated[Array, "node"]
+Trials: TypeAlias = Annotated[NDArray[np.intp], "interval"]
+
+#: From this share of its standard error on the shift of a parameter matters; without measurements
+#: from this share of a value, or of the range of a state.
+STANDARD_ERRORS, RELATIVE = 0.5, 1e-3
+#: A smaller share of a value never matters, even if the data are without noise.
+LEAST = 1e-6
+
+
+class Shift(NamedTuple):
+    """By how much the grid shifts something, in words, and how many times more than matters."""
+
+    words: str
+    size: float
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class GridError(Saved):
+    """What the grid does to a solution, to first order.
+
+    A shift is what has to be added to the solution for the true one. Of several trials intervals
+    and nodes come one after the other.
+
+    parameters : shifts by name; deviations : their standard errors, if there are measurements.
+    objective, durations : shifts. states, inputs : shifts at the nodes, (nodes,) each. defects :
+    local errors, by how much each state is off after one interval that starts right, (intervals,)
+    each. gains : part of the shift of the objective, what it would gain if inputs were free within
+    an interval, as where they jump, (intervals,). begin, trial : of the intervals, time [s] and
+    number. time : of the nodes [s]. values : of parameters, objective and durations. ranges : of
+    states. scheme : its name. note : why shifts are not known (NaN), if they are not.
+    """
+
+    scheme: str
+    begin: PerInterval
+    trial: Trials
+    time: PerNode
+    defects: Mapping[str, PerInterval]
+    gains: PerInterval
+    states: Mapping[str, PerNode]
+    inputs: Mapping[str, PerNode]
+    parameters: Mapping[str, float]
+    deviations: Mapping[str, float]
+    durations: Sequence[float]
+    objective: float
+    values: Mapping[str, float]
+    ranges: Mapping[str, float]
+    note: str = ""
+    order: int = 2
+    fitted: bool = field(default=False)
+
+    def _shifts(self) -> Iterator[Shift]:
+        """What the verdict looks at."""
+        for name, shift in self.parameters.items():
+            deviation = self.deviations.get(name, 0.0)
+            if deviation > 0.0:
+                ratio = abs(shift) / deviation
+                size = min(ratio / STANDARD_ERRORS, abs(shift / self.values[name]) / LEAST)
+                yield Shift(f"{name} by {ratio:.2g} standard errors", size)
+            elif not self.fitted:
+                yield self._relative(name, shift, self.values[name], "of its value")
+        if self.fitted and self.deviations:
+            return
+        for k, shift in enumerate(self.durations):
+            name = "the duration" + f" of trial {k}" * (len(self.durations) > 1)
+            yield self._relative(name, shift, self.values[f"duration {k}"], "of it")
+        if not self.fitted and "objective" in self.values:
+            yield self._relative("the objective", self.objective, self.values["objective"], "of it")
+        for name, row in self.states.items():
+            size = float(np.abs(row).max(initial=0.0))
+            yield self._relative(name, size, self.ranges[name], "of its range")
+
+    @staticmethod
+    def _relative(name: str, shift: float, value: float, of: str) -> Shift:
+        share = abs(shift) / abs(value) if value else (np.inf if shift else 0.0)
+        return Shift(f"{name} by {share:.2g} {of}", share / RELATIVE)
+
+    @property
+    def worst(self) -> Shift:
+        """The shift that matters most; NaN in size if shifts are not known."""
+        found = list(self._shifts())
+        if self.note or not found:
+            return Shift("", np.nan)
+        return max(found, key=lambda shift: np.nan_to_num(shift.size, nan=np.inf))
+
+    @property
+    def largest(self) -> float:
+        """What refinement makes small: the largest shift of a parameter, a duration or the
+        objective, as a share of its value, or the sum of the local errors of a trial, as shares of
+        the ranges of its states. NaN if shifts are not known."""
+        pairs = [(shift, self.values[name]) for name, shift in self.parameters.items()]
+        pairs += [(dT, self.values[f"duration {k}"]) for k, dT in enumerate(self.durations)]
+        if not self.fitted and "objective" in self.values:
+            pairs.append((self.objective, self.values["objective"]))
+        shares = [abs(shift / value) for shift, value in pairs if value]
+        shares += np.bincount(self.trial, self.relative_defects).tolist()
+        return np.nan if self.note else max(shares, default=0.0)
+
+    @property
+    def matters(self) -> bool:
+        """Whether a shift exceeds half a standard error, or where there is no measurement 1e-3 of
+        a value or of the range of a state; also if shifts are not known."""
+        return not self.worst.size <= 1.0
+
+    @property
+    def relative_defects(self) -> Array:
+        """The largest local error of each interval as a share of the range of its state, or what
+        the objective gains there as a share of it."""
+        rows = [np.abs(row) / (self.ranges[name] or 1.0) for name, row in self.defects.items()]
+        if self.values.get("objective"):
+            rows.append(np.abs(self.gains / self.values["objective"]))
+        return np.max(np.nan_to_num(rows, nan=np.inf), axis=0)
+
+    def resists(self, tolerance: float) -> str:
+        """A sentence on where the error is, if it is larger than a tolerance."""
+        if self.largest <= tolerance:
+            return ""
+        local = self.relative_defects
+        order = np.argsort(-local)[:3]
+        places = ", ".join(f"{self.begin[k]:.6g} s" for k in sorted(order))
+        return (
+            f"the error of the grid is {self.largest:.2g}, not {tolerance:.2g}: the intervals at "
+            f"t = {places} resist"
+        )
+
+    @property
+    def summary(self) -> str:
+        """Its size in a few words."""
+        return f"{len(self.begin)} intervals, error {self.largest:.2g}"
+
+    def __str__(self) -> str:
+        """The verdict in one line."""
+        if self.note:
+            return f"its error is not known: {self.note}"
+        worst, k = self.worst, int(np.argmax(self.relative_defects))
+        if not self.matters:
+            return f"shifts {worst.words} at most"
+        names = list(self.defects)
+        sizes = [abs(self.defects[name][k]) / (self.ranges[name] or 1.0) for name in names]
+        where = f"{names[int(np.argmax(sizes))]} at t = {self.begin[k]:.4g} s"
+        where += f" of trial {self.trial[k]}" if self.trial.max(initial=0) else ""
+        remedy = "problem.refined(solution)"
+        remedy = f"scheme='radau-5' or {remedy}" if self.order < 5 else remedy
+        return f"shifts {worst.words} (largest defect: {where}); use {remedy}"
+
+    def __repr__(self) -> str:
+        return f"<error of the grid, {self.scheme}: {self}>"
+
+    def plot(self, names: Sequence[Any] | None = None, trial: int = 0) -> Any:
+        """A figure of a trial, one panel per state: the local error of each interval, and by how
+        much the solution is off at each node."""
+        wanted = list(self.defects) if names is None else [getattr(n, "name", n) for n in names]
+        figure, axes = panels(wanted, f"Error of the grid, {self.scheme}")
+        here = self.trial == trial
+        nodes = slice(*np.searchsorted(self._trial_of_nodes, [trial, trial + 1]))
+        time, begin = self.time[nodes], self.begin[here]
+        for axis, name in zip(axes, wanted, strict=True):
+            defect, shift = np.abs(self.defects[name][here]), np.abs(self.states[name][nodes])
+            [local] = axis.step(begin, defect, where="post", lw=1.0, color="C1", label="local")
+            [whole] = axis.plot(time, shift, lw=1.2, color="C0", label="shift of the solution")
+            if np.nanmax(np.append(defect, shift), initial=0.0) > 0.0:
+                axis.set_yscale("log")
+        figure.legend(handles=[whole, local], loc="outside upper right", ncols=2)
+        return figure
+
+    @property
+    def _trial_of_nodes(self) -> NDArray[np.intp]:
+        """The trial of each node: one more node than intervals in each."""
+        counts = np.bincount(self.trial) + 1
+        return np.repeat(np.arange(len(counts)), counts)

@@ -1,0 +1,50 @@
+"""The matrix of an implicit Runge-Kutta method, in the form in which its stages are solved for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import TableauManifest
+
+
+@lru_cache(maxsize=64)
+def loop_numbers(tableau: TableauManifest) -> Mapping[str, object]:
+    """All numbers of `ks_tableau` in kinesym.h."""
+    numbers: dict[str, object] = dict(vars(tableau))
+    if not tableau.implicit:
+        return numbers
+    inverse = np.linalg.inv(np.array(tableau.a)[-1 - tableau.implicit : -1, -tableau.implicit :])
+    to, eigen = _transformation(inverse)
+    return {**numbers, "inverse": inverse, "to": to, "from": np.linalg.inv(to), "eigen": eigen}
+
+
+def _transformation(inverse: Array) -> tuple[Array, Array]:
+    """T and (gamma, alpha, beta), so that T^-1 A^-1 T is gamma, if there is a real eigenvalue, and
+    then (alpha, -beta; beta, alpha), if there is a pair (Hairer, Wanner, Solving Ordinary
+    Differential Equations II, IV.8.5)."""
+    values, vectors = np.linalg.eig(inverse)
+    real, pair = np.flatnonzero(np.abs(values.imag) < 1e-9), np.flatnonzero(values.imag > 1e-9)
+    columns = [vectors[:, k].real for k in real]
+    for k in pair:
+        columns += [vectors[:, k].real, -vectors[:, k].imag]
+    if len(real) > 1 or len(pair) > 1:
+        raise ValueError("the matrix of the method has more than one real or pair of eigenvalues")
+    gamma = values[real].real if len(real) else np.zeros(1)
+    both = values[pair[0]] if len(pair) else 0j
+    return np.ascontiguousarray(np.array(columns).T), np.array([gamma[0], both.real, both.imag])
+
+
+def extended(tableau: TableauManifest, algebraic: bool) -> tuple[Array, Array, Array]:
+    """A, b and c of a method, with the end of the step as one more stage where algebraic states
+    would have no value there."""
+    A, b, c = np.array(tableau.a[:-1]), np.array(tableau.a[-1]), np.array(tableau.c[:-1])
+    if not algebraic or c[-1] == 1.0:
+        return A, b, c
+    s = len(b)
+    larger = np.zeros((s + 1, s + 1))
+    larger[:s, :s], larger[s, :s] = A, b
+    return larger, np.append(b, 0.0), np.append(c, 1.0)

@@ -1,0 +1,343 @@
+"""Simulation of differential-algebraic models: what runs, what is refused, where it starts, and how
+far constraints drift."""
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.integrate import solve_ivp
+
+import kinesym as ks
+from kinesym.hybrid import Hybrid
+from kinesym.internal.problem import check_index
+
+t = ks.t
+x, y, z, u = ks.dynamicsymbols("x y z u")
+R, C = sp.symbols("R C")
+TIME = np.linspace(0.0, 1.0, 101)
+MINUTE = np.linspace(0.0, 60.0, 6001)
+LEVEL = {"x": 1.0, "y": 0.0, "u": 0.0, "v": 0.0, "tension": 0.0}
+
+
+def circuit():
+    """A source u, a resistor, a capacitor: u = R i + v, C v' = i."""
+    v, i = ks.dynamicsymbols("v i")
+    return ks.Model(
+        "rc",
+        [v, i],
+        [u],
+        [R, C],
+        [C * v.diff(t) - i, u - R * i - v],
+        outputs={"power": u * i},
+        values={R: 2.0, C: 0.25},
+    )
+
+
+def explicit_start(reduced, start):
+    """Of a model whose algebraic states are integrated."""
+    return {name: start.get(name, 0.0) for name in reduced.state_names}
+
+
+def drift(run, suffix=""):
+    names = [n for n in run.outputs if n.startswith("constraint") and n.endswith(suffix)]
+    return max(np.abs(run[name]).max() for name in names)
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "most", "remedy"),
+    [
+        ("rk4", "index 0", "model.reduced_index(index=0)"),
+        ("dormand-prince", "index 0", "model.reduced_index(index=0)"),
+        ("midpoint", "index 1 or less", "model.reduced_index()"),
+        ("trapezoid", "index 1 or less", "model.reduced_index()"),
+        ("backward-euler", "index 2 or less", "model.reduced_index()"),
+    ],
+)
+def test_hidden_constraint_is_named(method, most, remedy):
+    """An index of 3 is beyond every method."""
+    pendulum = ks.models.cartesian_pendulum()
+    with pytest.raises(ValueError) as caught:
+        ks.simulate(pendulum, TIME, LEVEL, method=method)
+    words = str(caught.value)
+    assert "model cartesian_pendulum has index 3" in words
+    assert f"the method {method} is for models of {most}:" in words
+    assert "the second derivative of equation 4, -L**2 + x**2 + y**2, is a hidden" in words
+    assert words.endswith(f"use {remedy}")
+
+
+def test_index_2_is_for_radau():
+    """A capacitor across a source: the midpoint rule refuses it, backward Euler runs it."""
+    v, i = ks.dynamicsymbols("v i")
+    loop = ks.Model("loop", [v, i], [u], [C], [C * v.diff(t) - i, u - v], values={C: 0.25})
+    given = ks.Signal(TIME, np.sin(TIME), between="cubic")
+    with pytest.raises(ValueError, match=r"index 2, the method midpoint .* take a radau method"):
+        ks.simulate(loop, TIME, {v: 0.0, i: 0.0}, inputs={u: given}, method="midpoint")
+    run = ks.simulate(loop, TIME, {v: 0.0, i: 0.0}, inputs={u: given}, method="backward-euler")
+    assert run["i"][0] == pytest.approx(0.25, rel=1e-6)  # C u', of the spline
+    np.testing.assert_allclose(run["v"], np.sin(TIME), atol=1e-12)
+    np.testing.assert_allclose(run["i"], 0.25 * np.cos(TIME), atol=2e-3)
+    with pytest.raises(ValueError, match=r"violate equation 1, u - v = 0 by 0\.1;"):
+        ks.simulate(loop, TIME, {v: 0.1, i: 0.0}, inputs={u: given}, method="backward-euler")
+
+
+def test_undetermined():
+    same = ks.Model("same", [x, y], [], [], [x + y - sp.sin(t), 2 * x + 2 * y - sp.sin(t)])
+    with pytest.raises(ValueError, match=r"do not determine the states: equations 0, 1 depend"):
+        ks.simulate(same, TIME, {x: 0.0, y: 0.0}, method="midpoint")
+    with pytest.raises(ValueError, match=r"do not determine the states: equations 0, 1 depend"):
+        ks.consistent(same, TIME, {x: 0.0, y: 0.0})
+
+
+def test_what_needs_all_rates():
+    """At index 1 the state is named that has none."""
+    with pytest.raises(
+        ValueError, match=r"has index 1, the scheme s is for models of index 0: i f"
+    ):
+        check_index(circuit(), 0, "the scheme s")
+    with pytest.raises(ValueError, match=r"no explicit derivatives: state i has no derivative"):
+        ks.simulate(circuit(), TIME, {"v": 0.0, "i": 0.0}, inputs={u: 3.0}, method="rk4")
+
+
+# -- index 1 -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["backward-euler", "midpoint", "trapezoid"])
+def test_algebraic_states_are_found_at_the_start(method):
+    """The current into an empty capacitor is u / R, whatever was guessed; then it decays."""
+    run = ks.simulate(circuit(), TIME, {"v": 0.0, "i": 77.0}, inputs={u: 3.0}, method=method)
+    assert run["i"][0] == pytest.approx(1.5, rel=1e-14)
+    np.testing.assert_allclose(run["v"], 3.0 * (1.0 - np.exp(-2.0 * TIME)), atol=0.02)
+
+
+def test_runs_go_on_from_where_they_ended():
+    """From the very values, also where a method leaves algebraic states off their equations."""
+    model, start, options = circuit(), {"v": 0.0, "i": 0.0}, {"inputs": {u: 3.0}}
+    options["method"] = "midpoint"
+    whole = ks.simulate(model, TIME, start, **options)
+    half = ks.simulate(model, TIME[:51], start, **options)
+    rest = ks.simulate(model, TIME[50:], half.final, **options)
+    assert rest["i"][0] == half["i"][-1]
+    np.testing.assert_allclose(rest["v"], whole["v"][50:], rtol=1e-12)
+
+
+def test_ensemble():
+    """Each member has its own algebraic states, from its own parameters and inputs."""
+    given = {"v": [0.0, 0.5, 1.0], "i": 0.0}
+    levels = np.array([[1.0], [2.0], [3.0]]) * np.ones(len(TIME))
+    runs = ks.simulate(
+        circuit(), TIME, given, {R: [1.0, 2.0, 4.0]}, {u: levels}, method="backward-euler"
+    )
+    np.testing.assert_allclose(runs["i"][:, 0], [1.0, 0.75, 0.5], rtol=1e-14)
+    start = ks.consistent(circuit(), TIME, given, {R: [1.0, 2.0, 4.0]}, {u: levels})
+    np.testing.assert_allclose(start["i"], [1.0, 0.75, 0.5], rtol=1e-14)
+
+
+def test_nonlinear_algebraic_state():
+    """y^3 + y = x from a far guess; no real root of y^2 = x for a negative x."""
+    cubic = ks.Model("cubic", [x, y], [], [], [x.diff(t) + y, y**3 + y - x])
+    run = ks.simulate(cubic, TIME, {x: 10.0, y: -30.0}, method="backward-euler")
+    assert run["y"][0] == pytest.approx(2.0, rel=1e-13)
+    square = ks.Model("square", [x, y], [], [], [x.diff(t) + y, y**2 - x])
+    with pytest.raises(ValueError, match=r"violate equation 1, -x \+ y\*\*2 = 0 by "):
+        ks.simulate(square, TIME, {x: -1.0, y: 1.0}, method="backward-euler")
+    both = ks.simulate(square, TIME, {x: 4.0, y: -1.0}, method="backward-euler")
+    assert both["y"][0] == pytest.approx(-2.0, rel=1e-13)  # the root on the side of the guess
+
+
+def test_combinations():
+    """A capacitor between two nodes: initial voltages that agree with no current are named."""
+    floating = ks.Model(
+        "floating",
+        [x, y],
+        [u],
+        [C, R],
+        [C * (x.diff(t) - y.diff(t)) + (x - u) / R, C * (y.diff(t) - x.diff(t)) + y / R],
+        values={C: 0.1, R: 1.0},
+    )
+    start = {x: 0.5, y: 0.5}
+    run = ks.simulate(floating, TIME, start, inputs={u: 1.0}, method="backward-euler", substeps=20)
+    np.testing.assert_allclose(run["x"] + run["y"], 1.0, atol=1e-12)
+    decay = 0.5 * np.exp(-TIME / 0.2)
+    np.testing.assert_allclose(run["y"], decay, atol=2e-3)
+    with pytest.raises(ValueError, match="equations 0, 1 determine something only in combination"):
+        ks.simulate(floating, TIME, {x: 0.7, y: 0.5}, inputs={u: 1.0}, method="backward-euler")
+    found = ks.consistent(floating, TIME, {x: 0.7, y: 0.5}, inputs={u: 1.0}, keep=["x"])
+    assert found["y"] == pytest.approx(0.3, rel=1e-12) and found["x"] == 0.7
+
+
+def test_index_0_of_an_algebraic_model():
+    """Explicit methods run an RC circuit once its current is the rate of a charge."""
+    reduced = circuit().reduced_index(index=0)
+    assert reduced.state_names == ("v", "i_integral")
+    run = ks.simulate(reduced, TIME, {"v": 0.0, "i_integral": 0.0}, inputs={u: 3.0})
+    np.testing.assert_allclose(run["v"], 3.0 * (1.0 - np.exp(-2.0 * TIME)), atol=1e-8)
+    np.testing.assert_allclose(run["i"], 1.5 * np.exp(-2.0 * TIME), atol=1e-8)
+    np.testing.assert_allclose(run["i_integral"], 0.25 * run["v"], atol=1e-12)
+
+
+# -- consistent initial values -------------------------------------------------------------------
+
+
+def test_violated_constraints_are_named():
+    pendulum = ks.models.cartesian_pendulum()
+    with pytest.raises(ValueError, match=r"violate equation 4, .* = 0 by 0\.01; .*ks\.consistent"):
+        ks.consistent(pendulum, TIME, {**LEVEL, "y": 0.1})
+    with pytest.raises(ValueError, match=r"the first derivative of equation 4, .* by 0\.6;"):
+        ks.consistent(pendulum, TIME, {**LEVEL, "u": 0.3})
+    with pytest.raises(ValueError, match="of member 1 violate equation 4"):
+        ks.consistent(pendulum, TIME, {**LEVEL, "y": [0.0, 0.1]})
+    with pytest.raises(ValueError, match=r"violate .* keep fewer states"):
+        ks.consistent(pendulum, TIME, {**LEVEL, "x": 2.0}, keep=["x"])
+    with pytest.raises(ValueError, match="keep: angle is not a state"):
+        ks.consistent(pendulum, TIME, LEVEL, keep=["angle"])
+
+
+def test_kept_states_stand():
+    """x and u of a pendulum are known, the rest follows; the tension carries weight and motion."""
+    pendulum = ks.models.cartesian_pendulum()
+    guess = {**LEVEL, "x": 0.6, "y": -1.0, "u": 0.4}
+    found = ks.consistent(pendulum, TIME, guess, keep=["x", "u"])
+    assert (found["x"], found["u"]) == (0.6, 0.4)
+    assert found["y"] == pytest.approx(-0.8, rel=1e-13)
+    assert found["v"] == pytest.approx(0.3, rel=1e-12)
+    assert found["tension"] == pytest.approx(9.81 * 0.8 + 0.4**2 + 0.3**2, rel=1e-12)
+    nearest = ks.consistent(pendulum, TIME, {**LEVEL, "x": 0.9, "y": -1.2}, keep=[])
+    assert np.hypot(nearest["x"], nearest["y"]) == pytest.approx(1.0, rel=1e-12)
+    assert nearest["y"] / nearest["x"] == pytest.approx(-4.0 / 3.0, rel=0.02)
+    ode = ks.models.pendulum()
+    assert ks.consistent(ode, TIME, {"theta": 0.1, "omega": 0.2}) == {"theta": 0.1, "omega": 0.2}
+
+
+def four_bar_start(linkage):
+    guess = dict.fromkeys(linkage.state_names, 0.0)
+    places = zip(
+        "x_1 y_1 phi_1 x_2 y_2 phi_2 x_3 y_3 phi_3".split(),
+        [0.1, 0.1, 0.8, 0.5, 0.5, 0.3, 0.9, 0.3, 1.8],
+        strict=True,
+    )
+    guess |= {**dict(places), "omega_1": 3.0}
+    return ks.consistent(linkage, TIME, guess, keep=["phi_1", "omega_1"])
+
+
+def test_four_bar_starts_closed():
+    """Reactions of the start add up to the mass times acceleration of each rod, so that the energy
+    of the first steps is kept; the loop closes."""
+    start = four_bar_start(ks.models.four_bar())
+    l1, l2, l3 = 0.3, 0.9, 0.7
+    angles = np.exp(1j * np.array([start[f"phi_{k}"] for k in (1, 2, 3)]))
+    assert start["phi_1"] == 0.8 and start["omega_1"] == 3.0
+    assert abs(l1 * angles[0] + l2 * angles[1] - l3 * angles[2] - 1.0) < 1e-12
+    rates = np.array([start[f"omega_{k}"] for k in (1, 2, 3)])
+    assert abs((angles * rates) @ [l1, l2, -l3]) < 1e-12
+
+
+# -- drift ---------------------------------------------------------------------------------------
+
+
+def test_pendulum_does_not_drift():
+    """A minute of the pendulum: constraint and its rate stay below 1e-9, energy is kept, and the
+    angle is that of the equation in one coordinate."""
+    reduced = ks.models.cartesian_pendulum().reduced_index(index=0)
+    start = explicit_start(reduced, LEVEL)
+    options = {"method": "dormand-prince", "rtol": 1e-11, "atol": 1e-13}
+    run = ks.simulate(reduced, MINUTE, start, **options)
+    assert drift(run) < 1e-10 and drift(run, "_rate") < 1e-9
+    assert np.abs(run["energy"] - run["energy"][0]).max() < 1e-8
+    exact = solve_ivp(
+        lambda _, s: [s[1], -9.81 * np.sin(s[0])],
+        (0.0, 60.0),
+        [np.pi / 2, 0.0],
+        method="DOP853",
+        rtol=1e-12,
+        atol=1e-13,
+        t_eval=MINUTE,
+    ).y
+    np.testing.assert_allclose(run["x"], np.sin(exact[0]), atol=3e-7)
+    tension = 9.81 * np.cos(exact[0]) + exact[1] ** 2
+    np.testing.assert_allclose(run["tension"], tension, atol=3e-6)
+
+
+def test_four_bar_does_not_drift():
+    """The same of nine coordinates with eight constraints; the crank turns all round."""
+    linkage = ks.models.four_bar()
+    reduced = linkage.reduced_index(index=0)
+    start = explicit_start(reduced, four_bar_start(linkage))
+    options = {"method": "dormand-prince", "rtol": 1e-11, "atol": 1e-13}
+    run = ks.simulate(reduced, MINUTE, start, **options)
+    assert len(run.time) == len(MINUTE)
+    assert drift(run) < 1e-10 and drift(run, "_rate") < 1e-9
+    assert np.abs(run["energy"] - run["energy"][0]).max() < 1e-7
+
+
+def test_implicit_methods_run_index_1():
+    """Baumgarte's form with the tension as an algebraic state: second order, and no wild energy."""
+    pendulum = ks.models.cartesian_pendulum()
+    reduced, time = pendulum.reduced_index(), np.linspace(0.0, 2.0, 201)
+    start = ks.consistent(pendulum, time, LEVEL)
+    found = [
+        ks.simulate(reduced, time, start, method="midpoint", substeps=k)["x"] for k in (5, 10, 20)
+    ]
+    first, second = np.abs(found[0] - found[1]).max(), np.abs(found[1] - found[2]).max()
+    assert np.log2(first / second) == pytest.approx(2.0, abs=0.1)
+
+
+def test_multipliers_keep_constraints_to_rounding():
+    """Gear, Gupta and Leimkuhler: constraint and rate hold at every node; multipliers vanish."""
+    pendulum = ks.models.cartesian_pendulum()
+    reduced = pendulum.reduced_index("gear-gupta-leimkuhler")
+    start = {**ks.consistent(pendulum, TIME, LEVEL), "mu_4": 0.0}
+    run = ks.simulate(reduced, MINUTE, start, method="backward-euler", substeps=2)
+    assert drift(run) < 1e-13 and drift(run, "_rate") < 1e-12
+    with pytest.raises(ValueError, match="index 2, the method midpoint"):
+        ks.simulate(reduced, MINUTE, start, method="midpoint")
+
+
+# -- everywhere ----------------------------------------------------------------------------------
+
+
+def test_reduced_models_are_ordinary_models():
+    """With events, in shooting and in collocation: gravity is found from the motion."""
+    reduced = ks.models.cartesian_pendulum().reduced_index(index=0)
+    time, start = np.linspace(0.0, 2.0, 201), explicit_start(reduced, LEVEL)
+    run = ks.simulate(reduced, time, start, method="dormand-prince")
+    events = ks.simulate(Hybrid(reduced), time, start)
+    np.testing.assert_allclose(events["tension"], run["tension"], atol=1e-10)
+    trial = ks.Experiment(time=time, measurements={"x": run["x"], "tension": run["tension"]})
+    shooting = ks.Shooting(
+        reduced, trial, unknown={"g": (5, 15)}, initial=start, method="rk4", substeps=5
+    )
+    assert shooting.solve({"g": 8.0}).parameters["g"] == pytest.approx(9.81, rel=1e-7)
+    problem = ks.Collocation(reduced, trial, unknown={"g": (5, 15)}, scheme="midpoint")
+    assert problem.solve().parameters["g"] == pytest.approx(9.81, rel=1e-3)
+
+
+def test_shooting_refuses_what_simulation_refuses():
+    pendulum = ks.models.cartesian_pendulum()
+    trial = ks.Experiment(time=TIME, measurements={"x": np.cos(TIME)})
+    with pytest.raises(ValueError, match="index 3, the method midpoint"):
+        ks.Shooting(pendulum, trial, unknown={"g": (5, 15)}, initial=LEVEL, method="midpoint")
+
+
+def test_driven_mechanism():
+    """An angle that is given: its rates are inputs of the reduced model, the torque is found."""
+    angle, rate, torque, drive = ks.dynamicsymbols("angle rate torque drive")
+    turned = ks.Model(
+        "turned",
+        [angle, rate, torque],
+        [drive],
+        [],
+        [angle.diff(t) - rate, 0.5 * rate.diff(t) - torque, angle - drive],
+    )
+    reduced = turned.reduced_index()
+    assert reduced.input_names == ("drive", "drive_rate", "drive_rate_rate")
+    given = {"drive": ks.Signal(TIME, np.sin(2 * TIME), between="cubic")}
+    start = ks.consistent(turned, TIME, dict.fromkeys(turned.state_names, 0.0), None, given, [])
+    assert start["rate"] == pytest.approx(2.0, rel=1e-4)  # of the spline
+    start = {"angle": 0.0, "rate": 2.0, "torque": 0.0}
+    given |= {"drive_rate": 2 * np.cos(2 * TIME), "drive_rate_rate": -4 * np.sin(2 * TIME)}
+    run = ks.simulate(reduced, TIME, start, inputs=given, method="midpoint")
+    np.testing.assert_allclose(run["angle"], np.sin(2 * TIME), atol=1e-4)
+    middle = 0.5 * (run["torque"][1:] + run["torque"][:-1])
+    np.testing.assert_allclose(middle, -2 * np.sin(TIME[1:] + TIME[:-1]), atol=1e-2)

@@ -1,0 +1,195 @@
+"""The error of the grid: against solutions on grids so fine that they count as exact."""
+
+import matplotlib
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+
+matplotlib.use("Agg")
+
+t = ks.t
+x, v, y, u = ks.dynamicsymbols("x v y u")
+k, c = sp.symbols("k c")
+RADAU_GAUSS = ["backward-euler", "midpoint", "radau-3", "gauss-4", "radau-5", "gauss-6"]
+LOBATTO = ["trapezoid", "hermite-simpson", "lobatto-6"]
+K, C = 1000.0, 0.5
+
+
+@pytest.fixture(scope="module")
+def record():
+    """An oscillator of 5 Hz sampled at 100 Hz with a standard deviation of 1e-3."""
+    time = np.linspace(0.0, 5.0, 501)
+    clean = np.exp(-C * time / 2) * np.cos(np.sqrt(K - C**2 / 4) * time)
+    return time, clean + 1e-3 * np.random.default_rng(0).normal(size=time.size)
+
+
+def oscillator(record, scheme, grid=None):
+    model = ks.Model("oscillator", [x, v], [], [k, c], [x.diff(t) - v, v.diff(t) + k * x + c * v])
+    time, samples = record
+    trial = ks.Experiment(time, measurements={x: samples}, std={x: 1e-3})
+    trial = trial if grid is None else trial.on_grid(grid)
+    return ks.Collocation(model, trial, unknown={k: (1, 1e4), c: (0, 10)}, scheme=scheme)
+
+
+@pytest.fixture(scope="module")
+def exact(record):
+    problem = oscillator(record, "gauss-6")
+    return oscillator(record, "gauss-6", problem.trials[0].refined(4).grid).solve({k: K, c: C})
+
+
+@pytest.mark.parametrize("scheme", [*RADAU_GAUSS[1:], *LOBATTO])
+def test_parameters_of_a_fit(record, exact, scheme):
+    """A stiffness that is 3,000 standard errors off is said to be so, and one that is right too."""
+    problem = oscillator(record, scheme)
+    solution = problem.solve({k: K, c: C})
+    error = solution.grid_error()
+    shift, off = error.parameters["k"], exact.parameters["k"] - solution.parameters["k"]
+    deviation = np.sqrt(problem.covariance(solution)[0, 0])
+    assert shift == pytest.approx(off, rel=0.05)
+    assert error.deviations["k"] == pytest.approx(deviation, rel=0.1)
+    assert error.matters == (abs(off) > 0.5 * deviation or scheme == "radau-3")  # of c
+    assert ("radau-5" in str(error)) == (error.matters and error.order < 5)
+    assert f"grid         {error}" in str(solution)
+
+
+def test_high_order_finds_the_stiffness(record):
+    solution = oscillator(record, "radau-5").solve({k: K, c: C})
+    error = solution.grid_error()
+    assert not error.matters
+    assert abs(solution.parameters["k"] - K) < 3.0 * error.deviations["k"]
+    assert abs(error.parameters["k"]) < 0.05 * error.deviations["k"]
+
+
+def control(scheme, nodes, equations=(), states=(x, v), **more):
+    """Energy-optimal motion of a driven pendulum."""
+    first = [x.diff(t) - v, v.diff(t) + sp.sin(x) * (1 + 0.3 * v**2) - u]
+    model = ks.Model("pendulum", list(states), [u], [], list(equations) or first)
+    return ks.Collocation(
+        model,
+        ks.Experiment(np.linspace(0.0, 3.0, nodes)),
+        scheme=scheme,
+        objective=ks.Integral(x**2 + 0.1 * u**2 + 0.2 * u * v),
+        unknown_inputs={u: None},
+        boundary=[ks.at_start(x) - 1, ks.at_start(v), ks.at_end(x) - 0.3 * ks.at_end(v)],
+        **more,
+    )
+
+
+def largest(solution, best, name):
+    """Largest estimated and true shift of a trajectory, and of their difference."""
+    every = (len(best.time) - 1) // (len(solution.time) - 1)
+    off = best[name][::every] - solution[name]
+    shift = solution.grid_error().states[name]
+    return np.abs(shift).max(), np.abs(off).max(), np.abs(shift - off).max()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "nodes"),
+    [
+        ("backward-euler", 161),
+        ("trapezoid", 41),
+        ("radau-3", 21),
+        ("hermite-simpson", 11),
+        ("radau-5", 11),
+        ("lobatto-6", 11),
+    ],
+)
+def test_trajectories_and_objective(scheme, nodes):
+    best = control("gauss-6", 641).solve(tolerance=1e-11)
+    solution = control(scheme, nodes).solve(tolerance=1e-11)
+    for name in ("x", "v"):
+        estimated, true, apart = largest(solution, best, name)
+        assert apart < 0.65 * true
+        assert estimated == pytest.approx(true, rel=0.65)
+    off = best.objective - solution.objective
+    assert 1 / 4 < solution.grid_error().objective / off < 4
+
+
+def test_algebraic_states():
+    """The same with y = sin x (1 + 0.3 v^2) as an algebraic state."""
+    equations = [x.diff(t) - v, v.diff(t) + y - u, y - sp.sin(x) * (1 + 0.3 * v**2)]
+    best = control("gauss-6", 641).solve(tolerance=1e-11)
+    solution = control("radau-3", 21, equations, (x, v, y)).solve(tolerance=1e-11)
+    plain = control("radau-3", 21).solve(tolerance=1e-11)
+    assert solution.objective == pytest.approx(plain.objective, rel=1e-9)
+    for name in ("x", "v"):
+        _, true, apart = largest(solution, best, name)
+        assert apart < 0.2 * true
+    shift, off = solution.grid_error().objective, best.objective - solution.objective
+    assert shift == pytest.approx(off, rel=0.1)
+
+
+def test_free_duration():
+    model = ks.Model("cart", [x, v], [u], [], [x.diff(t) - v, v.diff(t) + sp.sin(x) - u])
+
+    def solved(scheme, nodes):
+        return ks.Collocation(
+            model,
+            ks.Experiment(nodes=nodes, duration=(0.5, 20.0)),
+            scheme=scheme,
+            objective=ks.Integral(1 + u**2) + ks.Terminal(0.1 * t**2),
+            unknown_inputs={u: None},
+            boundary=[ks.at_start(x) - 1, ks.at_start(v), ks.at_end(x), ks.at_end(v)],
+        ).solve({"duration": 2.0}, tolerance=1e-11)
+
+    best = solved("gauss-6", 161)
+    for scheme, nodes in (("trapezoid", 41), ("radau-3", 21), ("radau-5", 11)):
+        solution = solved(scheme, nodes)
+        error = solution.grid_error()
+        assert error.objective == pytest.approx(best.objective - solution.objective, rel=0.1)
+        assert error.durations[0] == pytest.approx(best.duration - solution.duration, rel=0.5)
+
+
+def test_defects_are_those_of_one_step():
+    """x' = -x by the midpoint rule: exp(-h) - (1 - h/2)/(1 + h/2) in each interval."""
+    model = ks.Model("decay", [x], [], [], [x.diff(t) + x])
+    time = np.array([0.0, 0.1, 0.3, 0.35, 0.6])
+    solution = ks.Collocation(
+        model,
+        ks.Experiment(time),
+        scheme="midpoint",
+        objective=ks.Terminal(x**2),
+        boundary=[ks.at_start(x) - 1],
+    ).solve()
+    h = np.diff(time)
+    true = solution["x"][:-1] * (np.exp(-h) - (1 - h / 2) / (1 + h / 2))
+    error = solution.grid_error()
+    np.testing.assert_allclose(error.defects["x"], true, rtol=0.05)
+    np.testing.assert_allclose(error.states["x"], np.exp(-time) - solution["x"], rtol=0.05)
+    np.testing.assert_allclose(error.begin, time[:-1])
+
+
+def test_several_trials_one_after_the_other(record):
+    time, samples = record
+    problem = oscillator(record, "midpoint")
+    twice = [
+        ks.Experiment(time, measurements={x: samples}, std={x: 1e-3}),
+        ks.Experiment(time[:101], measurements={x: samples[:101]}, std={x: 1e-3}),
+    ]
+    both = ks.Collocation(
+        problem.model, twice, unknown={k: (1, 1e4), c: (0, 10)}, scheme="midpoint"
+    )
+    error = both.solve({k: K, c: C}).grid_error()
+    assert len(error.begin) == 600
+    assert error.trial.tolist() == [0] * 500 + [1] * 100
+    assert "of trial" in str(error)
+    assert len(error.plot(trial=1).axes) == 2
+
+
+def test_saved_with_the_solution(record, tmp_path):
+    solution = oscillator(record, "midpoint").solve({k: K, c: C})
+    solution.save(tmp_path / "fit.nc")
+    loaded = ks.Solution.load(tmp_path / "fit.nc")
+    assert str(loaded.grid_error()) == str(solution.grid_error())
+    np.testing.assert_array_equal(
+        loaded.grid_error().states["v"], solution.grid_error().states["v"]
+    )
+    assert len(loaded.trials) == 1
+
+
+def test_no_certificate_without_convergence(record):
+    solution = oscillator(record, "midpoint").solve({k: 500.0, c: C}, max_iterations=1)
+    with pytest.raises(ValueError, match="known of solutions only: after 1 iteration"):
+        solution.grid_error()

@@ -1,0 +1,90 @@
+"""Mechanisms in redundant coordinates against their one equation in one coordinate."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+import kinesym as ks
+
+MASSES, LENGTHS, BASE, G = (0.3, 0.9, 0.7), (0.3, 0.9, 0.7), 1.0, 9.81
+
+
+def four_bar_at(angle):
+    """Angles of the rods, their rates and those of their centres for a crank at 1 rad/s: the
+    coupler's end is where two circles meet, on the upper side."""
+    l1, l2, l3 = LENGTHS
+    b = l1 * np.exp(1j * angle)
+    to_d = BASE - b
+    distance = abs(to_d)
+    cosine = (l2**2 + distance**2 - l3**2) / (2.0 * l2 * distance)
+    e2 = to_d / distance * np.exp(1j * np.arccos(cosine))
+    e3 = (b + l2 * e2 - BASE) / l3
+    unit = [b / l1, e2, e3]
+    # l1 e1 i w1 + l2 e2 i w2 = l3 e3 i w3
+    matrix = np.array([[(l2 * e2).real, -(l3 * e3).real], [(l2 * e2).imag, -(l3 * e3).imag]])
+    w2, w3 = np.linalg.solve(matrix, [-b.real, -b.imag])
+    rates = np.array([1.0, w2, w3])
+    centres = [b / 2, b + l2 * e2 / 2, BASE + l3 * e3 / 2]
+    speeds = [1j * b / 2, 1j * b + 1j * w2 * l2 * e2 / 2, 1j * w3 * l3 * e3 / 2]
+    return np.angle(unit), rates, np.array(centres), np.array(speeds)
+
+
+def inertia_and_height(angle):
+    _, rates, centres, speeds = four_bar_at(angle)
+    m, length = np.array(MASSES), np.array(LENGTHS)
+    inertia = m @ (np.abs(speeds) ** 2 + length**2 / 12 * rates**2)
+    return inertia, G * m @ centres.imag
+
+
+def start(linkage, angle, rate):
+    angles, rates, centres, speeds = four_bar_at(angle)
+    values = dict.fromkeys(linkage.state_names, 0.0)
+    for k in range(3):
+        values |= {
+            f"x_{k + 1}": centres[k].real,
+            f"y_{k + 1}": centres[k].imag,
+            f"phi_{k + 1}": angles[k],
+            f"u_{k + 1}": rate * speeds[k].real,
+            f"v_{k + 1}": rate * speeds[k].imag,
+            f"omega_{k + 1}": rate * rates[k],
+        }
+    return values
+
+
+def test_four_bar_turns_in_the_time_of_its_energy():
+    """dt = dphi sqrt(I(phi) / 2 (E - V(phi))) over one revolution of the crank."""
+    linkage = ks.models.four_bar()
+    values = start(linkage, 0.8, 12.0)
+    time = np.linspace(0.0, 2.0, 401)
+    assert ks.consistent(linkage, time, values)["phi_2"] == values["phi_2"]
+    inertia, potential = inertia_and_height(0.8)
+    energy = inertia * 12.0**2 / 2 + potential
+
+    def slowness(angle):
+        inertia, potential = inertia_and_height(angle)
+        return np.sqrt(inertia / (2.0 * (energy - potential)))
+
+    turn = quad(slowness, 0.8, 0.8 + 2.0 * np.pi, epsabs=1e-12, epsrel=1e-12)[0]
+    reduced = linkage.reduced_index(index=0)
+    values = {name: values.get(name, 0.0) for name in reduced.state_names}
+    grid = np.array([0.0, turn / 3, turn])
+    run = ks.simulate(reduced, grid, values, method="dormand-prince", rtol=1e-11, atol=1e-13)
+    assert run["phi_1"][-1] == pytest.approx(0.8 + 2.0 * np.pi, abs=1e-8)
+    assert run["energy"][0] == pytest.approx(energy, rel=1e-13)
+    angle = run["phi_1"][1]
+    np.testing.assert_allclose(
+        [run[f"phi_{k}"][1] for k in (2, 3)], four_bar_at(angle)[0][1:], atol=1e-9
+    )
+    assert run["joint_c_x"][1] == pytest.approx(BASE + 0.7 * np.cos(run["phi_3"][1]), abs=1e-9)
+
+
+def test_cartesian_pendulum_is_the_pendulum():
+    """The equation theta'' = -g / L sin(theta)."""
+    time = np.linspace(0.0, 3.0, 31)
+    reduced = ks.models.cartesian_pendulum().reduced_index(index=0)
+    values = {"x": 0.7 * np.sin(2.0), "y": -0.7 * np.cos(2.0), "u": 0.0, "v": 0.0}
+    options = {"method": "dormand-prince", "rtol": 1e-11, "atol": 1e-13}
+    two = ks.simulate(reduced, time, {**values, "tension_integral": 0.0}, {"L": 0.7}, **options)
+    rest = {"theta": 2.0, "omega": 0.0}
+    one = ks.simulate(ks.models.pendulum(), time, rest, {"p": 9.81 / 0.7}, **options)
+    np.testing.assert_allclose(two["x"], 0.7 * np.sin(one["theta"]), atol=1e-8)
