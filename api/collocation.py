@@ -82,14 +82,17 @@ class Collocation:
     trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
     unknown : parameters to be found, with bounds (low, high); None for free.
     known : values of the other parameters; the model's values where not given.
-    scheme : "midpoint", "trapezoid" (needs explicit x') or "backward-euler"; "auto" is "midpoint",
-        for phases of a `Hybrid` "trapezoid".
+    scheme : Radau IIA "radau-1" ("backward-euler"), "radau-3", "radau-5"; Gauss "gauss-2"
+        ("midpoint"), "gauss-4", "gauss-6"; Lobatto IIIA "lobatto-2" ("trapezoid"), "lobatto-4"
+        ("hermite-simpson"), "lobatto-6", which need explicit x'; numbers are orders. "auto" is
+        "midpoint", for phases of a `Hybrid` "trapezoid".
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         for phases of a `Hybrid` nothing.
-    bounds : (low, high) of states and unknown inputs at all nodes.
+    bounds : (low, high) of states and unknown inputs at all nodes and stages.
     boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
-        every node. Each is an expression that is to be zero, or (expression, low, high).
-    unknown_inputs : inputs to be found, with bounds (low, high) or None.
+        every node and stage. Each is an expression that is to be zero, or (expression, low, high).
+    unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
+        stage, unless they are `held` or `linear` between nodes, as those are that are measured.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
 
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
