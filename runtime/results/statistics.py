@@ -173,11 +173,21 @@ def _solve(lower: Entries, stages: NDArray[np.int32] | None, b: Array) -> Array:
             if factors.factorise(values) != "ok":
                 raise RuntimeError("singular")
             x = factors.solve(b)
-            rest = b - (half @ x + half.T @ x - half.diagonal()[:, None] * x)
-            if np.abs(rest).max(initial=0.0) > _REFINED * np.abs(b).max(initial=0.0):
-                x += factors.solve(rest)
+            if _residual(half, x[:, :1], b[:, :1]) > _REFINED:  # then that of others, too
+                x += factors.solve(b - _product(half, x))
             return x
     return np.asarray(splu((half + tril(half, -1).T).tocsc()).solve(b))
+
+
+def _product(lower: Any, x: Array) -> Array:
+    """A x of a symmetric matrix, from its lower triangle."""
+    return np.asarray(lower @ x + lower.T @ x - lower.diagonal()[:, None] * x)
+
+
+def _residual(lower: Any, x: Array, b: Array) -> float:
+    """|b - A x| as a share of |b|, maximum norms."""
+    size = float(np.abs(b).max(initial=0.0))
+    return float(np.abs(b - _product(lower, x)).max(initial=0.0)) / size if size else 0.0
 
 
 #: Scaled condition number from which parameters count as not identifiable together.

@@ -71,4 +71,6 @@ def test_bench(capfd):
     assert "gas_oil" in capfd.readouterr().out
     assert main(["bench", "nothing"]) == 2
     said = capfd.readouterr().err
-    assert "there is no benchmark nothing; there are callbacks, gait, grid, hybrid, multibody" in said
+    assert (
+        "there is no benchmark nothing; there are callbacks, gait, grid, hybrid, multibody" in said
+    )
