@@ -51,7 +51,8 @@ def grid_error(
     functions, numbers = PointFunctions(built, known), finer(scheme)
     layout, z, note = nlp.layout, solution.free_vector, ""
     shift, inverse = np.full(nlp.n_variables, np.nan), np.full((0, 0), np.nan)
-    found = GridDefects([np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes])
+    unknown = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
+    found = GridDefects(unknown, gains=[ends[0] for ends in unknown])
     try:
         given = (z, solution.multipliers, bounds)
         found = grid_defects(nlp, functions, numbers, trials, *given)
@@ -74,9 +75,7 @@ def grid_error(
         trial=np.repeat(np.arange(len(runs)), [N - 1 for N in layout.nodes]),
         time=np.concatenate([run.time for run in runs]),
         defects=dict(zip(layout.states, np.concatenate(found.ends, axis=1), strict=True)),
-        gains=np.concatenate(found.gains)
-        if found.gains
-        else np.full(sum(layout.nodes) - len(runs), np.nan),
+        gains=np.concatenate(found.gains),
         states={x: np.concatenate([c[x] for c in courses]) for x in layout.states},
         inputs={u: np.concatenate([c[u] for c in courses]) for u in layout.inputs},
         parameters=_named(layout.parameters, layout.parameter_values(shift)),

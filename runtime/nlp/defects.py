@@ -9,8 +9,8 @@ principle and discretization methods, Numerische Mathematik 29).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,6 +69,12 @@ class Courses:
     box: Array
     multipliers: Array
 
+    def part(self, here: slice) -> Courses:
+        """Some of the intervals."""
+        first = {name: getattr(self, name)[here] for name in ("begin", "step")}
+        names = ("knots", "staged", "inputs", "coarse", "fine", "multipliers")
+        return replace(self, **first, **{name: getattr(self, name)[:, here] for name in names})
+
 
 @dataclass(frozen=True, eq=False)
 class Defects:
@@ -89,6 +95,22 @@ class Defects:
     duration: float
     objective: float
     gains: Array
+
+
+def joined(parts: Sequence[Defects]) -> Defects:
+    """Defects of intervals one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Defects(
+        ends=np.concatenate([d.ends for d in parts]),
+        rows=np.concatenate([d.rows for d in parts], axis=1),
+        begins=np.concatenate([d.begins for d in parts]),
+        inputs=np.concatenate([d.inputs for d in parts], axis=1),
+        parameters=np.sum([d.parameters for d in parts], axis=0),
+        duration=sum(d.duration for d in parts),
+        objective=sum(d.objective for d in parts),
+        gains=np.concatenate([d.gains for d in parts]),
+    )
 
 
 def interval_defects(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Defects:

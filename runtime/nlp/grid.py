@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import signals_within
-from kinesym.runtime.nlp.defects import Courses, Finer, interval_defects
+from kinesym.runtime.nlp.defects import Courses, Defects, Finer, interval_defects, joined
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.signals.experiment import Experiment
@@ -101,51 +101,66 @@ def grid_defects(
     bounds: tuple[Array, Array],
 ) -> GridDefects:
     """What the scheme misses at a solution z with multipliers of the constraints; bounds : of z."""
-    layout, about = nlp.layout, f.about
     gradient, rows = np.zeros(nlp.n_variables), np.zeros(nlp.n_constraints)
     objective, ends, gains = 0.0, [], list[Array]()
-    p, dp = layout.parameter_values(z), layout.parameter_values(gradient)
-    unrated = [x for x in about.states if x not in about.rated]
-    size = (len(at.fine_nodes) * len(about.states)) ** 2
     for k, trial in enumerate(trials):
-        here, there = TrialViews(nlp, z, k), TrialViews(nlp, gradient, k)
-        box = _box(about.inputs, [TrialViews(nlp, side, k) for side in bounds])
-        gained = np.empty(trial.n_nodes - 1)
-        lam, tau = (_defect_rows(nlp, k, v, at) for v in (multipliers, rows))
-        found = np.empty((len(about.states), trial.n_nodes - 1))
-        T = float(layout.durations(z)[k]) if layout.free_duration else 1.0
-        signals = [_signals(about.signals, trial, places) for places in (at.nodes, at.fine_nodes)]
-        for part in _parts(trial.n_nodes - 1, max(1, _AT_ONCE // size)):
-            courses = Courses(
-                trial.grid[:-1][part],
-                np.diff(trial.grid)[part],
-                T,
-                knots=_stacked((here.knots(x) for x in about.rated), at.values.shape[1], part),
-                staged=_stacked((here.values(x) for x in unrated), len(at.nodes), part),
-                inputs=_stacked((here.values(u) for u in about.inputs), len(at.nodes), part),
-                coarse=signals[0][:, part],
-                fine=signals[1][:, part],
-                box=box,
-                multipliers=lam[:, part],
-            )
-            d = interval_defects(f, at, p, courses)
-            found[:, part], tau[:, part] = d.ends.T, d.rows
-            for j, x in enumerate(about.rated):
-                there.knots(x)[0][part] += d.begins[:, j]
-            for j, u in enumerate(about.inputs):
-                for terms, values in zip(there.at_stages(u), d.inputs[..., j], strict=True):
-                    for weight, row in terms:
-                        row[part] += weight * values
-            dp += d.parameters
-            if layout.free_duration:
-                layout.durations(gradient)[k] += d.duration
-            objective += d.objective
-            gained[part] = d.gains
-        ends.append(found)
-        gains.append(gained)
-    return GridDefects(
-        ends, gradient, rows, objective + float(np.sum(np.concatenate(gains))), gains
+        whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds))
+        d = _in_parts(f, at, nlp.layout.parameter_values(z), whole)
+        _add_gradient(nlp, f, gradient, k, d)
+        _defect_rows(nlp, k, rows, at)[:] = d.rows
+        objective += d.objective + float(d.gains.sum())
+        ends.append(d.ends.T)
+        gains.append(d.gains)
+    return GridDefects(ends, gradient, rows, objective, gains)
+
+
+def _courses(
+    nlp: NLP,
+    f: PointFunctions,
+    at: Finer,
+    trial: Experiment,
+    k: int,
+    solution: tuple[Array, Array, tuple[Array, Array]],
+) -> Courses:
+    """All intervals of trial k; solution : z, multipliers, and bounds of z."""
+    (z, multipliers, bounds), about = solution, f.about
+    views, layout = TrialViews(nlp, z, k), nlp.layout
+    unrated = [x for x in about.states if x not in about.rated]
+    M, s, m = trial.n_nodes - 1, len(at.nodes), at.values.shape[1]
+    return Courses(
+        trial.grid[:-1],
+        np.diff(trial.grid),
+        float(layout.durations(z)[k]) if layout.free_duration else 1.0,
+        knots=_stacked((views.knots(x) for x in about.rated), m, M),
+        staged=_stacked((views.values(x) for x in unrated), s, M),
+        inputs=_stacked((views.values(u) for u in about.inputs), s, M),
+        coarse=_signals(about.signals, trial, at.nodes),
+        fine=_signals(about.signals, trial, at.fine_nodes),
+        box=_box(about.inputs, [TrialViews(nlp, side, k) for side in bounds]),
+        multipliers=_defect_rows(nlp, k, multipliers, at),
     )
+
+
+def _in_parts(f: PointFunctions, at: Finer, p: Array, whole: Courses) -> Defects:
+    """The defects of all intervals, of so many at once as fit into the caches."""
+    count, size = len(whole.step), (len(at.fine_nodes) * len(f.about.states)) ** 2
+    most = max(1, _AT_ONCE // size)
+    parts = [slice(k, min(k + most, count)) for k in range(0, count, most)]
+    return joined([interval_defects(f, at, p, whole.part(part)) for part in parts])
+
+
+def _add_gradient(nlp: NLP, f: PointFunctions, gradient: Array, k: int, d: Defects) -> None:
+    """Adds the differences of the gradient on the intervals of trial k."""
+    views, layout = TrialViews(nlp, gradient, k), nlp.layout
+    for x, row in zip(f.about.rated, d.begins.T, strict=True):
+        views.knots(x)[0][:] += row
+    for j, u in enumerate(f.about.inputs):
+        for terms, values in zip(views.at_stages(u), d.inputs[..., j], strict=True):
+            for weight, row in terms:
+                row += weight * values
+    layout.parameter_values(gradient)[:] += d.parameters
+    if layout.free_duration:
+        layout.durations(gradient)[k] += d.duration
 
 
 def _box(names: Sequence[str], bounds: Sequence[TrialViews]) -> Array:
@@ -159,14 +174,9 @@ def _box(names: Sequence[str], bounds: Sequence[TrialViews]) -> Array:
     return np.array(rows).reshape(len(names), 2)
 
 
-def _parts(count: int, most: int) -> list[slice]:
-    return [slice(k, min(k + most, count)) for k in range(0, count, most)]
-
-
-def _stacked(rows: Iterable[Sequence[Array]], places: int, part: slice) -> Array:
-    """(places, M, rows) of rows at places, a part of each."""
-    made = [np.array([row[part] for row in each]) for each in rows]
-    M = part.stop - part.start
+def _stacked(rows: Iterable[Sequence[Array]], places: int, M: int) -> Array:
+    """(places, M, rows) of rows at places."""
+    made = [np.array(each) for each in rows]
     return np.stack(made, axis=-1) if made else np.zeros((places, M, 0))
 
 
