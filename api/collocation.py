@@ -439,12 +439,15 @@ class Collocation:
         raise ValueError("this is a solution of another problem, or by another scheme")
 
     def _certified(self, solution: Solution) -> Solution:
-        """The solution with the error of its grid, if it has converged."""
+        """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
         if not solution.success:
             return solution
         start = time.perf_counter()
         made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
-        error = grid_error(*made, solution, self._kkt(solution), self.variable_bounds)
+        try:
+            error = grid_error(*made, solution, self._kkt(solution), self.variable_bounds)
+        except KeyboardInterrupt:
+            return solution
         seconds = time.perf_counter() - start
         timings = {**solution.timings, "grid": seconds}
         timings["total"] += seconds

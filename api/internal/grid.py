@@ -60,6 +60,8 @@ def grid_error(
         shift, inverse = _shifts(nlp, z, found, matrix)
     except np.linalg.LinAlgError:
         note = "the equations cannot be solved for the states along the solution"
+    except MemoryError:
+        note = "there is not enough memory for the matrices of the intervals"
     except ValueError as error:
         note = str(error)
     runs = solution.trials

@@ -193,3 +193,19 @@ def test_no_certificate_without_convergence(record):
     solution = oscillator(record, "midpoint").solve({k: 500.0, c: C}, max_iterations=1)
     with pytest.raises(ValueError, match="known of solutions only: after 1 iteration"):
         solution.grid_error()
+
+
+@pytest.mark.parametrize("trouble", [KeyboardInterrupt, MemoryError])
+def test_the_solution_is_never_lost(record, monkeypatch, trouble):
+    """Ctrl-C or too little memory while the error is estimated."""
+
+    def fail(*_):
+        raise trouble
+
+    monkeypatch.setattr("kinesym.internal.grid.grid_defects", fail)
+    solution = oscillator(record, "midpoint").solve({k: K, c: C})
+    assert solution.success
+    if trouble is MemoryError:
+        assert "not enough memory" in str(solution)
+    else:
+        assert not solution.grid
