@@ -298,9 +298,16 @@ def peer_solvers(problem: Problem, folder: str) -> dict[str, Solver]:
         key = (tolerance, "casadi")
         if key not in kept:
             more = {"max_num_steps": 10**7, "jit": True, "compiler": "shell"}
-            more["jit_options"] = {"flags": ["-O3", "-march=native"], "directory": folder + "/"}
+            more["jit_options"] = {"flags": ["-O3", "-march=native"]}
             system = {"x": x, "ode": rates}
-            kept[key] = ca.integrator("I", "cvodes", system, 0.0, problem.duration, options | more)
+            here = os.getcwd()
+            os.chdir(folder)  # CasADi leaves its C where the process is
+            try:
+                kept[key] = ca.integrator(
+                    "I", "cvodes", system, 0.0, problem.duration, options | more
+                )
+            finally:
+                os.chdir(here)
         return np.array(kept[key](x0=problem.start)["xf"])[:, 0]
 
     kept: dict[Any, Any] = {}
