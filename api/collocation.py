@@ -69,8 +69,8 @@ HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
 #: Refinements of the grid for one `tolerance_grid`, at most.
 _ROUNDS = 12
-#: After so many in turn that do not help it ends.
-_STALLED = 3
+#: After so many in turn that do not help it ends, and on grids of more nodes than this.
+_STALLED, _MOST_NODES = 3, 50_000
 
 
 class Collocation:
@@ -371,22 +371,25 @@ class Collocation:
         self, solution: Solution, most: float, chosen: SolverOptions, progress: bool | None
     ) -> Solution:
         """Solutions on refined grids until the error is at most `most`, or falls no longer."""
-        problem, stalled = self, 0
+        problem, latest, best, stalled = self, solution, solution, 0
         for round_ in range(_ROUNDS):
-            if not solution.success or solution.grid_error().largest <= most:
-                return solution
-            say(progress, f"grid {round_}: {solution.grid_error().summary}")
-            problem = problem.refined(solution, most)
-            better = problem._solved(problem.pack(problem._start), None, chosen, progress)
-            if not better.success:
-                note = f"on a finer grid: {better.message}"
-                return replace(solution, notes=[*solution.notes, note])
-            stuck = not better.grid_error().largest < 0.7 * solution.grid_error().largest
-            solution, stalled = better, stalled + 1 if stuck else 0
-            if stalled == _STALLED:
+            done = not latest.success or best.grid_error().largest <= most
+            if done or stalled == _STALLED or sum(problem.layout.nodes) > _MOST_NODES:
                 break
-        note = solution.grid_error().resists(most)
-        return replace(solution, notes=[*solution.notes, *([note] if note else [])])
+            say(progress, f"grid {round_}: {latest.grid_error().summary}")
+            problem = problem.refined(latest, most)
+            latest = problem._solved(problem.pack(problem._start), None, chosen, progress)
+            if latest.success:
+                helps = latest.grid_error().largest < 0.7 * best.grid_error().largest
+                stalled = 0 if helps else stalled + 1
+                best = min(
+                    best, latest, key=lambda s: np.nan_to_num(s.grid_error().largest, nan=np.inf)
+                )
+        if not best.success:
+            return best
+        notes = [] if latest.success else [f"on a finer grid: {latest.message}"]
+        notes += [best.grid_error().resists(most)] if best.grid_error().resists(most) else []
+        return replace(best, notes=[*best.notes, *notes])
 
     def refined(self, solution: Solution, tolerance: float = 1e-6) -> Collocation:
         """The same problem, and library, on grids adapted to the error of a solution of it.

@@ -127,7 +127,7 @@ class NLP:
             stages, grid = self.about.stages, self.layout.grids[trial]
             for k in range(0, len(labels), len(stages)):
                 part = values[k : k + len(stages)]
-                name = labels[k].rsplit(", stage ", 1)[0]
+                name = labels[k].removesuffix(", stage 1") if len(stages) > 1 else labels[k]
                 result[name] = at_nodes(part, stages, self.about.to_ends, grid)
         return result
 

@@ -110,3 +110,12 @@ def test_shares_of_an_unknown_duration():
         ks.Experiment([0.0, 1.0, 2.0], duration=(1.0, 2.0))
     with pytest.raises(ValueError, match="measurement x at t = 1 s is at no node"):
         ks.Experiment([0.0, 1.0, 2.0], measurements={x: [1.0, 2.0, 3.0]}).on_grid([0.0, 0.5, 2.0])
+
+
+def test_a_tolerance_that_cannot_be_reached():
+    """The best solution comes back, with the intervals that resist."""
+    solution = hypersensitive("midpoint", 50.0, 21).solve({y: 0.0, u: 0.0}, tolerance_grid=1e-12)
+    assert solution.success
+    assert solution.grid_error().largest < 1e-6
+    [note] = solution.notes
+    assert "not 1e-12: the intervals at t = " in note
