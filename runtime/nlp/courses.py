@@ -47,4 +47,4 @@ def through(time: Array, values: Mapping[float, Array]) -> Signal:
     powers, there = np.arange(len(places)), step > 0.0
     terms = np.linalg.inv(places[:, None] ** powers) @ np.array(list(values.values()))
     begins = np.append(time[:-1][there], time[-1])
-    return Signal.polynomials(begins, (terms / step ** powers[:, None])[:, there])
+    return Signal.polynomials(begins, terms[:, there] / step[there] ** powers[:, None])
