@@ -38,7 +38,7 @@ def trial(**changes):
 
 
 def problem(of=None, trials=None, **changes):
-    given = {"unknown": {k: (0.1, 10.0)}}
+    given = {"unknown": {k: (0.1, 10.0)}, "scheme": "midpoint"}
     return ks.Collocation(
         model() if of is None else of, trial() if trials is None else trials, **{**given, **changes}
     )
