@@ -83,8 +83,7 @@ class Collocation:
     known : values of the other parameters; the model's values where not given.
     scheme : Radau IIA "radau-1" ("backward-euler"), "radau-3", "radau-5"; Gauss "gauss-2"
         ("midpoint"), "gauss-4", "gauss-6"; Lobatto IIIA "lobatto-2" ("trapezoid"), "lobatto-4"
-        ("hermite-simpson"), "lobatto-6", which need explicit x'; numbers are orders. "auto" is
-        "midpoint", for phases of a `Hybrid` "trapezoid".
+        ("hermite-simpson"), "lobatto-6", which need explicit x'; numbers are orders.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         for phases of a `Hybrid` nothing.
     bounds : (low, high) of states and unknown inputs at all nodes and stages.
@@ -104,7 +103,7 @@ class Collocation:
         trials: Experiment | Sequence[Experiment] | Phases,
         unknown: Mapping[Any, Any] | None = None,
         known: Mapping[Any, float] | None = None,
-        scheme: str = "auto",
+        scheme: str = "radau-3",
         objective: Objective | None = None,
         bounds: Mapping[Any, Any] | None = None,
         boundary: Sequence[Any] = (),
@@ -117,7 +116,7 @@ class Collocation:
         self._threads = checks.threads(threads)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
-        self._scheme = scheme_named(given.scheme if scheme == "auto" else scheme)
+        self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
             most = highest_index(self._scheme.name)
             check_index(model, most, f"the scheme {self._scheme.title}")

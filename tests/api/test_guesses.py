@@ -41,7 +41,7 @@ def three():
 
 @pytest.fixture(scope="module")
 def task():
-    return ks.Collocation(SWING, TRIALS, UNKNOWN, bounds={x: (-1.5, 1.5)})
+    return ks.Collocation(SWING, TRIALS, UNKNOWN, bounds={x: (-1.5, 1.5)}, scheme="midpoint")
 
 
 # -- one start per trial ---------------------------------------------------------------------------
