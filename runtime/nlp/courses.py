@@ -45,6 +45,6 @@ def through(time: Array, values: Mapping[float, Array]) -> Signal:
     intervals of no length are left out: there it jumps."""
     places, step = np.array(list(values)), np.diff(time)
     powers, there = np.arange(len(places)), step > 0.0
-    terms = np.linalg.inv(places[:, None] ** powers) @ np.array(list(values.values()))
+    terms = np.linalg.inv(places[:, None] ** powers) @ np.array(list(values.values()))[:, there]
     begins = np.append(time[:-1][there], time[-1])
-    return Signal.polynomials(begins, terms[:, there] / step[there] ** powers[:, None])
+    return Signal.polynomials(begins, terms / step[there] ** powers[:, None])
