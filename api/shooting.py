@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -239,9 +239,10 @@ class Shooting:
         words = self._trials.instability(q)
         if words:
             warnings.warn(words, stacklevel=2)
-        found = Identification(self._trials, self.bounds, self._finer, self.timings)
+        found = Identification(self._trials, self.bounds, lambda: self._finer, self.timings)
         return found.fit(q, optimizer, scale, progress, tolerance, limit, settings)
 
+    @cached_property
     def _finer(self) -> FinerTrials:
         """The trials with finer steps, of the same library."""
         steps, hybrid = self._given.steps, isinstance(self.system, Hybrid)

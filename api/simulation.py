@@ -74,7 +74,7 @@ def simulate(
     grows beyond any plausible size; see `Trajectory.message` and `Ensemble.failures`. Raises
     `ValueError` for what is missing or does not fit, for differential-algebraic models of a higher
     index than the method treats and initial values that violate their constraints, before anything
-    is compiled.
+    is compiled. How exact the result is, its `error()` says.
     """
     check_system(system)
     steps = checked_steps(methods_of(system), method, substeps, rtol, atol)

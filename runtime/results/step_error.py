@@ -36,6 +36,16 @@ class Finer(NamedTuple):
     factor: float
 
 
+class Worst(NamedTuple):
+    """The largest shift as a share of the range of its state, that state, the time [s], and of an
+    ensemble the member."""
+
+    share: float
+    state: str
+    time: float
+    member: int = 0
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class StepError(Saved):
     """How far a simulation is off because of its steps, estimated.
@@ -61,35 +71,33 @@ class StepError(Saved):
     @property
     def largest(self) -> float:
         """The largest shift as a share of the range of its state."""
-        return self.worst[0]
+        return self.worst.share
 
     @property
-    def worst(self) -> tuple[float, str, float]:
-        """The largest shift as a share of the range of its state, that state, and its time [s]."""
-        share, name, place = self._worst
-        return share, name, float(self.time[place[-1]]) if len(self.time) else np.nan
-
-    @property
-    def _worst(self) -> tuple[float, str, tuple[int, ...]]:
-        found: tuple[float, str, tuple[int, ...]] = (0.0, "", (0,))
-        for name, rows in self.states.items():
-            sizes = np.abs(rows) / (self.ranges[name] or 1.0)
-            if np.isfinite(sizes).any():
-                place = np.unravel_index(int(np.nanargmax(sizes)), sizes.shape)
-                found = max(found, (float(sizes[place]), name, tuple(map(int, place))))
+    def worst(self) -> Worst:
+        """Where the largest shift is, as shares of the ranges go."""
+        found = Worst(0.0, "", np.nan)
+        for name, row in self.states.items():
+            shares = np.abs(np.atleast_2d(row)) / (self.ranges[name] or 1.0)
+            if np.isfinite(shares).any():
+                member, node = divmod(int(np.nanargmax(shares)), shares.shape[1])
+                share = float(shares[member, node])
+                found = max(found, Worst(share, name, float(self.time[node]), member))
         return found
 
     def __str__(self) -> str:
         """The verdict in one line."""
-        share, name, place = self._worst
+        share, name, at, member = self.worst
         words = "none that could be seen"
         if share:
-            member = f" of member {place[0]}" if len(place) > 1 else ""
-            at = self.time[place[-1]]
-            words = f"{share:.2g} of the range of {name} at most, at t = {at:.6g} s{member}"
-        if np.isfinite(self.events).any() and np.nanmax(np.abs(self.events)):
-            words += f", events by {np.nanmax(np.abs(self.events)):.2g} s"
+            words = f"{share:.2g} of the range of {name} at most, at t = {at:.6g} s"
+            words += self._whose(member)
+        late = np.abs(self.events[np.isfinite(self.events)]).max(initial=0.0)
+        words += f", events by {late:.2g} s" if late else ""
         return f"{words} ({self.steps})" + (f"; {self.message}" if self.message else "")
+
+    def _whose(self, member: int) -> str:
+        return ""
 
     def __repr__(self) -> str:
         return f"<error of the steps, {self.method}: {self}>"
@@ -119,6 +127,9 @@ class EnsembleError(StepError):
 
     states: Mapping[str, Rows]
     events: RowsOfEvents
+
+    def _whose(self, member: int) -> str:
+        return f" of member {member}"
 
 
 def error_of_run(run: Any, finer: Finer) -> StepError:

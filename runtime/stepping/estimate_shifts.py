@@ -66,32 +66,35 @@ class Minimiser:
     def shift(self, finer: FinerTrials) -> Array:
         """Of the minimum (n,) by exact steps, estimated by the minimum with finer ones.
 
-        A few steps of Newton's method with the curvature of this minimum, each with one gradient
-        of the finer trials. Raises `ValueError` if they do not lead anywhere.
+        A few steps of Newton's method, each with one gradient of the finer trials; the curvature is
+        that of this minimum, and learns from the gradients (BFGS; Nocedal, Wright, Numerical
+        Optimization, section 6.1). Raises `ValueError` if they do not lead anywhere.
         """
-        several = finer.trials.unknowns.several
-        target = np.zeros_like(self.q) if several else self.gradient
-        q, last = self.q, np.inf
+        trials, H, q, last = finer.trials, self.curvature, self.q, np.inf
+        several = trials.unknowns.several
+        target = np.zeros_like(q) if several else self.gradient
+        g = trials.gradient(q) - target
         for _ in range(_MOST):
-            d = self._step(finer.trials, q, target)
-            length = float(d @ (self.curvature @ d))  # by how much J falls, twice
+            d = self._step(H, g, trials, q)
+            length = float(d @ (H @ d))  # twice by how much J falls
             if not length < last:
                 break
-            q, last = np.clip(q + d, *self.bounds), length
+            before, q, last = q, np.clip(q + d, *self.bounds), length
             if (np.abs(d) <= np.maximum(self._harmless, _SMALL * np.abs(q - self.q))).all():
                 return finer.factor * (q - self.q)
+            old, g = g, trials.gradient(q) - target
+            H = H if several else _learnt(H, q - before, (g - old) * self.free)
         raise ValueError("finer steps lead too far away from these estimates; use such steps")
 
-    def _step(self, trials: Simulated, q: Array, target: Array) -> Array:
-        """To where the gradient of the trials is the target, and their segments meet."""
-        gaps, free = csc_array(trials.gap_jacobian(q)), np.flatnonzero(self.free)
+    def _step(self, H: Any, g: Array, trials: Simulated, q: Array) -> Array:
+        """To where the gradient g is zero by the curvature H, and the segments meet."""
+        free = np.flatnonzero(self.free)
         scale = diags_array(self.sizes[free])
-        inner = scale @ csc_array(self.curvature)[free][:, free] @ scale
-        side = self.sizes[free] * (target - trials.gradient(q))[free]
-        matrix = inner
-        if gaps.shape[0]:
-            rows = gaps[:, free] @ scale
-            matrix = block_array([[inner, rows.T], [rows, None]])
+        matrix = scale @ csc_array(H)[free][:, free] @ scale
+        side = -self.sizes[free] * g[free]
+        if trials.unknowns.several:
+            rows = csc_array(trials.gap_jacobian(q))[:, free] @ scale
+            matrix = block_array([[matrix, rows.T], [rows, None]])
             side = np.append(side, -trials.gaps(q))
         d = np.zeros_like(q)
         try:
@@ -99,6 +102,14 @@ class Minimiser:
         except RuntimeError as error:
             raise ValueError("the estimates are not identifiable") from error
         return d
+
+
+def _learnt(H: Any, s: Array, y: Array) -> Any:
+    """The curvature after a step s along which the gradient changed by y, if J is convex there."""
+    Hs = H @ s
+    if not (s @ y > 0.0 and s @ Hs > 0.0):
+        return H
+    return H + np.outer(y, y) / (s @ y) - np.outer(Hs, Hs) / (s @ Hs)
 
 
 def estimate_error(here: Minimiser, finer: Callable[[], FinerTrials]) -> list[EstimateError]:

@@ -152,7 +152,8 @@ class Identification:
         if found.success and curvature is not None:
             here = self._minimiser(q, gradient, curvature, sure, size)
             grid = estimate_error(here, self.finer)
-        took = time.perf_counter() - begin
+        spent = {"grid": time.perf_counter() - begin} if grid else {}
+        timings = {**self.timings, **spent}
         trials = self.trials.trajectories(q) if ended else []
         notes = [*sure.notes, *(poor_fits(trials) if self.trials.measured else ())]
         return Fit(
@@ -171,11 +172,7 @@ class Identification:
             covariance=sure.covariance,
             active=[name for name, at in zip(unknowns.names, sure.held, strict=True) if at],
             notes=notes,
-            timings={
-                **self.timings,
-                "grid": took,
-                "total": sum(self.timings.values()) + seconds + took,
-            },
+            timings={**timings, "total": sum(timings.values()) + seconds},
             optimizer=optimizer,
             model=system.name,
             grid=grid,

@@ -176,9 +176,9 @@ def test_an_ensemble():
             states(runs, "xv"), 0, 1
         )
         assert within(np.moveaxis(states(error.states, "xv"), 0, 1), true)
-        share, name, at = error.worst
+        share, name, at, member = error.worst
         worst = np.abs(error.states[name][:, time == at]).max() / np.ptp(runs[name])
-        assert share == error.largest == pytest.approx(worst)
+        assert share == error.largest == pytest.approx(worst) and member == 4
     assert "of member 4" in str(error)
     rows = np.sin(time) * np.arange(5.0)[:, None]  # inputs of members, with a jump of another one
     other = ks.Model("two", [x], [u, y], [], [x.diff(t) - u - y])
@@ -257,6 +257,20 @@ def test_an_ensemble_with_events():
     np.testing.assert_allclose(error.events, np.tile(error.events[0], (3, 1)), rtol=1e-3)
 
 
+@pytest.mark.parametrize("system", ["smooth", "bouncing"])
+def test_a_run_that_goes_on(system):
+    """From where the first part ended, for which that is exact."""
+    time = np.linspace(0.0, 4.0, 81)
+    if system == "smooth":
+        model, true, given = DAMPED, damped, {"parameters": {k: 9.0}, "inputs": {u: 0.0}}
+    else:
+        model, true, given = WALL, bounces, {"parameters": {k: 16.0, c: 0.0}}
+    best = {"method": "dormand-prince", "rtol": 1e-12, "atol": 1e-13}
+    first = ks.simulate(model, time[:41], {x: 1.0, v: 0.0}, **given, **best)
+    run = ks.simulate(model, time[40:], first.final, **given, method="rk4")
+    assert within(states(run.error().states, "xv"), true(time)[:, 40:] - states(run, "xv"), 1.5)
+
+
 # -- what is said ---------------------------------------------------------------------------------
 
 
@@ -266,7 +280,7 @@ def test_a_constant_state_does_not_count():
         "still", [x, v, y], [], [], [x.diff(t) - v, v.diff(t) + x, y.diff(t) - x * 1e-16]
     )
     error = ks.simulate(still, np.linspace(0, 3, 31), {x: 1.0, v: 0.0, y: 1.0}).error()
-    assert error.worst[1] in "xv" and np.abs(error.states["y"]).max() < 1e-14
+    assert error.worst.state in "xv" and np.abs(error.states["y"]).max() < 1e-14
     rest = ks.simulate(still, [0.0, 1.0], {x: 0.0, v: 0.0, y: 0.0}).error()
     assert rest.largest == 0.0 and str(rest) == "none that could be seen (steps halved)"
     rest.plot()
