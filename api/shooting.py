@@ -221,8 +221,10 @@ class Shooting:
         tolerance : of the gradient in scaled unknowns, relative to the objective at the guess.
         options : further options of the optimiser. progress : None shows it only on a terminal.
 
-        Ctrl-C returns the best iterate, marked unconverged. Raises `ValueError` if a simulation
-        does not reach its end at the guess, or the objective does not suit the optimiser.
+        What has converged says by how much the steps shift its estimates, `fit.grid_error()`, in
+        its print where that matters. Ctrl-C returns the best iterate, marked unconverged. Raises
+        `ValueError` if a simulation does not reach its end at the guess, or the objective does not
+        suit the optimiser.
         """
         checks.check_choice(optimizer, OPTIMIZERS, "optimizer")
         if self.segments > 1 and optimizer != "ipopt":
