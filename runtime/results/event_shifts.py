@@ -29,8 +29,9 @@ def event_shifts(
     """Compare a run on nodes (N,) with one with finer steps: the first impact of a contact with the
     first one, the second with the second. factor : of the difference, for the error of the run."""
     here, there = _times(run), _times(finer)
-    apart, words, none = np.zeros(len(time), dtype=bool), "", np.zeros(0)
+    apart, none = np.zeros(len(time), dtype=bool), np.zeros(0)
     shifts: dict[str, Array] = {}
+    different: list[str] = []
     for label in dict.fromkeys([*here, *there]):
         mine, others = here.get(label, none), there.get(label, none)
         count = min(len(mine), len(others))
@@ -39,8 +40,10 @@ def event_shifts(
         exact = np.sort(np.append(mine[:count] + shifts[label][:count], others[count:]))
         counts = [np.searchsorted(times, time, "right") for times in (mine, others, exact)]
         apart |= (counts[0] != counts[1]) | (counts[0] != counts[2])
-        if len(mine) != len(others) and not words:
-            words = f"{label} {len(others)} times, not {len(mine)}"
+        if len(mine) != len(others):
+            different.append(f"{label} {len(others)} times, not {len(mine)}")
+    # at the last node alone, an event may just have happened, or be just about to
+    words = different[0] if different and apart[-2:].all() else ""
     together = np.append(-np.inf, time[~apart])[-1] if words else np.inf
     return EventShifts(_in_order(run, shifts, together), apart, words)
 
