@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,21 @@ from numpy.typing import ArrayLike
 
 from kinesym import checks
 from kinesym.continuous_adjoint import sampled_gradient
+from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.hybrid_shooting import hybrid_trials
 from kinesym.internal.problem import kinematic_pairs, warn_of_degrees
-from kinesym.internal.shooting_arguments import shooting_arguments, smooth_trials, warn_of_kinks
+from kinesym.internal.shooting_arguments import (
+    ShootingArguments,
+    shooting_arguments,
+    smooth_program,
+    warn_of_kinks,
+)
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.estimate_shifts import FinerTrials
 from kinesym.runtime.stepping.minimise import OPTIMIZERS
 from kinesym.runtime.stepping.shooting import Identification
 from kinesym.runtime.stepping.simulated import Simulated
@@ -100,12 +108,14 @@ class Shooting:
         self.segments, self.bounds = given.segments, given.bounds
         warn_of_kinks(system)
         warn_of_degrees(self.model, self.trials)
-        self._trials: Simulated
+        self._make: Callable[[ShootingArguments], Simulated]
         self.timings: dict[str, float] = {}
         if isinstance(system, Hybrid):
-            self._trials, self.symbolic = hybrid_trials(system, given), None
+            self._make, self.symbolic = partial(hybrid_trials, system), None
         else:
-            self._trials, self.symbolic, self.timings = smooth_trials(given)
+            made = smooth_program(given)
+            self._make, self.symbolic, self.timings = made.trials, made.problem, dict(made.timings)
+        self._trials = self._make(given)
 
     # -- the unknowns -----------------------------------------------------------------------
 
@@ -211,8 +221,10 @@ class Shooting:
         tolerance : of the gradient in scaled unknowns, relative to the objective at the guess.
         options : further options of the optimiser. progress : None shows it only on a terminal.
 
-        Ctrl-C returns the best iterate, marked unconverged. Raises `ValueError` if a simulation
-        does not reach its end at the guess, or the objective does not suit the optimiser.
+        What has converged says by how much the steps shift its estimates, `fit.grid_error()`, in
+        its print where that matters. Ctrl-C returns the best iterate, marked unconverged. Raises
+        `ValueError` if a simulation does not reach its end at the guess, or the objective does not
+        suit the optimiser.
         """
         checks.check_choice(optimizer, OPTIMIZERS, "optimizer")
         if self.segments > 1 and optimizer != "ipopt":
@@ -229,5 +241,13 @@ class Shooting:
         words = self._trials.instability(q)
         if words:
             warnings.warn(words, stacklevel=2)
-        found = Identification(self._trials, self.bounds, self.timings)
+        found = Identification(self._trials, self.bounds, lambda: self._finer, self.timings)
         return found.fit(q, optimizer, scale, progress, tolerance, limit, settings)
+
+    @cached_property
+    def _finer(self) -> FinerTrials:
+        """The trials with finer steps, of the same library."""
+        steps, hybrid = self._given.steps, isinstance(self.system, Hybrid)
+        given, finer, higher = finer_shooting(self._given, hybrid)
+        about = (steps.method, finer.words, finer.order, steps.substeps, higher)
+        return FinerTrials(self._make(given), finer.factor, *about)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from kinesym.internal.consistent import consistent_initial
+from kinesym.internal.finer_steps import finer_arguments, finer_steps
 from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
 from kinesym.internal.model_run import model_results
 from kinesym.internal.problem import check_index, check_method, check_system
 from kinesym.internal.simulation_arguments import SimulationArguments, simulation_arguments
 from kinesym.internal.steps import checked_steps, methods_of
+from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.event_log import HybridState
+from kinesym.runtime.results.step_error import Finer
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
@@ -69,17 +74,36 @@ def simulate(
     grows beyond any plausible size; see `Trajectory.message` and `Ensemble.failures`. Raises
     `ValueError` for what is missing or does not fit, for differential-algebraic models of a higher
     index than the method treats and initial values that violate their constraints, before anything
-    is compiled.
+    is compiled. How exact the result is, its `error()` says.
     """
     check_system(system)
     steps = checked_steps(methods_of(system), method, substeps, rtol, atol)
     given = simulation_arguments(
         system, time, initial, parameters, inputs, steps, threads, progress
     )
+    found: Trajectory | Ensemble
     if isinstance(system, Model):
-        return model_results(system, _started(system, given))
-    run = hybrid_trajectory if given.members is None else hybrid_ensemble
-    return run(system, given)
+        given = _started(system, given)
+        found = model_results(system, given)
+    elif given.members is None:
+        found = hybrid_trajectory(system, given)
+    else:
+        found = hybrid_ensemble(system, given)
+    return replace(found, again=partial(_finer, system, given))
+
+
+def _finer(system: Model | Hybrid, given: SimulationArguments) -> Finer:
+    """The same with finer steps, silently."""
+    finer = finer_steps(given.steps)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # an early end is told by its message
+        run: Trajectory | Ensemble
+        if isinstance(system, Model):
+            run = model_results(system, finer_arguments(given, finer))
+        else:
+            made = hybrid_trajectory if given.members is None else hybrid_ensemble
+            run = made(system, replace(given, steps=finer.steps))
+    return Finer(run, given.steps.method, finer.words, finer.factor)
 
 
 def _started(model: Model, given: SimulationArguments) -> SimulationArguments:

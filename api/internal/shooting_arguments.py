@@ -30,6 +30,7 @@ from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
+from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
@@ -174,9 +175,43 @@ def shooting_arguments(
     )
 
 
-def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict[str, float]]:
-    """Trials of a model, their symbolic problem, and seconds for deriving and compiling; raises
-    `ValueError` for what does not fit."""
+@dataclass(frozen=True, eq=False)
+class SmoothProgram:
+    """What is compiled for trials of a model: their symbolic problem, the library, and seconds for
+    deriving and compiling."""
+
+    problem: Problem
+    built: Built
+    timings: Mapping[str, float]
+
+    def trials(self, given: ShootingArguments) -> SmoothTrials:
+        """Trials on the grids of the steps."""
+        problem, built, method = self.problem, self.built, given.steps.method
+
+        @cache
+        def squares() -> Residuals:
+            symbolic, trials = residual_problem(problem, given.fine)
+            made = realise(without_hessians(transcribe(symbolic)))
+            return Residuals(make_nlp(made, trials, given.known, given.threads), trials)
+
+        objective = problem.objective
+        return SmoothTrials(
+            given.unknowns,
+            given.system,
+            given.trials,
+            nlp=make_nlp(built, given.fine, given.known, given.threads),
+            stepper=Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method),
+            squares=squares,
+            fine=given.fine,
+            initial=given.starts,
+            substeps=given.steps.substeps,
+            measured=bool(objective.least_squares),
+            weighted=objective.integrand == 0 and objective.terminal == 0,
+        )
+
+
+def smooth_program(given: ShootingArguments) -> SmoothProgram:
+    """Derive and compile for trials of a model; raises `ValueError` for what does not fit."""
     unknowns, method = given.unknowns, given.steps.method
     check_method(given.model, method)
     problem = symbolic_problem(
@@ -191,28 +226,8 @@ def smooth_trials(given: ShootingArguments) -> tuple[SmoothTrials, Problem, dict
     begin = time.perf_counter()
     program = shooting_program(problem, method)
     derive, built = time.perf_counter() - begin, realise(program, narrow=True)
-
-    @cache
-    def squares() -> Residuals:
-        symbolic, trials = residual_problem(problem, given.fine)
-        made = realise(without_hessians(transcribe(symbolic)))
-        return Residuals(make_nlp(made, trials, given.known, given.threads), trials)
-
-    objective = problem.objective
-    trials = SmoothTrials(
-        unknowns,
-        given.system,
-        given.trials,
-        nlp=make_nlp(built, given.fine, given.known, given.threads),
-        stepper=Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method),
-        squares=squares,
-        fine=given.fine,
-        initial=given.starts,
-        substeps=given.steps.substeps,
-        measured=bool(objective.least_squares),
-        weighted=objective.integrand == 0 and objective.terminal == 0,
-    )
-    return trials, problem, {"derive": derive + built.derive, "compile": built.compile}
+    timings = {"derive": derive + built.derive, "compile": built.compile}
+    return SmoothProgram(problem, built, timings)
 
 
 def warn_of_kinks(system: Model | Hybrid) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.event_log import EventLog, EventRecord
 from kinesym.runtime.results.plot import panels
+from kinesym.runtime.results.saved import UNSAVED
+from kinesym.runtime.results.step_error import EnsembleError, Finer, error_of_ensemble
 from kinesym.runtime.results.trajectory import KINDS, Drawing, OverTime, Series, Trajectory
 
 Rows: TypeAlias = Annotated[Array, "member", "time"]
@@ -45,6 +47,7 @@ class Ensemble(Series):
     failures: Sequence[Failure] = ()
     drawing: Drawing = ()
     event_logs: Sequence[EventLog] = ()
+    again: Callable[[], Finer] | None = field(default=None, metadata=UNSAVED)
 
     @property
     def members(self) -> int:
@@ -76,7 +79,7 @@ class Ensemble(Series):
             end -= int(np.isnan(next(iter(self.states.values()))[k]).sum())
         elif failed is not None:  # outputs may be NaN anywhere
             end = int(np.searchsorted(self.time, failed.time))
-        groups = {
+        groups: dict[str, Any] = {
             kind: {name: values[k, :end] for name, values in getattr(self, kind).items()}
             for kind in KINDS
         }
@@ -93,6 +96,10 @@ class Ensemble(Series):
     def happened(self, kind: str, name: str | None = None) -> list[list[EventRecord]]:
         """Of each member what happened of a kind, and of a contact or event; see `Trajectory`."""
         return [run.happened(kind, name) for run in self]
+
+    def error(self) -> EnsembleError:
+        """How far their steps lead all members off; see `Trajectory.error`."""
+        return error_of_ensemble(self, self._finer())
 
     def plot(self, title: str | None = None, shown: int = 30) -> Any:
         """A figure with one panel per trajectory: up to `shown` members, median and band of 90 %.

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 
 from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Named, Trials
 from kinesym.runtime.summary import listed
@@ -62,6 +63,7 @@ class Fit(Trials):
     : number of the problem in unknowns divided by their values, states by their largest. covariance
     : (n, n), zero for what a bound holds, NaN if there is none, as for states between segments.
     active : unknowns held by a bound. notes : sentences on what the record does not identify.
+    grid : the error that the steps of the simulations leave, where it is known; see `grid_error`.
     """
 
     initial: Mapping[str, Any]
@@ -73,6 +75,7 @@ class Fit(Trials):
     covariance: Annotated[Array, "unknown", "other"]
     active: Sequence[str] = ()
     optimizer: str = ""
+    grid: Sequence[EstimateError] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,6 +92,20 @@ class Fit(Trials):
             errors = np.sqrt(np.diag(self.covariance))
         return dict(zip(self.names, map(float, errors), strict=True))
 
+    def grid_error(self) -> EstimateError:
+        """By how much the steps of the simulations shift the estimates: the way to the minimum with
+        finer ones, by the curvature at this one (see `EstimateError`).
+
+        Raises `ValueError` without convergence, and where the curvature is not known, as for many
+        unknowns of an objective that is no sum of squares, and for samples of inputs.
+        """
+        if not self.grid:
+            raise ValueError(
+                "the shift of the estimates is known of fits that have converged and have a "
+                f"curvature: {self.message}, {len(self.names)} unknowns by {self.optimizer}"
+            )
+        return self.grid[0]
+
     @property
     def _heading(self) -> str:
         return f"{super()._heading}, {self.iterations} iterations of {self.optimizer}"
@@ -103,7 +120,9 @@ class Fit(Trials):
 
     def _rows(self) -> list[tuple[str, str]]:
         active = [("at a bound", ", ".join(self.active))] if self.active else []
-        return [("condition", f"{self.condition:.3g} (scaled)"), *active, *super()._rows()]
+        grid = [("grid", str(error)) for error in self.grid if error.matters]
+        condition = ("condition", f"{self.condition:.3g} (scaled)")
+        return [condition, *active, *super()._rows(), *grid]
 
     def plot_history(self) -> Any:
         """A figure of the objective and of the unknowns, relative to the end, over iterations."""

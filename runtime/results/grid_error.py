@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +12,11 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import panels
 from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.results.shift import Shift, in_standard_errors, relative
 
 PerInterval: TypeAlias = Annotated[Array, "interval"]
 PerNode: TypeAlias = Annotated[Array, "node"]
 Trials: TypeAlias = Annotated[NDArray[np.intp], "interval"]
-
-#: From this share of its standard error on the shift of a parameter matters; without measurements
-#: from this share of a value, or of the range of a state.
-STANDARD_ERRORS, RELATIVE = 0.5, 1e-3
-#: A smaller share of a value never matters, even if the data are without noise.
-LEAST = 1e-6
-
-
-class Shift(NamedTuple):
-    """By how much the grid shifts something, in words, and how many times more than matters."""
-
-    words: str
-    size: float
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -70,26 +58,19 @@ class GridError(Saved):
         for name, shift in self.parameters.items():
             deviation = self.deviations.get(name, 0.0)
             if deviation > 0.0:
-                ratio = abs(shift) / deviation
-                size = min(ratio / STANDARD_ERRORS, abs(shift / self.values[name]) / LEAST)
-                yield Shift(f"{name} by {ratio:.2g} standard errors", size)
+                yield in_standard_errors(name, shift, deviation, self.values[name])
             elif not self.fitted:
-                yield self._relative(name, shift, self.values[name], "of its value")
+                yield relative(name, shift, self.values[name], "of its value")
         if self.fitted and self.deviations:
             return
         for k, shift in enumerate(self.durations):
             name = "the duration" + f" of trial {k}" * (len(self.durations) > 1)
-            yield self._relative(name, shift, self.values[f"duration {k}"], "of it")
+            yield relative(name, shift, self.values[f"duration {k}"], "of it")
         if not self.fitted and "objective" in self.values:
-            yield self._relative("the objective", self.objective, self.values["objective"], "of it")
+            yield relative("the objective", self.objective, self.values["objective"], "of it")
         for name, row in self.states.items():
             size = float(np.abs(row).max(initial=0.0))
-            yield self._relative(name, size, self.ranges[name], "of its range")
-
-    @staticmethod
-    def _relative(name: str, shift: float, value: float, of: str) -> Shift:
-        share = abs(shift) / abs(value) if value else (np.inf if shift else 0.0)
-        return Shift(f"{name} by {share:.2g} {of}", share / RELATIVE)
+            yield relative(name, size, self.ranges[name], "of its range")
 
     @property
     def worst(self) -> Shift:

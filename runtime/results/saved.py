@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 R = TypeVar("R", bound="Saved")
+
+#: Metadata of a field that belongs to this process only.
+UNSAVED = {"saved": False}
 
 #: What the names of a field's variables begin with in a dataset, where names occur twice.
 _PREFIXES = {"measurements": "measured_", "std": "std_", "parameters": "parameter_"}
@@ -37,8 +40,13 @@ class Saved:
 
     an array `Annotated[Array, "time"]` over named dimensions, or a mapping from names to such; a
     sequence of small dataclasses, rows of a table; event logs; a sequence of other results; and
-    else text, numbers, and mappings and lists of these.
+    else text, numbers, and mappings and lists of these. A field that is `UNSAVED` is left out, of
+    pickles and copies too, and has its default there.
     """
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {field.name for field in _kept(type(self))}
+        return {name: value for name, value in vars(self).items() if name in kept}
 
     def to_xarray(self) -> xr.Dataset:
         """Arrays as variables, whose attributes `kind` and `name` are the field and the name in it;
@@ -92,7 +100,12 @@ def read_dataset(kind: type[R], data: xr.Dataset) -> R:
 def _forms(kind: Any) -> dict[str, tuple[str, Any]]:
     """How each field of a dataclass is saved, and what that is about."""
     hints = get_type_hints(kind, include_extras=True)
-    return {field.name: _form(hints[field.name]) for field in fields(kind)}
+    return {field.name: _form(hints[field.name]) for field in _kept(kind)}
+
+
+def _kept(kind: Any) -> list[Field[Any]]:
+    """The fields that are saved."""
+    return [field for field in fields(kind) if field.metadata.get("saved", True)]
 
 
 def _form(hint: Any) -> tuple[str, Any]:

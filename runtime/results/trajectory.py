@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -16,7 +16,8 @@ from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState, check_known
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import panels, subplots
-from kinesym.runtime.results.saved import R, Saved, read_dataset
+from kinesym.runtime.results.saved import UNSAVED, R, Saved, read_dataset
+from kinesym.runtime.results.step_error import Finer, StepError, error_of_run
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table, listed
 
@@ -70,11 +71,12 @@ class ByName:
 
 
 class Series(ByName, Saved):
-    """A result with states, inputs and outputs by name."""
+    """A result with states, inputs and outputs by name; again : simulates it with finer steps."""
 
     states: Mapping[str, Array]
     inputs: Mapping[str, Array]
     outputs: Mapping[str, Array]
+    again: Callable[[], Finer] | None
 
     def __getitem__(self, key: object) -> Array:
         name = key_name(key)
@@ -92,6 +94,16 @@ class Series(ByName, Saved):
     def from_xarray(cls: type[R], data: xr.Dataset) -> R:
         """What `to_xarray` made; raises `ValueError` for any other dataset."""
         return read_dataset(cls, data)
+
+    def _finer(self) -> Finer:
+        """The same with finer steps; raises `ValueError` if it cannot be simulated again."""
+        if self.again is None:
+            raise ValueError(
+                "this cannot be simulated again with finer steps: only what ks.simulate returns "
+                "can, in the same program, before it is saved, copied or split into members; its "
+                "error() can be saved beside it. The error of a solution is in grid_error()"
+            )
+        return self.again()
 
     def _colour(self, name: str) -> str:
         return "C0" if name in self.states else "C1" if name in self.inputs else "C2"
@@ -133,6 +145,7 @@ class Trajectory(Series):
     message: str = ""
     drawing: Drawing = ()
     event_log: EventLog | None = field(default=None, repr=False)
+    again: Callable[[], Finer] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Named(self.parameters))
@@ -232,6 +245,16 @@ class Trajectory(Series):
             for kind in (*KINDS, "measurements", "std")
         }
         return replace(self, time=self.time[here], **groups)
+
+    def error(self) -> StepError:
+        """How far its steps lead a simulation off, estimated by making it again with finer ones:
+        fixed steps are halved, which takes twice the time of the run, the tolerances of adaptive
+        ones divided by 100, which takes two to three times.
+
+        Raises `ValueError` for what `ks.simulate` did not return in this program, as a run that was
+        loaded, and for tolerances that cannot be tightened.
+        """
+        return error_of_run(self, self._finer())
 
     def vaf(self) -> dict[str, float]:
         """Variance accounted for [%] of each measurement: 100 (1 - var(residual)/var(measured))."""

@@ -6,7 +6,7 @@ How trials follow from q, and their derivatives, is told by one of the kinds of 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import iteration_line
+from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.fit import Fit, poor_fits, typical_sizes
 from kinesym.runtime.results.statistics import (
     Confidence,
@@ -22,16 +23,19 @@ from kinesym.runtime.results.statistics import (
     confidence_of_segments,
     confidence_of_squares,
 )
+from kinesym.runtime.stepping.estimate_shifts import FinerTrials, Minimiser, estimate_error
 from kinesym.runtime.stepping.minimise import Minimisation, Minimum, minimise
 from kinesym.runtime.stepping.simulated import Simulated
 
 
 @dataclass(frozen=True)
 class Identification:
-    """Identification of the unknowns: the minimum of J within bounds, and its confidence."""
+    """Identification of the unknowns: the minimum of J within bounds, its confidence, and the error
+    of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot."""
 
     trials: Simulated
     bounds: tuple[Array, Array]
+    finer: Callable[[], FinerTrials]
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def fit(
@@ -142,7 +146,14 @@ class Identification:
         J = self.trials.cost(q)
         ended = np.isfinite(J)
         gradient = self.trials.gradient(q) if ended else np.full_like(q, np.nan)
-        sure = self._confidence(q, problem, J, gradient, size)
+        sure, curvature = self._confidence(q, problem, J, gradient, size)
+        begin = time.perf_counter()
+        grid: list[EstimateError] = []
+        if found.success and curvature is not None:
+            here = self._minimiser(q, gradient, curvature, sure, size)
+            grid = estimate_error(here, self.finer)
+        spent = {"grid": time.perf_counter() - begin} if grid else {}
+        timings = {**self.timings, **spent}
         trials = self.trials.trajectories(q) if ended else []
         notes = [*sure.notes, *(poor_fits(trials) if self.trials.measured else ())]
         return Fit(
@@ -161,18 +172,34 @@ class Identification:
             covariance=sure.covariance,
             active=[name for name, at in zip(unknowns.names, sure.held, strict=True) if at],
             notes=notes,
-            timings={**self.timings, "total": sum(self.timings.values()) + seconds},
+            timings={**timings, "total": sum(timings.values()) + seconds},
             optimizer=optimizer,
             model=system.name,
+            grid=grid,
+        )
+
+    def _minimiser(
+        self, q: Array, gradient: Array, curvature: Any, sure: Confidence, size: Array
+    ) -> Minimiser:
+        """The minimum with all that tells how far another one is."""
+        natural = self._natural_sizes(q)
+        values = np.where(natural > 0.0, natural, np.abs(q))
+        with np.errstate(invalid="ignore"):
+            deviations = np.sqrt(np.diag(sure.covariance))
+        sizes = np.where(values > 0.0, values, size)
+        free, names = ~sure.held, self.trials.unknowns.names
+        return Minimiser(
+            q, names, gradient, curvature, free, values, sizes, deviations, self.bounds
         )
 
     def _confidence(
         self, q: Array, problem: Minimisation, J: float, gradient: Array, size: Array
-    ) -> Confidence:
-        """From residuals, else from differences of gradients."""
+    ) -> tuple[Confidence, Any]:
+        """From residuals, else from differences of gradients; and d2 J/d q2 (n, n) by which it is
+        told, None if there is none."""
         nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
         if not np.isfinite(J):
-            return nothing
+            return nothing, None
         unknowns = self.trials.unknowns
         found = Estimate(q, unknowns.names, self.bounds, J, gradient, self._natural_sizes(q))
         if problem.squares:
@@ -180,20 +207,23 @@ class Identification:
             slopes.eliminate_zeros()
             telling = int((np.diff(slopes.indptr) > 0).sum())
             samples = None if self.trials.weighted else telling // self.trials.substeps
+            curvature = 2.0 * (slopes.T @ slopes)
             if not unknowns.several:
-                return confidence_of_squares(found, slopes.toarray(), samples)
+                return confidence_of_squares(found, slopes.toarray(), samples), curvature
             inner = slice(*(unknowns.offsets[group, 0] for group in ("segments", "inputs")))
             gaps = self.trials.gap_jacobian(q)
-            return confidence_of_segments(found, slopes, gaps, inner, samples)
+            return confidence_of_segments(found, slopes, gaps, inner, samples), curvature
         held = found.held(np.abs(gradient) / (1e-5 * size))  # where it is not known better
         if unknowns.several or q.size > 60:
-            return replace(nothing, held=held)
+            return replace(nothing, held=held), None
         free = np.flatnonzero(~held)
         rows = [self._slope_of_gradient(q, int(k), 1e-5 * size[k]) for k in free]
         if not np.isfinite(rows).all():
-            return replace(nothing, held=held)
-        curvature = 0.5 * np.reshape(rows, (len(free), q.size))[:, free]
-        return Confidence(held, nothing.covariance, *found.judged(free, curvature, 0.0))
+            return replace(nothing, held=held), None
+        curvature = np.zeros((q.size, q.size))
+        curvature[free] = np.reshape(rows, (len(free), q.size))
+        judged = found.judged(free, 0.5 * curvature[np.ix_(free, free)], 0.0)
+        return Confidence(held, nothing.covariance, *judged), curvature
 
     def _slope_of_gradient(self, q: Array, k: int, step: float) -> Array:
         """d gradient/d q_k by central differences; NaN where a simulation fails."""

@@ -7,6 +7,7 @@ import pytest
 
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.results.ensemble import Ensemble, Failure
+from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState
 from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.results.solution import Solution
@@ -72,6 +73,18 @@ def fit():
         timings={"total": 0.1},
         optimizer="least-squares",
         model="swing",
+        grid=[
+            EstimateError(
+                method="rk4",
+                steps="steps halved",
+                order=4,
+                substeps=1,
+                higher="gauss-6",
+                shifts={"k": 3.0, "x(0)": -0.1},
+                deviations={"k": 1.0},
+                sizes={"k": 2.0, "x(0)": 0.5},
+            )
+        ],
     )
 
 

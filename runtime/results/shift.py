@@ -1,0 +1,37 @@
+"""By how much an error shifts something, and from where on that matters."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+#: From this share of its standard error on the shift of a parameter matters; without measurements
+#: from this share of a value, or of the range of a state.
+STANDARD_ERRORS, RELATIVE = 0.5, 1e-3
+#: A smaller share of a value never matters, even if the data are without noise.
+LEAST = 1e-6
+
+
+class Shift(NamedTuple):
+    """By how much something is shifted, in words, and how many times more than matters."""
+
+    words: str
+    size: float
+
+
+def in_standard_errors(name: str, shift: float, deviation: float, value: float) -> Shift:
+    """Of an estimate with a standard error."""
+    ratio = abs(shift) / deviation
+    size = min(ratio / STANDARD_ERRORS, _share(shift, value) / LEAST)
+    return Shift(f"{name} by {ratio:.2g} standard errors", size)
+
+
+def relative(name: str, shift: float, value: float, of: str) -> Shift:
+    """Of what has a value, or a range."""
+    share = _share(shift, value)
+    return Shift(f"{name} by {share:.2g} {of}", share / RELATIVE)
+
+
+def _share(shift: float, value: float) -> float:
+    return abs(shift) / abs(value) if value else (np.inf if shift else 0.0)
