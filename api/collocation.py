@@ -32,6 +32,7 @@ from kinesym.internal.problem import (
     warn_of_degrees,
 )
 from kinesym.internal.refine import carried_over, refined_trials
+from kinesym.internal.trajectories import found_trajectory, notes_of_idle, without_idle
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing
@@ -42,12 +43,14 @@ from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.collocation import (
     constraint_bounds,
     first_guess,
+    held_ends,
     values_of_results,
     variable_bounds,
     within,
 )
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.solution import Solution
@@ -152,7 +155,9 @@ class Collocation:
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
-        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds)
+        self._ends = held_ends(self.nlp)
+        ends = self._ends.values()
+        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends)
         self.constraint_bounds = constraint_bounds(self.layout, self._condition_bounds)
 
     def _on(self, trials: Sequence[Experiment]) -> Collocation:
@@ -477,6 +482,7 @@ class Collocation:
             (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers),
             self.variable_bounds,
             self.constraint_bounds,
+            [end.place for end in self._ends.values() if not end.determined],
         )
 
     def _check_finite(self, z: Array) -> None:
@@ -495,7 +501,7 @@ class Collocation:
         timings = {**self.timings, "evaluate": found.evaluation, **linear_solver_seconds(found.log)}
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
-        trials = [self._trial_result(found.z, k) for k in range(len(self.trials))]
+        trials = self._trajectories(found.z)
         return Solution(
             success=found.status.success,
             message=message,
@@ -504,7 +510,10 @@ class Collocation:
             parameters=self._parameters(found.z),
             known=dict(self._known),
             trials=trials,
-            notes=poor_fits(trials) if self.symbolic.objective.least_squares else (),
+            notes=[
+                *(poor_fits(trials) if self.symbolic.objective.least_squares else ()),
+                *notes_of_idle(self._ends),
+            ],
             free_vector=found.z,
             multipliers=multipliers,
             lower_multipliers=lower,
@@ -523,22 +532,13 @@ class Collocation:
             log=found.log,
         )
 
-    def _trial_result(self, z: Array, number: int) -> Trajectory:
-        layout, trial = self.layout, self.trials[number]
-        courses = self._courses(z, number)
-        for name in layout.held & set(layout.inputs):
-            courses[name][-1] = courses[name][-2]  # acts on nothing; else it would look like a jump
-        return Trajectory(
-            time=layout.time(z, number).copy(),
-            states={name: courses[name] for name in layout.states},
-            inputs={**trial.inputs, **{name: courses[name] for name in layout.inputs}},
-            outputs=self.nlp.outputs(z, number),
-            parameters={**self._known, **self._parameters(z)},
-            model=self.model.name,
-            measurements=dict(trial.measurements),
-            std=dict(trial.std),
-            drawing=self.model.drawing,
-        )
+    def _trajectories(self, z: Array) -> list[Trajectory]:
+        functions = PointFunctions(self._built, self._known)
+        parameters, z = {**self._known, **self._parameters(z)}, without_idle(z, self._ends.values())
+        return [
+            found_trajectory(self.symbolic, self.nlp, functions, trial, k, z, parameters)
+            for k, trial in enumerate(self.trials)
+        ]
 
     def _courses(self, z: Array, number: int) -> dict[str, Array]:
         """All states and unknown inputs at the nodes of a trial, copies."""

@@ -117,15 +117,18 @@ def kkt_at(
     multipliers: tuple[Array, Array, Array],
     bounds: tuple[Array, Array],
     constraint_bounds: tuple[Array, Array],
+    idle: Sequence[int] = (),
 ) -> Kkt:
     """The matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
     say.
 
-    multipliers : of constraints, lower and upper bounds.
+    multipliers : of constraints, lower and upper bounds. idle : variables that nothing determines,
+    which are taken as fixed.
     """
     hessian = (*nlp.hessian_structure.arrays(), nlp.hessian(z, multipliers[0], 1.0))
     jacobian = (*nlp.jacobian_structure.arrays(), nlp.jacobian(z))
     stiff = stiffness_of_bounds(z, bounds, multipliers[1:], _WIDENED)
+    stiff[list(idle)] = np.inf
     of_rows = stiffness_of_bounds(
         nlp.constraints(z), constraint_bounds, downhill(-multipliers[0]), _WIDENED
     )

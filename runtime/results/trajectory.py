@@ -237,7 +237,7 @@ class Trajectory(Series):
         """Variance accounted for [%] of each measurement: 100 (1 - var(residual)/var(measured))."""
         result = {}
         for name, measured in self.measurements.items():
-            here = ~np.isnan(measured)
+            here = ~np.isnan(measured) & ~np.isnan(self[name])
             variance = np.var(measured[here])
             if variance > 0:
                 rest = np.var(measured[here] - self[name][here])
