@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -10,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
 from kinesym import checks
@@ -32,7 +33,7 @@ from kinesym.internal.problem import (
     warn_of_degrees,
 )
 from kinesym.internal.refine import carried_over, refined_trials
-from kinesym.internal.trajectories import found_trajectory, notes_of_idle, without_idle
+from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing
@@ -54,7 +55,7 @@ from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import Kkt, kkt_at, parameter_covariance
+from kinesym.runtime.results.statistics import Kkt, kkt_at, parameter_confidence
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.signals.experiment import Experiment
@@ -429,7 +430,8 @@ class Collocation:
             found_inputs(problem.nlp, self._scheme, z, k, run.time)
             for k, run in enumerate(solution.trials)
         ]
-        return verified(self.model, problem.trials, solution, found, parts)
+        every = replace(solution, trials=problem._trajectories(z, np.zeros(len(z), dtype=bool)))
+        return verified(self.model, problem.trials, every, found, parts)
 
     def on_grid_of(self, solution: Solution) -> Collocation:
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
@@ -453,7 +455,10 @@ class Collocation:
         start = time.perf_counter()
         made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
         try:
-            error = grid_error(*made, solution, self._kkt(solution), self.variable_bounds)
+            kkt = self._kkt(solution)
+            error = grid_error(*made, solution, kkt, self.variable_bounds)
+            if not self.symbolic.aimless and kkt.singular:
+                solution = self._without(undetermined(self.symbolic, self.layout, kkt), solution)
         except KeyboardInterrupt:
             return solution
         seconds = time.perf_counter() - start
@@ -461,25 +466,39 @@ class Collocation:
         timings["total"] += seconds
         return replace(solution, grid=[error], timings=timings)
 
+    def _without(self, more: Open, solution: Solution) -> Solution:
+        """The solution without what else nothing determines."""
+        hidden = more.hidden | idle(self.layout, self._ends).hidden
+        trials = self._trajectories(solution.free_vector, hidden)
+        return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])
+
     def covariance(self, solution: Solution) -> Array:
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.
 
         Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
-        their true `std` is; see `kinesym.runtime.results.statistics.parameter_covariance`. Raises
-        `ValueError` if the solution has not converged or does not determine the parameters.
+        their true `std` is; see `kinesym.runtime.results.statistics.parameter_confidence`. Rows of
+        parameters that the record does not determine are NaN, and a warning says which can be
+        exchanged for which. Raises `ValueError` if the solution has not converged, or determines
+        none of them.
         """
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
-        problem = self.on_grid_of(solution)
-        return parameter_covariance(problem.nlp, problem._kkt(solution))
+        problem, z = self.on_grid_of(solution), solution.free_vector
+        found = parameter_confidence(problem.nlp, problem._kkt(solution), z, _multipliers(solution))
+        words = "; ".join(found.notes)
+        if words and np.isnan(found.covariance).all():
+            raise ValueError(words)
+        if words:
+            warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
+        return found.covariance
 
     def _kkt(self, solution: Solution) -> Kkt:
         """The KKT matrix at a solution."""
         return kkt_at(
             self.nlp,
             solution.free_vector,
-            (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers),
+            _multipliers(solution),
             self.variable_bounds,
             self.constraint_bounds,
             [end.place for end in self._ends.values() if not end.determined],
@@ -501,7 +520,8 @@ class Collocation:
         timings = {**self.timings, "evaluate": found.evaluation, **linear_solver_seconds(found.log)}
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
-        trials = self._trajectories(found.z)
+        shown = idle(self.layout, self._ends)
+        trials = self._trajectories(found.z, shown.hidden)
         return Solution(
             success=found.status.success,
             message=message,
@@ -512,7 +532,7 @@ class Collocation:
             trials=trials,
             notes=[
                 *(poor_fits(trials) if self.symbolic.objective.least_squares else ()),
-                *notes_of_idle(self._ends),
+                *shown.notes,
             ],
             free_vector=found.z,
             multipliers=multipliers,
@@ -532,11 +552,12 @@ class Collocation:
             log=found.log,
         )
 
-    def _trajectories(self, z: Array) -> list[Trajectory]:
+    def _trajectories(self, z: Array, hidden: NDArray[np.bool_]) -> list[Trajectory]:
+        """All trials of z, with NaN for what is hidden."""
         functions = PointFunctions(self._built, self._known)
-        parameters, z = {**self._known, **self._parameters(z)}, without_idle(z, self._ends.values())
+        parameters, shown = {**self._known, **self._parameters(z)}, np.where(hidden, np.nan, z)
         return [
-            found_trajectory(self.symbolic, self.nlp, functions, trial, k, z, parameters)
+            found_trajectory(self.symbolic, self.nlp, functions, trial, k, shown, parameters)
             for k, trial in enumerate(self.trials)
         ]
 
@@ -556,7 +577,7 @@ class Collocation:
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
         """Those of constraints, lower and upper bounds, if the guess is a solution with them."""
         if isinstance(guess, Solution) and self._fits(guess):
-            return guess.multipliers, guess.lower_multipliers, guess.upper_multipliers
+            return _multipliers(guess)
         return None
 
     def _fits(self, solution: Solution) -> bool:
@@ -577,3 +598,8 @@ def _vector(values: ArrayLike, what: str, size: int) -> Array:
     if row.shape != (size,):
         raise ValueError(f"{what} are {size} numbers, got {row.shape}")
     return row
+
+
+def _multipliers(of: Solution) -> tuple[Array, Array, Array]:
+    """Those of constraints, lower and upper bounds."""
+    return of.multipliers, of.lower_multipliers, of.upper_multipliers
