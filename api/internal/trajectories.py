@@ -16,7 +16,6 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.results.statistics import Kkt
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.results.undetermined import Scaled
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.names import name_of
@@ -84,7 +83,7 @@ def undetermined(problem: Problem, layout: Layout, kkt: Kkt) -> Open:
     Algebraic states are hidden, in a fit inputs, too. Not hidden are states with a rate, which only
     together are a motion, and inputs of an optimal one, which are as good as any others.
     """
-    null = Scaled(kkt).null()
+    null = kkt.scaled.null()
     mine, hidden = null[: layout.n_variables], np.zeros(layout.n_variables, dtype=bool)
     kept = {name_of(x) for x in problem.model.states} - set(
         map(name_of, algebraic_states(problem.model))

@@ -16,7 +16,8 @@ from scipy.sparse.linalg import splu
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import UNKNOWN, Factorisation
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.results.undetermined import spreads
+from kinesym.runtime.results.identifiability import exchanges, identifiability
+from kinesym.runtime.results.undetermined import Scaled, spreads
 
 #: Rows, columns and values of a sparse matrix.
 Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
@@ -27,8 +28,6 @@ _NEAR = 1e-2
 _WIDENED = 1e-8
 #: How many times farther than the bound the minimum without it must be.
 _BEYOND = 10.0
-#: Share of the largest spread up to which one is none along which nothing changes.
-_OTHERS = 1e-6
 #: Share of the sides up to which the residual of a linear system needs no refinement.
 _REFINED = 1e-8
 
@@ -123,6 +122,11 @@ class Kkt:
             return _factors(self.lower(), self._every_stage, self.order)
         except RuntimeError as error:
             return error
+
+    @cached_property
+    def scaled(self) -> Scaled:
+        """The matrix without units."""
+        return Scaled(self)
 
     def relaxed(self, scale: Array, added: float, more: float) -> _InTime | _General:
         """Factors of D K D with `added` on its diagonal for variables, `more` times that for
@@ -291,24 +295,16 @@ def confidence_of_kkt(
     kkt: Kkt, wanted: NDArray[np.intp], names: Sequence[str], values: Array, blur: Array
 ) -> Confidence:
     """The same for variables `wanted` with names and values; blur : see `spreads`."""
-    inverse, free = spreads(kkt, wanted, blur)
-    which = np.flatnonzero(free)
+    inverse, signs = spreads(kkt, wanted, blur)
+    if not (signs >= 0.0).all():
+        why = "lost in rounding" if np.isnan(signs).any() else "not positive: this is no minimum"
+        raise ValueError(f"the curvature at the solution is {why}")
+    which = np.flatnonzero(signs == 0.0)
     mine = [names[int(k)] for k in which]
-    notes = _exchanges(inverse[np.ix_(which, which)], mine, values[which])
+    notes = exchanges(inverse[np.ix_(which, which)], mine, values[which])
     inverse[which] = inverse[:, which] = np.nan
     inverse, held = without_held(inverse, kkt.stiffness[wanted])
     return Confidence(held, 2.0 * inverse, np.inf if notes else np.nan, notes)
-
-
-def _exchanges(spread: Array, names: Sequence[str], values: Array) -> list[str]:
-    """Sentences on the directions in which unknowns can be exchanged without effect, from what is
-    in place of their covariance (n, n), far larger along these than along others."""
-    if not len(names):
-        return []
-    size = np.where(values != 0.0, np.abs(values), 1.0)
-    modes, vectors = np.linalg.eigh(spread / np.outer(size, size))
-    free = np.abs(modes) > _OTHERS * np.abs(modes).max()
-    return [_exchangeable(vector, names, np.inf, ()) for vector in vectors.T[free]]
 
 
 def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -320,10 +316,6 @@ def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bo
         held |= at_bounds(stiffness, 1.0 / spread - stiffness)
     inverse[held], inverse[:, held] = 0.0, 0.0
     return inverse, held
-
-
-#: Scaled condition number from which parameters count as not identifiable together.
-ILL_CONDITIONED = 1e3
 
 
 def least_squares_covariance(jacobian: Array, objective: float, samples: int | None) -> Array:
@@ -453,45 +445,3 @@ def _inverse(matrix: Array) -> Array:
 def _variance(objective: float, samples: int | None, unknowns: int) -> float:
     """Of residuals; 1 if they are divided by their standard deviations."""
     return 1.0 if samples is None else objective / max(samples - unknowns, 1)
-
-
-def identifiability(
-    curvature: Array, names: Sequence[str], near_zero: Sequence[str] = ()
-) -> tuple[float, list[str]]:
-    """The condition number of the scaled problem, and a sentence if it is large.
-
-    curvature : J^T J of scaled residuals, or a scaled Hessian, (n, n). The condition number is that
-    of the scaled Jacobian, the square root of that of the curvature. The sentence names the pair of
-    unknowns that can be exchanged most easily, or the one that the record says nothing about.
-    near_zero : unknowns that may be zero.
-    """
-    if not len(names):
-        return 1.0, []
-    modes, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
-    if not modes[-1] > 0.0:
-        return np.inf, ["the objective does not depend on the unknowns"]
-    if modes[0] <= 0.0 and modes[0] < -1e-8 * modes[-1]:
-        return np.inf, ["the curvature is not positive: this is no minimum"]
-    condition = float(np.sqrt(modes[-1] / modes[0])) if modes[0] > 0.0 else np.inf
-    notes = []
-    for mode, vector in zip(modes, vectors.T, strict=True):
-        if mode * ILL_CONDITIONED**2 > modes[-1]:
-            break
-        of = float(np.sqrt(modes[-1] / mode)) if mode > 0.0 else np.inf
-        notes.append(_exchangeable(vector, names, of, near_zero))
-    return condition, notes
-
-
-def _exchangeable(
-    vector: Array, names: Sequence[str], condition: float, near_zero: Sequence[str]
-) -> str:
-    """A sentence on the unknowns that can change along a direction without effect."""
-    order = np.argsort(-np.abs(vector))
-    first = names[order[0]]
-    if len(names) == 1 or abs(vector[order[1]]) < 0.1 * abs(vector[order[0]]):
-        what = "cannot be told from zero by" if first in near_zero else "is not identifiable from"
-        return f"{first} {what} this record (condition {condition:.1e}); fix it"
-    return (
-        f"{first} and {names[order[1]]} are not identifiable together from this record "
-        f"(condition {condition:.1e}); fix one"
-    )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,10 @@ class Scaled:
     @cached_property
     def scale(self) -> Array:
         """The diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034)."""
-        size, scale = abs(self._full), np.ones(self.kkt.order)
-        for _ in range(_SWEEPS):
-            most = np.asarray((size.multiply(scale).tocsr()).max(axis=1).toarray()).ravel() * scale
+        full, scale = self._full, np.ones(self.kkt.order)
+        sizes, columns, begins = np.abs(full.data), full.indices, full.indptr[:-1]
+        for _ in range(_SWEEPS):  # no row is empty: the diagonal is stored
+            most = np.maximum.reduceat(sizes * scale[columns], begins) * scale
             scale /= np.sqrt(np.where(most > 0.0, most, 1.0))
         return scale
 
@@ -77,7 +78,7 @@ class Scaled:
     def solve(self, b: Array, added: float) -> tuple[Array, Array]:
         """x for sides b (n, k) of D K D x = b, refined for as long as that helps, and what is left
         of b; see above."""
-        factors = self._relaxed(added)
+        factors = self._first if added == _ADDED[0] else self._relaxed(added)
         x, left = np.zeros_like(b), b
         for _ in range(_REFINEMENTS):
             x = x + factors.solve(left)
@@ -93,7 +94,7 @@ class Scaled:
         """
         nothing = np.zeros(self.kkt.order, dtype=bool)
         try:
-            factors = self._relaxed(_ADDED[0])
+            factors = self._first
         except ValueError:
             return nothing
         v = np.random.default_rng(0).standard_normal(self.kkt.order)
@@ -102,6 +103,10 @@ class Scaled:
             v = factors.solve((v / np.linalg.norm(v))[:, None])[:, 0]
         v /= np.abs(v).max()
         return nothing if np.abs(self.product(v)).max() > _NULL else np.abs(v) > _PART
+
+    @cached_property
+    def _first(self) -> Any:
+        return self._relaxed(_ADDED[0])
 
     def _relaxed(self, added: float) -> Any:
         """Factors with this on the diagonal, more for parameters, about which the stages tell so
@@ -122,7 +127,7 @@ class Projected:
     def solve(self, variables: Array, constraints: Array) -> Array:
         """The first n entries of solutions for sides (n, k) and (m, k), zero for what is fixed.
         Raises `ValueError` if there is none."""
-        sides, scaled = np.vstack([variables, constraints]), Scaled(self.kkt)
+        sides, scaled = np.vstack([variables, constraints]), self.kkt.scaled
         sides[self.kkt.gone] = 0.0
         for added in _ADDED:
             b = scaled.scale[:, None] * sides
@@ -133,8 +138,9 @@ class Projected:
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         """The entries of variables `wanted` in the inverse, NaN for what nothing determines."""
-        inverse, free = spreads(self.kkt, wanted, np.zeros(len(self.kkt.stiffness)))
-        inverse[free] = inverse[:, free] = np.nan
+        inverse, signs = spreads(self.kkt, wanted, np.zeros(len(self.kkt.stiffness)))
+        unknown = ~(signs > 0.0)
+        inverse[unknown] = inverse[:, unknown] = np.nan
         return inverse
 
 
@@ -143,61 +149,50 @@ def solver(kkt: Kkt) -> KktFactors | Projected:
     return Projected(kkt) if kkt.singular else kkt.factorised()
 
 
-def spreads(kkt: Kkt, wanted: NDArray[np.intp], blur: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """The entries of variables `wanted` in the inverse of the matrix, (r, r), zero for what is
-    fixed, and which of them nothing determines, (r,), whose entries mean nothing.
+class Spreads(NamedTuple):
+    """The entries of some variables in the inverse of a KKT matrix, (r, r), zero for what is fixed;
+    and the signs of the curvature along them, (r,): 0 if nothing determines one, whose entries mean
+    nothing then, NaN if it is lost in rounding."""
+
+    inverse: Array
+    signs: Array
+
+
+def spreads(kkt: Kkt, wanted: NDArray[np.intp], blur: Array) -> Spreads:
+    """Of variables `wanted`.
 
     With d, the direction in which one of them grows by 1 and all others follow as they like, the
     curvature along it is the inverse of its entry. If that is no more than what rounding makes of
     its terms, or than what the gradient, which an optimiser leaves near zero only, adds to it in
     other coordinates, it counts as zero. blur : (n,), of the variables, that gradient over their
     sizes: with z = s exp(y) the curvature in y has the gradient times z, too.
-    Raises `ValueError` for a curvature that is clearly negative, or lost in rounding.
     """
-    if not len(wanted):
-        return np.zeros((0, 0)), np.zeros(0, dtype=bool)
-    scaled, own = Scaled(kkt), (wanted, np.arange(len(wanted)))
-    unit = np.zeros((kkt.order, len(wanted)))
+    scaled, own = kkt.scaled, (wanted, np.arange(len(wanted)))
+    unit, fixed = np.zeros((kkt.order, len(wanted))), kkt.gone[wanted]
     unit[own] = 1.0
-    columns, unclear, lost = _columns(scaled, unit, own, blur)
-    if lost.any():
-        raise ValueError("the curvature at the solution is lost in rounding")
-    inverse, fixed = columns[wanted], kkt.gone[wanted]
-    inverse[fixed] = inverse[:, fixed] = 0.0
-    return 0.5 * (inverse + inverse.T), unclear & ~fixed
-
-
-def _columns(
-    scaled: Scaled, unit: Array, own: tuple[Any, Any], blur: Array
-) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Columns of the inverse, (n, k), which of them are directions without curvature, and which
-    could not be computed."""
-    if scaled.kkt.singular:
+    columns, signs = np.zeros_like(unit), np.zeros(len(wanted))
+    if len(wanted) and not kkt.singular:
+        columns = kkt.factorised().factors.solve(unit)
+        signs = _signs(scaled, columns, own, blur)
+    for added in _ADDED if len(wanted) and kkt.singular else ():
         d = scaled.scale[:, None]
-        for added in _ADDED:
-            columns, left = scaled.solve(d * unit, added)
-            missing = np.abs((columns * left).sum(axis=0)) > _MISSING * np.abs(columns[own])
-            columns = d * columns
-            unclear = _unclear(scaled, columns, own, blur)
-            lost = missing & ~unclear
-            if not lost.any():
-                break
-        return columns, unclear, lost
-    columns = scaled.kkt.factorised().factors.solve(unit)
-    unclear = _unclear(scaled, columns, own, blur)
-    return columns, unclear, np.zeros_like(unclear)
+        columns, left = scaled.solve(d * unit, added)
+        missing = np.abs((columns * left).sum(axis=0)) > _MISSING * np.abs(columns[own])
+        columns = d * columns
+        signs = _signs(scaled, columns, own, blur)
+        signs[missing & (signs != 0.0)] = np.nan
+        if not np.isnan(signs).any():
+            break
+    inverse = columns[wanted]
+    inverse[fixed] = inverse[:, fixed] = 0.0
+    return Spreads(0.5 * (inverse + inverse.T), np.where(fixed, 1.0, signs))
 
 
-def _unclear(
-    scaled: Scaled, columns: Array, own: tuple[Any, Any], blur: Array
-) -> NDArray[np.bool_]:
-    """Which columns of an inverse, (n, k), are directions without curvature; own : where they are
-    on its diagonal."""
+def _signs(scaled: Scaled, columns: Array, own: tuple[Any, Any], blur: Array) -> Array:
+    """Of the curvature along columns (n, k) of an inverse, 0 where it is not clear; own : where
+    they are on its diagonal."""
     with np.errstate(divide="ignore", invalid="ignore"):
         d = columns / columns[own]
         curvature = np.sum(d * scaled.plain_product(d), axis=0)
         doubt = _ROUNDING * scaled.sizes(d) + blur @ d[: len(blur)] ** 2
-        clear = np.abs(curvature) > _CLEAR * doubt
-        if (clear & (curvature < 0.0)).any():
-            raise ValueError("the curvature at the solution is not positive: this is no minimum")
-    return np.asarray(~clear)
+        return np.where(np.abs(curvature) > _CLEAR * doubt, np.sign(curvature), 0.0)

@@ -316,3 +316,62 @@ def test_forces_that_share_a_load(scheme, unit):
     assert np.isfinite(two.pack(solution.trials[0])).all()
     assert two.solve(solution).objective == pytest.approx(sure.objective, rel=2e-3)
     solution.plot()
+
+
+def rods(count):
+    """A pendulum in Cartesian coordinates, its rod as `count` equal constraints of velocity; the
+    forces of their multipliers add up. 9.81 m/s^2 is to be found."""
+    px, py, vx, vy = ks.dynamicsymbols("px py vx vy")
+    pull = ks.dynamicsymbols(f"pull0:{count}")
+    states = [px, py, vx, vy, *pull]
+    equations = [
+        px.diff(t) - vx,
+        py.diff(t) - vy,
+        vx.diff(t) + px * sum(pull),
+        vy.diff(t) + py * sum(pull) + k,
+        *(weight * (px * vx + py * vy) for weight in range(1, count + 1)),
+    ]
+    model = ks.Model("rods", states, [], [k], equations)
+    angle, omega = ks.dynamicsymbols("angle omega")
+    swing = ks.Model(
+        "angle",
+        [angle, omega],
+        [],
+        [],
+        [angle.diff(t) - omega, omega.diff(t) + 9.81 * sp.sin(angle)],
+    )
+    run = ks.simulate(swing, TIME, {angle: 0.8, omega: 0.0}, method="radau-5")
+    place = {px: np.sin(run["angle"]), py: -np.cos(run["angle"])}
+    measured = {n: row + 0.01 * noise(31, j) for j, (n, row) in enumerate(place.items())}
+    trial = ks.Experiment(TIME, {}, measured, dict.fromkeys(measured, 0.01))
+    return ks.Collocation(model, trial, {k: None}, scheme="radau-3"), pull
+
+
+def test_a_rod_said_twice():
+    """Gravity is as certain as with one; how the two share the force is not known."""
+    (one, pull), (two, pulls) = rods(1), rods(2)
+    guess = {k: 9.0}
+    sure, solution = one.solve(guess), two.solve(guess)
+    assert np.isfinite(sure[pull[0]]).all()
+    for force in pulls:
+        assert np.isnan(solution[force]).all()
+    assert solution.parameters[k] == pytest.approx(sure.parameters[k], rel=1e-5)
+    np.testing.assert_allclose(two.covariance(solution), one.covariance(sure), rtol=1e-3)
+    np.testing.assert_allclose(one.covariance(sure), by_null_space(one, sure), rtol=1e-6)
+
+
+def test_segments_keep_what_is_known():
+    """Shooting in segments says the same."""
+    model = ks.Model("p", [x], [], [a, b, c], [x.diff(t) + a * b * x - c])
+    trial = ks.Experiment(TIME, measurements={x: DECAY}, std={x: 0.01})
+    guess = {a: 0.8, b: 1.1, c: 0.01}
+    fit, known = (
+        ks.Shooting(
+            model, trial, dict.fromkeys(names), initial={x: 1.0}, segments=4, known=values
+        ).solve({n: guess[n] for n in names}, optimizer="ipopt")
+        for names, values in (([a, b, c], {}), ([a, c], {b: 1.1}))
+    )
+    errors = fit.standard_errors()
+    assert np.isnan([errors["a"], errors["b"]]).all()
+    assert errors["c"] == pytest.approx(known.standard_errors()["c"], rel=1e-4)
+    assert any("not identifiable together" in note for note in fit.notes)
