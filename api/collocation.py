@@ -156,10 +156,10 @@ class Collocation:
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
-        self._ends = held_ends(self.nlp)
+        self.constraint_bounds = low, high = constraint_bounds(self.layout, self._condition_bounds)
+        self._ends = held_ends(self.nlp, low == high)
         ends = self._ends.values()
         self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends)
-        self.constraint_bounds = constraint_bounds(self.layout, self._condition_bounds)
 
     def _on(self, trials: Sequence[Experiment]) -> Collocation:
         """The same problem, and library, with the trials on other grids."""

@@ -137,17 +137,18 @@ def bound_pair(name: str, bound: object) -> tuple[float, float]:
 
 class HeldEnd(NamedTuple):
     """The last node of an input that is held between nodes: its place in z, whether a measurement
-    or condition is about it there, and whether the objective determines it."""
+    or condition is about it there, and whether the objective or an equation determines it."""
 
     place: int
     used: bool
     determined: bool
 
 
-def held_ends(nlp: NLP) -> dict[tuple[int, str], HeldEnd]:
+def held_ends(nlp: NLP, equal: NDArray[np.bool_]) -> dict[tuple[int, str], HeldEnd]:
     """By trial and name, last nodes of unknown inputs that are held, where the motion has ended.
 
-    What is used is seen from derivatives at a point that has nothing special.
+    What is used is seen from derivatives at a point that has nothing special. equal : which
+    constraints (m,) are equations.
     """
     layout, n = nlp.layout, nlp.n_variables
     names = [name for name in layout.at_nodes if name in layout.held]
@@ -159,7 +160,8 @@ def held_ends(nlp: NLP) -> dict[tuple[int, str], HeldEnd]:
     diagonal = rows == columns
     curved, used, idle = np.zeros(n, bool), np.zeros(n, bool), np.zeros(nlp.n_constraints)
     curved[rows[diagonal]] = nlp.hessian(z, idle, 1.0)[diagonal] != 0.0
-    used[nlp.jacobian_structure.arrays()[1][nlp.jacobian(z) != 0.0]] = True
+    of, moved = (places[nlp.jacobian(z) != 0.0] for places in nlp.jacobian_structure.arrays())
+    used[moved] = curved[moved[equal[of]]] = True
     there = nlp.hessian(z, multipliers, 1.0) != 0.0
     used[rows[there]] = used[columns[there]] = True
     found = {}

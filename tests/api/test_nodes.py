@@ -76,6 +76,34 @@ def test_algebraic_states_without_an_answer_are_continued():
     assert run["y"] == pytest.approx(np.full(5, 0.5))
 
 
+@pytest.mark.parametrize("scheme", ["radau-3", "radau-5"])
+def test_at_index_2_the_first_node_is_continued(scheme):
+    """The force in a rod, given as a constraint of velocity: continued from the stages to the first
+    node it is as accurate as at the others."""
+    px, py, vx, vy, pull = ks.dynamicsymbols("px py vx vy pull")
+    rows = [px.diff(t) - vx, py.diff(t) - vy, vx.diff(t) + px * pull]
+    rows += [vy.diff(t) + py * pull + 9.81, px * vx + py * vy]
+    model = ks.Model("rod", [px, py, vx, vy, pull], [], [], rows)
+    angle, rate = ks.dynamicsymbols("angle rate")
+    swing = [angle.diff(t) - rate, rate.diff(t) + 9.81 * sp.sin(angle)]
+    run = ks.simulate(ks.Model("a", [angle, rate], [], [], swing), TIME, {angle: 0.8, rate: 0.0})
+    task = ks.Collocation(
+        model,
+        ks.Experiment(TIME),
+        scheme=scheme,
+        objective=ks.Integral(px**2),
+        boundary=[
+            ks.at_start(px) - np.sin(0.8),
+            ks.at_start(py) + np.cos(0.8),
+            ks.at_start(vx),
+            ks.at_start(vy),
+        ],
+    )
+    solution = task.solve({px: 0.5, py: -0.8, pull: 10.0})
+    off = np.abs(solution["pull"] - run["rate"] ** 2 - 9.81 * np.cos(run["angle"]))
+    assert solution.success and off[0] < off[1:].max() < 0.2
+
+
 @pytest.mark.parametrize("scheme", ["midpoint", "radau-3", "lobatto-4"])
 def test_a_held_input_has_no_value_at_the_end(scheme):
     """NaN with a note, as are outputs with it; all that takes a solution copes with it."""
@@ -148,3 +176,22 @@ def test_a_held_input_that_is_measured_at_the_end():
         np.testing.assert_allclose(solution["F"], measured, atol=1e-5)
         found.append(solution["F"][:-1])
     np.testing.assert_allclose(found, np.tile(found[0], (3, 1)), atol=1e-6)
+
+
+def test_a_held_input_that_goes_on_in_the_next_phase():
+    """A link that holds its value determines the one at the end."""
+    phases = ks.Phases(
+        [ks.Experiment(TIME), ks.Experiment(TIME)],
+        links=[ks.at_start(n) - ks.at_end(n) for n in (x, v, F)],
+        start=[ks.at_start(x), ks.at_start(v)],
+        end=[ks.at_end(x) - 1.0, ks.at_end(v)],
+    )
+    task = ks.Collocation(
+        CART,
+        phases,
+        scheme="radau-3",
+        objective=ks.Integral(F**2),
+        unknown_inputs={F: ks.held()},
+    )
+    first, last = task.solve().trials
+    assert first["F"][-1] == pytest.approx(last["F"][0], rel=1e-9) and np.isnan(last["F"][-1])
