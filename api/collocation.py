@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -455,8 +456,10 @@ class Collocation:
         try:
             kkt = self._kkt(solution)
             error = grid_error(*made, solution, kkt, self.variable_bounds)
-            if not self.symbolic.aimless and kkt.singular:
-                solution = self._without(undetermined(self.symbolic, self.layout, kkt), solution)
+            with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
+                if not self.symbolic.aimless and kkt.singular:
+                    more = undetermined(self.symbolic, self.layout, kkt)
+                    solution = self._without(more, solution)
         except KeyboardInterrupt:
             return solution
         seconds = time.perf_counter() - start

@@ -38,7 +38,8 @@ def algebraic_at_nodes(
     size = np.abs(given["x"]).max(axis=1)
     here = slice(None) if nlp.about.stages[-1] < 1.0 else slice(0, 1)
     given = {k: a if k == "p" else np.ascontiguousarray(a[..., here]) for k, a in given.items()}
-    solved = _newton(f, given, size)
+    with np.errstate(all="ignore"):  # where there is no root, steps may grow without bound
+        solved = _newton(f, given, size)
     values = [*given["x"], *(f.outputs(given) if about.outputs else ())]
     made = {name: found[name].copy() for name in names}
     for name, row in zip(names, values, strict=True):

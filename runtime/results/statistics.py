@@ -28,6 +28,8 @@ _NEAR = 1e-2
 _WIDENED = 1e-8
 #: How many times farther than the bound the minimum without it must be.
 _BEYOND = 10.0
+#: Share of the size that a variable has in the scaled matrix, at which its value counts as zero.
+_SEEN = 1e-3
 #: Share of the sides up to which the residual of a linear system needs no refinement.
 _REFINED = 1e-8
 
@@ -278,7 +280,8 @@ def parameter_confidence(
 
 
 def _blur(nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]) -> Array:
-    """The gradient, without what counts as no bound in the matrix, over the sizes of variables."""
+    """The gradient, without what counts as no bound in the matrix, over the sizes of variables: the
+    largest values, or for those near zero a share of the size in the scaled matrix."""
     of_rows, lower, upper = multipliers
     rows, columns = nlp.jacobian_structure.arrays()
     acting = np.where(np.isinf(kkt.softness), 0.0, of_rows)
@@ -288,7 +291,7 @@ def _blur(nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array])
     for trial in range(len(nlp.layout.nodes)):
         for _, row in nlp.layout.rows(size, trial):
             row[:] = row.max(axis=1, keepdims=True)
-    return np.divide(np.abs(gradient), size, out=np.zeros_like(size), where=size > 0.0)
+    return np.abs(gradient) / np.maximum(size, _SEEN * kkt.scaled.scale[: len(z)])
 
 
 def confidence_of_kkt(

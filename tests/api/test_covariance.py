@@ -236,6 +236,20 @@ def test_the_others_keep_their_errors(scheme, unit):
     assert found[2, 2] == pytest.approx(known.covariance(solution)[1, 1], rel=1e-5)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_parameter_that_is_zero(unit):
+    """Without noise an estimate of zero is some rounding, but it is known well."""
+    model = ks.Model("z", [x], [], [k, c], [x.diff(t) + k * x + unit * c])
+    trial = ks.Experiment(TIME, measurements={x: np.exp(-TIME)})
+    errors = []
+    for scheme in ("radau-5", "gauss-6"):
+        task = ks.Collocation(model, trial, {k: None, c: None}, scheme=scheme)
+        solution = task.solve({k: 0.7, c: 0.1 / unit})
+        errors.append(np.sqrt(np.diag(task.covariance(solution))) * [1.0, unit])
+        assert abs(unit * solution.parameters["c"]) < 1e-5 * errors[-1][1]
+    np.testing.assert_allclose(errors[0], errors[1], rtol=1e-3)
+
+
 def test_three_that_are_one():
     """Two of three factors are to be fixed."""
     model = ks.Model("p", [x], [], [a, b, c], [x.diff(t) + a * b * c * x])
@@ -289,6 +303,12 @@ def test_a_condition_said_twice(scheme, unit):
     shifts = [s.grid_error().parameters["k"] for s in (sure, solution)]
     assert shifts[1] == pytest.approx(shifts[0], rel=1e-5)
     assert not sure.notes
+    kkt, mine = twice._kkt(solution), twice.layout.parameter_offset
+    assert kkt.singular
+    unit = np.zeros((kkt.order, 1))
+    unit[mine] = kkt.scaled.scale[mine]
+    found = [kkt.scaled.solve(unit, added)[0][mine, 0] for added in (1e-7, 1e-9, 1e-11)]
+    np.testing.assert_allclose(found, found[0], rtol=1e-8)  # whatever is added to the diagonal
 
 
 @pytest.mark.parametrize("scheme", STAGED)
