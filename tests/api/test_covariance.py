@@ -1,6 +1,7 @@
 """Standard errors: against dense algebra and many noisy records, in any units, by all schemes, and
 what nothing determines."""
 
+import matplotlib.pyplot as plt
 import mpmath
 import numpy as np
 import pytest
@@ -335,7 +336,7 @@ def test_forces_that_share_a_load(scheme, unit):
     np.testing.assert_allclose(found, one.covariance(sure), rtol=1e-2)  # IPOPT's "acceptable"
     assert np.isfinite(two.pack(solution.trials[0])).all()
     assert two.solve(solution).objective == pytest.approx(sure.objective, rel=2e-3)
-    solution.plot()
+    plt.close(solution.plot())
 
 
 def rods(count):
