@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
 from kinesym import checks
@@ -31,6 +33,7 @@ from kinesym.internal.problem import (
     warn_of_degrees,
 )
 from kinesym.internal.refine import refined_trials
+from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing
@@ -41,16 +44,18 @@ from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.collocation import (
     constraint_bounds,
     first_guess,
+    held_ends,
     values_of_results,
     variable_bounds,
     within,
 )
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import Kkt, kkt_at, parameter_covariance
+from kinesym.runtime.results.statistics import Kkt, kkt_at, parameter_confidence
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.signals.experiment import Experiment
@@ -150,8 +155,10 @@ class Collocation:
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
-        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds)
-        self.constraint_bounds = constraint_bounds(self.layout, self._condition_bounds)
+        self.constraint_bounds = low, high = constraint_bounds(self.layout, self._condition_bounds)
+        self._ends = held_ends(self.nlp, low == high)
+        ends = self._ends.values()
+        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends)
 
     def _on(self, trials: Sequence[Experiment]) -> Collocation:
         """The same problem, and library, with the trials on other grids."""
@@ -422,7 +429,8 @@ class Collocation:
         for k, run in enumerate(solution.trials):
             signals = problem.layout.signals(z, k, run.time)
             found.append({u: signals[u] for u in problem.layout.inputs})
-        return verified(self.model, problem.trials, solution, found, parts)
+        every = replace(solution, trials=problem._trajectories(z, np.zeros(len(z), dtype=bool)))
+        return verified(self.model, problem.trials, every, found, parts)
 
     def on_grid_of(self, solution: Solution) -> Collocation:
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
@@ -446,7 +454,12 @@ class Collocation:
         start = time.perf_counter()
         made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
         try:
-            error = grid_error(*made, solution, self._kkt(solution), self.variable_bounds)
+            kkt = self._kkt(solution)
+            error = grid_error(*made, solution, kkt, self.variable_bounds)
+            with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
+                if not self.symbolic.aimless and kkt.singular:
+                    more = undetermined(self.symbolic, self.layout, kkt)
+                    solution = self._without(more, solution)
         except KeyboardInterrupt:
             return solution
         seconds = time.perf_counter() - start
@@ -454,27 +467,42 @@ class Collocation:
         timings["total"] += seconds
         return replace(solution, grid=[error], timings=timings)
 
+    def _without(self, more: Open, solution: Solution) -> Solution:
+        """The solution without what else nothing determines."""
+        hidden = more.hidden | idle(self.layout, self._ends).hidden
+        trials = self._trajectories(solution.free_vector, hidden)
+        return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])
+
     def covariance(self, solution: Solution) -> Array:
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.
 
         Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
-        their true `std` is; see `kinesym.runtime.results.statistics.parameter_covariance`. Raises
-        `ValueError` if the solution has not converged or does not determine the parameters.
+        their true `std` is; see `kinesym.runtime.results.statistics.parameter_confidence`. Rows of
+        parameters that the record does not determine are NaN, and a warning says which can be
+        exchanged for which. Raises `ValueError` if the solution has not converged, or determines
+        none of them.
         """
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
-        problem = self.on_grid_of(solution)
-        return parameter_covariance(problem.nlp, problem._kkt(solution))
+        problem, z = self.on_grid_of(solution), solution.free_vector
+        found = parameter_confidence(problem.nlp, problem._kkt(solution), z, _multipliers(solution))
+        words = "; ".join(found.notes)
+        if words and np.isnan(found.covariance).all():
+            raise ValueError(words)
+        if words:
+            warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
+        return found.covariance
 
     def _kkt(self, solution: Solution) -> Kkt:
         """The KKT matrix at a solution."""
         return kkt_at(
             self.nlp,
             solution.free_vector,
-            (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers),
+            _multipliers(solution),
             self.variable_bounds,
             self.constraint_bounds,
+            [end.place for end in self._ends.values() if not end.determined],
         )
 
     def _check_finite(self, z: Array) -> None:
@@ -493,7 +521,8 @@ class Collocation:
         timings = {**self.timings, "evaluate": found.evaluation, **linear_solver_seconds(found.log)}
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
-        trials = [self._trial_result(found.z, k) for k in range(len(self.trials))]
+        shown = idle(self.layout, self._ends)
+        trials = self._trajectories(found.z, shown.hidden)
         return Solution(
             success=found.status.success,
             message=message,
@@ -502,7 +531,10 @@ class Collocation:
             parameters=self._parameters(found.z),
             known=dict(self._known),
             trials=trials,
-            notes=poor_fits(trials) if self.symbolic.objective.least_squares else (),
+            notes=[
+                *(poor_fits(trials) if self.symbolic.objective.least_squares else ()),
+                *shown.notes,
+            ],
             free_vector=found.z,
             multipliers=multipliers,
             lower_multipliers=lower,
@@ -522,22 +554,14 @@ class Collocation:
             log=found.log,
         )
 
-    def _trial_result(self, z: Array, number: int) -> Trajectory:
-        layout, trial = self.layout, self.trials[number]
-        courses = self._courses(z, number)
-        for name in layout.held & set(layout.inputs):
-            courses[name][-1] = courses[name][-2]  # acts on nothing; else it would look like a jump
-        return Trajectory(
-            time=layout.time(z, number).copy(),
-            states={name: courses[name] for name in layout.states},
-            inputs={**trial.inputs, **{name: courses[name] for name in layout.inputs}},
-            outputs=self.nlp.outputs(z, number),
-            parameters={**self._known, **self._parameters(z)},
-            model=self.model.name,
-            measurements=dict(trial.measurements),
-            std=dict(trial.std),
-            drawing=self.model.drawing,
-        )
+    def _trajectories(self, z: Array, hidden: NDArray[np.bool_]) -> list[Trajectory]:
+        """All trials of z, with NaN for what is hidden."""
+        functions = PointFunctions(self._built, self._known)
+        parameters, shown = {**self._known, **self._parameters(z)}, np.where(hidden, np.nan, z)
+        return [
+            found_trajectory(self.symbolic, self.nlp, functions, trial, k, shown, parameters)
+            for k, trial in enumerate(self.trials)
+        ]
 
     def _courses(self, z: Array, number: int) -> dict[str, Array]:
         """All states and unknown inputs at the nodes of a trial, copies."""
@@ -555,7 +579,7 @@ class Collocation:
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
         """Those of constraints, lower and upper bounds, if the guess is a solution with them."""
         if isinstance(guess, Solution) and self._fits(guess):
-            return guess.multipliers, guess.lower_multipliers, guess.upper_multipliers
+            return _multipliers(guess)
         return None
 
     def _fits(self, solution: Solution) -> bool:
@@ -576,3 +600,8 @@ def _vector(values: ArrayLike, what: str, size: int) -> Array:
     if row.shape != (size,):
         raise ValueError(f"{what} are {size} numbers, got {row.shape}")
     return row
+
+
+def _multipliers(of: Solution) -> tuple[Array, Array, Array]:
+    """Those of constraints, lower and upper bounds."""
+    return of.multipliers, of.lower_multipliers, of.upper_multipliers

@@ -19,8 +19,8 @@ def with_point(program: Program, problem: Problem) -> Program:
 
 def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
     """Kernels at one point: `residual` of the equations, its `jacobian` with respect to x', x, u, p
-    and t, `integrand` with its derivatives, and `curvature` in each u, of weight * integrand +
-    multipliers . equations.
+    and t, `integrand` with its derivatives, `curvature` in each u, of weight * integrand +
+    multipliers . equations, and `outputs` of models with algebraic states.
 
     They do not depend on the scheme.
     """
@@ -62,6 +62,12 @@ def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
         }
         kernels.append(_kernel("curvature", s, (*every, weight, mu), curvature))
     rated = [x for x in model.states if x not in algebraic_states(model)]
+    between = {n: e for n, e in model.outputs.items() if problem.on_interval(e)}
+    if len(rated) == len(model.states) or not problem.staged:
+        between = {}
+    if between:
+        values = {name: lower(e) for name, e in between.items()}
+        kernels.append(_kernel("outputs", s, every, values))
     about = {
         "states": list(model.state_names),
         "rated": [name_of(x) for x in rated],
@@ -71,6 +77,7 @@ def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
         "signals": [name_of(signal) for signal in problem.signals],
         "jacobian": pattern_of(entries),
         "integrand": list(slopes),
+        "outputs": list(between),
     }
     return kernels, about
 

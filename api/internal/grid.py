@@ -16,6 +16,7 @@ from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.statistics import Entries, Kkt
+from kinesym.runtime.results.undetermined import solver
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
@@ -114,7 +115,7 @@ def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> tuple[Array, Ar
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
     variables, constraints = np.zeros((nlp.n_variables, 2)), found.rows[:, None].repeat(2, axis=1)
     variables[:, 1] = -found.gradient
-    factors = kkt.factorised()
+    factors = solver(kkt)
     solved = factors.solve(variables, constraints)
     largest = 0.0
     for trial in range(len(layout.nodes)):

@@ -89,7 +89,8 @@ class PointManifest:
     """The equations and the integrand of a problem at one point; see `codegen.point`.
 
     rated : states with a rate. jacobian, integrand : which derivatives there are with respect to
-    x', x, u, p, t in turn.
+    x', x, u, p, t in turn. outputs : those of models with algebraic states that have no value at
+    nodes.
     """
 
     states: tuple[str, ...]
@@ -100,6 +101,7 @@ class PointManifest:
     signals: tuple[str, ...]
     jacobian: Pattern
     integrand: tuple[int, ...]
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,11 @@ from kinesym.runtime.arrays import Array, one_number, real_array
 from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.courses import at_place, lines
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
-from kinesym.runtime.nlp.nlp import TrialData
+from kinesym.runtime.nlp.nlp import NLP, TrialData
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory, Trials
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.signals.signal import Signal, held_to_the_end
 
 
 def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:
@@ -137,11 +137,51 @@ def bound_pair(name: str, bound: object) -> tuple[float, float]:
     return low, high
 
 
+class HeldEnd(NamedTuple):
+    """The last node of an input that is held between nodes: its place in z, whether a measurement
+    or condition is about it there, and whether the objective or an equation determines it."""
+
+    place: int
+    used: bool
+    determined: bool
+
+
+def held_ends(nlp: NLP, equal: NDArray[np.bool_]) -> dict[tuple[int, str], HeldEnd]:
+    """By trial and name, last nodes of unknown inputs that are held, where the motion has ended.
+
+    What is used is seen from derivatives at a point that has nothing special. equal : which
+    constraints (m,) are equations.
+    """
+    layout, n = nlp.layout, nlp.n_variables
+    names = [name for name in layout.at_nodes if name in layout.held]
+    if not names:
+        return {}
+    rng = np.random.default_rng(0)
+    z, multipliers = rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, nlp.n_constraints)
+    rows, columns = nlp.hessian_structure.arrays()
+    diagonal = rows == columns
+    curved, used, idle = np.zeros(n, bool), np.zeros(n, bool), np.zeros(nlp.n_constraints)
+    curved[rows[diagonal]] = nlp.hessian(z, idle, 1.0)[diagonal] != 0.0
+    of, moved = (places[nlp.jacobian(z) != 0.0] for places in nlp.jacobian_structure.arrays())
+    used[moved] = curved[moved[equal[of]]] = True
+    there = nlp.hessian(z, multipliers, 1.0) != 0.0
+    used[rows[there]] = used[columns[there]] = True
+    found = {}
+    for trial, (begin, N) in enumerate(zip(layout.offsets, layout.nodes, strict=False)):
+        for name in names:
+            j = begin + (layout.at_nodes.index(name) + 1) * N - 1
+            found[trial, name] = HeldEnd(j, bool(used[j]), bool(curved[j]))
+    return found
+
+
 def variable_bounds(
-    layout: Layout, trials: Sequence[Experiment], bounds: Mapping[str, tuple[float, float]]
+    layout: Layout,
+    trials: Sequence[Experiment],
+    bounds: Mapping[str, tuple[float, float]],
+    ends: Iterable[HeldEnd] = (),
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds of z from bounds by name. An input that is held between nodes acts on
-    nothing at the last node: it is fixed there."""
+    """Lower and upper bounds of z from bounds by name. At the last node inputs that are held are
+    fixed, unless they are used there."""
     free = (-np.inf, np.inf)
     sides = []
     for side in (0, 1):
@@ -149,15 +189,15 @@ def variable_bounds(
         for number in range(len(trials)):
             for block, rows in layout.rows(array, number):
                 for name, row in zip(block.members, rows, strict=True):
-                    low, high = bounds.get(name, free)
-                    row[:] = (low, high)[side]
-                    if name in layout.held:
-                        row[-1] = _inside(low, high)
+                    row[:] = bounds.get(name, free)[side]
         layout.parameter_values(array)[:] = [bounds.get(p, free)[side] for p in layout.parameters]
         if layout.free_duration:
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
         sides.append(array)
-    return sides[0], sides[1]
+    low, high = sides
+    for j in (end.place for end in ends if not end.used):
+        low[j] = high[j] = _inside(low[j], high[j])
+    return low, high
 
 
 def constraint_bounds(
@@ -189,9 +229,9 @@ def values_of_results(
     result: Any, layout: Layout, trials: Sequence[Experiment]
 ) -> dict[str, Any] | None:
     """A guess by name from a `Solution`, a `Fit`, a `Trajectory` or a list of these, one per trial,
-    in relative time: a solution along the polynomials of its scheme, others along straight lines.
-    None for anything else. Raises `ValueError` if there are not as many trials, or one has less
-    than two instants."""
+    in relative time: a solution along the polynomials of its scheme, others along straight lines,
+    over NaN too. None for anything else. Raises `ValueError` if there are not as many trials, or
+    one has less than two instants."""
     runs = result.trials if isinstance(result, Trials) else result
     runs = [runs] if isinstance(runs, Trajectory) else runs
     if not isinstance(runs, Sequence) or not runs:
@@ -210,7 +250,10 @@ def values_of_results(
     times = [_moved(run.time, trial.grid) for run, trial in zip(runs, trials, strict=True)]
     known = _polynomials(result, times) if isinstance(result, Solution) else [{} for _ in runs]
     for name in (*layout.states, *layout.inputs):
-        if all(name in run.states or name in run.inputs for run in runs):
+        if all(
+            name in own or (name in {**run.states, **run.inputs} and not np.isnan(run[name]).all())
+            for run, own in zip(runs, known, strict=True)
+        ):
             guess[name] = [
                 own[name] if name in own else lines(filled(run[name], time), time)
                 for run, own, time in zip(runs, known, times, strict=True)
@@ -262,7 +305,7 @@ def first_guess(
     durations = _durations(trials, given) if layout.free_duration else np.ones(len(trials))
     for number, trial in enumerate(trials):
         courses = {
-            name: _given_course(name, given[name], number, trials)
+            name: _given_course(name, given[name], number, trials, name in layout.held)
             if name in given
             else Signal(trial.grid, _made_up(name, trials, given, rates, number, durations[number]))
             for name in (*layout.states, *layout.inputs)
@@ -332,15 +375,20 @@ def _inside(low: float, high: float) -> float:
     return float(np.clip(0.0, low, high))
 
 
-def _given_course(name: str, value: Any, number: int, trials: Sequence[Experiment]) -> Signal:
+def _given_course(
+    name: str, value: Any, number: int, trials: Sequence[Experiment], held: bool
+) -> Signal:
     """What is given for a trajectory of a trial, over its grid."""
     if isinstance(value, list) and value and isinstance(value[0], Signal):
         return value[number]
-    return Signal(trials[number].grid, _given_row(name, value, number, trials))
+    return Signal(trials[number].grid, _given_row(name, value, number, trials, held))
 
 
-def _given_row(name: str, value: Any, number: int, trials: Sequence[Experiment]) -> Array:
-    """What is given for a trajectory of a trial: a number or (N,), or one of these per trial."""
+def _given_row(
+    name: str, value: Any, number: int, trials: Sequence[Experiment], held: bool = False
+) -> Array:
+    """What is given for a trajectory of a trial: a number or (N,), or one of these per trial; of an
+    input that is held the last value may be NaN, as in solutions."""
     what, many, N = f"the guess of {name}", len(trials), trials[number].n_nodes
     if isinstance(value, (list, tuple)) and len(value) and np.ndim(value[0]) == 1:
         if len(value) != many:
@@ -354,6 +402,7 @@ def _given_row(name: str, value: Any, number: int, trials: Sequence[Experiment])
         raise ValueError(
             f"{what} has shape {array.shape}, expected one number or {N} values{per_trial}"
         )
+    array = held_to_the_end(array) if held else array
     if not np.isfinite(array).all():
         raise ValueError(f"{what} is not finite")
     return np.broadcast_to(array, (N,))

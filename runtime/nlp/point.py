@@ -49,6 +49,10 @@ class PointFunctions:
             integrand, slopes[:, list(self.about.integrand)] = values[0], values[1:].T
         return Linearised(self._values("residual", P, given).T, jacobian, integrand, slopes)
 
+    def outputs(self, given: Mapping[str, Array]) -> Array:
+        """The outputs that have no value at nodes, (count, P), at the same points."""
+        return self._values("outputs", given["t"].size, given)
+
     def curvature(self, given: Mapping[str, Array], weight: Array, mu: Array) -> Array:
         """Second derivatives of weight * integrand + mu . equations with respect to each input,
         (inputs, P), at the same points; weight (P,), mu (n, P)."""

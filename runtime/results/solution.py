@@ -22,7 +22,8 @@ Variables: TypeAlias = Annotated[Array, "variable"]
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Solution(Trials):
-    """The result of `Collocation.solve`; see `Trials`.
+    """The result of `Collocation.solve`; see `Trials`. NaN in trajectories is what nothing
+    determines; `notes` says why.
 
     status : the name of how the solve ended. multipliers : of the constraints. linear_solver :
     which one was used, and why if it was not the time-structured one. grid : the error that the

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,8 @@ from scipy.sparse.linalg import splu
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import UNKNOWN, Factorisation
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.identifiability import exchanges, identifiability
+from kinesym.runtime.results.undetermined import Scaled, spreads
 
 #: Rows, columns and values of a sparse matrix.
 Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
@@ -25,6 +28,8 @@ _NEAR = 1e-2
 _WIDENED = 1e-8
 #: How many times farther than the bound the minimum without it must be.
 _BEYOND = 10.0
+#: Share of the size that a variable has in the scaled matrix, at which its value counts as zero.
+_SEEN = 1e-3
 #: Share of the sides up to which the residual of a linear system needs no refinement.
 _REFINED = 1e-8
 
@@ -76,36 +81,77 @@ class Kkt:
     softness: Array
     stages: NDArray[np.int32] | None = None
 
-    def factorised(self) -> KktFactors:
-        """Its factors, by the time-structured solver or by SuperLU; raises `ValueError` if it is
-        singular."""
-        n, m = len(self.stiffness), len(self.softness)
-        gone = np.isinf(np.concatenate([self.stiffness, self.softness]))
+    @property
+    def order(self) -> int:
+        """n + m."""
+        return len(self.stiffness) + len(self.softness)
+
+    @cached_property
+    def gone(self) -> NDArray[np.bool_]:
+        """Which variables and constraints, (n + m,), are fixed or left out."""
+        return np.isinf(np.concatenate([self.stiffness, self.softness]))
+
+    def lower(self) -> Entries:
+        """The entries of its lower triangle, the diagonal in S and D last; rows that are gone have
+        only 1 there."""
+        n, every, gone = len(self.stiffness), np.arange(self.order), self.gone
         diagonal = np.concatenate([self.stiffness, -self.softness])
         diagonal[gone] = 1.0
-        (i, j, h), (row, column, a), every = self.hessian, self.jacobian, np.arange(n + m)
+        (i, j, h), (row, column, a) = self.hessian, self.jacobian
         rows = np.concatenate([i, row + n, every], dtype=np.int32, casting="same_kind")
         columns = np.concatenate([j, column, every], dtype=np.int32, casting="same_kind")
         values = np.concatenate([h, a, diagonal])
         if gone.any():
-            off = slice(0, len(values) - n - m)
+            off = slice(0, len(values) - self.order)
             values[off][gone[rows[off]] | gone[columns[off]]] = 0.0
-        stages = None
-        if self.stages is not None:
-            stages = np.full(n + m, UNKNOWN, dtype=np.int32)
-            stages[:n] = self.stages
+        return rows, columns, values
+
+    def factorised(self) -> KktFactors:
+        """Its factors, by the time-structured solver or by SuperLU; raises `ValueError` if it is
+        singular."""
+        if isinstance(self._found, RuntimeError):
+            raise ValueError("the curvature at the solution is singular") from self._found
+        return KktFactors(len(self.stiffness), self.gone, self._found)
+
+    @property
+    def singular(self) -> bool:
+        """Whether it has no factors."""
+        return isinstance(self._found, RuntimeError)
+
+    @cached_property
+    def _found(self) -> _InTime | _General | RuntimeError:
         try:
-            return KktFactors(n, gone, _factors((rows, columns, values), stages, n + m))
+            return _factors(self.lower(), self._every_stage, self.order)
+        except RuntimeError as error:
+            return error
+
+    @cached_property
+    def scaled(self) -> Scaled:
+        """The matrix without units."""
+        return Scaled(self)
+
+    def relaxed(self, scale: Array, added: float, more: float) -> _InTime | _General:
+        """Factors of D K D with `added` on its diagonal for variables, `more` times that for
+        parameters, -added for constraints; scale : D. Raises `ValueError` if that is singular,
+        too."""
+        (rows, columns, values), n = self.lower(), len(self.stiffness)
+        values *= scale[rows] * scale[columns]
+        diagonal = values[len(values) - self.order :]
+        diagonal[n:] -= added
+        diagonal[:n] += (
+            added if self.stages is None else np.where(self.stages < 0, more, 1.0) * added
+        )
+        try:
+            return _factors((rows, columns, values), self._every_stage, self.order)
         except RuntimeError as error:
             raise ValueError("the curvature at the solution is singular") from error
 
-    def inverse(self, wanted: NDArray[np.intp]) -> Array:
-        """The entries of variables `wanted` in the inverse; raises `ValueError` if the matrix is
-        singular."""
-        try:
-            return self.factorised().inverse(wanted)
-        except ValueError as error:
-            raise ValueError("singular curvature: the parameters are not identifiable") from error
+    @property
+    def _every_stage(self) -> NDArray[np.int32] | None:
+        """The stages of variables and constraints."""
+        if self.stages is None:
+            return None
+        return np.append(self.stages, np.full(len(self.softness), UNKNOWN, dtype=np.int32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,15 +243,18 @@ def kkt_at(
     multipliers: tuple[Array, Array, Array],
     bounds: tuple[Array, Array],
     constraint_bounds: tuple[Array, Array],
+    idle: Sequence[int] = (),
 ) -> Kkt:
     """The matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
     say.
 
-    multipliers : of constraints, lower and upper bounds.
+    multipliers : of constraints, lower and upper bounds. idle : variables that nothing determines,
+    which are taken as fixed.
     """
     hessian = (*nlp.hessian_structure.arrays(), nlp.hessian(z, multipliers[0], 1.0))
     jacobian = (*nlp.jacobian_structure.arrays(), nlp.jacobian(z))
     stiff = stiffness_of_bounds(z, bounds, multipliers[1:], _WIDENED)
+    stiff[list(idle)] = np.inf
     of_rows = stiffness_of_bounds(
         nlp.constraints(z), constraint_bounds, downhill(-multipliers[0]), _WIDENED
     )
@@ -213,36 +262,63 @@ def kkt_at(
         return Kkt(hessian, jacobian, stiff, 1.0 / of_rows, nlp.layout.stages())
 
 
-def parameter_covariance(nlp: NLP, kkt: Kkt) -> Array:
-    """Covariance of the unknown parameters, (r, r), from the curvature at a solution.
+def parameter_confidence(
+    nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]
+) -> Confidence:
+    """How far a solution z tells the unknown parameters, from the curvature there.
 
     For an objective J = -2 log(likelihood) + const, such as the least squares of measurements with
     their true standard deviations, the covariance is 2 R^-1, where R is the Hessian of J in the
     parameters after the trajectories have followed (the reduced Hessian). R^-1 is the parameter
     block of the inverse of the Karush-Kuhn-Tucker matrix. A parameter at a bound is fixed there,
-    with variance zero. Raises `ValueError` if the matrix is singular: the parameters are not
-    identifiable.
+    with variance zero. Those that nothing determines have NaN, and notes say which can be exchanged
+    for which. multipliers : as of `kkt_at`. Raises `ValueError` if the curvature is not positive.
     """
     layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    return 2.0 * without_held(kkt.inverse(mine), kkt.stiffness[mine])[0]
+    return confidence_of_kkt(kkt, mine, layout.parameters, z[mine], _blur(nlp, kkt, z, multipliers))
+
+
+def _blur(nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]) -> Array:
+    """The gradient, without what counts as no bound in the matrix, over the sizes of variables: the
+    largest values, or for those near zero a share of the size in the scaled matrix."""
+    of_rows, lower, upper = multipliers
+    rows, columns = nlp.jacobian_structure.arrays()
+    acting = np.where(np.isinf(kkt.softness), 0.0, of_rows)
+    pulls = coo_array((nlp.jacobian(z), (columns, rows)), shape=(len(z), len(acting))) @ acting
+    gradient, size = nlp.gradient(z) + pulls, np.abs(z)
+    gradient -= np.where(kkt.stiffness > 0.0, lower - upper, 0.0)
+    for trial in range(len(nlp.layout.nodes)):
+        for _, row in nlp.layout.rows(size, trial):
+            row[:] = row.max(axis=1, keepdims=True)
+    return np.abs(gradient) / np.maximum(size, _SEEN * kkt.scaled.scale[: len(z)])
+
+
+def confidence_of_kkt(
+    kkt: Kkt, wanted: NDArray[np.intp], names: Sequence[str], values: Array, blur: Array
+) -> Confidence:
+    """The same for variables `wanted` with names and values; blur : see `spreads`."""
+    inverse, signs = spreads(kkt, wanted, blur)
+    if not (signs >= 0.0).all():
+        why = "lost in rounding" if np.isnan(signs).any() else "not positive: this is no minimum"
+        raise ValueError(f"the curvature at the solution is {why}")
+    which = np.flatnonzero(signs == 0.0)
+    mine = [names[int(k)] for k in which]
+    notes = exchanges(inverse[np.ix_(which, which)], mine, values[which])
+    inverse[which] = inverse[:, which] = np.nan
+    inverse, held = without_held(inverse, kkt.stiffness[wanted])
+    return Confidence(held, 2.0 * inverse, np.inf if notes else np.nan, notes)
 
 
 def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bool_]]:
     """The inverse (n, n) of a curvature, bounds included, with zeros for what a bound holds, and
-    which that is; raises `ValueError` if what is left is not positive."""
+    which that is."""
     inverse, spread = inverse.copy(), np.diag(inverse)
     held = np.isinf(stiffness)
     with np.errstate(divide="ignore", invalid="ignore"):
         held |= at_bounds(stiffness, 1.0 / spread - stiffness)
-    if not (spread[~held] > 0.0).all():
-        raise ValueError("the curvature is not positive: the parameters are not identifiable")
     inverse[held], inverse[:, held] = 0.0, 0.0
     return inverse, held
-
-
-#: Scaled condition number from which parameters count as not identifiable together.
-ILL_CONDITIONED = 1e3
 
 
 def least_squares_covariance(jacobian: Array, objective: float, samples: int | None) -> Array:
@@ -340,17 +416,19 @@ def confidence_of_segments(
     push = downhill(found.gradient + gaps.T @ forces)
     stiff = stiffness_of_bounds(found.values, found.bounds, push)
     held, covariance = np.isinf(stiff), np.full((n, n), np.nan)
+    kkt = Kkt(_entries(tril(hessian)), _entries(gaps), stiff, np.zeros(gaps.shape[0]))
+    names = [found.names[k] for k in first]
     try:
-        nothing = np.zeros(gaps.shape[0])
-        parts = (_entries(tril(hessian)), _entries(gaps))
-        inverse = Kkt(*parts, stiff, nothing).inverse(first)
-        inverse, held[first] = without_held(inverse, stiff[first])
+        known = confidence_of_kkt(kkt, first, names, found.values[first], np.zeros(n))
     except ValueError as error:
         return Confidence(held, covariance, np.inf, [str(error)])
-    left = ~held[first]
+    held[first] = known.held
+    left = ~known.held
     variance = _variance(found.objective, samples, int(left.sum()))
-    covariance[np.ix_(first, first)] = 2.0 * variance * inverse
-    curvature = _inverse(2.0 * inverse[np.ix_(left, left)])
+    covariance[np.ix_(first, first)] = variance * known.covariance
+    if known.notes:
+        return Confidence(held, covariance, known.condition, known.notes)
+    curvature = _inverse(known.covariance[np.ix_(left, left)])
     return Confidence(held, covariance, *found.judged(first[left], curvature, variance))
 
 
@@ -370,45 +448,3 @@ def _inverse(matrix: Array) -> Array:
 def _variance(objective: float, samples: int | None, unknowns: int) -> float:
     """Of residuals; 1 if they are divided by their standard deviations."""
     return 1.0 if samples is None else objective / max(samples - unknowns, 1)
-
-
-def identifiability(
-    curvature: Array, names: Sequence[str], near_zero: Sequence[str] = ()
-) -> tuple[float, list[str]]:
-    """The condition number of the scaled problem, and a sentence if it is large.
-
-    curvature : J^T J of scaled residuals, or a scaled Hessian, (n, n). The condition number is that
-    of the scaled Jacobian, the square root of that of the curvature. The sentence names the pair of
-    unknowns that can be exchanged most easily, or the one that the record says nothing about.
-    near_zero : unknowns that may be zero.
-    """
-    if not len(names):
-        return 1.0, []
-    modes, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
-    if not modes[-1] > 0.0:
-        return np.inf, ["the objective does not depend on the unknowns"]
-    if modes[0] <= 0.0 and modes[0] < -1e-8 * modes[-1]:
-        return np.inf, ["the curvature is not positive: this is no minimum"]
-    condition = float(np.sqrt(modes[-1] / modes[0])) if modes[0] > 0.0 else np.inf
-    notes = []
-    for mode, vector in zip(modes, vectors.T, strict=True):
-        if mode * ILL_CONDITIONED**2 > modes[-1]:
-            break
-        of = float(np.sqrt(modes[-1] / mode)) if mode > 0.0 else np.inf
-        notes.append(_exchangeable(vector, names, of, near_zero))
-    return condition, notes
-
-
-def _exchangeable(
-    vector: Array, names: Sequence[str], condition: float, near_zero: Sequence[str]
-) -> str:
-    """A sentence on the unknowns that can change along a direction without effect."""
-    order = np.argsort(-np.abs(vector))
-    first = names[order[0]]
-    if len(names) == 1 or abs(vector[order[1]]) < 0.1 * abs(vector[order[0]]):
-        what = "cannot be told from zero by" if first in near_zero else "is not identifiable from"
-        return f"{first} {what} this record (condition {condition:.1e}); fix it"
-    return (
-        f"{first} and {names[order[1]]} are not identifiable together from this record "
-        f"(condition {condition:.1e}); fix one"
-    )

@@ -260,8 +260,8 @@ class Trajectory(Series):
         """Variance accounted for [%] of each measurement: 100 (1 - var(residual)/var(measured))."""
         result = {}
         for name, measured in self.measurements.items():
-            here = ~np.isnan(measured)
-            variance = np.var(measured[here])
+            here = ~np.isnan(measured) & ~np.isnan(self[name])
+            variance = np.var(measured[here]) if here.any() else 0.0
             if variance > 0:
                 rest = np.var(measured[here] - self[name][here])
                 result[name] = float(100.0 * (1.0 - rest / variance))

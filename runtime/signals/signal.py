@@ -32,7 +32,8 @@ class Signal:
 
     times : (B,), increasing [s]. values : (B,).
     between : "linear", straight lines; "held", each value until the next time, the last one for
-        ever; "cubic", a spline with continuous second derivatives (ends not-a-knot, B >= 2).
+        ever (the one before if it is NaN, as in solutions); "cubic", a spline with continuous
+        second derivatives (ends not-a-knot, B >= 2).
 
     A signal that is linear or cubic is known from its first to its last time, a held one from its
     first. `signal(t)` are values at times (n,); at a jump those after it. `Signal.pieces` takes
@@ -54,6 +55,8 @@ class Signal:
 
     def __init__(self, times: ArrayLike, values: ArrayLike, between: str = "linear") -> None:
         check_choice(between, BETWEEN, "between of a signal")
+        if between == "held":
+            values = held_to_the_end(values)
         at, row = increasing([times, values], ["times", "values"], "a signal")
         least = 1 if between == "held" else 2
         if len(at) < least:
@@ -437,3 +440,11 @@ def segments(inputs: Mapping[str, Signal], begin: float, end: float) -> Segments
             d,
         ]
     return Segments(np.append(times, end), coefficients, pieces)
+
+
+def held_to_the_end(values: Any) -> Any:
+    """Values (N,) of what is held between nodes: NaN at the last one becomes the value before."""
+    row = np.asarray(values)
+    if row.ndim == 1 and len(row) > 1 and row.dtype.kind == "f" and np.isnan(row[-1]):
+        return np.append(row[:-1], row[-2])
+    return values

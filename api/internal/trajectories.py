@@ -1,0 +1,121 @@
+"""Trajectories of a solution of collocation, and what of them nothing determines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.algebraic import algebraic_at_nodes
+from kinesym.runtime.nlp.collocation import HeldEnd
+from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.point import PointFunctions
+from kinesym.runtime.results.statistics import Kkt
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.summary import listed
+from kinesym.symbolic.names import name_of
+from kinesym.symbolic.problem import Problem, algebraic_states
+
+
+def found_trajectory(
+    problem: Problem,
+    nlp: NLP,
+    functions: PointFunctions,
+    trial: Experiment,
+    number: int,
+    z: Array,
+    parameters: Mapping[str, float],
+) -> Trajectory:
+    """A trial of a solution z, in which NaN marks what is not determined; parameters : all of the
+    model. Algebraic states at nodes agree with the equations (index 1)."""
+    layout, model = nlp.layout, problem.model
+    courses = layout.courses(z, number, nlp.about.stages, nlp.about.to_ends)
+    courses = {name: row.copy() for name, row in courses.items()}
+    outputs = nlp.outputs(z, number)
+    if problem.staged and model.index.value == 1:
+        found = {**courses, **outputs}
+        made = algebraic_at_nodes(nlp, functions, trial, number, z, found)
+        courses |= {x: made[x] for x in layout.states}
+        outputs |= {name: made[name] for name in functions.about.outputs}
+    return Trajectory(
+        time=layout.time(z, number).copy(),
+        states={name: courses[name] for name in layout.states},
+        inputs={**trial.inputs, **{name: courses[name] for name in layout.inputs}},
+        outputs=outputs,
+        parameters=parameters,
+        model=model.name,
+        measurements=dict(trial.measurements),
+        std=dict(trial.std),
+        drawing=model.drawing,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Open:
+    """What of a solution nothing determines: which entries of z are not to be shown, and sentences
+    on it."""
+
+    hidden: NDArray[np.bool_]
+    notes: Sequence[str] = ()
+
+
+def idle(layout: Layout, ends: Mapping[tuple[int, str], HeldEnd]) -> Open:
+    """Of any iterate: inputs at last nodes, where what is held acts on nothing."""
+    hidden = np.zeros(layout.n_variables, dtype=bool)
+    hidden[[end.place for end in ends.values() if not end.determined]] = True
+    names = list(dict.fromkeys(name for (_, name), end in ends.items() if not end.determined))
+    if not names:
+        return Open(hidden)
+    acts = "is NaN at the last node: an input that is held acts"
+    act = "are NaN at the last node: inputs that are held act"
+    return Open(hidden, [f"{listed(names)} {act if len(names) > 1 else acts} on nothing there"])
+
+
+def undetermined(problem: Problem, layout: Layout, kkt: Kkt) -> Open:
+    """Of a solution with a singular matrix: what belongs to a direction along which nothing
+    changes.
+
+    Algebraic states are hidden, in a fit inputs, too. Not hidden are states with a rate, which only
+    together are a motion, and inputs of an optimal one, which are as good as any others.
+    """
+    null = kkt.scaled.null()
+    mine, hidden = null[: layout.n_variables], np.zeros(layout.n_variables, dtype=bool)
+    kept = {name_of(x) for x in problem.model.states} - set(
+        map(name_of, algebraic_states(problem.model))
+    )
+    kept |= set() if problem.objective.least_squares else set(layout.inputs)
+    moving: dict[str, bool] = {}
+    for trial in range(len(layout.nodes)):
+        pairs = zip(layout.rows(mine, trial), layout.rows(hidden, trial), strict=True)
+        for (block, rows), (_, shown) in pairs:
+            for name, row, hide in zip(block.members, rows, shown, strict=True):
+                if row.any():
+                    moving[name] = name not in kept
+                    hide[:] = row & moving[name]
+    parameters = mine[layout.parameter_offset : layout.duration_offset]
+    moving |= {p: False for p, moves in zip(layout.parameters, parameters, strict=True) if moves}
+    notes = [
+        f"{listed(names)}{' (NaN)' * nan}: not determined by equations, conditions and objective"
+        for nan in (True, False)
+        if (names := [name for name, hide in moving.items() if hide == nan])
+    ]
+    labels = _labels(layout, null[layout.n_variables :])
+    if labels:
+        notes.append(f"{listed(labels)}: not independent, their multipliers are not determined")
+    return Open(hidden, notes)
+
+
+def _labels(layout: Layout, rows: NDArray[np.bool_]) -> list[str]:
+    """What constraints, (m,), are, each kind once."""
+    found: dict[str, None] = {}
+    for (trial, family), begin in layout.constraint_offsets.items():
+        labels, points = layout.labels[family], layout.points(trial, family)
+        mine = rows[begin : begin + len(labels) * points].reshape(len(labels), points)
+        pairs = zip(labels, mine, strict=True)
+        found |= {label.split(", stage")[0]: None for label, row in pairs if row.any()}
+    return list(found)

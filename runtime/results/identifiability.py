@@ -1,0 +1,67 @@
+"""Which unknowns a record does not tell apart, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+
+#: Scaled condition number from which parameters count as not identifiable together.
+ILL_CONDITIONED = 1e3
+#: Share of the largest spread up to which one is none along which nothing changes.
+_OTHERS = 1e-6
+
+
+def identifiability(
+    curvature: Array, names: Sequence[str], near_zero: Sequence[str] = ()
+) -> tuple[float, list[str]]:
+    """The condition number of the scaled problem, and a sentence if it is large.
+
+    curvature : J^T J of scaled residuals, or a scaled Hessian, (n, n). The condition number is that
+    of the scaled Jacobian, the square root of that of the curvature. The sentence names the pair of
+    unknowns that can be exchanged most easily, or the one that the record says nothing about.
+    near_zero : unknowns that may be zero.
+    """
+    if not len(names):
+        return 1.0, []
+    modes, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
+    if not modes[-1] > 0.0:
+        return np.inf, ["the objective does not depend on the unknowns"]
+    if modes[0] <= 0.0 and modes[0] < -1e-8 * modes[-1]:
+        return np.inf, ["the curvature is not positive: this is no minimum"]
+    condition = float(np.sqrt(modes[-1] / modes[0])) if modes[0] > 0.0 else np.inf
+    notes = []
+    for mode, vector in zip(modes, vectors.T, strict=True):
+        if mode * ILL_CONDITIONED**2 > modes[-1]:
+            break
+        of = float(np.sqrt(modes[-1] / mode)) if mode > 0.0 else np.inf
+        notes.append(_exchangeable(vector, names, of, near_zero))
+    return condition, notes
+
+
+def exchanges(spread: Array, names: Sequence[str], values: Array) -> list[str]:
+    """Sentences on the directions in which unknowns can be exchanged without effect, from what is
+    in place of their covariance (n, n), far larger along these than along others."""
+    if not len(names):
+        return []
+    size = np.where(values != 0.0, np.abs(values), 1.0)
+    modes, vectors = np.linalg.eigh(spread / np.outer(size, size))
+    free = np.abs(modes) > _OTHERS * np.abs(modes).max()
+    return [_exchangeable(vector, names, np.inf, ()) for vector in vectors.T[free]]
+
+
+def _exchangeable(
+    vector: Array, names: Sequence[str], condition: float, near_zero: Sequence[str]
+) -> str:
+    """A sentence on the unknowns that can change along a direction without effect."""
+    order = np.argsort(-np.abs(vector))
+    first = names[order[0]]
+    if len(names) == 1 or abs(vector[order[1]]) < 0.1 * abs(vector[order[0]]):
+        what = "cannot be told from zero by" if first in near_zero else "is not identifiable from"
+        return f"{first} {what} this record (condition {condition:.1e}); fix it"
+    return (
+        f"{first} and {names[order[1]]} are not identifiable together from this record "
+        f"(condition {condition:.1e}); fix one"
+    )
