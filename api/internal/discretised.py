@@ -1,0 +1,289 @@
+"""A model and trials as a nonlinear program, open to inspection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array, csr_array
+
+from kinesym import checks
+from kinesym.codegen.kernel import Program
+from kinesym.codegen.point import with_point
+from kinesym.codegen.transcribe import transcribe
+from kinesym.internal.phases import Phases, posed
+from kinesym.internal.pipeline import make_nlp, realise
+from kinesym.internal.problem import (
+    check_index,
+    highest_index,
+    kinematic_pairs,
+    known_values,
+    named_bounds,
+    symbolic_problem,
+    warn_of_degrees,
+)
+from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.ipopt.library import warn_if_missing
+from kinesym.runtime.library.build import check_compiler
+from kinesym.runtime.library.manifest import Built, CollocationManifest
+from kinesym.runtime.nlp.collocation import (
+    constraint_bounds,
+    first_guess,
+    held_ends,
+    values_of_results,
+    variable_bounds,
+    within,
+)
+from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.summary import listed
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import by_name
+from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.schemes import scheme_named
+
+_Same = TypeVar("_Same", bound="Discretised")
+
+
+class Discretised:
+    """The nonlinear program of trials on their grids: minimise the cost of a free vector z within
+    bounds, subject to constraints. What it is made from: see `Collocation`."""
+
+    def __init__(
+        self,
+        system: Model | Hybrid,
+        trials: Experiment | Sequence[Experiment] | Phases,
+        unknown: Mapping[Any, Any] | None = None,
+        known: Mapping[Any, float] | None = None,
+        scheme: str = "radau-3",
+        objective: Objective | None = None,
+        bounds: Mapping[Any, Any] | None = None,
+        boundary: Sequence[Any] = (),
+        path: Sequence[Any] = (),
+        unknown_inputs: Mapping[Any, Any] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        given = posed(system, trials, unknown_inputs, path, boundary)
+        self.model = model = given.model
+        self._threads = checks.threads(threads)
+        unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
+        free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
+        self._scheme = scheme_named(scheme)
+        if model.index.value is not None:  # else unknown inputs may determine what is left
+            most = highest_index(self._scheme.name)
+            check_index(model, most, f"the scheme {self._scheme.title}")
+        self.symbolic = symbolic_problem(
+            model,
+            given.trials,
+            list(unknown),
+            free,
+            self._scheme,
+            given.objective if objective is None else objective,
+            given.contacts,
+            **given.conditions,
+        )
+        self._known = known_values(model, unknown, {} if known is None else known)
+        self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
+        warn_of_degrees(model, given.trials)
+
+        check_compiler()  # before any long work
+        warn_if_missing()
+        self.timings = {"derive": 0.0, "compile": 0.0}
+        self.program, self._built = self._transcribed("exact", with_point)
+        self._condition_bounds = given.bounds(self.symbolic)
+        self._place(given.trials)
+
+    def _place(self, trials: Sequence[Experiment]) -> None:
+        """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
+        self.trials = trials
+        self._start: Solution | None = None
+        self.nlp = make_nlp(self._built, trials, self._known, self._threads)
+        self.layout = self.nlp.layout
+        self._sizes = forecast(self.nlp)
+        check_sizes(self._sizes)
+        check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
+        self.constraint_bounds = low, high = constraint_bounds(self.layout, self._condition_bounds)
+        self._ends = held_ends(self.nlp, low == high)
+        ends = self._ends.values()
+        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends)
+
+    def _on(self: _Same, trials: Sequence[Experiment]) -> _Same:
+        """The same problem, and library, with the trials on other grids."""
+        made = copy(self)
+        vars(made).pop("_gauss_newton", None)
+        made._place(trials)
+        return made
+
+    def __repr__(self) -> str:
+        count, nodes = len(self.trials), sum(self.layout.nodes)
+        return (
+            f"<collocation of {self.model.name}: {count} trial{'s' * (count > 1)} of {nodes} "
+            f"nodes, unknown {listed(self.layout.parameters) or 'no parameters'}, "
+            f"{self.n_variables} variables, {self.n_constraints} constraints>"
+        )
+
+    def _transcribed(
+        self, hessian: str, more: Callable[[Program, Problem], Program] | None = None
+    ) -> tuple[Program, Built]:
+        """The program with this Hessian and `more` kernels, built."""
+        start = time.perf_counter()
+        program = transcribe(self.symbolic, hessian)
+        program = more(program, self.symbolic) if more else program
+        derive, built = time.perf_counter() - start, realise(program)
+        self.timings["derive"] += derive + built.derive
+        self.timings["compile"] += built.compile
+        return program, built
+
+    @cached_property
+    def _gauss_newton(self) -> NLP:
+        """The same nonlinear program with the Hessian of its linearised residuals."""
+        if not self.symbolic.objective.least_squares:
+            raise ValueError(
+                "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
+            )
+        built = self._transcribed("gauss-newton")[1]
+        return make_nlp(built, self.trials, self._known, self._threads)
+
+    # -- the nonlinear program, open to inspection ------------------------------------------
+
+    @property
+    def n_variables(self) -> int:
+        """Length of the free vector z."""
+        return self.nlp.n_variables
+
+    @property
+    def n_constraints(self) -> int:
+        """Number of constraints."""
+        return self.nlp.n_constraints
+
+    def pack(self, guess: Any = None) -> Array:
+        """The free vector of a guess: None (from the data), values by symbol, a `Solution`, a
+        `Fit`, a `Trajectory` or a list with one per trial, or z.
+
+        Values are numbers, trajectories (N,), or a list with one of these per trial. What is not
+        given comes from the measurements, the model's values, or zero. All is moved into the
+        bounds: results and what is made up silently, what is given with a warning. Raises
+        `ValueError` naming what is given and has a wrong size or is not finite.
+        """
+        layout, bounds = self.layout, self.variable_bounds
+        if isinstance(guess, Solution) and self._fits(guess):
+            return np.clip(guess.free_vector, *bounds)
+        if isinstance(guess, np.ndarray):
+            if guess.shape != (self.n_variables,):
+                raise ValueError(
+                    f"the free vector has {self.n_variables} entries, got {guess.shape}"
+                )
+            z = real_array(guess, "the free vector")
+            return within(z, bounds, np.ones(len(z), dtype=bool), self.variable_name)
+        values, rates = values_of_results(guess, layout, self.trials), dict[str, str]()
+        by_hand = values is None
+        if values is None:
+            if not isinstance(guess, Mapping | None):
+                raise ValueError(
+                    "a guess is a mapping of names to values, a Solution, a Fit, a "
+                    f"Trajectory, or an array, not {guess!r}"
+                )
+            known = [*layout.states, *layout.inputs, *layout.parameters]
+            known += ["duration"] if layout.free_duration else []
+            values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
+        z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
+        return within(z, bounds, given & by_hand, self.variable_name)
+
+    def unpack(self, z: Array) -> dict[str, Any]:
+        """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
+        layout, z = self.layout, self._free(z)
+        result: dict[str, Any] = {}
+        courses = [self._courses(z, trial) for trial in range(len(self.trials))]
+        for name in courses[0]:
+            rows = [course[name] for course in courses]
+            result[name] = rows if len(rows) > 1 else rows[0]
+        result.update(self._parameters(z))
+        if layout.free_duration:
+            result["duration"] = layout.durations(z).copy()
+        return result
+
+    def _free(self, z: ArrayLike) -> Array:
+        return _vector(z, "the entries of the free vector", self.n_variables)
+
+    def cost(self, z: Array) -> float:
+        """The objective at z."""
+        return self.nlp.cost(self._free(z))
+
+    def cost_gradient(self, z: Array) -> Array:
+        """Its gradient, (n_variables,)."""
+        return self.nlp.gradient(self._free(z))
+
+    def constraints(self, z: Array) -> Array:
+        """The constraints at z, (n_constraints,): equations, path conditions, boundary conditions
+        of each trial; see `constraint_name`."""
+        return self.nlp.constraints(self._free(z))
+
+    def constraint_jacobian(self, z: Array) -> csr_array:
+        """Their Jacobian, (n_constraints, n_variables), with its exact structure."""
+        entries = (self.nlp.jacobian(self._free(z)), self.nlp.jacobian_structure.arrays())
+        return coo_array(entries, shape=(self.n_constraints, self.n_variables)).tocsr()
+
+    def lagrangian_hessian(
+        self, z: Array, multipliers: ArrayLike, cost_factor: float = 1.0
+    ) -> csr_array:
+        """Second derivatives of cost_factor * cost + multipliers . constraints, symmetric."""
+        rows, columns = self.nlp.hessian_structure.arrays()
+        given = _vector(multipliers, "the multipliers", self.n_constraints)
+        values = self.nlp.hessian(self._free(z), given, cost_factor)
+        off = rows != columns
+        entries = (
+            np.concatenate([values, values[off]]),
+            (np.concatenate([rows, columns[off]]), np.concatenate([columns, rows[off]])),
+        )
+        return coo_array(entries, shape=(self.n_variables, self.n_variables)).tocsr()
+
+    def variable_name(self, j: int) -> str:
+        """What z[j] is, in words."""
+        return self.layout.variable_name(checks.count(j, "the number of a variable", least=0))
+
+    def constraint_name(self, i: int) -> str:
+        """What constraint i is, in words."""
+        return self.layout.constraint_name(checks.count(i, "the number of a constraint", least=0))
+
+    # -- parts of the free vector ----------------------------------------------------------------
+
+    def _courses(self, z: Array, number: int) -> dict[str, Array]:
+        """All states and unknown inputs at the nodes of a trial, copies."""
+        found = self.layout.courses(z, number, self._about.stages, self._about.to_ends)
+        return {name: row.copy() for name, row in found.items()}
+
+    @property
+    def _about(self) -> CollocationManifest:
+        return self.nlp.about
+
+    def _parameters(self, z: Array) -> dict[str, float]:
+        values = self.layout.parameter_values(z)
+        return dict(zip(self.layout.parameters, map(float, values), strict=True))
+
+    def _fits(self, solution: Solution) -> bool:
+        """Whether `solution` has the free vector and the constraints of this problem."""
+        layout, other = self.layout, solution.problem
+        return (
+            list(solution.parameters) == list(layout.parameters)
+            and other.get("nodes") == layout.nodes
+            and other.get("arrays") == layout.arrays
+            and other.get("scheme") == self.symbolic.scheme.name
+            and solution.free_vector.shape == (self.n_variables,)
+            and solution.multipliers.shape == (self.n_constraints,)
+        )
+
+
+def _vector(values: ArrayLike, what: str, size: int) -> Array:
+    row = real_array(values, what)
+    if row.shape != (size,):
+        raise ValueError(f"{what} are {size} numbers, got {row.shape}")
+    return row
