@@ -23,6 +23,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 from report import save
+from scipy.optimize import brentq
 from sympy import cos, exp, log, pi, sin, sqrt
 from sympy.core.function import AppliedUndef
 
@@ -513,6 +514,36 @@ PROBLEMS: Mapping[str, Callable[..., Published]] = {
         alpha_pinene,
         lynx_and_hare,
     )
+}
+
+
+# -- closed forms ----------------------------------------------------------------------------------
+
+
+def cycloid(x: float, y: float, g: float) -> float:
+    """Least time from rest to a point x further and y deeper: r (a - sin a), r (1 - cos a)."""
+    a = brentq(lambda a: (a - np.sin(a)) / (1.0 - np.cos(a)) - x / y, 0.01, 6.0)
+    return a * np.sqrt(y / (1.0 - np.cos(a)) / g)
+
+
+def catenary(length: float, low: float, high: float) -> float:
+    """Least potential energy of a chain over a base of 1 between two heights: c cosh((s-d)/c) + e.
+
+    length^2 - (high - low)^2 = (2 c sinh(1/(2 c)))^2 gives c; the rest follows in closed form.
+    """
+    rise = high - low
+    c = brentq(lambda c: 2.0 * c * np.sinh(0.5 / c) - np.sqrt(length**2 - rise**2), 0.05, 5.0)
+    d = 0.5 - c * np.arctanh(rise / length)
+    e = low - c * np.cosh(d / c)
+    height = c / 2.0 + c**2 / 4.0 * (np.sinh(2.0 * (1.0 - d) / c) + np.sinh(2.0 * d / c))
+    return height + e * length
+
+
+#: Objectives of the continuum.
+CLOSED_FORMS: Mapping[str, Callable[[], float]] = {
+    "brachistochrone": partial(cycloid, 2.0, 2.0, 9.8),
+    "hanging_chain": partial(catenary, 4.0, 1.0, 3.0),
+    "bryson_denham": partial(float, 4),
 }
 
 
