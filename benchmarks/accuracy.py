@@ -37,6 +37,7 @@ from kinesym.runtime.library.build import CACHE_VARIABLE
 TOLERANCES = (1e-4, 1e-6, 1e-8)
 #: Of IPOPT, for all: the defaults relax bounds and stop so early that 1e-8 is not to be seen.
 SETTINGS = {"tol": 1e-11, "bound_relax_factor": 1e-10, "max_iter": 500}
+FITS = {**SETTINGS, "tol": 1e-8}  # rounding in sums of many squares allows no less
 SCHEMES = {
     **{"midpoint": 2, "radau-3": 3, "hermite-simpson": 4},
     **{"gauss-4": 4, "radau-5": 5, "gauss-6": 6},
@@ -184,9 +185,15 @@ def thirds(time: Array, states: Mapping[str, Array]) -> dict[str, list[float]]:
 # -- kinesym and CasADi ---------------------------------------------------------------------------
 
 
+def settings(problem: ks.Collocation) -> dict[str, float]:
+    return FITS if problem.symbolic.objective.least_squares else SETTINGS
+
+
 def solved(problem: ks.Collocation, guess: Any, **more: Any) -> ks.Solution:
-    options = {k: v for k, v in SETTINGS.items() if k != "tol"}
-    return problem.solve(guess, tolerance=SETTINGS["tol"], options=options, progress=False, **more)
+    options = settings(problem)
+    tolerance = options["tol"]
+    rest = {name: value for name, value in options.items() if name != "tol"}
+    return problem.solve(guess, tolerance=tolerance, options=rest, progress=False, **more)
 
 
 def answer_of(solution: ks.Solution) -> Answer:
@@ -227,7 +234,7 @@ def casadi(options: Mapping[str, Any], stated: Published, folder: str) -> Made:
     """The nonlinear program of "radau-5", its derivatives and solution by CasADi: Radau points of
     degree 3, inputs with a value at each, SX functions mapped over the intervals."""
     problem = stated.posed(scheme="radau-5", threads=1)
-    build, solver = casadi_of(problem, stated.guess, {**SETTINGS, **options}, folder)
+    build, solver = casadi_of(problem, stated.guess, {**settings(problem), **options}, folder)
 
     def solve() -> Answer:
         clock = time.process_time()

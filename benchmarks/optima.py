@@ -236,7 +236,7 @@ def check_same(problem: ks.Collocation, z: Array, cost: float, constraints: Arra
     ours = np.append(problem.cost(z), problem.constraints(z))
     theirs = np.append(cost, constraints)
     for what, part in (("objective", slice(0, 1)), ("constraints", slice(1, None))):
-        scale = max(1.0, float(np.max(np.abs(ours[part]))))
+        scale = max(1.0, float(np.max(np.abs(ours[part]))), float(np.max(np.abs(z))))
         difference = float(np.max(np.abs(theirs[part] - ours[part]))) / scale
         if not difference <= SAME:
             raise ValueError(f"the {what} at the guess differ by {difference:.0e}")
