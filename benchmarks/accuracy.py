@@ -75,8 +75,8 @@ Made = tuple[float, Callable[[], Answer]]
 class Row:
     """The fewest nodes with which a contender reaches a tolerance, and medians of its seconds of
     CPU time there (`build`: of wall clock, compilers are other processes). states : error of the
-    states there, relative to their ranges. estimated : what was known about the error. supposed :
-    from the order of the scheme, as the grid would be too fine to be tried."""
+    states there, relative to their ranges. supposed : from the order of the scheme, as the grid
+    would be too fine to be tried."""
 
     problem: str
     contender: str
