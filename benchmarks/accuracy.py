@@ -111,13 +111,9 @@ class Truth:
         """The problem with so many intervals, with this guess."""
         made = CASES[name].make(intervals + 1)
         place = np.linspace(0.0, 1.0, len(made.problem.layout.grids[0]))
-        guess = {
-            x: np.interp(place, np.linspace(0.0, 1.0, len(row)), row)
-            if isinstance(row, list)
-            else row
-            for x, row in self.guess.items()
-        }
-        return replace(made, guess=guess)
+        rows = {x: row for x, row in self.guess.items() if isinstance(row, list)}
+        found = {x: np.interp(place, np.linspace(0, 1, len(row)), row) for x, row in rows.items()}
+        return replace(made, guess={**self.guess, **found})
 
     def error(self, fitted: bool, answer: Answer) -> float:
         """Relative, of the objective or of the worst parameter, whatever the solver says of it."""
@@ -139,7 +135,7 @@ class Truth:
 def truth(name: str) -> Truth:
     """By Radau IIA of order 5, on a grid as in `FINER`, doubted by Gauss of order 6."""
     case, jumps = CASES[name], name in JUMPS
-    fine = 1 if jumps else 3 * FINER // (3 if case.fitted else 1)
+    fine = 1 if jumps else FINER if case.fitted else 3 * FINER  # thirds are nodes
     until = {"tolerance_grid": 1e-10} if jumps else {}
     rough, found = case.make(case.nodes), []
     first = None if case.fitted else solved(rough.posed(scheme="radau-5"), rough.guess)
@@ -386,8 +382,9 @@ def one(contender: str, name: str, limit: float, best: Truth) -> list[Row]:
 
 
 def fill(row: Row, found: Try, cpu: float, best: Truth) -> None:
-    row.nodes, row.cpu, row.iterations = found.answer.nodes, cpu, found.answer.iterations
-    row.error, row.states = found.error, best.error_of_states(found.answer)
+    answer = found.answer
+    row.nodes, row.cpu, row.iterations = answer.nodes, cpu, answer.iterations
+    row.error, row.states = found.error, best.error_of_states(answer)
 
 
 def adapted(scheme: str, name: str, best: Truth, folder: str) -> list[Row]:
@@ -446,10 +443,9 @@ def tables(rows: Sequence[Row]) -> list[str]:
     found = {(row.problem, row.contender, row.tolerance): row for row in rows}
     parts = []
     names = list(dict.fromkeys(row.contender for row in rows))
-    for words, chosen in (
-        ("Uniform grids", [n for n in names if not n.endswith("adapted")]),
-        ("Adapted grids", [n for n in names if n.endswith("adapted")]),
-    ):
+    ours = [name for name in names if name.endswith("adapted")]
+    uniform = [name for name in names if name not in ours]
+    for words, chosen in (("Uniform grids", uniform), ("Adapted grids", ours)):
         for tolerance in reversed(TOLERANCES) if chosen else ():
             lines = [
                 [problem, *(cell(found.get((problem, n, tolerance))) for n in chosen)]
