@@ -236,7 +236,7 @@ def check_same(problem: ks.Collocation, z: Array, cost: float, constraints: Arra
     ours = np.append(problem.cost(z), problem.constraints(z))
     theirs = np.append(cost, constraints)
     for what, part in (("objective", slice(0, 1)), ("constraints", slice(1, None))):
-        scale = max(1.0, float(np.max(np.abs(ours[part]))))
+        scale = max(1.0, float(np.max(np.abs(ours[part]))), float(np.max(np.abs(z))))
         difference = float(np.max(np.abs(theirs[part] - ours[part]))) / scale
         if not difference <= SAME:
             raise ValueError(f"the {what} at the guess differ by {difference:.0e}")
@@ -244,10 +244,16 @@ def check_same(problem: ks.Collocation, z: Array, cost: float, constraints: Arra
 
 def casadi_solver(options: dict[str, Any], name: str, nodes: int, folder: str) -> Made:
     """The time to build is that of CasADi, from expressions of a point to a solver."""
+    stated = PROBLEMS[name](nodes)
+    return (stated, *casadi_of(stated.problem, stated.guess, options, folder))
+
+
+def casadi_of(
+    problem: ks.Collocation, guess: Any, options: Mapping[str, Any], folder: str
+) -> tuple[float, Callable[[], Solve]]:
+    """Seconds to build, and a function that solves the nonlinear program of `problem`."""
     import casadi as ca
 
-    stated = PROBLEMS[name](nodes)
-    problem = stated.problem
     start = time.perf_counter()
     program, story = casadi_program(ca, problem), Path(folder) / "casadi.txt"
     settings = {
@@ -257,7 +263,7 @@ def casadi_solver(options: dict[str, Any], name: str, nodes: int, folder: str) -
     solver = ca.nlpsol("s", "ipopt", program, {**settings, "print_time": False})
     build = time.perf_counter() - start
     functions = ca.Function("functions", [program["x"]], [program["f"], program["g"]])
-    z = problem.pack(stated.guess)
+    z = problem.pack(guess)
     for point in (z, z + 0.01 * np.random.default_rng(0).random(z.size)):
         cost, constraints = functions(point)
         check_same(problem, point, float(cost), np.array(constraints).ravel())
@@ -271,7 +277,7 @@ def casadi_solver(options: dict[str, Any], name: str, nodes: int, folder: str) -
         end = np.array(found["x"]).ravel()
         return Solve(wall, *read_story(story), float(found["f"]), end, failure)
 
-    return stated, build, solve
+    return build, solve
 
 
 # -- opty, for pendula ----------------------------------------------------------------------------

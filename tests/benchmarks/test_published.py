@@ -3,7 +3,7 @@
 import numpy as np
 import published
 import pytest
-from scipy.optimize import brentq
+from published import catenary, cycloid
 
 
 @pytest.mark.parametrize("name", published.PROBLEMS)
@@ -17,25 +17,6 @@ def test_optimum(name):
     for parameter, (expected, within) in outcome.published.parameters.items():
         assert outcome.solution.parameters[parameter] == pytest.approx(expected, abs=within)
     assert outcome.met
-
-
-def cycloid(x, y, g):
-    """Least time from rest to a point x further and y deeper: r (a - sin a), r (1 - cos a)."""
-    a = brentq(lambda a: (a - np.sin(a)) / (1.0 - np.cos(a)) - x / y, 0.01, 6.0)
-    return a * np.sqrt(y / (1.0 - np.cos(a)) / g)
-
-
-def catenary(length, low, high):
-    """Least potential energy of a chain over a base of 1 between two heights: c cosh((s-d)/c) + e.
-
-    length^2 - (high - low)^2 = (2 c sinh(1/(2 c)))^2 gives c; the rest follows in closed form.
-    """
-    rise = high - low
-    c = brentq(lambda c: 2.0 * c * np.sinh(0.5 / c) - np.sqrt(length**2 - rise**2), 0.05, 5.0)
-    d = 0.5 - c * np.arctanh(rise / length)
-    e = low - c * np.cosh(d / c)
-    height = c / 2.0 + c**2 / 4.0 * (np.sinh(2.0 * (1.0 - d) / c) + np.sinh(2.0 * d / c))
-    return height + e * length
 
 
 @pytest.mark.parametrize(
