@@ -130,7 +130,8 @@ class TableauManifest:
 @dataclass(frozen=True)
 class SteppingManifest(ModelManifest):
     """Loops of time stepping, methods by name; places of derivatives that loops need, and of all by
-    which implicit steps are differentiated; see `codegen.stepping`."""
+    which implicit steps are differentiated; see `codegen.stepping`. index : of the equations, for
+    methods that choose their steps."""
 
     methods: Mapping[str, TableauManifest]
     limits: tuple[str, ...]
@@ -139,6 +140,7 @@ class SteppingManifest(ModelManifest):
     outputs_need_rates: bool
     pattern: Pattern
     partials: Pattern
+    index: int = 0
 
 
 @dataclass(frozen=True)

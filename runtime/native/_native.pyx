@@ -90,6 +90,7 @@ cdef extern from "kinesym.h" nogil:
         double *trouble
         double rtol
         double atol
+        int index
         ks_tableau method
         double *stage_rates
         double *stage_states
@@ -484,6 +485,7 @@ cdef class Run:
         `ks_tableau`.
     stages : None, or x' and x at the stages of implicit steps, (n, stages, N - 1) each, see
         `stage_rates` in kinesym.h.
+    index : of the equations.
 
     Raises `ValueError` if a shape does not fit.
     """
@@ -498,7 +500,7 @@ cdef class Run:
     def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
                   int threads, bint outputs_need_rates, ptrdiff_t budget=200_000, tableau=None,
-                  stages=None):
+                  stages=None, int index=0):
         cdef ptrdiff_t[::1] counts
         if library._table.loops == NULL:
             raise ValueError(f"{library.path} has no loops for time stepping")
@@ -511,7 +513,7 @@ cdef class Run:
         n, members, nodes = states.shape
         r.n, r.members, r.n_nodes, r.substeps = n, members, nodes, substeps
         r.rtol, r.atol, r.threads = rtol, atol, 1 if _forked else threads
-        r.outputs_need_rates, r.budget = outputs_need_rates, budget
+        r.outputs_need_rates, r.budget, r.index = outputs_need_rates, budget, index
         if members < 1 or nodes < 2 or substeps < 1 or threads < 1 or budget < 1:
             raise ValueError("there must be members, nodes, substeps, threads and a budget")
         self._check(r)

@@ -177,6 +177,7 @@ def bind(
         _budget(stepper, ivp, members),
         loop_numbers(stepper.tableau),
         stages,
+        about.index,
     )
     interrupted = np.zeros(members, dtype=bool)
     return run, RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)

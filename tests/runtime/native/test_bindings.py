@@ -388,14 +388,14 @@ def test_arrays_of_a_chain(runs, changes):
 def test_stages_of_a_run(runs):
     """They fit the method, and are kept of one member."""
     whole = (np.zeros((2, 2, 4)), np.zeros((2, 2, 4)))
-    Run(*runs["trapezoid"][:-1], whole)
+    Run(*runs["trapezoid"][:-2], whole)
     for name, stages in (
         ("rk4", whole),
         ("trapezoid", (np.zeros((2, 4, 4)), np.zeros((2, 4, 4)))),
         ("trapezoid", (whole[0], np.zeros((2, 2, 3)))),
     ):
         with pytest.raises(ValueError):
-            Run(*runs[name][:-1], stages)
+            Run(*runs[name][:-2], stages)
 
 
 # -- kernels, and matrices ------------------------------------------------------------------------
