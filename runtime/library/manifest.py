@@ -185,7 +185,7 @@ class ContactManifest:
 class HybridManifest(ModelManifest):
     """A hybrid model; see `codegen.switching`.
 
-    methods : explicit ones by name.
+    methods : explicit ones, and implicit ones that choose their steps, by name.
     targets : what events set, one after the other: states, then modes; event k sets those from
     first_target[k] on. sizes : outputs of each kernel.
     """

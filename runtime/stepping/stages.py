@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,9 @@ from kinesym.runtime.library.manifest import TableauManifest
 
 
 @lru_cache(maxsize=64)
-def loop_numbers(tableau: TableauManifest) -> Mapping[str, object]:
+def loop_numbers(tableau: TableauManifest) -> Mapping[str, Any]:
     """All numbers of `ks_tableau` in kinesym.h."""
-    numbers: dict[str, object] = dict(vars(tableau))
+    numbers: dict[str, Any] = dict(vars(tableau))
     if not tableau.implicit:
         return numbers
     inverse = np.linalg.inv(np.array(tableau.a)[-1 - tableau.implicit : -1, -tableau.implicit :])

@@ -211,7 +211,8 @@ def test_a_kink_that_is_no_event_costs_the_order():
 
 
 @pytest.mark.parametrize(
-    "options", [TIGHT, {"rtol": 1e-6}, {"method": "rk4"}, {"method": "trapezoid"}]
+    "options",
+    [TIGHT, {"rtol": 1e-6}, {"method": "rk4"}, {"method": "trapezoid"}, {"method": "radau-5"}],
 )
 def test_nodes_of_the_grid_change_nothing(options):
     """Bit for bit: nodes are filled from steps that do not know them; fixed ones of 2^-10 s."""
