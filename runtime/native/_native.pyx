@@ -519,8 +519,8 @@ cdef class Run:
         self._check(r)
         r.n_entries = self._places(pattern, "pattern", &r.rows, &r.columns)
         r.n_solution = self._places(solution, "solution", &r.targets, &r.sources)
-        self._last_column = max(pattern[1], default=-1)
-        if max(solution[1], default=-1) >= n:
+        self._last_column = np.max(pattern[1], initial=-1)
+        if np.max(solution[1], initial=-1) >= n:
             raise ValueError(f"the pattern has columns beyond the {n} states")
         if r.tangent != NULL and r.tangent.n_out != n + r.n_entries + r.n_solution:
             raise ValueError("the pattern does not fit the kernel tangent")

@@ -209,7 +209,7 @@ class Signal:
 
     def jumps(self, begin: float, end: float) -> Array:
         """Times between two [s] at which it jumps."""
-        if self.between not in ("held", "pieces"):
+        if self.between not in ("held", "pieces") or len(self.begin) < 2:
             return np.empty(0)
         at, slack = self.begin[1:], _slack(self.begin[1:], self.begin)
         powers = np.diff(self.begin) ** np.arange(4)[:, None]
@@ -255,6 +255,8 @@ class Signal:
         their kind, `LINEAR`, `HELD` or `PARABOLA` (see `runtime.native`)."""
         if self.between == "linear" and np.array_equal(self.begin, time):
             return self.at_nodes(time), LINEAR  # the usual case, and long
+        if len(self.begin) < 2 and not self.coefficients[2:].any():
+            return self.at_nodes(time), LINEAR
         own = self.begin[1:]
         own = own[(own > time[0]) & (own < time[-1])]
         slack = _slack(own, time)

@@ -135,7 +135,7 @@ def _arrays(ivp: HybridIVP) -> Arrays:
     arrays: Arrays = {
         "begin": common.begin,
         "coefficients": common.coefficients,
-        **{name: np.array(row, np.float64, order="C") for name, row in method if np.ndim(row)},
+        **{name: row for name, row in method if isinstance(row, np.ndarray)},
         "parameters": ivp.parameters,
         "law": np.array([CONTACT_LAWS[c.law] for c in contacts], dtype=np.intc),
         "tangent": np.array([c.row for c in contacts], dtype=np.intc),
