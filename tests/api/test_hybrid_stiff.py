@@ -1,5 +1,6 @@
 """Stiff hybrid models by RADAU5 between events: closed forms, SciPy, the explicit method."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -253,6 +254,12 @@ def test_no_derivatives():
     trial = ks.Experiment(np.linspace(0.0, 1.0, 11), measurements={x: np.zeros(11)})
     with pytest.raises(ValueError, match=r"radau-5.*dormand-prince|dormand-prince.*radau-5"):
         ks.Shooting(wall(), trial, unknown={}, initial={x: None, v: 0.0}, **RADAU)
+
+
+def test_contacts_that_end_by_their_height():
+    start = dict.fromkeys(foot().model.state_names, 0.5)
+    with pytest.raises(ValueError, match=r"radau-5 is for release='force' only: .*dormand-prince"):
+        ks.simulate(replace(foot(), release="height"), [0.0, 0.7], start, **RADAU)
 
 
 def test_a_number_that_is_none():

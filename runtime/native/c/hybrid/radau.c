@@ -149,13 +149,13 @@ double ks_stiff_step(work *w, double rest) {
     }
 }
 
-/* The stages of a step of length h by the polynomial of the whole one */
+/* The stages of a step of length h by the polynomial of the whole one, its own if h is its length */
 static void within_whole(struct ks_stiff *b, double h) {
     const ks_tableau *method = &b->run.method;
     ks_stages *s = &b->d.s;
     double weight[KS_UNKNOWN_MOST];
     for (int i = 0; i < method->stages; i++) {
-        ks_stages_weights(method, method->c[i] * h / b->length, 0, weight);
+        ks_stages_weights(method, method->c[i] * (h / b->length), 0, weight);
         for (ptrdiff_t k = 0; k < s->n; k++) {
             s->z[i * s->n + k] = 0.0;
             for (int j = 0; j < method->stages; j++)
