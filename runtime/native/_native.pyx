@@ -462,8 +462,10 @@ _NUMBERS = ("c", "a", "error", "dense", "inverse", "to", "from", "eigen")
 cdef const ptrdiff_t[::1] _indices(values, str name, ptrdiff_t end):
     """Whole numbers 0 <= k < end."""
     cdef const ptrdiff_t[::1] kept = np.ascontiguousarray(values, dtype=np.intp)
-    if kept.shape[0] > 0 and not 0 <= np.min(kept) <= np.max(kept) < end:
-        raise ValueError(f"{name} must be in 0 ... {end - 1}")
+    cdef ptrdiff_t k
+    for k in range(kept.shape[0]):
+        if not 0 <= kept[k] < end:
+            raise ValueError(f"{name} must be in 0 ... {end - 1}")
     return kept
 
 
