@@ -131,7 +131,7 @@ class TableauManifest:
 class SteppingManifest(ModelManifest):
     """Loops of time stepping, methods by name; places of derivatives that loops need, and of all by
     which implicit steps are differentiated; see `codegen.stepping`. index : of the equations, for
-    methods that choose their steps."""
+    implicit methods."""
 
     methods: Mapping[str, TableauManifest]
     limits: tuple[str, ...]
