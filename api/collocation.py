@@ -18,7 +18,6 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.diagnose import explain
-from kinesym.internal.found_inputs import found_inputs
 from kinesym.internal.grid import grid_error
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
@@ -31,7 +30,7 @@ from kinesym.internal.problem import (
     symbolic_problem,
     warn_of_degrees,
 )
-from kinesym.internal.refine import carried_over, refined_trials
+from kinesym.internal.refine import refined_trials
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing
@@ -84,8 +83,7 @@ class Collocation:
     known : values of the other parameters; the model's values where not given.
     scheme : Radau IIA "radau-1" ("backward-euler"), "radau-3", "radau-5"; Gauss "gauss-2"
         ("midpoint"), "gauss-4", "gauss-6"; Lobatto IIIA "lobatto-2" ("trapezoid"), "lobatto-4"
-        ("hermite-simpson"), "lobatto-6", which need explicit x'; numbers are orders. "auto" is
-        "midpoint", for phases of a `Hybrid` "trapezoid".
+        ("hermite-simpson"), "lobatto-6", which need explicit x'; numbers are orders.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         for phases of a `Hybrid` nothing.
     bounds : (low, high) of states and unknown inputs at all nodes and stages.
@@ -105,7 +103,7 @@ class Collocation:
         trials: Experiment | Sequence[Experiment] | Phases,
         unknown: Mapping[Any, Any] | None = None,
         known: Mapping[Any, float] | None = None,
-        scheme: str = "auto",
+        scheme: str = "radau-3",
         objective: Objective | None = None,
         bounds: Mapping[Any, Any] | None = None,
         boundary: Sequence[Any] = (),
@@ -118,7 +116,7 @@ class Collocation:
         self._threads = checks.threads(threads)
         unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
-        self._scheme = scheme_named(given.scheme if scheme == "auto" else scheme)
+        self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
             most = highest_index(self._scheme.name)
             check_index(model, most, f"the scheme {self._scheme.title}")
@@ -146,7 +144,7 @@ class Collocation:
     def _place(self, trials: Sequence[Experiment]) -> None:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
         self.trials = trials
-        self._start: Array | None = None
+        self._start: Solution | None = None
         self.nlp = make_nlp(self._built, trials, self._known, self._threads)
         self.layout = self.nlp.layout
         self._sizes = forecast(self.nlp)
@@ -338,7 +336,8 @@ class Collocation:
         needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
         check_free(needed, self._sizes, "use fewer nodes, or free memory")
         chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
-        z = self.pack(self._start if guess is None else guess)
+        guess = self._start if guess is None else guess
+        z = self.pack(guess)
         solution = self._solved(z, self._multipliers(guess), chosen, progress)
         if tolerance_grid is None:
             return solution
@@ -405,8 +404,7 @@ class Collocation:
         error, problem = solution.grid_error(), self.on_grid_of(solution)
         trials = refined_trials(problem.trials, error, self._scheme.order, most)
         made = problem._on(trials)
-        z = carried_over(problem.nlp, self._scheme, solution.free_vector, made.nlp)
-        made._start = np.clip(z, *made.variable_bounds)
+        made._start = solution
         return made
 
     def verify(self, solution: Solution, segments: int = 1) -> Verification:
@@ -420,10 +418,10 @@ class Collocation:
         checks.check_kind(solution, Solution, "kinesym")
         parts = checks.count(segments, "segments")
         problem, z = self.on_grid_of(solution), solution.free_vector
-        found = [
-            found_inputs(problem.nlp, self._scheme, z, k, run.time)
-            for k, run in enumerate(solution.trials)
-        ]
+        found = []
+        for k, run in enumerate(solution.trials):
+            signals = problem.layout.signals(z, k, run.time)
+            found.append({u: signals[u] for u in problem.layout.inputs})
         return verified(self.model, problem.trials, solution, found, parts)
 
     def on_grid_of(self, solution: Solution) -> Collocation:
@@ -517,8 +515,9 @@ class Collocation:
                 "scheme": self.symbolic.scheme.name,
                 "variables": self.n_variables,
                 "constraints": self.n_constraints,
-                "trajectories": [*self.layout.states, *self.layout.inputs],
                 "nodes": self.layout.nodes,
+                "arrays": self.layout.arrays,
+                "held": sorted(self.layout.held),
             },
             log=found.log,
         )
@@ -564,8 +563,8 @@ class Collocation:
         layout, other = self.layout, solution.problem
         return (
             list(solution.parameters) == list(layout.parameters)
-            and other.get("trajectories") == [*layout.states, *layout.inputs]
             and other.get("nodes") == layout.nodes
+            and other.get("arrays") == layout.arrays
             and other.get("scheme") == self.symbolic.scheme.name
             and solution.free_vector.shape == (self.n_variables,)
             and solution.multipliers.shape == (self.n_constraints,)

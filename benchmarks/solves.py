@@ -184,7 +184,7 @@ def kinesym_solver(
     measured = dict(zip(names, case.measured, strict=True))
     trial = ks.Experiment(case.time, inputs={model.input_names[0]: case.u}, measurements=measured)
     unknown = dict.fromkeys(case.unknown, case.bounds)
-    problem = ks.Collocation(model, trial, unknown=unknown, threads=threads)
+    problem = ks.Collocation(model, trial, unknown=unknown, scheme="midpoint", threads=threads)
     build = time.perf_counter() - start
     guess = dict(zip(case.unknown, case.guess, strict=True))
 

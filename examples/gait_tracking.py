@@ -379,6 +379,7 @@ def problem(trial, tracker, nodes=None, unknown=None):
         measured,
         unknown=unknown,
         unknown_inputs={name: ks.held(*(bounds or ())) for name, bounds in free.items()},
+        scheme="midpoint",  # a finer one lets light feet turn to and fro between two frames
         objective=ks.LeastSquares() + change,
     )
 

@@ -156,7 +156,7 @@ def verdict(ends, lowest):
         f"the global minimum was reached, from {len(GUESSES)} guesses: {counts}\n"
         "Shooting stops in some local minimum near the guess. Multiple shooting gets through if\n"
         "the guess leaves little phase error within one segment. Collocation ends at a slightly\n"
-        "different p: its midpoint rule is of order two, the simulation of order four."
+        "different p: it estimates the start, too."
     )
 
 

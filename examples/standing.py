@@ -54,7 +54,8 @@ def identify(time, measured, acceleration="measured"):
     """The solution with the acceleration taken as exact ("measured") or as "unknown"."""
     states = {name: measured[name] for name in STATES}
     if acceleration == "measured":
-        trial = ks.Experiment(time, inputs={"a": measured["a"]}, measurements=states)
+        platform = ks.Signal(time, measured["a"], between="cubic")
+        trial = ks.Experiment(time, inputs={"a": platform}, measurements=states)
         unknown_inputs = {}
     else:
         trial = ks.Experiment(time, measurements={**states, "a": measured["a"]}, std=STD)

@@ -2,8 +2,8 @@
 
 The study of `standing`, repeated with the true platform acceleration as input, with the noisy one
 taken as exact, and with the acceleration as an unknown trajectory that is measured. Errors are
-relative to the fit of noise-free data in the same formulation, which leaves out the (small)
-discretisation error of the midpoint rule: what remains of the mean is bias due to noise.
+relative to the fit of noise-free data in the same formulation, which leaves out the (small) errors
+of the grid and of a between its samples: what remains of the mean is bias due to noise.
 """
 
 from pathlib import Path

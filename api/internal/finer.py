@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from scipy.special import roots_jacobi
 
@@ -10,6 +12,7 @@ from kinesym.runtime.nlp.defects import Finer
 from kinesym.symbolic.schemes.scheme import CollocationScheme, lagrange
 
 
+@cache
 def finer(scheme: CollocationScheme) -> Finer:
     """For the least Radau IIA method of higher order."""
     c = radau_nodes((scheme.order + 1) // 2 + 1)

@@ -112,12 +112,10 @@ def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> tuple[Array, Ar
     """
     layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    variables = np.zeros((nlp.n_variables, 2 + len(mine)))
+    variables, constraints = np.zeros((nlp.n_variables, 2)), found.rows[:, None].repeat(2, axis=1)
     variables[:, 1] = -found.gradient
-    variables[mine, 2 + np.arange(len(mine))] = 1.0
-    constraints = np.zeros((nlp.n_constraints, 2 + len(mine)))
-    constraints[:, :2] = found.rows[:, None]
-    solved = kkt.solve(variables, constraints)
+    factors = kkt.factorised()
+    solved = factors.solve(variables, constraints)
     largest = 0.0
     for trial in range(len(layout.nodes)):
         steps = layout.trajectories(np.ascontiguousarray(solved[:, 1]), trial)
@@ -125,7 +123,7 @@ def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> tuple[Array, Ar
         rated = [k for k, name in enumerate(layout.at_nodes) if name in layout.states]
         shares = np.abs(steps[rated]).max(axis=1) / np.where(ranges > 0.0, ranges, np.inf)[rated]
         largest = max(largest, float(shares.max(initial=0.0)))
-    return solved[:, int(largest <= _FLAT)], solved[mine, 2:]
+    return solved[:, int(largest <= _FLAT)], factors.inverse(mine)
 
 
 def _named(names: Sequence[str], values: Array) -> dict[str, float]:

@@ -118,7 +118,7 @@ class Row(NamedTuple):
 class Posed:
     """Trials of a model and the conditions on them.
 
-    scheme, objective : those that are meant if none is named.
+    objective : the one that is meant if none is given.
     """
 
     model: Model
@@ -129,7 +129,6 @@ class Posed:
     links: Sequence[Row] = ()
     cycle: Sequence[Row] = ()
     contacts: Sequence[Contact] = ()
-    scheme: str = "midpoint"
     objective: Objective | None = None
 
     @property
@@ -255,7 +254,6 @@ def _of_hybrid(hybrid: Any, steps: Sequence[Phase], ends: Sequence[Row], drift: 
             *(Row(at_end(c.force), lets_go(c)) for c in contacts),
         ],
         contacts=contacts,
-        scheme="trapezoid",
         objective=Objective(),
     )
 

@@ -1,4 +1,4 @@
-"""Grids adapted to the error of a solution, and solutions carried over to them."""
+"""Grids adapted to the error of a solution."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.grid import TrialViews
-from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.symbolic.schemes import CollocationScheme
 
 #: By what factor intervals shrink or grow in one round, at most, and from one to the next.
 _SHRINK, _GROW, _NEXT = 8.0, 4.0, 2.0
@@ -76,26 +73,3 @@ def _graded(grid: Array, parts: Array, keep: NDArray[np.bool_]) -> Array:
         piece[0] = grid[first]
         pieces.append(piece)
     return np.concatenate([*pieces, grid[-1:]])
-
-
-def carried_over(nlp: NLP, scheme: CollocationScheme, z: Array, onto: NLP) -> Array:
-    """A free vector of the same problem on another grid: the polynomials of the scheme there."""
-    found = np.zeros(onto.n_variables)
-    old, new = nlp.layout, onto.layout
-    new.parameter_values(found)[:] = old.parameter_values(z)
-    new.durations(found)[:] = old.durations(z)
-    for trial, (grid, fine) in enumerate(zip(old.grids, new.grids, strict=True)):
-        views = TrialViews(nlp, z, trial)
-        for block, rows in new.rows(found, trial):
-            time = fine if block.place is None else fine[:-1] + block.place * np.diff(fine)
-            interval = np.clip(np.searchsorted(grid, time, side="right") - 1, 0, len(grid) - 2)
-            share = (time - grid[interval]) / np.diff(grid)[interval]
-            for row, name in zip(rows, block.members, strict=True):
-                if views.is_linear(name):
-                    row[:] = np.interp(time, grid, views.at_nodes(name))
-                    continue
-                rated = views.is_rated(name)
-                weights = scheme.states(share) if rated else scheme.inputs(share)
-                values = views.knots(name) if rated else views.values(name)
-                row[:] = np.sum(weights.T * np.array(values)[:, interval], axis=0)
-    return found

@@ -56,6 +56,7 @@ cdef extern from "kkt/kkt.h" nogil:
 
     int kkt_factorise(kkt_factors *, const kkt_matrix *, kkt_tolerance)
     int kkt_solve(kkt_factors *, int, double *, ptrdiff_t)
+    int kkt_inverse(kkt_factors *, int, const int *, double *)
     double kkt_backward_error(const kkt_matrix *, const double *, const double *, double *)
 
 
@@ -224,28 +225,52 @@ cdef class Factorisation:
 
     def solve(self, b):
         """x of A x = b, (n,) or (n, k). Raises `ValueError` without a successful factorisation."""
+        self._check_ready()
         if np.ndim(b) not in (1, 2) or np.shape(b)[0] != self._plan.n:
             raise ValueError(f"b has shape {np.shape(b)}, expected {self._plan.n} rows")
-        if not self._factors.ready:
-            raise ValueError("factorise first: there are no factors")
         cdef double[::1, :] x = np.array(np.reshape(b, (self._plan.n, -1)), dtype=np.float64,
                                          order="F")
+        cdef int status
         with nogil:
             status = kkt_solve(self._factors, x.shape[1], &x[0, 0], self._plan.n)
         if status != KKT_OK:
             raise MemoryError
         return np.asarray(x).reshape(np.shape(b))
 
-    def backward_error(self, values, x, b):
-        """|b - A x| / (|A| |x| + |b|), maximum norms."""
+    def inverse(self, unknowns):
+        """The entries of A^-1 for k different unknowns, (k, k): of parameters almost for nothing.
+        Raises `ValueError` without a successful factorisation."""
+        self._check_ready()
+        cdef const int[::1] wanted = np.ascontiguousarray(unknowns, dtype=np.int32)
+        cdef int status, count = wanted.shape[0]
+        if len(set(wanted)) < count or any(not 0 <= k < self._plan.n for k in wanted):
+            raise ValueError(f"unknowns must be different numbers from 0 to {self._plan.n - 1}")
+        found = np.zeros((count, count))
+        cdef double[:, ::1] out = found
+        if count == 0:
+            return found
+        with nogil:
+            status = kkt_inverse(self._factors, count, &wanted[0], &out[0, 0])
+        if status != KKT_OK:
+            raise MemoryError
+        return found
+
+    def _check_ready(self):
+        if not self._factors.ready:
+            raise ValueError("factorise first: there are no factors")
+
+    def residual(self, values, x, b):
+        """b - A x (n,), and its backward error |b - A x| / (|A| |x| + |b|), maximum norms."""
         cdef const double[::1] a = np.ascontiguousarray(values, dtype=np.float64)
         cdef const double[::1] y = np.ascontiguousarray(x, dtype=np.float64)
         cdef const double[::1] c = np.ascontiguousarray(b, dtype=np.float64)
-        cdef double[::1] r = np.empty(self._plan.n)
+        left = np.empty(self._plan.n)
+        cdef double[::1] r = left
         cdef kkt_matrix matrix = self._matrix(a)
         if not y.shape[0] == c.shape[0] == self._plan.n:
             raise ValueError(f"vectors must have {self._plan.n} values")
-        return kkt_backward_error(&matrix, &y[0], &c[0], &r[0])
+        error = kkt_backward_error(&matrix, &y[0], &c[0], &r[0])
+        return left, error
 
     @property
     def about(self):

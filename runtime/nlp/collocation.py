@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -11,11 +12,13 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array, one_number, real_array
 from kinesym.runtime.library.manifest import CollocationManifest
-from kinesym.runtime.nlp.courses import at_place
+from kinesym.runtime.nlp.courses import at_place, lines
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.nlp import TrialData
+from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory, Trials
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal
 
 
 def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:
@@ -186,8 +189,9 @@ def values_of_results(
     result: Any, layout: Layout, trials: Sequence[Experiment]
 ) -> dict[str, Any] | None:
     """A guess by name from a `Solution`, a `Fit`, a `Trajectory` or a list of these, one per trial,
-    interpolated in relative time; None for anything else. Raises `ValueError` if there are not as
-    many trials, or one has less than two instants."""
+    in relative time: a solution along the polynomials of its scheme, others along straight lines.
+    None for anything else. Raises `ValueError` if there are not as many trials, or one has less
+    than two instants."""
     runs = result.trials if isinstance(result, Trials) else result
     runs = [runs] if isinstance(runs, Trajectory) else runs
     if not isinstance(runs, Sequence) or not runs:
@@ -203,11 +207,13 @@ def values_of_results(
     if isinstance(result, Trials):
         values = {**result.known, **result.parameters}
     guess: dict[str, Any] = {}
+    times = [_moved(run.time, trial.grid) for run, trial in zip(runs, trials, strict=True)]
+    known = _polynomials(result, times) if isinstance(result, Solution) else [{} for _ in runs]
     for name in (*layout.states, *layout.inputs):
         if all(name in run.states or name in run.inputs for run in runs):
             guess[name] = [
-                np.interp(_relative(trial.grid), _relative(run.time), run[name])
-                for run, trial in zip(runs, trials, strict=True)
+                own[name] if name in own else lines(filled(run[name], time), time)
+                for run, own, time in zip(runs, known, times, strict=True)
             ]
     guess.update({name: values[name] for name in layout.parameters if name in values})
     if layout.free_duration:
@@ -215,8 +221,26 @@ def values_of_results(
     return guess
 
 
-def _relative(time: Array) -> Array:
-    return (time - time[0]) / (time[-1] - time[0])
+def _moved(time: Array, grid: Array) -> Array:
+    """Times of a result, moved and stretched so that they begin and end with a grid."""
+    ends = time[[0, -1]], grid[[0, -1]]
+    if np.array_equal(*ends):
+        return time
+    share = (time - time[0]) / (time[-1] - time[0])
+    return np.asarray((1.0 - share) * grid[0] + share * grid[-1])
+
+
+def _polynomials(solution: Solution, times: Sequence[Array]) -> list[dict[str, Signal]]:
+    """What is unknown in each trial of a solution, over these times of its nodes, as its scheme
+    sees it; without what has a value at one stage alone, where straight lines tell more."""
+    arrays = solution.problem.get("arrays", ())
+    blocks = tuple(Block(name, tuple(members), place) for name, members, place in arrays)
+    held, labels = frozenset(solution.problem.get("held", ())), dict.fromkeys(FAMILIES, ())
+    layout = Layout(blocks, (), (), held, tuple(solution.parameters), labels, tuple(times), False)
+    count = Counter(name for block in blocks for name in block.members)
+    single = {name for b in blocks if b.place is not None for name in b.members if count[name] == 1}
+    every = (layout.signals(solution.free_vector, k, time) for k, time in enumerate(times))
+    return [{name: s for name, s in each.items() if name not in single} for each in every]
 
 
 def first_guess(
@@ -229,22 +253,23 @@ def first_guess(
     """A free vector, and which entries were given: the others are measured, else the slope of what
     is measured, else the value of the model, NaN for a parameter without one, else zero.
 
-    given : values by name; numbers, (N,), or one such per trial in a list.
+    given : values by name; numbers, (N,), or one such, or a signal, per trial in a list.
     defaults : values of the unknown parameters. rates : state by the state whose derivative it is.
     Raises `ValueError` naming what has a wrong size or is not finite.
     """
     z = np.zeros(layout.n_variables)
     fixed = np.zeros(layout.n_variables, dtype=bool)
     durations = _durations(trials, given) if layout.free_duration else np.ones(len(trials))
-    for number in range(len(trials)):
+    for number, trial in enumerate(trials):
         courses = {
-            name: _given_row(name, given[name], number, trials)
+            name: _given_course(name, given[name], number, trials)
             if name in given
-            else _made_up(name, trials, given, rates, number, durations[number])
+            else Signal(trial.grid, _made_up(name, trials, given, rates, number, durations[number]))
             for name in (*layout.states, *layout.inputs)
         }
         layout.put(z, number, courses)
-        layout.put(fixed, number, {n: np.full(trials[number].n_nodes, n in given) for n in courses})
+        for block, rows in layout.rows(fixed, number):
+            rows.T[:] = [name in given for name in block.members]
     for k, name in enumerate(layout.parameters):
         j = layout.parameter_offset + k
         z[j] = defaults.get(name, np.nan)
@@ -305,6 +330,13 @@ def _inside(low: float, high: float) -> float:
     if np.isfinite(low) and np.isfinite(high):
         return 0.5 * (low + high)
     return float(np.clip(0.0, low, high))
+
+
+def _given_course(name: str, value: Any, number: int, trials: Sequence[Experiment]) -> Signal:
+    """What is given for a trajectory of a trial, over its grid."""
+    if isinstance(value, list) and value and isinstance(value[0], Signal):
+        return value[number]
+    return Signal(trials[number].grid, _given_row(name, value, number, trials))
 
 
 def _given_row(name: str, value: Any, number: int, trials: Sequence[Experiment]) -> Array:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.signals.signal import Signal
 
 
 def at_nodes(
@@ -30,3 +31,20 @@ def at_nodes(
 def at_place(values: Array, place: float) -> Array:
     """Straight lines through samples at nodes (.., N), at a place of each interval, (.., N - 1)."""
     return np.asarray((1.0 - place) * values[..., :-1] + place * values[..., 1:])
+
+
+def lines(samples: Array, time: Array) -> Signal:
+    """Straight lines through samples (N,) on a grid, also one whose nodes come twice at jumps."""
+    if (np.diff(time) > 0.0).all():
+        return Signal(time, samples)
+    return through(time, {0.0: samples[:-1], 1.0: samples[1:]})
+
+
+def through(time: Array, values: Mapping[float, Array]) -> Signal:
+    """On each interval of a grid (N,) [s] the polynomial through values (N - 1,) at places there;
+    intervals of no length are left out: there it jumps."""
+    places, step = np.array(list(values)), np.diff(time)
+    powers, there = np.arange(len(places)), step > 0.0
+    terms = np.linalg.inv(places[:, None] ** powers) @ np.array(list(values.values()))
+    begins = np.append(time[:-1][there], time[-1])
+    return Signal.polynomials(begins, (terms / step ** powers[:, None])[:, there])

@@ -70,17 +70,9 @@ class TrialViews:
         inner = (self._rows[f"ui{k}", name] for k in self._inner)
         return [[(1.0, row)] for row in (u[:-1], *inner, u[1:])]
 
-    def at_nodes(self, name: str) -> Array:
-        """A rated state, or an input with values there, at the nodes."""
-        return self._rows["x", name] if self.is_rated(name) else self._rows["u", name]
-
     def is_rated(self, name: str) -> bool:
         """Whether it is a state with a rate."""
         return ("x", name) in self._rows
-
-    def is_linear(self, name: str) -> bool:
-        """Whether it is linear between nodes."""
-        return name in self._linear
 
     def is_free(self, name: str) -> bool:
         """Whether it has a value of its own at each stage."""

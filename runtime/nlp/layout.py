@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import BORDER
-from kinesym.runtime.nlp.courses import at_nodes, at_place
+from kinesym.runtime.nlp.courses import at_nodes, through
+from kinesym.runtime.signals.signal import Signal
 
 #: Kinds of points, in the order of the constraints.
 FAMILIES = ("interval", "node", "ends", "link", "cycle")
@@ -80,6 +81,11 @@ class Layout:
     def width(self) -> int:
         """Unknowns per node, with those of the interval before it."""
         return sum(len(block.members) for block in self.blocks)
+
+    @property
+    def arrays(self) -> list[list[Any]]:
+        """Name, members and place of each block, as files keep them."""
+        return [[block.name, list(block.members), block.place] for block in self.blocks]
 
     @cached_property
     def begins(self) -> list[dict[str, int]]:
@@ -197,12 +203,31 @@ class Layout:
         """Blocks of what has no values at the nodes."""
         return frozenset(b.name for b in self.blocks if b.members[0] not in self.at_nodes)
 
-    def put(self, z: NDArray[Any], trial: int, courses: Mapping[str, Array]) -> None:
-        """Writes courses, (N,) each, into z of a trial: straight lines between the nodes."""
+    def signals(self, z: Array, trial: int, time: Array) -> dict[str, Signal]:
+        """All states and unknown inputs of a trial over time (N,), as the scheme sees them: on each
+        interval the polynomial through all places where they are unknown (of states by Lobatto
+        IIIA one degree less), or held."""
+        found: dict[str, dict[float, Array]] = {}
+        for block, rows in self.rows(z, trial):
+            for name, row in zip(block.members, rows, strict=True):
+                values = found.setdefault(name, {})
+                if block.place is not None:
+                    values[block.place] = row
+                else:
+                    values[0.0] = row[:-1]
+                    values |= {} if name in self.held else {1.0: row[1:]}
+        return {name: through(time, values) for name, values in found.items()}
+
+    def put(self, z: Array, trial: int, courses: Mapping[str, Signal]) -> None:
+        """Writes courses over the grid of a trial into z. Where an input jumps at a node, it has
+        the mean of both sides, one that is held the value after it."""
+        grid = self.grids[trial]
         for block, rows in self.rows(z, trial):
             for row, name in zip(rows, block.members, strict=True):
-                course = courses[name]
-                row[:] = course if block.place is None else at_place(course, block.place)
+                course, place = courses[name], block.place
+                row[:] = course.at_nodes(grid) if place is None else course.within(grid, place)
+                if block.name == "u" and name not in self.held:
+                    row[1:] += 0.5 * (course.within(grid, 1.0) - row[1:])
 
     def parameter_values(self, z: Array) -> Array:
         """The unknown parameters, a view of shape (r,)."""

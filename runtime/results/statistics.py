@@ -76,9 +76,9 @@ class Kkt:
     softness: Array
     stages: NDArray[np.int32] | None = None
 
-    def solve(self, variables: Array, constraints: Array) -> Array:
-        """The first n entries of its solutions for sides (n, k) and (m, k), zero for what is fixed;
-        raises `ValueError` if the matrix is singular."""
+    def factorised(self) -> KktFactors:
+        """Its factors, by the time-structured solver or by SuperLU; raises `ValueError` if it is
+        singular."""
         n, m = len(self.stiffness), len(self.softness)
         gone = np.isinf(np.concatenate([self.stiffness, self.softness]))
         diagonal = np.concatenate([self.stiffness, -self.softness])
@@ -87,28 +87,108 @@ class Kkt:
         rows = np.concatenate([i, row + n, every], dtype=np.int32, casting="same_kind")
         columns = np.concatenate([j, column, every], dtype=np.int32, casting="same_kind")
         values = np.concatenate([h, a, diagonal])
-        off = slice(0, len(values) - n - m)
-        values[off][gone[rows[off]] | gone[columns[off]]] = 0.0
-        sides = np.vstack([variables, constraints])
-        sides[gone] = 0.0
+        if gone.any():
+            off = slice(0, len(values) - n - m)
+            values[off][gone[rows[off]] | gone[columns[off]]] = 0.0
         stages = None
         if self.stages is not None:
             stages = np.full(n + m, UNKNOWN, dtype=np.int32)
             stages[:n] = self.stages
         try:
-            return _solve((rows, columns, values), stages, sides)[:n]
+            return KktFactors(n, gone, _factors((rows, columns, values), stages, n + m))
         except RuntimeError as error:
             raise ValueError("the curvature at the solution is singular") from error
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         """The entries of variables `wanted` in the inverse; raises `ValueError` if the matrix is
         singular."""
-        unit = np.zeros((len(self.stiffness), len(wanted)))
-        unit[wanted, np.arange(len(wanted))] = 1.0
         try:
-            return self.solve(unit, np.zeros((len(self.softness), len(wanted))))[wanted]
+            return self.factorised().inverse(wanted)
         except ValueError as error:
             raise ValueError("singular curvature: the parameters are not identifiable") from error
+
+
+@dataclass(frozen=True, eq=False)
+class KktFactors:
+    """Factors of a `Kkt` of n variables; gone : which variables and constraints are fixed or left
+    out."""
+
+    n: int
+    gone: NDArray[np.bool_]
+    factors: _InTime | _General
+
+    def solve(self, variables: Array, constraints: Array) -> Array:
+        """The first n entries of the solutions for sides (n, k) and (m, k), zero for what is
+        fixed."""
+        sides = np.vstack([variables, constraints])
+        sides[self.gone] = 0.0
+        return self.factors.solve(sides)[: self.n]
+
+    def inverse(self, wanted: NDArray[np.intp]) -> Array:
+        """The entries of variables `wanted` in the inverse, zero for what is fixed."""
+        inverse = self.factors.inverse(wanted)
+        inverse[self.gone[wanted]] = inverse[:, self.gone[wanted]] = 0.0
+        return inverse
+
+
+class _InTime:
+    """Factors of a symmetric matrix whose unknowns have stages, from the entries of its lower
+    triangle; stages : see `kkt.h`. Raises `ValueError` if these are not narrow, `RuntimeError` if
+    the matrix is singular."""
+
+    def __init__(self, lower: Entries, stages: NDArray[np.int32]) -> None:
+        rows, columns, self._values = lower
+        self._n, self._factors = len(stages), Factorisation(len(stages), rows, columns, stages)
+        if self._factors.factorise(self._values) != "ok":
+            raise RuntimeError("singular")
+
+    def solve(self, b: Array) -> Array:
+        """x for sides b (n, k), refined once if the first side needs it; then others do, too."""
+        x = self._factors.solve(b)
+        left = self._left(x[:, 0], b[:, 0])
+        if np.abs(left).max() <= _REFINED * np.abs(b[:, 0]).max():
+            return x
+        sides = zip(x.T, b.T, strict=True)
+        return x + self._factors.solve(np.column_stack([self._left(*side) for side in sides]))
+
+    def inverse(self, wanted: NDArray[np.intp]) -> Array:
+        """Its entries for unknowns, (k, k); refined if the first one needs it."""
+        unit = np.zeros((self._n, len(wanted)))
+        unit[wanted, np.arange(len(wanted))] = 1.0
+        if len(wanted):
+            x = self._factors.solve(unit[:, 0])
+            change = abs(x @ self._left(x, unit[:, 0]))  # what refinement would add to the first
+            if not change <= _REFINED * abs(x[wanted[0]]):
+                return self.solve(unit)[wanted]
+        return self._factors.inverse(wanted)
+
+    def _left(self, x: Array, b: Array) -> Array:
+        return self._factors.residual(self._values, x, b)[0]
+
+
+class _General:
+    """The same by SuperLU."""
+
+    def __init__(self, lower: Entries, n: int) -> None:
+        rows, columns, values = lower
+        half = coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
+        self._n, self._factors = n, splu((half + tril(half, -1).T).tocsc())
+
+    def solve(self, b: Array) -> Array:
+        return np.asarray(self._factors.solve(b))
+
+    def inverse(self, wanted: NDArray[np.intp]) -> Array:
+        unit = np.zeros((self._n, len(wanted)))
+        unit[wanted, np.arange(len(wanted))] = 1.0
+        return self.solve(unit)[wanted]
+
+
+def _factors(lower: Entries, stages: NDArray[np.int32] | None, n: int) -> _InTime | _General:
+    """Raises `RuntimeError` if the matrix is singular."""
+    if stages is not None:
+        with suppress(ValueError):  # no narrow stages
+            return _InTime(lower, stages)
+    return _General(lower, n)
 
 
 def kkt_at(
@@ -159,35 +239,6 @@ def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bo
         raise ValueError("the curvature is not positive: the parameters are not identifiable")
     inverse[held], inverse[:, held] = 0.0, 0.0
     return inverse, held
-
-
-def _solve(lower: Entries, stages: NDArray[np.int32] | None, b: Array) -> Array:
-    """x of kkt x = b (n, r), of the entries of its lower triangle, by the time-structured solver,
-    refined if needed, or by SuperLU. Raises `RuntimeError` if the matrix is singular. stages : of
-    the unknowns, see `kkt.h`."""
-    rows, columns, values = lower
-    half = coo_array((values, (rows, columns)), shape=(len(b), len(b))).tocsr()
-    if stages is not None:
-        with suppress(ValueError):  # no narrow stages
-            factors = Factorisation(len(b), rows, columns, stages)
-            if factors.factorise(values) != "ok":
-                raise RuntimeError("singular")
-            x = factors.solve(b)
-            if _residual(half, x[:, :1], b[:, :1]) > _REFINED:  # then that of others, too
-                x += factors.solve(b - _product(half, x))
-            return x
-    return np.asarray(splu((half + tril(half, -1).T).tocsc()).solve(b))
-
-
-def _product(lower: Any, x: Array) -> Array:
-    """A x of a symmetric matrix, from its lower triangle."""
-    return np.asarray(lower @ x + lower.T @ x - lower.diagonal()[:, None] * x)
-
-
-def _residual(lower: Any, x: Array, b: Array) -> float:
-    """|b - A x| as a share of |b|, maximum norms."""
-    size = float(np.abs(b).max(initial=0.0))
-    return float(np.abs(b - _product(lower, x)).max(initial=0.0)) / size if size else 0.0
 
 
 #: Scaled condition number from which parameters count as not identifiable together.

@@ -42,7 +42,10 @@ def test_trials_share_parameters(oscillator):
         TIME[:300], inputs={u: records[1]["u"][:300]}, measurements={x: records[1]["x"][:300]}
     )
     task = ks.Collocation(
-        oscillator, [trial(records[0], x=records[0]["x"]), short], unknown={k: (0, 10), c: (0, 10)}
+        oscillator,
+        [trial(records[0], x=records[0]["x"]), short],
+        unknown={k: (0, 10), c: (0, 10)},
+        scheme="midpoint",  # all its unknowns are those of the nodes
     )
     solution = task.solve(guess={k: 1.0, c: 1.0})
     assert solution.parameters["k"] == pytest.approx(4.0, rel=1e-3)
@@ -300,7 +303,7 @@ def test_links_know_the_time(way, free):
         trials = [ks.Experiment([1.0, 1.5, 2.0]), ks.Experiment([4.0, 4.5, 5.0])]
     condition = ks.at_end(ks.t * x) - ks.at_start((1 + ks.t) * x)
     phases = ks.Phases(trials, **{way: [condition]})
-    problem = ks.Collocation(model, phases, objective=ks.Integral(x**2))
+    problem = ks.Collocation(model, phases, objective=ks.Integral(x**2), scheme="midpoint")
     z = np.array([3.0, 4.0, 5.0, 7.0, 8.0, 9.0, 1.2, 1.7][: problem.n_variables])
     ended, begun, duration = (5.0, 7.0, 1.2) if way == "links" else (9.0, 3.0, 1.7)
     end, start = (duration, 0.0) if free else ((2.0, 4.0) if way == "links" else (5.0, 1.0))

@@ -143,7 +143,7 @@ def test_continuous_objective(pendulum, run):
 
 def test_open_to_inspection(pendulum, run):
     trial = ks.Experiment(run.time, measurements={theta: run["theta"]})
-    problem = ks.Collocation(pendulum, trial, unknown={p: None})
+    problem = ks.Collocation(pendulum, trial, unknown={p: None}, scheme="midpoint")
     z = problem.pack({p: 3.0})
     n, m = problem.n_variables, problem.n_constraints
     assert (n, m) == (2 * 1001 + 1, 2 * 1000)

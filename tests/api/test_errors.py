@@ -37,7 +37,7 @@ def trial(**changes):
 
 
 def problem(model=None, experiment=None, **changes):
-    fields = {"unknown": {k: (0.1, 10.0)}}
+    fields = {"unknown": {k: (0.1, 10.0)}, "scheme": "midpoint"}
     return ks.Collocation(model or oscillator(), experiment or trial(), **{**fields, **changes})
 
 

@@ -41,7 +41,7 @@ def three():
 
 @pytest.fixture(scope="module")
 def task():
-    return ks.Collocation(SWING, TRIALS, UNKNOWN, bounds={x: (-1.5, 1.5)})
+    return ks.Collocation(SWING, TRIALS, UNKNOWN, bounds={x: (-1.5, 1.5)}, scheme="midpoint")
 
 
 # -- one start per trial ---------------------------------------------------------------------------
@@ -248,3 +248,115 @@ def test_small_values_are_seen_outside():
         z = some.pack({c: 1e-7, k: 1.0 - 1e-8})
         assert some.unpack(z)["k"] == 1.0
         some.pack(RUNS[0])  # results are moved silently
+
+
+# -- solutions by other schemes and on other grids -------------------------------------------------
+
+u, w = ks.dynamicsymbols("u w")
+
+
+def driven(scheme, nodes, kind=None, **more):
+    """Least effort from rest to rest, of a pendulum; w algebraic."""
+    rates = [x.diff(t) - v, v.diff(t) + w - u, w - sp.sin(x)]
+    states = [x, v, w]
+    if scheme in ("hermite-simpson", "trapezoid"):  # need x' in explicit form
+        rates, states = [x.diff(t) - v, v.diff(t) + sp.sin(x) - u], [x, v]
+    return ks.Collocation(
+        ks.Model("driven", states, [u], [], rates),
+        more.pop("trials", ks.Experiment(np.linspace(0.0, 2.0, nodes))),
+        scheme=scheme,
+        objective=ks.Integral(u**2),
+        unknown_inputs={u: kind},
+        boundary=[ks.at_start(x), ks.at_start(v), ks.at_end(x) - 2.0, ks.at_end(v)],
+        **more,
+    )
+
+
+def misses(problem, guess):
+    """By how much the constraints are missed at a guess, at most."""
+    (low, high), found = problem.constraint_bounds, problem.constraints(problem.pack(guess))
+    return np.maximum(low - found, found - high).max()
+
+
+@pytest.mark.parametrize("other", ["radau-5", "gauss-6", "hermite-simpson"])
+def test_a_solution_as_guess_follows_its_polynomials(other):
+    """Residuals of order 3 in the steps, where straight lines between nodes leave order 1."""
+    left = []
+    for nodes in (21, 41, 81):
+        solution = driven("radau-5", nodes).solve()
+        fine = driven(other, 3 * (nodes - 1) // 2 + 1)
+        left.append((misses(fine, solution), misses(fine, solution.trials)))
+    curved, straight = np.array(left).T
+    assert (np.log2(curved[:-1] / curved[1:]) > 2.5).all()
+    assert (curved < 0.05 * straight).all()
+    assert fine.solve(solution).iterations <= min(fine.solve(solution.trials).iterations, 2)
+
+
+SEVERAL = ["midpoint", "radau-3", "gauss-4", "radau-5", "gauss-6", "trapezoid", "hermite-simpson"]
+
+
+@pytest.mark.parametrize("scheme", SEVERAL)
+def test_a_solution_as_guess_for_all_schemes(scheme, tmp_path):
+    """Nodes stay, what was found on a finer grid is there at once; from files too."""
+    solution = driven(scheme, 41).solve()
+    solution.save(tmp_path / "found.nc")
+    loaded = ks.Solution.load(tmp_path / "found.nc")
+    for other in SEVERAL:
+        same = driven(other, 41)
+        z = same.pack(solution)
+        np.testing.assert_array_equal(same.pack(loaded), z)
+        np.testing.assert_allclose(same.unpack(z)["x"], solution["x"], rtol=0, atol=1e-13)
+        assert same.solve(solution).iterations <= 2
+
+
+@pytest.mark.parametrize("kind", [ks.held(-9, 9), ks.linear(-9, 9)])
+def test_held_and_linear_inputs_as_guess(kind):
+    solution = driven("radau-3", 21, kind).solve()
+    for nodes in (21, 41):
+        fine = driven("gauss-4", nodes, kind)
+        found = fine.unpack(fine.pack(solution))["u"]
+        row = solution["u"]
+        between = np.repeat(row, 2)[:-1]
+        if type(kind) is type(ks.linear()):
+            between[1::2] = 0.5 * (row[:-1] + row[1:])
+        expected = row if nodes == 21 else between
+        np.testing.assert_allclose(found[:-1], expected[:-1], atol=1e-14)
+
+
+def test_phases_of_unknown_duration_as_guess():
+    """Two phases, by another scheme and on other grids; and their joined motion for one trial."""
+
+    def posed(scheme, nodes):
+        links = [ks.at_start(y) - ks.at_end(y) for y in (x, v)]
+        trials = [ks.Experiment(nodes=n, duration=(0.3, 4.0)) for n in nodes]
+        model = ks.Model("mass", [x, v], [u], [], [x.diff(t) - v, v.diff(t) - u])
+        return ks.Collocation(
+            model,
+            ks.Phases(
+                trials,
+                links=[*links, ks.at_end(x) - 0.3],
+                start=[ks.at_start(x), ks.at_start(v)],
+                end=[ks.at_end(x) - 1.0, ks.at_end(v)],
+            ),
+            scheme=scheme,
+            objective=ks.Integral(1 + u**2),
+            unknown_inputs={u: None},
+        )
+
+    solution = posed("radau-5", (8, 11)).solve({"duration": 1.0})
+    other = posed("gauss-4", (15, 9))
+    assert misses(other, solution) < 1e-3 < 1e-2 < misses(other, solution.trials)
+    found = other.unpack(other.pack(solution))["duration"]
+    np.testing.assert_allclose(found, [run.time[-1] for run in solution.trials])
+    assert other.solve(solution).iterations <= other.solve(solution.trials).iterations
+    whole = solution.joined()
+    model = other.model
+    one = ks.Collocation(
+        model,
+        ks.Experiment(whole.time[[*range(8), *range(9, 19)]]),
+        scheme="radau-3",
+        objective=ks.Integral(u**2),
+        unknown_inputs={u: None},
+        boundary=[ks.at_start(x)],
+    )
+    np.testing.assert_allclose(one.unpack(one.pack(whole))["x"], np.delete(whole["x"], 8))

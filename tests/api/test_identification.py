@@ -24,7 +24,9 @@ def standing():
     trial = ks.Experiment(
         data["t"], inputs={"a": data["a_m"]}, measurements={k: data[v] for k, v in names.items()}
     )
-    return ks.Collocation(ks.models.standing(), trial, unknown=dict.fromkeys(GAINS))
+    return ks.Collocation(
+        ks.models.standing(), trial, unknown=dict.fromkeys(GAINS), scheme="midpoint"
+    )
 
 
 def test_standing_sizes(standing):

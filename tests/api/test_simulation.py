@@ -126,7 +126,7 @@ def test_brachistochrone():
         model,
         ks.Experiment(nodes=401, duration=(0.1, 5.0)),
         objective=ks.Terminal(t),
-        unknown_inputs={a: (0, 2 * np.pi)},
+        unknown_inputs={a: (0, np.pi)},
         bounds=dict.fromkeys((x, y, w), (0, 20)),
         boundary=ends,
     )

@@ -80,7 +80,7 @@ def test_compiled(name):
     model = ks.Model("m", [a, b], [], [], [a.diff(ks.t) - b, b.diff(ks.t) + a])
     cost = ks.Terminal(e.subs({x: a, y: b}))
     trial = ks.Experiment([0.0, 1.0], measurements={a: [0.0, 0.0]})
-    problem = ks.Collocation(model, trial, objective=cost)
+    problem = ks.Collocation(model, trial, objective=cost, scheme="midpoint")
     for at in places:
         z = np.array([0.0, at[0], 0.0, at[1]])
         H = problem.lagrangian_hessian(z, np.zeros(problem.n_constraints)).toarray()
@@ -186,5 +186,5 @@ def test_many_intermediates():
     chain += [(s, before + 1) for before, s in pairwise(symbols)]
     model = ks.Model("m", [a], [], [], [a.diff(ks.t) + symbols[-1]], intermediates=chain)
     trial = ks.Experiment([0.0, 1.0], measurements={a: [0.0, 0.0]})
-    problem = ks.Collocation(model, trial)
+    problem = ks.Collocation(model, trial, scheme="midpoint")
     assert problem.constraints(np.array([2.5, 2.7])) == pytest.approx([0.2 + 2.6 + 1200], rel=1e-14)

@@ -228,7 +228,7 @@ def test_standing_sizes():
         inputs={"a": np.zeros(6000)},
         measurements={x: np.zeros(6000) for x in model.states},
     )
-    problem = ks.Collocation(model, trial, unknown=dict.fromkeys(gains))
+    problem = ks.Collocation(model, trial, unknown=dict.fromkeys(gains), scheme="midpoint")
     assert (problem.n_variables, problem.n_constraints) == (24_008, 23_996)
     rows, columns = problem.nlp.jacobian_structure.arrays()
     assert len(rows) == 191_968 == 32 * 5999

@@ -53,7 +53,7 @@ def record(start, nodes):
 
 
 def identification(unknown=(0.1, 100.0)):
-    return ks.Collocation(pendulum, record(1.0, 61), unknown={k: unknown})
+    return ks.Collocation(pendulum, record(1.0, 61), unknown={k: unknown}, scheme="midpoint")
 
 
 def several_trials():
@@ -82,6 +82,7 @@ def path_conditions():
         boundary=ends,
         unknown_inputs={u: None},
         path=[(x, None, 1 / 9), (x + v, -5, 5)],
+        scheme="midpoint",
     )
 
 
@@ -92,6 +93,7 @@ def free_duration():
         objective=ks.Terminal(t),
         unknown_inputs={u: (-12, 12)},
         boundary=from_rest(sp.pi),
+        scheme="midpoint",
     )
 
 
@@ -102,6 +104,7 @@ def rest_to_rest(limit=20.0, more=(), nodes=31, **others):
         objective=ks.Integral(u**2),
         unknown_inputs={u: (-limit, limit)},
         boundary=[*from_rest(1), *more],
+        scheme="midpoint",
         **others,
     )
 
@@ -208,7 +211,7 @@ def test_limited_memory(name, linear):
 def test_fixed_variables():
     """A parameter between equal bounds is a constant; also where IPOPT keeps it as a variable."""
     free = identification((9.0, 9.0))
-    known = ks.Collocation(pendulum, record(1.0, 61), known={k: 9.0}).solve()
+    known = ks.Collocation(pendulum, record(1.0, 61), known={k: 9.0}, scheme="midpoint").solve()
     for linear in (OWN, MUMPS):
         for treatment in ("make_parameter", "make_constraint", "relax_bounds"):
             solution = free.solve(

@@ -255,7 +255,12 @@ def examine(system, rng, variants):
         b = system.full @ rng.standard_normal(system.n)
         x = f.solve(b)
         error = backward_error(system.full, x, b)
-        assert error <= f.backward_error(values, x, b) * (1 + 1e-6) + 1e-15  # its |A| is smaller
+        left, its_error = f.residual(values, x, b)
+        assert error <= its_error * (1 + 1e-6) + 1e-15  # its |A| is smaller
+        assert np.abs(left - (b - system.full @ x)).max() <= 1e-12 * np.abs(b).max()
+        wanted = rng.permutation(system.n)[: int(rng.integers(0, min(4, system.n) + 1))]
+        unit = np.eye(system.n)[:, wanted]
+        assert (f.inverse(wanted) == f.solve(unit)[wanted]).all()
         better = x + f.solve(b - system.full @ x)
         errors.append((error, backward_error(system.full, better, b)))
     return errors
@@ -727,7 +732,10 @@ def test_bad_values():
             f.solve(b)
     for x, b in ((np.ones(2), np.ones(3)), (np.ones(3), np.ones(4))):
         with pytest.raises(ValueError, match="vectors must have 3 values"):
-            f.backward_error(np.ones(3), x, b)
+            f.residual(np.ones(3), x, b)
+    for unknowns in ([0, 0], [3], [-1]):
+        with pytest.raises(ValueError, match="different numbers from 0 to 2"):
+            f.inverse(unknowns)
 
 
 def test_statuses_are_words():

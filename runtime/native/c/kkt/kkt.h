@@ -133,6 +133,10 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
 /* x := A^-1 x for n_rhs vectors, ld apart. Returns KKT_SINGULAR without a factorisation. */
 int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld);
 
+/* The entries of A^-1 for so many different unknowns, (count, count). Parameters are eliminated last,
+ * so that only the end of the factors is read for them. */
+int kkt_inverse(kkt_factors *factors, int count, const int *unknowns, double *inverse);
+
 /* |b - A x| / (|A| |x| + |b|) in the maximum norm; r (n) gets b - A x. */
 double kkt_backward_error(const kkt_matrix *a, const double *x, const double *b, double *r);
 
