@@ -425,7 +425,8 @@ cdef class HybridSweep:
     def __init__(self, HybridRun run, library, patterns, solution, own):
         cdef hybrid_sweep *s = &self.sweep
         cdef const hybrid_run *r = &run.run
-        if r.method.stages == 0 or r.method.implicit or r.by_height or r.taped < 1 or r.taped != r.steps:
+        explicit = r.method.stages > 0 and r.method.implicit == 0
+        if not explicit or r.by_height or r.taped < 1 or r.taped != r.steps:
             raise ValueError("there is no tape of explicit steps that end by force to sweep over")
         s.run, s.r = r, len(run.arrays["parameters"])
         s.own = doubles(own, (r.m, r.segments), "own")
