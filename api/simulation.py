@@ -59,11 +59,11 @@ def simulate(
         with events it is what it is.
     method : "rk4", the classical method of order 4 (default); "dormand-prince", adaptive, of order
         5 with dense output (default with events); "radau-5", the same for stiff models and
-        differential-algebraic ones of index 1 (Hairer, Wanner, Solving Ordinary Differential
+        differential-algebraic ones of index 1 and 2 (Hairer, Wanner, Solving Ordinary Differential
         Equations II, section IV.8); or implicit with fixed steps, solved to rounding: "radau-1"
         ("backward-euler"), "radau-3", "gauss-2" ("midpoint"), "gauss-4", "gauss-6", "lobatto-2"
         ("trapezoid"), "lobatto-4" ("hermite-simpson"), "lobatto-6", of the order that they name.
-        With events: rk4, dormand-prince and trapezoid; steps end exactly at events.
+        With events: dormand-prince, radau-5, rk4 and trapezoid; steps end exactly at events.
     substeps : steps per interval of the grid; with events, per longest interval. rtol, atol :
         tolerances of the adaptive methods.
     threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.

@@ -10,7 +10,7 @@ from typing import Any
 from kinesym.codegen.graph import Graph
 
 #: Version of the binary interface in `runtime/native/c/include/kinesym.h`.
-ABI = 6
+ABI = 7
 
 
 @dataclass(frozen=True)

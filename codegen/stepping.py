@@ -41,6 +41,7 @@ def stepper(model: Model, scheme: CollocationScheme | None, varying: bool) -> Pr
         outputs=list(model.outputs),
         limits=list(model.moving_limits),
         varying=varying,
+        index=_index(model, scheme),
     )
     name = f"{model.name}_{'implicit' if scheme else 'explicit'}".replace("-", "_")
     return Program(name, tuple(kernels), {"stepping": about})
@@ -51,8 +52,18 @@ def _tableaus(scheme: CollocationScheme | None, adaptive: bool) -> dict[str, dic
     where the method can."""
     if scheme is None:
         return {method.name: method.tableau for method in EXPLICIT.values()}
-    estimate = list(scheme.first_rates) if adaptive and scheme.name in ADAPTIVE else []
-    return {scheme.name: {**scheme.tableau, "error": estimate}}
+    chosen = adaptive and scheme.name in ADAPTIVE
+    return {scheme.name: adaptive_tableau(scheme) if chosen else scheme.tableau}
+
+
+def _index(model: Model, scheme: CollocationScheme | None) -> int:
+    """That of the equations, which explicit methods need not know."""
+    return 0 if scheme is None else model.index.value or 0
+
+
+def adaptive_tableau(scheme: CollocationScheme) -> dict[str, object]:
+    """The numbers of an implicit scheme with those of the estimate by which steps are chosen."""
+    return {**scheme.tableau, "error": list(scheme.first_rates)}
 
 
 def _description(
@@ -95,7 +106,8 @@ def shooting_kernels(
     if scheme is not None:
         made, pattern = _equations(model, s)
         partials, places = _derivatives(model, s, "partials", chosen)
-        about = _description(model, methods, pattern, partials=pattern_of(places))
+        more = {"partials": pattern_of(places), "index": _index(model, scheme)}
+        about = _description(model, methods, pattern, **more)
         return [*kernels, *made, partials], about
     tangent, pattern, solution = _tangent(model, s, chosen)
     return [*kernels, tangent], _description(model, methods, pattern, solution=solution)

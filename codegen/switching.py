@@ -12,9 +12,10 @@ from kinesym.codegen.derive import Sparse, jacobian, pattern_of
 from kinesym.codegen.evaluate import describe_model, model_symbols
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates, model_rates
+from kinesym.codegen.stepping import adaptive_tableau
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of
-from kinesym.symbolic.schemes import EXPLICIT
+from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT
 
 
 class _Point:
@@ -223,7 +224,10 @@ def _description(hybrid: Hybrid) -> dict[str, object]:
             }
             for e in hybrid.events
         ],
-        "methods": {name: scheme.tableau for name, scheme in EXPLICIT.items()},
+        "methods": {
+            **{name: scheme.tableau for name, scheme in EXPLICIT.items()},
+            **{name: adaptive_tableau(scheme) for name, scheme in ADAPTIVE.items()},
+        },
         "targets": targets,
         "first_target": first,
         "contacts": [

@@ -12,14 +12,19 @@ from tqdm import tqdm
 from kinesym.runtime.ipopt.driver import Iteration
 
 
+def _shown(show: bool | None) -> bool:
+    """`None` shows on a terminal only."""
+    return sys.stderr.isatty() if show is None else show
+
+
 def _bar(show: bool | None, **options: Any) -> Any:
     """A bar that is removed at the end; `None` shows it only if stderr is a terminal."""
-    return tqdm(disable=not (sys.stderr.isatty() if show is None else show), leave=False, **options)
+    return tqdm(disable=not _shown(show), leave=False, **options)
 
 
 def say(show: bool | None, line: str) -> None:
     """A line that stays; `None` shows it only on a terminal."""
-    if sys.stderr.isatty() if show is None else show:
+    if _shown(show):
         print(line, file=sys.stderr)
 
 
@@ -40,6 +45,9 @@ def iteration_line(show: bool | None) -> Iterator[Callable[[Iteration], None]]:
 @contextmanager
 def node_bar(total: int, show: bool | None) -> Iterator[Callable[[int], object]]:
     """A function that counts nodes; shown after half a second, `None` only on a terminal."""
+    if not _shown(show):  # a bar takes as long as a short simulation
+        yield lambda count: None
+        return
     with _bar(show, total=total, unit=" nodes", unit_scale=True, delay=0.5) as bar:
         yield bar.update
 
@@ -47,6 +55,9 @@ def node_bar(total: int, show: bool | None) -> Iterator[Callable[[int], object]]
 @contextmanager
 def time_bar(begin: float, end: float, show: bool | None) -> Iterator[Callable[[float], object]]:
     """A function that is told the time reached [s]; shown as `node_bar`."""
+    if not _shown(show):
+        yield lambda now: None
+        return
     form = "{l_bar}{bar}| {n:.3g}/{total:.3g} s [{elapsed}<{remaining}]"
     with _bar(show, total=end - begin, bar_format=form, delay=0.5) as bar:
         yield lambda now: bar.update(now - begin - bar.n)

@@ -169,17 +169,17 @@ class Declared:
         names = {symbol for symbol, _ in self.intermediates}
         return {*self.states, *self.inputs, *self.parameters, *names, t}
 
-    @property
+    @cached_property
     def state_names(self) -> tuple[str, ...]:
         """Names of the states."""
         return tuple(map(name_of, self.states))
 
-    @property
+    @cached_property
     def input_names(self) -> tuple[str, ...]:
         """Names of the inputs."""
         return tuple(map(name_of, self.inputs))
 
-    @property
+    @cached_property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters."""
         return tuple(map(name_of, self.parameters))

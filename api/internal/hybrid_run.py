@@ -30,6 +30,7 @@ from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities, sensitivi
 from kinesym.runtime.stepping.hybrid_simulation import HybridIVP, RawTrajectory, outputs
 from kinesym.runtime.stepping.hybrid_troubles import check_start, explain, integrated
 from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.schemes import ADAPTIVE
 
 
 def hybrid_trajectory(hybrid: Hybrid, given: SimulationArguments) -> Trajectory:
@@ -87,6 +88,11 @@ def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
     """The initial value problem; raises `ValueError` for a start that cannot be."""
     parameters = {name: float(value) for name, value in given.parameters.items()}
     inputs = {name: s for name, s in given.inputs.items() if isinstance(s, Signal)}
+    if hybrid.release == "height" and given.steps.method in ADAPTIVE:
+        raise ValueError(
+            f"{given.steps.method} is for release='force' only: the forces of contacts that end by "
+            "their height jump within steps; use method='dormand-prince'"
+        )
     _check_muscles(hybrid, parameters, inputs, given.time)
     built = _compiled(hybrid)
     ivp = HybridIVP(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -79,9 +79,7 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
     count = given.members or 1
     ivp = IVP(
         time=grid,
-        initial=np.array([np.broadcast_to(v, count) for v in given.initial.values()]).reshape(
-            -1, count
-        ),
+        initial=_columns(given.initial, count),
         parameters=_parameter_rows(given, count),
         inputs=[_sampled(value, given.time, grid) for value in given.inputs.values()],
         substeps=given.steps.substeps,
@@ -130,10 +128,16 @@ def _sampled(value: Input, time: Array, grid: Array) -> tuple[Array, int]:
 
 def _parameter_rows(given: SimulationArguments, members: int) -> Array:
     """(1, r) if all members share them, else (M, r)."""
-    values = given.parameters.values()
-    count = members if any(v.ndim for v in values) else 1
-    rows = [np.broadcast_to(v, count) for v in values]
-    return np.ascontiguousarray(np.array(rows).reshape(len(rows), count).T)
+    varying = any(v.ndim for v in given.parameters.values())
+    return np.ascontiguousarray(_columns(given.parameters, members if varying else 1).T)
+
+
+def _columns(values: Mapping[str, Array], count: int) -> Array:
+    """Numbers or (count,) as (names, count)."""
+    columns = np.empty((len(values), count))
+    for row, value in zip(columns, values.values(), strict=True):
+        row[:] = value
+    return columns
 
 
 # -- what comes out -------------------------------------------------------------------------

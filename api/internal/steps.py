@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kinesym import checks
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
+from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, SCHEMES
 
 #: Of a model; implicit ones are the schemes of collocation.
 METHODS = (*EXPLICIT, *SCHEMES)
@@ -31,7 +31,7 @@ def methods_of(system: Model | Hybrid, derivatives: bool = False) -> tuple[str, 
     """Methods for a system, the default one first. derivatives : those of every step are wanted."""
     if isinstance(system, Hybrid):
         explicit = sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error)
-        return tuple(explicit) if derivatives else (*explicit, "trapezoid")
+        return tuple(explicit) if derivatives else (*explicit, "trapezoid", *ADAPTIVE)
     return (*(k for k, v in EXPLICIT.items() if not (derivatives and v.error)), *SCHEMES)
 
 

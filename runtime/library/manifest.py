@@ -132,7 +132,8 @@ class TableauManifest:
 @dataclass(frozen=True)
 class SteppingManifest(ModelManifest):
     """Loops of time stepping, methods by name; places of derivatives that loops need, and of all by
-    which implicit steps are differentiated; see `codegen.stepping`."""
+    which implicit steps are differentiated; see `codegen.stepping`. index : of the equations, for
+    implicit methods."""
 
     methods: Mapping[str, TableauManifest]
     limits: tuple[str, ...]
@@ -141,6 +142,7 @@ class SteppingManifest(ModelManifest):
     outputs_need_rates: bool
     pattern: Pattern
     partials: Pattern
+    index: int = 0
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ class ContactManifest:
 class HybridManifest(ModelManifest):
     """A hybrid model; see `codegen.switching`.
 
-    methods : explicit ones by name.
+    methods : explicit ones, and implicit ones that choose their steps, by name.
     targets : what events set, one after the other: states, then modes; event k sets those from
     first_target[k] on. sizes : outputs of each kernel.
     """

@@ -10,14 +10,20 @@ import numpy as np
 
 cdef extern from "kinesym.h" nogil:
     enum: KS_STAGES_MOST
+    enum: KS_UNKNOWN_MOST
 
     ctypedef struct ks_tableau:
         int stages
         int order
+        int implicit
         const double *c
         const double *a
         const double *error
         const double *dense
+        const double *inverse
+        const double *to
+        const double *from_ "from"
+        double eigen[3]
 
     ctypedef struct ks_kernel:
         int n_args
@@ -280,7 +286,7 @@ cdef class HybridRun:
             numbers[key] for key in ("by_height", "per_second", "pause", "order"))
         if r.method.order < 1 or r.per_second < 1 or r.pause < 1:
             raise ValueError("the order or a number of steps or events cannot be")
-        self.tableau(arrays)
+        self.tableau(arrays, numbers["implicit"])
         r.segment = r.node = r.logged = r.taped = 0
         r.steps = r.rejected = r.calls = 0
         r.step = 0.0
@@ -318,7 +324,7 @@ cdef class HybridRun:
         r.contact = kernel(library, "contact", count + R * (2 + R + 2 * n) if count else 0, takes)
         self.room(arrays)
 
-    cdef int tableau(self, arrays) except -1:
+    cdef int tableau(self, arrays, int implicit) except -1:
         """The numbers of the method, see runtime/native/c/hybrid/hybrid.h."""
         cdef ks_tableau *method = &self.run.method
         stages = arrays["a"].shape[1] if arrays["a"].ndim == 2 else -1
@@ -327,9 +333,26 @@ cdef class HybridRun:
         method.stages = stages
         method.a = doubles(arrays["a"], (stages + 1, stages), "a")
         method.c = doubles(arrays["c"], (stages + 1,), "c")
-        shares = {name: (stages + 1 if arrays[name].size else 0,) for name in ("error", "dense")}
+        if implicit not in (0, stages) or implicit > KS_UNKNOWN_MOST:
+            raise ValueError(f"{implicit} of {stages} stages cannot be solved for")
+        method.implicit = implicit
+        weights = {"error": stages} if implicit else {"error": stages + 1, "dense": stages + 1}
+        shares = {
+            name: (weights.get(name, 0) if arrays[name].size else 0,) for name in ("error", "dense")
+        }
         method.error = doubles(arrays["error"], shares["error"], "error")
         method.dense = doubles(arrays["dense"], shares["dense"], "dense")
+        if not implicit:
+            return 0
+        if method.error == NULL:
+            raise ValueError("error of an implicit method must be given")
+        square = (implicit, implicit)
+        method.inverse = doubles(arrays["inverse"], square, "inverse")
+        method.to = doubles(arrays["to"], square, "to")
+        method.from_ = doubles(arrays["from"], square, "from")
+        cdef const double *eigen = doubles(arrays["eigen"], (3,), "eigen")
+        for k in range(3):
+            method.eigen[k] = eigen[k]
         return 0
 
     def room(self, arrays):
@@ -402,7 +425,8 @@ cdef class HybridSweep:
     def __init__(self, HybridRun run, library, patterns, solution, own):
         cdef hybrid_sweep *s = &self.sweep
         cdef const hybrid_run *r = &run.run
-        if r.method.stages == 0 or r.by_height or r.taped < 1 or r.taped != r.steps:
+        explicit = r.method.stages > 0 and r.method.implicit == 0
+        if not explicit or r.by_height or r.taped < 1 or r.taped != r.steps:
             raise ValueError("there is no tape of explicit steps that end by force to sweep over")
         s.run, s.r = r, len(run.arrays["parameters"])
         s.own = doubles(own, (r.m, r.segments), "own")

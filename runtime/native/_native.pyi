@@ -78,6 +78,7 @@ class Run:
         budget: int = 200_000,
         tableau: Mapping[str, Any] | None = None,
         stages: tuple[_Array, _Array] | None = None,
+        index: int = 0,
     ) -> None: ...
     @property
     def failed(self) -> NDArray[np.bool_]: ...

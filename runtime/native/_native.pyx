@@ -90,6 +90,7 @@ cdef extern from "kinesym.h" nogil:
         double *trouble
         double rtol
         double atol
+        int index
         ks_tableau method
         double *stage_rates
         double *stage_states
@@ -461,8 +462,10 @@ _NUMBERS = ("c", "a", "error", "dense", "inverse", "to", "from", "eigen")
 cdef const ptrdiff_t[::1] _indices(values, str name, ptrdiff_t end):
     """Whole numbers 0 <= k < end."""
     cdef const ptrdiff_t[::1] kept = np.ascontiguousarray(values, dtype=np.intp)
-    if kept.shape[0] > 0 and not 0 <= np.min(kept) <= np.max(kept) < end:
-        raise ValueError(f"{name} must be in 0 ... {end - 1}")
+    cdef ptrdiff_t k
+    for k in range(kept.shape[0]):
+        if not 0 <= kept[k] < end:
+            raise ValueError(f"{name} must be in 0 ... {end - 1}")
     return kept
 
 
@@ -484,6 +487,7 @@ cdef class Run:
         `ks_tableau`.
     stages : None, or x' and x at the stages of implicit steps, (n, stages, N - 1) each, see
         `stage_rates` in kinesym.h.
+    index : of the equations.
 
     Raises `ValueError` if a shape does not fit.
     """
@@ -498,7 +502,7 @@ cdef class Run:
     def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
                   int threads, bint outputs_need_rates, ptrdiff_t budget=200_000, tableau=None,
-                  stages=None):
+                  stages=None, int index=0):
         cdef ptrdiff_t[::1] counts
         if library._table.loops == NULL:
             raise ValueError(f"{library.path} has no loops for time stepping")
@@ -511,14 +515,14 @@ cdef class Run:
         n, members, nodes = states.shape
         r.n, r.members, r.n_nodes, r.substeps = n, members, nodes, substeps
         r.rtol, r.atol, r.threads = rtol, atol, 1 if _forked else threads
-        r.outputs_need_rates, r.budget = outputs_need_rates, budget
+        r.outputs_need_rates, r.budget, r.index = outputs_need_rates, budget, index
         if members < 1 or nodes < 2 or substeps < 1 or threads < 1 or budget < 1:
             raise ValueError("there must be members, nodes, substeps, threads and a budget")
         self._check(r)
         r.n_entries = self._places(pattern, "pattern", &r.rows, &r.columns)
         r.n_solution = self._places(solution, "solution", &r.targets, &r.sources)
-        self._last_column = max(pattern[1], default=-1)
-        if max(solution[1], default=-1) >= n:
+        self._last_column = np.max(pattern[1], initial=-1)
+        if np.max(solution[1], initial=-1) >= n:
             raise ValueError(f"the pattern has columns beyond the {n} states")
         if r.tangent != NULL and r.tangent.n_out != n + r.n_entries + r.n_solution:
             raise ValueError("the pattern does not fit the kernel tangent")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,14 @@ class Signal:
         at, level, rise = increasing(rows, ["begins", "values", "slopes"], "a signal")
         nothing = np.zeros(len(at))
         signal._put(at, np.array([level, rise, nothing, nothing]), (-np.inf, np.inf), "pieces")
+        return signal
+
+    @classmethod
+    def _level(cls, begin: float, value: float) -> Signal:
+        """As `pieces` of one level."""
+        signal = cls.__new__(cls)
+        coefficients = np.array([[value], [0.0], [0.0], [0.0]])
+        signal._put(np.array([begin]), coefficients, (-np.inf, np.inf), "pieces")
         return signal
 
     @classmethod
@@ -212,7 +221,7 @@ class Signal:
 
     def jumps(self, begin: float, end: float) -> Array:
         """Times between two [s] at which it jumps."""
-        if self.between not in ("held", "pieces"):
+        if self.between not in ("held", "pieces") or len(self.begin) < 2:
             return np.empty(0)
         at, slack = self.begin[1:], _slack(self.begin[1:], self.begin)
         powers = np.diff(self.begin) ** np.arange(4)[:, None]
@@ -258,6 +267,8 @@ class Signal:
         their kind, `LINEAR`, `HELD` or `PARABOLA` (see `runtime.native`)."""
         if self.between == "linear" and np.array_equal(self.begin, time):
             return self.at_nodes(time), LINEAR  # the usual case, and long
+        if len(self.begin) < 2 and not self.coefficients[1:].any():
+            return np.full(len(time), self.coefficients[0, 0]), LINEAR
         own = self.begin[1:]
         own = own[(own > time[0]) & (own < time[-1])]
         slack = _slack(own, time)
@@ -283,10 +294,10 @@ class Signal:
 
 def with_jumps(time: Array, signals: Sequence[Signal]) -> tuple[Array, NDArray[np.intp]]:
     """A grid (N,) with one more node at each jump of signals, and where its own nodes are there."""
-    found = [np.empty(0), *(signal.jumps(time[0], time[-1]) for signal in signals)]
-    jumps = np.unique(np.concatenate(found))
-    if not len(jumps):
+    found = [signal.jumps(time[0], time[-1]) for signal in signals]
+    if not any(map(len, found)):
         return time, np.arange(len(time))
+    jumps = np.unique(np.concatenate(found))
     slack = _slack(jumps, time)
     node = np.searchsorted(time, jumps - slack)
     jumps = jumps[np.abs(time[node] - jumps) > slack]
@@ -301,6 +312,8 @@ def signal_of(given: Any, time: Array, what: str) -> Signal:
 
     Raises `ValueError`, naming `what`, for anything else.
     """
+    if type(given) is float and isfinite(given):
+        return Signal._level(float(time[0]), given)
     if not isinstance(given, Signal):
         if _symbolic([given]):
             return Signal.pieces([float(time[0])], [given])

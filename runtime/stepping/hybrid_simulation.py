@@ -19,6 +19,7 @@ from kinesym.runtime.results.event_log import KINDS, EventRecord, HybridState
 from kinesym.runtime.signals.signal import Signal, segments
 from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.simulation import mapped
+from kinesym.runtime.stepping.stages import loop_numbers
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -88,6 +89,7 @@ def simulate(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajecto
         "by_height": ivp.release == "height",
         "per_second": ivp.per_second,
         "order": _tableau(ivp).order,
+        "implicit": _tableau(ivp).implicit,
         "fixed": ivp.step,
         "pause": STEPS_AT_ONCE,
     }
@@ -127,12 +129,13 @@ def _arrays(ivp: HybridIVP) -> Arrays:
     """Arrays by the names of the fields of `hybrid_run`."""
     about, start, time = ivp.about, ivp.start, ivp.time
     contacts, events = about.contacts, about.events
+    method = loop_numbers(_tableau(ivp)).items()
     n, d, count = len(start.x), len(start.modes), len(contacts)
     common = segments(ivp.inputs, float(start.time), float(time[-1]))
     arrays: Arrays = {
         "begin": common.begin,
         "coefficients": common.coefficients,
-        **{name: np.array(getattr(_tableau(ivp), name)) for name in ("c", "a", "error", "dense")},
+        **{name: row for name, row in method if isinstance(row, np.ndarray)},
         "parameters": ivp.parameters,
         "law": np.array([CONTACT_LAWS[c.law] for c in contacts], dtype=np.intc),
         "tangent": np.array([c.row for c in contacts], dtype=np.intc),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from kinesym.runtime.nlp.places import rows
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.status import UNSTABLE, Stepping
 from kinesym.runtime.stepping.stages import loop_numbers
+
+_Places = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 #: Steps of all members, and operations of a vector, between two looks at the clock and at Ctrl-C.
 #: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.
@@ -62,6 +65,18 @@ class Stepper:
     def tableau(self) -> TableauManifest:
         """Coefficients of the method."""
         return self.about.methods[self.loop]
+
+    @cached_property
+    def pattern(self) -> _Places:
+        """Rows and columns of the derivatives."""
+        rows, columns = self.about.pattern
+        return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
+
+    @cached_property
+    def solution(self) -> _Places:
+        """Targets and sources of the steps of M^-1."""
+        pairs = np.array(self.about.solution, dtype=np.intp).reshape(-1, 2)
+        return pairs[:, 0].copy(), pairs[:, 1].copy()
 
     @property
     def explicit(self) -> bool:
@@ -160,8 +175,8 @@ def bind(
     states[:, :, 0] = ivp.initial
     run = Run(
         stepper.library,
-        about.pattern,
-        ([i for i, _ in about.solution], [j for _, j in about.solution]),
+        stepper.pattern,
+        stepper.solution,
         ivp.time,
         list(ivp.inputs),
         ivp.parameters,
@@ -177,6 +192,7 @@ def bind(
         _budget(stepper, ivp, members),
         loop_numbers(stepper.tableau),
         stages,
+        about.index,
     )
     interrupted = np.zeros(members, dtype=bool)
     return run, RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)
@@ -307,13 +323,13 @@ def implausible(start: Array, end: Array) -> NDArray[np.bool_]:
 def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
     """Where the first of those states (n, N) that are implausible at the end became so, in words;
     N and nothing if there are none."""
-    for name, row in zip(names, states, strict=True):
-        if implausible(row[0], row[-1]):
-            node = int(np.argmax(implausible(row[0], row)))
-            return node, Stepping.GREW.said(
-                name=name, value=row[node], time=time[node], last=row[-1]
-            )
-    return len(time), ""
+    grown = np.flatnonzero(implausible(states[:, 0], states[:, -1]))
+    if not len(grown):
+        return len(time), ""
+    row = states[grown[0]]
+    node = int(np.argmax(implausible(row[0], row)))
+    words = Stepping.GREW.said(name=names[grown[0]], value=row[node], time=time[node], last=row[-1])
+    return node, words
 
 
 def cause_of_growth(raw: RawTrajectories, member: int, node: int) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +13,20 @@ from kinesym.runtime.library.manifest import TableauManifest
 
 
 @lru_cache(maxsize=64)
-def loop_numbers(tableau: TableauManifest) -> Mapping[str, object]:
+def loop_numbers(tableau: TableauManifest) -> Mapping[str, Any]:
     """All numbers of `ks_tableau` in kinesym.h."""
-    numbers: dict[str, object] = dict(vars(tableau))
+    numbers: dict[str, Any] = {
+        name: np.array(value, np.float64) if isinstance(value, Sequence) else value
+        for name, value in vars(tableau).items()
+    }
     if not tableau.implicit:
         return numbers
     inverse = np.linalg.inv(np.array(tableau.a)[-1 - tableau.implicit : -1, -tableau.implicit :])
     to, eigen = _transformation(inverse)
-    return {**numbers, "inverse": inverse, "to": to, "from": np.linalg.inv(to), "eigen": eigen}
+    numbers |= {"inverse": inverse, "to": to, "from": np.linalg.inv(to), "eigen": eigen}
+    return {
+        k: np.ascontiguousarray(v) if isinstance(v, np.ndarray) else v for k, v in numbers.items()
+    }
 
 
 def _transformation(inverse: Array) -> tuple[Array, Array]:

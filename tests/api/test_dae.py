@@ -294,6 +294,31 @@ def test_multipliers_keep_constraints_to_rounding():
         ks.simulate(reduced, MINUTE, start, method="midpoint")
 
 
+@pytest.mark.parametrize(("method", "order", "of_tension"), [("radau-1", 1, 1), ("radau-3", 3, 2)])
+def test_order_at_index_2(method, order, of_tension):
+    """Radau IIA of s stages: 2 s - 1, and s for algebraic states (Hairer, Wanner, Solving Ordinary
+    Differential Equations II, table VII.4.1)."""
+    reduced = ks.models.cartesian_pendulum().reduced_index("gear-gupta-leimkuhler")
+    angle, rate = solve_ivp(
+        lambda _, q: [q[1], -9.81 * np.cos(q[0])],
+        (0.0, 1.0),
+        [0.0, 0.0],
+        method="DOP853",
+        rtol=1e-13,
+        atol=1e-14,
+    ).y[:, -1]
+    counts, errors = np.array([100, 200, 400]), []
+    for count in counts.tolist():
+        run = ks.simulate(
+            reduced, [0.0, 1.0], {**LEVEL, "mu_4": 0.0}, method=method, substeps=count
+        )
+        assert not run.message
+        tension = rate**2 - 9.81 * np.sin(angle)
+        errors.append([abs(run["x"][-1] - np.cos(angle)), abs(run["tension"][-1] - tension)])
+    slopes = -np.polyfit(np.log(counts), np.log(errors), 1)[0]
+    np.testing.assert_allclose(slopes, [order, of_tension], atol=0.15)
+
+
 # -- everywhere ----------------------------------------------------------------------------------
 
 

@@ -184,6 +184,21 @@ def test_order_of_dormand_and_prince(run):
     assert errors[-1] < 1e-10
 
 
+@pytest.mark.parametrize("run", [rock, kick])
+def test_order_of_radau(run):
+    """The same happens as by the explicit method at all tolerances; of steps that events do not
+    set the error shrinks with the power 4 of their number or faster."""
+    time = [0.0, 1.0] if run is rock else [0.0, 0.25]
+    exact, found = run(time, rtol=3e-14, atol=3e-15), []
+    for rtol in (1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11):
+        here = run(time, method="radau-5", rtol=rtol, atol=0.1 * rtol)
+        assert happenings(here) == happenings(exact)
+        found.append((here.work[0], apart(here, exact)))
+    steps, errors = np.array(found).T
+    assert slope(steps, errors) < -4.0, found
+    assert errors[-1] < 1e-9
+
+
 def test_a_kink_that_is_no_event_costs_the_order():
     """x' = max(cos t - 1/3, 0): of order 4 if the switch is an event, else of order 2."""
     x, mode = ks.dynamicsymbols("x mode")
@@ -211,7 +226,8 @@ def test_a_kink_that_is_no_event_costs_the_order():
 
 
 @pytest.mark.parametrize(
-    "options", [TIGHT, {"rtol": 1e-6}, {"method": "rk4"}, {"method": "trapezoid"}]
+    "options",
+    [TIGHT, {"rtol": 1e-6}, {"method": "rk4"}, {"method": "trapezoid"}, {"method": "radau-5"}],
 )
 def test_nodes_of_the_grid_change_nothing(options):
     """Bit for bit: nodes are filled from steps that do not know them; fixed ones of 2^-10 s."""

@@ -1,5 +1,6 @@
 """Compiled parts refuse arrays that do not fit, before C reads or writes beyond them."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -128,10 +129,20 @@ def bound():
         "by_height": False,
         "per_second": 1000,
         "order": 5,
+        "implicit": 0,
         "fixed": 0.1,
         "pause": 100,
     }
     return ivp, (2, 1, 1, 1, 1, 1), numbers
+
+
+@pytest.fixture(params=["dormand-prince", "radau-5"])
+def either(request, bound):
+    """The same, also with a method whose stages are solved for."""
+    ivp, sizes, numbers = bound
+    if request.param == "radau-5":
+        ivp, numbers = replace(ivp, method="radau-5"), {**numbers, "implicit": 3}
+    return ivp, sizes, numbers
 
 
 def hybrid_run(bound, sizes=None, arrays=None, **numbers):
@@ -140,16 +151,23 @@ def hybrid_run(bound, sizes=None, arrays=None, **numbers):
     return HybridRun(ivp.library, sizes or fitting, {**given, **numbers}, made)
 
 
-def test_every_array_of_a_hybrid_run(bound):
-    assert hybrid_run(bound).march(1.0) == DONE
-    made = hybrid_simulation._arrays(bound[0]) | hybrid_simulation._tape(500, 2, 1, 1)
+def test_every_array_of_a_hybrid_run(either):
+    assert hybrid_run(either).march(1.0) == DONE
+    made = hybrid_simulation._arrays(either[0]) | hybrid_simulation._tape(500, 2, 1, 1)
     refused = 0
     for name, array in made.items():
         for _, wrong in changed(array):
             with pytest.raises(ValueError, match=r"must be|has no kernel|targets of|one segment"):
-                hybrid_run(bound, arrays={name: wrong})
+                hybrid_run(either, arrays={name: wrong})
             refused += 1
     assert refused > 100
+
+
+@pytest.mark.parametrize("implicit", [-1, 1, 4])
+def test_stages_that_are_solved_for(bound, implicit):
+    ivp = replace(bound[0], method="radau-5")
+    with pytest.raises(ValueError, match=f"{implicit} of 3 stages cannot be solved for"):
+        hybrid_run((ivp, *bound[1:]), implicit=implicit)
 
 
 @pytest.mark.parametrize(
@@ -388,14 +406,14 @@ def test_arrays_of_a_chain(runs, changes):
 def test_stages_of_a_run(runs):
     """They fit the method, and are kept of one member."""
     whole = (np.zeros((2, 2, 4)), np.zeros((2, 2, 4)))
-    Run(*runs["trapezoid"][:-1], whole)
+    Run(*runs["trapezoid"][:-2], whole)
     for name, stages in (
         ("rk4", whole),
         ("trapezoid", (np.zeros((2, 4, 4)), np.zeros((2, 4, 4)))),
         ("trapezoid", (whole[0], np.zeros((2, 2, 3)))),
     ):
         with pytest.raises(ValueError):
-            Run(*runs[name][:-1], stages)
+            Run(*runs[name][:-2], stages)
 
 
 # -- kernels, and matrices ------------------------------------------------------------------------

@@ -35,7 +35,7 @@ int ks_open_pool(pool *p) {
     return p->memory == NULL;
 }
 
-void ks_bind(const work *w, bound *b, const ks_kernel *k, pool *p) {
+void ks_hybrid_bind(const work *w, bound *b, const ks_kernel *k, pool *p) {
     *b = (bound){k, NULL, NULL, NULL};
     if (k == NULL) return;
     b->uniform = take(p, k->n_uniform), b->scratch = take(p, k->n_scratch);
@@ -54,8 +54,8 @@ void ks_bind_work(work *w, pool *p) {
     w->sample = take(p, seen), w->now = take(p, seen);
     w->matrix = take(p, r->method.stages > 0 ? 0 : n * n);
     for (int s = 0; s <= SAMPLES; s++) w->watched[s] = take(p, seen);
-    ks_bind(w, &w->smooth, r->smooth, p), ks_bind(w, &w->guards, r->guards, p);
-    ks_bind(w, &w->resets, r->resets, p), ks_bind(w, &w->contact, r->contact, p);
+    ks_hybrid_bind(w, &w->smooth, r->smooth, p), ks_hybrid_bind(w, &w->guards, r->guards, p);
+    ks_hybrid_bind(w, &w->resets, r->resets, p), ks_hybrid_bind(w, &w->contact, r->contact, p);
 }
 
 /* Whether the step came to the end of its segment of the inputs */
@@ -94,6 +94,7 @@ static void tape(work *w, double h) {
 static double accepted(work *w, double rest) {
     hybrid_run *r = w->r;
     const double power = -1.0 / r->method.order;
+    if (w->stiff != NULL) return ks_stiff_step(w, rest);
     for (;;) {
         double h = r->step * 1.000001 >= rest ? rest : r->step;
         if (r->method.error == NULL) h = rest / fmax(1.0, ceil(rest / r->fixed - 1e-9));
@@ -160,6 +161,7 @@ static int advance(work *w, double end) {
     if (status) return status;
     w->silent = r->logged > logged ? 0 : w->silent + 1;
     if (w->silent > PASSES) return HYBRID_CHATTER;
+    if (w->stiff != NULL && r->logged > logged + clock) ks_stiff_restart(w);
     ks_arm(w, r->x, r->t);
     return begin_step(w) ? 0 : HYBRID_NO_NUMBER;
 }
@@ -176,7 +178,7 @@ static int march(work *w, double end) {
     if (status) return status;
     ks_arm(w, r->x, r->t);
     if (!begin_step(w)) return HYBRID_NO_NUMBER;
-    if (!(r->step > 0.0)) r->step = ks_first_step(w);
+    if (!(r->step > 0.0)) r->step = ks_hybrid_first_step(w);
     const ptrdiff_t pause = r->steps + r->pause;
     while (r->t + ks_instant(r) < end) {
         if (!room_left(r)) return HYBRID_LOG_FULL;
@@ -203,7 +205,9 @@ int ks_hybrid_march(hybrid_run *r, double end) {
     ks_bind_work(&w, &p);
     for (ptrdiff_t k = 0; k < r->d; k++) w.u[r->m + k] = r->mode[k];
     ks_set_inputs(&w, r->t);
-    const int status = march(&w, end);
+    int status = HYBRID_NO_MEMORY;
+    if (r->method.implicit == 0 || !ks_stiff_open(&w)) status = march(&w, end);
+    ks_stiff_close(&w);
     free(p.memory);
     return status;
 }

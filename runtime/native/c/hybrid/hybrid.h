@@ -66,7 +66,7 @@ typedef struct {
     const double *time;
     double *states, *inputs; /* (n, nodes), (m + d + R, nodes) */
 
-    ks_tableau method; /* without stages: the trapezoidal rule */
+    ks_tableau method; /* without stages: the trapezoidal rule; implicit ones choose their steps */
     double fixed; /* length of a step, of methods without an estimate of its error */
     double rtol, atol, step, v_stop;
     ptrdiff_t per_second; /* events allowed */

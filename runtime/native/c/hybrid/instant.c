@@ -64,7 +64,7 @@ static void broken(sweep *b, ptrdiff_t k, const changes *c, double *X) {
         const ptrdiff_t old = i * r->segments + r->segment;
         if (own[old] == own[old + 1]) continue;
         const double *when = c->pieces + (KS_POWERS * r->m + i) * c->P;
-        b->w.u[i] = ks_input_at(r, i, r->segment + 1, t);
+        b->w.u[i] = ks_hybrid_input(r, i, r->segment + 1, t);
         if (k + 1 < r->taped) switch_modes(b, k, i);
         ks_set_forces(&b->w, b->end, t);
         ks_evaluate(&b->w, &b->w.smooth, b->end, t);

@@ -15,8 +15,10 @@ static void hand_out(sweep *b, ptrdiff_t P) {
     const ptrdiff_t n = r->n, R = r->points.rows;
     pool *p = &b->memory;
     ks_bind_work(&b->w, p);
-    ks_bind(&b->w, &b->smooth, s->smooth.kernel, p), ks_bind(&b->w, &b->guards, s->guards.kernel, p);
-    ks_bind(&b->w, &b->resets, s->resets.kernel, p), ks_bind(&b->w, &b->touch, s->touch.kernel, p);
+    ks_hybrid_bind(&b->w, &b->smooth, s->smooth.kernel, p);
+    ks_hybrid_bind(&b->w, &b->guards, s->guards.kernel, p);
+    ks_hybrid_bind(&b->w, &b->resets, s->resets.kernel, p);
+    ks_hybrid_bind(&b->w, &b->touch, s->touch.kernel, p);
     for (int j = 0; j <= r->method.stages; j++) {
         point *q = j < r->method.stages ? b->stage + j : &b->here;
         q->numbers = take(p, n + s->smooth.entries + s->solution);

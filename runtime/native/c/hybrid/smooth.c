@@ -9,7 +9,7 @@ void ks_evaluate(const work *w, const bound *b, const double *x, double t) {
     b->k->block(1, arg, b->uniform, b->out, 1, 0, b->scratch);
 }
 
-double ks_input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t) {
+double ks_hybrid_input(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t) {
     const ptrdiff_t degree = r->m * r->segments;
     const double *c = r->coefficients + i * r->segments + segment, s = t - r->begin[segment];
     return c[0] + s * (c[degree] + s * (c[2 * degree] + s * c[3 * degree]));
@@ -22,7 +22,7 @@ double ks_input_rate(const hybrid_run *r, ptrdiff_t i, double t) {
 }
 
 void ks_set_inputs(const work *w, double t) {
-    for (ptrdiff_t i = 0; i < w->r->m; i++) w->u[i] = ks_input_at(w->r, i, w->r->segment, t);
+    for (ptrdiff_t i = 0; i < w->r->m; i++) w->u[i] = ks_hybrid_input(w->r, i, w->r->segment, t);
 }
 
 int ks_some_active(const hybrid_run *r) {
@@ -145,7 +145,9 @@ static void trapezoid_step(work *w, double h) {
 }
 
 void ks_one_step(work *w, double h) {
-    if (w->r->method.stages > 0)
+    if (w->stiff != NULL)
+        ks_stiff_again(w, h);
+    else if (w->r->method.stages > 0)
         explicit_step(w, h);
     else
         trapezoid_step(w, h);
@@ -165,6 +167,10 @@ double ks_step_error(const work *w, double h) {
 }
 
 void ks_dense(const work *w, double h, double s, double *out) {
+    if (w->stiff != NULL) {
+        ks_stiff_dense(w, s, out);
+        return;
+    }
     const double *weight = w->r->method.dense;
     for (ptrdiff_t i = 0; i < w->r->n; i++) {
         const double x = w->r->x[i], first = h * w->k[0][i], last = h * w->k[w->last][i];
@@ -176,7 +182,7 @@ void ks_dense(const work *w, double h, double s, double *out) {
 }
 
 /* A first step from the sizes of x and x' (Hairer, Norsett, Wanner I, section II.4, simplified) */
-double ks_first_step(const work *w) {
+double ks_hybrid_first_step(const work *w) {
     const hybrid_run *r = w->r;
     double x = 0.0, slope = 0.0;
     for (ptrdiff_t i = 0; i < r->n; i++) {

@@ -228,9 +228,9 @@ int ks_hybrid_observe(hybrid_sweep *s, const hybrid_slopes *observed, ptrdiff_t 
     }
     bound kernel = {NULL, NULL, NULL, NULL};
     pool p = {NULL, 0};
-    if (observed != NULL) ks_bind(&b.w, &kernel, observed->kernel, &p);
+    if (observed != NULL) ks_hybrid_bind(&b.w, &kernel, observed->kernel, &p);
     int status = ks_open_pool(&p) ? KS_SWEEP_NO_MEMORY : KS_SWEEP_DONE;
-    if (!status && observed != NULL) ks_bind(&b.w, &kernel, observed->kernel, &p);
+    if (!status && observed != NULL) ks_hybrid_bind(&b.w, &kernel, observed->kernel, &p);
     for (ptrdiff_t i = 0, k = 0; i < nodes && !status; i++) {
         while (k + 1 < r->taped && r->tape_time[k + 1] <= time[i]) k++;
         ks_move_to(&b, k);

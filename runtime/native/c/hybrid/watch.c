@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define NARROW 1e-6 /* share of a step within which the dense output leaves a crossing */
+#define ROUNDING 64.0 /* instants by which steps of Newton's method may miss the same time */
 #define SOON 1e-8 /* when a motion shows its direction [s] */
 
 ptrdiff_t ks_watches(const hybrid_run *r) { return r->events + 4 * r->points.count; }
@@ -123,7 +124,8 @@ static double locate(work *w, double h, ptrdiff_t which, double a, double va, do
         if (k > 0 && length != last && v != was) slope = (v - was) / (length - last);
         if (!isfinite(v) || !isfinite(slope) || !(slope < 0.0)) break;
         const double next = fmin(fmax(length - v / slope, instant), h);
-        if (fabs(next - length) <= instant) break;
+        const double moved = fabs(next - length), before = fabs(length - last);
+        if (moved <= instant || (k > 0 && moved <= ROUNDING * instant && moved >= before)) break;
         last = length, was = v, length = next;
     }
     return length;

@@ -22,6 +22,7 @@ typedef struct {
     hybrid_run *r;
     bound smooth, guards, resets, contact;
     int last; /* k[last] is the rate at the end of a step */
+    struct ks_stiff *stiff; /* of implicit methods that choose their steps; NULL for others */
     double *u, *k[KS_STAGES_MOST + 1], *y, *trial, *sample, *now, *before;
     double *watched[SAMPLES + 1];
     double *matrix; /* n x n of Newton's method, for the trapezoid */
@@ -47,7 +48,7 @@ static inline double *take(pool *p, ptrdiff_t count) {
 
 /* Memory for what was counted, all zero; 1 if there is none */
 int ks_open_pool(pool *p);
-void ks_bind(const work *w, bound *b, const ks_kernel *k, pool *p);
+void ks_hybrid_bind(const work *w, bound *b, const ks_kernel *k, pool *p);
 void ks_bind_work(work *w, pool *p);
 
 /* -- smooth.c -- */
@@ -55,7 +56,7 @@ void ks_bind_work(work *w, pool *p);
 /* A kernel at (x, t) with the inputs, modes and forces of w->u */
 void ks_evaluate(const work *w, const bound *b, const double *x, double t);
 /* A given input at t on a segment, and how fast it changes on the present one */
-double ks_input_at(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t);
+double ks_hybrid_input(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t);
 double ks_input_rate(const hybrid_run *r, ptrdiff_t i, double t);
 /* Given inputs at t, into u */
 void ks_set_inputs(const work *w, double t);
@@ -69,7 +70,7 @@ void ks_one_step(work *w, double h);
 double ks_step_error(const work *w, double h);
 /* The state at the share s of the step, of order 4; of order 3 for the other methods */
 void ks_dense(const work *w, double h, double s, double *out);
-double ks_first_step(const work *w);
+double ks_hybrid_first_step(const work *w);
 /* Tangential velocities of contacts, 0 without friction */
 void ks_sliding(const work *w, double *slide);
 int ks_some_active(const hybrid_run *r);
@@ -85,6 +86,21 @@ static inline const double *effects(const work *w) {
 static inline const double *gradients(const work *w) {
     return effects(w) + w->r->n * w->r->points.rows;
 }
+
+/* -- radau.c -- */
+
+/* 1 if there is no memory */
+int ks_stiff_open(work *w);
+void ks_stiff_close(work *w);
+/* Takes one step of at most `rest`, again and again until its error is small enough; the end in y, its
+ * rate in k[last]. Its length, or what ks_hybrid_march returns, as a negative number. */
+double ks_stiff_step(work *w, double rest);
+/* The same step with another length, its equations solved to rounding */
+void ks_stiff_again(work *w, double h);
+/* The state at a share of the step, of order 3 */
+void ks_stiff_dense(const work *w, double share, double *out);
+/* The next step knows nothing of those before */
+void ks_stiff_restart(work *w);
 
 /* -- watch.c -- */
 

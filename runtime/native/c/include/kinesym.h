@@ -9,7 +9,7 @@
 #define KINESYM_H
 #include <stddef.h>
 
-#define KINESYM_ABI 6
+#define KINESYM_ABI 7
 
 typedef struct {
     const double *data;
@@ -116,6 +116,7 @@ typedef struct {
     double *trouble;            /* per member: norm of the residual where Newton's method failed;
                                    adaptive methods: KS_STIFF, if that is why they failed */
     double rtol, atol;          /* adaptive methods */
+    int index;                  /* of the equations; from 2 on, algebraic states do not tell of errors */
     ks_tableau method;
     /* Of an implicit method with fixed steps and one member, unless NULL: x' and x at all stages are
        written to (n, stages, n_nodes - 1), with the ends of the intervals as one more stage if there

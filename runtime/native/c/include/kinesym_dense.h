@@ -15,25 +15,6 @@ static inline void ks_minus(double *restrict a, const double *restrict b, double
     for (; k < n; k++) a[k] -= factor * b[k];
 }
 
-static inline double ks_dot(const double *a, const double *b, ptrdiff_t n) {
-    ks_four one = {0}, two = {0};
-    ptrdiff_t k = 0;
-    if (n < 4) {
-        double few = n > 0 ? a[0] * b[0] : 0.0;
-        if (n > 1) few += a[1] * b[1];
-        return n > 2 ? few + a[2] * b[2] : few;
-    }
-    for (; k + 8 <= n; k += 8) {
-        one += *(const ks_four *)(a + k) * *(const ks_four *)(b + k);
-        two += *(const ks_four *)(a + k + 4) * *(const ks_four *)(b + k + 4);
-    }
-    for (; k + 4 <= n; k += 4) one += *(const ks_four *)(a + k) * *(const ks_four *)(b + k);
-    one += two;
-    double sum = (one[0] + one[1]) + (one[2] + one[3]);
-    for (; k < n; k++) sum += a[k] * b[k];
-    return sum;
-}
-
 static inline void ks_swap(double *a, double *b, ptrdiff_t n) {
     for (ptrdiff_t k = 0; k < n; k++) {
         const double swap = a[k];
@@ -42,7 +23,9 @@ static inline void ks_swap(double *a, double *b, ptrdiff_t n) {
     }
 }
 
-/* Factorises a (n x n, row by row) in place as L U with partial pivoting; row k was row pivot[k].
+/* -- row by row -- */
+
+/* Factorises a (n x n) in place as L U with partial pivoting; row k was row pivot[k].
  * Returns 0 if a is singular. */
 KS_PART int ks_lu(ptrdiff_t n, double *a, ptrdiff_t *pivot) {
     for (ptrdiff_t k = 0; k < n; k++) {
@@ -87,66 +70,6 @@ KS_PART void ks_lu_solve(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, d
     }
 }
 
-/* Inverts the diagonal of U, for the next */
-KS_PART void ks_lu_invert(ptrdiff_t n, double *a) {
-    for (ptrdiff_t i = 0; i < n; i++) a[i * n + i] = 1.0 / a[i * n + i];
-}
-
-/* b := a^-1 b for one right side: each row is a scalar product; the diagonal of U is inverted */
-KS_PART void ks_lu_solve_one(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, double *b) {
-    for (ptrdiff_t k = 0; k < n; k++)
-        if (pivot[k] != k) ks_swap(b + k, b + pivot[k], 1);
-    for (ptrdiff_t i = 1; i < n; i++) b[i] -= ks_dot(a + i * n, b, i);
-    for (ptrdiff_t i = n - 1; i >= 0; i--)
-        b[i] = (b[i] - ks_dot(a + i * n + i + 1, b + i + 1, n - 1 - i)) * a[i * n + i];
-}
-
-/* The same for complex numbers a + i c, both n x n, with the diagonal of U inverted; pivots by the sum
- * of both sizes */
-KS_PART int ks_lu_pair(ptrdiff_t n, double *a, double *c, ptrdiff_t *pivot) {
-    for (ptrdiff_t k = 0; k < n; k++) {
-        ptrdiff_t best = k;
-        double largest = 0.0;
-        for (ptrdiff_t i = k; i < n; i++) {
-            const double size = fabs(a[i * n + k]) + fabs(c[i * n + k]);
-            if (size > largest) largest = size, best = i;
-        }
-        pivot[k] = best;
-        if (!(largest > 0.0)) return 0;
-        if (best != k) ks_swap(a + k * n, a + best * n, n), ks_swap(c + k * n, c + best * n, n);
-        const double size = a[k * n + k] * a[k * n + k] + c[k * n + k] * c[k * n + k];
-        const double re = a[k * n + k] /= size, im = c[k * n + k] /= -size;
-        const double *top = a + k * n + k + 1, *other = c + k * n + k + 1;
-        for (ptrdiff_t i = k + 1; i < n; i++) {
-            double *row = a + i * n + k, *side = c + i * n + k;
-            if (row[0] == 0.0 && side[0] == 0.0) continue;
-            const double f = row[0] * re - side[0] * im, g = side[0] * re + row[0] * im;
-            row[0] = f, side[0] = g;
-            ks_minus(row + 1, top, f, n - k - 1), ks_minus(row + 1, other, -g, n - k - 1);
-            ks_minus(side + 1, other, f, n - k - 1), ks_minus(side + 1, top, g, n - k - 1);
-        }
-    }
-    return 1;
-}
-
-/* b + i d := (a + i c)^-1 (b + i d) */
-KS_PART void ks_lu_solve_pair(ptrdiff_t n, const double *a, const double *c,
-                              const ptrdiff_t *pivot, double *b, double *d) {
-    for (ptrdiff_t k = 0; k < n; k++)
-        if (pivot[k] != k) ks_swap(b + k, b + pivot[k], 1), ks_swap(d + k, d + pivot[k], 1);
-    for (ptrdiff_t i = 1; i < n; i++) {
-        const double re = ks_dot(a + i * n, b, i) - ks_dot(c + i * n, d, i);
-        const double im = ks_dot(a + i * n, d, i) + ks_dot(c + i * n, b, i);
-        b[i] -= re, d[i] -= im;
-    }
-    for (ptrdiff_t i = n - 1; i >= 0; i--) {
-        const ptrdiff_t j = i * n + i + 1, rest = n - 1 - i;
-        const double p = b[i] - ks_dot(a + j, b + i + 1, rest) + ks_dot(c + j, d + i + 1, rest);
-        const double q = d[i] - ks_dot(a + j, d + i + 1, rest) - ks_dot(c + j, b + i + 1, rest);
-        b[i] = p * a[j - 1] - q * c[j - 1], d[i] = q * a[j - 1] + p * c[j - 1];
-    }
-}
-
 /* b := a^-T b */
 KS_PART void ks_lu_solve_transposed(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, double *b) {
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -159,6 +82,103 @@ KS_PART void ks_lu_solve_transposed(ptrdiff_t n, const double *a, const ptrdiff_
         const double swap = b[k];
         b[k] = b[pivot[k]];
         b[pivot[k]] = swap;
+    }
+}
+
+/* -- column by column: row i of column j is a[j n + i], the diagonal of U is inverted -- */
+
+static inline void ks_swap_rows(ptrdiff_t n, double *a, ptrdiff_t row, ptrdiff_t other) {
+    for (ptrdiff_t j = 0; j < n; j++) ks_swap(a + j * n + row, a + j * n + other, 1);
+}
+
+/* As ks_lu */
+KS_PART int ks_columns_factor(ptrdiff_t n, double *a, ptrdiff_t *pivot) {
+    for (ptrdiff_t k = 0; k < n; k++) {
+        double *column = a + k * n;
+        ptrdiff_t best = k;
+        for (ptrdiff_t i = k + 1; i < n; i++)
+            if (fabs(column[i]) > fabs(column[best])) best = i;
+        pivot[k] = best;
+        if (!(fabs(column[best]) > 0.0)) return 0;
+        if (best != k) ks_swap_rows(n, a, k, best);
+        const double inverse = column[k] = 1.0 / column[k];
+        for (ptrdiff_t i = k + 1; i < n; i++) column[i] *= inverse;
+        for (ptrdiff_t j = k + 1; j < n; j++) {
+            double *other = a + j * n;
+            if (other[k] != 0.0) ks_minus(other + k + 1, column + k + 1, other[k], n - k - 1);
+        }
+    }
+    return 1;
+}
+
+/* b := a^-1 b */
+KS_PART void ks_columns_solve(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, double *b) {
+    for (ptrdiff_t k = 0; k < n; k++)
+        if (pivot[k] != k) ks_swap(b + k, b + pivot[k], 1);
+    for (ptrdiff_t k = 0; k < n; k++)
+        if (b[k] != 0.0) ks_minus(b + k + 1, a + k * n + k + 1, b[k], n - k - 1);
+    for (ptrdiff_t k = n - 1; k >= 0; k--) {
+        b[k] *= a[k * n + k];
+        ks_minus(b, a + k * n, b[k], k);
+    }
+}
+
+/* a + i c -= (f + i g) (b + i d), of length n */
+static inline void ks_minus_pair(double *restrict a, double *restrict c, const double *restrict b,
+                                 const double *restrict d, double f, double g, ptrdiff_t n) {
+    ptrdiff_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        const ks_four re = *(const ks_four *)(b + k), im = *(const ks_four *)(d + k);
+        *(ks_four *)(a + k) += g * im - f * re;
+        *(ks_four *)(c + k) -= f * im + g * re;
+    }
+    for (; k < n; k++) {
+        a[k] += g * d[k] - f * b[k];
+        c[k] -= f * d[k] + g * b[k];
+    }
+}
+
+/* The same for complex numbers a + i c; pivots by the sum of both sizes */
+KS_PART int ks_columns_factor_pair(ptrdiff_t n, double *a, double *c, ptrdiff_t *pivot) {
+    for (ptrdiff_t k = 0; k < n; k++) {
+        double *column = a + k * n, *side = c + k * n, largest = 0.0;
+        ptrdiff_t best = k;
+        for (ptrdiff_t i = k; i < n; i++) {
+            const double size = fabs(column[i]) + fabs(side[i]);
+            if (size > largest) largest = size, best = i;
+        }
+        pivot[k] = best;
+        if (!(largest > 0.0)) return 0;
+        if (best != k) ks_swap_rows(n, a, k, best), ks_swap_rows(n, c, k, best);
+        const double size = column[k] * column[k] + side[k] * side[k];
+        const double re = column[k] /= size, im = side[k] /= -size;
+        for (ptrdiff_t i = k + 1; i < n; i++) {
+            const double f = column[i] * re - side[i] * im;
+            side[i] = side[i] * re + column[i] * im;
+            column[i] = f;
+        }
+        for (ptrdiff_t j = k + 1; j < n; j++) {
+            double *x = a + j * n, *y = c + j * n;
+            if (x[k] == 0.0 && y[k] == 0.0) continue;
+            ks_minus_pair(x + k + 1, y + k + 1, column + k + 1, side + k + 1, x[k], y[k], n - k - 1);
+        }
+    }
+    return 1;
+}
+
+/* b + i d := (a + i c)^-1 (b + i d) */
+KS_PART void ks_columns_solve_pair(ptrdiff_t n, const double *a, const double *c,
+                                   const ptrdiff_t *pivot, double *b, double *d) {
+    for (ptrdiff_t k = 0; k < n; k++)
+        if (pivot[k] != k) ks_swap(b + k, b + pivot[k], 1), ks_swap(d + k, d + pivot[k], 1);
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const ptrdiff_t below = k * n + k + 1;
+        ks_minus_pair(b + k + 1, d + k + 1, a + below, c + below, b[k], d[k], n - k - 1);
+    }
+    for (ptrdiff_t k = n - 1; k >= 0; k--) {
+        const double re = a[k * n + k], im = c[k * n + k], f = b[k] * re - d[k] * im;
+        d[k] = d[k] * re + b[k] * im, b[k] = f;
+        ks_minus_pair(b, d, a + k * n, c + k * n, b[k], d[k], k);
     }
 }
 

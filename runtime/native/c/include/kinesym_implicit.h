@@ -71,7 +71,8 @@ static void ks_im_factor(ks_implicit_steps *d) {
     ks_stages_factor(s);
 }
 
-/* Weights of corrections: relative to the states where they have led */
+/* Weights of corrections: relative to the states where they have led. Those of algebraic states of
+ * index 2 are corrections of constraints times 1/h, which need not become small. */
 static void ks_im_weigh(ks_implicit_steps *d) {
     ks_stages *s = &d->s;
     const ptrdiff_t count = s->r->method.implicit * s->n;
@@ -79,8 +80,10 @@ static void ks_im_weigh(ks_implicit_steps *d) {
     for (ptrdiff_t k = 0; k < count; k++)
         largest = ks_max(largest, ks_abs(s->x[k % s->n] + s->z[k]));
     const V least = 1e-6 * largest + 1e-12;
-    for (ptrdiff_t k = 0; k < count; k++)
-        d->weight[k] = 1.0 / (ks_abs(s->x[k % s->n] + s->z[k]) + least);
+    for (ptrdiff_t k = 0; k < count; k++) {
+        const int counts = s->r->index < 2 || !s->algebraic[k % s->n];
+        d->weight[k] = (counts ? 1.0 : 0.0) / (ks_abs(s->x[k % s->n] + s->z[k]) + least);
+    }
 }
 
 /* Adds the corrections in g to the unknowns of the lanes that need them */

@@ -17,41 +17,63 @@
 
 /* What a block works with. before[l]: length of the step before, 0 at the begin; wanted[l]: of the
  * next one. */
-typedef struct {
+typedef struct ks_radau {
     ks_stages s;
     ptrdiff_t end, taken[KS_LANES];
-    V *last; /* z of the steps before */
+    V *last, *weight; /* z of the steps before; of errors */
     double wanted[KS_LANES], before[KS_LANES], error[KS_LANES], size[KS_LANES], shrink[KS_LANES];
     double slow[KS_LANES], left[KS_LANES]; /* rate of Newton's method; rate/(1 - rate) so far */
     double rtol, atol, enough; /* enough: size of an error of Newton's method */
+    double weighted;           /* states whose errors count */
     int open[KS_LANES], stale[KS_LANES], here[KS_LANES], refused[KS_LANES], iterations[KS_LANES];
 } ks_radau;
 
+/* Memory and kernels; see ks_stages_take */
+KS_PART void ks_ra_take(ks_radau *d, ks_pool *pool) {
+    const ks_run *r = d->s.r;
+    const ptrdiff_t stages = r->method.stages * r->n;
+    ks_stages_take(&d->s, pool);
+    d->last = ks_take(pool, stages), d->weight = ks_take(pool, r->n);
+    if (pool->memory != NULL) memset(d->last, 0, (size_t)stages * sizeof(V));
+}
+
 /* Tolerances of the estimate, which is of order 3: those of the user count for order 5. */
-static void ks_ra_tolerances(ks_radau *d) {
+KS_PART void ks_ra_tolerances(ks_radau *d) {
     const ks_run *r = d->s.r;
     d->rtol = 0.1 * pow(r->rtol, 2.0 / 3.0);
     d->atol = d->rtol * (r->atol / r->rtol);
     d->enough = fmax(10.0 * 2.3e-16 / d->rtol, fmin(0.03, sqrt(d->rtol)));
 }
 
-static V ks_ra_scale(const ks_radau *d, ptrdiff_t k) {
-    return d->atol + d->rtol * ks_abs(d->s.x[k]);
+/* Weights of errors in a step, of the mean of their squares. Algebraic states of index 2 count by what
+ * they do to the others alone: what Newton's method leaves of a constraint changes them by 1/h as
+ * much, however short the step is (Brenan, Campbell, Petzold, Numerical Solution of Initial-Value
+ * Problems in Differential-Algebraic Equations, section 5.4). */
+KS_PART void ks_ra_weigh(ks_radau *d) {
+    const ks_stages *s = &d->s;
+    ptrdiff_t left_out = 0;
+    for (ptrdiff_t k = 0; k < s->n; k++) {
+        const int counts = s->r->index < 2 || !s->algebraic[k];
+        left_out += !counts;
+        d->weight[k] = (counts ? 1.0 : 0.0) / (d->atol + d->rtol * ks_abs(s->x[k]));
+    }
+    d->weighted = (double)(s->n - left_out);
 }
 
 /* Newton's method for the stages. shrink[l] is the factor for the next length of a step that failed,
  * 0 of one that has its stages. */
-static void ks_ra_newton(ks_radau *d) {
+KS_PART void ks_ra_newton(ks_radau *d) {
     ks_stages *s = &d->s;
     const ptrdiff_t count = s->r->method.implicit * s->n;
     double last[KS_LANES], rate[KS_LANES], sizes[KS_LANES];
+    const int carried = s->r->index < 2; /* else a first correction hardly tells of the next */
     int open[KS_LANES], some = 0;
     for (int i = 0; i < s->r->method.stages; i++)
         ks_stages_inputs(s, s->r->method.c[i], s->u + i * s->m);
     for (int l = 0; l < KS_LANES; l++) {
         some |= open[l] = d->open[l];
         d->shrink[l] = 0.0, rate[l] = 0.0, last[l] = 1.0;
-        d->slow[l] = 0.0, d->left[l] = pow(fmax(d->left[l], 2.3e-16), 0.8);
+        d->slow[l] = 0.0, d->left[l] = carried ? pow(fmax(d->left[l], 2.3e-16), 0.8) : 1.0;
     }
     for (int step = 1; step <= KS_RADAU_ITERATIONS && some; step++) {
         const V active = ks_flags(open);
@@ -59,11 +81,11 @@ static void ks_ra_newton(ks_radau *d) {
         ks_stages_residual(s);
         ks_stages_correct(s);
         for (ptrdiff_t k = 0; k < count; k++) {
-            const V part = s->g[k] / ks_ra_scale(d, k % s->n);
+            const V part = s->g[k] * d->weight[k % s->n];
             sum += part * part;
             s->z[k] += ks_select(active, s->g[k], ks_splat(0.0));
         }
-        ks_store(sizes, ks_sqrt(sum / (double)count));
+        ks_store(sizes, ks_sqrt(sum / ((double)s->r->method.implicit * d->weighted)));
         some = 0;
         for (int l = 0; l < KS_LANES; l++) {
             if (!open[l]) continue;
@@ -92,20 +114,20 @@ static void ks_ra_newton(ks_radau *d) {
 
 /* Solves for an error estimate from the states in y, into g; the size of each lane, at most 1 of what
  * is acceptable */
-static void ks_ra_estimate(ks_radau *d, double *size) {
+KS_PART void ks_ra_estimate(ks_radau *d, double *size) {
     ks_stages *s = &d->s;
     V sum = ks_splat(0.0);
     ks_stages_eval(s, &s->residual, s->v, 0.0, s->g);
     ks_stages_solve(s, s->g);
     for (ptrdiff_t k = 0; k < s->n; k++) {
-        const V part = s->g[k] / ks_ra_scale(d, k);
+        const V part = s->g[k] * d->weight[k];
         sum += part * part;
     }
-    ks_store(size, ks_sqrt(sum / (double)s->n));
+    ks_store(size, ks_sqrt(sum / d->weighted));
 }
 
 /* Sizes of the errors; those of first and of repeated steps are filtered twice. */
-static void ks_ra_error(ks_radau *d) {
+KS_PART void ks_ra_error(ks_radau *d) {
     ks_stages *s = &d->s;
     const ks_tableau *method = &s->r->method;
     const V inverse = 1.0 / ks_load(s->h);
@@ -130,7 +152,7 @@ static void ks_ra_error(ks_radau *d) {
 }
 
 /* Writes the nodes of lane l in (t, t + h] and moves on */
-static void ks_ra_accept(ks_radau *d, int l, double after) {
+KS_PART void ks_ra_accept(ks_radau *d, int l, double after) {
     ks_stages *s = &d->s;
     const ks_run *r = s->r;
     const ptrdiff_t n = s->n, member = s->first + l;
@@ -168,22 +190,27 @@ static void ks_ra_accept(ks_radau *d, int l, double after) {
     }
 }
 
-/* The length of the next step of lane l, and where it ends: if a few steps lead to the node that none
- * may cross, then equal ones, for which factors are kept. */
-static double ks_ra_length(const ks_radau *d, int l, double *after) {
+/* The length of the next of the steps that lead through the rest of a way: if they are few, then equal
+ * ones, for which factors are kept. */
+KS_PART double ks_ra_part(double wanted, double rest) {
+    const double parts = ceil(rest / wanted - 1e-6);
+    return parts <= 1.0 ? rest : parts <= 4.0 ? rest / parts : wanted;
+}
+
+/* The length of the next step of lane l, and where it ends: none crosses a node that none may cross. */
+KS_PART double ks_ra_length(const ks_radau *d, int l, double *after) {
     const ks_stages *s = &d->s;
     const ks_run *r = s->r;
     *after = s->t[l];
     if (!d->open[l]) return 1.0;
     const double target = r->time[s->m == 0 ? d->end : s->at[l] + 1], rest = target - s->t[l];
-    const double parts = ceil(rest / d->wanted[l] - 1e-6);
-    const double h = parts <= 1.0 ? rest : parts <= 4.0 ? rest / parts : d->wanted[l];
-    *after = parts <= 1.0 ? target : s->t[l] + h;
+    const double h = ks_ra_part(d->wanted[l], rest);
+    *after = h == rest ? target : s->t[l] + h;
     return h;
 }
 
 /* The next length of lane l after a step that has its stages; returns whether that step is taken. */
-static int ks_ra_control(ks_radau *d, int l) {
+KS_PART int ks_ra_control(ks_radau *d, int l) {
     const double h = d->s.h[l], size = d->size[l], most = 2.0 * KS_RADAU_ITERATIONS;
     const double safe = fmin(0.9, 0.9 * (1.0 + most) / (d->iterations[l] + most));
     double shorter = fmax(0.125, fmin(5.0, pow(size, 0.25) / safe));
@@ -211,7 +238,7 @@ static int ks_ra_control(ks_radau *d, int l) {
 }
 
 /* Derivatives and factors where they are needed */
-static void ks_ra_factor(ks_radau *d) {
+KS_PART void ks_ra_factor(ks_radau *d) {
     ks_stages *s = &d->s;
     int stale = 0, needed = 0, which[KS_LANES];
     for (int l = 0; l < KS_LANES; l++) stale |= which[l] = d->open[l] && d->stale[l];
@@ -230,30 +257,42 @@ static void ks_ra_factor(ks_radau *d) {
     if (needed) ks_stages_factor(s);
 }
 
+/* Stages and sizes of errors of one step of all lanes */
+KS_PART void ks_ra_solve(ks_radau *d) {
+    ks_ra_weigh(d);
+    ks_ra_factor(d);
+    ks_stages_guess(&d->s, d->last, d->before);
+    ks_ra_newton(d);
+    ks_ra_error(d);
+}
+
+/* Whether the derivatives of lane l are made anew after a step that was taken or was not */
+KS_PART void ks_ra_told(ks_radau *d, int l, int taken) {
+    d->stale[l] = taken ? d->slow[l] > KS_RADAU_FAST : !d->here[l];
+    d->refused[l] = !taken;
+    if (taken) d->here[l] = 0;
+}
+
 /* One step of all lanes, taken or not. Returns whether some lane goes on. */
-static int ks_ra_step(ks_radau *d) {
+KS_PART int ks_ra_step(ks_radau *d) {
     ks_stages *s = &d->s;
     double after[KS_LANES];
     int some = 0, jumps = 0, which[KS_LANES] = {0};
     for (int l = 0; l < KS_LANES; l++) s->h[l] = ks_ra_length(d, l, after + l);
-    ks_ra_factor(d);
-    ks_stages_guess(s, d->last, d->before);
-    ks_ra_newton(d);
-    ks_ra_error(d);
+    ks_ra_solve(d);
     for (int l = 0; l < s->count; l++) {
         if (!d->open[l]) continue;
         if (d->shrink[l] > 0.0) d->wanted[l] = s->h[l] * d->shrink[l];
-        if (d->shrink[l] == 0.0 && ks_ra_control(d, l)) {
+        const int taken = d->shrink[l] == 0.0 && ks_ra_control(d, l);
+        ks_ra_told(d, l, taken);
+        if (taken) {
             const ptrdiff_t node = s->at[l];
             ks_ra_accept(d, l, after[l]);
-            d->stale[l] = d->slow[l] > KS_RADAU_FAST;
-            d->here[l] = d->refused[l] = 0;
             if (s->at[l] >= d->end) d->open[l] = 0;
             if (s->some_algebraic && d->open[l] && s->at[l] > node)
                 jumps |= which[l] = ks_jumps(s->r, s->m, s->first + l, s->at[l]);
-        } else {
-            d->refused[l] = 1, d->stale[l] = !d->here[l];
-            if (!(s->t[l] + 0.1 * d->wanted[l] > s->t[l])) d->open[l] = 0; /* t does not advance */
+        } else if (!(s->t[l] + 0.1 * d->wanted[l] > s->t[l])) {
+            d->open[l] = 0; /* t does not advance */
         }
         if (d->open[l] && ++d->taken[l] > KS_STEPS_MOST) {
             d->open[l] = 0;
@@ -269,7 +308,7 @@ static int ks_ra_step(ks_radau *d) {
 }
 
 /* Numbers of each lane that decide over its next step, after the vectors in r->between */
-static void ks_ra_numbers(ks_radau *d, int resumed) {
+KS_PART void ks_ra_numbers(ks_radau *d, int resumed) {
     ks_stages *s = &d->s;
     const ks_run *r = s->r;
     double *const numbers[] = {d->before, d->error, d->left, s->used};
@@ -289,7 +328,7 @@ static void ks_ra_numbers(ks_radau *d, int resumed) {
 }
 
 /* Puts the lanes where they begin or go on; returns whether some lane does */
-static int ks_ra_begin(ks_radau *d, ptrdiff_t begin) {
+KS_PART int ks_ra_begin(ks_radau *d, ptrdiff_t begin) {
     ks_stages *s = &d->s;
     const ks_run *r = s->r;
     int some = 0;
@@ -320,7 +359,7 @@ static int ks_ra_begin(ks_radau *d, ptrdiff_t begin) {
 }
 
 /* Keeps where the lanes are; those that are closed before the end have failed */
-static void ks_ra_leave(ks_radau *d) {
+KS_PART void ks_ra_leave(ks_radau *d) {
     ks_stages *s = &d->s;
     const ks_run *r = s->r;
     ks_stages_vectors(s, d->last, 0);
@@ -333,15 +372,13 @@ static void ks_ra_leave(ks_radau *d) {
     }
 }
 
-static int ks_ra_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
+KS_PART int ks_ra_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
                        ptrdiff_t end) {
     ks_pool pool = {NULL, 0};
     ks_radau d = {.s = {.r = r, .first = first, .count = count}, .end = end};
     for (int pass = 0; pass < 2; pass++) { /* count, allocate, hand out */
         if (pass == 1 && ks_allocate(&pool)) return KS_NO_MEMORY;
-        ks_stages_take(&d.s, &pool);
-        d.last = ks_take(&pool, r->method.stages * r->n);
-        if (pass == 1) memset(d.last, 0, (size_t)(r->method.stages * r->n) * sizeof(V));
+        ks_ra_take(&d, &pool);
     }
     ks_ra_tolerances(&d);
     const int some = ks_ra_begin(&d, begin);
@@ -354,7 +391,7 @@ static int ks_ra_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdif
     return status;
 }
 
-static int ks_radau_steps(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {
+KS_PART int ks_radau_steps(const ks_run *r, ptrdiff_t begin, ptrdiff_t end) {
     return ks_for_members(r, ks_ra_block, begin, end);
 }
 

@@ -24,7 +24,7 @@ typedef struct {
     V *u;                    /* (stages solved for, m): inputs at the stages */
     V *k, *y, *now, *p, *v;  /* x', x, t, parameters, inputs that the kernels read */
     V *entries, *made;       /* derivatives in use, and those just made */
-    V *real, *pair;          /* factors; of one member alone in the first part of them, row by row */
+    V *real, *pair;          /* factors; of one member alone as ks_columns_factor leaves them */
     double used[KS_LANES];   /* lengths of steps that they are for */
     int *pivot, *pivots;
     ptrdiff_t *row, *rows;   /* the same for one member alone */
@@ -105,17 +105,17 @@ KS_PART void ks_stages_pair(const ks_stages *d, V re, V im, V *a) {
     }
 }
 
-/* The same of one member alone: scale M + J, into n x n numbers */
+/* The same of one member alone: scale M + J, into n x n numbers, column by column */
 KS_PART void ks_stages_alone(const ks_stages *d, double scale, int with_states, double *a) {
     const ptrdiff_t n = d->n;
     memset(a, 0, (size_t)(n * n) * sizeof(double));
     for (ptrdiff_t e = 0; e < d->r->n_entries; e++) {
-        const ptrdiff_t j = d->r->columns[e];
+        const ptrdiff_t i = d->r->rows[e], j = d->r->columns[e];
         const double value = ks_first(d->entries[e]);
         if (j < n)
-            a[d->r->rows[e] * n + j] += scale * value;
+            a[j * n + i] += scale * value;
         else if (with_states)
-            a[d->r->rows[e] * n + j - n] += value;
+            a[(j - n) * n + i] += value;
     }
 }
 
@@ -139,13 +139,12 @@ KS_PART void ks_stages_factor_alone(ks_stages *d) {
     double *a = (double *)d->real, *c = (double *)d->pair;
     if (d->r->method.implicit % 2) {
         ks_stages_alone(d, eigen[0] * inverse, 1, a);
-        if (!ks_lu(n, a, d->row)) ks_stages_spoil(n, a, d->row);
-        ks_lu_invert(n, a);
+        if (!ks_columns_factor(n, a, d->row)) ks_stages_spoil(n, a, d->row);
     }
     if (d->r->method.implicit > 1) {
         ks_stages_alone(d, eigen[1] * inverse, 1, c);
         ks_stages_alone(d, eigen[2] * inverse, 0, c + n * n);
-        if (!ks_lu_pair(n, c, c + n * n, d->rows)) ks_stages_spoil(n, c, d->rows);
+        if (!ks_columns_factor_pair(n, c, c + n * n, d->rows)) ks_stages_spoil(n, c, d->rows);
     }
 }
 
@@ -176,7 +175,7 @@ KS_PART void ks_stages_solve(ks_stages *d, V *b) {
         return;
     }
     for (ptrdiff_t k = 0; k < n; k++) d->side[k] = ks_first(b[k]);
-    ks_lu_solve_one(n, (double *)d->real, d->row, d->side);
+    ks_columns_solve(n, (double *)d->real, d->row, d->side);
     for (ptrdiff_t k = 0; k < n; k++) b[k] = ks_splat(d->side[k]);
 }
 
@@ -189,7 +188,7 @@ KS_PART void ks_stages_solve_pair(ks_stages *d, V *b, V *c) {
         return;
     }
     for (ptrdiff_t k = 0; k < n; k++) d->side[k] = ks_first(b[k]), d->side[n + k] = ks_first(c[k]);
-    ks_lu_solve_pair(n, a, a + n * n, d->rows, d->side, d->side + n);
+    ks_columns_solve_pair(n, a, a + n * n, d->rows, d->side, d->side + n);
     for (ptrdiff_t k = 0; k < n; k++) b[k] = ks_splat(d->side[k]), c[k] = ks_splat(d->side[n + k]);
 }
 
