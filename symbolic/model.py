@@ -189,6 +189,7 @@ class Model(Declared):
         than those of the model.
         """
         solved = copy(self)
+        vars(solved).pop("index", None)  # that of the equations alone
         object.__setattr__(solved, "explicit", explicit)
         solved._put_explicit()
         return solved
