@@ -322,6 +322,7 @@ def _gains(
     low = np.where(np.isfinite(low), np.minimum(low, 0.0), -span)
     high = np.where(np.isfinite(high), np.maximum(high, 0.0), span)
     free = box[:, 0] < box[:, 1]
+    free[f.tied] = False  # the states that it is tied to cannot follow
     with np.errstate(divide="ignore", invalid="ignore"):
         step = np.where(bend > 0.0, -slope / bend, np.where(slope > 0.0, low, high))
     step = np.where(free & ~np.isnan(step), np.clip(step, low, high), 0.0)

@@ -35,6 +35,20 @@ class PointFunctions:
         starts = np.cumsum([0, n, n, m, r, 1])
         self.xdot, self.x, self.u, self.p, self.t = map(slice, starts[:-1], starts[1:])
         self.columns = int(starts[-1])
+        self.tied = self._tied()
+
+    def _tied(self) -> list[int]:
+        """Numbers of the inputs that an algebraic equation ties to states with a rate alone: they
+        are as continuous as these."""
+        states = self.about.states
+        rated = {self.x.start + k for k, x in enumerate(states) if x in self.about.rated}
+        inputs, found = set(range(self.u.start, self.u.stop)), set[int]()
+        for equation in range(len(states)):
+            pairs = zip(*self.about.jacobian, strict=True)
+            columns = {column for row, column in pairs if row == equation and column < self.u.stop}
+            if columns <= rated | inputs and columns & rated:
+                found |= columns & inputs
+        return sorted(column - self.u.start for column in found)
 
     def __call__(self, given: Mapping[str, Array]) -> Linearised:
         """At P points with `xdot`, `x`, `u` and signals `s` of shape (count, P), parameters `p`

@@ -78,3 +78,10 @@ def test_a_problem_for_other_packages(name):
     assert len(about.start) + len(about.end) == len(made.problem.symbolic.boundary)
     assert all(low < high for low, high in about.bounds.values())
     assert about.first(about.names[0]).shape == (13,)
+
+
+@pytest.mark.parametrize("name", ["brachistochrone_on_a_curve", "hypersensitive", "gas_oil"])
+def test_estimates_of_the_default_scheme(name):
+    """Within a factor of 3 of the truth; also where an equation ties an input to the states."""
+    found = grid.verdict(name, grid.CASES[name], "radau-3")
+    assert found is not None and 1 / 3 < found.ratio < 3
