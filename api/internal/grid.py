@@ -139,10 +139,11 @@ def _deviations(
     objective: float,
 ) -> dict[str, float]:
     """Standard errors of parameters of a fit, whose residuals have the variance that they show;
-    none where the record does not determine them."""
+    those that the record does not determine have none."""
     measured = (y for trial in trials for y in trial.measurements.values())
     spare = sum(int(np.isfinite(y).sum()) for y in measured) - len(names)
-    spread = np.diag(inverse)
-    if not (problem.objective.least_squares and spare > 0 and (spread >= 0.0).all()):
+    if not (problem.objective.least_squares and spare > 0):
         return {}
-    return _named(names[: len(spread)], np.sqrt(2.0 * spread * abs(objective) / spare))
+    pairs = zip(names, np.diag(inverse), strict=False)
+    size = 2.0 * abs(objective) / spare
+    return {name: float(np.sqrt(size * spread)) for name, spread in pairs if spread >= 0.0}
