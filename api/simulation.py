@@ -108,9 +108,10 @@ def _finer(system: Model | Hybrid, given: SimulationArguments) -> Finer:
 
 def _started(model: Model, given: SimulationArguments) -> SimulationArguments:
     """The arguments with algebraic states that agree with the equations at the start, of a model
-    whose index the method can treat; a run that goes on does so from the very values."""
+    whose index the method can treat; a run that goes on does so from the very values. Raises
+    `ValueError` for values that violate a constraint."""
     solved = check_method(model, given.steps.method) or model.index.value == 0
-    if solved or given.start is not None:
+    if (solved and not model.invariants) or given.start is not None:
         return given
     return replace(given, initial=consistent_initial(model, given))
 

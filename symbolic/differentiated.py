@@ -36,6 +36,17 @@ class Constraint:
 
 
 @dataclass(frozen=True)
+class Invariant:
+    """An output that must be zero at the start, and is zero from there on."""
+
+    name: str
+    expression: sp.Expr
+
+    def __str__(self) -> str:
+        return f"{self.name}, {written(self.expression, 45)}"
+
+
+@dataclass(frozen=True)
 class Differentiated:
     """A model and the derivatives of its equations that it takes to determine all derivatives.
 

@@ -58,16 +58,21 @@ class Model(Declared):
         `knee_x`, `knee_y` and, in space, `knee_z` place it [m].
     explicit : x' solved for, if there is a better way than to eliminate x' from the equations; see
         `solved_by`. A model with other states, equations or intermediates has none.
+    invariants : names of outputs that are zero along every motion that starts so, as a motion must:
+        constraints of a model of higher index, see `reduced_index`.
 
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
 
     explicit: Explicit | None = None
+    invariants: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._put_values()
         self._put_explicit()
+        kept = tuple(name for name in self.invariants if name in self.outputs)
+        object.__setattr__(self, "invariants", kept)
 
     def _put_values(self) -> None:
         """Values and positive parameters by name, in the order of the parameters."""
@@ -238,7 +243,8 @@ class Model(Declared):
             motion, and below one over the step.
 
         Constraints become outputs `constraint_EQUATION` and `constraint_EQUATION_rate`, which show
-        the drift. Further derivatives of inputs that are needed become inputs `NAME_rate`. Start
+        the drift, and `invariants`: simulations start on them, collocation has them as conditions
+        at the start. Further derivatives of inputs that are needed become inputs `NAME_rate`. Start
         from values that `kinesym.consistent` finds. Raises `ValueError` where the equations do not
         determine the states.
         """

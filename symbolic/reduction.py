@@ -174,6 +174,7 @@ def _assembled(
         "intermediates": exchanged(form.program, table),
         "outputs": {**changes.get("outputs", model.outputs), **drift},
         "explicit": None,
+        "invariants": tuple(drift),
     }
     return replace(model, **new)
 

@@ -18,7 +18,13 @@ from kinesym.internal.simulation_arguments import Input, SimulationArguments
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.signal import Signal
 from kinesym.symbolic.combination import combined
-from kinesym.symbolic.differentiated import Constraint, Differentiated, differentiated, unknowns
+from kinesym.symbolic.differentiated import (
+    Constraint,
+    Differentiated,
+    Invariant,
+    differentiated,
+    unknowns,
+)
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 
@@ -43,7 +49,7 @@ class _Equations:
     """
 
     graph: Graph
-    rows: Sequence[Constraint]
+    rows: Sequence[Constraint | Invariant]
     kept: int
     nodes: Sequence[int]
     inner: Sequence[str]
@@ -66,7 +72,10 @@ class _Equations:
 def _equations(model: Model) -> _Equations:
     regular = combined(model)
     form = differentiated(regular) if regular else _undifferentiated(model)
-    rows = (*form.kept, *form.constraints)
+    invariants = [Invariant(name, model.outputs[name]) for name in model.invariants]
+    known_already = {row.expression for row in form.constraints}
+    more = [row for row in invariants if row.expression not in known_already]
+    rows: tuple[Constraint | Invariant, ...] = (*form.kept, *form.constraints, *more)
     every = [*(row.expression for row in rows), *(e for _, e in form.program)]
     found = set().union(*(e.atoms(sp.Derivative) for e in every))
     rates = sorted((a for a in found if a.expr in model.inputs), key=str)

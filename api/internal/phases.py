@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
 from kinesym.internal.problem import Condition, checked_trials, conditions
@@ -15,7 +16,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name
+from kinesym.symbolic.names import by_name, name_of, names_of
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.problem import Problem
 
@@ -165,12 +166,41 @@ def posed(
     make: Any = _of_phases if isinstance(trials, Phases) else _of_experiments
     made: Posed = make(system, trials)
     count = len(made.trials)
+    unknown = {**made.unknown_inputs, **free}
+    rows = [*made.boundary, *_in_all(at_ends, count)]
+    if not made.cycle:  # which would say it once more
+        rows += _on_constraints(made.model, names_of(list(unknown), "unknown_inputs"), rows, made)
     return replace(
         made,
-        unknown_inputs={**made.unknown_inputs, **free},
+        unknown_inputs=unknown,
         path=[*made.path, *_in_all(at_nodes, count)],
-        boundary=[*made.boundary, *_in_all(at_ends, count)],
+        boundary=rows,
     )
+
+
+def _on_constraints(
+    model: Model, free: Sequence[str], conditions: Sequence[Row], made: Posed
+) -> list[Row]:
+    """Conditions that the invariants of a model are zero at the start of each trial, or of the
+    first of linked ones; but those of which other conditions fix all states there, and those with
+    unknown inputs."""
+    fixed, known = set[sp.Basic](), set[sp.Basic]()
+    for expression, bounds in conditions:
+        if expression is not None and all(low == high for low, high in bounds[:1]):
+            known |= {expression, -expression}
+            ends = list(expression.atoms(at_start, at_end))
+            fixed |= {ends[0].args[0]} if len(ends) == 1 and ends[0].func is at_start else set()
+    zero = [(0.0, 0.0)] * len(made.trials)
+    zero[1:] = [_FREE if made.links else pair for pair in zero[1:]]
+    rows = []
+    for name in model.invariants:
+        expression = model.outputs[name]
+        states = expression.atoms(AppliedUndef) & set(model.states)
+        inputs = {name_of(u) for u in expression.atoms(AppliedUndef) & set(model.inputs)}
+        by_hand = {at_start(expression), expression.xreplace({x: at_start(x) for x in states})}
+        if not (states <= fixed or by_hand & known or inputs & set(free)):
+            rows.append(Row(at_start(expression), zero))
+    return rows
 
 
 def _of_experiments(system: Any, trials: Any) -> Posed:

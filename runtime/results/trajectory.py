@@ -119,6 +119,10 @@ class Series(ByName, Saved):
         return html_table(repr(self)[1:-1], rows, ("name", "kind", "smallest", "largest"))
 
 
+#: A measurement that varies by less than this share of its size is constant.
+_CONSTANT = 1e-12
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory(Series):
     """Trajectories over time (N,): by name states, inputs and outputs, each (N,).
@@ -257,12 +261,13 @@ class Trajectory(Series):
         return error_of_run(self, self._finer())
 
     def vaf(self) -> dict[str, float]:
-        """Variance accounted for [%] of each measurement: 100 (1 - var(residual)/var(measured))."""
+        """Variance accounted for [%] of each measurement: 100 (1 - var(residual)/var(measured));
+        none of what is constant."""
         result = {}
         for name, measured in self.measurements.items():
             here = ~np.isnan(measured) & ~np.isnan(self[name])
             variance = np.var(measured[here]) if here.any() else 0.0
-            if variance > 0:
+            if variance > (_CONSTANT * np.abs(measured[here]).max(initial=0.0)) ** 2:
                 rest = np.var(measured[here] - self[name][here])
                 result[name] = float(100.0 * (1.0 - rest / variance))
         return result

@@ -194,6 +194,25 @@ def test_violated_constraints_are_named():
         ks.consistent(pendulum, TIME, LEVEL, keep=["angle"])
 
 
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_reduced_models_start_on_their_constraints(index):
+    """Which would decay, or stay violated, without a word."""
+    stabilisation = "gear-gupta-leimkuhler" if index == 2 else "baumgarte"
+    reduced = ks.models.cartesian_pendulum().reduced_index(stabilisation, index)
+    method = "radau-5" if index else "dormand-prince"
+    for wrong, words in (
+        ({"y": 0.1}, r"violate (constraint_4|equation \d), .* = 0 by 0\.01.*ks\.consistent"),
+        ({"u": 0.3}, r"violate (constraint_4_rate|equation \d), .* = 0 by 0\.6; .*ks\.consistent"),
+        ({"y": [0.0, 0.1]}, "of member 1 violate"),
+    ):
+        start = explicit_start(reduced, {**LEVEL, **wrong})
+        with pytest.raises(ValueError, match=words):
+            ks.simulate(reduced, TIME, start, method=method)
+    guess = explicit_start(reduced, {**LEVEL, "x": 0.6, "y": -1.0, "u": 0.4})
+    found = ks.consistent(reduced, TIME, guess, keep=["x", "u"])
+    assert (found["y"], found["v"]) == pytest.approx((-0.8, 0.3), rel=1e-11)
+
+
 def test_kept_states_stand():
     """x and u of a pendulum are known, the rest follows; the tension carries weight and motion."""
     pendulum = ks.models.cartesian_pendulum()
@@ -336,6 +355,47 @@ def test_reduced_models_are_ordinary_models():
     assert shooting.solve({"g": 8.0}).parameters["g"] == pytest.approx(9.81, rel=1e-7)
     problem = ks.Collocation(reduced, trial, unknown={"g": (5, 15)}, scheme="midpoint")
     assert problem.solve().parameters["g"] == pytest.approx(9.81, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("stabilisation", "scheme"),
+    [
+        ("baumgarte", "radau-3"),
+        ("baumgarte", "gauss-4"),
+        ("baumgarte", "hermite-simpson"),
+        ("gear-gupta-leimkuhler", "radau-5"),
+    ],
+)
+def test_a_fit_starts_on_the_constraints(stabilisation, scheme):
+    """Gravity and its standard error are those by the angle alone, and so is the tension, from the
+    first node on; a start that is given is not asked for again."""
+    index = 0 if scheme == "hermite-simpson" else None
+    reduced = ks.models.cartesian_pendulum().reduced_index(stabilisation, index)
+    angle, time = ks.models.pendulum(), np.linspace(0.0, 3.0, 151)
+    run = ks.simulate(angle, time, {"theta": 1.0, "omega": 0.5}, {"p": 9.81}, substeps=10)
+    noisy = np.sin(run["theta"]) + 0.01 * np.random.default_rng(0).standard_normal(151)
+    by_angle = angle.extended(outputs={"x": sp.sin(angle.states[0])})
+    trial = ks.Experiment(time, measurements={"x": noisy}, std={"x": 0.01})
+    right = ks.Collocation(by_angle, trial, {"p": (1, 30)}, scheme="radau-5")
+    truth = right.solve({"p": 9.0, "theta": run["theta"]})
+    fit = ks.Collocation(reduced, trial, {"g": (1, 30)}, scheme=scheme)
+    found = fit.solve({"g": 9.0, "y": -0.7})
+    for name in reduced.invariants:
+        assert abs(found[name][0]) < 1e-8
+    error = np.sqrt(right.covariance(truth)[0, 0])
+    assert found.parameters["g"] == pytest.approx(truth.parameters["p"], abs=0.05 * error)
+    assert np.sqrt(fit.covariance(found)[0, 0]) == pytest.approx(error, rel=0.01)
+    tension = truth["omega"] ** 2 + truth.parameters["p"] * np.cos(truth["theta"])
+    np.testing.assert_allclose(found["tension"], tension, atol=2e-3 * np.ptp(tension))
+    x, y, u, v = reduced.states[:4]
+    at = ks.at_start
+    given = [at(x) - 1, at(y), at(u)]
+    count = fit.n_constraints
+    fixed = ks.Collocation(reduced, trial, {"g": (1, 30)}, scheme=scheme, boundary=given)
+    assert fixed.n_constraints == count - 2 + 3 + 1  # the rate alone, for v
+    by_hand = [at(x) ** 2 + at(y) ** 2 - 1, at(x) * at(u) + at(y) * at(v)]
+    again = ks.Collocation(reduced, trial, {"g": (1, 30)}, scheme=scheme, boundary=by_hand)
+    assert again.solve({"g": 9.0, "y": -0.7}).success
 
 
 def test_shooting_refuses_what_simulation_refuses():
