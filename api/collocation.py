@@ -106,6 +106,9 @@ class Collocation(Discretised):
             settings["max_iter"] = checks.count(max_iterations, "max_iterations", least=0)
         if tolerance is not None:
             settings["tol"] = checks.positive(tolerance, "tolerance")
+        if tolerance_grid is not None:
+            tolerance_grid = checks.positive(tolerance_grid, "tolerance_grid")
+            self._check_refinable()
         needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
         check_free(needed, self._sizes, "use fewer nodes, or free memory")
         chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
@@ -114,8 +117,7 @@ class Collocation(Discretised):
         solution = self._solved(z, self._multipliers(guess), chosen, progress)
         if tolerance_grid is None:
             return solution
-        most = checks.positive(tolerance_grid, "tolerance_grid")
-        return self._until(solution, most, chosen, progress)
+        return self._until(solution, tolerance_grid, chosen, progress)
 
     def _solved(
         self,
@@ -170,15 +172,25 @@ class Collocation(Discretised):
         objective as a share of its value, or the sum of all local errors of a trial as shares of
         the ranges of its states. Nodes with a measurement stay, inputs follow their signals. Its
         `solve()` starts from the solution. Raises `ValueError` for a solution that has not
-        converged or belongs to another problem.
+        converged or belongs to another problem, and for fits with unknown inputs that are held or
+        linear between nodes: between samples they would have values that nothing has measured.
         """
         checks.check_kind(solution, Solution, "kinesym")
         most = checks.positive(tolerance, "tolerance")
+        self._check_refinable()
         error, problem = solution.grid_error(), self.on_grid_of(solution)
         trials = refined_trials(problem.trials, error, self._scheme.order, most)
         made = problem._on(trials)
         made._start = solution
         return made
+
+    def _check_refinable(self) -> None:
+        tied = [u for u in self.layout.inputs if u in {*self.layout.held, *self._about.linear}]
+        if self.symbolic.objective.least_squares and tied:
+            raise ValueError(
+                f"on a finer grid the unknown input {tied[0]} would have values between its nodes "
+                "that no measurement tells; use scheme='radau-5' on this grid"
+            )
 
     def verify(self, solution: Solution, segments: int = 1) -> Verification:
         """How far a simulation leaves a solution of this problem: its inputs, as the scheme sees

@@ -138,12 +138,15 @@ def _deviations(
     trials: Sequence[Experiment],
     objective: float,
 ) -> dict[str, float]:
-    """Standard errors of parameters of a fit, whose residuals have the variance that they show;
-    those that the record does not determine have none."""
+    """Standard errors of parameters of a fit; those that the record does not determine have none.
+
+    They are those of the covariance. Where no `std` is given, residuals have the variance that they
+    show."""
     measured = (y for trial in trials for y in trial.measurements.values())
     spare = sum(int(np.isfinite(y).sum()) for y in measured) - len(names)
     if not (problem.objective.least_squares and spare > 0):
         return {}
     pairs = zip(names, np.diag(inverse), strict=False)
-    size = 2.0 * abs(objective) / spare
+    given = any((std != 1.0).any() for trial in trials for std in trial.std.values())
+    size = 2.0 if given else 2.0 * abs(objective) / spare
     return {name: float(np.sqrt(size * spread)) for name, spread in pairs if spread >= 0.0}

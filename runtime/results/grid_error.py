@@ -18,6 +18,9 @@ PerInterval: TypeAlias = Annotated[Array, "interval"]
 PerNode: TypeAlias = Annotated[Array, "node"]
 Trials: TypeAlias = Annotated[NDArray[np.intp], "interval"]
 
+#: Smaller shares of the largest error are rounding, as at ends that are fixed, and not drawn.
+_SHOWN = 1e-9
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GridError(Saved):
@@ -136,9 +139,15 @@ class GridError(Saved):
         sizes = [abs(self.defects[name][k]) / (self.ranges[name] or 1.0) for name in names]
         where = f"{names[int(np.argmax(sizes))]} at t = {self.begin[k]:.4g} s"
         where += f" of trial {self.trial[k]}" if self.trial.max(initial=0) else ""
-        remedy = "problem.refined(solution)"
-        remedy = f"scheme='radau-5' or {remedy}" if self.order < 5 else remedy
-        return f"shifts {worst.words} (largest defect: {where}); use {remedy}"
+        return f"shifts {worst.words} (largest defect: {where}); use {self._remedy()}"
+
+    def _remedy(self) -> str:
+        """A higher order, or a finer grid: not of a fit with unknown inputs, to which nodes between
+        the samples may give values that nothing has measured."""
+        better = ["scheme='radau-5'"] if self.order < 5 else []
+        if not (self.fitted and self.inputs):
+            better.append("problem.refined(solution)")
+        return " or ".join(better) or "scheme='gauss-6', or more samples"
 
     def __repr__(self) -> str:
         return f"<error of the grid, {self.scheme}: {self}>"
@@ -155,8 +164,10 @@ class GridError(Saved):
             defect, shift = np.abs(self.defects[name][here]), np.abs(self.states[name][nodes])
             [local] = axis.step(begin, defect, where="post", lw=1.0, color="C1", label="local")
             [whole] = axis.plot(time, shift, lw=1.2, color="C0", label="shift of the solution")
-            if np.nanmax(np.append(defect, shift), initial=0.0) > 0.0:
+            largest = float(np.nanmax(np.append(defect, shift), initial=0.0))
+            if largest > 0.0:
                 axis.set_yscale("log")
+                axis.set_ylim(bottom=max(axis.get_ylim()[0], _SHOWN * largest))
         figure.legend(handles=[whole, local], loc="outside upper right", ncols=2)
         return figure
 

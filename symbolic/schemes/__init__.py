@@ -29,7 +29,7 @@ EXPLICIT: dict[str, ExplicitScheme] = {s.name: s for s in (RK4, DORMAND_PRINCE)}
 
 def scheme_named(name: str) -> CollocationScheme:
     """The scheme of collocation called `name`; raises `ValueError` with the list of schemes."""
-    if name not in SCHEMES:
+    if not isinstance(name, str) or name not in SCHEMES:
         raise ValueError(f"unknown scheme {name!r}; choose one of {', '.join(SCHEMES)}")
     return SCHEMES[name]
 

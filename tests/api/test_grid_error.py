@@ -209,3 +209,35 @@ def test_the_solution_is_never_lost(record, monkeypatch, trouble):
         assert "not enough memory" in str(solution)
     else:
         assert not solution.grid
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 30.0])
+def test_standard_errors_are_those_of_the_covariance(factor):
+    """However well or badly the solution fits, if standard deviations are given."""
+    model = ks.Model("swing", [x, v], [], [k, c], [x.diff(t) - v, v.diff(t) + k * x + c * v])
+    time = np.linspace(0.0, 5.0, 151)
+    motion = np.exp(-time / 10) * np.cos(np.sqrt(40.0 - 0.01) * time)
+    noise = 0.01 * np.random.default_rng(0).standard_normal(151)
+    trial = ks.Experiment(time, measurements={x: motion + noise}, std={x: 0.01 * factor})
+    problem = ks.Collocation(model, trial, unknown={k: (1, 100), c: (0, 5)})
+    solution = problem.solve(guess={k: 38.0, c: 0.1})
+    right = np.sqrt(np.diag(problem.covariance(solution)))
+    np.testing.assert_allclose(list(solution.grid_error().deviations.values()), right, rtol=1e-6)
+
+
+def test_unknown_inputs_of_a_fit_are_not_refined():
+    """Between the samples they would have values that nothing has measured."""
+    model = ks.Model("lag", [x], [u], [k], [x.diff(t) + k * x - u])
+    time = np.linspace(0.0, 3.0, 16)
+    measured = {x: np.sin(2 * time), u: 2 * np.cos(2 * time) + np.sin(2 * time)}
+    trial = ks.Experiment(time, measurements=measured, std={x: 1e-3, u: 1e-2})
+    problem = ks.Collocation(model, trial, {k: (0, 9)}, scheme="radau-1", unknown_inputs={u: None})
+    solution = problem.solve(guess={k: 2.0})
+    line = str(solution.grid_error())
+    assert "use scheme='radau-5'" in line and "refined" not in line
+    for refine in (
+        lambda: problem.refined(solution),
+        lambda: problem.solve(guess={k: 2.0}, tolerance_grid=1e-3),
+    ):
+        with pytest.raises(ValueError, match="unknown input u would have values between its nodes"):
+            refine()

@@ -191,7 +191,8 @@ def test_small_pivots(entries, side, right):
 
 
 SPECIAL = st.sampled_from([0.0, 1.0, -1.0, 1e-17, 0.5])
-ENTRY = SPECIAL | st.floats(-2, 2)
+#: Products of much smaller ones are none.
+ENTRY = SPECIAL | st.floats(-2, 2).map(lambda e: e if abs(e) > 1e-30 else 0.0)
 SIZES = st.sampled_from([1e-20, 1e-8, 1.0, 1e9, 1e20])
 
 

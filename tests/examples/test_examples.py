@@ -72,5 +72,5 @@ def test_bench(capfd):
     assert main(["bench", "nothing"]) == 2
     said = capfd.readouterr().err
     assert (
-        "there is no benchmark nothing; there are callbacks, gait, grid, hybrid, multibody" in said
+        "there is no benchmark nothing; there are accuracy, callbacks, gait, grid, hybrid" in said
     )
