@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.plot import panels
+from kinesym.runtime.results.plot import chosen, chosen_trial, panels
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.shift import Shift, in_standard_errors, relative
 
@@ -155,9 +155,9 @@ class GridError(Saved):
     def plot(self, names: Sequence[Any] | None = None, trial: int = 0) -> Any:
         """A figure of a trial, one panel per state: the local error of each interval, and by how
         much the solution is off at each node."""
-        wanted = list(self.defects) if names is None else [getattr(n, "name", n) for n in names]
+        wanted = chosen(names, self.defects)
         figure, axes = panels(wanted, f"Error of the grid, {self.scheme}")
-        here = self.trial == trial
+        here = self.trial == chosen_trial(trial, len(np.bincount(self.trial)))
         nodes = slice(*np.searchsorted(self._trial_of_nodes, [trial, trial + 1]))
         time, begin = self.time[nodes], self.begin[here]
         for axis, name in zip(axes, wanted, strict=True):

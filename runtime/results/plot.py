@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
+
+from kinesym.runtime.signals.experiment import key_name
+from kinesym.runtime.summary import listed
 
 #: More panels are no picture, and take minutes.
 MOST_PANELS = 120
@@ -18,6 +21,24 @@ def subplots(*shape: int, **options: Any) -> tuple[Any, Any]:
     if "inline" in plt.get_backend():
         plt.close(figure)
     return figure, axes
+
+
+def chosen(names: Sequence[Any] | None, known: Collection[str]) -> list[str]:
+    """Names of trajectories from symbols or strings, None for all; raises `ValueError` for what is
+    none."""
+    given = [names] if isinstance(names, str) else names
+    wanted = list(known) if given is None else [key_name(name) for name in given]
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"there is no trajectory {name!r}; there are {listed(known, 12)}")
+    return wanted
+
+
+def chosen_trial(trial: Any, count: int) -> int:
+    """The number of one of so many trials; raises `ValueError` for what is none."""
+    if trial not in range(count):
+        raise ValueError(f"trial must be a number from 0 to {count - 1}, got {trial!r}")
+    return int(trial)
 
 
 def panels(names: Sequence[str], title: str) -> tuple[Any, list[Any]]:

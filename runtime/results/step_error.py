@@ -11,7 +11,7 @@ import numpy as np
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.event_log import EventLog
 from kinesym.runtime.results.event_shifts import event_shifts
-from kinesym.runtime.results.plot import panels
+from kinesym.runtime.results.plot import chosen, panels
 from kinesym.runtime.results.saved import Saved
 
 PerNode: TypeAlias = Annotated[Array, "node"]
@@ -104,7 +104,7 @@ class StepError(Saved):
 
     def plot(self, names: Sequence[Any] | None = None) -> Any:
         """A figure, one panel per state: by how much the run is off over time."""
-        wanted = list(self.states) if names is None else [getattr(n, "name", n) for n in names]
+        wanted = chosen(names, self.states)
         figure, axes = panels(wanted, f"Error of the steps, {self.method} ({self.steps})")
         for axis, name in zip(axes, wanted, strict=True):
             rows = np.abs(np.atleast_2d(self.states[name]))

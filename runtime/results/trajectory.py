@@ -15,7 +15,7 @@ from kinesym.runtime.results.animate import animate
 from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState, check_known
 from kinesym.runtime.results.files import replacing
-from kinesym.runtime.results.plot import panels, subplots
+from kinesym.runtime.results.plot import chosen_trial, panels, subplots
 from kinesym.runtime.results.saved import UNSAVED, R, Saved, read_dataset
 from kinesym.runtime.results.step_error import Finer, StepError, error_of_run
 from kinesym.runtime.signals.experiment import key_name
@@ -411,7 +411,7 @@ class Trials(ByName, Saved):
     def plot(self, trial: int = 0, names: Sequence[Any] | None = None) -> Any:
         """A figure of a trial over time, of all trajectories or those of these names; measurements
         as dots."""
-        return self.trials[trial].plot(names, self._title)
+        return self.trials[chosen_trial(trial, len(self.trials))].plot(names, self._title)
 
     def animate(
         self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z", trial: int = 0

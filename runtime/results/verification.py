@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.plot import panels
+from kinesym.runtime.results.plot import chosen, chosen_trial, panels
 from kinesym.runtime.results.saved import Saved
 
 PerNode: TypeAlias = Annotated[Array, "node"]
@@ -71,9 +71,9 @@ class Verification(Saved):
 
     def plot(self, names: Sequence[Any] | None = None, trial: int = 0) -> Any:
         """A figure of a trial, one panel per state: solved, and simulated."""
-        wanted = list(self.solution) if names is None else [getattr(n, "name", n) for n in names]
+        wanted = chosen(names, self.solution)
         figure, axes = panels(wanted, "Solution and simulation")
-        here = self.trial == trial
+        here = self.trial == chosen_trial(trial, len(np.bincount(self.trial)))
         for axis, name in zip(axes, wanted, strict=True):
             [solved] = axis.plot(
                 self.time[here], self.solution[name][here], color="C0", lw=2.5, alpha=0.5
