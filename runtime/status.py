@@ -120,7 +120,7 @@ class Stepping(Status):
     NEWTON = (
         "Newton failed",
         "Newton's method failed {place} with a defect of {defect:.2g}; try shorter steps than "
-        "{step:g} s (raise substeps)",
+        "{step:g} s (raise substeps), or simulate by 'radau-5', which chooses its steps",
     )
     STIFF = (
         "stiff",
@@ -128,7 +128,8 @@ class Stepping(Status):
     )
     STEP = (
         "small step",
-        "the steps became shorter than rounding allows {place}: a singularity or a jump",
+        "the steps became shorter than rounding allows {place}: a singularity or a jump, or atol "
+        "is too large for a state that is small (lower it)",
     )
     GREW = (
         "grew",

@@ -240,7 +240,9 @@ class Signal:
         """Warn if intervals of a grid (N,) [s] hold more samples than the few that count there."""
         if self.between not in ("linear", "cubic"):
             return
-        most = int(np.bincount(np.searchsorted(time, self.begin, side="right")[1:]).max(initial=0))
+        interval = np.searchsorted(time, self.begin[1:], side="right")
+        within = interval[(interval > 0) & (interval < len(time))]
+        most = int(np.bincount(within).max(initial=0))
         if most > _MOST_WITHIN:
             warnings.warn(
                 f"{what} has {most} samples from one node to the next, of which few count; give a "

@@ -421,7 +421,7 @@ def _divergence(raw: RawTrajectories, member: int, step: float) -> tuple[bool, s
             return True, (
                 f"the step of {step:g} s is too long for the mode {eigenvalue(mode)} 1/s at "
                 f"t = {ivp.time[node]:g} s: use steps of at most {rounded_down(longest)} s "
-                f"(substeps={int(np.ceil(ivp.substeps * step / longest))}) or method='trapezoid'"
+                f"(substeps={int(np.ceil(ivp.substeps * step / longest))}) or method='radau-5'"
             )
         if worst.real * spent > _GROWTH:
             return False, (

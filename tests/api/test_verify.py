@@ -1,5 +1,7 @@
 """Solutions of collocation, simulated forwards."""
 
+import warnings
+
 import matplotlib
 import numpy as np
 import pytest
@@ -104,3 +106,19 @@ def test_saved_and_drawn(tmp_path):
     assert len(check.plot().axes) == 2
     with pytest.raises(ValueError, match="another problem"):
         swing("radau-3", 31).verify(problem.solve())
+
+
+def test_segments_of_a_reduced_model():
+    """They begin where the solution is, which has drifted from the constraints by its error; and a
+    record that goes on beyond a segment is not too fine for it."""
+    reduced = ks.models.cartesian_pendulum().reduced_index()
+    time = np.linspace(0.0, 2.0, 101)
+    angle = 0.5 * np.cos(3.1 * time)
+    trial = ks.Experiment(time, measurements={"x": np.sin(angle)}, std={"x": 0.01})
+    problem = ks.Collocation(reduced, trial, unknown={"g": (5, 15)})
+    solution = problem.solve(guess={"g": 9.0, "y": -0.9})
+    assert solution.success
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = problem.verify(solution, segments=10)
+    assert not found.message and found.largest < 1e-2
