@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.results.shift import Shift, in_standard_errors, relative
+from kinesym.runtime.results.shift import Shift, in_standard_errors, relative, worst_of
 
 #: By the substeps that are advised, shifts become this share of what matters.
 _AIM = 0.1
@@ -49,10 +49,7 @@ class EstimateError(Saved):
     @property
     def worst(self) -> Shift:
         """The shift that matters most; NaN in size if shifts are not known."""
-        found = list(self._shifts())
-        if self.note or not found:
-            return Shift("", np.nan)
-        return max(found, key=lambda shift: np.nan_to_num(shift.size, nan=np.inf))
+        return worst_of([] if self.note else self._shifts())
 
     @property
     def matters(self) -> bool:

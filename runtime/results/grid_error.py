@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.results.shift import Shift, in_standard_errors, relative
+from kinesym.runtime.results.shift import Shift, in_standard_errors, relative, worst_of
 
 PerInterval: TypeAlias = Annotated[Array, "interval"]
 PerNode: TypeAlias = Annotated[Array, "node"]
@@ -78,10 +78,7 @@ class GridError(Saved):
     @property
     def worst(self) -> Shift:
         """The shift that matters most; NaN in size if shifts are not known."""
-        found = list(self._shifts())
-        if self.note or not found:
-            return Shift("", np.nan)
-        return max(found, key=lambda shift: np.nan_to_num(shift.size, nan=np.inf))
+        return worst_of([] if self.note else self._shifts())
 
     @property
     def largest(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,12 @@ def relative(name: str, shift: float, value: float, of: str) -> Shift:
     """Of what has a value, or a range."""
     share = _share(shift, value)
     return Shift(f"{name} by {share:.2g} {of}", share / RELATIVE)
+
+
+def worst_of(shifts: Iterable[Shift]) -> Shift:
+    """The one that matters most; NaN in size if there is none."""
+    unknown = Shift("", np.nan)
+    return max(shifts, key=lambda s: np.nan_to_num(s.size, nan=np.inf), default=unknown)
 
 
 def _share(shift: float, value: float) -> float:
