@@ -26,8 +26,9 @@ from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.fit import poor_fits
+from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import Kkt, kkt_at, parameter_confidence
+from kinesym.runtime.results.statistics import kkt_at, parameter_confidence
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.status import Solve

@@ -14,8 +14,8 @@ from kinesym.runtime.nlp.grid import GridDefects, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.results.grid_error import GridError
+from kinesym.runtime.results.kkt import Entries, Kkt
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import Entries, Kkt
 from kinesym.runtime.results.undetermined import solver
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.problem import Problem

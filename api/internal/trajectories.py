@@ -14,7 +14,7 @@ from kinesym.runtime.nlp.collocation import HeldEnd
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
-from kinesym.runtime.results.statistics import Kkt
+from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed

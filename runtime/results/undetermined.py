@@ -11,110 +11,19 @@ algorithm, SIAM Journal on Control and Optimization 14).
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.kkt import ADDED, Kkt, KktFactors, Scaled
 
-if TYPE_CHECKING:
-    from kinesym.runtime.results.statistics import Kkt, KktFactors
-
-#: What is added to the diagonal of the scaled matrix, the largest first.
-_ADDED = (1e-9, 1e-11, 1e-13)
-#: How many times more of it parameters get, the first that works.
-_MORE = (1.0, 1e3, 1e6)
-#: Sweeps of scaling, refinements at most; shares of sides that may be left, and of what is asked
-#: for that may be missing.
-_SWEEPS, _REFINEMENTS, _LEFT, _MISSING = 8, 12, 1e-8, 1e-6
+#: Shares of sides that may be left, and of what is asked for that may be missing.
+_LEFT, _MISSING = 1e-8, 1e-6
 #: Share of rounding in a sum of products, and how many times more than doubt a curvature must be.
 _ROUNDING, _CLEAR = 1e-13, 10.0
-#: A direction is null if the scaled matrix makes less of it; entries that are larger belong to it.
-_NULL, _PART = 1e-9, 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class Scaled:
-    """A KKT matrix in which the largest entries of all rows are 1: D K D."""
-
-    kkt: Kkt
-
-    @cached_property
-    def _full(self) -> Any:
-        rows, columns, values = self.kkt.lower()
-        n, off = self.kkt.order, rows != columns
-        entries = np.concatenate([values, values[off]])
-        places = np.concatenate([rows, columns[off]]), np.concatenate([columns, rows[off]])
-        return coo_array((entries, places), shape=(n, n)).tocsr()
-
-    @cached_property
-    def scale(self) -> Array:
-        """The diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034)."""
-        full, scale = self._full, np.ones(self.kkt.order)
-        sizes, columns, begins = np.abs(full.data), full.indices, full.indptr[:-1]
-        for _ in range(_SWEEPS):  # no row is empty: the diagonal is stored
-            most = np.maximum.reduceat(sizes * scale[columns], begins) * scale
-            scale /= np.sqrt(np.where(most > 0.0, most, 1.0))
-        return scale
-
-    def product(self, x: Array) -> Array:
-        """D K D x, (n,) or (n, k)."""
-        d = self.scale if x.ndim == 1 else self.scale[:, None]
-        return np.asarray(d * (self._full @ (d * x)))
-
-    def plain_product(self, x: Array) -> Array:
-        """K x."""
-        return np.asarray(self._full @ x)
-
-    def sizes(self, x: Array) -> Array:
-        """|x|' |K| |x| of each column of x (n, k)."""
-        return np.asarray((np.abs(x) * (abs(self._full) @ np.abs(x))).sum(axis=0))
-
-    def solve(self, b: Array, added: float) -> tuple[Array, Array]:
-        """x for sides b (n, k) of D K D x = b, refined for as long as that helps, and what is left
-        of b; see above."""
-        factors = self._first if added == _ADDED[0] else self._relaxed(added)
-        x, left = np.zeros_like(b), b
-        for _ in range(_REFINEMENTS):
-            x = x + factors.solve(left)
-            before, left = np.linalg.norm(left, axis=0), b - self.product(x)
-            if not (np.linalg.norm(left, axis=0) < 0.5 * before).any():
-                break
-        return x, left
-
-    def null(self) -> NDArray[np.bool_]:
-        """Which unknowns and constraints (n,) a direction moves along which nothing changes.
-
-        By inverse iteration from a random start, which has a part of every such direction.
-        """
-        nothing = np.zeros(self.kkt.order, dtype=bool)
-        try:
-            factors = self._first
-        except ValueError:
-            return nothing
-        v = np.random.default_rng(0).standard_normal(self.kkt.order)
-        v[self.kkt.gone] = 0.0
-        for _ in range(3):
-            v = factors.solve((v / np.linalg.norm(v))[:, None])[:, 0]
-        v /= np.abs(v).max()
-        return nothing if np.abs(self.product(v)).max() > _NULL else np.abs(v) > _PART
-
-    @cached_property
-    def _first(self) -> Any:
-        return self._relaxed(_ADDED[0])
-
-    def _relaxed(self, added: float) -> Any:
-        """Factors with this on the diagonal, more for parameters, about which the stages tell so
-        much that it is lost in rounding otherwise. Raises `ValueError` if it still is."""
-        for more in _MORE[:-1]:
-            with suppress(ValueError):
-                return self.kkt.relaxed(self.scale, added, more)
-        return self.kkt.relaxed(self.scale, added, _MORE[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +38,7 @@ class Projected:
         Raises `ValueError` if there is none."""
         sides, scaled = np.vstack([variables, constraints]), self.kkt.scaled
         sides[self.kkt.gone] = 0.0
-        for added in _ADDED:
+        for added in ADDED:
             b = scaled.scale[:, None] * sides
             x, left = scaled.solve(b, added)
             if (np.linalg.norm(left, axis=0) <= _LEFT * np.linalg.norm(b, axis=0)).all():
@@ -174,7 +83,7 @@ def spreads(kkt: Kkt, wanted: NDArray[np.intp], blur: Array) -> Spreads:
     if len(wanted) and not kkt.singular:
         columns = kkt.factorised().factors.solve(unit)
         signs = _signs(scaled, columns, own, blur)
-    for added in _ADDED if len(wanted) and kkt.singular else ():
+    for added in ADDED if len(wanted) and kkt.singular else ():
         d = scaled.scale[:, None]
         columns, left = scaled.solve(d * unit, added)
         missing = np.abs((columns * left).sum(axis=0)) > _MISSING * np.abs(columns[own])

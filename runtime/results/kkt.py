@@ -1,0 +1,281 @@
+"""The Karush-Kuhn-Tucker matrix at a solution, its factors, and the same without units."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, tril
+from scipy.sparse.linalg import splu
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.native import UNKNOWN, Factorisation
+
+#: Rows, columns and values of a sparse matrix.
+Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
+
+#: Share of the sides up to which the residual of a linear system needs no refinement.
+_REFINED = 1e-8
+#: What is added to the diagonal of the scaled matrix, the largest first; see
+#: `kinesym.runtime.results.undetermined`.
+ADDED = (1e-9, 1e-11, 1e-13)
+#: How many times more of it parameters get, the first that works.
+_MORE = (1.0, 1e3, 1e6)
+#: Sweeps of scaling, refinements at most.
+_SWEEPS, _REFINEMENTS = 8, 12
+#: A direction is null if the scaled matrix makes less of it; entries that are larger belong to it.
+_NULL, _PART = 1e-9, 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Kkt:
+    """The Karush-Kuhn-Tucker matrix [[H + S, A'], [A, -D]] of n variables and m constraints.
+
+    hessian : rows, columns and values of H, lower triangle. jacobian : likewise of A. stiffness,
+    softness : the diagonals of S (n,) and D (m,); infinity fixes a variable, or leaves a constraint
+    out. stages : of the variables, see `kkt.h`.
+    """
+
+    hessian: Entries
+    jacobian: Entries
+    stiffness: Array
+    softness: Array
+    stages: NDArray[np.int32] | None = None
+
+    @property
+    def order(self) -> int:
+        """n + m."""
+        return len(self.stiffness) + len(self.softness)
+
+    @cached_property
+    def gone(self) -> NDArray[np.bool_]:
+        """Which variables and constraints, (n + m,), are fixed or left out."""
+        return np.isinf(np.concatenate([self.stiffness, self.softness]))
+
+    def lower(self) -> Entries:
+        """The entries of its lower triangle, the diagonal in S and D last; rows that are gone have
+        only 1 there."""
+        n, every, gone = len(self.stiffness), np.arange(self.order), self.gone
+        diagonal = np.concatenate([self.stiffness, -self.softness])
+        diagonal[gone] = 1.0
+        (i, j, h), (row, column, a) = self.hessian, self.jacobian
+        rows = np.concatenate([i, row + n, every], dtype=np.int32, casting="same_kind")
+        columns = np.concatenate([j, column, every], dtype=np.int32, casting="same_kind")
+        values = np.concatenate([h, a, diagonal])
+        if gone.any():
+            off = slice(0, len(values) - self.order)
+            values[off][gone[rows[off]] | gone[columns[off]]] = 0.0
+        return rows, columns, values
+
+    def factorised(self) -> KktFactors:
+        """Its factors, by the time-structured solver or by SuperLU; raises `ValueError` if it is
+        singular."""
+        if isinstance(self._found, RuntimeError):
+            raise ValueError("the curvature at the solution is singular") from self._found
+        return KktFactors(len(self.stiffness), self.gone, self._found)
+
+    @property
+    def singular(self) -> bool:
+        """Whether it has no factors."""
+        return isinstance(self._found, RuntimeError)
+
+    @cached_property
+    def _found(self) -> _InTime | _General | RuntimeError:
+        try:
+            return _factors(self.lower(), self._every_stage, self.order)
+        except RuntimeError as error:
+            return error
+
+    @cached_property
+    def scaled(self) -> Scaled:
+        """The matrix without units."""
+        return Scaled(self)
+
+    def relaxed(self, scale: Array, added: float, more: float) -> _InTime | _General:
+        """Factors of D K D with `added` on its diagonal for variables, `more` times that for
+        parameters, -added for constraints; scale : D. Raises `ValueError` if that is singular,
+        too."""
+        (rows, columns, values), n = self.lower(), len(self.stiffness)
+        values *= scale[rows] * scale[columns]
+        diagonal = values[len(values) - self.order :]
+        diagonal[n:] -= added
+        diagonal[:n] += (
+            added if self.stages is None else np.where(self.stages < 0, more, 1.0) * added
+        )
+        try:
+            return _factors((rows, columns, values), self._every_stage, self.order)
+        except RuntimeError as error:
+            raise ValueError("the curvature at the solution is singular") from error
+
+    @property
+    def _every_stage(self) -> NDArray[np.int32] | None:
+        """The stages of variables and constraints."""
+        if self.stages is None:
+            return None
+        return np.append(self.stages, np.full(len(self.softness), UNKNOWN, dtype=np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class KktFactors:
+    """Factors of a `Kkt` of n variables; gone : which variables and constraints are fixed or left
+    out."""
+
+    n: int
+    gone: NDArray[np.bool_]
+    factors: _InTime | _General
+
+    def solve(self, variables: Array, constraints: Array) -> Array:
+        """The first n entries of the solutions for sides (n, k) and (m, k), zero for what is
+        fixed."""
+        sides = np.vstack([variables, constraints])
+        sides[self.gone] = 0.0
+        return self.factors.solve(sides)[: self.n]
+
+    def inverse(self, wanted: NDArray[np.intp]) -> Array:
+        """The entries of variables `wanted` in the inverse, zero for what is fixed."""
+        inverse = self.factors.inverse(wanted)
+        inverse[self.gone[wanted]] = inverse[:, self.gone[wanted]] = 0.0
+        return inverse
+
+
+class _InTime:
+    """Factors of a symmetric matrix whose unknowns have stages, from the entries of its lower
+    triangle; stages : see `kkt.h`. Raises `ValueError` if these are not narrow, `RuntimeError` if
+    the matrix is singular."""
+
+    def __init__(self, lower: Entries, stages: NDArray[np.int32]) -> None:
+        rows, columns, self._values = lower
+        self._n, self._factors = len(stages), Factorisation(len(stages), rows, columns, stages)
+        if self._factors.factorise(self._values) != "ok":
+            raise RuntimeError("singular")
+
+    def solve(self, b: Array) -> Array:
+        """x for sides b (n, k), refined once if the first side needs it; then others do, too."""
+        x = self._factors.solve(b)
+        left = self._left(x[:, 0], b[:, 0])
+        if np.abs(left).max() <= _REFINED * np.abs(b[:, 0]).max():
+            return x
+        sides = zip(x.T, b.T, strict=True)
+        return x + self._factors.solve(np.column_stack([self._left(*side) for side in sides]))
+
+    def inverse(self, wanted: NDArray[np.intp]) -> Array:
+        """Its entries for unknowns, (k, k); refined if the first one needs it."""
+        unit = np.zeros((self._n, len(wanted)))
+        unit[wanted, np.arange(len(wanted))] = 1.0
+        if len(wanted):
+            x = self._factors.solve(unit[:, 0])
+            change = abs(x @ self._left(x, unit[:, 0]))  # what refinement would add to the first
+            if not change <= _REFINED * abs(x[wanted[0]]):
+                return self.solve(unit)[wanted]
+        return self._factors.inverse(wanted)
+
+    def _left(self, x: Array, b: Array) -> Array:
+        return self._factors.residual(self._values, x, b)[0]
+
+
+class _General:
+    """The same by SuperLU."""
+
+    def __init__(self, lower: Entries, n: int) -> None:
+        rows, columns, values = lower
+        half = coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
+        self._n, self._factors = n, splu((half + tril(half, -1).T).tocsc())
+
+    def solve(self, b: Array) -> Array:
+        return np.asarray(self._factors.solve(b))
+
+    def inverse(self, wanted: NDArray[np.intp]) -> Array:
+        unit = np.zeros((self._n, len(wanted)))
+        unit[wanted, np.arange(len(wanted))] = 1.0
+        return self.solve(unit)[wanted]
+
+
+def _factors(lower: Entries, stages: NDArray[np.int32] | None, n: int) -> _InTime | _General:
+    """Raises `RuntimeError` if the matrix is singular."""
+    if stages is not None:
+        with suppress(ValueError):  # no narrow stages
+            return _InTime(lower, stages)
+    return _General(lower, n)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A KKT matrix in which the largest entries of all rows are 1: D K D."""
+
+    kkt: Kkt
+
+    @cached_property
+    def _full(self) -> Any:
+        rows, columns, values = self.kkt.lower()
+        n, off = self.kkt.order, rows != columns
+        entries = np.concatenate([values, values[off]])
+        places = np.concatenate([rows, columns[off]]), np.concatenate([columns, rows[off]])
+        return coo_array((entries, places), shape=(n, n)).tocsr()
+
+    @cached_property
+    def scale(self) -> Array:
+        """The diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034)."""
+        full, scale = self._full, np.ones(self.kkt.order)
+        sizes, columns, begins = np.abs(full.data), full.indices, full.indptr[:-1]
+        for _ in range(_SWEEPS):  # no row is empty: the diagonal is stored
+            most = np.maximum.reduceat(sizes * scale[columns], begins) * scale
+            scale /= np.sqrt(np.where(most > 0.0, most, 1.0))
+        return scale
+
+    def product(self, x: Array) -> Array:
+        """D K D x, (n,) or (n, k)."""
+        d = self.scale if x.ndim == 1 else self.scale[:, None]
+        return np.asarray(d * (self._full @ (d * x)))
+
+    def plain_product(self, x: Array) -> Array:
+        """K x."""
+        return np.asarray(self._full @ x)
+
+    def sizes(self, x: Array) -> Array:
+        """|x|' |K| |x| of each column of x (n, k)."""
+        return np.asarray((np.abs(x) * (abs(self._full) @ np.abs(x))).sum(axis=0))
+
+    def solve(self, b: Array, added: float) -> tuple[Array, Array]:
+        """x for sides b (n, k) of D K D x = b, refined for as long as that helps, and what is left
+        of b; see `kinesym.runtime.results.undetermined`."""
+        factors = self._first if added == ADDED[0] else self._relaxed(added)
+        x, left = np.zeros_like(b), b
+        for _ in range(_REFINEMENTS):
+            x = x + factors.solve(left)
+            before, left = np.linalg.norm(left, axis=0), b - self.product(x)
+            if not (np.linalg.norm(left, axis=0) < 0.5 * before).any():
+                break
+        return x, left
+
+    def null(self) -> NDArray[np.bool_]:
+        """Which unknowns and constraints (n,) a direction moves along which nothing changes.
+
+        By inverse iteration from a random start, which has a part of every such direction.
+        """
+        nothing = np.zeros(self.kkt.order, dtype=bool)
+        try:
+            factors = self._first
+        except ValueError:
+            return nothing
+        v = np.random.default_rng(0).standard_normal(self.kkt.order)
+        v[self.kkt.gone] = 0.0
+        for _ in range(3):
+            v = factors.solve((v / np.linalg.norm(v))[:, None])[:, 0]
+        v /= np.abs(v).max()
+        return nothing if np.abs(self.product(v)).max() > _NULL else np.abs(v) > _PART
+
+    @cached_property
+    def _first(self) -> Any:
+        return self._relaxed(ADDED[0])
+
+    def _relaxed(self, added: float) -> Any:
+        """Factors with this on the diagonal, more for parameters, about which the stages tell so
+        much that it is lost in rounding otherwise. Raises `ValueError` if it still is."""
+        for more in _MORE[:-1]:
+            with suppress(ValueError):
+                return self.kkt.relaxed(self.scale, added, more)
+        return self.kkt.relaxed(self.scale, added, _MORE[-1])
