@@ -1,0 +1,192 @@
+"""Estimates with their standard errors and intervals, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from scipy.stats import norm, t
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.signals.experiment import key_name
+from kinesym.runtime.summary import html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: How intervals are called in tables.
+_HEAD = ("", "estimate", "std. error", "interval", "note")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Uncertainty(Saved):
+    """What is known of the errors of estimates.
+
+    names : of the unknowns (n,). covariance : (n, n), zero for what a bound holds, NaN for what
+    nothing determines; of logarithms where `logarithmic`. held : names of what a bound holds.
+    freedom : degrees of freedom of the variance of the samples, infinite if that is given.
+    notes : sentences on what the record does not tell.
+    """
+
+    names: Sequence[str]
+    covariance: Annotated[Array, "unknown", "other"]
+    held: Sequence[str] = ()
+    logarithmic: Sequence[str] = ()
+    freedom: float = np.inf
+    notes: Sequence[str] = ()
+
+    def quantile(self, level: float) -> float:
+        """How many standard errors half an interval has, by Student's t."""
+        return quantile(level, self.freedom)
+
+    def deviations(self) -> Array:
+        """The root of the diagonal of the covariance, (n,); NaN where that is not positive."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+
+def quantile(level: float, freedom: float) -> float:
+    """By how many standard errors an estimate is off at most, with probability `level`."""
+    share = 0.5 + 0.5 * level
+    return float(norm.ppf(share) if np.isinf(freedom) else t.ppf(share, max(freedom, 0.0) or 1e-9))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate: value, standard error, interval, and a remark.
+
+    NaN is what is not known. shift : by the error of the grid, what has to be added.
+    """
+
+    value: float
+    standard_error: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    shift: float = np.nan
+    remark: str = ""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """(low, high)."""
+        return self.low, self.high
+
+    def cells(self) -> tuple[str, str, str, str]:
+        """Value, standard error, interval and remark, as text; empty for what is not known."""
+        sure = np.isfinite(self.standard_error) and self.standard_error > 0.0
+        around = "" if np.isnan(self.low + self.high) else f"{self.low:.6g} ... {self.high:.6g}"
+        error = f"{self.standard_error:.2g}" if sure else ""
+        off = abs(self.shift) / self.standard_error if sure else 0.0
+        grid = f"the grid shifts it by {off:.1g} standard errors" if off > 0.5 else ""
+        return f"{self.value:.6g}", error, around, "; ".join(filter(None, (self.remark, grid)))
+
+
+class Estimates(dict[str, float]):
+    """Estimates by name or symbol: `estimates["k"]` is a number; and a table of what is known about
+    them: `estimates.table["k"]` has standard error and interval.
+
+    level, method : of the intervals.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, float],
+        table: Mapping[str, Estimate] | None = None,
+        level: float = 0.95,
+        method: str = "t",
+    ) -> None:
+        super().__init__(values)
+        known = {} if table is None else table
+        self.table = {name: known.get(name, Estimate(value)) for name, value in self.items()}
+        self.level, self.method = level, method
+
+    def __getitem__(self, key: object) -> float:
+        return super().__getitem__(key_name(key))
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(getattr(key, "name", key))
+
+    def standard_errors(self) -> dict[str, float]:
+        """By name; 0 for what a bound holds, NaN for what is not known."""
+        return {name: row.standard_error for name, row in self.table.items()}
+
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """(low, high) by name; NaN for what is not known, infinite for an open side."""
+        return {name: row.interval for name, row in self.table.items()}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per estimate: value, standard error, interval, shift by the grid, remark."""
+        import pandas as pd  # here: slow to import
+
+        columns = {
+            "estimate": lambda row: row.value,
+            "standard_error": lambda row: row.standard_error,
+            "low": lambda row: row.low,
+            "high": lambda row: row.high,
+            "grid_shift": lambda row: row.shift,
+            "remark": lambda row: row.remark,
+        }
+        rows = {k: [of(row) for row in self.table.values()] for k, of in columns.items()}
+        return pd.DataFrame(rows, index=pd.Index(list(self), name="parameter"))
+
+    @property
+    def title(self) -> str:
+        """What the intervals are."""
+        return f"{100.0 * self.level:g} % intervals ({self.method})"
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Name, value, standard error, interval and remark of each, as text."""
+        return [(name, *row.cells()) for name, row in self.table.items()]
+
+    def lines(self) -> list[str]:
+        """The rows with a line of names, in columns; empty columns are left out."""
+        table = [_HEAD, *self.rows()]
+        used = [k for k, _ in enumerate(_HEAD) if k < 2 or any(row[k] for row in table[1:])]
+        columns = [_aligned([row[k] for row in table], left=k in (0, 4)) for k in used]
+        return ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *(f"  {line}" for line in self.lines())])
+
+    def _repr_html_(self) -> str:
+        """A table for a notebook."""
+        return html_table(self.title, self.rows(), _HEAD)
+
+
+def estimates_of(
+    values: Mapping[str, float],
+    about: Uncertainty | None,
+    level: float = 0.95,
+    shifts: Mapping[str, float] | None = None,
+) -> Estimates:
+    """The table of estimates with intervals by Student's t; of logarithms, exponentials of theirs.
+
+    shifts : by the grid, by name.
+    """
+    if about is None:
+        return Estimates(values)
+    errors = dict(zip(about.names, about.deviations().tolist(), strict=True))
+    wide, moved = about.quantile(level), {} if shifts is None else shifts
+    table = {}
+    for name, value in values.items():
+        error = errors.get(name, np.nan)
+        low, high = value - wide * error, value + wide * error
+        if name in about.logarithmic:
+            factor = float(np.exp(wide * error))
+            low, high, error = value / factor, value * factor, value * error
+        remark = "at a bound" if name in about.held else ""
+        if name in about.held:
+            error, low, high = 0.0, np.nan, np.nan
+        elif np.isnan(error):
+            remark = "not identifiable" if about.notes else ""
+        shift = float(moved.get(name, np.nan))
+        table[name] = Estimate(value, error, low, high, shift, remark)
+    return Estimates(values, table, level)
+
+
+def _aligned(cells: Sequence[str], left: bool) -> list[str]:
+    """Cells of a column, of one width."""
+    width = max(map(len, cells))
+    return [cell.ljust(width) if left else cell.rjust(width) for cell in cells]

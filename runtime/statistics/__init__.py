@@ -1,0 +1,1 @@
+"""Statistics of estimates: standard errors, intervals, residuals and what they tell."""

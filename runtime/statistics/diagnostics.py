@@ -1,0 +1,323 @@
+"""What the residuals of a fit say about its assumptions: white, normal, of the size that is given,
+unrelated to the inputs, without outliers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2, jarque_bera, norm
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.statistics.residuals import Series, series_of
+from kinesym.runtime.summary import html_table, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: A test speaks where its probability is less than this.
+SIGNIFICANT = 1e-3
+#: Fewer samples than these say nothing about lags or distributions.
+_FEW = 20
+#: Lags that are looked at, at most, and as a share of the samples.
+_LAGS, _SHARE = 40, 5
+#: A correlation below this does no harm, however significant.
+_HARMLESS = 0.1
+
+
+def autocorrelation(e: Array, lags: int) -> Array:
+    """Of residuals e (K,) about their mean, at lags 1 ... lags, (lags,)."""
+    centred = e - e.mean()
+    whole = float(centred @ centred)
+    if not whole > 0.0:
+        return np.zeros(lags)
+    return np.array([centred[k:] @ centred[:-k] for k in range(1, lags + 1)]) / whole
+
+
+def ljung_box(e: Array, lags: int) -> float:
+    """The probability that white residuals have autocorrelations as large, at lags up to `lags`.
+
+    Q = K (K + 2) sum_k rho_k^2 / (K - k) is chi-square with as many degrees of freedom as lags
+    (Ljung and Box 1978, Biometrika 65, 297).
+    """
+    rho, K = autocorrelation(e, lags), len(e)
+    Q = K * (K + 2.0) * float(np.sum(rho**2 / (K - np.arange(1, lags + 1))))
+    return float(chi2.sf(Q, lags))
+
+
+def cross_correlation(e: Array, u: Array, lags: int) -> tuple[int, float, float]:
+    """The lag [samples], and the correlation, of residuals e (K,) with an input u (K,) before them
+    where that is largest, lags 0 ... lags; and the probability of one as large by chance."""
+    a, b = e - e.mean(), u - u.mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    if not size > 0.0:
+        return 0, 0.0, 1.0
+    rho = np.array([a[k:] @ b[: len(b) - k] for k in range(lags + 1)]) / size
+    k = int(np.argmax(np.abs(rho)))
+    # a coloured input is correlated with itself: the variance of rho is sum_j r_e(j) r_u(j) / K
+    spread = 1.0 + 2.0 * float(autocorrelation(e, lags) @ autocorrelation(u, lags))
+    z = abs(float(rho[k])) * np.sqrt(len(e) / max(spread, 1.0))
+    return k, float(rho[k]), float(min(1.0, 2.0 * (lags + 1) * norm.sf(z)))
+
+
+@dataclass(frozen=True)
+class ChannelCheck:
+    """The residuals of a channel in a trial.
+
+    samples : their number. rms : root mean square, in the unit of the channel; std : what was given
+    or estimated. vaf : variance accounted for [%]. size, white, normal : probabilities of
+    residuals as small or large, as correlated, as far from normal, if the assumptions hold; NaN
+    where there are too few, or nothing is given to compare with. lag, correlation : where the
+    autocorrelation is largest. input, input_lag, input_correlation, unrelated : the input that the
+    residuals follow most, and the probability of that. outliers : indices of nodes, outlier_times :
+    when [s].
+    """
+
+    channel: str
+    trial: int
+    samples: int
+    rms: float
+    std: float
+    vaf: float
+    size: float
+    white: float
+    lag: int
+    correlation: float
+    normal: float
+    input: str = ""
+    input_lag: int = 0
+    input_correlation: float = 0.0
+    unrelated: float = 1.0
+    outliers: Sequence[int] = ()
+    outlier_times: Sequence[float] = ()
+
+    @property
+    def name(self) -> str:
+        """The channel, and the trial if it is not the first."""
+        return self.channel + (f" of trial {self.trial}" if self.trial else "")
+
+    @property
+    def autocorrelated(self) -> bool:
+        """Whether the residuals are correlated in time so that plain intervals are too narrow."""
+        return self.white < SIGNIFICANT and abs(self.correlation) > _HARMLESS
+
+    def sentences(self) -> list[str]:
+        """What does not hold, in words."""
+        said = []
+        if self.autocorrelated:
+            said.append(
+                f"residuals of {self.name} are not white: lag {self.lag}, "
+                f"rho {self.correlation:.2f}; use intervals(method='sandwich')"
+            )
+        if self.size < SIGNIFICANT:
+            times = self.rms / self.std
+            said.append(
+                f"residuals of {self.name} are {times:.3g} times the given std {self.std:.3g}; "
+                "leave std out to have it estimated, or doubt the model"
+            )
+        if self.unrelated < SIGNIFICANT and abs(self.input_correlation) > _HARMLESS:
+            said.append(
+                f"residuals of {self.name} follow the input {self.input}: lag {self.input_lag}, "
+                f"rho {self.input_correlation:.2f}; the model leaves out a part of its effect"
+            )
+        if len(self.outliers):
+            when = listed([f"{time:.4g} s" for time in self.outlier_times], 4)
+            many = f"{len(self.outliers)} outlier{'s' * (len(self.outliers) > 1)}"
+            said.append(f"{many} in {self.name} at t = {when}; use LeastSquares(loss='student')")
+        elif self.normal < SIGNIFICANT:
+            said.append(f"residuals of {self.name} are not normal")
+        return said
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics:
+    """Checks of all channels of a fit; `str` is the verdict in sentences."""
+
+    checks: Sequence[ChannelCheck]
+    series: Sequence[Series] = field(repr=False)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What does not hold, in words."""
+        return [sentence for check in self.checks for sentence in check.sentences()]
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences) or "the residuals are as they should be"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per channel and trial, with the fields of `ChannelCheck`."""
+        import pandas as pd  # here: slow to import
+
+        return pd.DataFrame([vars(check) for check in self.checks])
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table as text: channel, samples, VAF, rms, std, probabilities, outliers."""
+        return [
+            (
+                c.name,
+                str(c.samples),
+                f"{c.vaf:.2f} %",
+                f"{c.rms:.3g}",
+                f"{c.std:.3g}",
+                _probability(c.white),
+                f"{c.correlation:.2f} (lag {c.lag})",
+                _probability(c.normal),
+                str(len(c.outliers)),
+            )
+            for c in self.checks
+        ]
+
+    #: The names of the columns of `rows`.
+    HEAD = (
+        "channel",
+        "samples",
+        "VAF",
+        "rms",
+        "std",
+        "p (white)",
+        "largest rho",
+        "p (normal)",
+        "outliers",
+    )
+
+    def _repr_html_(self) -> str:
+        """A table for a notebook."""
+        return html_table(str(self), self.rows(), self.HEAD)
+
+    def plot(self, trial: int = 0) -> Any:
+        """A figure of a trial: of each channel the residuals over time, their autocorrelation with
+        what white ones stay within, and their distribution beside the normal one."""
+        mine = [s for s in self.series if s.trial == trial]
+        if not mine:
+            raise ValueError(f"nothing is measured in trial {trial}")
+        figure, axes = subplots(
+            len(mine),
+            3,
+            squeeze=False,
+            figsize=(12.0, 2.2 * len(mine) + 0.6),
+            width_ratios=[3.0, 2.0, 1.2],
+            layout="constrained",
+        )
+        for row, series in zip(axes, mine, strict=True):
+            _panels(row, series)
+        for axis, title in zip(
+            axes[0], ("residual / std", "autocorrelation", "quantiles"), strict=True
+        ):
+            axis.set_title(title)
+        axes[-1][0].set_xlabel("time [s]")
+        axes[-1][1].set_xlabel("lag [samples]")
+        axes[-1][2].set_xlabel("normal")
+        return figure
+
+
+def _panels(row: Any, series: Series) -> None:
+    """Residuals over time, autocorrelation, quantiles."""
+    over_time, lagged, quantiles = row
+    e = series.standardised
+    over_time.plot(series.time, e, ".", ms=2.5 if len(e) > 300 else 5.0, color="C0")
+    over_time.axhline(0.0, color="0.5", lw=0.8)
+    over_time.set_ylabel(series.channel)
+    lags = _lags(len(e))
+    if lags:
+        within = norm.ppf(0.975) / np.sqrt(len(e))
+        lagged.axhspan(-within, within, color="0.85")
+        lagged.vlines(np.arange(1, lags + 1), 0.0, autocorrelation(e, lags), color="C0")
+        lagged.axhline(0.0, color="0.5", lw=0.8)
+    probability = (np.arange(len(e)) + 0.5) / len(e)
+    normal = norm.ppf(probability)
+    quantiles.plot(normal, normal, color="0.5", lw=0.8)
+    quantiles.plot(normal, np.sort(e), ".", ms=2.5, color="C0")
+    for axis in row:
+        axis.grid(alpha=0.3)
+
+
+def diagnostics(
+    trials: Sequence[Trajectory], given: Mapping[str, bool], freedom: Mapping[str, float]
+) -> Diagnostics:
+    """Checks of all channels of trials.
+
+    given : whether the std of a channel was given, else it was estimated, from the residuals.
+    freedom : what parameters took of the degrees of freedom of a channel.
+    """
+    series = series_of(trials)
+    counts = {s.channel: 0 for s in series}
+    for s in series:
+        counts[s.channel] += len(s.time)
+    checks = [
+        _check(
+            s,
+            trials[s.trial].inputs,
+            given.get(s.channel, True),
+            freedom.get(s.channel, 0.0) * len(s.time) / counts[s.channel],
+        )
+        for s in series
+    ]
+    return Diagnostics(checks, series)
+
+
+def _lags(samples: int) -> int:
+    """How many lags so many samples tell something about."""
+    return min(_LAGS, samples // _SHARE) if samples >= _FEW else 0
+
+
+def _check(series: Series, inputs: Mapping[str, Array], given: bool, taken: float) -> ChannelCheck:
+    e, K = series.standardised, len(series.time)
+    lags, spread = _lags(K), float(np.std(e))
+    white = normal = np.nan
+    lag, correlation = 0, 0.0
+    if lags and spread > 0.0:
+        rho = autocorrelation(e, lags)
+        lag = int(np.argmax(np.abs(rho))) + 1
+        correlation, white = float(rho[lag - 1]), ljung_box(e, lags)
+        normal = float(jarque_bera(e).pvalue)
+    freedom, total = max(K - taken, 0.0), float(e @ e)
+    size = np.nan
+    if given and freedom > 0.0:
+        size = 2.0 * min(chi2.sf(total, freedom), chi2.cdf(total, freedom))
+    followed = [
+        (name, *cross_correlation(e, u[series.index], lags))
+        for name, u in inputs.items()
+        if lags and spread > 0.0 and np.isfinite(u[series.index]).all()
+    ]
+    most = min(followed, key=lambda found: found[3], default=("", 0, 0.0, 1.0))
+    outside = _outliers(e)
+    return ChannelCheck(
+        channel=series.channel,
+        trial=series.trial,
+        samples=K,
+        rms=float(np.sqrt(np.mean(series.residuals**2))),
+        std=float(np.median(series.std)),
+        vaf=series.variance_accounted_for,
+        size=float(size),
+        white=white,
+        lag=lag,
+        correlation=correlation,
+        normal=normal,
+        input=most[0],
+        input_lag=most[1],
+        input_correlation=most[2],
+        unrelated=most[3],
+        outliers=[int(k) for k in series.index[outside]],
+        outlier_times=[float(time) for time in series.time[outside]],
+    )
+
+
+def _outliers(e: Array) -> NDArray[np.intp]:
+    """Which residuals are too far from the median for their number: a normal sample has one as far
+    in one of a hundred records. The scale is that of the median distance, which outliers do not
+    change."""
+    if len(e) < _FEW:
+        return np.zeros(0, dtype=np.intp)
+    far = np.abs(e - np.median(e))
+    scale = float(np.median(far)) / float(norm.ppf(0.75))
+    limit = float(norm.isf(0.005 / len(e)))
+    return np.flatnonzero(far > limit * scale) if scale > 0.0 else np.zeros(0, dtype=np.intp)
+
+
+def _probability(p: float) -> str:
+    return "" if np.isnan(p) else f"{p:.1g}" if p < 0.1 else f"{p:.2f}"

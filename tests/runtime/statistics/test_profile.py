@@ -1,0 +1,79 @@
+"""Profiles of functions whose intervals are known."""
+
+import numpy as np
+import pytest
+
+from kinesym.runtime.statistics.profile import Held, profile
+
+
+def held(J, slope):
+    """Solves by formula; counts them."""
+    calls = []
+
+    def solve(value, nearest):
+        calls.append(value)
+        return Held(value, J(value), slope(value), value)
+
+    return solve, calls
+
+
+def test_a_quadratic_needs_one_solve_per_side():
+    solve, calls = held(lambda v: 3.0 + ((v - 2.0) / 0.1) ** 2, lambda v: 200.0 * (v - 2.0))
+    best = Held(2.0, 3.0, 0.0, 2.0)
+    found = profile("k", best, 0.1, (-np.inf, np.inf), solve, 3.84, 0.95)
+    assert (found.low, found.high) == pytest.approx((2 - 0.1 * 3.84**0.5, 2 + 0.1 * 3.84**0.5))
+    assert len(calls) == 2 and not found.notes
+
+
+def test_a_skewed_one():
+    """J = n (v - 1 - log v): of the rate of an exponential distribution with mean 1."""
+    n = 10.0
+    J, slope = lambda v: 2 * n * (v - 1.0 - np.log(v)), lambda v: 2 * n * (1.0 - 1.0 / v)
+    solve, calls = held(lambda v: J(v) if v > 0 else np.inf, slope)
+    best = Held(1.0, 0.0, 0.0, 1.0)
+    found = profile("rate", best, n**-0.5, (0.0, np.inf), solve, 3.841459, 0.95)
+    assert J(found.low) == pytest.approx(3.841459, rel=1e-4)
+    assert J(found.high) == pytest.approx(3.841459, rel=1e-4)
+    assert found.low < 0.51 and found.high > 1.6
+    assert len(calls) <= 8
+    assert (np.diff(found.values) > 0).all()
+    assert found.rise.min() == 0.0
+
+
+def test_variance_of_samples():
+    solve, _ = held(lambda v: 25.0 * v**2, lambda v: 50.0 * v)
+    found = profile("k", Held(0.0, 0.0, 0.0), 1.0, (-9.0, 9.0), solve, 4.0, 0.95, variance=25.0)
+    assert (found.low, found.high) == pytest.approx((-2.0, 2.0))
+    assert found.rise.max() == pytest.approx(4.0)
+
+
+def test_a_bound_is_reached():
+    solve, _ = held(lambda v: (v - 0.5) ** 2, lambda v: 2.0 * (v - 0.5))
+    found = profile("b", Held(0.5, 0.0, 0.0), 1.0, (0.0, 10.0), solve, 3.84, 0.95)
+    assert found.low == 0.0
+    assert found.notes == ["b is not limited below: the interval reaches the bound 0"]
+    assert found.high == pytest.approx(0.5 + 3.84**0.5)
+
+
+def test_an_open_side():
+    """A saturating rise: 1 at most above."""
+    J = lambda v: v**2 / (1.0 + v**2) if v > 0 else v**2  # noqa: E731
+    slope = lambda v: 2.0 * v / (1.0 + v**2) ** 2 if v > 0 else 2.0 * v  # noqa: E731
+    solve, _ = held(J, slope)
+    found = profile("c", Held(0.0, 0.0, 0.0), 1.0, (-np.inf, np.inf), solve, 3.84, 0.95)
+    assert found.high == np.inf
+    assert "not limited above" in found.notes[0]
+    assert found.low == pytest.approx(-(3.84**0.5))
+
+
+def test_solves_that_fail():
+    solve, _ = held(lambda v: v**2 if v < 0.5 else np.inf, lambda v: 2.0 * v)
+    found = profile("d", Held(0.0, 0.0, 0.0), 1.0, (-np.inf, np.inf), solve, 3.84, 0.95)
+    assert np.isnan(found.high)
+    assert "the solves there fail" in found.notes[0]
+
+
+def test_picture():
+    solve, _ = held(lambda v: v**2, lambda v: 2.0 * v)
+    figure = profile("k", Held(0.0, 0.0, 0.0), 1.0, (-9.0, 9.0), solve, 3.84, 0.95).plot()
+    assert figure.axes[0].get_xlabel() == "k"

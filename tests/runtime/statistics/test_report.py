@@ -1,0 +1,126 @@
+"""Reports: what they say, and that pages stand alone."""
+
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from kinesym.runtime.results.estimates import Uncertainty, estimates_of
+from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.statistics.report import (
+    Picture,
+    Report,
+    Table,
+    correlated,
+    correlations,
+    environment,
+    known_to,
+    plot_correlations,
+)
+
+NAMES = ["k", "b", "m"]
+COVARIANCE = np.array([[4.0, 0.0, 1.98], [0.0, 0.0, 0.0], [1.98, 0.0, 1.0]])
+
+
+def figure():
+    made, axis = subplots(figsize=(3, 2))
+    axis.plot([0, 1], [0, 1])
+    return made
+
+
+def report():
+    return Report(
+        title="standing <human>",
+        verdict=["k is known to 4 %.", "residuals of theta are not white"],
+        pictures=[Picture("Fit", figure(), "dots: measured"), Picture("Residuals", figure())],
+        tables=[
+            Table("Parameters", ("", "estimate"), [("k", "3"), ("a|b", "<1>")]),
+            Table("Channels", ("", "VAF"), [("theta", "99 %")]),
+        ],
+        details=environment(),
+    )
+
+
+class Page(HTMLParser):
+    """Tags that are open, images, and the text of a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.images, self.text = [], [], ""
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "img":
+            self.images.append(dict(attributes)["src"])
+        elif tag not in ("meta", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_a_page_stands_alone(tmp_path):
+    path = report().write(tmp_path / "report.html")
+    page = Page()
+    page.feed(path.read_text(encoding="utf-8"))
+    assert not page.open
+    assert len(page.images) == 2 and all(i.startswith("data:image/png") for i in page.images)
+    assert "standing <human>" in page.text and "a|b" in page.text and "<1>" in page.text
+    assert page.text.index("k is known to 4 %.") < page.text.index("dots: measured")
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_markdown(tmp_path):
+    path = report().write(tmp_path / "fit.md")
+    text = path.read_text(encoding="utf-8")
+    assert "- k is known to 4 %." in text
+    assert "| k | 3 |\n| a\\|b | <1> |" in text
+    assert "![Fit](fit_pictures/1.png)" in text
+    assert (tmp_path / "fit_pictures" / "2.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_other_endings(tmp_path):
+    with pytest.raises(ValueError, match=r"a report is a \.html or a \.md file, got 'fit\.pdf'"):
+        report().write(tmp_path / "fit.pdf")
+
+
+def test_a_browser_renders_it(tmp_path):
+    """Where Chromium is installed: the page as a browser sees it."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    path = report().write(tmp_path / "report.html")
+    if browser is None:
+        return
+    seen = subprocess.run(
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", path.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    assert seen.count("<figure>") == 2 and "How it was made" in seen
+
+
+def estimates(**more):
+    values = {"k": 100.0, "b": 0.0, "m": 1.5}
+    return estimates_of(values, Uncertainty(names=NAMES, covariance=COVARIANCE, **more))
+
+
+def test_how_well_parameters_are_known():
+    assert list(known_to(estimates(held=["b"]))) == [
+        "k is known to 2 % (standard errors).",
+        "m is known to 67 %: this record tells little about it.",
+        "b: at a bound.",
+    ]
+
+
+def test_correlations():
+    rho = correlations(COVARIANCE)
+    assert rho[0, 2] == pytest.approx(0.99) and np.isnan(rho[1]).all()
+    [said] = correlated(NAMES, COVARIANCE)
+    assert said.startswith("k and m are told apart badly (correlation 0.990)")
+    assert "their sum is least certain" in said
+    assert len(plot_correlations(NAMES, COVARIANCE).axes) == 2
