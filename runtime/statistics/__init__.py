@@ -1,1 +1,1 @@
-"""Statistics of estimates: standard errors, intervals, residuals and what they tell."""
+"""Mathematics of estimation: correlation of residuals, covariances, profiles, resampling."""

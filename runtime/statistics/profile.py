@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.plot import subplots
-from kinesym.runtime.results.saved import Saved
-
-Points: TypeAlias = Annotated[Array, "point"]
 
 #: The end of an interval counts as found where the root of the rise of J is so near its target.
 _NEAR = 2e-3
@@ -36,69 +32,28 @@ class Held:
     state: Any = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Profile(Saved):
-    """The profile likelihood of a quantity.
+@dataclass(frozen=True, eq=False)
+class Rises:
+    """How J rises: at `values`, in order, by `rise` in units of the variance of samples; the ends
+    `low` and `high` of an interval, and sentences on sides without one."""
 
-    name : of the quantity. estimate, standard_error : at the minimum. rise : J - J(estimate) at
-    `values`, in order, in units of the variance of samples. level, target : of the interval, and
-    the rise at its ends. low, high : ends of the interval; infinite, or the bound, where a side
-    is open; `notes` says so.
-    """
-
-    name: str
-    estimate: float
-    standard_error: float
-    level: float
-    target: float
-    values: Points
-    rise: Points
+    values: Array
+    rise: Array
     low: float
     high: float
-    notes: Sequence[str] = ()
-
-    def __repr__(self) -> str:
-        words = "".join(f"; {note}" for note in self.notes)
-        return (
-            f"<profile of {self.name}: {self.estimate:.6g}, {100.0 * self.level:g} % "
-            f"{self.low:.6g} ... {self.high:.6g}{words}>"
-        )
-
-    def plot(self) -> Any:
-        """A figure of the rise of J over the values, beside that of the quadratic approximation."""
-        figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
-        draw(axis, self)
-        axis.legend()
-        return figure
+    notes: Sequence[str]
 
 
-def draw(axis: Any, profile: Profile) -> None:
-    """The profile on an axis."""
-    over = np.linspace(profile.values.min(), profile.values.max(), 200)
-    quadratic = ((over - profile.estimate) / profile.standard_error) ** 2
-    axis.plot(over, quadratic, color="0.7", lw=1.2, label="quadratic")
-    axis.plot(profile.values, profile.rise, "o-", ms=4.0, lw=1.2, color="C0", label="profile")
-    axis.axhline(profile.target, color="C3", lw=0.8, ls="--", label=f"{100 * profile.level:g} %")
-    for end in (profile.low, profile.high):
-        if np.isfinite(end):
-            axis.axvline(end, color="C3", lw=0.8)
-    axis.set_ylim(0.0, 1.6 * max(profile.target, 1e-300))
-    axis.set_xlabel(profile.name)
-    axis.set_ylabel("rise of -2 log L")
-    axis.grid(alpha=0.3)
-
-
-def profile(
+def rises(
     name: str,
     best: Held,
     standard_error: float,
     bounds: tuple[float, float],
     solve: Callable[[float, Held], Held],
     target: float,
-    level: float,
     variance: float = 1.0,
-) -> Profile:
-    """The profile of a quantity, and where its rise reaches `target` on either side.
+) -> Rises:
+    """The rise of J over a quantity, and where its rise reaches `target` on either side.
 
     best : the minimum. bounds : of the quantity. solve(value, nearest) : the minimum with the
     quantity held, from a neighbour. variance : of the samples, by which rises are divided.
@@ -114,12 +69,7 @@ def profile(
     every = [*(p for p in points if p.value < best.value), best]
     every += [p for p in points if p.value > best.value]
     words = [f"{name} {side.words}" for side in sides if side.words]
-    return Profile(
-        name=name,
-        estimate=best.value,
-        standard_error=standard_error,
-        level=level,
-        target=target,
+    return Rises(
         values=np.array([point.value for point in every]),
         rise=np.array([rising.root(point) ** 2 for point in every]),
         low=sides[0].end,

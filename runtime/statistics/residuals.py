@@ -1,61 +1,66 @@
-"""Residuals of a fit: samples of a channel over time and how the model explains them."""
+"""What the residuals of a fit are like: correlated in time or with inputs, with outliers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2, norm
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.trajectory import Trajectory
+
+#: Fewer samples than these say nothing about lags or distributions.
+FEW = 20
+#: Lags that are looked at, at most, and as a share of the samples.
+_LAGS, _SHARE = 40, 5
 
 
-@dataclass(frozen=True, eq=False)
-class Series:
-    """The samples of a channel in a trial: (K,) each, at `index` among its nodes, in order of time.
+def usual_lags(samples: int) -> int:
+    """How many lags so many samples tell something about."""
+    return min(_LAGS, samples // _SHARE) if samples >= FEW else 0
 
-    std : standard deviations of the samples, in their unit.
+
+def autocorrelation(e: Array, lags: int) -> Array:
+    """Of residuals e (K,) about their mean, at lags 1 ... lags, (lags,)."""
+    centred = e - e.mean()
+    whole = float(centred @ centred)
+    if not whole > 0.0:
+        return np.zeros(lags)
+    return np.array([centred[k:] @ centred[:-k] for k in range(1, lags + 1)]) / whole
+
+
+def ljung_box(e: Array, lags: int) -> float:
+    """The probability that white residuals have autocorrelations as large, at lags up to `lags`.
+
+    Q = K (K + 2) sum_k rho_k^2 / (K - k) is chi-square with as many degrees of freedom as lags
+    (Ljung and Box 1978, Biometrika 65, 297).
     """
-
-    channel: str
-    trial: int
-    index: NDArray[np.intp]
-    time: Array
-    measured: Array
-    modelled: Array
-    std: Array
-
-    @property
-    def name(self) -> str:
-        """The channel, and the trial if it is not the first."""
-        return self.channel + (f" of trial {self.trial}" if self.trial else "")
-
-    @property
-    def residuals(self) -> Array:
-        """Measured - modelled, in the unit of the channel, (K,)."""
-        return self.measured - self.modelled
-
-    @property
-    def standardised(self) -> Array:
-        """Residuals over standard deviations, (K,)."""
-        return self.residuals / self.std
-
-    @property
-    def variance_accounted_for(self) -> float:
-        """100 (1 - var(residuals)/var(measured)) [%], NaN of what is constant."""
-        whole = float(np.var(self.measured))
-        return 100.0 * (1.0 - float(np.var(self.residuals)) / whole) if whole > 0.0 else np.nan
+    rho, K = autocorrelation(e, lags), len(e)
+    Q = K * (K + 2.0) * float(np.sum(rho**2 / (K - np.arange(1, lags + 1))))
+    return float(chi2.sf(Q, lags))
 
 
-def series_of(trials: Sequence[Trajectory]) -> list[Series]:
-    """All measured channels of trials; what is missing, or has no model value, is left out."""
-    found = []
-    for number, run in enumerate(trials):
-        for channel, measured in run.measurements.items():
-            here = np.flatnonzero(~np.isnan(measured) & ~np.isnan(run[channel]))
-            if len(here):
-                rows = (run.time, measured, run[channel], run.std[channel])
-                found.append(Series(channel, number, here, *(row[here] for row in rows)))
-    return found
+def cross_correlation(e: Array, u: Array, lags: int) -> tuple[int, float, float]:
+    """The lag [samples], and the correlation, of residuals e (K,) with an input u (K,) before them
+    where that is largest, lags 0 ... lags; and the probability of one as large by chance."""
+    a, b = e - e.mean(), u - u.mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    if not size > 0.0:
+        return 0, 0.0, 1.0
+    rho = np.array([a[k:] @ b[: len(b) - k] for k in range(lags + 1)]) / size
+    k = int(np.argmax(np.abs(rho)))
+    # a coloured input is correlated with itself: the variance of rho is sum_j r_e(j) r_u(j) / K
+    spread = 1.0 + 2.0 * float(autocorrelation(e, lags) @ autocorrelation(u, lags))
+    z = abs(float(rho[k])) * np.sqrt(len(e) / max(spread, 1.0))
+    return k, float(rho[k]), float(min(1.0, 2.0 * (lags + 1) * norm.sf(z)))
+
+
+def outliers(e: Array) -> NDArray[np.intp]:
+    """Which residuals are too far from the median for their number: a normal sample has one as far
+    in one of a hundred records. The scale is that of the median distance, which outliers do not
+    change."""
+    if len(e) < FEW:
+        return np.zeros(0, dtype=np.intp)
+    far = np.abs(e - np.median(e))
+    scale = float(np.median(far)) / float(norm.ppf(0.75))
+    limit = float(norm.isf(0.005 / len(e)))
+    return np.flatnonzero(far > limit * scale) if scale > 0.0 else np.zeros(0, dtype=np.intp)

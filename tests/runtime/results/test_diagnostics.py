@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from kinesym.runtime.results.diagnostics import diagnostics
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.statistics.diagnostics import (
-    autocorrelation,
-    cross_correlation,
-    diagnostics,
-    ljung_box,
-)
+from kinesym.runtime.statistics.residuals import autocorrelation, cross_correlation, ljung_box
 
 
 def trial(e, std=1.0, u=None, unit=1.0):

@@ -8,13 +8,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2, jarque_bera, norm
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.series import Series, series_of
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.statistics.residuals import Series, series_of
+from kinesym.runtime.statistics.residuals import (
+    autocorrelation,
+    cross_correlation,
+    ljung_box,
+    outliers,
+    usual_lags,
+)
 from kinesym.runtime.summary import html_table, listed
 
 if TYPE_CHECKING:
@@ -22,47 +28,8 @@ if TYPE_CHECKING:
 
 #: A test speaks where its probability is less than this.
 SIGNIFICANT = 1e-3
-#: Fewer samples than these say nothing about lags or distributions.
-_FEW = 20
-#: Lags that are looked at, at most, and as a share of the samples.
-_LAGS, _SHARE = 40, 5
 #: A correlation below this does no harm, however significant.
 _HARMLESS = 0.1
-
-
-def autocorrelation(e: Array, lags: int) -> Array:
-    """Of residuals e (K,) about their mean, at lags 1 ... lags, (lags,)."""
-    centred = e - e.mean()
-    whole = float(centred @ centred)
-    if not whole > 0.0:
-        return np.zeros(lags)
-    return np.array([centred[k:] @ centred[:-k] for k in range(1, lags + 1)]) / whole
-
-
-def ljung_box(e: Array, lags: int) -> float:
-    """The probability that white residuals have autocorrelations as large, at lags up to `lags`.
-
-    Q = K (K + 2) sum_k rho_k^2 / (K - k) is chi-square with as many degrees of freedom as lags
-    (Ljung and Box 1978, Biometrika 65, 297).
-    """
-    rho, K = autocorrelation(e, lags), len(e)
-    Q = K * (K + 2.0) * float(np.sum(rho**2 / (K - np.arange(1, lags + 1))))
-    return float(chi2.sf(Q, lags))
-
-
-def cross_correlation(e: Array, u: Array, lags: int) -> tuple[int, float, float]:
-    """The lag [samples], and the correlation, of residuals e (K,) with an input u (K,) before them
-    where that is largest, lags 0 ... lags; and the probability of one as large by chance."""
-    a, b = e - e.mean(), u - u.mean()
-    size = float(np.sqrt((a @ a) * (b @ b)))
-    if not size > 0.0:
-        return 0, 0.0, 1.0
-    rho = np.array([a[k:] @ b[: len(b) - k] for k in range(lags + 1)]) / size
-    k = int(np.argmax(np.abs(rho)))
-    # a coloured input is correlated with itself: the variance of rho is sum_j r_e(j) r_u(j) / K
-    spread = 1.0 + 2.0 * float(autocorrelation(e, lags) @ autocorrelation(u, lags))
-    z = abs(float(rho[k])) * np.sqrt(len(e) / max(spread, 1.0))
-    return k, float(rho[k]), float(min(1.0, 2.0 * (lags + 1) * norm.sf(z)))
 
 
 @dataclass(frozen=True)
@@ -222,7 +189,7 @@ def _panels(row: Any, series: Series) -> None:
     over_time.plot(series.time, e, ".", ms=2.5 if len(e) > 300 else 5.0, color="C0")
     over_time.axhline(0.0, color="0.5", lw=0.8)
     over_time.set_ylabel(series.channel)
-    lags = _lags(len(e))
+    lags = usual_lags(len(e))
     if lags:
         within = norm.ppf(0.975) / np.sqrt(len(e))
         lagged.axhspan(-within, within, color="0.85")
@@ -260,14 +227,9 @@ def diagnostics(
     return Diagnostics(checks, series)
 
 
-def _lags(samples: int) -> int:
-    """How many lags so many samples tell something about."""
-    return min(_LAGS, samples // _SHARE) if samples >= _FEW else 0
-
-
 def _check(series: Series, inputs: Mapping[str, Array], given: bool, taken: float) -> ChannelCheck:
     e, K = series.standardised, len(series.time)
-    lags, spread = _lags(K), float(np.std(e))
+    lags, spread = usual_lags(K), float(np.std(e))
     white = normal = np.nan
     lag, correlation = 0, 0.0
     if lags and spread > 0.0:
@@ -285,7 +247,7 @@ def _check(series: Series, inputs: Mapping[str, Array], given: bool, taken: floa
         if lags and spread > 0.0 and np.isfinite(u[series.index]).all()
     ]
     most = min(followed, key=lambda found: found[3], default=("", 0, 0.0, 1.0))
-    outside = _outliers(e)
+    outside = outliers(e)
     return ChannelCheck(
         channel=series.channel,
         trial=series.trial,
@@ -305,18 +267,6 @@ def _check(series: Series, inputs: Mapping[str, Array], given: bool, taken: floa
         outliers=[int(k) for k in series.index[outside]],
         outlier_times=[float(time) for time in series.time[outside]],
     )
-
-
-def _outliers(e: Array) -> NDArray[np.intp]:
-    """Which residuals are too far from the median for their number: a normal sample has one as far
-    in one of a hundred records. The scale is that of the median distance, which outliers do not
-    change."""
-    if len(e) < _FEW:
-        return np.zeros(0, dtype=np.intp)
-    far = np.abs(e - np.median(e))
-    scale = float(np.median(far)) / float(norm.ppf(0.75))
-    limit = float(norm.isf(0.005 / len(e)))
-    return np.flatnonzero(far > limit * scale) if scale > 0.0 else np.zeros(0, dtype=np.intp)
 
 
 def _probability(p: float) -> str:

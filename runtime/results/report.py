@@ -106,7 +106,7 @@ def _template(name: str) -> Any:
         autoescape=name.endswith(".html"), trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")
-    source = files("kinesym.runtime.statistics").joinpath(name).read_text(encoding="utf-8")
+    source = files("kinesym.runtime.results").joinpath(name).read_text(encoding="utf-8")
     return environment.from_string(source)
 
 
@@ -125,7 +125,8 @@ def environment() -> dict[str, str]:
 
 def known_to(estimates: Estimates) -> Iterator[str]:
     """Sentences on how well parameters are known."""
-    well, vague, not_known = [], [], []
+    well, vague = list[tuple[float, str]](), list[tuple[float, str]]()
+    not_known = list[str]()
     for name, row in estimates.table.items():
         if row.remark:
             not_known.append(f"{name}: {row.remark}.")

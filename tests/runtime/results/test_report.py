@@ -9,7 +9,7 @@ import pytest
 
 from kinesym.runtime.results.estimates import Uncertainty, estimates_of
 from kinesym.runtime.results.plot import subplots
-from kinesym.runtime.statistics.report import (
+from kinesym.runtime.results.report import (
     Picture,
     Report,
     Table,

@@ -1,0 +1,90 @@
+"""Estimates of records as they might have been measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.results.series import Series
+from kinesym.runtime.statistics.bootstrap import block_length, drawn
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Bootstrap(Saved):
+    """Estimates of resampled records.
+
+    names : of the parameters. estimates : (records, n), of those whose fit converged. failed :
+    number of the others. block : length of the blocks of residuals that stayed together [samples].
+    """
+
+    names: Sequence[str]
+    estimates: Annotated[Array, "record", "parameter"]
+    failed: int
+    block: int
+
+    def __repr__(self) -> str:
+        lost = f", {self.failed} more failed" if self.failed else ""
+        return f"<bootstrap: {len(self.estimates)} records, blocks of {self.block}{lost}>"
+
+    def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """The quantiles of the estimates, (low, high) by name (Efron and Tibshirani 1993, An
+        Introduction to the Bootstrap, section 13.3)."""
+        shares = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
+        ends = np.quantile(self.estimates, shares, axis=0)
+        return {
+            name: (float(low), float(high))
+            for name, low, high in zip(self.names, *ends, strict=True)
+        }
+
+    def standard_errors(self) -> dict[str, float]:
+        """The standard deviation of the estimates, by name."""
+        deviations = np.std(self.estimates, axis=0, ddof=1)
+        return dict(zip(self.names, map(float, deviations), strict=True))
+
+    def plot(self) -> Any:
+        """A figure with a histogram per parameter."""
+        count = len(self.names)
+        figure, axes = subplots(1, count, figsize=(3.2 * count, 2.6), squeeze=False)
+        figure.set_layout_engine("constrained")
+        for axis, name, values in zip(axes[0], self.names, self.estimates.T, strict=True):
+            axis.hist(values, bins="auto", color="C0", alpha=0.7)
+            for end in self.intervals()[name]:
+                axis.axvline(end, color="C3", lw=0.8)
+            axis.set_xlabel(name)
+            axis.set_yticks([])
+        return figure
+
+
+#: Measurements of a record, by trial and channel, at the nodes of `Series.index`.
+Record = Mapping[tuple[int, str], Array]
+
+
+def block_of(series: Sequence[Series]) -> int:
+    """The length of blocks for residuals, by `kinesym.runtime.statistics.bootstrap`."""
+    return block_length([s.standardised for s in series])
+
+
+def new_record(
+    series: Sequence[Series], block: int, inflate: float, rng: np.random.Generator
+) -> Record:
+    """Measurements as they might have been: the model and residuals of blocks drawn with
+    replacement, those of all channels of a trial at the same places, as they may be correlated.
+
+    inflate : by which residuals are too small, as unknowns follow them.
+    """
+    places: dict[tuple[int, int], NDArray[np.intp]] = {}
+    found = {}
+    for s in series:
+        key = (s.trial, len(s.time))
+        if key not in places:
+            places[key] = drawn(len(s.time), block, rng)
+        e = s.standardised - s.standardised.mean()
+        found[s.trial, s.channel] = s.modelled + s.std * inflate * e[places[key]]
+    return found

@@ -1,0 +1,67 @@
+"""Profile likelihoods of parameters and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.saved import Saved
+
+Points: TypeAlias = Annotated[Array, "point"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Profile(Saved):
+    """The profile likelihood of a quantity.
+
+    name : of the quantity. estimate, standard_error : at the minimum. rise : J - J(estimate) at
+    `values`, in order, in units of the variance of samples. level, target : of the interval, and
+    the rise at its ends. low, high : ends of the interval; infinite, or the bound, where a side
+    is open; `notes` says so.
+    """
+
+    name: str
+    estimate: float
+    standard_error: float
+    level: float
+    target: float
+    values: Points
+    rise: Points
+    low: float
+    high: float
+    notes: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        words = "".join(f"; {note}" for note in self.notes)
+        return (
+            f"<profile of {self.name}: {self.estimate:.6g}, {100.0 * self.level:g} % "
+            f"{self.low:.6g} ... {self.high:.6g}{words}>"
+        )
+
+    def plot(self) -> Any:
+        """A figure of the rise of J over the values, beside that of the quadratic approximation."""
+        figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
+        draw(axis, self)
+        axis.legend()
+        return figure
+
+
+def draw(axis: Any, profile: Profile) -> None:
+    """The profile on an axis."""
+    over = np.linspace(profile.values.min(), profile.values.max(), 200)
+    quadratic = ((over - profile.estimate) / profile.standard_error) ** 2
+    axis.plot(over, quadratic, color="0.7", lw=1.2, label="quadratic")
+    axis.plot(profile.values, profile.rise, "o-", ms=4.0, lw=1.2, color="C0", label="profile")
+    axis.axhline(profile.target, color="C3", lw=0.8, ls="--", label=f"{100 * profile.level:g} %")
+    for end in (profile.low, profile.high):
+        if np.isfinite(end):
+            axis.axvline(end, color="C3", lw=0.8)
+    axis.set_ylim(0.0, 1.6 * max(profile.target, 1e-300))
+    axis.set_xlabel(profile.name)
+    axis.set_ylabel("rise of -2 log L")
+    axis.grid(alpha=0.3)

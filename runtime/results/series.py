@@ -1,0 +1,61 @@
+"""Residuals of a fit: samples of a channel over time and how the model explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.trajectory import Trajectory
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """The samples of a channel in a trial: (K,) each, at `index` among its nodes, in order of time.
+
+    std : standard deviations of the samples, in their unit.
+    """
+
+    channel: str
+    trial: int
+    index: NDArray[np.intp]
+    time: Array
+    measured: Array
+    modelled: Array
+    std: Array
+
+    @property
+    def name(self) -> str:
+        """The channel, and the trial if it is not the first."""
+        return self.channel + (f" of trial {self.trial}" if self.trial else "")
+
+    @property
+    def residuals(self) -> Array:
+        """Measured - modelled, in the unit of the channel, (K,)."""
+        return self.measured - self.modelled
+
+    @property
+    def standardised(self) -> Array:
+        """Residuals over standard deviations, (K,)."""
+        return self.residuals / self.std
+
+    @property
+    def variance_accounted_for(self) -> float:
+        """100 (1 - var(residuals)/var(measured)) [%], NaN of what is constant."""
+        whole = float(np.var(self.measured))
+        return 100.0 * (1.0 - float(np.var(self.residuals)) / whole) if whole > 0.0 else np.nan
+
+
+def series_of(trials: Sequence[Trajectory]) -> list[Series]:
+    """All measured channels of trials; what is missing, or has no model value, is left out."""
+    found = []
+    for number, run in enumerate(trials):
+        for channel, measured in run.measurements.items():
+            here = np.flatnonzero(~np.isnan(measured) & ~np.isnan(run[channel]))
+            if len(here):
+                rows = (run.time, measured, run[channel], run.std[channel])
+                found.append(Series(channel, number, here, *(row[here] for row in rows)))
+    return found
