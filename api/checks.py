@@ -154,6 +154,14 @@ def positive(value: Any, what: str, least: float = 0.0) -> float:
     return number
 
 
+def between(value: Any, low: float, high: float, what: str) -> float:
+    """A number between two others; raises `ValueError` for anything else."""
+    number = _number(value)
+    if not low < number < high:
+        raise ValueError(f"{what} must be between {low:g} and {high:g}, got {shown(value)}")
+    return number
+
+
 def _number(value: Any) -> float:
     """A real number as float, NaN for anything else."""
     try:

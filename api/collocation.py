@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -16,6 +16,8 @@ from kinesym import checks
 from kinesym.internal.diagnose import explain
 from kinesym.internal.discretised import Discretised
 from kinesym.internal.grid import grid_error
+from kinesym.internal.inference import CollocationInference
+from kinesym.internal.pipeline import make_nlp
 from kinesym.internal.refine import refined_trials
 from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
 from kinesym.runtime.arrays import Array
@@ -23,14 +25,17 @@ from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driv
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.nlp.memory import check_free
+from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
+from kinesym.runtime.results.estimates import Estimates
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import kkt_at, parameter_confidence
+from kinesym.runtime.results.statistics import kkt_at, parameter_confidence, uncertainty
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.verification import verified
 
@@ -131,15 +136,8 @@ class Collocation(Discretised):
         start = time.perf_counter()
         self._check_finite(z)
         nlp = self._gauss_newton if chosen.hessian == "gauss-newton" else self.nlp
-        problem = IpoptProblem(
-            nlp.plans,
-            (nlp.jacobian_structure, nlp.hessian_structure),
-            self.variable_bounds,
-            self.constraint_bounds,
-            self.layout.stages(),
-        )
         with iteration_line(progress) as report:
-            result = solve(problem, Start(z, multipliers), chosen, report)
+            result = solve(self._ipopt(nlp), Start(z, multipliers), chosen, report)
         return self._certified(self._solution(result, time.perf_counter() - start))
 
     def _until(
@@ -235,6 +233,7 @@ class Collocation(Discretised):
         try:
             kkt = self._kkt(solution)
             error = grid_error(*made, solution, kkt, self.variable_bounds)
+            solution = self._with_uncertainty(solution, kkt)
             with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
                 if not self.symbolic.aimless and kkt.singular:
                     more = undetermined(self.symbolic, self.layout, kkt)
@@ -245,6 +244,38 @@ class Collocation(Discretised):
         timings = {**solution.timings, "grid": seconds}
         timings["total"] += seconds
         return replace(solution, grid=[error], timings=timings)
+
+    def _with_uncertainty(self, solution: Solution, kkt: Kkt) -> Solution:
+        """The solution of a fit with the standard errors of its estimates."""
+        if not (self.symbolic.objective.least_squares and self.layout.parameters):
+            return solution
+        z, multipliers = solution.free_vector, _multipliers(solution)
+        try:
+            about = uncertainty(self.nlp, kkt, z, multipliers, self.trials, solution.objective)
+        except ValueError as error:
+            return replace(solution, notes=[*solution.notes, f"no standard errors: {error}"])
+        found = Solved(z, multipliers, solution.objective, solution.status, 0.0, "")
+
+        def inference() -> CollocationInference:
+            return CollocationInference(
+                self.nlp, self._ipopt(self.nlp), self.trials, found, kkt, about, self._remade
+            )
+
+        return replace(solution, uncertainty=[about], inference=inference)
+
+    def _remade(self, trials: Sequence[Experiment]) -> NLP:
+        """The nonlinear program of trials with other measurements on the same grids."""
+        return make_nlp(self._built, trials, self._known, self._threads)
+
+    def _ipopt(self, nlp: NLP) -> IpoptProblem:
+        """The nonlinear program for IPOPT."""
+        return IpoptProblem(
+            nlp.plans,
+            (nlp.jacobian_structure, nlp.hessian_structure),
+            self.variable_bounds,
+            self.constraint_bounds,
+            self.layout.stages(),
+        )
 
     def _without(self, more: Open, solution: Solution) -> Solution:
         """The solution without what else nothing determines."""
@@ -307,7 +338,7 @@ class Collocation(Discretised):
             message=message,
             status=found.status,
             objective=found.objective,
-            parameters=self._parameters(found.z),
+            parameters=Estimates(self._parameters(found.z)),
             known=dict(self._known),
             trials=trials,
             notes=[

@@ -16,7 +16,8 @@ from kinesym.runtime.nlp.courses import at_place, lines
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.nlp import NLP, TrialData
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.trajectory import Trajectory, Trials
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal, held_to_the_end
 

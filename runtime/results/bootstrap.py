@@ -62,7 +62,7 @@ class Bootstrap(Saved):
         return figure
 
 
-#: Measurements of a record, by trial and channel, at the nodes of `Series.index`.
+#: Measurements of a record, by trial and channel, at all nodes: NaN where there was none.
 Record = Mapping[tuple[int, str], Array]
 
 
@@ -80,11 +80,12 @@ def new_record(
     inflate : by which residuals are too small, as unknowns follow them.
     """
     places: dict[tuple[int, int], NDArray[np.intp]] = {}
-    found = {}
+    found = dict[tuple[int, str], Array]()
     for s in series:
         key = (s.trial, len(s.time))
         if key not in places:
             places[key] = drawn(len(s.time), block, rng)
         e = s.standardised - s.standardised.mean()
-        found[s.trial, s.channel] = s.modelled + s.std * inflate * e[places[key]]
+        row = found[s.trial, s.channel] = np.full(s.nodes, np.nan)
+        row[s.index] = s.modelled + s.std * inflate * e[places[key]]
     return found

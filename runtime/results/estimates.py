@@ -28,6 +28,7 @@ class Uncertainty(Saved):
     names : of the unknowns (n,). covariance : (n, n), zero for what a bound holds, NaN for what
     nothing determines; of logarithms where `logarithmic`. held : names of what a bound holds.
     freedom : degrees of freedom of the variance of the samples, infinite if that is given.
+    variance : of the samples in units of the weights of J, 1 if J is -2 log L.
     notes : sentences on what the record does not tell.
     """
 
@@ -36,6 +37,7 @@ class Uncertainty(Saved):
     held: Sequence[str] = ()
     logarithmic: Sequence[str] = ()
     freedom: float = np.inf
+    variance: float = 1.0
     notes: Sequence[str] = ()
 
     def quantile(self, level: float) -> float:
@@ -160,10 +162,11 @@ def estimates_of(
     about: Uncertainty | None,
     level: float = 0.95,
     shifts: Mapping[str, float] | None = None,
+    method: str = "t",
 ) -> Estimates:
     """The table of estimates with intervals by Student's t; of logarithms, exponentials of theirs.
 
-    shifts : by the grid, by name.
+    shifts : by the grid, by name. method : what is said of the intervals.
     """
     if about is None:
         return Estimates(values)
@@ -183,7 +186,7 @@ def estimates_of(
             remark = "not identifiable" if about.notes else ""
         shift = float(moved.get(name, np.nan))
         table[name] = Estimate(value, error, low, high, shift, remark)
-    return Estimates(values, table, level)
+    return Estimates(values, table, level, method)
 
 
 def _aligned(cells: Sequence[str], left: bool) -> list[str]:

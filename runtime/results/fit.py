@@ -11,7 +11,8 @@ import numpy as np
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.plot import subplots
-from kinesym.runtime.results.trajectory import Named, Trials
+from kinesym.runtime.results.trajectory import Named
+from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.summary import listed
 
 Unknowns: TypeAlias = Annotated[Array, "unknown"]

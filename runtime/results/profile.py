@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.statistics.profile import Held, rises
 
 Points: TypeAlias = Annotated[Array, "point"]
 
@@ -65,3 +67,33 @@ def draw(axis: Any, profile: Profile) -> None:
     axis.set_xlabel(profile.name)
     axis.set_ylabel("rise of -2 log L")
     axis.grid(alpha=0.3)
+
+
+def profiled(
+    name: str,
+    best: Held,
+    about: Uncertainty,
+    bounds: tuple[float, float],
+    held: Callable[[float, Held], Held],
+    level: float,
+) -> Profile:
+    """The profile of an unknown, see `kinesym.runtime.statistics.profile.rises`.
+
+    The target is the square of the quantile of Student's t, which is that of chi-square with one
+    degree of freedom where the variance of samples is given.
+    """
+    error = float(about.deviations()[list(about.names).index(name)])
+    target = about.quantile(level) ** 2
+    found = rises(name, best, error, bounds, held, target, about.variance)
+    return Profile(
+        name=name,
+        estimate=best.value,
+        standard_error=error,
+        level=level,
+        target=target,
+        values=found.values,
+        rise=found.rise,
+        low=found.low,
+        high=found.high,
+        notes=found.notes,
+    )

@@ -121,7 +121,7 @@ def _form(hint: Any) -> tuple[str, Any]:
     if isinstance(entry, type) and is_dataclass(entry):
         return ("results" if issubclass(entry, Saved) else "table"), entry
     if isinstance(hint, type):
-        return "value", hint
+        return "json" if issubclass(hint, dict) else "value", hint
     return "json", (lambda rows: tuple(map(tuple, rows))) if get_origin(entry) is Sequence else None
 
 

@@ -14,7 +14,8 @@ from kinesym.runtime.results.trajectory import Trajectory
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The samples of a channel in a trial: (K,) each, at `index` among its nodes, in order of time.
+    """The samples of a channel in a trial: (K,) each, at `index` among its `nodes`, in order of
+    time.
 
     std : standard deviations of the samples, in their unit.
     """
@@ -26,6 +27,7 @@ class Series:
     measured: Array
     modelled: Array
     std: Array
+    nodes: int
 
     @property
     def name(self) -> str:
@@ -57,5 +59,7 @@ def series_of(trials: Sequence[Trajectory]) -> list[Series]:
             here = np.flatnonzero(~np.isnan(measured) & ~np.isnan(run[channel]))
             if len(here):
                 rows = (run.time, measured, run[channel], run.std[channel])
-                found.append(Series(channel, number, here, *(row[here] for row in rows)))
+                found.append(
+                    Series(channel, number, here, *(row[here] for row in rows), len(run.time))
+                )
     return found

@@ -11,7 +11,8 @@ import numpy as np
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.results.grid_error import GridError
-from kinesym.runtime.results.trajectory import KINDS, Trajectory, Trials
+from kinesym.runtime.results.trajectory import KINDS, Trajectory
+from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.status import Solve
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ class Solution(Trials):
         if not self.grid:
             raise ValueError(f"the error of the grid is known of solutions only: {self.message}")
         return self.grid[0]
+
+    def _shifts(self) -> Mapping[str, float]:
+        return self.grid[0].parameters if self.grid else {}
 
     def _rows(self) -> list[tuple[str, str]]:
         grid = [("grid", str(error)) for error in self.grid]

@@ -13,9 +13,11 @@ from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.identifiability import exchanges, identifiability
 from kinesym.runtime.results.kkt import Entries, Kkt
 from kinesym.runtime.results.undetermined import spreads
+from kinesym.runtime.signals.experiment import Experiment
 
 #: Share of the distance between two bounds up to which a value counts as near one of them.
 _NEAR = 1e-2
@@ -99,6 +101,32 @@ def parameter_confidence(
     layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
     return confidence_of_kkt(kkt, mine, layout.parameters, z[mine], _blur(nlp, kkt, z, multipliers))
+
+
+def uncertainty(
+    nlp: NLP,
+    kkt: Kkt,
+    z: Array,
+    multipliers: tuple[Array, Array, Array],
+    trials: Sequence[Experiment],
+    objective: float,
+) -> Uncertainty:
+    """What a solution z of a fit tells of the errors of its parameters, see
+    `parameter_confidence`. Where no `std` is given, samples have the variance that the residuals
+    show. Raises `ValueError` if the curvature is not positive."""
+    found, names = parameter_confidence(nlp, kkt, z, multipliers), nlp.layout.parameters
+    measured = (y for trial in trials for y in trial.measurements.values())
+    spare = sum(int(np.isfinite(y).sum()) for y in measured) - len(names)
+    given = any((std != 1.0).any() for trial in trials for std in trial.std.values())
+    variance = 1.0 if given else objective / max(spare, 1)
+    return Uncertainty(
+        names=names,
+        covariance=variance * found.covariance,
+        held=[name for name, held in zip(names, found.held, strict=True) if held],
+        freedom=np.inf if given else float(max(spare, 0)),
+        variance=variance,
+        notes=list(found.notes),
+    )
 
 
 def _blur(nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]) -> Array:

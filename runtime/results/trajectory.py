@@ -15,7 +15,7 @@ from kinesym.runtime.results.animate import animate
 from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState, check_known
 from kinesym.runtime.results.files import replacing
-from kinesym.runtime.results.plot import chosen_trial, panels, subplots
+from kinesym.runtime.results.plot import panels, subplots
 from kinesym.runtime.results.saved import UNSAVED, R, Saved, read_dataset
 from kinesym.runtime.results.step_error import Finer, StepError, error_of_run
 from kinesym.runtime.signals.experiment import key_name
@@ -329,92 +329,3 @@ class Trajectory(Series):
         with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(rows)  # a name may hold a comma
             np.savetxt(file, table, fmt="%.17g", delimiter=",")
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Trials(ByName, Saved):
-    """A result with trajectories of several trials.
-
-    `result["theta"]` is the trajectory of the first trial, `result.trials[k]["theta"]` that of
-    trial k. message : a sentence on how the solve ended. parameters : identified ones. known :
-    those that were given. notes : sentences on what cannot be relied on. timings : seconds by what
-    they were spent on. model : its name.
-    """
-
-    success: bool
-    message: str
-    objective: float
-    parameters: Mapping[str, float]
-    known: Mapping[str, float]
-    trials: Sequence[Trajectory]
-    notes: Sequence[str] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
-    model: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parameters", Named(self.parameters))
-        object.__setattr__(self, "known", Named(self.known))
-
-    def __getitem__(self, key: object) -> Array:
-        return self.trials[0][key]
-
-    def keys(self) -> list[str]:
-        """Names of states, inputs and outputs."""
-        return self.trials[0].keys()
-
-    @property
-    def time(self) -> Array:
-        """Time grid of the first trial [s]."""
-        return self.trials[0].time
-
-    def vaf(self) -> dict[str, float]:
-        """Variance accounted for [%] of each measurement, of the first trial."""
-        return self.trials[0].vaf()
-
-    @property
-    def _title(self) -> str:
-        return f"{self.model}: {self.message}"
-
-    @property
-    def _heading(self) -> str:
-        return f"{self._title}, objective {self.objective:.8g}"
-
-    def _estimates(self) -> list[tuple[str, str]]:
-        """Names and values of what was identified."""
-        return [(name, f"{value:.6g}") for name, value in self.parameters.items()]
-
-    def _rows(self) -> list[tuple[str, str]]:
-        """What more there is to say."""
-        return [("note", note) for note in self.notes]
-
-    def __repr__(self) -> str:
-        shown = listed((" = ".join(pair) for pair in self._estimates()), 6)
-        return f"<{type(self).__name__.lower()} of {self._heading}; {shown or 'no unknowns'}>"
-
-    def _table(self) -> list[tuple[str, str]]:
-        estimates = self._estimates()
-        fits = [f"{name} {share:.2f} %" for run in self.trials for name, share in run.vaf().items()]
-        rows = estimates[:12]
-        if len(estimates) > 12:
-            rows.append((f"... and {len(estimates) - 12} more unknowns", ""))
-        rows += [("fit (VAF)", ", ".join(fits))] if fits else []
-        seconds = ", ".join(f"{name} {took:.3g}" for name, took in self.timings.items())
-        return [*rows, *self._rows(), ("seconds", seconds)]
-
-    def __str__(self) -> str:
-        return "\n".join([self._heading, *(f"  {a:<12} {b}".rstrip() for a, b in self._table())])
-
-    def _repr_html_(self) -> str:
-        """A table for a notebook."""
-        return html_table(self._heading, self._table())
-
-    def plot(self, trial: int = 0, names: Sequence[Any] | None = None) -> Any:
-        """A figure of a trial over time, of all trajectories or those of these names; measurements
-        as dots."""
-        return self.trials[chosen_trial(trial, len(self.trials))].plot(names, self._title)
-
-    def animate(
-        self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z", trial: int = 0
-    ) -> Path:
-        """A moving stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
-        return self.trials[trial].animate(path, fps, speed, up)

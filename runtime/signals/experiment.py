@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,6 +146,12 @@ class Experiment:
             std[name][place[there]] = self.std[name][there]
         more: dict[str, Any] = {"duration": self.duration} if self.free_duration else {}
         return Experiment(fine, self.signals, measurements, std, **more)
+
+    def remeasured(self, samples: Mapping[str, Array]) -> Experiment:
+        """The same trial with other samples of what is measured, (N,) each, NaN where missing."""
+        made = copy(self)
+        object.__setattr__(made, "measurements", {**self.measurements, **samples})
+        return made
 
     def refined(self, parts: int) -> Experiment:
         """The same trial with every interval of the grid cut into `parts` equal ones.

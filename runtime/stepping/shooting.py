@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.estimate_error import EstimateError
+from kinesym.runtime.results.estimates import Estimates
 from kinesym.runtime.results.fit import Fit, poor_fits, typical_sizes
 from kinesym.runtime.results.statistics import (
     Confidence,
@@ -160,7 +161,7 @@ class Identification:
             success=found.success,
             message=found.message,
             objective=J,
-            parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
+            parameters=Estimates(dict(zip(unknowns.parameters, map(float, q), strict=False))),
             known=dict(system.known),
             initial=unknowns.initial_values(q),
             trials=trials,

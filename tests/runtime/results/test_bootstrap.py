@@ -11,7 +11,7 @@ from kinesym.runtime.results.series import Series
 def series(e, channel="y"):
     t = np.arange(len(e)) / len(e)
     model = 2.0 + 3.0 * t
-    return Series(channel, 0, np.arange(len(e)), t, model + e, model, np.full(len(e), 0.5))
+    return Series(channel, 0, np.arange(len(e)), t, model + e, model, np.full(len(e), 0.5), len(e))
 
 
 def refits(one, count, rng):

@@ -1,0 +1,107 @@
+"""What more can be asked of a fit by collocation: profiles, estimates from other measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
+from kinesym.runtime.ipopt.solve import SolverOptions, solve
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.bootstrap import Record
+from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.kkt import Kkt, KktFactors
+from kinesym.runtime.results.profile import Profile, profiled
+from kinesym.runtime.results.undetermined import Projected, solver
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.profile import Held
+
+#: Iterations after which a neighbouring problem counts as not solved.
+_ITERATIONS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class CollocationInference:
+    """A nonlinear program at its solution, asked again.
+
+    problem : of IPOPT, of these trials. best : its solution. on : makes the nonlinear program of
+    other trials.
+    """
+
+    nlp: NLP
+    problem: IpoptProblem
+    trials: Sequence[Experiment]
+    best: Solved
+    kkt: Kkt
+    about: Uncertainty
+    on: Callable[[Sequence[Experiment]], NLP]
+
+    def scores(self) -> tuple[Sequence[Array], int, float]:
+        """See `Inference`."""
+        raise NotImplementedError
+
+    def profile(self, name: str, level: float) -> Profile:
+        """The profile likelihood of a parameter. The parameter is fixed by its bounds, so that
+        library and analysis of the matrices serve all solves; the first guess of each follows from
+        a column of the inverse of the KKT matrix."""
+        layout = self.nlp.layout
+        place = layout.parameter_offset + layout.parameters.index(name)
+        unit = np.zeros((self.nlp.n_variables, 1))
+        unit[place] = 1.0
+        way = self._factors.solve(unit, np.zeros((self.nlp.n_constraints, 1)))[:, 0]
+        ahead = way / way[place]
+
+        def held(value: float, near: Held) -> Held:
+            z, multipliers = near.state
+            guess = z + (value - near.value) * ahead
+            found = self._solved(self.nlp, guess, multipliers, place, value)
+            if not found.status.success:
+                return Held(value, np.inf, np.nan)
+            slope = self._slope(found, place)
+            return Held(value, found.objective, slope, (found.z, found.multipliers))
+
+        z = self.best.z
+        start = Held(float(z[place]), self.best.objective, 0.0, (z, self.best.multipliers))
+        low, high = self.problem.bounds
+        return profiled(name, start, self.about, (low[place], high[place]), held, level)
+
+    def refit(self, record: Record) -> Array | None:
+        """Estimates from other measurements, from the solution; None without convergence."""
+        trials = [
+            trial.remeasured({name: y for (j, name), y in record.items() if j == k})
+            for k, trial in enumerate(self.trials)
+        ]
+        found = self._solved(self.on(trials), self.best.z, self.best.multipliers)
+        return self.nlp.layout.parameter_values(found.z).copy() if found.status.success else None
+
+    @cached_property
+    def _factors(self) -> KktFactors | Projected:
+        return solver(self.kkt)
+
+    def _solved(
+        self,
+        nlp: NLP,
+        z: Array,
+        multipliers: tuple[Array, Array, Array],
+        place: int | None = None,
+        value: float = 0.0,
+    ) -> Solved:
+        """The minimum near z, with the variable at a place held at a value if one is given."""
+        low, high = (bound.copy() for bound in self.problem.bounds)
+        if place is not None:
+            low[place] = high[place] = value
+        problem = replace(self.problem, callbacks=nlp.plans, bounds=(low, high))
+        chosen = SolverOptions({"max_iter": _ITERATIONS})
+        start = Start(np.clip(z, low, high), multipliers)
+        return solve(problem, start, chosen, lambda step: None)
+
+    def _slope(self, found: Solved, place: int) -> float:
+        """d J / d z at a place, all else following: the derivative of the Lagrangian."""
+        rows, columns = self.nlp.jacobian_structure.arrays()
+        here = columns == place
+        pulls = self.nlp.jacobian(found.z)[here] @ found.multipliers[0][rows[here]]
+        return float(self.nlp.gradient(found.z)[place] + pulls)

@@ -1,0 +1,93 @@
+"""Intervals by methods that need the problem of a fit, not only its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.bootstrap import Bootstrap, Record, block_of, new_record
+from kinesym.runtime.results.estimates import Estimate, Estimates, Uncertainty, estimates_of
+from kinesym.runtime.results.profile import Profile
+from kinesym.runtime.results.series import Series
+from kinesym.runtime.statistics.sandwich import sandwich
+
+#: Ways to an interval.
+METHODS = ("t", "sandwich", "profile", "bootstrap")
+
+
+class Inference(Protocol):
+    """What can be asked of the problem that a fit solves."""
+
+    def scores(self) -> tuple[Sequence[Array], int, float]:
+        """Per trial what each instant contributes to the errors of the estimates, (K, r), the
+        number of samples, and of degrees of freedom that unknowns take."""
+
+    def profile(self, name: str, level: float) -> Profile:
+        """The profile likelihood of a parameter."""
+
+    def refit(self, record: Record) -> Array | None:
+        """Estimates (r,) from other measurements, None if it does not converge."""
+
+
+def by_sandwich(
+    values: Mapping[str, float], about: Uncertainty, of: Inference, level: float
+) -> Estimates:
+    """Intervals that hold for residuals of unequal variance that are correlated in time; see
+    `kinesym.runtime.statistics.sandwich`."""
+    found = sandwich(*of.scores())
+    covariance, n = about.covariance.copy(), len(values)
+    free = np.ix_(np.diag(covariance)[:n] > 0.0, np.diag(covariance)[:n] > 0.0)
+    covariance[:n, :n][free] = found.covariance[free]
+    robust = replace(about, covariance=covariance, freedom=found.freedom)
+    words = f"sandwich, residuals correlated over {found.bandwidth:.0f} samples"
+    return estimates_of(values, robust, level, method=words)
+
+
+def by_profile(
+    values: Mapping[str, float], about: Uncertainty, of: Inference, level: float
+) -> Estimates:
+    """Intervals at whose ends -2 log L has risen as the level says, other unknowns following."""
+    plain = estimates_of(values, about, level)
+    table = dict(plain.table)
+    for name, row in plain.table.items():
+        if row.standard_error > 0.0:
+            found = of.profile(name, level)
+            remark = "; ".join(note.removeprefix(f"{name} ") for note in found.notes)
+            table[name] = replace(row, low=found.low, high=found.high, remark=remark)
+    return Estimates(values, table, level, "profile likelihood")
+
+
+def by_bootstrap(values: Mapping[str, float], found: Bootstrap, level: float) -> Estimates:
+    """Intervals between quantiles of the estimates of resampled records."""
+    errors, ends = found.standard_errors(), found.intervals(level)
+    table = {name: Estimate(value, errors[name], *ends[name]) for name, value in values.items()}
+    words = f"bootstrap of {len(found.estimates)} records, blocks of {found.block}"
+    return Estimates(values, table, level, words)
+
+
+def bootstrapped(
+    values: Mapping[str, float],
+    of: Inference,
+    series: Sequence[Series],
+    taken: float,
+    records: int,
+    rng: np.random.Generator,
+    each: Callable[[Callable[[Record], Any], Iterable[Record]], Iterable[Any]],
+) -> Bootstrap:
+    """Estimates of so many resampled records. taken : degrees of freedom that unknowns take. each :
+    `map`, or that of an executor. Raises `ValueError` if less than half of them converge."""
+    samples, block = sum(len(s.time) for s in series), block_of(series)
+    inflate = float(np.sqrt(samples / max(samples - taken, 1.0)))
+    drawn = [new_record(series, block, inflate, rng) for _ in range(records)]
+    found = [row for row in each(of.refit, drawn) if row is not None]
+    if 2 * len(found) < records:
+        raise ValueError(
+            f"only {len(found)} of {records} resampled records have a fit that converges"
+        )
+    return Bootstrap(
+        names=list(values), estimates=np.array(found), failed=records - len(found), block=block
+    )

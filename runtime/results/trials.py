@@ -1,0 +1,232 @@
+"""What results of a fit have in common: trajectories of trials, estimates, and what can be asked of
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kinesym.checks import between, check_choice, count
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.bootstrap import Bootstrap
+from kinesym.runtime.results.diagnostics import Diagnostics, diagnostics
+from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_of
+from kinesym.runtime.results.inference import (
+    METHODS,
+    Inference,
+    bootstrapped,
+    by_bootstrap,
+    by_profile,
+    by_sandwich,
+)
+from kinesym.runtime.results.plot import chosen_trial
+from kinesym.runtime.results.profile import Profile
+from kinesym.runtime.results.saved import UNSAVED, Saved
+from kinesym.runtime.results.series import series_of
+from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
+from kinesym.runtime.signals.experiment import key_name
+from kinesym.runtime.summary import html_table, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Trials(ByName, Saved):
+    """A result with trajectories of several trials.
+
+    `result["theta"]` is the trajectory of the first trial, `result.trials[k]["theta"]` that of
+    trial k. message : a sentence on how the solve ended. parameters : identified ones. known :
+    those that were given. notes : sentences on what cannot be relied on. timings : seconds by what
+    they were spent on. model : its name. uncertainty : what is known of the errors of estimates, if
+    it is; `parameters` shows it as a table. inference : the problem, for what needs it.
+    """
+
+    success: bool
+    message: str
+    objective: float
+    parameters: Estimates
+    known: Mapping[str, float]
+    trials: Sequence[Trajectory]
+    notes: Sequence[str] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    model: str = ""
+    uncertainty: Sequence[Uncertainty] = ()
+    inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
+
+    def __post_init__(self) -> None:
+        table = estimates_of(self.parameters, self._about, shifts=self._shifts())
+        object.__setattr__(self, "parameters", table)
+        object.__setattr__(self, "known", Named(self.known))
+
+    def __getitem__(self, key: object) -> Array:
+        return self.trials[0][key]
+
+    def keys(self) -> list[str]:
+        """Names of states, inputs and outputs."""
+        return self.trials[0].keys()
+
+    @property
+    def time(self) -> Array:
+        """Time grid of the first trial [s]."""
+        return self.trials[0].time
+
+    def vaf(self) -> dict[str, float]:
+        """Variance accounted for [%] of each measurement, of the first trial."""
+        return self.trials[0].vaf()
+
+    # -- what is known of the errors --------------------------------------------------------
+
+    @property
+    def _about(self) -> Uncertainty | None:
+        return self.uncertainty[0] if self.uncertainty else None
+
+    def _shifts(self) -> Mapping[str, float]:
+        """Shifts of the parameters by the error of the grid, where it is known."""
+        return {}
+
+    def intervals(
+        self,
+        level: float = 0.95,
+        method: str = "t",
+        *,
+        records: int = 200,
+        seed: int = 0,
+        executor: Any = None,
+    ) -> Estimates:
+        """The table of estimates with intervals of this level.
+
+        method : "t", from the curvature, by Student's t; "sandwich", for residuals of unequal
+        variance that are correlated in time; "profile", profile likelihood; "bootstrap", of
+        `records` resampled records, see `bootstrap`, which has the other arguments.
+
+        Raises `ValueError` where there are no standard errors; for a method other than "t" also of
+        a result that was loaded, which has no problem to solve again.
+        """
+        level = between(level, 0.0, 1.0, "level")
+        check_choice(method, METHODS, "method")
+        about, values = self._known_errors(), dict(self.parameters)
+        if method == "sandwich":
+            return by_sandwich(values, about, self._asked(), level)
+        if method == "profile":
+            return by_profile(values, about, self._asked(), level)
+        if method == "bootstrap":
+            return by_bootstrap(values, self.bootstrap(records, seed, executor), level)
+        return estimates_of(values, about, level, self._shifts())
+
+    def profile(self, parameter: Any, level: float = 0.95) -> Profile:
+        """The profile likelihood of a parameter, by name or symbol: it is held at values to both
+        sides of its estimate while all else follows, until -2 log L has risen as the level says.
+
+        Raises `ValueError` as `intervals`, and for a parameter that is held by a bound or that
+        nothing determines.
+        """
+        name = key_name(parameter)
+        check_choice(name, self.parameters, "parameter")
+        self._known_errors()
+        row = self.parameters.table[name]
+        if not row.standard_error > 0.0:
+            raise ValueError(f"parameter {name} has no profile: it is {row.remark or 'not known'}")
+        return self._asked().profile(name, between(level, 0.0, 1.0, "level"))
+
+    def bootstrap(self, records: int = 200, seed: int = 0, executor: Any = None) -> Bootstrap:
+        """Estimates of so many records with residuals in another order, in blocks as long as they
+        are correlated (moving block bootstrap; Kunsch 1989, Annals of Statistics 17, 1217).
+
+        seed : of the random numbers. executor : whose `map` solves them, by default one after the
+        other. Raises `ValueError` as `intervals`, and if few of them converge.
+        """
+        about, rng = self._known_errors(), np.random.default_rng(count(seed, "seed", least=0))
+        each = map if executor is None else executor.map
+        series, many = series_of(self.trials), count(records, "records", least=2)
+        taken = float(len(about.names))
+        values = dict(self.parameters)
+        return bootstrapped(values, self._asked(), series, taken, many, rng, each)
+
+    def diagnostics(self) -> Diagnostics:
+        """What the residuals say of the assumptions: white, normal, of the size of std, unrelated
+        to the inputs, without outliers."""
+        return diagnostics(self.trials, {}, {})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per parameter: estimate, standard error, interval, shift by the grid, remark."""
+        return self.parameters.to_pandas()
+
+    def _known_errors(self) -> Uncertainty:
+        if self._about is None:
+            raise ValueError(
+                "there are no standard errors: they are known of fits of measurements that have "
+                f"converged; {self.message}"
+            )
+        return self._about
+
+    def _asked(self) -> Inference:
+        if self.inference is None:
+            raise ValueError(
+                "this result was loaded or copied and has no problem to solve again; use "
+                "method='t', or solve it again with guess=result"
+            )
+        return self.inference()
+
+    # -- as text ----------------------------------------------------------------------------
+
+    @property
+    def _title(self) -> str:
+        return f"{self.model}: {self.message}"
+
+    @property
+    def _heading(self) -> str:
+        return f"{self._title}, objective {self.objective:.8g}"
+
+    def _estimates(self) -> list[tuple[str, str]]:
+        """Names, and values with standard errors and intervals, of what was identified."""
+        return [
+            (name, "  ".join(filter(None, _told(*row.cells()))))
+            for name, row in self.parameters.table.items()
+        ]
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """What more there is to say."""
+        return [("note", note) for note in self.notes]
+
+    def __repr__(self) -> str:
+        shown = listed((" = ".join(pair) for pair in self._estimates()), 6)
+        return f"<{type(self).__name__.lower()} of {self._heading}; {shown or 'no unknowns'}>"
+
+    def _table(self) -> list[tuple[str, str]]:
+        estimates = self._estimates()
+        fits = [f"{name} {share:.2f} %" for run in self.trials for name, share in run.vaf().items()]
+        rows = estimates[:12]
+        if len(estimates) > 12:
+            rows.append((f"... and {len(estimates) - 12} more unknowns", ""))
+        rows += [("fit (VAF)", ", ".join(fits))] if fits else []
+        seconds = ", ".join(f"{name} {took:.3g}" for name, took in self.timings.items())
+        return [*rows, *self._rows(), ("seconds", seconds)]
+
+    def __str__(self) -> str:
+        return "\n".join([self._heading, *(f"  {a:<12} {b}".rstrip() for a, b in self._table())])
+
+    def _repr_html_(self) -> str:
+        """A table for a notebook."""
+        return html_table(self._heading, self._table())
+
+    def plot(self, trial: int = 0, names: Sequence[Any] | None = None) -> Any:
+        """A figure of a trial over time, of all trajectories or those of these names; measurements
+        as dots."""
+        return self.trials[chosen_trial(trial, len(self.trials))].plot(names, self._title)
+
+    def animate(
+        self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z", trial: int = 0
+    ) -> Path:
+        """A moving stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
+        return self.trials[trial].animate(path, fps, speed, up)
+
+
+def _told(value: str, error: str, interval: str, remark: str) -> tuple[str, ...]:
+    """An estimate in a line."""
+    sure = f"{value} +- {error}" if error else value
+    return sure, f"({interval})" if interval and error else "", remark

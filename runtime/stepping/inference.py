@@ -1,0 +1,93 @@
+"""What more can be asked of a fit by shooting: profiles, estimates from other measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.bootstrap import Record
+from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.profile import Profile, profiled
+from kinesym.runtime.statistics.profile import Held
+from kinesym.runtime.stepping.simulated import Simulated
+
+
+@dataclass(frozen=True, eq=False)
+class ShootingInference:
+    """Trials at the minimum q of a sum of squares, asked again.
+
+    on : makes the trials with other measurements.
+    """
+
+    trials: Simulated
+    bounds: tuple[Array, Array]
+    q: Array
+    about: Uncertainty
+    on: Callable[[Record], Simulated]
+
+    def scores(self) -> tuple[Sequence[Array], int, float]:
+        """See `Inference`."""
+        raise NotImplementedError
+
+    def profile(self, name: str, level: float) -> Profile:
+        """The profile likelihood of an unknown."""
+        place, free = self.trials.unknowns.names.index(name), self._free
+        others = free[free != place]
+        covariance = self.about.covariance
+        ahead = covariance[:, place] / covariance[place, place]
+
+        def held(value: float, near: Held) -> Held:
+            guess = near.state + (value - near.value) * ahead
+            guess[place] = value
+            q, good = self._solved(self.trials, guess, others)
+            if not good:
+                return Held(value, np.inf, np.nan)
+            return Held(value, self.trials.cost(q), float(self.trials.gradient(q)[place]), q)
+
+        best = Held(float(self.q[place]), self.trials.cost(self.q), 0.0, self.q)
+        low, high = self.bounds
+        return profiled(name, best, self.about, (low[place], high[place]), held, level)
+
+    def refit(self, record: Record) -> Array | None:
+        """Estimates from other measurements, from the minimum; None without convergence."""
+        q, good = self._solved(self.on(record), self.q, self._free)
+        return q[: len(self.trials.unknowns.parameters)].copy() if good else None
+
+    @property
+    def _free(self) -> NDArray[np.intp]:
+        """What no bound holds."""
+        return np.flatnonzero(np.diag(self.about.covariance) > 0.0)
+
+    def _solved(
+        self, trials: Simulated, guess: Array, free: NDArray[np.intp]
+    ) -> tuple[Array, bool]:
+        """The minimum in the `free` unknowns, and whether it was found."""
+        low, high = (bound[free] for bound in self.bounds)
+        size = self.about.deviations()[free]
+
+        def at(y: Array) -> Array:
+            q = guess.copy()
+            q[free] = y
+            return q
+
+        def values(y: Array) -> Array:
+            r = trials.tried_residuals(at(y))
+            return r if np.isfinite(r).all() else np.full(count, 1e10)
+
+        def slopes(y: Array) -> Array:
+            return np.asarray(trials.jacobian(at(y)).toarray()[:, free])
+
+        if not len(free):
+            return guess, bool(np.isfinite(trials.cost(guess)))
+        if not np.isfinite(trials.cost(guess)):
+            return guess, False
+        count = len(trials.residuals(guess))
+        start = np.clip(guess[free], low, high)
+        options = {"xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-10, "max_nfev": 100}
+        found = least_squares(values, start, slopes, (low, high), x_scale=size, **options)
+        return at(found.x), found.status > 0
