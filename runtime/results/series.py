@@ -59,7 +59,6 @@ def series_of(trials: Sequence[Trajectory]) -> list[Series]:
             here = np.flatnonzero(~np.isnan(measured) & ~np.isnan(run[channel]))
             if len(here):
                 rows = (run.time, measured, run[channel], run.std[channel])
-                found.append(
-                    Series(channel, number, here, *(row[here] for row in rows), len(run.time))
-                )
+                t, y, model, std = (row[here] for row in rows)
+                found.append(Series(channel, number, here, t, y, model, std, len(measured)))
     return found
