@@ -184,3 +184,53 @@ def plot_correlations(names: Sequence[str], covariance: Array) -> Any:
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.2g} %" if share < 1.0 else f"{100.0 * share:.0f} %"
+
+
+#: More trials than these have no pictures of their own in a report.
+_TRIALS = 6
+
+
+def report_of(fit: Trials, level: float = 0.95, profiles: Sequence[Profile] = ()) -> Report:
+    """The report of a fit: verdict, pictures of the trials, residuals, correlations, profiles,
+    tables."""
+    estimates, checks = fit.intervals(level), fit.diagnostics()
+    return Report(
+        title=f"{fit.model}: {fit.message}",
+        verdict=list(_verdict(fit, estimates, checks)),
+        pictures=list(_pictures(fit, checks, profiles)),
+        tables=[
+            Table(estimates.title, estimates.HEAD, estimates.rows()),
+            Table("Residuals", checks.HEAD, checks.rows()),
+        ],
+        details={**dict(fit.facts()), **environment()},
+    )
+
+
+def _verdict(fit: Trials, estimates: Estimates, checks: Diagnostics) -> Iterator[str]:
+    """What is known and what is not, the most important first."""
+    if not fit.success:
+        yield f"It has not converged: {fit.message}."
+    yield from known_to(estimates)
+    about = fit.uncertainty[0]
+    yield from correlated(about.names, about.covariance)
+    for sentence in (*about.notes, *fit.notes, *checks.sentences):
+        yield sentence[0].upper() + sentence[1:] + "."
+    if not checks.sentences:
+        yield "The residuals are as they should be."
+
+
+def _pictures(fit: Trials, checks: Diagnostics, profiles: Sequence[Profile]) -> Iterator[Picture]:
+    measured = list(dict.fromkeys(check.channel for check in checks.checks))
+    for k in range(min(len(fit.trials), _TRIALS)):
+        of = f", trial {k}" * (len(fit.trials) > 1)
+        yield Picture(f"Fit{of}", fit.plot(k, measured), "Dots: measured. Line: model.")
+    for k in sorted({check.trial for check in checks.checks})[:_TRIALS]:
+        of = f", trial {k}" * (len(fit.trials) > 1)
+        words = "Grey: 95 % of white residuals stay within."
+        yield Picture(f"Residuals{of}", checks.plot(k), words)
+    about = fit.uncertainty[0]
+    if len(about.names) > 1:
+        yield Picture("Correlations", plot_correlations(about.names, about.covariance))
+    for profile in profiles:
+        words = f"{100.0 * profile.level:g} % interval {profile.low:.6g} ... {profile.high:.6g}."
+        yield Picture(f"Profile of {profile.name}", profile.plot(), words)
