@@ -37,3 +37,4 @@ from kinesym.runtime.native._native import (
     Plan,
     Run,
 )
+from kinesym.runtime.native._systems import solve_systems
