@@ -22,6 +22,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
+from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
@@ -140,7 +141,8 @@ class Collocation(Discretised):
         )
         with iteration_line(progress) as report:
             result = solve(problem, Start(z, multipliers), chosen, report)
-        return self._certified(self._solution(result, time.perf_counter() - start))
+        solution = self._solution(result, time.perf_counter() - start)
+        return self._certified(solution, result.workspace)
 
     def _until(
         self, solution: Solution, most: float, chosen: SolverOptions, progress: bool | None
@@ -226,14 +228,14 @@ class Collocation(Discretised):
                 return made
         raise ValueError("this is a solution of another problem, or by another scheme")
 
-    def _certified(self, solution: Solution) -> Solution:
+    def _certified(self, solution: Solution, workspace: Workspace | None = None) -> Solution:
         """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
         if not solution.success:
             return solution
         start = time.perf_counter()
         made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
         try:
-            kkt = self._kkt(solution)
+            kkt = self._kkt(solution, workspace)
             error = grid_error(*made, solution, kkt, self.variable_bounds)
             with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
                 if not self.symbolic.aimless and kkt.singular:
@@ -273,7 +275,7 @@ class Collocation(Discretised):
             warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
         return found.covariance
 
-    def _kkt(self, solution: Solution) -> Kkt:
+    def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
         """The KKT matrix at a solution."""
         return kkt_at(
             self.nlp,
@@ -282,6 +284,7 @@ class Collocation(Discretised):
             self.variable_bounds,
             self.constraint_bounds,
             [end.place for end in self._ends.values() if not end.determined],
+            workspace,
         )
 
     def _check_finite(self, z: Array) -> None:

@@ -113,18 +113,18 @@ def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> tuple[Array, Ar
     """
     layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    variables, constraints = np.zeros((nlp.n_variables, 2)), found.rows[:, None].repeat(2, axis=1)
-    variables[:, 1] = -found.gradient
-    factors = solver(kkt)
-    solved = factors.solve(variables, constraints)
+    factors, rows = solver(kkt), found.rows[:, None]
+    shift = factors.solve(-found.gradient[:, None], rows)[:, 0]
     largest = 0.0
     for trial in range(len(layout.nodes)):
-        steps = layout.trajectories(np.ascontiguousarray(solved[:, 1]), trial)
+        steps = layout.trajectories(shift, trial)
         ranges = np.ptp(layout.trajectories(z, trial), axis=1)
         rated = [k for k, name in enumerate(layout.at_nodes) if name in layout.states]
         shares = np.abs(steps[rated]).max(axis=1) / np.where(ranges > 0.0, ranges, np.inf)[rated]
         largest = max(largest, float(shares.max(initial=0.0)))
-    return solved[:, int(largest <= _FLAT)], factors.inverse(mine)
+    if not largest <= _FLAT:
+        shift = factors.solve(np.zeros((nlp.n_variables, 1)), rows)[:, 0]
+    return shift, factors.inverse(mine)
 
 
 def _named(names: Sequence[str], values: Array) -> dict[str, float]:

@@ -53,7 +53,7 @@ def solve(
         found = _run(problem, start, chosen, watch, solver)
     ended = Factors(kkt["status"])
     if found.status.code >= 0 or ended is Factors.OK:  # what IPOPT calls a failure is below zero
-        return replace(found, linear_solver=_about(kkt))
+        return replace(found, linear_solver=_about(kkt), workspace=kkt["workspace"])
     if ended is Factors.NOT_FINITE:
         return replace(found, status=Solve.NOT_FINITE, linear_solver=_about(kkt))
     if not kkt["factorisations"]:  # what IPOPT reports until then has moved nothing

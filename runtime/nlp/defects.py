@@ -242,15 +242,10 @@ def _solved(
 def _cost_slopes(fine: _Points, f: PointFunctions, rates: Array, weights: Array, h: Array) -> Array:
     """Derivatives of the integral with respect to the states at 0 and the fine nodes, (f + 1, M,
     n)."""
-    weighted = _weighted(fine, np.broadcast_to(weights[:, None], fine.rates.shape[:2]))
-    found = np.tensordot(rates.T, weighted[..., f.xdot], 1)
-    found[1:] += h[:, None] * weighted[..., f.x]
+    slopes, weighted = fine.values.slopes, np.broadcast_to(weights[:, None], fine.rates.shape[:2])
+    found = np.tensordot(rates.T, slopes.part(f.xdot).pulled(weighted[..., None]), 1)
+    found[1:] += h[:, None] * slopes.part(f.x).pulled(weighted[..., None])
     return np.asarray(found)
-
-
-def _weighted(points: _Points, weights: Array) -> Array:
-    """Derivatives of the integrand times weights (places, M)."""
-    return points.values.slopes.pulled(weights[..., None])
 
 
 # -- gradients of the Lagrangian -----------------------------------------------------------------
@@ -274,7 +269,9 @@ def _pulled(
 ) -> _Gradient:
     v, h = points.values, c.step * c.T
     cost = weights[:, None] * h
-    q = v.jacobian.pulled(multipliers) + _weighted(points, cost)
+    q = v.jacobian.pulled(multipliers)
+    if len(v.slopes.rows):  # an integrand there is
+        q += v.slopes.pulled(cost[..., None])
     integral = float((cost * v.integrand).sum())
     time = c.begin + points.shares[:, None] * c.step
     stretched = (q[..., f.xdot] * points.rates).sum() / c.T
@@ -299,7 +296,7 @@ def _coarse_gradient(
         knots = np.tensordot(at.rates.T, xdot, 1) / h + np.tensordot(at.values.T, x, 1)
         return knots, found
     v, lam = coarse.values, c.multipliers
-    cost = _weighted(coarse, at.weights[:, None] * h[:, 0])[..., f.xdot]
+    cost = v.slopes.part(f.xdot).pulled((at.weights[:, None] * h[:, 0])[..., None])
     side = np.tensordot(at.matrix[1:].T, lam, 1) - cost
     nu = v.jacobian.part(f.xdot).solve(None, side)[1]
     found = _pulled(coarse, f, nu, at.weights, c)

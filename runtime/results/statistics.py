@@ -12,6 +12,7 @@ from scipy.sparse import coo_array, csc_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.identifiability import exchanges, identifiability
 from kinesym.runtime.results.kkt import Entries, Kkt
@@ -66,12 +67,13 @@ def kkt_at(
     bounds: tuple[Array, Array],
     constraint_bounds: tuple[Array, Array],
     idle: Sequence[int] = (),
+    workspace: Workspace | None = None,
 ) -> Kkt:
     """The matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
     say.
 
     multipliers : of constraints, lower and upper bounds. idle : variables that nothing determines,
-    which are taken as fixed.
+    which are taken as fixed. workspace : see `Kkt`.
     """
     hessian = (*nlp.hessian_structure.arrays(), nlp.hessian(z, multipliers[0], 1.0))
     jacobian = (*nlp.jacobian_structure.arrays(), nlp.jacobian(z))
@@ -81,7 +83,7 @@ def kkt_at(
         nlp.constraints(z), constraint_bounds, downhill(-multipliers[0]), _WIDENED
     )
     with np.errstate(divide="ignore"):
-        return Kkt(hessian, jacobian, stiff, 1.0 / of_rows, nlp.layout.stages())
+        return Kkt(hessian, jacobian, stiff, 1.0 / of_rows, nlp.layout.stages(), workspace)
 
 
 def parameter_confidence(

@@ -21,7 +21,7 @@ from kinesym.runtime.ipopt import library as ipopt_library
 from kinesym.runtime.ipopt import linear_solver
 from kinesym.runtime.ipopt.blas import Blas, blas_of
 from kinesym.runtime.ipopt.linear_solver import available
-from kinesym.runtime.native import KKT_LIBRARY, trial
+from kinesym.runtime.native import KKT_LIBRARY, Factorisation, trial
 from kinesym.runtime.native._kkt import close_session, forget, kept, open_session
 
 t = ks.t
@@ -343,6 +343,28 @@ def test_analysis_is_kept():
         for name in ("bounded", "bounded", "path conditions", "bounded", "bounded")
     ]
     assert said == ["analysed)", "analysis kept)", "analysed)", "analysed)", "analysis kept)"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shared"),
+    [("identification", True), ("swing-up", True), ("path conditions", False)],
+)
+def test_the_error_of_the_grid_takes_the_analysis_over(monkeypatch, name, shared):
+    """Where IPOPT's systems have no slacks; the shifts are the same either way."""
+    seen = []
+
+    def factorisation(*places, **more):
+        seen.append(Factorisation(*places, **more))
+        return seen[-1]
+
+    monkeypatch.setattr("kinesym.runtime.results.kkt.Factorisation", factorisation)
+    solution = solve(name, linear_solver=OWN)
+    assert seen[0].about["analysed"] is not shared
+    alone = made(name)._certified(solution)
+    assert seen[-1].about["analysed"]
+    mine, other = solution.grid_error(), alone.grid_error()
+    for row in mine.states:
+        np.testing.assert_allclose(mine.states[row], other.states[row], rtol=1e-6, atol=1e-10)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
