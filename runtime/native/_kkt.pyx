@@ -318,7 +318,8 @@ cdef class Factorisation:
         """The analysis and the last factorisation, as a dictionary."""
         p, f = self._plan, self._factors
         return {
-            "analysed": self._analysed, "fronts": p.n_fronts, "plan_rows": p.max_rows, "operations": p.operations,
+            "analysed": bool(self._analysed), "fronts": p.n_fronts, "plan_rows": p.max_rows,
+            "operations": p.operations,
             "hinted": bool(p.hinted), "negative": f.negative, "delayed": f.delayed,
             "pairs": f.pairs, "max_rows": f.max_rows, "bad_entry": f.bad_entry, "bytes": f.bytes,
         }
