@@ -58,7 +58,8 @@ class Collocation(Discretised):
         for phases of a `Hybrid` nothing.
     bounds : (low, high) of states and unknown inputs at all nodes and stages.
     boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
-        every node and stage. Each is an expression that is to be zero, or (expression, low, high).
+        every node and stage. Each is an expression that is to be zero, (expression, low, high), or
+        one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
     unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
         stage, unless they are `held` or `linear` between nodes, as those are that are measured.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.

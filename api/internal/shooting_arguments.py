@@ -26,6 +26,7 @@ from kinesym.internal.problem import (
     named_bounds,
     symbolic_problem,
 )
+from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
@@ -328,12 +329,8 @@ def _rows_of_trials(
     for k, mapping in enumerate(given):
         known = [*model.state_names, *contacts]
         row = by_name(mapping, known, f"initial of trial {k}" if each else "initial")
-        for name in model.state_names:
-            if name not in row:
-                raise ValueError(
-                    f"the initial value of state {name} is missing; add it to initial={{...}}, "
-                    "None or (low, high) if it is unknown"
-                )
+        where = "initial={...}, None or (low, high) if unknown"
+        check_complete(model.state_names, row, "initial value of state", where)
         for name, value in row.items():
             if isinstance(value, (list, np.ndarray)) and np.ndim(np.asarray(value, object)):
                 if len(value) != trials or each:

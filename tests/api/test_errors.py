@@ -297,6 +297,7 @@ def test_unknown_driver():
     ("changes", "words"),
     [
         ({"initial": {x: 1.0}}, "initial value of state v is missing"),
+        ({"initial": {}}, "the initial values of states x, v are missing; add them to initial"),
         ({"inputs": {}}, "the input u is missing"),
         ({"parameters": {}}, "parameter k is missing; add it to parameters"),
         ({"parameters": {k: [[1.0, 2.0]]}}, "parameter k must be one number or .members,."),
