@@ -32,9 +32,13 @@ from kinesym.runtime.results.statistics import kkt_at, parameter_confidence
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.status import Solve
+from kinesym.runtime.summary import listed
 from kinesym.verification import verified
 
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
+
+#: Ends at which another guess may help.
+_LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
 
 #: Refinements of the grid for one `tolerance_grid`, at most.
 _ROUNDS = 12
@@ -117,6 +121,10 @@ class Collocation(Discretised):
         guess = self._start if guess is None else guess
         z = self.pack(guess)
         solution = self._solved(z, self._multipliers(guess), chosen, progress)
+        if solution.status in _LOST and (names := self._without_guess(guess)):
+            words = f"no guess was given of {listed(names)}, which began at zero"
+            words += f": solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
+            solution = replace(solution, message=f"{solution.message}; {words}")
         if tolerance_grid is None:
             return solution
         return self._until(solution, tolerance_grid, chosen, progress)

@@ -46,7 +46,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name
+from kinesym.symbolic.names import by_name, names_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
@@ -197,6 +197,17 @@ class Discretised:
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
         return within(z, bounds, given & by_hand, self.variable_name)
+
+    def _without_guess(self, guess: Any) -> list[str]:
+        """States that a guess by names leaves at zero: they are not measured either."""
+        if not isinstance(guess, Mapping | None):
+            return []
+        told = {
+            *names_of(list(guess or ()), "guess"),
+            *(m for t in self.trials for m in t.measurements),
+        }
+        pairs = kinematic_pairs(self.model)
+        return [x for x in self.layout.states if not told & {x, pairs.get(x)}]
 
     def unpack(self, z: Array) -> dict[str, Any]:
         """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
