@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -192,8 +192,9 @@ class SmoothProgram:
         @cache
         def squares() -> Residuals:
             symbolic, trials = residual_problem(problem, given.fine)
-            made = realise(without_hessians(transcribe(symbolic)))
-            return Residuals(make_nlp(made, trials, given.known, given.threads), trials)
+            return Residuals(
+                make_nlp(_residuals(symbolic), trials, given.known, given.threads), trials
+            )
 
         objective = problem.objective
         return SmoothTrials(
@@ -225,10 +226,23 @@ def smooth_program(given: ShootingArguments) -> SmoothProgram:
     )
     check_compiler()  # before any long work
     begin = time.perf_counter()
-    program = shooting_program(problem, method)
-    derive, built = time.perf_counter() - begin, realise(program, narrow=True)
-    timings = {"derive": derive + built.derive, "compile": built.compile}
-    return SmoothProgram(problem, built, timings)
+    built = _shooting(problem, tuple(problem.measurements), method)
+    seconds = time.perf_counter() - begin
+    compiling = built.compile if built.compile < seconds else 0.0  # it was kept
+    return SmoothProgram(problem, built, {"derive": seconds - compiling, "compile": compiling})
+
+
+@lru_cache(maxsize=8)
+def _shooting(problem: Problem, measurements: tuple[str, ...], method: str) -> Built:
+    """The library for trials, kept for the next problem that differs in numbers only; measurements
+    : in their order, which equal problems need not share."""
+    return realise(shooting_program(problem, method), narrow=True)
+
+
+@lru_cache(maxsize=8)
+def _residuals(problem: Problem) -> Built:
+    """The library of a problem without measurements whose path conditions are residuals."""
+    return realise(without_hessians(transcribe(problem)))
 
 
 def warn_of_kinks(system: Model | Hybrid) -> None:
