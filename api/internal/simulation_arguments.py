@@ -113,9 +113,12 @@ def _initial(
     contacts = () if isinstance(system, Model) else tuple(c.name for c in system.contacts)
     found = by_name(given, (*model.state_names, *contacts), "initial")
     states = {name: value for name, value in found.items() if name in model.state_names}
-    guessed = [name_of(x) for x in algebraic_states(model) if name_of(x) not in states]
-    will_do = f"; a guess will do for the algebraic {listed(guessed, 6)}" if guessed else ""
-    check_complete(model.state_names, states, "initial value of state", f"initial={{...}}{will_do}")
+    if len(states) < len(model.state_names):
+        guessed = [name_of(x) for x in algebraic_states(model) if name_of(x) not in states]
+        hint = f"; a guess will do for the algebraic {listed(guessed, 6)}" if guessed else ""
+        check_complete(
+            model.state_names, states, "initial value of state", f"initial={{...}}{hint}"
+        )
     values = _numbers(states, model.state_names, {}, "initial", "initial value of state")
     pressing = {name: np.asarray(found[name]) for name in contacts if name in found}
     for name, row in pressing.items():

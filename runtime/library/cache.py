@@ -236,10 +236,8 @@ def tidy(folder: Path, newest: Path) -> None:
 def summary(folder: Path) -> str:
     """What `folder` holds, in a line. Raises `CacheError` if the limit is no number."""
     kept = _kept(folder)
-    kinds, total = (
-        [os.path.splitext(path)[1] for path in kept],
-        sum(size for _, size in kept.values()),
-    )
+    kinds = [os.path.splitext(path)[1] for path in kept]
+    total = sum(size for _, size in kept.values())
     return (
         f"{folder}, {kinds.count('.so')} libraries, {kinds.count('.o')} objects, "
         f"{total / 1e6:.1f} MB of {cache_limit() / 1e6:g} MB"
