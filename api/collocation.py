@@ -33,9 +33,13 @@ from kinesym.runtime.results.statistics import kkt_at, parameter_confidence
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.status import Solve
+from kinesym.runtime.summary import listed
 from kinesym.verification import verified
 
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
+
+#: Ends at which another guess may help.
+_LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
 
 #: Refinements of the grid for one `tolerance_grid`, at most.
 _ROUNDS = 12
@@ -59,7 +63,8 @@ class Collocation(Discretised):
         for phases of a `Hybrid` nothing.
     bounds : (low, high) of states and unknown inputs at all nodes and stages.
     boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
-        every node and stage. Each is an expression that is to be zero, or (expression, low, high).
+        every node and stage. Each is an expression that is to be zero, (expression, low, high), or
+        one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
     unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
         stage, unless they are `held` or `linear` between nodes, as those are that are measured.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
@@ -117,6 +122,10 @@ class Collocation(Discretised):
         guess = self._start if guess is None else guess
         z = self.pack(guess)
         solution = self._solved(z, self._multipliers(guess), chosen, progress)
+        if solution.status in _LOST and (names := self._without_guess(guess)):
+            words = f"no guess was given of {listed(names)}, which began at zero"
+            words += f": solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
+            solution = replace(solution, message=f"{solution.message}; {words}")
         if tolerance_grid is None:
             return solution
         return self._until(solution, tolerance_grid, chosen, progress)

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from kinesym.internal.problem import (
     named_bounds,
     symbolic_problem,
 )
+from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
@@ -191,8 +192,9 @@ class SmoothProgram:
         @cache
         def squares() -> Residuals:
             symbolic, trials = residual_problem(problem, given.fine)
-            made = realise(without_hessians(transcribe(symbolic)))
-            return Residuals(make_nlp(made, trials, given.known, given.threads), trials)
+            return Residuals(
+                make_nlp(_residuals(symbolic), trials, given.known, given.threads), trials
+            )
 
         objective = problem.objective
         return SmoothTrials(
@@ -224,10 +226,23 @@ def smooth_program(given: ShootingArguments) -> SmoothProgram:
     )
     check_compiler()  # before any long work
     begin = time.perf_counter()
-    program = shooting_program(problem, method)
-    derive, built = time.perf_counter() - begin, realise(program, narrow=True)
-    timings = {"derive": derive + built.derive, "compile": built.compile}
-    return SmoothProgram(problem, built, timings)
+    built = _shooting(problem, tuple(problem.measurements), method)
+    seconds = time.perf_counter() - begin
+    compiling = built.compile if built.compile < seconds else 0.0  # it was kept
+    return SmoothProgram(problem, built, {"derive": seconds - compiling, "compile": compiling})
+
+
+@lru_cache(maxsize=8)
+def _shooting(problem: Problem, measurements: tuple[str, ...], method: str) -> Built:
+    """The library for trials, kept for the next problem that differs in numbers only; measurements
+    : in their order, which equal problems need not share."""
+    return realise(shooting_program(problem, method), narrow=True)
+
+
+@lru_cache(maxsize=8)
+def _residuals(problem: Problem) -> Built:
+    """The library of a problem without measurements whose path conditions are residuals."""
+    return realise(without_hessians(transcribe(problem)))
 
 
 def warn_of_kinks(system: Model | Hybrid) -> None:
@@ -328,12 +343,8 @@ def _rows_of_trials(
     for k, mapping in enumerate(given):
         known = [*model.state_names, *contacts]
         row = by_name(mapping, known, f"initial of trial {k}" if each else "initial")
-        for name in model.state_names:
-            if name not in row:
-                raise ValueError(
-                    f"the initial value of state {name} is missing; add it to initial={{...}}, "
-                    "None or (low, high) if it is unknown"
-                )
+        where = "initial={...}, None or (low, high) if unknown"
+        check_complete(model.state_names, row, "initial value of state", where)
         for name, value in row.items():
             if isinstance(value, (list, np.ndarray)) and np.ndim(np.asarray(value, object)):
                 if len(value) != trials or each:

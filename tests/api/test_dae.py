@@ -111,6 +111,15 @@ def test_algebraic_states_are_found_at_the_start(method):
     np.testing.assert_allclose(run["v"], 3.0 * (1.0 - np.exp(-2.0 * TIME)), atol=0.02)
 
 
+def test_missing_values_are_named_at_once():
+    """Of algebraic states a guess is asked for."""
+    with pytest.raises(ValueError) as caught:
+        ks.simulate(ks.models.cartesian_pendulum(), TIME, {"x": 1.0})
+    words = str(caught.value)
+    assert words.startswith("the initial values of states y, u, v, tension are missing; add them")
+    assert words.endswith("a guess will do for the algebraic tension")
+
+
 def test_runs_go_on_from_where_they_ended():
     """From the very values, also where a method leaves algebraic states off their equations."""
     model, start, options = circuit(), {"v": 0.0, "i": 0.0}, {"inputs": {u: 3.0}}

@@ -301,7 +301,7 @@ SHOOTING = [
     (lambda: shooting(unknown={"kk": None}), "kk is unknown"),
     (lambda: shooting(unknown={}, known={k: 1.0}), "nothing is unknown"),
     (lambda: shooting(known=5), "known must be a mapping", "5"),
-    (lambda: shooting(initial=None), "initial value of state x is missing"),
+    (lambda: shooting(initial=None), "initial values of states x, v are missing"),
     (lambda: shooting(initial=[1.0, 0.0]), "initial must be a mapping"),
     (lambda: shooting(initial={x: 1.0}), "initial value of state v is missing"),
     (lambda: shooting(initial={x: "a", v: 0.0}), "initial value of x"),
