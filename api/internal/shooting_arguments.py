@@ -158,7 +158,7 @@ def shooting_arguments(
         segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
         nodes=tuple(trial.n_nodes for trial in fine),
     )
-    check_invariants(model, [*unknowns.initial, *unknowns.parameters])
+    _check_invariants(model, [*unknowns.initial, *unknowns.parameters])
     return ShootingArguments(
         model=model,
         trials=listed,
@@ -259,7 +259,7 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
     return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
 
 
-def check_invariants(model: Model, unknown: Sequence[str]) -> None:
+def _check_invariants(model: Model, unknown: Sequence[str]) -> None:
     """Raise `ValueError` where unknown starts or parameters would leave what is zero along every
     motion of the model: shooting has no conditions."""
     bound = {name: _names_in(model, model.outputs[name]) for name in model.invariants}
