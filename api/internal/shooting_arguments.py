@@ -132,7 +132,7 @@ def shooting_arguments(
     free = by_name(free, model.input_names, "unknown_inputs")
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
-    steps = checked_steps(methods, method, *options, most)
+    steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
     _check_unknowns(hybrid, listed, steps, segments, free)
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
@@ -159,6 +159,7 @@ def shooting_arguments(
         segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
         nodes=tuple(trial.n_nodes for trial in fine),
     )
+    _check_invariants(model, [*unknowns.initial, *unknowns.parameters])
     return ShootingArguments(
         model=model,
         trials=listed,
@@ -273,6 +274,33 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
     return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
 
 
+def _check_invariants(model: Model, unknown: Sequence[str]) -> None:
+    """Raise `ValueError` where unknown starts or parameters would leave what is zero along every
+    motion of the model: shooting has no conditions."""
+    bound = {name: _names_in(model, model.outputs[name]) for name in model.invariants}
+    free = [name for name in unknown if any(name in names for names in bound.values())]
+    if free:
+        which = next(name for name, names in bound.items() if free[0] in names)
+        every = set().union(*bound.values())
+        may = [name for name in model.state_names if name not in every]
+        words = f"the start of {', '.join(may)} may be unknown; " if may else ""
+        raise ValueError(
+            f"{' and '.join(free[:5])} cannot be unknown: a motion of {model.name} must start with "
+            f"{which} = {model.outputs[which]} = 0, and shooting has no conditions at the start; "
+            f"{words}give numbers that agree (ks.consistent finds them), or use ks.Collocation, "
+            "which has these conditions"
+        )
+
+
+def _names_in(model: Model, expression: sp.Expr) -> set[str]:
+    """Of states and parameters on which an expression depends."""
+    found = expression.atoms(AppliedUndef, sp.Symbol)
+    for symbol, value in reversed(model.intermediates):
+        if symbol in found:
+            found |= value.atoms(AppliedUndef, sp.Symbol)
+    return {name_of(atom) for atom in found if atom in {*model.states, *model.parameters}}
+
+
 def _check_unknowns(
     hybrid: bool,
     trials: Sequence[Experiment],
@@ -283,8 +311,6 @@ def _check_unknowns(
     """Raise `ValueError` for unknowns or steps that shooting does not support."""
     if steps.substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-    if steps.substeps > 1 and steps.method in EXPLICIT and EXPLICIT[steps.method].error:
-        raise ValueError(f"{steps.method} chooses its steps by rtol and atol; substeps are for rk4")
     if hybrid and inputs:
         raise ValueError(
             "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "

@@ -414,6 +414,26 @@ def test_shooting_refuses_what_simulation_refuses():
         ks.Shooting(pendulum, trial, unknown={"g": (5, 15)}, initial=LEVEL, method="midpoint")
 
 
+@pytest.mark.parametrize("stabilisation", ["baumgarte", "gear-gupta-leimkuhler"])
+def test_shooting_does_not_leave_the_constraints(stabilisation):
+    """It has no conditions at the start: what they bind must be known."""
+    swing = ks.models.cartesian_pendulum()
+    reduced = swing.reduced_index(stabilisation)
+    start = {**dict.fromkeys(reduced.state_names, 0.0), **LEVEL}
+    trial = ks.Experiment(time=TIME, measurements={"x": np.cos(TIME)})
+
+    def shooting(unknown, **free):
+        return ks.Shooting(reduced, trial, unknown, initial={**start, **free}, method="radau-3")
+
+    for free in ({"x": None}, {"y": (-1, 1)}, {"u": None, "v": None}):
+        words = f"{' and '.join(free)} cannot be unknown: a motion of .* must start with constraint"
+        with pytest.raises(ValueError, match=words):
+            shooting({"g": (5, 15)}, **free)
+    with pytest.raises(ValueError, match=r"L cannot be unknown: .* or use ks\.Collocation"):
+        shooting({"L": (0.5, 2)})
+    assert shooting({"g": (5, 15)}, tension=None).names == ["g", "tension(0)"]
+
+
 def test_driven_mechanism():
     """An angle that is given: its rates are inputs of the reduced model, the torque is found."""
     angle, rate, torque, drive = ks.dynamicsymbols("angle rate torque drive")
