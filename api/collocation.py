@@ -22,6 +22,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
+from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
@@ -32,9 +33,13 @@ from kinesym.runtime.results.statistics import kkt_at, parameter_confidence
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.status import Solve
+from kinesym.runtime.summary import listed
 from kinesym.verification import verified
 
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
+
+#: Ends at which another guess may help.
+_LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
 
 #: Refinements of the grid for one `tolerance_grid`, at most, and after how many in turn that do not
 #: help it ends.
@@ -57,7 +62,8 @@ class Collocation(Discretised):
         for phases of a `Hybrid` nothing.
     bounds : (low, high) of states and unknown inputs at all nodes and stages.
     boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
-        every node and stage. Each is an expression that is to be zero, or (expression, low, high).
+        every node and stage. Each is an expression that is to be zero, (expression, low, high), or
+        one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
     unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
         stage, unless they are `held` or `linear` between nodes, as those are that are measured.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
@@ -118,6 +124,10 @@ class Collocation(Discretised):
         guess = self._start if guess is None else guess
         z = self.pack(guess)
         solution = self._solved(z, self._multipliers(guess), chosen, progress)
+        if solution.status in _LOST and (names := self._without_guess(guess)):
+            words = f"no guess was given of {listed(names)}, which began at zero"
+            words += f": solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
+            solution = replace(solution, message=f"{solution.message}; {words}")
         if tolerance_grid is None:
             return solution
         return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
@@ -142,7 +152,8 @@ class Collocation(Discretised):
         )
         with iteration_line(progress) as report:
             result = solve(problem, Start(z, multipliers), chosen, report)
-        return self._certified(self._solution(result, time.perf_counter() - start))
+        solution = self._solution(result, time.perf_counter() - start)
+        return self._certified(solution, result.workspace)
 
     def _until(
         self,
@@ -238,14 +249,14 @@ class Collocation(Discretised):
                 return made
         raise ValueError("this is a solution of another problem, or by another scheme")
 
-    def _certified(self, solution: Solution) -> Solution:
+    def _certified(self, solution: Solution, workspace: Workspace | None = None) -> Solution:
         """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
         if not solution.success:
             return solution
         start = time.perf_counter()
         made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
         try:
-            kkt = self._kkt(solution)
+            kkt = self._kkt(solution, workspace)
             error = grid_error(*made, solution, kkt, self.variable_bounds)
             with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
                 if not self.symbolic.aimless and kkt.singular:
@@ -285,7 +296,7 @@ class Collocation(Discretised):
             warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
         return found.covariance
 
-    def _kkt(self, solution: Solution) -> Kkt:
+    def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
         """The KKT matrix at a solution."""
         return kkt_at(
             self.nlp,
@@ -295,6 +306,7 @@ class Collocation(Discretised):
             self.constraint_bounds,
             [end.place for end in self._ends.values() if not end.determined],
             bool(self.symbolic.objective.least_squares),
+            workspace,
         )
 
     def _check_finite(self, z: Array) -> None:

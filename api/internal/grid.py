@@ -126,7 +126,7 @@ def _identified(
     while not (signs > 0.0).all():
         stiffness = kkt.stiffness.copy()
         stiffness[mine[np.argmin(signs > 0.0)]] = np.inf
-        kkt = replace(kkt, stiffness=stiffness)
+        kkt = replace(kkt, stiffness=stiffness, workspace=None)
         signs = spreads(kkt, mine, blur).signs
     return kkt, known
 
@@ -138,17 +138,18 @@ def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> Array:
     means nothing: beyond `_FLAT` only what the constraints ask for counts.
     """
     layout = nlp.layout
-    variables, constraints = np.zeros((nlp.n_variables, 2)), found.rows[:, None].repeat(2, axis=1)
-    variables[:, 1] = -found.gradient
-    solved = solver(kkt).solve(variables, constraints)
+    factors, rows = solver(kkt), found.rows[:, None]
+    shift = factors.solve(-found.gradient[:, None], rows)[:, 0]
     largest = 0.0
     for trial in range(len(layout.nodes)):
-        steps = layout.trajectories(np.ascontiguousarray(solved[:, 1]), trial)
+        steps = layout.trajectories(shift, trial)
         ranges = np.ptp(layout.trajectories(z, trial), axis=1)
         rated = [k for k, name in enumerate(layout.at_nodes) if name in layout.states]
         shares = np.abs(steps[rated]).max(axis=1) / np.where(ranges > 0.0, ranges, np.inf)[rated]
         largest = max(largest, float(shares.max(initial=0.0)))
-    return np.asarray(solved[:, int(largest <= _FLAT)])
+    if not largest <= _FLAT:
+        shift = factors.solve(np.zeros((nlp.n_variables, 1)), rows)[:, 0]
+    return np.asarray(shift)
 
 
 def _named(names: Sequence[str], values: Array) -> dict[str, float]:

@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.native import UNKNOWN, Factorisation
+from kinesym.runtime.native import UNKNOWN, Factorisation, Workspace
 
 #: Rows, columns and values of a sparse matrix.
 Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
@@ -45,6 +45,7 @@ class Kkt:
     if they are not known.
     fitted : whether it is that of a fit, in which factors that exist by rounding alone count as
     none; that of a motion with inputs at their bounds may come as near.
+    workspace : of the solve that led there, for the first factors.
     """
 
     hessian: Entries
@@ -54,6 +55,7 @@ class Kkt:
     stages: NDArray[np.int32] | None = None
     sizes: Array | None = None
     fitted: bool = False
+    workspace: Workspace | None = None
 
     @property
     def order(self) -> int:
@@ -66,19 +68,25 @@ class Kkt:
         return np.isinf(np.concatenate([self.stiffness, self.softness]))
 
     def lower(self) -> Entries:
-        """The entries of its lower triangle, the diagonal in S and D last; rows that are gone have
-        only 1 there."""
-        n, every, gone = len(self.stiffness), np.arange(self.order), self.gone
+        """The entries of its lower triangle, in IPOPT's order: those of H, the diagonal in S, those
+        of A, the diagonal in D; rows that are gone have only 1 there."""
+        n, gone = len(self.stiffness), self.gone
+        every = np.arange(self.order, dtype=np.int32)
         diagonal = np.concatenate([self.stiffness, -self.softness])
         diagonal[gone] = 1.0
         (i, j, h), (row, column, a) = self.hessian, self.jacobian
-        rows = np.concatenate([i, row + n, every], dtype=np.int32, casting="same_kind")
-        columns = np.concatenate([j, column, every], dtype=np.int32, casting="same_kind")
-        values = np.concatenate([h, a, diagonal])
         if gone.any():
-            off = slice(0, len(values) - self.order)
-            values[off][gone[rows[off]] | gone[columns[off]]] = 0.0
-        return rows, columns, values
+            h, a = (
+                np.where(gone[i] | gone[j], 0.0, h),
+                np.where(gone[row + n] | gone[column], 0.0, a),
+            )
+        rows = np.concatenate(
+            [i, every[:n], row + n, every[n:]], dtype=np.int32, casting="same_kind"
+        )
+        columns = np.concatenate(
+            [j, every[:n], column, every[n:]], dtype=np.int32, casting="same_kind"
+        )
+        return rows, columns, np.concatenate([h, diagonal[:n], a, diagonal[n:]])
 
     def factorised(self) -> KktFactors:
         """Its factors, by the time-structured solver or by SuperLU; raises `ValueError` if it is
@@ -95,7 +103,7 @@ class Kkt:
     @cached_property
     def _found(self) -> _InTime | _General | RuntimeError:
         try:
-            factors = _factors(self.lower(), self._every_stage, self.order)
+            factors = _factors(self.lower(), self._every_stage, self.order, self.workspace)
         except RuntimeError as error:
             return error
         if self.fitted and self._null_by(factors):
@@ -127,11 +135,11 @@ class Kkt:
         too."""
         (rows, columns, values), n = self.lower(), len(self.stiffness)
         values *= scale[rows] * scale[columns]
-        diagonal = values[len(values) - self.order :]
-        diagonal[n:] -= added
-        diagonal[:n] += (
+        begin = len(self.hessian[2])
+        values[begin : begin + n] += (
             added if self.stages is None else np.where(self.stages < 0, more, 1.0) * added
         )
+        values[len(values) - len(self.softness) :] -= added
         try:
             return _factors((rows, columns, values), self._every_stage, self.order)
         except RuntimeError as error:
@@ -173,9 +181,11 @@ class _InTime:
     triangle; stages : see `kkt.h`. Raises `ValueError` if these are not narrow, `RuntimeError` if
     the matrix is singular."""
 
-    def __init__(self, lower: Entries, stages: NDArray[np.int32]) -> None:
-        rows, columns, self._values = lower
-        self._n, self._factors = len(stages), Factorisation(len(stages), rows, columns, stages)
+    def __init__(
+        self, lower: Entries, stages: NDArray[np.int32], workspace: Workspace | None
+    ) -> None:
+        (rows, columns, self._values), self._n = lower, len(stages)
+        self._factors = Factorisation(self._n, rows, columns, stages, workspace=workspace)
         if self._factors.factorise(self._values) != "ok":
             raise RuntimeError("singular")
 
@@ -190,13 +200,12 @@ class _InTime:
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         """Its entries for unknowns, (k, k); refined if the first one needs it."""
-        unit = np.zeros((self._n, len(wanted)))
-        unit[wanted, np.arange(len(wanted))] = 1.0
         if len(wanted):
-            x = self._factors.solve(unit[:, 0])
-            change = abs(x @ self._left(x, unit[:, 0]))  # what refinement would add to the first
+            first = _units(self._n, wanted[:1])[:, 0]
+            x = self._factors.solve(first)
+            change = abs(x @ self._left(x, first))  # what refinement would add to the first
             if not change <= _REFINED * abs(x[wanted[0]]):
-                return self.solve(unit)[wanted]
+                return self.solve(_units(self._n, wanted))[wanted]
         return self._factors.inverse(wanted)
 
     def _left(self, x: Array, b: Array) -> Array:
@@ -215,16 +224,23 @@ class _General:
         return np.asarray(self._factors.solve(b))
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
-        unit = np.zeros((self._n, len(wanted)))
-        unit[wanted, np.arange(len(wanted))] = 1.0
-        return self.solve(unit)[wanted]
+        return self.solve(_units(self._n, wanted))[wanted]
 
 
-def _factors(lower: Entries, stages: NDArray[np.int32] | None, n: int) -> _InTime | _General:
+def _units(n: int, wanted: NDArray[np.intp]) -> Array:
+    """Unit vectors, (n, k)."""
+    units = np.zeros((n, len(wanted)))
+    units[wanted, np.arange(len(wanted))] = 1.0
+    return units
+
+
+def _factors(
+    lower: Entries, stages: NDArray[np.int32] | None, n: int, workspace: Workspace | None = None
+) -> _InTime | _General:
     """Raises `RuntimeError` if the matrix is singular."""
     if stages is not None:
         with suppress(ValueError):  # no narrow stages
-            return _InTime(lower, stages)
+            return _InTime(lower, stages, workspace)
     return _General(lower, n)
 
 

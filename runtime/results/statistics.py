@@ -12,6 +12,7 @@ from scipy.sparse import coo_array, csc_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.identifiability import exchanges, identifiability
 from kinesym.runtime.results.kkt import Entries, Kkt
@@ -67,12 +68,13 @@ def kkt_at(
     constraint_bounds: tuple[Array, Array],
     idle: Sequence[int] = (),
     fitted: bool = False,
+    workspace: Workspace | None = None,
 ) -> Kkt:
     """The matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
     say.
 
     multipliers : of constraints, lower and upper bounds. idle : variables that nothing determines,
-    which are taken as fixed. fitted : see `Kkt`.
+    which are taken as fixed. fitted, workspace : see `Kkt`.
     """
     hessian = (*nlp.hessian_structure.arrays(), nlp.hessian(z, multipliers[0], 1.0))
     jacobian = (*nlp.jacobian_structure.arrays(), nlp.jacobian(z))
@@ -83,9 +85,8 @@ def kkt_at(
     )
     with np.errstate(divide="ignore"):
         softness = 1.0 / of_rows
-    return Kkt(
-        hessian, jacobian, stiff, softness, nlp.layout.stages(), _known_sizes(nlp, z), fitted
-    )
+    stages, sizes = nlp.layout.stages(), _known_sizes(nlp, z)
+    return Kkt(hessian, jacobian, stiff, softness, stages, sizes, fitted, workspace)
 
 
 def _known_sizes(nlp: NLP, z: Array) -> Array:
