@@ -17,9 +17,6 @@ from kinesym.runtime.summary import html_table
 if TYPE_CHECKING:
     import pandas as pd
 
-#: How intervals are called in tables.
-_HEAD = ("", "estimate", "std. error", "interval", "note")
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Uncertainty(Saved):
@@ -92,6 +89,9 @@ class Estimates(dict[str, float]):
     level, method : of the intervals.
     """
 
+    #: Names of the columns of `rows`.
+    HEAD = ("", "estimate", "std. error", "interval", "note")
+
     def __init__(
         self,
         values: Mapping[str, float],
@@ -144,8 +144,8 @@ class Estimates(dict[str, float]):
 
     def lines(self) -> list[str]:
         """The rows with a line of names, in columns; empty columns are left out."""
-        table = [_HEAD, *self.rows()]
-        used = [k for k, _ in enumerate(_HEAD) if k < 2 or any(row[k] for row in table[1:])]
+        table = [self.HEAD, *self.rows()]
+        used = [k for k, _ in enumerate(self.HEAD) if k < 2 or any(row[k] for row in table[1:])]
         columns = [_aligned([row[k] for row in table], left=k in (0, 4)) for k in used]
         return ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
 
@@ -154,7 +154,7 @@ class Estimates(dict[str, float]):
 
     def _repr_html_(self) -> str:
         """A table for a notebook."""
-        return html_table(self.title, self.rows(), _HEAD)
+        return html_table(self.title, self.rows(), self.HEAD)
 
 
 def estimates_of(

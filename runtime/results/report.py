@@ -6,7 +6,7 @@ import base64
 import io
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.estimates import Estimates
+from kinesym.runtime.results.diagnostics import Diagnostics
+from kinesym.runtime.results.estimates import Estimates, Uncertainty
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.profile import Profile
 
 #: Packages whose versions decide about numbers.
 _PACKAGES = ("kinesym", "numpy", "scipy", "sympy", "cyipopt")
@@ -190,47 +192,66 @@ def _percent(share: float) -> str:
 _TRIALS = 6
 
 
-def report_of(fit: Trials, level: float = 0.95, profiles: Sequence[Profile] = ()) -> Report:
-    """The report of a fit: verdict, pictures of the trials, residuals, correlations, profiles,
-    tables."""
-    estimates, checks = fit.intervals(level), fit.diagnostics()
-    return Report(
-        title=f"{fit.model}: {fit.message}",
-        verdict=list(_verdict(fit, estimates, checks)),
-        pictures=list(_pictures(fit, checks, profiles)),
-        tables=[
-            Table(estimates.title, estimates.HEAD, estimates.rows()),
-            Table("Residuals", checks.HEAD, checks.rows()),
-        ],
-        details={**dict(fit.facts()), **environment()},
-    )
+@dataclass(frozen=True)
+class Findings:
+    """What a fit has to report: how it ended, estimates and what is known of their errors, notes,
+    checks of the residuals, a picture of a trial with some of its channels, profiles, and facts by
+    name."""
+
+    title: str
+    ending: str
+    estimates: Estimates
+    about: Uncertainty
+    notes: Sequence[str]
+    checks: Diagnostics
+    trials: int
+    plot: Callable[[int, list[str]], Any]
+    profiles: Sequence[Profile] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def report(self) -> Report:
+        """Verdict, pictures of the trials, residuals, correlations, profiles, tables."""
+        estimates, checks = self.estimates, self.checks
+        return Report(
+            title=self.title,
+            verdict=list(self._verdict()),
+            pictures=list(self._pictures()),
+            tables=[
+                Table(estimates.title, estimates.HEAD, estimates.rows()),
+                Table("Residuals", checks.HEAD, checks.rows()),
+            ],
+            details={**self.facts, **environment()},
+        )
+
+    def _verdict(self) -> Iterator[str]:
+        """What is known and what is not, the most important first."""
+        if self.ending:
+            yield _sentence(self.ending)
+        yield from known_to(self.estimates)
+        yield from correlated(self.about.names, self.about.covariance)
+        yield from map(_sentence, (*self.about.notes, *self.notes, *self.checks.sentences))
+        if not self.checks.sentences:
+            yield "The residuals are as they should be."
+
+    def _pictures(self) -> Iterator[Picture]:
+        names, measured = self.about.names, sorted({check.trial for check in self.checks.checks})
+        for k in range(min(self.trials, _TRIALS)):
+            channels = [check.channel for check in self.checks.checks if check.trial == k]
+            figure = self.plot(k, channels)
+            yield Picture(f"Fit{self._of(k)}", figure, "Dots: measured. Line: model.")
+        for k in measured[:_TRIALS]:
+            words = "Grey: 95 % of the autocorrelations of white residuals stay within."
+            yield Picture(f"Residuals{self._of(k)}", self.checks.plot(k), words)
+        if len(names) > 1:
+            yield Picture("Correlations", plot_correlations(names, self.about.covariance))
+        for profile in self.profiles:
+            words = f"{100.0 * profile.level:g} % interval {profile.low:.6g} ... {profile.high:.6g}"
+            yield Picture(f"Profile of {profile.name}", profile.plot(), f"{words}.")
+
+    def _of(self, trial: int) -> str:
+        return f", trial {trial}" * (self.trials > 1)
 
 
-def _verdict(fit: Trials, estimates: Estimates, checks: Diagnostics) -> Iterator[str]:
-    """What is known and what is not, the most important first."""
-    if not fit.success:
-        yield f"It has not converged: {fit.message}."
-    yield from known_to(estimates)
-    about = fit.uncertainty[0]
-    yield from correlated(about.names, about.covariance)
-    for sentence in (*about.notes, *fit.notes, *checks.sentences):
-        yield sentence[0].upper() + sentence[1:] + "."
-    if not checks.sentences:
-        yield "The residuals are as they should be."
-
-
-def _pictures(fit: Trials, checks: Diagnostics, profiles: Sequence[Profile]) -> Iterator[Picture]:
-    measured = list(dict.fromkeys(check.channel for check in checks.checks))
-    for k in range(min(len(fit.trials), _TRIALS)):
-        of = f", trial {k}" * (len(fit.trials) > 1)
-        yield Picture(f"Fit{of}", fit.plot(k, measured), "Dots: measured. Line: model.")
-    for k in sorted({check.trial for check in checks.checks})[:_TRIALS]:
-        of = f", trial {k}" * (len(fit.trials) > 1)
-        words = "Grey: 95 % of white residuals stay within."
-        yield Picture(f"Residuals{of}", checks.plot(k), words)
-    about = fit.uncertainty[0]
-    if len(about.names) > 1:
-        yield Picture("Correlations", plot_correlations(about.names, about.covariance))
-    for profile in profiles:
-        words = f"{100.0 * profile.level:g} % interval {profile.low:.6g} ... {profile.high:.6g}."
-        yield Picture(f"Profile of {profile.name}", profile.plot(), words)
+def _sentence(words: str) -> str:
+    """With a stop at its end."""
+    return words if words.endswith(".") else f"{words}."

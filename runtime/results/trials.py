@@ -25,6 +25,7 @@ from kinesym.runtime.results.inference import (
 )
 from kinesym.runtime.results.plot import chosen_trial
 from kinesym.runtime.results.profile import Profile
+from kinesym.runtime.results.report import Findings
 from kinesym.runtime.results.saved import UNSAVED, Saved
 from kinesym.runtime.results.series import series_of
 from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
@@ -152,6 +153,31 @@ class Trials(ByName, Saved):
         to the inputs, without outliers."""
         return diagnostics(self.trials, {}, {})
 
+    def report(
+        self, path: str | Path, level: float = 0.95, profiles: Sequence[Profile] = ()
+    ) -> Path:
+        """Write one page on the fit: a verdict in sentences, pictures of the trials, the residuals
+        and the correlations, tables, versions.
+
+        path : ends on .html, a page that stands alone, or on .md, with pictures in a folder beside
+        it. profiles : to be shown, of `profile`. Raises `ValueError` as `intervals`.
+        """
+        estimates = self.intervals(level)
+        rows = [*self._rows(), ("objective", f"{self.objective:.8g}"), ("seconds", self._seconds)]
+        findings = Findings(
+            title=self._title,
+            ending="" if self.success else f"It has not converged: {self.message}",
+            estimates=estimates,
+            about=self._known_errors(),
+            notes=self.notes,
+            checks=self.diagnostics(),
+            trials=len(self.trials),
+            plot=self.plot,
+            profiles=profiles,
+            facts={name: words for name, words in rows if name != "note"},
+        )
+        return findings.report().write(path)
+
     def to_pandas(self) -> pd.DataFrame:
         """A row per parameter: estimate, standard error, interval, shift by the grid, remark."""
         return self.parameters.to_pandas()
@@ -204,8 +230,11 @@ class Trials(ByName, Saved):
         if len(estimates) > 12:
             rows.append((f"... and {len(estimates) - 12} more unknowns", ""))
         rows += [("fit (VAF)", ", ".join(fits))] if fits else []
-        seconds = ", ".join(f"{name} {took:.3g}" for name, took in self.timings.items())
-        return [*rows, *self._rows(), ("seconds", seconds)]
+        return [*rows, *self._rows(), ("seconds", self._seconds)]
+
+    @property
+    def _seconds(self) -> str:
+        return ", ".join(f"{name} {took:.3g}" for name, took in self.timings.items())
 
     def __str__(self) -> str:
         return "\n".join([self._heading, *(f"  {a:<12} {b}".rstrip() for a, b in self._table())])
