@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.estimates import Uncertainty
@@ -58,7 +59,11 @@ def draw(axis: Any, profile: Profile) -> None:
     over = np.linspace(profile.values.min(), profile.values.max(), 200)
     quadratic = ((over - profile.estimate) / profile.standard_error) ** 2
     axis.plot(over, quadratic, color="0.7", lw=1.2, label="quadratic")
-    axis.plot(profile.values, profile.rise, "o-", ms=4.0, lw=1.2, color="C0", label="profile")
+    if len(profile.values) > 2:  # the root of the rise is nearly straight
+        sides = np.sign(profile.values - profile.estimate) * np.sqrt(profile.rise)
+        rise = PchipInterpolator(profile.values, sides)(over) ** 2
+        axis.plot(over, rise, lw=1.2, color="C0", label="profile")
+    axis.plot(profile.values, profile.rise, "o", ms=4.0, color="C0")
     axis.axhline(profile.target, color="C3", lw=0.8, ls="--", label=f"{100 * profile.level:g} %")
     for end in (profile.low, profile.high):
         if np.isfinite(end):

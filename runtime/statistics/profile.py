@@ -149,8 +149,7 @@ def _next(distance: float, near: float, far: float, step: float, reach: float) -
     wanted = min(distance + step, _FARTHEST * distance, reach)
     if far == np.inf:
         return wanted if wanted > near else min(2.0 * distance, reach)
-    margin = 0.02 * (far - near)
-    return wanted if near + margin < wanted < far - margin else 0.5 * (near + far)
+    return wanted if near < wanted < far else 0.5 * (near + far)
 
 
 def _nearest(points: Sequence[Held], best: Held, distance: float) -> Held:
