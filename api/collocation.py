@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kinesym import checks
 from kinesym.internal.diagnose import explain
-from kinesym.internal.discretised import Discretised
+from kinesym.internal.fitted import Fitted, multipliers_of
 from kinesym.internal.grid import grid_error
 from kinesym.internal.refine import refined_trials
 from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
@@ -26,10 +26,13 @@ from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.fit import poor_fits
-from kinesym.runtime.results.kkt import Kkt
+from kinesym.runtime.results.noise import (
+    first_std,
+    scale_of,
+    settled,
+)
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import kkt_at, parameter_confidence
-from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.trajectory import Noise, Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.status import Solve
 from kinesym.verification import verified
@@ -42,7 +45,7 @@ _ROUNDS = 12
 _STALLED, _MOST_NODES = 3, 50_000
 
 
-class Collocation(Discretised):
+class Collocation(Fitted):
     """A nonlinear program made from a model, trials and unknowns.
 
     Parameters
@@ -115,7 +118,7 @@ class Collocation(Discretised):
         chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
         guess = self._start if guess is None else guess
         z = self.pack(guess)
-        solution = self._solved(z, self._multipliers(guess), chosen, progress)
+        solution = self._fitted(z, guess, chosen, progress)
         if tolerance_grid is None:
             return solution
         return self._until(solution, tolerance_grid, chosen, progress)
@@ -127,7 +130,7 @@ class Collocation(Discretised):
         chosen: SolverOptions,
         progress: bool | None,
     ) -> Solution:
-        """One solution from a free vector, with the error of its grid."""
+        """One solution from a free vector."""
         start = time.perf_counter()
         self._check_finite(z)
         nlp = self._gauss_newton if chosen.hessian == "gauss-newton" else self.nlp
@@ -140,7 +143,46 @@ class Collocation(Discretised):
         )
         with iteration_line(progress) as report:
             result = solve(problem, Start(z, multipliers), chosen, report)
-        return self._certified(self._solution(result, time.perf_counter() - start))
+        return self._solution(result, time.perf_counter() - start)
+
+    def _fitted(
+        self,
+        z: Array,
+        guess: Any,
+        chosen: SolverOptions,
+        progress: bool | None,
+    ) -> Solution:
+        """The solution from the free vector of a guess, with standard deviations that are not known
+        and the error of its grid."""
+        multipliers, known = self._multipliers(guess), dict[str, float]()
+        if not self._reweighs:
+            chosen = scaled(chosen, scale_of(self.trials, {}) if self._pooled else 1.0)
+            return self._judged(self._certified(self._solved(z, multipliers, chosen, progress)))
+        if isinstance(guess, Solution):
+            known = {group: s for group, s in guess.estimated_std.items() if s > 0.0}
+
+        def fit(
+            std: Mapping[str, float], last: tuple[Solution, Mapping[str, float]] | None
+        ) -> tuple[tuple[Solution, Mapping[str, float]], Sequence[Noise]]:
+            problem = self._on([trial.with_std(std) for trial in self.trials])
+            mine = scaled(chosen, scale_of(self.trials, std))
+            if last is None:
+                found = problem._solved(z, multipliers if known else None, mine, progress)
+            else:
+                before, used = last
+                ratio = float(np.exp(np.mean([2.0 * np.log(used[g] / std[g]) for g in std])))
+                y, low, high = (ratio * each for each in multipliers_of(before))
+                later = problem._solved(before.free_vector, (y, low, high), mine, progress)
+                found = after(before, later)
+            if not found.success:
+                return (found, std), []
+            return (found, std), problem._noise(found, problem._kkt(found), std, self.trials)
+
+        (solution, _), noise, notes = settled(fit, {**first_std(self.trials), **known})
+        solution = replace(solution, noise=noise, notes=[*solution.notes, *notes])
+        if not noise:
+            return solution
+        return self._judged(self._weighted(solution)._certified(solution))
 
     def _until(
         self, solution: Solution, most: float, chosen: SolverOptions, progress: bool | None
@@ -153,7 +195,7 @@ class Collocation(Discretised):
                 break
             say(progress, f"grid {round_}: {latest.grid_error().summary}")
             problem = problem.refined(latest, most)
-            latest = problem._solved(problem.pack(problem._start), None, chosen, progress)
+            latest = problem._fitted(problem.pack(problem._start), latest, chosen, progress)
             if latest.success:
                 helps = latest.grid_error().largest < 0.7 * best.grid_error().largest
                 stalled = 0 if helps else stalled + 1
@@ -234,7 +276,13 @@ class Collocation(Discretised):
         made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
         try:
             kkt = self._kkt(solution)
-            error = grid_error(*made, solution, kkt, self.variable_bounds)
+            solution = self._with_noise(solution, kkt)
+            variance = self._variance(solution)
+            error = grid_error(*made, solution, kkt, self.variable_bounds, variance)
+            if error.deviations and self._robust:
+                spread = np.diag(self._covariance(solution, kkt).covariance)
+                own = dict(zip(self.layout.parameters, map(float, np.sqrt(spread)), strict=True))
+                error = replace(error, deviations={p: own[p] for p in error.deviations})
             with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
                 if not self.symbolic.aimless and kkt.singular:
                     more = undetermined(self.symbolic, self.layout, kkt)
@@ -264,25 +312,17 @@ class Collocation(Discretised):
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
-        problem, z = self.on_grid_of(solution), solution.free_vector
-        found = parameter_confidence(problem.nlp, problem._kkt(solution), z, _multipliers(solution))
+        problem = self.on_grid_of(solution)._weighted(solution)
+        if np.isnan(problem._variance(solution)):
+            words = "; ".join(n for n in solution.notes if "std" in n) or "give std"
+            raise ValueError(f"no covariance without standard deviations: {words}")
+        found = problem._covariance(solution, problem._kkt(solution))
         words = "; ".join(found.notes)
         if words and np.isnan(found.covariance).all():
             raise ValueError(words)
         if words:
             warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
         return found.covariance
-
-    def _kkt(self, solution: Solution) -> Kkt:
-        """The KKT matrix at a solution."""
-        return kkt_at(
-            self.nlp,
-            solution.free_vector,
-            _multipliers(solution),
-            self.variable_bounds,
-            self.constraint_bounds,
-            [end.place for end in self._ends.values() if not end.determined],
-        )
 
     def _check_finite(self, z: Array) -> None:
         reason = explain(self.program, self.nlp, z)
@@ -345,10 +385,22 @@ class Collocation(Discretised):
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
         """Those of constraints, lower and upper bounds, if the guess is a solution with them."""
         if isinstance(guess, Solution) and self._fits(guess):
-            return _multipliers(guess)
+            return multipliers_of(guess)
         return None
 
 
-def _multipliers(of: Solution) -> tuple[Array, Array, Array]:
-    """Those of constraints, lower and upper bounds."""
-    return of.multipliers, of.lower_multipliers, of.upper_multipliers
+def scaled(chosen: SolverOptions, factor: float) -> SolverOptions:
+    """With the objective multiplied within IPOPT, unless an option says by what."""
+    if factor == 1.0:
+        return chosen
+    return replace(chosen, options={"obj_scaling_factor": factor, **chosen.options})
+
+
+def after(before: Solution, later: Solution) -> Solution:
+    """The later of two solutions, with iterations and seconds of both."""
+    begin = before.iterations + 1
+    moved = [replace(step, number=step.number + begin) for step in later.history]
+    names = [name for name in later.timings if name not in ("derive", "compile")]
+    spent = {name: later.timings[name] + before.timings.get(name, 0.0) for name in names}
+    spent["total"] -= later.timings["derive"] + later.timings["compile"]
+    return replace(later, history=[*before.history, *moved], timings={**later.timings, **spent})

@@ -37,6 +37,7 @@ def grid_error(
     solution: Solution,
     kkt: Kkt,
     bounds: tuple[Array, Array],
+    variance: float,
 ) -> GridError:
     """What the grid does to a solution.
 
@@ -44,7 +45,8 @@ def grid_error(
     `kinesym.runtime.nlp.defects`) into shifts, as a step of Newton's method from this scheme to the
     finer one would. A problem without objective has no one solution: the shift is the smallest
     one. built : the library, see `codegen.point`. known : values of the known parameters. kkt : of
-    `kkt_at`. bounds : of z.
+    `kkt_at`. bounds : of z. variance : of residuals in units of the objective, 1 if they are
+    divided by their standard deviations, NaN if it is not known.
 
     Where the matrix is singular or the equations cannot be solved, the shifts are NaN, and the note
     says why.
@@ -82,7 +84,7 @@ def grid_error(
         states={x: np.concatenate([c[x] for c in courses]) for x in layout.states},
         inputs={u: np.concatenate([c[u] for c in courses]) for u in layout.inputs},
         parameters=_named(layout.parameters, layout.parameter_values(shift)),
-        deviations=_deviations(problem, layout.parameters, inverse, trials, solution.objective),
+        deviations=_deviations(problem, layout.parameters, inverse, variance),
         durations=layout.durations(shift).tolist(),
         objective=float(found.objective),
         values=values,
@@ -132,21 +134,11 @@ def _named(names: Sequence[str], values: Array) -> dict[str, float]:
 
 
 def _deviations(
-    problem: Problem,
-    names: Sequence[str],
-    inverse: Array,
-    trials: Sequence[Experiment],
-    objective: float,
+    problem: Problem, names: Sequence[str], inverse: Array, variance: float
 ) -> dict[str, float]:
-    """Standard errors of parameters of a fit; those that the record does not determine have none.
-
-    They are those of the covariance. Where no `std` is given, residuals have the variance that they
-    show."""
-    measured = (y for trial in trials for y in trial.measurements.values())
-    spare = sum(int(np.isfinite(y).sum()) for y in measured) - len(names)
-    if not (problem.objective.least_squares and spare > 0):
+    """Standard errors of parameters of a fit, those of the covariance; what the record does not
+    determine has none."""
+    if not problem.objective.least_squares or np.isnan(variance):
         return {}
     pairs = zip(names, np.diag(inverse), strict=False)
-    given = any((std != 1.0).any() for trial in trials for std in trial.std.values())
-    size = 2.0 if given else 2.0 * abs(objective) / spare
-    return {name: float(np.sqrt(size * spread)) for name, spread in pairs if spread >= 0.0}
+    return {n: float(np.sqrt(2.0 * variance * spread)) for n, spread in pairs if spread >= 0.0}

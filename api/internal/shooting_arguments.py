@@ -31,6 +31,7 @@ from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
@@ -187,14 +188,15 @@ class SmoothProgram:
     def trials(self, given: ShootingArguments) -> SmoothTrials:
         """Trials on the grids of the steps."""
         problem, built, method = self.problem, self.built, given.steps.method
+        objective = problem.objective
+        channels = list(problem.measurements) if objective.least_squares else []
 
         @cache
         def squares() -> Residuals:
-            symbolic, trials = residual_problem(problem, given.fine)
-            made = realise(without_hessians(transcribe(symbolic)))
-            return Residuals(make_nlp(made, trials, given.known, given.threads), trials)
+            _, trials = residual_problem(problem, given.fine)
+            nlp = make_nlp(self._residuals, trials, given.known, given.threads)
+            return Residuals(nlp, given.fine, channels)
 
-        objective = problem.objective
         return SmoothTrials(
             given.unknowns,
             given.system,
@@ -207,7 +209,14 @@ class SmoothProgram:
             substeps=given.steps.substeps,
             measured=bool(objective.least_squares),
             weighted=objective.integrand == 0 and objective.terminal == 0,
+            factor=objective.least_squares or 1.0,
+            loss=RobustLoss.of(objective.loss),
         )
+
+    @cached_property
+    def _residuals(self) -> Built:
+        """The library of the objective as a sum of squares."""
+        return realise(without_hessians(transcribe(residual_problem(self.problem, [])[0])))
 
 
 def smooth_program(given: ShootingArguments) -> SmoothProgram:

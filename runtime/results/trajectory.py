@@ -272,6 +272,11 @@ class Trajectory(Series):
                 result[name] = float(100.0 * (1.0 - rest / variance))
         return result
 
+    def residuals(self) -> dict[str, Array]:
+        """(modelled - measured)/std of each measurement whose standard deviation is known, (N,),
+        NaN where it is missing."""
+        return {n: (self[n] - self.measurements[n]) / self.std[n] for n in self.std}
+
     def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
         """A figure with one panel per trajectory, or those of these names; measurements as dots, a
         line at each impact, release, slide and event. Raises `ValueError` for too many."""
@@ -324,11 +329,24 @@ class Trajectory(Series):
         then `measured_...` and `std_...` of what was measured, NaN where it is missing."""
         rows = {"time": self.time, **self}
         for name, values in self.measurements.items():
-            rows |= {f"measured_{name}": values, f"std_{name}": self.std[name]}
+            rows[f"measured_{name}"] = values
+            rows |= {f"std_{name}": self.std[name]} if name in self.std else {}
         table = np.column_stack(list(rows.values()))
         with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(rows)  # a name may hold a comma
             np.savetxt(file, table, fmt="%.17g", delimiter=",")
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of a group of measurements, estimated from so many samples, and the
+    degrees of freedom of the residuals: the samples less what the unknowns take of them (the sum of
+    the leverages). NaN if nothing is left."""
+
+    group: str
+    std: float
+    samples: float
+    freedom: float
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -338,7 +356,8 @@ class Trials(ByName, Saved):
     `result["theta"]` is the trajectory of the first trial, `result.trials[k]["theta"]` that of
     trial k. message : a sentence on how the solve ended. parameters : identified ones. known :
     those that were given. notes : sentences on what cannot be relied on. timings : seconds by what
-    they were spent on. model : its name.
+    they were spent on. model : its name. noise : standard deviations of measurements that were not
+    given but estimated.
     """
 
     success: bool
@@ -350,6 +369,7 @@ class Trials(ByName, Saved):
     notes: Sequence[str] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     model: str = ""
+    noise: Sequence[Noise] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Named(self.parameters))
@@ -366,6 +386,11 @@ class Trials(ByName, Saved):
     def time(self) -> Array:
         """Time grid of the first trial [s]."""
         return self.trials[0].time
+
+    @property
+    def estimated_std(self) -> dict[str, float]:
+        """Standard deviations that were estimated, by measurement or group of measurements."""
+        return {each.group: each.std for each in self.noise}
 
     def vaf(self) -> dict[str, float]:
         """Variance accounted for [%] of each measurement, of the first trial."""
@@ -385,7 +410,12 @@ class Trials(ByName, Saved):
 
     def _rows(self) -> list[tuple[str, str]]:
         """What more there is to say."""
-        return [("note", note) for note in self.notes]
+        scatter = [
+            f"{each.group} {each.std:.4g} ({each.freedom:.6g} degrees of freedom)"
+            for each in self.noise
+        ]
+        found = [("std", ", ".join(scatter))] if scatter else []
+        return [*found, *(("note", note) for note in self.notes)]
 
     def __repr__(self) -> str:
         shown = listed((" = ".join(pair) for pair in self._estimates()), 6)
