@@ -11,6 +11,7 @@ import numpy as np
 from kinesym.internal.discretised import Discretised
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.leverage import free_directions, leverages
@@ -82,10 +83,12 @@ class Fitted(Discretised):
         """What the residuals of a solution show, found with the standard deviations `used` for
         those that `trials` leave open."""
         z, residuals = solution.free_vector, self._residuals
-        factor = self.symbolic.objective.least_squares
-        slopes = residuals.residual_jacobian(z)
-        taken = leverages(kkt, slopes, factor, self._directions)
-        return estimated(residuals.residuals(z), residuals.samples, taken, trials, used, self._loss)
+        factor, e = self.symbolic.objective.least_squares, residuals.residuals(z)
+        try:
+            taken = leverages(kkt, residuals.residual_jacobian(z), factor, self._directions)
+        except ValueError:
+            taken = np.full(len(e), np.nan)
+        return estimated(e, residuals.samples, taken, trials, used, self._loss)
 
     def _with_noise(self, solution: Solution, kkt: Kkt) -> Solution:
         """The solution with the one standard deviation that all measurements share."""
@@ -93,13 +96,11 @@ class Fitted(Discretised):
             return solution
         directions = free_directions(kkt)
         if directions is None:
-            found = self._noise(solution, kkt, {}, self.trials)
-        else:
-            squares = solution.objective / self.symbolic.objective.least_squares
-            n = number_of_samples(self._about, self.trials)
-            found = [estimated_together(squares, n, directions, self.trials)]
-        runs = with_noise(solution.trials, self.trials, found)
-        return replace(solution, noise=found, trials=runs)
+            return replace(solution, noise=self._noise(solution, kkt, {}, self.trials))
+        squares = solution.objective / self.symbolic.objective.least_squares
+        n = number_of_samples(self._about, self.trials)
+        found = estimated_together(squares, n, directions, self.trials)
+        return replace(solution, noise=[found])
 
     def _variance(self, solution: Solution) -> float:
         """Of residuals in units of the objective; NaN if it is not known."""
@@ -122,7 +123,8 @@ class Fitted(Discretised):
         if objective.loss is None:
             rows = [run.residuals() for run in solution.trials]
             notes += contradictions(self.trials, rows, self._directions)
-        return replace(solution, notes=[*solution.notes, *notes])
+        runs = with_noise(solution.trials, self.trials, solution.noise)
+        return replace(solution, trials=runs, notes=[*solution.notes, *notes])
 
     @property
     def _robust(self) -> bool:
@@ -158,7 +160,7 @@ class Fitted(Discretised):
         shape[found.held] = shape[:, found.held] = 0.0
         return np.asarray(shape * covariance)
 
-    def _kkt(self, solution: Solution) -> Kkt:
+    def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
         """The KKT matrix at a solution."""
         return kkt_at(
             self.nlp,
@@ -167,6 +169,8 @@ class Fitted(Discretised):
             self.variable_bounds,
             self.constraint_bounds,
             [end.place for end in self._ends.values() if not end.determined],
+            bool(self.symbolic.objective.least_squares),
+            workspace,
         )
 
 

@@ -179,9 +179,15 @@ def contradictions(
 
 def not_told(noise: Sequence[Noise]) -> list[str]:
     """Sentences on groups whose standard deviation nothing tells."""
+    why = "the curvature at the solution is singular"
     return [
-        f"std of {each.group} is not given, and its {each.samples:g} samples leave no degrees of "
-        "freedom to estimate it: no standard errors; give std, or more samples"
+        f"std of {each.group} is not given and cannot be estimated: "
+        + (
+            f"its {each.samples:g} samples leave no degrees of freedom"
+            if each.freedom <= 0.5
+            else why
+        )
+        + "; give std"
         for each in noise
         if np.isnan(each.std)
     ]
