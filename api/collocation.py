@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kinesym import checks
 from kinesym.internal.diagnose import explain
-from kinesym.internal.discretised import Discretised
+from kinesym.internal.fitted import Fitted, multipliers_of
 from kinesym.internal.grid import grid_error
 from kinesym.internal.inference import CollocationInference
 from kinesym.internal.pipeline import make_nlp
@@ -29,11 +29,15 @@ from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
-from kinesym.runtime.results.estimates import Estimates
+from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.kkt import Kkt
+from kinesym.runtime.results.noise import (
+    first_std,
+    scale_of,
+    settled,
+)
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import kkt_at, parameter_confidence, uncertainty
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.signals.experiment import Experiment
@@ -51,7 +55,7 @@ _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORAT
 _ROUNDS, _STALLED = 20, 2
 
 
-class Collocation(Discretised):
+class Collocation(Fitted):
     """A nonlinear program made from a model, trials and unknowns.
 
     Parameters
@@ -128,7 +132,7 @@ class Collocation(Discretised):
         chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
         guess = self._start if guess is None else guess
         z = self.pack(guess)
-        solution = self._solved(z, self._multipliers(guess), chosen, progress)
+        solution = self._fitted(z, guess, chosen, progress)
         if solution.status in _LOST and (names := self._without_guess(guess)):
             words = f"no guess was given of {listed(names)}, which began at zero"
             words += f": solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
@@ -143,15 +147,56 @@ class Collocation(Discretised):
         multipliers: tuple[Array, Array, Array] | None,
         chosen: SolverOptions,
         progress: bool | None,
-    ) -> Solution:
-        """One solution from a free vector, with the error of its grid."""
+    ) -> tuple[Solution, Workspace | None]:
+        """One solution from a free vector, and what its solver has left."""
         start = time.perf_counter()
         self._check_finite(z)
         nlp = self._gauss_newton if chosen.hessian == "gauss-newton" else self.nlp
         with iteration_line(progress) as report:
             result = solve(self._ipopt(nlp), Start(z, multipliers), chosen, report)
-        solution = self._solution(result, time.perf_counter() - start)
-        return self._certified(solution, result.workspace)
+        return self._solution(result, time.perf_counter() - start), result.workspace
+
+    def _fitted(
+        self,
+        z: Array,
+        guess: Any,
+        chosen: SolverOptions,
+        progress: bool | None,
+    ) -> Solution:
+        """The solution from the free vector of a guess, with standard deviations that are not known
+        and the error of its grid."""
+        multipliers, known = self._multipliers(guess), dict[str, float]()
+        if not self._reweighs:
+            chosen = scaled(chosen, scale_of(self.trials, {}) if self._pooled else 1.0)
+            return self._judged(self._certified(*self._solved(z, multipliers, chosen, progress)))
+        if isinstance(guess, Solution):
+            known = {group: s for group, s in guess.estimated_std.items() if s > 0.0}
+
+        def fit(
+            std: Mapping[str, float], last: tuple[Solution, Mapping[str, float]] | None
+        ) -> tuple[tuple[Solution, Mapping[str, float]], Sequence[Noise]]:
+            problem = self._on([trial.with_std(std) for trial in self.trials])
+            mine = scaled(chosen, scale_of(self.trials, std))
+            if last is None:
+                begin = (z, multipliers if known else None)
+                found, workspace = problem._solved(*begin, mine, progress)
+            else:
+                before, used = last
+                ratio = float(np.exp(np.mean([2.0 * np.log(used[g] / std[g]) for g in std])))
+                y, low, high = (ratio * each for each in multipliers_of(before))
+                begin = (before.free_vector, (y, low, high))
+                later, workspace = problem._solved(*begin, mine, progress)
+                found = after(before, later)
+            if not found.success:
+                return (found, std), []
+            kkt = problem._kkt(found, workspace)
+            return (found, std), problem._noise(found, kkt, std, self.trials)
+
+        (solution, _), noise, notes = settled(fit, {**first_std(self.trials), **known})
+        solution = replace(solution, noise=noise, notes=[*solution.notes, *notes])
+        if not noise:
+            return solution
+        return self._judged(self._weighted(solution)._certified(solution))
 
     def _until(
         self,
@@ -174,7 +219,7 @@ class Collocation(Discretised):
             if sum(problem.layout.nodes) > most_nodes:
                 why = too_many_nodes(sum(problem.layout.nodes), most_nodes, self._scheme.order)
                 break
-            latest = problem._solved(problem.pack(problem._start), None, chosen, progress)
+            latest = problem._fitted(problem.pack(problem._start), latest, chosen, progress)
             if latest.success and latest.grid:
                 helps = latest.grid_error().largest < 0.7 * best.grid_error().largest
                 stalled = 0 if helps else stalled + 1
@@ -255,8 +300,15 @@ class Collocation(Discretised):
         made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
         try:
             kkt = self._kkt(solution, workspace)
-            error = grid_error(*made, solution, kkt, self.variable_bounds)
-            solution = self._with_uncertainty(solution, kkt)
+            solution = self._with_noise(solution, kkt)
+            about = self._uncertainty(solution, kkt)
+            variance = self._variance(solution)
+            error = grid_error(*made, solution, kkt, self.variable_bounds, variance)
+            if about and error.deviations:
+                own = zip(about.names, map(float, about.deviations()), strict=True)
+                known = {name: sd for name, sd in own if not np.isnan(sd)}
+                error = replace(error, deviations={**error.deviations, **known})
+            solution = self._asked_again(solution, kkt, about)
             with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
                 if not self.symbolic.aimless and kkt.singular:
                     more = undetermined(self.symbolic, self.layout, kkt)
@@ -268,20 +320,25 @@ class Collocation(Discretised):
         timings["total"] += seconds
         return replace(solution, grid=[error], timings=timings)
 
-    def _with_uncertainty(self, solution: Solution, kkt: Kkt) -> Solution:
-        """The solution of a fit with the standard errors of its estimates."""
-        if not (self.symbolic.objective.least_squares and self.layout.parameters):
+    def _asked_again(self, solution: Solution, kkt: Kkt, about: Uncertainty | None) -> Solution:
+        """The solution of a fit with what is known of its errors, and the problem to ask more."""
+        if about is None:
             return solution
-        z, multipliers = solution.free_vector, _multipliers(solution)
-        try:
-            about = uncertainty(self.nlp, kkt, z, multipliers, self.trials, solution.objective)
-        except ValueError as error:
-            return replace(solution, notes=[*solution.notes, f"no standard errors: {error}"])
+        z, multipliers = solution.free_vector, multipliers_of(solution)
         found = Solved(z, multipliers, solution.objective, solution.status, 0.0, "")
 
         def inference() -> CollocationInference:
             return CollocationInference(
-                self.nlp, self._ipopt(self.nlp), self.trials, found, kkt, about, self._remade
+                nlp=self.nlp,
+                problem=self._ipopt(self.nlp),
+                trials=self.trials,
+                best=found,
+                kkt=kkt,
+                about=about,
+                on=self._remade,
+                residuals=self._residuals,
+                loss=self._loss,
+                factor=self.symbolic.objective.least_squares,
             )
 
         return replace(solution, uncertainty=[about], inference=inference)
@@ -310,35 +367,26 @@ class Collocation(Discretised):
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.
 
         Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
-        their true `std` is; see `kinesym.runtime.results.statistics.parameter_confidence`. Rows of
-        parameters that the record does not determine are NaN, and a warning says which can be
-        exchanged for which. Raises `ValueError` if the solution has not converged, or determines
-        none of them.
+        their `std`, given or estimated, is; see
+        `kinesym.runtime.results.statistics.parameter_confidence`. With a loss that is no likelihood
+        it is A^-1 B A^-1. Rows of parameters that the record does not determine are NaN, and a
+        warning says which can be exchanged for which. Raises `ValueError` if the solution has not
+        converged, determines none of them, or nothing tells a `std` that is not given.
         """
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
-        problem, z = self.on_grid_of(solution), solution.free_vector
-        found = parameter_confidence(problem.nlp, problem._kkt(solution), z, _multipliers(solution))
+        problem = self.on_grid_of(solution)._weighted(solution)
+        if np.isnan(problem._variance(solution)):
+            words = "; ".join(n for n in solution.notes if "std" in n) or "give std"
+            raise ValueError(f"no covariance without standard deviations: {words}")
+        found = problem._covariance(solution, problem._kkt(solution))
         words = "; ".join(found.notes)
         if words and np.isnan(found.covariance).all():
             raise ValueError(words)
         if words:
             warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
         return found.covariance
-
-    def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
-        """The KKT matrix at a solution."""
-        return kkt_at(
-            self.nlp,
-            solution.free_vector,
-            _multipliers(solution),
-            self.variable_bounds,
-            self.constraint_bounds,
-            [end.place for end in self._ends.values() if not end.determined],
-            bool(self.symbolic.objective.least_squares),
-            workspace,
-        )
 
     def _check_finite(self, z: Array) -> None:
         reason = explain(self.program, self.nlp, z)
@@ -401,10 +449,22 @@ class Collocation(Discretised):
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
         """Those of constraints, lower and upper bounds, if the guess is a solution with them."""
         if isinstance(guess, Solution) and self._fits(guess):
-            return _multipliers(guess)
+            return multipliers_of(guess)
         return None
 
 
-def _multipliers(of: Solution) -> tuple[Array, Array, Array]:
-    """Those of constraints, lower and upper bounds."""
-    return of.multipliers, of.lower_multipliers, of.upper_multipliers
+def scaled(chosen: SolverOptions, factor: float) -> SolverOptions:
+    """With the objective multiplied within IPOPT, unless an option says by what."""
+    if factor == 1.0:
+        return chosen
+    return replace(chosen, options={"obj_scaling_factor": factor, **chosen.options})
+
+
+def after(before: Solution, later: Solution) -> Solution:
+    """The later of two solutions, with iterations and seconds of both."""
+    begin = before.iterations + 1
+    moved = [replace(step, number=step.number + begin) for step in later.history]
+    names = [name for name in later.timings if name not in ("derive", "compile")]
+    spent = {name: later.timings[name] + before.timings.get(name, 0.0) for name in names}
+    spent["total"] -= later.timings["derive"] + later.timings["compile"]
+    return replace(later, history=[*before.history, *moved], timings={**later.timings, **spent})

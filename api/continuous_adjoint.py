@@ -239,8 +239,10 @@ def _as_integral(problem: Problem) -> Objective:
     if not objective.least_squares:
         return objective
     for name, modelled in problem.measurements.items():
-        measured, weight = dynamicsymbols(f"sample_{name} weight_{name}")
-        squares.append(weight * (modelled - measured) ** 2)
+        words = f"sample_{name} scale_{name} weight_{name}"
+        measured, scale, weight = dynamicsymbols(words)
+        e = scale * (modelled - measured)
+        squares.append(weight * (e**2 if objective.loss is None else objective.loss.cost(e)))
     integrand = objective.integrand + objective.least_squares * sp.Add(*squares)
     return replace(objective, integrand=integrand, least_squares=0.0)
 
@@ -250,9 +252,10 @@ def _samples(run: Trajectory) -> dict[str, Array]:
     step, signals = np.diff(run.time), dict[str, Array]()
     quadrature = 0.5 * (np.append(step, 0.0) + np.append(0.0, step))
     for name, measured in run.measurements.items():
-        weight = 1.0 / (run.std[name] ** 2 * quadrature)
+        scale = 1.0 / run.std[name] if name in run.std else np.ones(len(run.time))
         signals[f"sample_{name}"] = filled(measured, run.time)
-        signals[f"weight_{name}"] = np.where(np.isnan(measured), 0.0, weight)
+        signals[f"scale_{name}"] = np.where(np.isnan(measured), 0.0, scale)
+        signals[f"weight_{name}"] = 1.0 / quadrature
     return signals
 
 

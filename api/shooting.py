@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from kinesym.internal.shooting_arguments import (
 )
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
+from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
@@ -242,13 +244,41 @@ class Shooting:
         words = self._trials.instability(q)
         if words:
             warnings.warn(words, stacklevel=2)
-        found = Identification(self._trials, self.bounds, lambda: self._finer, self.timings)
+        found = self._identification(self._given, self._trials)
         return found.fit(q, optimizer, scale, progress, tolerance, limit, settings)
 
+    def _identification(self, given: ShootingArguments, trials: Simulated) -> Identification:
+        """Of trials, and with other standard deviations of these."""
+
+        def weighed(std: Mapping[str, float]) -> Identification:
+            known = [trial.with_std(std) for trial in given.trials]
+            fine = [trial.with_std(std) for trial in given.fine]
+            made = replace(given, trials=known, fine=fine)
+            return self._identification(made, self._make(made))
+
+        def finer() -> FinerTrials:
+            return self._finest if given is self._given else self._finer(given)
+
+        def remeasured(record: Record) -> Simulated:
+            known, fine = (
+                [
+                    trial.remeasured({name: y for (j, name), y in record.items() if j == k})
+                    for k, trial in enumerate(trials)
+                ]
+                for trials in (given.trials, given.fine)
+            )
+            return self._make(replace(given, trials=known, fine=fine))
+
+        about = (finer, weighed, remeasured, self.trials)
+        return Identification(trials, self.bounds, *about, dict(self.timings))
+
     @cached_property
-    def _finer(self) -> FinerTrials:
+    def _finest(self) -> FinerTrials:
+        return self._finer(self._given)
+
+    def _finer(self, given: ShootingArguments) -> FinerTrials:
         """The trials with finer steps, of the same library."""
-        steps, hybrid = self._given.steps, isinstance(self.system, Hybrid)
-        given, finer, higher = finer_shooting(self._given, hybrid)
+        steps, hybrid = given.steps, isinstance(self.system, Hybrid)
+        made, finer, higher = finer_shooting(given, hybrid)
         about = (steps.method, finer.words, finer.order, steps.substeps, higher)
-        return FinerTrials(self._make(given), finer.factor, *about)
+        return FinerTrials(self._make(made), finer.factor, *about)

@@ -88,9 +88,10 @@ def table(name: str) -> Array:
 
 
 def sampled(time: Array, measurements: Mapping[Any, Array], nodes: int) -> ks.Experiment:
-    """A trial with about `nodes` nodes, among them all instants of the samples."""
+    """A trial with about `nodes` nodes, among them all instants of the samples, of equal weight."""
     parts = max(1, round((nodes - 1) / (len(time) - 1)))
-    return ks.Experiment(time, measurements=measurements).refined(parts)
+    alike = dict.fromkeys(measurements, "all")
+    return ks.Experiment(time, measurements=measurements, std=alike).refined(parts)
 
 
 def graded(duration: float, nodes: int) -> Array:

@@ -182,7 +182,9 @@ def kinesym_solver(
     start = time.perf_counter()
     model, names = case.model, case.model.state_names
     measured = dict(zip(names, case.measured, strict=True))
-    trial = ks.Experiment(case.time, inputs={model.input_names[0]: case.u}, measurements=measured)
+    alike = dict.fromkeys(names, "all")  # one weight for all, as others have it
+    inputs = {model.input_names[0]: case.u}
+    trial = ks.Experiment(case.time, inputs=inputs, measurements=measured, std=alike)
     unknown = dict.fromkeys(case.unknown, case.bounds)
     problem = ks.Collocation(model, trial, unknown=unknown, scheme="midpoint", threads=threads)
     build = time.perf_counter() - start

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -13,6 +14,7 @@ from kinesym.codegen.kernel import Argument
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.losses import Loss
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import at_end, at_start
 from kinesym.symbolic.problem import Problem, known_intermediates
@@ -45,13 +47,51 @@ class Group:
     side: int = 0
 
 
+class Square(NamedTuple):
+    """A term factor * weight * residual^2 of an objective, or its loss; these are nodes.
+
+    label : what it is about, such as the name of a measurement. weight : share/std^2. samples : for
+    how many samples it stands: means of two have less noise.
+    """
+
+    weight: int
+    residual: int
+    label: str = ""
+    factor: float = 1.0
+    share: float = 1.0
+    samples: float = 1.0
+    loss: Loss | None = None
+
+    def cost(self, g: Graph) -> int:
+        """The term."""
+        if self.loss is None:
+            weight = g.mul(g.const(self.factor), self.weight)
+            return g.mul(weight, g.mul(self.residual, self.residual))
+        return g.mul(g.const(self.factor * self.share), self._of(g, self.loss.cost))
+
+    def root(self, g: Graph) -> tuple[int, int]:
+        """A weight and a value whose square times the weight is the term."""
+        if self.loss is None:
+            return g.mul(g.const(self.factor), self.weight), self.residual
+        return g.const(self.factor * self.share), self._of(g, self.loss.root)
+
+    def _of(self, g: Graph, function: Callable[[sp.Expr], sp.Expr]) -> int:
+        """A function of the residual over its standard deviation."""
+        full = g.mul(g.const(1.0 / self.share), self.weight)
+        e = g.mul(g.function("sqrt", full), self.residual)
+        return Lowering(g, {_E: e})(function(_E))
+
+
+_E = sp.Symbol("e", real=True)
+
+
 @dataclass(frozen=True)
 class Family:
     """Cost and constraints at one kind of point, in terms of `inner` = v(z).
 
     `groups` are those of z, `data` the arguments of known numbers. `outer` are the symbols v
     that `cost` and `rows`, the constraints by their labels, are written in. The objective is `cost`
-    and the sum of weight * residual^2 over `squares`, pairs (weight, residual).
+    and the sum over `squares`.
     """
 
     name: str
@@ -63,7 +103,7 @@ class Family:
     cost: int
     rows: Mapping[str, int]
     outputs: Mapping[str, int] = field(default_factory=dict)
-    squares: Sequence[tuple[int, int]] = ()
+    squares: Sequence[Square] = ()
 
     @property
     def variables(self) -> tuple[Argument, ...]:
@@ -74,7 +114,7 @@ class Family:
     def objective(self) -> int:
         """All of the objective at this point."""
         g = self.graph
-        return g.sum([self.cost, *(g.mul(w, g.mul(r, r)) for w, r in self.squares)])
+        return g.sum([self.cost, *(square.cost(g) for square in self.squares)])
 
     @property
     def z(self) -> list[int]:
@@ -251,14 +291,24 @@ def integrates_on_intervals(problem: Problem) -> bool:
 def squares_of(
     s: Points,
     lower: Lowering,
-    expressions: Iterable[sp.Expr],
+    expressions: Mapping[str, sp.Expr],
     y: Sequence[int],
     w: Sequence[int],
-) -> list[tuple[int, int]]:
-    """Weight and residual, expression - y, of each measurement, if the objective has them."""
-    g, factor = s.graph, s.problem.objective.least_squares
-    return [
-        (g.mul(g.const(factor), weight), g.counted(weight, g.sub(lower(expression), measured)))
-        for expression, measured, weight in zip(expressions, y, w, strict=True)
-        if factor
-    ]
+    share: float = 1.0,
+    place: float = 1.0,
+) -> list[Square]:
+    """The residual, expression - y, of each measurement, if the objective has them.
+
+    share : of the weight 1/std^2 of a sample that w has. place : in the interval, between two
+    samples of which y is the mean there.
+    """
+    g, objective = s.graph, s.problem.objective
+    factor, found = objective.least_squares, []
+    for (label, expression), value, weight in zip(expressions.items(), y, w, strict=True):
+        if factor:
+            g.mul(g.const(factor), weight)  # made here: sums are written in the order of making
+            residual = g.counted(weight, g.sub(lower(expression), value))
+            samples = share * ((1.0 - place) ** 2 + place**2)
+            more = (factor, share, samples, objective.loss)
+            found.append(Square(weight, residual, label, *more))
+    return found

@@ -13,6 +13,7 @@ from kinesym.codegen.family import (
     Family,
     Group,
     Points,
+    Square,
     integrates_on_intervals,
     squares_of,
 )
@@ -160,7 +161,7 @@ class Interval(Points):
         cost: int,
         rows: dict[str, int],
         outputs: dict[str, int],
-        squares: list[tuple[int, int]],
+        squares: list[Square],
     ) -> Family:
         """The interval as a family."""
         outer, inner = [*self.own, *self.linked], [*self.own, *self.linked.values()]
@@ -252,12 +253,12 @@ def _path_rows(s: Interval, lowers: Sequence[Lowering]) -> dict[str, int]:
     }
 
 
-def _squares(s: Interval, lowers: Sequence[Lowering]) -> list[tuple[int, int]]:
-    """Weights and residuals of measurements between nodes."""
-    expressions = s.problem.sampled(between=True).values()
-    used = lowers[-len(s.measured) :]
+def _squares(s: Interval, lowers: Sequence[Lowering]) -> list[Square]:
+    """Residuals of measurements between nodes."""
+    expressions = s.problem.sampled(between=True)
+    used, places = lowers[-len(s.measured) :], measured_places(s.scheme)
     return [
         square
-        for lower, (y, w) in zip(used, s.measured, strict=True)
-        for square in squares_of(s, lower, expressions, s.nodes(y), s.nodes(w))
+        for lower, (y, w), (place, share) in zip(used, s.measured, places, strict=True)
+        for square in squares_of(s, lower, expressions, s.nodes(y), s.nodes(w), share, place)
     ]

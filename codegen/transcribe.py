@@ -41,16 +41,9 @@ def transcribe(problem: Problem, curvature: str = "exact") -> Program:
 
     curvature : what the Hessian is, one of `CURVATURES`.
     """
-    families = [
-        _interval(problem),
-        _node(problem),
-        _ends(problem),
-        link_family(problem, "link"),
-        link_family(problem, "cycle"),
-    ]
     kernels: list[Kernel] = []
     description: dict[str, object] = {}
-    for family in families:
+    for family in _families(problem):
         made, structure = _derivatives(family, curvature)
         kernels.extend(made)
         description[family.name] = structure
@@ -59,6 +52,16 @@ def transcribe(problem: Problem, curvature: str = "exact") -> Program:
         kernels=tuple(kernels),
         description={"collocation": {**_description(problem), "families": description}},
     )
+
+
+def _families(problem: Problem) -> list[Family]:
+    return [
+        _interval(problem),
+        _node(problem),
+        _ends(problem),
+        link_family(problem, "link"),
+        link_family(problem, "cycle"),
+    ]
 
 
 def _description(problem: Problem) -> dict[str, object]:
@@ -109,17 +112,62 @@ def _places(scheme: CollocationScheme | ExplicitScheme) -> dict[str, object]:
 # -- derivatives of a family ----------------------------------------------------------------
 
 
+def residual_program(problem: Problem) -> Program:
+    """The residuals of the measurements with their weights, and their derivatives: kernels
+    `residuals` and `residual_jacobian` of the families, and the description of these."""
+    kernels: list[Kernel] = []
+    description: dict[str, object] = {}
+    for family in _families(problem):
+        made, structure = _residuals(family)
+        kernels.extend(made)
+        description[family.name] = {**_structure(family), **structure}
+    return Program(
+        name=f"{problem.model.name}_{problem.scheme.name}_residuals".replace("-", "_"),
+        kernels=tuple(kernels),
+        description={"collocation": {**_description(problem), "families": description}},
+    )
+
+
+def _residuals(family: Family) -> tuple[list[Kernel], dict[str, object]]:
+    """The kernels of the squares of a family: all residuals, then their weights, and derivatives
+    of residuals in local variables; and what the squares are about, and the sparsity."""
+    g, squares = family.graph, family.squares
+    if not squares:
+        return [], {}
+    names = [square.label for square in squares]
+    labels = [*(f"residual of {n}" for n in names), *(f"weight of {n}" for n in names)]
+    values = _kernel(
+        family, "residuals", [*(s.residual for s in squares), *(s.weight for s in squares)], labels
+    )
+    inner = jacobian(g, family.inner, family.z)
+    outer = jacobian(g, [s.residual for s in squares], family.outer)
+    entries = compose_jacobian(g, outer, inner)
+    labels = [f"d residual of {names[i]} / d {_variable(family, j)}" for i, j in entries]
+    slopes = _kernel(family, "residual_jacobian", list(entries.values()), labels)
+    about = {
+        "squares": names,
+        "shares": [square.share for square in squares],
+        "samples": [square.samples for square in squares],
+        "residual_jacobian": pattern_of(entries),
+    }
+    return [values, slopes], about
+
+
+def _structure(family: Family) -> dict[str, object]:
+    """Groups of local variables, and labels."""
+    groups = family.groups
+    return {
+        "variables": [[v.argument.name, len(v.argument.symbols), v.array, v.side] for v in groups],
+        "constraints": list(family.rows),
+        "outputs": list(family.outputs),
+    }
+
+
 def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str, object]]:
     """The kernels of a family and the sparsity of its derivatives, in local variables."""
     g, objective = family.graph, family.objective
     has_cost, constraints = objective != g.zero, list(family.rows.values())
-    structure: dict[str, object] = {
-        "variables": [
-            [g.argument.name, len(g.argument.symbols), g.array, g.side] for g in family.groups
-        ],
-        "constraints": list(family.rows),
-        "outputs": list(family.outputs),
-    }
+    structure = _structure(family)
     kernels = []
     if family.outputs:
         kernels.append(_kernel(family, "outputs", [*family.outputs.values()], [*family.outputs]))
@@ -174,10 +222,11 @@ def _with_squares(family: Family, second: Sparse) -> Sparse:
     """Adds 2 w r_a r_b of the squares, where r_a are first derivatives of a residual."""
     g = family.graph
     terms = {key: [node] for key, node in second.items()}
-    slopes = jacobian(g, [r for _, r in family.squares], family.outer)
+    roots = [square.root(g) for square in family.squares]
+    slopes = jacobian(g, [r for _, r in roots], family.outer)
     twice = g.mul(g.const(2.0), g.symbol("factor"))
     for (row, a), left in slopes.items():
-        weight = g.mul(twice, family.squares[row][0])
+        weight = g.mul(twice, roots[row][0])
         for (other, b), right in slopes.items():
             if other == row and a <= b:
                 terms.setdefault((a, b), []).append(g.mul(weight, g.mul(left, right)))
@@ -191,6 +240,8 @@ def _variable(family: Family, j: int) -> str:
 
 _PURPOSES = {
     "outputs": "outputs of the model",
+    "residuals": "modelled - measured, and weights",
+    "residual_jacobian": "derivatives of the residuals that are not identically zero",
     "cost": "terms of the objective",
     "gradient": "derivatives of the objective",
     "constraints": "constraints, each = 0 or bounded",
@@ -261,7 +312,7 @@ def _node(problem: Problem) -> Family:
         cost=cost,
         rows=rows,
         outputs={n: lower(e) for n, e in outputs.items()},
-        squares=squares_of(s, lower, measured.values(), s.nodes(y), s.nodes(w)),
+        squares=squares_of(s, lower, measured, s.nodes(y), s.nodes(w)),
     )
 
 

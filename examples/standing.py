@@ -55,7 +55,8 @@ def identify(time, measured, acceleration="measured"):
     states = {name: measured[name] for name in STATES}
     if acceleration == "measured":
         platform = ks.Signal(time, measured["a"], between="cubic")
-        trial = ks.Experiment(time, inputs={"a": platform}, measurements=states)
+        alike = dict.fromkeys(STATES, "all")  # equal weights of angles and rates, as in the paper
+        trial = ks.Experiment(time, inputs={"a": platform}, measurements=states, std=alike)
         unknown_inputs = {}
     else:
         trial = ks.Experiment(time, measurements={**states, "a": measured["a"]}, std=STD)

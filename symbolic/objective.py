@@ -9,6 +9,7 @@ import sympy as sp
 
 from kinesym.checks import shown
 from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.losses import TUNINGS, Loss
 
 Number = int | float
 
@@ -29,6 +30,7 @@ class Objective:
     integrand: sp.Expr = sp.S.Zero
     terminal: sp.Expr = sp.S.Zero
     least_squares: float = 0.0
+    loss: Loss | None = None
 
     def __add__(self, other: Objective | Number) -> Objective:
         if other == 0:  # so that sum() works
@@ -38,10 +40,14 @@ class Objective:
                 f"cannot add {shown(other)} to an objective: it is a sum of Integral, Terminal and "
                 f"LeastSquares. {CONDITION}"
             )
+        mine = [each.loss for each in (self, other) if each.least_squares]
+        if len(mine) == 2 and mine[0] != mine[1]:
+            raise ValueError("measurements have one loss, but these LeastSquares have two")
         return Objective(
             self.integrand + other.integrand,
             self.terminal + other.terminal,
             self.least_squares + other.least_squares,
+            mine[0] if mine else None,
         )
 
     __radd__ = __add__
@@ -54,7 +60,7 @@ class Objective:
             )
         factor = float(number)
         return Objective(
-            factor * self.integrand, factor * self.terminal, factor * self.least_squares
+            factor * self.integrand, factor * self.terminal, factor * self.least_squares, self.loss
         )
 
     __rmul__ = __mul__
@@ -90,13 +96,20 @@ def Terminal(cost: sp.Expr | Number) -> Objective:
     return Objective(terminal=real_expression(cost, "the terminal cost"))
 
 
-def LeastSquares() -> Objective:
+def LeastSquares(loss: str | None = None, tuning: float | None = None) -> Objective:
     """The sum of ((measured - modelled)/std)^2 over all measurements: the default objective.
 
     States, inputs and outputs are compared at the nodes. An output with x' exists between nodes
     only: there sample and weight 1/std^2 are averaged as the scheme averages the states.
+
+    loss : "huber", "pseudo-huber" or "student" in place of the square, which grow less, so that
+    outliers weigh less; see `kinesym.symbolic.losses.Loss`. tuning : from where on they do, in
+    standard deviations (1.345, 1.287), or the degrees of freedom of Student's distribution (4),
+    whose scale std is then. Raises `ValueError` for another loss and a tuning that is not positive.
     """
-    return Objective(least_squares=1.0)
+    if loss is None and tuning is not None:
+        raise ValueError(f"a tuning belongs to a loss; give loss, one of {', '.join(TUNINGS)}")
+    return Objective(least_squares=1.0, loss=None if loss is None else Loss.named(loss, tuning))
 
 
 class _End(sp.Function):

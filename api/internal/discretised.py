@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csr_array
 from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
-from kinesym.codegen.transcribe import transcribe
+from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.problem import (
@@ -119,7 +119,8 @@ class Discretised:
     def _on(self: _Same, trials: Sequence[Experiment]) -> _Same:
         """The same problem, and library, with the trials on other grids."""
         made = copy(self)
-        vars(made).pop("_gauss_newton", None)
+        for name in ("_gauss_newton", "_residuals"):
+            vars(made).pop(name, None)
         made._place(trials)
         return made
 
@@ -140,6 +141,22 @@ class Discretised:
         self.timings["derive"] += seconds - compiling
         self.timings["compile"] += compiling
         return program, built
+
+    @cached_property
+    def _residuals(self) -> NLP:
+        """The residuals of the measurements, in a library of their own that few need."""
+        if not self.symbolic.objective.least_squares:
+            raise ValueError("the objective has no LeastSquares, so that there are no residuals")
+        return make_nlp(self._residual_library, self.trials, self._known, self._threads)
+
+    @cached_property
+    def _residual_library(self) -> Built:
+        start = time.perf_counter()
+        program = residual_program(self.symbolic)
+        derive, built = time.perf_counter() - start, realise(program)
+        self.timings["derive"] += derive + built.derive
+        self.timings["compile"] += built.compile
+        return built
 
     @cached_property
     def _gauss_newton(self) -> NLP:
@@ -230,6 +247,16 @@ class Discretised:
     def cost_gradient(self, z: Array) -> Array:
         """Its gradient, (n_variables,)."""
         return self.nlp.gradient(self._free(z))
+
+    def residuals(self, z: Array) -> Array:
+        """(modelled - measured)/std of the samples that are not missing, (n_samples,), with std = 1
+        where it is not known: by trial, then what is measured between nodes, at nodes, and at the
+        ends; there by channel; there in time. Raises `ValueError` without `LeastSquares`."""
+        return self._residuals.residuals(self._free(z))
+
+    def residual_jacobian(self, z: Array) -> csr_array:
+        """Their derivatives, (n_samples, n_variables)."""
+        return self._residuals.residual_jacobian(self._free(z))
 
     def constraints(self, z: Array) -> Array:
         """The constraints at z, (n_constraints,): equations, path conditions, boundary conditions

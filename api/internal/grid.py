@@ -38,6 +38,7 @@ def grid_error(
     solution: Solution,
     kkt: Kkt,
     bounds: tuple[Array, Array],
+    variance: float,
 ) -> GridError:
     """What the grid does to a solution.
 
@@ -45,7 +46,8 @@ def grid_error(
     `kinesym.runtime.nlp.defects`) into shifts, as a step of Newton's method from this scheme to the
     finer one would. A problem without objective has no one solution: the shift is the smallest
     one. built : the library, see `codegen.point`. known : values of the known parameters. kkt : of
-    `kkt_at`. bounds : of z.
+    `kkt_at`. bounds : of z. variance : of residuals in units of the objective, 1 if they are
+    divided by their standard deviations, NaN if it is not known.
 
     Where the matrix is singular or the equations cannot be solved, the shifts are NaN, and the note
     says why.
@@ -59,7 +61,7 @@ def grid_error(
         given = (z, solution.multipliers, bounds)
         found = grid_defects(nlp, functions, numbers, trials, *given)
         matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
-        matrix, deviations = _identified(problem, nlp, trials, solution, matrix)
+        matrix, deviations = _identified(problem, nlp, solution, matrix, variance)
         shift = _shifts(nlp, z, found, matrix)
     except np.linalg.LinAlgError:
         note = "the equations cannot be solved for the states along the solution"
@@ -108,14 +110,14 @@ def _metric(nlp: NLP, z: Array) -> Entries:
 
 
 def _identified(
-    problem: Problem, nlp: NLP, trials: Sequence[Experiment], solution: Solution, kkt: Kkt
+    problem: Problem, nlp: NLP, solution: Solution, kkt: Kkt, variance: float
 ) -> tuple[Kkt, dict[str, float]]:
     """The matrix with as many parameters fixed as the others need to be determined, and standard
     errors, NaN for those that nothing determines."""
     names, values = nlp.layout.parameters, nlp.layout.parameter_values(solution.free_vector)
     mine = nlp.layout.parameter_offset + np.arange(len(names))
     inverse = solver(kkt).inverse(mine)
-    known = _deviations(problem, names, inverse, trials, solution.objective)
+    known = _deviations(problem, names, inverse, variance)
     sizes = zip(names, np.abs(values), strict=True)
     if problem.aimless or all(known.get(name, 0.0) <= size for name, size in sizes):
         return kkt, known
@@ -157,24 +159,14 @@ def _named(names: Sequence[str], values: Array) -> dict[str, float]:
 
 
 def _deviations(
-    problem: Problem,
-    names: Sequence[str],
-    inverse: Array,
-    trials: Sequence[Experiment],
-    objective: float,
+    problem: Problem, names: Sequence[str], inverse: Array, variance: float
 ) -> dict[str, float]:
-    """Standard errors of parameters of a fit; NaN for those that nothing determines, also if it is
-    no fit.
-
-    They are those of the covariance. Where no `std` is given, residuals have the variance that they
-    show."""
-    measured = (y for trial in trials for y in trial.measurements.values())
-    spare = sum(int(np.isfinite(y).sum()) for y in measured) - len(names)
+    """Standard errors of parameters of a fit, those of the covariance; NaN for those that nothing
+    determines, also if it is no fit."""
     pairs = list(zip(names, np.diag(inverse), strict=False))
-    if not (problem.objective.least_squares and spare > 0):
+    if not problem.objective.least_squares or np.isnan(variance):
         return {name: np.nan for name, spread in pairs if not spread >= 0.0}
-    given = any((std != 1.0).any() for trial in trials for std in trial.std.values())
-    size = 2.0 if given else 2.0 * abs(objective) / spare
     return {
-        name: float(np.sqrt(size * spread)) if spread >= 0.0 else np.nan for name, spread in pairs
+        name: float(np.sqrt(2.0 * variance * spread)) if spread >= 0.0 else np.nan
+        for name, spread in pairs
     }

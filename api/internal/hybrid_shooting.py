@@ -15,6 +15,7 @@ from kinesym.internal.problem import chosen_objective
 from kinesym.internal.shooting_arguments import ShootingArguments
 from kinesym.internal.simulation_arguments import simulation_arguments
 from kinesym.runtime.library.build import check_compiler
+from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.stepping.hybrid_shooting import HybridTrials, Runner
@@ -24,7 +25,7 @@ from kinesym.symbolic.problem import measured_expressions
 
 def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
     """The trials of a hybrid model; raises `ValueError` for what does not fit."""
-    factor = _factor_of_squares(given)
+    factor, loss = _factor_of_squares(given)
     names = list(dict.fromkeys(name for trial in given.trials for name in trial.measurements))
     measured = measured_expressions(hybrid.model, names)
     if not measured:
@@ -43,11 +44,12 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
         given.signals,
         given.unknowns,
         factor,
+        loss,
     )
 
 
-def _factor_of_squares(given: ShootingArguments) -> float:
-    """The factor of the least squares, the only term of the objective."""
+def _factor_of_squares(given: ShootingArguments) -> tuple[float, RobustLoss | None]:
+    """The factor of the least squares, the only term of the objective, and their loss."""
     objective = chosen_objective(given.objective)
     if objective.integrand != 0 or objective.terminal != 0:
         raise ValueError(
@@ -56,7 +58,7 @@ def _factor_of_squares(given: ShootingArguments) -> float:
         )
     if not objective.least_squares > 0.0:
         raise ValueError(f"the measurements enter with the factor {objective.least_squares:g}")
-    return objective.least_squares
+    return objective.least_squares, RobustLoss.of(objective.loss)
 
 
 def _runner(hybrid: Hybrid, given: ShootingArguments, observed: Mapping[str, sp.Expr]) -> Runner:

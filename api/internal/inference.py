@@ -11,10 +11,12 @@ import numpy as np
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
+from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.kkt import Kkt, KktFactors
+from kinesym.runtime.results.leverage import free_directions
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.undetermined import Projected, solver
 from kinesym.runtime.signals.experiment import Experiment
@@ -29,7 +31,7 @@ class CollocationInference:
     """A nonlinear program at its solution, asked again.
 
     problem : of IPOPT, of these trials. best : its solution. on : makes the nonlinear program of
-    other trials.
+    other trials. residuals : of a library with their kernels. loss, factor : of the least squares.
     """
 
     nlp: NLP
@@ -39,10 +41,23 @@ class CollocationInference:
     kkt: Kkt
     about: Uncertainty
     on: Callable[[Sequence[Experiment]], NLP]
+    residuals: NLP
+    loss: RobustLoss | None
+    factor: float
 
     def scores(self) -> tuple[Sequence[Array], int, float]:
         """See `Inference`."""
-        raise NotImplementedError
+        z, r = self.best.z, len(self.nlp.layout.parameters)
+        unit = np.zeros((self.nlp.n_variables, r))
+        unit[self.nlp.layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
+        columns = self._factors.solve(unit, np.zeros((self.nlp.n_constraints, r)))
+        samples, e = self.residuals.samples, self.residuals.residuals(z)
+        root = np.sqrt(samples.share)
+        slope = e if self.loss is None else self.loss.slope(e / root) * root
+        pulls = 2.0 * self.factor * (self.residuals.residual_jacobian(z) @ columns)
+        directions = free_directions(self.kkt)
+        taken = float(r if directions is None else directions)
+        return samples.over_time(slope[:, None] * pulls), int(samples.counts.sum()), taken
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of a parameter. The parameter is fixed by its bounds, so that

@@ -32,6 +32,7 @@ from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
@@ -189,15 +190,15 @@ class SmoothProgram:
     def trials(self, given: ShootingArguments) -> SmoothTrials:
         """Trials on the grids of the steps."""
         problem, built, method = self.problem, self.built, given.steps.method
+        objective = problem.objective
+        channels = list(problem.measurements) if objective.least_squares else []
 
         @cache
         def squares() -> Residuals:
             symbolic, trials = residual_problem(problem, given.fine)
-            return Residuals(
-                make_nlp(_residuals(symbolic), trials, given.known, given.threads), trials
-            )
+            nlp = make_nlp(_residuals(symbolic), trials, given.known, given.threads)
+            return Residuals(nlp, given.fine, channels)
 
-        objective = problem.objective
         return SmoothTrials(
             given.unknowns,
             given.system,
@@ -210,6 +211,8 @@ class SmoothProgram:
             substeps=given.steps.substeps,
             measured=bool(objective.least_squares),
             weighted=objective.integrand == 0 and objective.terminal == 0,
+            factor=objective.least_squares or 1.0,
+            loss=RobustLoss.of(objective.loss),
         )
 
 

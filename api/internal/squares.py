@@ -35,7 +35,9 @@ def residual_problem(
             raise ValueError("the measurements enter with a negative factor")
         for name, modelled in problem.measurements.items():
             y, w = dynamicsymbols(f"measured_{name} weight_{name}")
-            residuals.append(sp.sqrt(objective.least_squares) * w * (modelled - y))
+            e = w * (modelled - y)
+            r = e if objective.loss is None else objective.loss.root(e)
+            residuals.append(sp.sqrt(objective.least_squares) * r)
             signals += [y, w]
     for expression, weight in ((objective.integrand, _QUADRATURE), (objective.terminal, _END)):
         terms = square_terms(expression)
@@ -98,6 +100,6 @@ def _with_weights(problem: Problem, trial: Experiment, names: set[str]) -> Exper
         if name in trial.measurements:
             samples = trial.measurements[name]
             inputs[f"measured_{name}"] = filled(samples, trial.grid)
-            inputs[f"weight_{name}"] = np.where(np.isnan(samples), 0.0, 1.0 / trial.std[name])
+            inputs[f"weight_{name}"] = np.where(np.isnan(samples), 0.0, 1.0 / trial.divisors[name])
     kept = {k: v for k, v in inputs.items() if k in names or k in trial.signals}
     return Experiment(trial.grid, inputs=kept)

@@ -109,7 +109,7 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
         if name in trial.measurements:
             present = ~np.isnan(trial.measurements[name])
             y[k] = filled(trial.measurements[name], trial.grid)
-            w[k, present] = trial.std[name][present] ** -2.0
+            w[k, present] = trial.divisors[name][present] ** -2.0
     return y, w
 
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, diags_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, CollocationManifest
@@ -22,6 +24,7 @@ from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan
 from kinesym.runtime.nlp.courses import at_nodes
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.places import Places, places, rows
+from kinesym.runtime.nlp.samples import Samples, all_samples
 from kinesym.runtime.nlp.sparsity import Run, Structure, Written, assemble
 
 _PER_THREAD = 500_000  # operations that are worth a thread
@@ -109,6 +112,75 @@ class NLP:
         out = np.empty(size) if out is None else out
         plan((z, *(more or (self._no_multipliers, self._one))), out)
         return out
+
+    # -- residuals, of a library with their kernels -------------------------------------------
+
+    @cached_property
+    def samples(self) -> Samples:
+        """What the residuals are about."""
+        return self._every_sample.taken(self._kept)
+
+    def residuals(self, z: Array) -> Array:
+        """(modelled - measured) sqrt(weight) of what `samples` says, (n,): over std, for means of
+        neighbours also times the root of their share."""
+        found = self._called(self._residual_plan, self._residual_plan.n_out, z)
+        r = found[: len(found) // 2][self._kept]
+        return np.asarray(r * np.sqrt(self.samples.weight))
+
+    def residual_jacobian(self, z: Array) -> csr_array:
+        """Their derivatives, (n, n_variables)."""
+        structure, plan = self._residual_slopes
+        rows, columns = structure.arrays()
+        values = self._called(plan, structure.size, z)
+        shape = (len(self._kept), self.n_variables)
+        every = coo_array((values, (rows, columns)), shape=shape).tocsr()[self._kept]
+        return csr_array(diags_array(np.sqrt(self.samples.weight)) @ every)
+
+    @cached_property
+    def _every_sample(self) -> Samples:
+        found = self._called(self._residual_plan, self._residual_plan.n_out, self._anywhere)
+        return all_samples(self.about, self.layout, found[len(found) // 2 :])
+
+    @property
+    def _anywhere(self) -> Array:
+        """Some z: weights do not depend on it."""
+        return np.zeros(self.n_variables)
+
+    @cached_property
+    def _kept(self) -> NDArray[np.bool_]:
+        return np.asarray(self._every_sample.weight > 0.0)
+
+    @cached_property
+    def _residual_begins(self) -> tuple[dict[tuple[int, str], int], int]:
+        """Where the residuals of each trial and family begin, and their number."""
+        begins, total = {}, 0
+        for trial, family in self._with_kernel("residuals"):
+            begins[trial, family] = total
+            squares = len(self.about.families[family].squares)
+            total += squares * self.layout.points(trial, family)
+        return begins, total
+
+    @cached_property
+    def _residual_plan(self) -> Plan:
+        """All residuals, then all weights."""
+        (begins, total), found = self._residual_begins, {}
+        for (trial, family), begin in begins.items():
+            count, n = len(self.about.families[family].squares), self.layout.points(trial, family)
+            mine = begin + n * np.arange(count)
+            found[trial, family] = places(
+                2 * count, base=np.concatenate([mine, total + mine]), count=n
+            )
+        return self._plan("residuals", found, [], 2 * total)
+
+    @cached_property
+    def _residual_slopes(self) -> tuple[Structure, Plan]:
+        return self._assembled("residual_jacobian", self._residual_runs)
+
+    def _residual_runs(self, trial: int, family: str) -> list[Run]:
+        entries, n = self._entries(trial, family), self.layout.points(trial, family)
+        first = self._residual_begins[0][trial, family]
+        pairs = zip(*self.about.families[family].residual_jacobian, strict=True)
+        return [Run(first + i * n, entries[j][0], 1, entries[j][1], n, ADD) for i, j in pairs]
 
     def outputs(self, z: Array, trial: int) -> dict[str, Array]:
         """Outputs of the model at the nodes of a trial, by name, each (N,); those that have no

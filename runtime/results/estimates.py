@@ -47,6 +47,18 @@ class Uncertainty(Saved):
             return np.asarray(np.sqrt(np.diag(self.covariance)))
 
 
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of a group of measurements, estimated from so many samples, and the
+    degrees of freedom of the residuals: the samples less what the unknowns take of them (the sum of
+    the leverages). NaN if nothing is left."""
+
+    group: str
+    std: float
+    samples: float
+    freedom: float
+
+
 def quantile(level: float, freedom: float) -> float:
     """By how many standard errors an estimate is off at most, with probability `level`."""
     share = 0.5 + 0.5 * level

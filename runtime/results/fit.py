@@ -61,10 +61,8 @@ class Fit(Trials):
     `fit.parameters["p"]` is an estimate, `fit.initial["theta"]` that of an initial state, a list
     with one per trial if there are several. names, values : of all unknowns (n,). history : their
     values by iteration, with the objective. gradient : of the objective at the end, (n,). condition
-    : number of the problem in unknowns divided by their values, states by their largest. covariance
-    : (n, n), zero for what a bound holds, NaN if there is none, as for states between segments.
-    active : unknowns held by a bound. notes : sentences on what the record does not identify.
-    grid : the error that the steps of the simulations leave, where it is known; see `grid_error`.
+    : number of the problem in unknowns divided by their values, states by their largest. grid : the
+    error that the steps of the simulations leave, where it is known; see `grid_error`.
     """
 
     initial: Mapping[str, Any]
@@ -73,8 +71,6 @@ class Fit(Trials):
     gradient: Unknowns
     history: Sequence[Step]
     condition: float
-    covariance: Annotated[Array, "unknown", "other"]
-    active: Sequence[str] = ()
     optimizer: str = ""
     grid: Sequence[EstimateError] = ()
 
@@ -87,11 +83,23 @@ class Fit(Trials):
         """Number of iterations of the optimiser."""
         return max(0, len(self.history) - 1)
 
+    @property
+    def covariance(self) -> Array:
+        """Of all unknowns, (n, n), zero for what a bound holds, NaN if there is none, as for states
+        between segments."""
+        return self.uncertainty[0].covariance
+
+    @property
+    def active(self) -> Sequence[str]:
+        """Unknowns held by a bound."""
+        return self.uncertainty[0].held
+
     def standard_errors(self) -> dict[str, float]:
         """Standard error of each unknown by name, NaN if there is none."""
-        with np.errstate(invalid="ignore"):
-            errors = np.sqrt(np.diag(self.covariance))
-        return dict(zip(self.names, map(float, errors), strict=True))
+        return dict(zip(self.names, map(float, self.uncertainty[0].deviations()), strict=True))
+
+    def _shifts(self) -> Mapping[str, float]:
+        return self.grid[0].shifts if self.grid else {}
 
     def grid_error(self) -> EstimateError:
         """By how much the steps of the simulations shift the estimates: the way to the minimum with
@@ -112,11 +120,12 @@ class Fit(Trials):
         return f"{super()._heading}, {self.iterations} iterations of {self.optimizer}"
 
     def _estimates(self) -> list[tuple[str, str]]:
-        """Names with value and standard error."""
+        """Also of the initial states and samples of inputs."""
         errors = self.standard_errors()
+        others = list(zip(self.names, self.values, strict=True))[len(self.parameters) :]
         return [
-            (name, f"{value:.6g}" + ("" if np.isnan(errors[name]) else f" +- {errors[name]:.2g}"))
-            for name, value in zip(self.names, self.values, strict=True)
+            *super()._estimates(),
+            *((name, f"{v:.6g}" + _or_less(errors[name])) for name, v in others),
         ]
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -142,3 +151,8 @@ class Fit(Trials):
             axis.grid(alpha=0.3)
         figure.suptitle(f"{self.model}: {self.optimizer}", x=0.02, ha="left")
         return figure
+
+
+def _or_less(error: float) -> str:
+    """A standard error that may not be known."""
+    return "" if np.isnan(error) else f" +- {error:.2g}"

@@ -320,5 +320,7 @@ def _inverse(matrix: Array) -> Array:
 
 
 def _variance(objective: float, samples: int | None, unknowns: int) -> float:
-    """Of residuals; 1 if they are divided by their standard deviations."""
-    return 1.0 if samples is None else objective / max(samples - unknowns, 1)
+    """Of residuals; 1 if they are divided by their standard deviations, NaN if none is left."""
+    if samples is None:
+        return 1.0
+    return objective / (samples - unknowns) if samples > unknowns else np.nan

@@ -272,6 +272,11 @@ class Trajectory(Series):
                 result[name] = float(100.0 * (1.0 - rest / variance))
         return result
 
+    def residuals(self) -> dict[str, Array]:
+        """(modelled - measured)/std of each measurement whose standard deviation is known, (N,),
+        NaN where it is missing."""
+        return {n: (self[n] - self.measurements[n]) / self.std[n] for n in self.std}
+
     def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
         """A figure with one panel per trajectory, or those of these names; measurements as dots, a
         line at each impact, release, slide and event. Raises `ValueError` for too many."""
@@ -324,7 +329,8 @@ class Trajectory(Series):
         then `measured_...` and `std_...` of what was measured, NaN where it is missing."""
         rows = {"time": self.time, **self}
         for name, values in self.measurements.items():
-            rows |= {f"measured_{name}": values, f"std_{name}": self.std[name]}
+            rows[f"measured_{name}"] = values
+            rows |= {f"std_{name}": self.std[name]} if name in self.std else {}
         table = np.column_stack(list(rows.values()))
         with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(rows)  # a name may hold a comma

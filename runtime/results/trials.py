@@ -14,7 +14,7 @@ from kinesym.checks import between, check_choice, count
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bootstrap import Bootstrap
 from kinesym.runtime.results.diagnostics import Diagnostics, diagnostics
-from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_of
+from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty, estimates_of
 from kinesym.runtime.results.inference import (
     METHODS,
     Inference,
@@ -44,7 +44,8 @@ class Trials(ByName, Saved):
     trial k. message : a sentence on how the solve ended. parameters : identified ones. known :
     those that were given. notes : sentences on what cannot be relied on. timings : seconds by what
     they were spent on. model : its name. uncertainty : what is known of the errors of estimates, if
-    it is; `parameters` shows it as a table. inference : the problem, for what needs it.
+    it is; `parameters` shows it as a table. noise : standard deviations of measurements that were
+    not given but estimated. inference : the problem, for what needs it.
     """
 
     success: bool
@@ -57,6 +58,7 @@ class Trials(ByName, Saved):
     timings: Mapping[str, float] = field(default_factory=dict)
     model: str = ""
     uncertainty: Sequence[Uncertainty] = ()
+    noise: Sequence[Noise] = ()
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
@@ -75,6 +77,11 @@ class Trials(ByName, Saved):
     def time(self) -> Array:
         """Time grid of the first trial [s]."""
         return self.trials[0].time
+
+    @property
+    def estimated_std(self) -> dict[str, float]:
+        """Standard deviations that were estimated, by measurement or group of measurements."""
+        return {each.group: each.std for each in self.noise}
 
     def vaf(self) -> dict[str, float]:
         """Variance accounted for [%] of each measurement, of the first trial."""
@@ -217,7 +224,12 @@ class Trials(ByName, Saved):
 
     def _rows(self) -> list[tuple[str, str]]:
         """What more there is to say."""
-        return [("note", note) for note in self.notes]
+        scatter = [
+            f"{each.group} {each.std:.4g} ({each.freedom:.6g} degrees of freedom)"
+            for each in self.noise
+        ]
+        found = [("std", ", ".join(scatter))] if scatter else []
+        return [*found, *(("note", note) for note in self.notes)]
 
     def __repr__(self) -> str:
         shown = listed((" = ".join(pair) for pair in self._estimates()), 6)

@@ -53,13 +53,16 @@ class Experiment:
         nodes, or a `Signal` at times of its own; with an unknown duration, over 0 ... 1 of it.
     measurements : measured states, inputs or outputs, each (N,); NaN marks a missing sample, and so
         does the mask of a masked array.
-    std : standard deviation of each measurement, a number or (N,); default 1.
+    std : standard deviation of each measurement, a number or (N,). One that is not given is unknown
+        and estimated; channels with the same text, std={a: "imu", b: "imu"}, share one.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
 
     `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
     whose pieces depend on parameters have none. `held` names inputs that are constant between nodes
-    (zero-order hold). Warns of single long steps among short ones between measurements, which look
-    like rows left out. Raises `ValueError` naming the array, what was expected and what was given.
+    (zero-order hold). `std` has what is known, `unknown_std` for the other measurements the group
+    that shares a standard deviation: the text given, else their own name. Warns of single long
+    steps among short ones between measurements, which look like rows left out. Raises `ValueError`
+    naming the array, what was expected and what was given.
     """
 
     time: ArrayLike | None = None
@@ -70,6 +73,7 @@ class Experiment:
     duration: tuple[float, float] | None = None
     signals: Mapping[str, Signal] = field(init=False)
     held: frozenset[str] = field(init=False)
+    unknown_std: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -82,7 +86,12 @@ class Experiment:
         nodes = {name: s.at_nodes(self.grid) for name, s in self.signals.items() if name in known}
         put(self, "inputs", nodes)
         put(self, "measurements", self._measured())
-        put(self, "std", self._deviations())
+        given = self._given_std()
+        groups = {name: given.get(name, name) for name in self.measurements}
+        put(
+            self, "unknown_std", {n: group for n, group in groups.items() if isinstance(group, str)}
+        )
+        put(self, "std", self._deviations(given))
         self._warn_of_leaps()
 
     def __repr__(self) -> str:
@@ -103,7 +112,7 @@ class Experiment:
                 name,
                 "measured",
                 f"{int(np.isfinite(y).sum())} samples",
-                f"{float(np.median(self.std[name])):.4g}",
+                f"{float(np.median(self.std[name])):.4g}" if name in self.std else "estimated",
             )
             for name, y in self.measurements.items()
         ]
@@ -124,6 +133,22 @@ class Experiment:
         """Whether the duration is unknown."""
         return self.duration is not None
 
+    @property
+    def divisors(self) -> dict[str, Array]:
+        """What residuals of each measurement are divided by in the objective, (N,): its standard
+        deviation, 1 where that is unknown."""
+        one = np.ones(self.n_nodes)
+        return {name: self.std.get(name, one) for name in self.measurements}
+
+    def with_std(self, found: Mapping[str, float]) -> Experiment:
+        """The same trial with standard deviations of groups for what is not known."""
+        made = copy(self)
+        own = {name: np.full(self.n_nodes, found[k]) for name, k in self.unknown_std.items()}
+        std = {**self.std, **own}
+        object.__setattr__(made, "std", {name: std[name] for name in self.measurements})
+        object.__setattr__(made, "unknown_std", {})
+        return made
+
     def on_grid(self, grid: ArrayLike) -> Experiment:
         """The same trial on another grid (N,), which contains all nodes with a measurement.
 
@@ -133,7 +158,8 @@ class Experiment:
         fine = real_array(grid, "a grid")
         place = np.searchsorted(fine, self.grid)
         there = np.isin(self.grid, fine)
-        measurements, std = {}, {}
+        measurements: dict[str, Array] = {}
+        std: dict[str, Any] = dict(self.unknown_std)
         for name, row in self.measurements.items():
             lost = np.flatnonzero(np.isfinite(row) & ~there)
             if len(lost):
@@ -142,8 +168,9 @@ class Experiment:
                 )
             measurements[name] = np.full(len(fine), np.nan)
             measurements[name][place[there]] = row[there]
-            std[name] = np.interp(fine, self.grid, self.std[name])
-            std[name][place[there]] = self.std[name][there]
+            if name in self.std:
+                std[name] = np.interp(fine, self.grid, self.std[name])
+                std[name][place[there]] = self.std[name][there]
         more: dict[str, Any] = {"duration": self.duration} if self.free_duration else {}
         return Experiment(fine, self.signals, measurements, std, **more)
 
@@ -216,17 +243,29 @@ class Experiment:
             found[name] = array
         return found
 
-    def _deviations(self) -> dict[str, Array]:
+    def _given_std(self) -> dict[str, Any]:
+        """What is given as std by name of the measurement: a group, or numbers."""
         given = _by_name("std", self.std)
-        for name in given:
+        for name, value in given.items():
             if name not in self.measurements:
                 there = ", ".join(self.measurements) or "nothing"
                 raise ValueError(
                     f"std of {name}, which is not measured in this experiment; measured is {there}"
                 )
+            if isinstance(value, str) and not value.strip():
+                raise ValueError(
+                    f"std of {name} is an empty text; give numbers, or the name of a group of "
+                    "measurements that share one which is to be estimated"
+                )
+        return given
+
+    def _deviations(self, given: Mapping[str, Any]) -> dict[str, Array]:
+        """Standard deviations (N,) of what has numbers."""
         deviations = {}
         for name in self.measurements:
-            value = real_array(given.get(name, 1.0), f"std of {name}")
+            if name in self.unknown_std:
+                continue
+            value = real_array(given[name], f"std of {name}")
             if value.shape not in ((), (self.n_nodes,)):
                 raise ValueError(
                     f"std of {name} has {size_words(value)}, expected 1 or {self.n_nodes}"

@@ -9,6 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.samples import Samples, stacked
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal, SignalGradient
@@ -31,7 +33,7 @@ class HybridTrials(Simulated):
     ----------
     run : simulates a trial, with derivatives of all that is measured. system : names. trials : with
     measurements. initial : per trial the initial values by state, NaN where unknown, and whether
-    contacts press. inputs : per trial, by name.
+    contacts press. inputs : per trial, by name. loss : of residuals, if not their squares.
     """
 
     def __init__(
@@ -43,10 +45,11 @@ class HybridTrials(Simulated):
         inputs: Sequence[Mapping[str, Signal | ParametricSignal]],
         unknowns: Unknowns,
         factor: float = 1.0,
+        loss: RobustLoss | None = None,
     ) -> None:
         super().__init__(unknowns, system, trials)
         self._run_trial, self._initial, self._inputs = run, initial, inputs
-        self._factor = factor
+        self.factor, self.loss = factor, loss
 
     # -- values -----------------------------------------------------------------------------
 
@@ -81,11 +84,22 @@ class HybridTrials(Simulated):
         """(simulated - measured) / std of all samples that are not missing, by trial, then by
         measurement."""
         parts = [
-            ((made.run[name] - measured) / trial.std[name])[~np.isnan(measured)]
+            ((made.run[name] - measured) / trial.divisors[name])[~np.isnan(measured)]
             for made, trial in zip(self.simulate(q), self.trials, strict=True)
             for name, measured in trial.measurements.items()
         ]
-        return np.asarray(np.sqrt(self._factor) * np.concatenate(parts))
+        e = np.concatenate(parts)
+        return np.asarray(np.sqrt(self.factor) * (self.loss.root(e) if self.loss else e))
+
+    def samples(self) -> Samples:
+        names = list(dict.fromkeys(n for trial in self.trials for n in trial.measurements))
+        rows = [
+            (names.index(name), k, trial.grid[here], trial.divisors[name][here] ** -2.0)
+            for k, trial in enumerate(self.trials)
+            for name, measured in trial.measurements.items()
+            for here in [~np.isnan(measured)]
+        ]
+        return stacked(tuple(names), rows)
 
     def trajectories(self, q: Array) -> list[Trajectory]:
         return [
@@ -121,9 +135,10 @@ class HybridTrials(Simulated):
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
             weights = {
                 name: np.nan_to_num(
-                    2.0 * self._factor * (made.run[name] - measured) / trial.std[name] ** 2
+                    2.0 * self.factor * self._slope(made.run[name] - measured, std) / std
                 )
                 for name, measured in trial.measurements.items()
+                for std in [trial.divisors[name]]
             }
             slopes = made.gradient(weights)
             result[unknowns.starts(k)] = [slopes.initial[x] for x in unknowns.initial]
@@ -133,6 +148,11 @@ class HybridTrials(Simulated):
                     mine = zip(slopes.inputs[u].parts, change.parts, strict=True)
                     result[j] += sum(float(a @ b) for a, b in mine)
         return result
+
+    def _slope(self, difference: Array, std: Array) -> Array:
+        """Half the derivative of the loss of a residual."""
+        e = difference / std
+        return e if self.loss is None else self.loss.slope(e)
 
     def forward_gradient(self, q: Array) -> Array:
         return np.asarray(2.0 * self.residuals(q) @ self._jacobian(q))
@@ -157,9 +177,13 @@ class HybridTrials(Simulated):
                 here = ~np.isnan(measured)
                 rows = np.zeros((int(here.sum()), q.size))
                 for column, row in zip(columns, along[name], strict=True):
-                    rows[:, column] += row[here] / trial.std[name][here]
+                    rows[:, column] += row[here] / trial.divisors[name][here]
                 parts.append(rows)
-        return np.asarray(np.sqrt(self._factor) * np.concatenate(parts))
+        slopes = np.sqrt(self.factor) * np.concatenate(parts)
+        if self.loss is not None:
+            e = self.loss.unrooted(self.residuals(q) / np.sqrt(self.factor))
+            slopes = self.loss.root_slope(e)[:, None] * slopes
+        return np.asarray(slopes)
 
     def _changes(
         self, trial: int, name: str, values: Mapping[str, float]

@@ -239,6 +239,11 @@ def trust_region(problem: Minimisation, q: Array) -> Minimum:
         problem.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
         return matrix / unit
 
+    if "loss" in problem.options:
+        raise ValueError(
+            "least-squares has no option loss: standard errors and other optimisers would not know "
+            "of it; give objective=ks.LeastSquares(loss='huber')"
+        )
     _refuse(problem.options, _TRUST_REGION, "least-squares")
     low, high = problem.scaled_bounds
     inside = np.clip(q / problem.scale, low, high)
@@ -249,7 +254,7 @@ def trust_region(problem: Minimisation, q: Array) -> Minimum:
 
 
 _BFGS = ("maxcor", "ftol", "gtol", "maxfun", "maxiter", "maxls")
-_TRUST_REGION = ("ftol", "xtol", "gtol", "max_nfev", "loss", "f_scale", "tr_solver", "tr_options")
+_TRUST_REGION = ("ftol", "xtol", "gtol", "max_nfev", "tr_solver", "tr_options")
 
 
 def _refuse(options: Mapping[str, Any], known: Sequence[str], optimizer: str) -> None:

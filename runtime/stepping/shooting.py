@@ -6,37 +6,72 @@ How trials follow from q, and their derivatives, is told by one of the kinds of 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import iteration_line
+from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
-from kinesym.runtime.results.estimates import Estimates
-from kinesym.runtime.results.fit import Fit, poor_fits, typical_sizes
+from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
+from kinesym.runtime.results.fit import Fit, Step, poor_fits, typical_sizes
+from kinesym.runtime.results.noise import (
+    GIVE_STD,
+    contradictions,
+    first_std,
+    groups_of,
+    not_told,
+    pooled,
+    settled,
+    with_noise,
+)
 from kinesym.runtime.results.statistics import (
     Confidence,
     Estimate,
     confidence_of_segments,
     confidence_of_squares,
 )
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials, Minimiser, estimate_error
+from kinesym.runtime.stepping.inference import ShootingInference
+from kinesym.runtime.stepping.measured import noise_of, noise_together, robust_covariance
 from kinesym.runtime.stepping.minimise import Minimisation, Minimum, minimise
 from kinesym.runtime.stepping.simulated import Simulated
+from kinesym.runtime.summary import listed
+
+
+class _Minimised(NamedTuple):
+    """A minimum of an identification, how it was found, typical sizes of the unknowns, seconds, and
+    all iterates."""
+
+    of: Identification
+    found: Minimum
+    problem: Minimisation
+    optimizer: str
+    size: Array
+    seconds: float
+    history: Sequence[Step]
 
 
 @dataclass(frozen=True)
 class Identification:
     """Identification of the unknowns: the minimum of J within bounds, its confidence, and the error
-    of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot."""
+    of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot.
+    weighed : the same with standard deviations for those that are not known. remeasured : the
+    trials with other samples. given : the trials as they were given.
+    """
 
     trials: Simulated
     bounds: tuple[Array, Array]
     finer: Callable[[], FinerTrials]
+    weighed: Callable[[Mapping[str, float]], Identification]
+    remeasured: Callable[[Record], Simulated]
+    given: Sequence[Experiment]
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def fit(
@@ -50,7 +85,65 @@ class Identification:
         options: Mapping[str, Any],
     ) -> Fit:
         """From q, where J is finite; see `ks.Shooting.solve`. Raises `ValueError` for a J that does
-        not suit the optimiser."""
+        not suit the optimiser.
+
+        Where estimates depend on standard deviations that are not known, fits with those that the
+        residuals of the last one show are repeated until these stay.
+        """
+        arguments = (optimizer, scale, progress, tolerance, limit, options)
+        if not self._reweighs:
+            return self._fit(self._minimised(q, *arguments))
+        if self.trials.unknowns.inputs:
+            raise ValueError(
+                "several standard deviations are estimated from derivatives of all residuals, "
+                "which there are not for samples of unknown inputs; give std, or use ks.Collocation"
+            )
+        self.trials.check_squares()
+
+        def again(
+            std: Mapping[str, float], before: _Minimised | None
+        ) -> tuple[_Minimised, list[Noise]]:
+            weighed = self.weighed(std)
+            begin = q if before is None else before.found.q
+            made = weighed._minimised(begin, *arguments)
+            if before is not None:
+                made = made._replace(
+                    history=[*before.history, *made.history], seconds=before.seconds + made.seconds
+                )
+            return made, weighed._noise(made, std, self.trials.trials)
+
+        found, noise, notes = settled(again, first_std(self.trials.trials))
+        return found.of._fit(found, noise, notes)
+
+    @property
+    def _reweighs(self) -> bool:
+        """Whether estimates depend on standard deviations that are not known."""
+        trials = self.trials
+        if not (trials.measured and trials.weighted and groups_of(trials.trials)):
+            return False
+        return trials.loss is not None or not pooled(trials.trials)
+
+    def _noise(
+        self, made: _Minimised, used: Mapping[str, float], trials: Sequence[Experiment]
+    ) -> list[Noise]:
+        """What the residuals show; nothing if there is no minimum."""
+        q = made.found.q
+        if not (made.found.success and np.isfinite(self.trials.cost(q))):
+            return []
+        sure = self._confidence(q, made.problem, self.trials.cost(q), made)[0]
+        return noise_of(self.trials, q, ~sure.held, used, trials)
+
+    def _minimised(
+        self,
+        q: Array,
+        optimizer: str,
+        scale: bool,
+        progress: bool | None,
+        tolerance: float,
+        limit: int,
+        options: Mapping[str, Any],
+    ) -> _Minimised:
+        """The minimum from q, and how it was found."""
         begin = time.perf_counter()
         squares = self._squares(optimizer)
         if optimizer == "least-squares":
@@ -69,7 +162,8 @@ class Identification:
                 options,
             )
             found = minimise(optimizer, problem, q)
-        return self._fit(found, problem, optimizer, size, time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
+        return _Minimised(self, found, problem, optimizer, size, seconds, problem.history)
 
     def _squares(self, optimizer: str) -> bool:
         """Whether J is a sum of squares; least squares need that."""
@@ -140,14 +234,16 @@ class Identification:
 
     # -- results ----------------------------------------------------------------------------
 
-    def _fit(
-        self, found: Minimum, problem: Minimisation, optimizer: str, size: Array, seconds: float
-    ) -> Fit:
+    def _fit(self, made: _Minimised, noise: Sequence[Noise] = (), more: Sequence[str] = ()) -> Fit:
+        found, size = made.found, made.size
         q, unknowns, system = found.q, self.trials.unknowns, self.trials.system
         J = self.trials.cost(q)
         ended = np.isfinite(J)
-        gradient = self.trials.gradient(q) if ended else np.full_like(q, np.nan)
-        sure, curvature = self._confidence(q, problem, J, gradient, size)
+        gradient = self._gradient(q, J)
+        sure, curvature = self._confidence(q, made.problem, J, made)
+        noise = noise or (self._noise_together(J, sure) if found.success else ())
+        if any(np.isnan(each.std) for each in noise):
+            sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
         begin = time.perf_counter()
         grid: list[EstimateError] = []
         if found.success and curvature is not None:
@@ -156,7 +252,15 @@ class Identification:
         spent = {"grid": time.perf_counter() - begin} if grid else {}
         timings = {**self.timings, **spent}
         trials = self.trials.trajectories(q) if ended else []
-        notes = [*sure.notes, *(poor_fits(trials) if self.trials.measured else ())]
+        trials = with_noise(trials, self.trials.trials, noise) if ended else []
+        notes = [*sure.notes, *more, *(poor_fits(trials) if self.trials.measured else ())]
+        if found.success and self.trials.measured:
+            notes += self._on_std(trials, noise, len(q) - int(sure.held.sum()))
+        about = self._uncertainty(J, sure, noise)
+
+        def inference() -> ShootingInference:
+            return ShootingInference(self.trials, self.bounds, q, about, self.remeasured)
+
         return Fit(
             success=found.success,
             message=found.message,
@@ -168,16 +272,55 @@ class Identification:
             names=list(unknowns.names),
             values=q,
             gradient=gradient,
-            history=list(problem.history),
+            history=list(made.history),
             condition=sure.condition,
-            covariance=sure.covariance,
-            active=[name for name, at in zip(unknowns.names, sure.held, strict=True) if at],
             notes=notes,
-            timings={**timings, "total": sum(timings.values()) + seconds},
-            optimizer=optimizer,
+            timings={**timings, "total": sum(timings.values()) + made.seconds},
+            optimizer=made.optimizer,
             model=system.name,
             grid=grid,
+            noise=list(noise),
+            uncertainty=[about],
+            inference=inference,
         )
+
+    def _uncertainty(self, J: float, sure: Confidence, noise: Sequence[Noise]) -> Uncertainty:
+        """What is known of the errors of all unknowns."""
+        names, weighted = self.trials.unknowns.names, not self._unknown_std or self._reweighs
+        freedom = min((each.freedom for each in noise), default=np.inf)
+        return Uncertainty(
+            names=list(names),
+            covariance=sure.covariance,
+            held=[name for name, at in zip(names, sure.held, strict=True) if at],
+            freedom=freedom,
+            variance=1.0 if weighted else J / max(freedom, 1.0),
+            notes=list(sure.notes),
+        )
+
+    def _gradient(self, q: Array, J: float) -> Array:
+        return self.trials.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
+
+    @property
+    def _unknown_std(self) -> list[str]:
+        """Groups of measurements whose standard deviation is not known."""
+        return list(dict.fromkeys(groups_of(self.trials.trials).values()))
+
+    def _noise_together(self, J: float, sure: Confidence) -> list[Noise]:
+        """The one standard deviation of all measurements, if that is what is not known."""
+        trials = self.trials
+        if not (trials.measured and trials.weighted and self._unknown_std):
+            return []
+        return [noise_together(trials, J, int((~sure.held).sum()), trials.trials)]
+
+    def _on_std(self, trials: Sequence[Trajectory], noise: Sequence[Noise], free: int) -> list[str]:
+        """Sentences on standard deviations, given or not."""
+        notes = not_told(noise)
+        if self._unknown_std and not self.trials.weighted:
+            notes.append(GIVE_STD.format(listed(self._unknown_std)))
+        if self.trials.loss is None:
+            rows = [run.residuals() for run in trials]
+            notes += contradictions(self.given, rows, free)
+        return notes
 
     def _minimiser(
         self, q: Array, gradient: Array, curvature: Any, sure: Confidence, size: Array
@@ -194,26 +337,26 @@ class Identification:
         )
 
     def _confidence(
-        self, q: Array, problem: Minimisation, J: float, gradient: Array, size: Array
+        self, q: Array, problem: Minimisation, J: float, made: _Minimised
     ) -> tuple[Confidence, Any]:
         """From residuals, else from differences of gradients; and d2 J/d q2 (n, n) by which it is
         told, None if there is none."""
         nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
         if not np.isfinite(J):
             return nothing, None
-        unknowns = self.trials.unknowns
+        unknowns, size, gradient = self.trials.unknowns, made.size, self._gradient(q, J)
         found = Estimate(q, unknowns.names, self.bounds, J, gradient, self._natural_sizes(q))
         if problem.squares:
             slopes = self.trials.jacobian(q)
             slopes.eliminate_zeros()
-            telling = int((np.diff(slopes.indptr) > 0).sum())
-            samples = None if self.trials.weighted else telling // self.trials.substeps
-            curvature = 2.0 * (slopes.T @ slopes)
-            if not unknowns.several:
-                return confidence_of_squares(found, slopes.toarray(), samples), curvature
-            inner = slice(*(unknowns.offsets[group, 0] for group in ("segments", "inputs")))
-            gaps = self.trials.gap_jacobian(q)
-            return confidence_of_segments(found, slopes, gaps, inner, samples), curvature
+            samples, curvature = self._samples(slopes), 2.0 * (slopes.T @ slopes)
+            if unknowns.several:
+                inner = slice(*(unknowns.offsets[group, 0] for group in ("segments", "inputs")))
+                gaps = self.trials.gap_jacobian(q)
+                sure = confidence_of_segments(found, slopes, gaps, inner, samples)
+            else:
+                sure = confidence_of_squares(found, slopes.toarray(), samples)
+            return self._with_loss(q, sure), curvature
         held = found.held(np.abs(gradient) / (1e-5 * size))  # where it is not known better
         if unknowns.several or q.size > 60:
             return replace(nothing, held=held), None
@@ -225,6 +368,30 @@ class Identification:
         curvature[free] = np.reshape(rows, (len(free), q.size))
         judged = found.judged(free, 0.5 * curvature[np.ix_(free, free)], 0.0)
         return Confidence(held, nothing.covariance, *judged), curvature
+
+    def _samples(self, slopes: Any) -> int | None:
+        """The number of residuals by which their variance is estimated; None if they are divided by
+        their standard deviations."""
+        trials = self.trials
+        if trials.measured and trials.weighted:
+            if not self._unknown_std or trials.loss is not None:
+                return None
+            about = trials.samples()
+            return int(np.count_nonzero((about.channel >= 0) & (about.weight > 0.0)))
+        return int((np.diff(slopes.indptr) > 0).sum()) // trials.substeps
+
+    def _with_loss(self, q: Array, sure: Confidence) -> Confidence:
+        """The covariance by the loss; none if residuals have no variance."""
+        trials = self.trials
+        covariance = np.full_like(sure.covariance, np.nan)
+        if trials.measured and not trials.weighted and self._unknown_std:
+            return replace(sure, covariance=covariance)
+        if trials.loss is None or np.isnan(sure.covariance).all():
+            return sure
+        which, found = robust_covariance(trials, q, ~sure.held, trials.loss)
+        covariance[sure.held] = covariance[:, sure.held] = 0.0
+        covariance[np.ix_(which, which)] = found
+        return replace(sure, covariance=covariance)
 
     def _slope_of_gradient(self, q: Array, k: int, step: float) -> Array:
         """d gradient/d q_k by central differences; NaN where a simulation fails."""

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.unknowns import Unknowns
@@ -42,12 +44,14 @@ class Simulated(ABC):
     """Trials as functions of q, simulated anew where q has changed. Where one does not reach its
     end, the cost is infinite and all else raises `Diverged`.
 
-    measured : whether least squares of measurements are in J. weighted : whether J has nothing
-    else, so that residuals are in units of their standard deviations. substeps : per interval of
-    the grids, where the objective is taken too.
+    measured : whether least squares of measurements are in J, times `factor`, or their loss.
+    weighted : whether J has nothing else, so that residuals are in units of their standard
+    deviations. substeps : per interval of the grids, where the objective is taken too.
     """
 
     measured = weighted = True
+    factor = 1.0
+    loss: RobustLoss | None = None
     substeps = 1
 
     def __init__(self, unknowns: Unknowns, system: System, trials: Sequence[Experiment]) -> None:
@@ -109,6 +113,11 @@ class Simulated(ABC):
     @abstractmethod
     def jacobian(self, q: Array) -> csr_array:
         """d r/d q; zeros that may be something elsewhere are kept."""
+
+    @abstractmethod
+    def samples(self) -> Samples:
+        """What the residuals are about; the channel of what is no measurement is -1, the weight of
+        a missing sample 0."""
 
     def tried_residuals(self, q: Array) -> Array:
         """The same, infinite if a simulation does not reach its end."""

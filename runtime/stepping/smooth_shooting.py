@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.samples import Samples, stacked
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
@@ -74,9 +76,12 @@ class SmoothTrials(Simulated):
         substeps: int,
         measured: bool,
         weighted: bool,
+        factor: float,
+        loss: RobustLoss | None,
     ) -> None:
         super().__init__(unknowns, system, trials)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
+        self.factor, self.loss = factor, loss
         self.nlp, self._stepper, self._squares = nlp, stepper, squares
         self._fine = fine
         self._z = np.zeros(nlp.n_variables)
@@ -217,6 +222,9 @@ class SmoothTrials(Simulated):
     def residuals(self, q: Array) -> Array:
         return self._squares().values(self.simulate(q))
 
+    def samples(self) -> Samples:
+        return self._squares().samples
+
     def jacobian(self, q: Array) -> csr_array:
         return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
 
@@ -345,10 +353,13 @@ def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
 
 
 class Residuals:
-    """The objective as a sum of squares r(z)^2: path conditions of a problem of their own."""
+    """The objective as a sum of squares r(z)^2: path conditions of a problem of their own, the
+    first ones of measured `channels`. trials : with measurements, on the grids of the steps."""
 
-    def __init__(self, nlp: NLP, trials: Sequence[Experiment]) -> None:
-        self._nlp = nlp
+    def __init__(
+        self, nlp: NLP, trials: Sequence[Experiment], channels: Sequence[str] = ()
+    ) -> None:
+        self._nlp, self._trials, self._channels = nlp, trials, tuple(channels)
         layout = nlp.layout
         rows = [
             np.arange(
@@ -358,6 +369,22 @@ class Residuals:
             for k, trial in enumerate(trials)
         ]
         self._rows = np.concatenate(rows)
+
+    @property
+    def samples(self) -> Samples:
+        """What the residuals are about."""
+        others = len(self._nlp.layout.labels["node"]) - len(self._channels)
+        rows = []
+        for k, trial in enumerate(self._trials):
+            nothing = np.zeros(trial.n_nodes)
+            for number, name in enumerate(self._channels):
+                weight = nothing
+                if name in trial.measurements:
+                    there = ~np.isnan(trial.measurements[name])
+                    weight = np.where(there, trial.divisors[name] ** -2.0, 0.0)
+                rows.append((number, k, trial.grid, weight))
+            rows += [(-1, k, trial.grid, nothing)] * others
+        return stacked(self._channels, rows)
 
     def values(self, z: Array) -> Array:
         """r, all residuals of all trials."""

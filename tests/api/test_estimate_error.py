@@ -132,7 +132,7 @@ def test_scaled_units():
 
 def test_a_larger_noise():
     """What was 31 standard errors is a 30th of one."""
-    bare = ks.Experiment(TIME, measurements={x: NOISY})  # a standard deviation of 1
+    bare = ks.Experiment(TIME, measurements={x: NOISY}, std={x: 1.0})
     fit = oscillator("rk4", 1, {k: K, c: C}, trials=bare)
     assert str(fit.grid_error()) == "shifts k by 0.031 standard errors at most"
     assert "grid  " not in str(fit)

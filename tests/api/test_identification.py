@@ -22,7 +22,10 @@ def standing():
     data = read("standing_data.csv.gz")
     names = {"theta_a": "th_a_m", "theta_h": "th_h_m", "omega_a": "w_a_m", "omega_h": "w_h_m"}
     trial = ks.Experiment(
-        data["t"], inputs={"a": data["a_m"]}, measurements={k: data[v] for k, v in names.items()}
+        data["t"],
+        inputs={"a": data["a_m"]},
+        measurements={k: data[v] for k, v in names.items()},
+        std=dict.fromkeys(names, "all"),  # as in the study: equal weights of angles and rates
     )
     return ks.Collocation(
         ks.models.standing(), trial, unknown=dict.fromkeys(GAINS), scheme="midpoint"
@@ -112,7 +115,9 @@ def test_gas_oil_cracking():
     time = np.linspace(0.0, 0.95, 1901)
     measured = np.full((2, len(time)), np.nan)
     measured[:, np.round(samples[:, 0] / 0.0005).astype(int)] = samples[:, 1:].T
-    trial = ks.Experiment(time, measurements={"y1": measured[0], "y2": measured[1]})
+    trial = ks.Experiment(
+        time, measurements={"y1": measured[0], "y2": measured[1]}, std={"y1": "both", "y2": "both"}
+    )
     problem = ks.Collocation(
         model,
         trial,

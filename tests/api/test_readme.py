@@ -34,6 +34,9 @@ EXPECTED = {
     "identification": lambda said: [
         closely(said["solution"].parameters["p"], 10.0, 0.05),
         closely(said["fit"].parameters["p"], 10.0, 0.002) and said["fit"].success,
+        closely(said["weighed"].estimated_std["theta"], 0.05, 0.002),
+        closely(said["weighed"].estimated_std["omega"], 0.3, 0.01),
+        closely(said["hardy"].estimated_std["theta"], 0.05, 0.003),
         0.001 < said["standard_error"] < 0.002,
         closely(said["found"].parameters["K"], 15.0, 0.1),
         closely(said["swung"].objective, 9.314, 0.001),

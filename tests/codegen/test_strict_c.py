@@ -98,6 +98,17 @@ def test_collocation(scheme, strict):
     assert np.isfinite(problem.lagrangian_hessian(z, multipliers).data).all()
 
 
+@pytest.mark.parametrize("loss", ["huber", "pseudo-huber", "student"])
+def test_residuals_and_losses(loss, strict):
+    model = ks.models.pendulum()
+    trial = ks.Experiment(TIME, measurements={"theta": 0.1 * np.cos(TIME)})
+    objective = ks.LeastSquares(loss=loss)
+    problem = ks.Collocation(model, trial, unknown={"p": (1, 20)}, objective=objective)
+    z = problem.pack({"p": 9.0})
+    assert np.isfinite(problem.residual_jacobian(z).data).all()
+    assert np.isfinite(problem.lagrangian_hessian(z, np.ones(problem.n_constraints)).data).all()
+
+
 def test_shooting_and_the_continuous_adjoint(strict):
     model = ks.models.pendulum()
     run = simulated(model)

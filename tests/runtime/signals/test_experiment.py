@@ -71,7 +71,7 @@ MASKED = np.ma.masked_less(Y, 0.8)
         ({"std": {"y": [1.0] * 7 + [0.0] * 4}}, "positive and finite, got 0 at index 7"),
         ({"std": {"y": np.nan}}, "std of y must be positive and finite, got nan"),
         ({"std": {"y": 1e-200}}, "std of y must be positive and finite, got 1e-200"),
-        ({"std": {"y": "small"}}, "std of y must be real numbers, got text"),
+        ({"std": {"y": " "}}, "std of y is an empty text; give numbers, or the name of a group"),
         (
             {"measurements": {theta: Y}, "std": {theta: 0.1, "theta": 0.2}},
             "std: theta is given twice",

@@ -1,0 +1,76 @@
+"""Losses of residuals in numbers, see `kinesym.symbolic.losses.Loss`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+
+#: q up to which log(1 + q)/q is its limit, to rounding.
+_TINY = 1e-16
+
+
+@dataclass(frozen=True)
+class RobustLoss:
+    """The loss rho of residuals e, by name and tuning c."""
+
+    name: str
+    tuning: float
+
+    @staticmethod
+    def of(loss: Any) -> RobustLoss | None:
+        """That of an objective with `name` and `tuning`, None for squares."""
+        return None if loss is None else RobustLoss(loss.name, loss.tuning)
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether rho is -2 log of a probability density, up to a constant."""
+        return self.name == "student"
+
+    def root(self, e: Array) -> Array:
+        """r with r^2 = rho(e), and the sign of e."""
+        c = self.tuning
+        if self.name == "huber":
+            beyond = np.sqrt(np.maximum(2.0 * c * np.abs(e) - c**2, 0.0))
+            return np.where(np.abs(e) <= c, e, np.sign(e) * beyond)
+        if self.name == "pseudo-huber":
+            return np.asarray(e * np.sqrt(2.0 / (1.0 + np.sqrt(1.0 + (e / c) ** 2))))
+        q = np.maximum(e**2 / c, _TINY)
+        return np.asarray(e * np.sqrt((c + 1.0) / c * np.log1p(q) / q))
+
+    def unrooted(self, r: Array) -> Array:
+        """e with `root(e)` = r."""
+        c, rho = self.tuning, r**2
+        if self.name == "huber":
+            return np.where(np.abs(r) <= c, r, np.sign(r) * (rho + c**2) / (2.0 * c))
+        if self.name == "pseudo-huber":
+            return np.asarray(r * np.sqrt(1.0 + rho / (4.0 * c**2)))
+        return np.asarray(np.sign(r) * np.sqrt(c * np.expm1(rho / (c + 1.0))))
+
+    def slope(self, e: Array) -> Array:
+        """psi = rho'/2."""
+        c = self.tuning
+        if self.name == "huber":
+            return np.clip(e, -c, c)
+        if self.name == "pseudo-huber":
+            return np.asarray(e / np.sqrt(1.0 + (e / c) ** 2))
+        return np.asarray((c + 1.0) * e / (c + e**2))
+
+    def bend(self, e: Array) -> Array:
+        """psi'."""
+        c = self.tuning
+        if self.name == "huber":
+            return np.where(np.abs(e) <= c, 1.0, 0.0)
+        if self.name == "pseudo-huber":
+            return np.asarray((1.0 + (e / c) ** 2) ** -1.5)
+        return np.asarray((c + 1.0) * (c - e**2) / (c + e**2) ** 2)
+
+    def root_slope(self, e: Array) -> Array:
+        """d root/d e = psi/root, 1 at a residual of zero up to the factor of rho there."""
+        r = self.root(e)
+        safe = np.where(r == 0.0, 1.0, r)
+        limit = np.sqrt(self.bend(np.zeros(1)))[0]
+        return np.where(r == 0.0, limit, self.slope(e) / safe)

@@ -1,0 +1,115 @@
+"""What the residuals of a nonlinear program are about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import CollocationManifest
+from kinesym.runtime.nlp.courses import at_place
+from kinesym.runtime.nlp.layout import FAMILIES, Layout
+from kinesym.runtime.signals.experiment import Experiment
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Of residuals (modelled - measured)/std, (n,) each, their channel (a number of `channels`),
+    trial, time [s] (a share if durations are unknown; NaN for what has none) and weight, which is
+    share/std^2, the share less than 1 where an interval has several; and for how many samples each
+    stands, fewer for means of neighbours.
+
+    Their order: by trial, then intervals, nodes, ends; there by channel; there in time. What has
+    the weight zero, as missing samples do, is left out.
+    """
+
+    channels: tuple[str, ...]
+    channel: NDArray[np.intp]
+    trial: NDArray[np.intp]
+    time: Array
+    weight: Array
+    share: Array
+    counts: Array
+
+    def taken(self, which: NDArray[np.bool_]) -> Samples:
+        """Some of them."""
+        return Samples(
+            self.channels,
+            self.channel[which],
+            self.trial[which],
+            self.time[which],
+            self.weight[which],
+            self.share[which],
+            self.counts[which],
+        )
+
+    def over_time(self, rows: Array) -> list[Array]:
+        """Rows (n, r) summed over what was measured at the same time, in order of time, (K, r) for
+        each trial."""
+        found = []
+        for trial in np.unique(self.trial):
+            mine = self.trial == trial
+            times, place = np.unique(self.time[mine], return_inverse=True)
+            total = np.zeros((len(times), rows.shape[1]))
+            np.add.at(total, place, rows[mine])
+            found.append(total)
+        return found
+
+    def groups(self, of: dict[tuple[int, str], int]) -> NDArray[np.intp]:
+        """A number of each, (n,), by trial and channel; -1 for what has none."""
+        found = np.full(len(self.channel), -1, dtype=np.intp)
+        for (trial, channel), number in of.items():
+            if channel in self.channels:
+                mine = self.channel == self.channels.index(channel)
+                found[mine & (self.trial == trial)] = number
+        return found
+
+
+def stacked(channels: tuple[str, ...], rows: Sequence[tuple[int, int, Array, Array]]) -> Samples:
+    """Of rows that each have a channel, a trial, times and weights, every sample for itself."""
+    sizes = [len(time) for _, _, time, _ in rows]
+    numbers = np.repeat(np.array([row[:2] for row in rows], dtype=np.intp), sizes, axis=0)
+    time, weight = (np.concatenate(column) for column in list(zip(*rows, strict=True))[2:])
+    one = np.ones(len(time))
+    return Samples(channels, numbers[:, 0], numbers[:, 1], time, weight, one, one)
+
+
+def number_of_samples(about: CollocationManifest, trials: Sequence[Experiment]) -> float:
+    """The sum of `Samples.counts`, without the kernels of residuals."""
+    total = 0.0
+    for trial in trials:
+        for name, row in trial.measurements.items():
+            there = np.isfinite(row).astype(np.float64)[None]
+            if name in about.node_measurements:
+                total += there.sum()
+                continue
+            for place, share in about.measured_places:
+                kept = np.count_nonzero(at_place(there, place))
+                total += share * ((1.0 - place) ** 2 + place**2) * kept
+    return total
+
+
+def all_samples(about: CollocationManifest, layout: Layout, weight: Array) -> Samples:
+    """Those of all places that have residuals, the weight zero or not."""
+    families = [about.families[f] for f in FAMILIES]
+    channels = tuple(dict.fromkeys(name for family in families for name in family.squares))
+    rows: list[tuple[Array, ...]] = []
+    for trial, grid in enumerate(layout.grids):
+        for name in FAMILIES:
+            family, n = about.families[name], layout.points(trial, name)
+            for k, label in enumerate(family.squares if n else ()):
+                time = np.full(n, np.nan)
+                if name == "node":
+                    time = grid
+                elif name == "interval":
+                    place = about.measured_places[k // len(about.interval_measurements)][0]
+                    time = (1.0 - place) * grid[:-1] + place * grid[1:]
+                numbers = (channels.index(label), trial, family.shares[k], family.samples[k])
+                rows.append((*(np.full(n, number) for number in numbers), time))
+    columns = list(zip(*rows, strict=True)) or [(np.zeros(0),)] * 5
+    channel, of, share, counts, time = (np.concatenate(column) for column in columns)
+    where = channel.astype(np.intp), of.astype(np.intp)
+    return Samples(channels, *where, time, weight, share, counts)

@@ -1,0 +1,94 @@
+"""How much of each residual the unknowns take: the diagonal of the hat matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.kkt import Kkt
+from kinesym.runtime.results.statistics import at_bounds
+from kinesym.runtime.results.undetermined import solver
+
+#: Up to so many directions in which unknowns can move a basis of them is made.
+_FEW = 150
+#: More random combinations than directions, and sides that are solved for at once.
+_MORE, _BLOCK = 8, 256
+#: Eigenvalues of the hat matrix below it belong to what a bound holds; see `at_bounds`.
+_HELD = 1.0 / 11.0
+
+
+def leverages(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Array:
+    """Of residuals r of a solution, (k,), with J = factor sum r^2: their part of d r^/d y.
+
+    slopes : d r/d z (k, n). directions : in which z can move, at most. With H = 2 factor r_z K^-1
+    r_z' these are the diagonal of H (St. Laurent, Cook 1992, Journal of the American Statistical
+    Association 87). H is nearly a projection on few directions: random combinations of its columns
+    show these, and all that is said of Gauss-Newton holds. Raises `ValueError` for a matrix that
+    has no solutions.
+    """
+    if directions <= _FEW:
+        return _of_few(kkt, slopes, factor, directions)
+    return _of_many(kkt, slopes, factor)
+
+
+def _of_few(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Array:
+    k = slopes.shape[0]
+    count = min(directions + _MORE, k)
+    some = np.random.default_rng(0).standard_normal((k, count))
+    if count == k:
+        some = np.eye(k)
+    made = _hat(kkt, slopes, factor, some)  # H some
+    basis, triangle = np.linalg.qr(made)
+    sizes = np.linalg.svd(triangle)
+    left = basis @ sizes.U[:, 1e-9 * sizes.S.max(initial=0.0) < sizes.S]
+    inner = left.T @ _hat(kkt, slopes, factor, left)
+    values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
+    return np.asarray(((left @ vectors[:, values > _HELD]) ** 2).sum(axis=1))
+
+
+def _of_many(kkt: Kkt, slopes: csr_array, factor: float) -> Array:
+    """By solutions for all columns, in blocks."""
+    found = np.empty(slopes.shape[0])
+    for begin in range(0, len(found), _BLOCK):
+        part = slopes[begin : begin + _BLOCK]
+        sides = part.T.toarray()
+        solved = _solved(kkt, sides)
+        found[begin : begin + _BLOCK] = 2.0 * factor * (sides * solved).sum(axis=0)
+    return np.clip(found, 0.0, 1.0)
+
+
+def _hat(kkt: Kkt, slopes: csr_array, factor: float, some: Array) -> Array:
+    """H times columns."""
+    return np.asarray(2.0 * factor * (slopes @ _solved(kkt, slopes.T @ some)))
+
+
+def _solved(kkt: Kkt, sides: Array) -> Array:
+    nothing = np.zeros((len(kkt.softness), sides.shape[1]))
+    return solver(kkt).solve(np.ascontiguousarray(sides), nothing)
+
+
+def free_directions(kkt: Kkt) -> int | None:
+    """In how many directions a solution can move: the sum of all leverages where measurements are
+    all that is in the objective. None for a singular matrix, of which it is not known."""
+    if kkt.singular:
+        return None
+    n = len(kkt.stiffness)
+    near = np.flatnonzero((kkt.stiffness > 0.0) & np.isfinite(kkt.stiffness))
+    stiffness, curvature = kkt.stiffness[near], np.zeros(n)
+    if len(near) <= _FEW:
+        spread = np.diag(kkt.factorised().inverse(near))
+        held = at_bounds(stiffness, 1.0 / spread - stiffness)
+    else:
+        rows, columns, values = kkt.hessian
+        own = rows == columns
+        np.add.at(curvature, rows[own], np.abs(values[own]))
+        held = at_bounds(stiffness, curvature[near])
+    return int(n - kkt.gone[:n].sum() - held.sum() - (~kkt.gone[n:]).sum())
+
+
+def leverages_of_columns(slopes: Array) -> Array:
+    """The same of residuals whose derivatives (k, n) are known with all else that follows."""
+    size = np.linalg.norm(slopes, axis=0)
+    left, values, _ = np.linalg.svd(slopes[:, size > 0.0] / size[size > 0.0], full_matrices=False)
+    return np.asarray((left[:, values > 1e-10 * values.max(initial=0.0)] ** 2).sum(axis=1))

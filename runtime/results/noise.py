@@ -1,0 +1,240 @@
+"""Standard deviations of measurements from their residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import chi2
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.samples import Samples
+from kinesym.runtime.results.estimates import Noise
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+
+R = TypeVar("R")
+
+#: The median of |e| if e is normal with variance 1.
+_MEDIAN = 0.6744897501960817
+#: A standard deviation is at least this share of the rms of what is measured; where estimates
+#: depend on it, of the rms of its changes: with much larger weights rounding decides.
+_LEAST, _WEIGHED = 1e-9, 1e-6
+#: Share of the samples that must be left when the unknowns have taken theirs.
+_LEFT = 1e-6
+#: Probability below which given standard deviations contradict the residuals.
+_ODD = 1e-3
+#: What is said of an objective that is no likelihood.
+GIVE_STD = (
+    "std of {} is not given and counts as 1: beside other terms of the objective nothing tells it, "
+    "and there are no standard errors; give std"
+)
+#: Fits with other standard deviations at most, and relative changes of these that end them: the
+#: larger one if they fall slowly, by less than a factor from fit to fit.
+_ROUNDS, _SETTLED, _SLOW, _FACTOR = 50, 1e-6, 1e-4, 10.0
+#: Size of what is measured below which objectives are too small for the tolerances of a solver.
+_TINY = 1e-3
+
+
+def groups_of(trials: Sequence[Experiment]) -> dict[tuple[int, str], str]:
+    """By trial and measurement the group of a standard deviation that is not known."""
+    return {
+        (k, n): group for k, trial in enumerate(trials) for n, group in trial.unknown_std.items()
+    }
+
+
+def pooled(trials: Sequence[Experiment]) -> bool:
+    """Whether all measurements share one standard deviation, which is not known: then weights do
+    not matter."""
+    return len(set(groups_of(trials).values())) == 1 and not any(trial.std for trial in trials)
+
+
+def _samples_of(trials: Sequence[Experiment]) -> dict[str, Array]:
+    """All samples of each group that are there."""
+    found: dict[str, list[Array]] = {}
+    for (k, name), group in groups_of(trials).items():
+        row = trials[k].measurements[name]
+        found.setdefault(group, []).append(row[~np.isnan(row)])
+    return {group: np.concatenate(rows) for group, rows in found.items()}
+
+
+def first_std(trials: Sequence[Experiment]) -> dict[str, float]:
+    """Of each group the rms of the changes of what is measured, by which iterations begin: all
+    channels then count alike, whatever their units."""
+    found: dict[str, list[float]] = {}
+    for (k, name), group in groups_of(trials).items():
+        row = trials[k].measurements[name]
+        found.setdefault(group, []).append(float(np.nanstd(row)) or float(np.nanmax(np.abs(row))))
+    return {group: float(np.sqrt(np.mean(np.square(s)))) or 1.0 for group, s in found.items()}
+
+
+def scale_of(trials: Sequence[Experiment], std: Mapping[str, float]) -> float:
+    """By which an objective is multiplied so that the tolerance of a solver for its gradient means
+    the same whatever the units: that of residuals over the sizes of channels, with respect to
+    variables of about these sizes. std : by group, none where all weights are 1."""
+    sizes = first_std(trials)
+    if not std:
+        largest = max(sizes.values(), default=1.0)
+        return 1.0 if largest > _TINY else largest**-2.0
+    least = min((std[group] / size) ** 2 for group, size in sizes.items())
+    return least * float(np.exp(np.mean(np.log(list(sizes.values())))))
+
+
+def estimated(
+    e: Array,
+    samples: Samples,
+    leverage: Array,
+    trials: Sequence[Experiment],
+    used: Mapping[str, float],
+    loss: RobustLoss | None = None,
+) -> list[Noise]:
+    """Of each group, from residuals e (n,) over the standard deviations `used`, 1 where not named.
+
+    Least squares: the sum of squares over the degrees of freedom. Student's loss: the likelihood is
+    largest, with as many degrees of freedom. Others: the median of |e|, as it is for normal errors
+    (Huber, Ronchetti 2009, Robust Statistics, section 7.7). leverage : of each residual, (n,).
+    """
+    groups, found = groups_of(trials), []
+    names = list(dict.fromkeys(groups.values()))
+    which = samples.groups({key: names.index(group) for key, group in groups.items()})
+    least = {group: _WEIGHED * size for group, size in first_std(trials).items()}
+    for number, group in enumerate(names):
+        mine = which == number
+        n = float(samples.counts[mine].sum())
+        freedom = n - float(leverage[mine].sum())
+        std = np.nan
+        if freedom > _LEFT * n:
+            share = samples.share[mine]
+            ratio = _ratio(e[mine] / np.sqrt(share), share, leverage[mine], freedom, loss)
+            std = max(ratio * used.get(group, 1.0), least[group])
+        found.append(Noise(group, float(std), n, freedom))
+    return found
+
+
+def estimated_together(
+    squares: float, n: float, taken: float, trials: Sequence[Experiment]
+) -> Noise:
+    """Of the one group of all measurements, from the sum of squares of n residuals, of which the
+    unknowns take so many."""
+    [(group, y)] = _samples_of(trials).items()
+    least = _LEAST * (float(np.sqrt(np.mean(y**2))) or 1.0)
+    std = max(np.sqrt(squares / (n - taken)), least) if n - taken > _LEFT * n else np.nan
+    return Noise(group, float(std), float(n), float(n - taken))
+
+
+def _ratio(
+    e: Array, share: Array, leverage: Array, freedom: float, loss: RobustLoss | None
+) -> float:
+    """The standard deviation of residuals."""
+    if loss is None:
+        return float(np.sqrt(share @ e**2 / freedom))
+    left = np.sqrt(np.maximum(1.0 - leverage, _LEFT))
+    typical = float(np.median(np.abs(e) / left)) / _MEDIAN
+    if not loss.likelihood or not e.any():
+        return typical
+
+    def excess(log_std: float) -> float:
+        u = e / np.exp(log_std)
+        return float(share @ (loss.slope(u) * u)) - freedom
+
+    begin = np.log(np.sqrt(np.mean(e**2)))
+    low, high = begin - 1.0, begin + 1.0
+    while excess(low) < 0.0 and begin - low < 50.0:
+        low -= 2.0
+    while excess(high) > 0.0 and high - begin < 50.0:
+        high += 2.0
+    if excess(low) * excess(high) > 0.0:
+        return typical
+    return float(np.exp(brentq(excess, low, high, xtol=1e-12)))
+
+
+def contradictions(
+    trials: Sequence[Experiment], residuals: Sequence[Mapping[str, Array]], directions: float
+) -> list[str]:
+    """Sentences on given standard deviations that the residuals contradict, chi-square over all
+    trials. residuals : (modelled - measured)/std by trial and channel, NaN where missing.
+    directions : how many unknowns take a part of the residuals, at most; any channel may lose so
+    many degrees of freedom."""
+    found = []
+    for name in dict.fromkeys(n for trial in trials for n in trial.std):
+        rows = [
+            own[name] for trial, own in zip(trials, residuals, strict=True) if name in trial.std
+        ]
+        e = np.concatenate([row[np.isfinite(row)] for row in rows])
+        total, n, fewest = float(e @ e), len(e), len(e) - directions
+        large = n > 0 and chi2.sf(total, n) < 0.5 * _ODD
+        small = fewest > 0 and chi2.cdf(total, fewest) < 0.5 * _ODD
+        if large or small:
+            times = np.sqrt(total / n)
+            found.append(
+                f"the residuals of {name} are {times:.3g} times its std (chi-square {total:.4g} of "
+                f"{n} samples), so that standard errors are wrong; leave std of {name} out to have "
+                "it estimated"
+            )
+    return found
+
+
+def not_told(noise: Sequence[Noise]) -> list[str]:
+    """Sentences on groups whose standard deviation nothing tells."""
+    why = "the curvature at the solution is singular"
+    return [
+        f"std of {each.group} is not given and cannot be estimated: "
+        + (
+            f"its {each.samples:g} samples leave no degrees of freedom"
+            if each.freedom <= 0.5
+            else why
+        )
+        + "; give std"
+        for each in noise
+        if np.isnan(each.std)
+    ]
+
+
+def with_noise(
+    runs: Sequence[Trajectory], trials: Sequence[Experiment], noise: Sequence[Noise]
+) -> list[Trajectory]:
+    """Trajectories of trials with the standard deviations that were estimated."""
+    found = {each.group: each.std for each in noise}
+    made = []
+    for run, trial in zip(runs, trials, strict=True):
+        own = {
+            name: np.full(len(run.time), found[group])
+            for name, group in trial.unknown_std.items()
+            if group in found
+        }
+        std = {**run.std, **own}
+        made.append(replace(run, std={n: std[n] for n in run.measurements if n in std}))
+    return made
+
+
+def settled(
+    fit: Callable[[Mapping[str, float], R | None], tuple[R, Sequence[Noise]]],
+    start: Mapping[str, float],
+) -> tuple[R, list[Noise], list[str]]:
+    """Fits with standard deviations by group, from `start` on, until they are those of the
+    residuals; the last one, what was estimated, and sentences on what went wrong.
+
+    fit : from standard deviations and the fit before to another one and what its residuals show,
+    nothing if it failed.
+    """
+    used, best, known, last = dict(start), None, list[Noise](), np.inf
+    for _ in range(_ROUNDS):
+        result, noise = fit(used, best)
+        if not noise:
+            if best is None:
+                return result, [], []
+            words = "with the standard deviations that the residuals show the fit did not converge"
+            return best, known, [f"{words}; they are of the fit before"]
+        best, known = result, list(noise)
+        found = {n.group: used[n.group] if np.isnan(n.std) else n.std for n in noise}
+        change = max(abs(float(np.log(found[group] / used[group]))) for group in found)
+        if change <= _SETTLED or last / _FACTOR <= change <= _SLOW:
+            return best, known, []
+        last = change
+        used = {**used, **found}
+    assert best is not None
+    return best, known, [f"the standard deviations did not settle in {_ROUNDS} fits"]
